@@ -1,0 +1,96 @@
+// swift-tools-version: 6.2
+// The house and its rooms: docs/architecture.md. Imports go down only; this file is where that is enforced.
+import PackageDescription
+
+/// `WARNINGS_AS_ERRORS=1` is what `.ci/run` sets; a developer's build only warns.
+let strictness: [SwiftSetting] =
+  [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+  ] + (Context.environment["WARNINGS_AS_ERRORS"] == nil ? [] : [.treatAllWarnings(as: .error)])
+
+func systemLibrary(_ name: String, pkgConfig: String, debian: String) -> Target {
+  .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([debian])])
+}
+
+func room(_ name: String, over dependencies: [Target.Dependency] = []) -> Target {
+  .target(name: name, dependencies: dependencies, swiftSettings: strictness)
+}
+
+func tests(_ name: String, of dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
+  .testTarget(name: name, dependencies: dependencies, resources: resources, swiftSettings: strictness)
+}
+
+let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
+let toml = Target.Dependency.product(name: "TOMLKit", package: "TOMLKit")
+
+let package = Package(
+  name: "approval-token",
+  products: [
+    .executable(name: "approval-token", targets: ["approval-token"]),
+    .executable(name: "token-server", targets: ["token-server"]),
+    .library(name: "ApprovalTestKit", targets: ["ApprovalTestKit"]),
+  ],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
+    // The token server only. None of these may reach a room that ships on the board.
+    .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+    .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
+  ],
+  targets: [
+    // Ground floor: one system library each.
+    systemLibrary("COpenSSL", pkgConfig: "libcrypto", debian: "libssl-dev"),
+    systemLibrary("CRNP", pkgConfig: "librnp", debian: "librnp-dev"),
+    systemLibrary("CCurl", pkgConfig: "libcurl", debian: "libcurl4-openssl-dev"),
+    systemLibrary("CSQLite", pkgConfig: "sqlite3", debian: "libsqlite3-dev"),
+
+    // First floor: what the system libraries are for us.
+    room("Secrets", over: ["COpenSSL"]),
+    room("Cryptography", over: ["Secrets", "COpenSSL"]),
+    room("OpenPGP", over: ["Secrets", "CRNP"]),
+    room("Courier"),
+    room("CurlCourier", over: ["Courier", "CCurl", "COpenSSL"]),
+    room("SQLite", over: ["CSQLite"]),
+
+    // Second floor: the domain, and the panel a person touches.
+    room("MobileAuth", over: ["Secrets"]),
+    room("FrontPanel", over: ["MobileAuth"]),
+    room("Vault", over: ["MobileAuth", "Cryptography", "SQLite"]),
+
+    // Third floor: the token servers we speak to, and the boards we run on.
+    room("ReferenceProtocol", over: ["Cryptography", "OpenPGP"]),
+    room("ReferenceAdapter", over: ["MobileAuth", "ReferenceProtocol", "Cryptography", "OpenPGP", "Courier"]),
+    room("Boards", over: ["FrontPanel", toml]),
+    room("ApprovalTestKit", over: ["MobileAuth", "FrontPanel", "Courier"]),
+
+    // The roof: the two programs.
+    room(
+      "ApprovalToken",
+      over: [
+        "Boards", "CurlCourier", "ReferenceAdapter", "Vault", "Cryptography", "Secrets",
+        argumentParser, logging, lifecycle, signals, toml,
+      ]),
+    .executableTarget(name: "approval-token", dependencies: ["ApprovalToken"], swiftSettings: strictness),
+    room(
+      "ReferenceServer",
+      over: [
+        "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", argumentParser, logging, lifecycle, signals, toml,
+        .product(name: "Hummingbird", package: "hummingbird"),
+        .product(name: "HummingbirdTLS", package: "hummingbird"),
+        .product(name: "GRDB", package: "GRDB.swift"),
+        .product(name: "NIOSSL", package: "swift-nio-ssl"),
+        .product(name: "X509", package: "swift-certificates"),
+      ]),
+    .executableTarget(name: "token-server", dependencies: ["ReferenceServer"], swiftSettings: strictness),
+  ],
+  swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,37 @@
+#pragma once
+#include <curl/curl.h>
+
+// curl_easy_setopt and curl_easy_getinfo are variadic, which Swift cannot call.
+static inline CURLcode approval_curl_set_long(CURL *handle, CURLoption option, long value) {
+  return curl_easy_setopt(handle, option, value);
+}
+static inline CURLcode approval_curl_set_off(CURL *handle, CURLoption option, curl_off_t value) {
+  return curl_easy_setopt(handle, option, value);
+}
+static inline CURLcode approval_curl_set_text(CURL *handle, CURLoption option, const char *value) {
+  return curl_easy_setopt(handle, option, value);
+}
+static inline CURLcode approval_curl_set_pointer(CURL *handle, CURLoption option, void *value) {
+  return curl_easy_setopt(handle, option, value);
+}
+static inline CURLcode approval_curl_set_list(CURL *handle, CURLoption option, struct curl_slist *value) {
+  return curl_easy_setopt(handle, option, value);
+}
+typedef size_t (*approval_curl_data_callback)(char *bytes, size_t size, size_t count, void *context);
+static inline CURLcode approval_curl_set_data_callback(CURL *handle, CURLoption option,
+                                                       approval_curl_data_callback callback) {
+  return curl_easy_setopt(handle, option, callback);
+}
+typedef CURLcode (*approval_curl_tls_callback)(CURL *handle, void *tls_context, void *context);
+static inline CURLcode approval_curl_set_tls_callback(CURL *handle, approval_curl_tls_callback callback) {
+  return curl_easy_setopt(handle, CURLOPT_SSL_CTX_FUNCTION, callback);
+}
+static inline CURLcode approval_curl_get_long(CURL *handle, CURLINFO info, long *value) {
+  return curl_easy_getinfo(handle, info, value);
+}
+static inline CURLcode approval_curl_get_pointer(CURL *handle, CURLINFO info, void **value) {
+  return curl_easy_getinfo(handle, info, value);
+}
+static inline CURLMcode approval_curl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
+  return curl_multi_setopt(multi, option, value);
+}

@@ -1,0 +1,3 @@
+#pragma once
+#include <rnp/rnp.h>
+#include <rnp/rnp_err.h>

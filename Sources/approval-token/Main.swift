@@ -1,0 +1,8 @@
+import ApprovalToken
+
+@main
+struct Main {
+  static func main() async {
+    await ApprovalTokenCommand.main()
+  }
+}

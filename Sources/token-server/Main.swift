@@ -1,0 +1,8 @@
+import ReferenceServer
+
+@main
+struct Main {
+  static func main() async {
+    await TokenServerCommand.main()
+  }
+}

@@ -48,13 +48,14 @@ let package = Package(
   ],
   targets: [
     // Ground floor: one system library each.
+    .systemLibrary(name: "CLinux"),
     systemLibrary("COpenSSL", pkgConfig: "libcrypto", debian: "libssl-dev"),
     systemLibrary("CRNP", pkgConfig: "librnp", debian: "librnp-dev"),
     systemLibrary("CCurl", pkgConfig: "libcurl", debian: "libcurl4-openssl-dev"),
     systemLibrary("CSQLite", pkgConfig: "sqlite3", debian: "libsqlite3-dev"),
 
     // First floor: what the system libraries are for us.
-    room("Secrets", over: ["COpenSSL"]),
+    room("Secrets", over: ["CLinux", "COpenSSL"]),
     room("Cryptography", over: ["Secrets", "COpenSSL"]),
     room("OpenPGP", over: ["Secrets", "CRNP"]),
     room("Courier"),

@@ -1,9 +1,9 @@
-import Glibc
+import CLinux
 
 /// Takes away what would let a secret leave the process by accident: core dumps and debuggers of the same user.
-/// Call once at start. Idempotent.
-public func hardenProcess() {
-  var none = rlimit(rlim_cur: 0, rlim_max: 0)
-  setrlimit(__rlimit_resource_t(4) /* RLIMIT_CORE */, &none)
-  prctl(Int32(4) /* PR_SET_DUMPABLE */, 0, 0, 0, 0)
+/// Call once at start.
+/// - Returns: whether the kernel agreed to both.
+@discardableResult
+public func forbidMemoryDumps() -> Bool {
+  approval_linux_forbid_dumps() == 0
 }

@@ -1,3 +1,4 @@
+import CLinux
 import COpenSSL
 import Glibc
 
@@ -22,7 +23,7 @@ public final class SecretBytes: Sendable {
       address != MAP_FAILED
     else { fatalError("mmap of \(pages) bytes for a secret failed: errno \(errno)") }
     _ = mlock(address, pages)
-    _ = madvise(address, pages, Int32(16) /* MADV_DONTDUMP */)
+    _ = approval_linux_leave_out_of_dumps(address, pages)
     storage = UnsafeMutableRawBufferPointer(start: address, count: count)
     try fill(storage)
   }

@@ -1,0 +1,89 @@
+public import MobileAuth
+import Synchronization
+
+/// A clock that moves only when told. Sleepers wake in the order of their moments.
+public final class ManualTimekeeper: Timekeeper {
+  private struct Sleeper {
+    let moment: Moment
+    let continuation: CheckedContinuation<Void, any Error>
+  }
+
+  private struct State {
+    var now = Moment(sinceBeginning: .zero)
+    var wallClockMilliseconds: Int64
+    var sleepers: [Int: Sleeper] = [:]
+    var cancelled: Set<Int> = []
+    var nextSleeper = 0
+    var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+  }
+
+  private let state: Mutex<State>
+
+  /// - Parameter wallClockMilliseconds: what the board believes at the beginning; 0 is 1970.
+  public init(wallClockMilliseconds: Int64 = 1_790_000_000_000) {
+    state = Mutex(State(wallClockMilliseconds: wallClockMilliseconds))
+  }
+
+  public var now: Moment { state.withLock { $0.now } }
+  public var wallClockMilliseconds: Int64 { state.withLock { $0.wallClockMilliseconds } }
+
+  /// The number of tasks asleep now.
+  public var sleeperCount: Int { state.withLock { $0.sleepers.count } }
+
+  public func sleep(until moment: Moment) async throws {
+    let number = state.withLock { state in
+      state.nextSleeper += 1
+      return state.nextSleeper
+    }
+    try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        enum Next { case sleep([CheckedContinuation<Void, Never>]), wake, cancel }
+        let next: Next = state.withLock { state in
+          if state.cancelled.remove(number) != nil || Task.isCancelled { return .cancel }
+          if moment <= state.now { return .wake }
+          state.sleepers[number] = Sleeper(moment: moment, continuation: continuation)
+          let satisfied = state.watchers.filter { $0.count <= state.sleepers.count }
+          state.watchers.removeAll { $0.count <= state.sleepers.count }
+          return .sleep(satisfied.map(\.continuation))
+        }
+        switch next {
+        case .sleep(let watchers): for watcher in watchers { watcher.resume() }
+        case .wake: continuation.resume()
+        case .cancel: continuation.resume(throwing: CancellationError())
+        }
+      }
+    } onCancel: {
+      let sleeper = state.withLock { state in
+        let sleeper = state.sleepers.removeValue(forKey: number)
+        if sleeper == nil { state.cancelled.insert(number) }
+        return sleeper
+      }
+      sleeper?.continuation.resume(throwing: CancellationError())
+    }
+  }
+
+  /// Moves both clocks and wakes everybody whose moment has come, earliest first.
+  public func advance(by duration: Duration) {
+    let due: [Sleeper] = state.withLock { state in
+      state.now = state.now + duration
+      let (seconds, attoseconds) = duration.components
+      state.wallClockMilliseconds += seconds * 1000 + attoseconds / 1_000_000_000_000_000
+      let due = state.sleepers.filter { $0.value.moment <= state.now }.sorted { $0.value.moment < $1.value.moment }
+      for (number, _) in due { state.sleepers[number] = nil }
+      return due.map(\.value)
+    }
+    for sleeper in due { sleeper.continuation.resume() }
+  }
+
+  /// Waits, without time, until at least `count` tasks sleep: the moment a test may advance the clock.
+  public func untilAsleep(_ count: Int = 1) async {
+    await withCheckedContinuation { continuation in
+      let already = state.withLock { state in
+        if state.sleepers.count >= count { return true }
+        state.watchers.append((count, continuation))
+        return false
+      }
+      if already { continuation.resume() }
+    }
+  }
+}

@@ -15,3 +15,6 @@
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
+
+// A macro made of other macros, which Swift does not import.
+static inline int approval_evp_public_key(void) { return EVP_PKEY_PUBLIC_KEY; }

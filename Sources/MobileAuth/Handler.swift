@@ -10,6 +10,9 @@ public struct Handler: Sendable {
   /// After a vault failure, before the next try: a full disk does not empty itself at once.
   static let custodyPause = Duration.seconds(30)
 
+  /// While an outcome is unknown, the server is asked again this often even if nothing else happens.
+  static let unknownPause = Duration.seconds(30)
+
   let servers: [TokenServerID: any TokenServer]
   let inbox: Inbox
   let panel: any Panel
@@ -51,13 +54,24 @@ public struct Handler: Sendable {
           try await handle(request)
         } else {
           await panel.show(isEverythingKnown ? idleIndication : .outcomeUnknown)
-          try await inbox.change(beyond: generation)
+          try await change(beyond: generation, within: isEverythingKnown ? nil : Self.unknownPause)
         }
       } catch let fault as CustodyFault {
         report(.custodyFailed(fault))
         await panel.show(.misconfigured)
         try await timekeeper.sleep(until: timekeeper.now + Self.custodyPause)
       }
+    }
+  }
+
+  /// Waits for the inbox; with a limit, at most that long.
+  private func change(beyond generation: Int, within limit: Duration?) async throws {
+    guard let limit else { return try await inbox.change(beyond: generation) }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      defer { group.cancelAll() }
+      group.addTask { try await inbox.change(beyond: generation) }
+      group.addTask { try await timekeeper.sleep(until: timekeeper.now + limit) }
+      try await group.next()
     }
   }
 

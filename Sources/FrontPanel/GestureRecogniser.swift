@@ -86,7 +86,9 @@ public struct GestureRecogniser: Sendable {
   public mutating func release(at moment: Moment) -> [Finding] {
     var findings = time(moment)
     switch state {
-    case .ignoring: state = .ready
+    case .ignoring(_, let reportedStuck):
+      state = .ready
+      if reportedStuck { findings.append(.released) }
     case .down(let since, let isSecond, _):
       let held = moment - since
       if isSecond {
@@ -121,7 +123,6 @@ public struct GestureRecogniser: Sendable {
       state = .down(since: since, isSecond: isSecond, told: last.0)
       if last.1 == .stuck {
         state = .ignoring(since: since, reportedStuck: true)
-        return reached.map(\.1) + [.released]
       }
       return reached.map(\.1)
     case .ignoring, .ready, .between, .finished: return []

@@ -50,7 +50,9 @@ extension Handler {
       switch event {
       case .touched: touch.isHeld = true
       case .released: touch.isHeld = false
-      case .stuck: try record(.buttonStuck, pending)
+      case .stuck:
+        touch.isHeld = false
+        try record(.buttonStuck, pending)
       case .unavailable(let why): try record(.panelUnavailable, pending, why)
       case .gesture(let gesture):
         return .answered(

@@ -65,7 +65,7 @@ let package = Package(
     // Second floor: the domain, and the panel a person touches.
     room("MobileAuth", over: ["Secrets"]),
     room("FrontPanel", over: ["MobileAuth"]),
-    room("Vault", over: ["MobileAuth", "Cryptography", "SQLite"]),
+    room("Vault", over: ["MobileAuth", "Cryptography", "Secrets", "SQLite"]),
 
     // Third floor: the token servers we speak to, and the boards we run on.
     room("ReferenceProtocol", over: ["Cryptography", "OpenPGP"]),

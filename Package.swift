@@ -92,6 +92,8 @@ let package = Package(
         .product(name: "X509", package: "swift-certificates"),
       ]),
     .executableTarget(name: "token-server", dependencies: ["ReferenceServer"], swiftSettings: strictness),
+
+    tests("OpenPGPTests", of: ["OpenPGP", "Secrets"]),
   ],
   swiftLanguageModes: [.v6]
 )

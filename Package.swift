@@ -77,7 +77,8 @@ let package = Package(
     room(
       "ApprovalToken",
       over: [
-        "Boards", "CurlCourier", "ReferenceAdapter", "Vault", "Cryptography", "Secrets",
+        "Boards", "Courier", "CurlCourier", "FrontPanel", "MobileAuth", "ReferenceAdapter", "ReferenceProtocol", "Vault",
+        "Cryptography", "Secrets",
         argumentParser, logging, lifecycle, signals, toml,
       ]),
     .executableTarget(name: "approval-token", dependencies: ["ApprovalToken"], swiftSettings: strictness),

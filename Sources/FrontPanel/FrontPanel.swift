@@ -48,6 +48,9 @@ public actor FrontPanel: Panel {
     }
   }
 
+  /// What the LED says now.
+  public var showing: Indication { player.showing ?? .disconnected }
+
   public nonisolated func events(for challenge: Challenge) -> AsyncStream<PanelEvent> {
     AsyncStream(bufferingPolicy: .bufferingNewest(64)) { continuation in
       Task { await self.arm(continuation) }

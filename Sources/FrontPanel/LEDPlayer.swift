@@ -19,6 +19,8 @@ final class LEDPlayer: Sendable {
     self.timekeeper = timekeeper
   }
 
+  var showing: Indication? { state.withLock { $0.playing } }
+
   /// Begins the pattern, unless it is the one already playing: asking again must not make it stumble.
   func play(_ indication: Indication) {
     let start = timekeeper.now

@@ -78,10 +78,10 @@ let package = Package(
       "ApprovalToken",
       over: [
         "Boards", "Courier", "CurlCourier", "FrontPanel", "MobileAuth", "ReferenceAdapter", "ReferenceProtocol", "Vault",
-        "Cryptography", "Secrets",
+        "Cryptography", "Secrets", "CLinux",
         argumentParser, logging, lifecycle, signals, toml,
       ]),
-    .executableTarget(name: "approval-token", dependencies: ["ApprovalToken"], swiftSettings: strictness),
+    .executableTarget(name: "approval-token", dependencies: ["ApprovalToken", argumentParser], swiftSettings: strictness),
     room(
       "ReferenceServer",
       over: [
@@ -92,9 +92,11 @@ let package = Package(
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "X509", package: "swift-certificates"),
       ]),
-    .executableTarget(name: "token-server", dependencies: ["ReferenceServer"], swiftSettings: strictness),
+    .executableTarget(name: "token-server", dependencies: ["ReferenceServer", argumentParser], swiftSettings: strictness),
 
     tests("OpenPGPTests", of: ["OpenPGP", "Secrets"]),
+    tests("MobileAuthTests", of: ["MobileAuth", "ApprovalTestKit"]),
+    tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "ApprovalTestKit"]),
   ],
   swiftLanguageModes: [.v6]
 )

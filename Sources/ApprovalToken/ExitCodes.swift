@@ -57,5 +57,6 @@ func reporting(_ body: () async throws -> Void) async throws {
 
 /// One line on standard error: progress and trouble go there, facts to standard output.
 func say(_ line: String) {
-  fputs(line + "\n", stderr)
+  let bytes = Array((line + "\n").utf8)
+  _ = write(2, bytes, bytes.count)
 }

@@ -1,7 +1,7 @@
 import Synchronization
 
 /// How the token stands with one token server.
-public enum Connection: String, Sendable {
+public enum Reachability: String, Sendable {
   case connected
   case disconnected
   /// The server said something only a person can mend.
@@ -15,7 +15,7 @@ public final class Inbox: Sendable {
     var requests: [TransactionID: PendingMobileAuthRequest] = [:]
     /// Ended here; a list that was on its way meanwhile must not bring them back. Oldest first, bounded.
     var finished: [TransactionID] = []
-    var connections: [TokenServerID: Connection] = [:]
+    var connections: [TokenServerID: Reachability] = [:]
   }
 
   private static let rememberedEndings = 256
@@ -62,7 +62,7 @@ public final class Inbox: Sendable {
     signal.raise()
   }
 
-  public func set(_ connection: Connection, to server: TokenServerID) {
+  public func set(_ connection: Reachability, to server: TokenServerID) {
     state.withLock { $0.connections[server] = connection }
     signal.raise()
   }
@@ -81,7 +81,7 @@ public final class Inbox: Sendable {
   }
 
   /// The servers known here, and whether each is connected.
-  public var connections: [TokenServerID: Connection] { state.withLock { $0.connections } }
+  public var connections: [TokenServerID: Reachability] { state.withLock { $0.connections } }
 
   /// Grows with every change; to be passed to `change(beyond:)`.
   public var generation: Int { signal.generation }

@@ -29,7 +29,7 @@ struct EventFeed: Sendable {
     }
   }
 
-  func run(_ yield: @Sendable (Hint) -> Void) async throws {
+  func run(_ yield: @escaping @Sendable (Hint) -> Void) async throws {
     if memory.silentStreams < Self.silentStreamsBeforePolling {
       try await stream(yield)
     } else {
@@ -39,7 +39,7 @@ struct EventFeed: Sendable {
 
   // MARK: Server-sent events
 
-  private func stream(_ yield: @Sendable (Hint) -> Void) async throws {
+  private func stream(_ yield: @escaping @Sendable (Hint) -> Void) async throws {
     var headers: HTTPHeaders = ["Accept": "text/event-stream"]
     headers["Last-Event-ID"] = memory.cursor
     let stream = try await client.stream("/events", headers: headers)
@@ -59,7 +59,7 @@ struct EventFeed: Sendable {
     } catch let error as CourierError { throw TokenServerFault(error) }
   }
 
-  private func read(_ stream: HTTPResponseStream, _ pulse: Pulse, _ yield: @Sendable (Hint) -> Void) async throws {
+  private func read(_ stream: HTTPResponseStream, _ pulse: Pulse, _ yield: @escaping @Sendable (Hint) -> Void) async throws {
     var decoder = EventStreamDecoder()
     for try await chunk in stream.body {
       pulse.beat(at: timekeeper.now)
@@ -94,7 +94,7 @@ struct EventFeed: Sendable {
 
   // MARK: Long polls
 
-  private func poll(_ yield: @Sendable (Hint) -> Void) async throws {
+  private func poll(_ yield: @escaping @Sendable (Hint) -> Void) async throws {
     yield(.connected)
     while true {
       let path = memory.cursor.map { "/events?after=\($0)" } ?? "/events"

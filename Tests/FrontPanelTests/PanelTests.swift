@@ -120,7 +120,9 @@ private final class TestIndicator: Indicator {
   @Test func idleBlipsAsManyTimesAsRequestsWaitAtMostFive() {
     for (pending, blips) in [(0, 1), (1, 1), (3, 3), (5, 5), (9, 5)] {
       let pattern = Indication.idle(pending: pending).pattern
-      let lit = (0..<10_000).filter { pattern.isLit(after: .milliseconds($0)) && ($0 == 0 || !pattern.isLit(after: .milliseconds($0 - 1))) }
+      let lit = (0..<10_000).filter {
+        pattern.isLit(after: .milliseconds($0)) && ($0 == 0 || !pattern.isLit(after: .milliseconds($0 - 1)))
+      }
       #expect(lit.count == blips)
       #expect(pattern.length == .seconds(10))
     }

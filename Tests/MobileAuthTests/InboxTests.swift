@@ -6,7 +6,8 @@ import Testing
   @Test func newestFirstTiesByIdentifier() {
     let world = World()
     world.announce(
-      world.request(3, sentAt: 10), world.request(1, sentAt: 20), world.request(2, sentAt: 10), world.request(4, sentAt: 30))
+      world.request(3, sentAt: 10), world.request(1, sentAt: 20), world.request(2, sentAt: 10),
+      world.request(4, sentAt: 30))
     #expect(world.inbox.requests.map(\.transaction) == [4, 1, 2, 3].map(World.transaction))
   }
 

@@ -17,7 +17,8 @@ final class World: Sendable {
     inbox = Inbox(timekeeper: timekeeper)
     handler = Handler(
       servers: [server], inbox: inbox, panel: panel, custody: custody, timekeeper: timekeeper, mustEnrol: false,
-      random: { 0.5 }, makeIdempotencyKey: { [recorder] in recorder.nextKey() }, report: { [recorder] in recorder.add($0) })
+      random: { 0.5 }, makeIdempotencyKey: { [recorder] in recorder.nextKey() },
+      report: { [recorder] in recorder.add($0) })
   }
 
   /// Puts these requests on the list, as a refresh would, with the server connected.

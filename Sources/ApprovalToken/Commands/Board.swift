@@ -29,8 +29,10 @@ struct BoardCommand: AsyncParsableCommand {
           }
         }
         json.print(facts) { facts in
-          facts.map { $0.name.map { name in "\(name)  \($0.description ?? "")" } ?? "unusable: \($0.error ?? "")" }
-            .joined(separator: "\n")
+          facts.map { fact in
+            fact.name.map { "\($0)  \(fact.description ?? "")" } ?? "unusable: \(fact.error ?? "")"
+          }
+          .joined(separator: "\n")
         }
       }
     }

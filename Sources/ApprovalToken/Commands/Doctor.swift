@@ -1,7 +1,7 @@
 import ArgumentParser
+import CLinux
 import Courier
 import CurlCourier
-import Glibc
 import MobileAuth
 import ReferenceAdapter
 import ReferenceProtocol
@@ -130,19 +130,16 @@ struct Doctor: AsyncParsableCommand {
 
   /// Each secret takes one locked page; a few hundred are plenty.
   private static func judgeMemory() -> Finding {
-    var limit = rlimit()
-    getrlimit(__rlimit_resource_t(UInt32(RLIMIT_MEMLOCK.rawValue)), &limit)
-    return limit.rlim_cur >= 1 << 20
+    let limit = approval_linux_lockable_bytes()
+    return limit >= 1 << 20
       ? Finding(verdict: .good, subject: "locked memory", text: "secrets can be kept out of swap")
       : Finding(
         verdict: .note, subject: "locked memory",
-        text: "the limit is \(limit.rlim_cur) bytes; secrets may be swapped. LimitMEMLOCK=1M in the unit mends that")
+        text: "the limit is \(limit) bytes; secrets may be swapped. LimitMEMLOCK=1M in the unit mends that")
   }
 
   private static func judgeSwap() -> Finding {
-    var info = sysinfo()
-    sysinfo(&info)
-    return info.totalswap == 0
+    approval_linux_swap_bytes() == 0
       ? Finding(verdict: .good, subject: "swap", text: "none")
       : Finding(verdict: .note, subject: "swap", text: "on; locked secrets stay out of it")
   }

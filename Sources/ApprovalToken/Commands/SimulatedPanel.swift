@@ -102,13 +102,5 @@ private struct RawTerminal {
 
 /// Starts a shell command and does not wait; what it prints is thrown away.
 private func runShell(_ command: String) {
-  var actions = posix_spawn_file_actions_t()
-  posix_spawn_file_actions_init(&actions)
-  defer { posix_spawn_file_actions_destroy(&actions) }
-  for descriptor in Int32(0)...2 { posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_RDWR, 0) }
-  var arguments = ["/bin/sh", "-c", command].map { strdup($0) } + [nil]
-  defer { for argument in arguments { free(argument) } }
-  var child = pid_t()
-  signal(SIGCHLD, SIG_IGN)
-  posix_spawn(&child, "/bin/sh", &actions, nil, &arguments, environ)
+  _ = system("( \(command) ) </dev/null >/dev/null 2>&1 &")
 }

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import ReferenceProtocol
 import ServiceLifecycle
@@ -30,8 +31,7 @@ struct ControlServer: Service {
   private static func startAccepting(_ descriptor: Int32, _ continuation: AsyncStream<Int32>.Continuation) {
     detachThread {
       while true {
-        let caller = accept4(descriptor, nil, nil, Int32(SOCK_CLOEXEC.rawValue))
-        if caller < 0, errno == EINTR || errno == ECONNABORTED { continue }
+        let caller = approval_linux_accept(descriptor)
         guard caller >= 0 else { break }
         if case .enqueued = continuation.yield(caller) { continue }
         close(caller)

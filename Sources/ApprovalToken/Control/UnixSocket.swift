@@ -95,7 +95,7 @@ final class UnixSocket: @unchecked Sendable {
   func write(line: [UInt8]) throws(Failure) {
     var rest = (line + [UInt8(ascii: "\n")])[...]
     while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL.rawValue)) }
+      let count = rest.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
       if count < 0, errno == EINTR { continue }
       guard count > 0 else { throw .call("write", errno: errno) }
       rest = rest.dropFirst(count)

@@ -30,7 +30,7 @@ final class TokenService: Service {
     inbox = Inbox(timekeeper: timekeeper)
   }
 
-  var connections: [TokenServerID: Connection] { inbox.connections }
+  var connections: [TokenServerID: Reachability] { inbox.connections }
   var pending: [PendingMobileAuthRequest] { inbox.requests }
 
   /// Reads the accounts again: somebody enrolled or removed one.

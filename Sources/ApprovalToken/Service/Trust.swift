@@ -1,8 +1,8 @@
 import Courier
 import CurlCourier
-import MobileAuth
+public import MobileAuth
 import ReferenceAdapter
-import Vault
+public import Vault
 
 /// No certificate is judged at a time before this version existed, whatever a board without a clock believes.
 /// Unix seconds: 2026-11-21.

@@ -94,6 +94,7 @@ let package = Package(
     .executableTarget(name: "token-server", dependencies: ["ReferenceServer"], swiftSettings: strictness),
 
     tests("OpenPGPTests", of: ["OpenPGP", "Secrets"]),
+    tests("Interop", of: ["OpenPGP", "Secrets"]),
   ],
   swiftLanguageModes: [.v6]
 )

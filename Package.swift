@@ -97,6 +97,7 @@ let package = Package(
     tests("OpenPGPTests", of: ["OpenPGP", "Secrets"]),
     tests("MobileAuthTests", of: ["MobileAuth", "ApprovalTestKit"]),
     tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "ApprovalTestKit"]),
+    tests("Interop", of: ["OpenPGP", "Secrets"]),
   ],
   swiftLanguageModes: [.v6]
 )

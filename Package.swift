@@ -104,6 +104,8 @@ let package = Package(
         .product(name: "Crypto", package: "swift-crypto"),
       ]),
     .executableTarget(name: "token-server", dependencies: ["ReferenceServer"], swiftSettings: strictness),
+
+    tests("OpenPGPTests", of: ["OpenPGP", "Secrets"]),
   ],
   swiftLanguageModes: [.v6]
 )

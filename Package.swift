@@ -103,7 +103,7 @@ let package = Package(
         .product(name: "SwiftASN1", package: "swift-asn1"),
         .product(name: "Crypto", package: "swift-crypto"),
       ]),
-    .executableTarget(name: "token-server", dependencies: ["ReferenceServer"], swiftSettings: strictness),
+    .executableTarget(name: "token-server", dependencies: ["ReferenceServer", argumentParser], swiftSettings: strictness),
 
     tests("OpenPGPTests", of: ["OpenPGP", "Secrets"]),
   ],

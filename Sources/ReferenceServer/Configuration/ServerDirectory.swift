@@ -51,7 +51,9 @@ struct ServerDirectory: Sendable {
   /// Makes a new file that only its owner may use, and makes it durable.
   static func write(_ bytes: [UInt8], to path: String, mode: mode_t = 0o600) throws {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
-    guard descriptor >= 0 else { throw Refusal(description: "cannot make \(path): \(String(cString: strerror(errno)))") }
+    guard descriptor >= 0 else {
+      throw Refusal(description: "cannot make \(path): \(String(cString: strerror(errno)))")
+    }
     defer { close(descriptor) }
     var written = 0
     while written < bytes.count {

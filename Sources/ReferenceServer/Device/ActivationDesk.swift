@@ -1,4 +1,5 @@
 import Cryptography
+import HTTPTypes
 import Logging
 import ReferenceProtocol
 
@@ -60,7 +61,8 @@ struct ActivationDesk: Sendable {
     }
     guard case .device(let clientID) = outcome else {
       countWrongCode(from: peer)
-      throw Refusal(.unauthorized, "invalid_token", "The activation code or fleet token is wrong, used or expired.",
+      throw Refusal(
+        .unauthorized, "invalid_token", "The activation code or fleet token is wrong, used or expired.",
         headers: [.wwwAuthenticate: #"Bearer error="invalid_token""#])
     }
     announcer.log.info("device \(clientID) registered")

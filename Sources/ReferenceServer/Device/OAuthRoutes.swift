@@ -1,5 +1,6 @@
 import Cryptography
 import Hummingbird
+import Logging
 import ReferenceProtocol
 
 /// Discovery, registration and revocation. The token endpoint is in `TokenEndpoint`.
@@ -21,7 +22,8 @@ struct OAuthRoutes: Sendable {
 
   private func register(_ request: Request, _ context: ServerContext) async throws -> Response {
     guard let credential = bearer(of: request) else {
-      throw Refusal(.unauthorized, "invalid_token", "An activation code or fleet token is needed as Bearer.",
+      throw Refusal(
+        .unauthorized, "invalid_token", "An activation code or fleet token is needed as Bearer.",
         headers: [.wwwAuthenticate: "Bearer"])
     }
     let registration = try JSON.decode(RegistrationRequest.self, from: await request.bytes())

@@ -1,6 +1,7 @@
 import Cryptography
 import GRDB
 import Hummingbird
+import Logging
 import OpenPGP
 import ReferenceProtocol
 
@@ -69,7 +70,8 @@ struct ProfileRoutes: Sendable {
     {
       return keyExchange(try await keyring.key(serverKey), keyID: keyID)
     }
-    guard !profile.hasKeys || settings.pushEnrolmentMode == .override else { throw DeviceRefusal(.alreadyEnrolled) }
+    let mayReplace = !profile.hasKeys || profile.isDisenrolled || settings.pushEnrolmentMode == .override
+    guard mayReplace else { throw DeviceRefusal(.alreadyEnrolled) }
     let key = settings.uniqueServerKeys ? try await keyring.make() : try await keyring.shared()
     let keyID = Random.uuid()
     let nowMs = gate.clock.nowMs()

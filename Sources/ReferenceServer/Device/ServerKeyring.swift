@@ -1,6 +1,6 @@
 import Cryptography
-import GRDB
 import Foundation
+import GRDB
 import OpenPGP
 import Secrets
 import Synchronization
@@ -36,7 +36,7 @@ final class ServerKeyring: Sendable {
     let key = try OpenPGPKey.generate(userID: "Approval Token server")
     let fingerprint = key.certificate.fingerprint
     let box = try AES256GCM.seal(key.secret, key: sealingKey, context: Array(fingerprint.utf8))
-    try await store.write { database in
+    _ = try await store.write { database in
       try database.run(
         "INSERT INTO server_key (fingerprint, sealed_secret, is_shared) VALUES (?, ?, ?)",
         [fingerprint, Data(box), isShared])

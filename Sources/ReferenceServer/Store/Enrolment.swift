@@ -11,18 +11,22 @@ extension Database {
       """
       UPDATE profile SET certificate = ?, certificate_fingerprint = ?, server_key = ?, key_id = ?, acknowledged = 0,
         push_token = NULL, push_transport = NULL, disenrolled = 0
-      WHERE client_id = ? AND id = ?
+      WHERE client_id = ? AND id = ? AND deleted_at_ms IS NULL
       """, [Data(certificate), fingerprint, serverKey, keyID, profile.clientID, profile.id])
   }
 
   func acknowledgeKeys(of profile: Profile) throws {
-    try run("UPDATE profile SET acknowledged = 1 WHERE client_id = ? AND id = ?", [profile.clientID, profile.id])
+    try run(
+      "UPDATE profile SET acknowledged = 1 WHERE client_id = ? AND id = ? AND key_id = ?",
+      [profile.clientID, profile.id, profile.keyID])
   }
 
   func setPush(of profile: Profile, token: String, transport: DeviceConfiguration.Transport) throws {
     try run(
-      "UPDATE profile SET push_token = ?, push_transport = ?, disenrolled = 0 WHERE client_id = ? AND id = ?",
-      [token, transport.rawValue, profile.clientID, profile.id])
+      """
+      UPDATE profile SET push_token = ?, push_transport = ?, disenrolled = 0
+      WHERE client_id = ? AND id = ? AND key_id = ? AND acknowledged
+      """, [token, transport.rawValue, profile.clientID, profile.id, profile.keyID])
   }
 
   enum Disenrolment: Sendable {

@@ -8,6 +8,7 @@ struct Profile: Sendable {
   let id: String
   let userID: String
   let activation: [UInt8]
+  let createdAtMs: Int64
   /// Binary OpenPGP certificate of the device for this profile.
   let certificate: [UInt8]?
   let certificateFingerprint: String?
@@ -27,6 +28,7 @@ struct Profile: Sendable {
     id = row["id"]
     userID = row["user_id"]
     activation = row.bytes("activation")
+    createdAtMs = row["created_at_ms"]
     certificate = (row["certificate"] as Data?).map { [UInt8]($0) }
     certificateFingerprint = row["certificate_fingerprint"]
     serverKey = row["server_key"]

@@ -59,7 +59,9 @@ struct EventFeed: Sendable {
     } catch let error as CourierError { throw TokenServerFault(error) }
   }
 
-  private func read(_ stream: HTTPResponseStream, _ pulse: Pulse, _ yield: @escaping @Sendable (Hint) -> Void) async throws {
+  private func read(_ stream: HTTPResponseStream, _ pulse: Pulse, _ yield: @escaping @Sendable (Hint) -> Void)
+    async throws
+  {
     var decoder = EventStreamDecoder()
     for try await chunk in stream.body {
       pulse.beat(at: timekeeper.now)

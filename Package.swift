@@ -97,6 +97,8 @@ let package = Package(
     tests("OpenPGPTests", of: ["OpenPGP", "Secrets"]),
     tests("MobileAuthTests", of: ["MobileAuth", "ApprovalTestKit"]),
     tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "ApprovalTestKit"]),
+    tests("CourierTests", of: ["Courier"]),
+    tests("CurlCourierTests", of: ["CurlCourier", "Courier"], resources: [.copy("Fixtures")]),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -110,6 +110,8 @@ let package = Package(
     tests("MobileAuthTests", of: ["MobileAuth", "ApprovalTestKit"]),
     tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "ApprovalTestKit"]),
     tests("Interop", of: ["OpenPGP", "Secrets"]),
+    tests("CourierTests", of: ["Courier"]),
+    tests("CurlCourierTests", of: ["CurlCourier", "Courier"], resources: [.copy("Fixtures")]),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -1,5 +1,5 @@
 #pragma once
-// libcrypto and libssl, as the distribution ships them. Macros become functions here; nothing else does.
+// libcrypto and libssl, as the distribution ships them.
 #include <openssl/bn.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
@@ -15,6 +15,3 @@
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
-
-// A macro made of other macros, which Swift does not import.
-static inline int approval_evp_public_key(void) { return EVP_PKEY_PUBLIC_KEY; }

@@ -92,21 +92,13 @@ public struct P256PublicKey: Sendable, Equatable {
     guard x.count == 32, y.count == 32 else { throw .malformed("P-256 coordinates of \(x.count) and \(y.count) bytes") }
     let context = EVP_PKEY_CTX_new_from_name(nil, "EC", nil)
     defer { EVP_PKEY_CTX_free(context) }
-    var point = [4] + x + y
-    var group = Array("P-256".utf8CString)
+    let point = [4] + x + y
     var key: OpaquePointer?
-    let made = group.withUnsafeMutableBufferPointer { group in
-      point.withUnsafeMutableBytes { point in
-        var parameters = [
-          OSSL_PARAM_construct_utf8_string("group", group.baseAddress, 0),
-          OSSL_PARAM_construct_octet_string("pub", point.baseAddress, point.count),
-          OSSL_PARAM_construct_end(),
-        ]
-        return EVP_PKEY_fromdata_init(context) == 1
-          && EVP_PKEY_fromdata(context, &key, approval_evp_public_key(), &parameters) == 1
-      }
-    }
-    guard made, let key else {
+    guard EVP_PKEY_paramgen_init(context) == 1, EVP_PKEY_CTX_set_group_name(context, "P-256") == 1,
+      EVP_PKEY_paramgen(context, &key) == 1, let key
+    else { throw libraryFailure("P-256 parameters") }
+    guard EVP_PKEY_set1_encoded_public_key(key, point, point.count) == 1 else {
+      EVP_PKEY_free(key)
       ERR_clear_error()
       throw .malformed("P-256 public key: not a point of the curve")
     }

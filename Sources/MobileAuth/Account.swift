@@ -58,3 +58,14 @@ public struct AccountRecord: Sendable {
     self.secrets = secrets
   }
 }
+
+/// Where enrolments are kept. Every call is durable when it returns, so a cut between two steps of an enrolment loses
+/// nothing that the server may already know.
+public protocol EnrolmentRegistry: Sendable {
+  func servers() throws(CustodyFault) -> [TokenServerRecord]
+  func accounts() throws(CustodyFault) -> [AccountRecord]
+  /// Inserts or replaces.
+  func put(_ server: TokenServerRecord) throws(CustodyFault)
+  /// Inserts or replaces; the entry goes into the audit chain in the same step.
+  func put(_ account: AccountRecord, _ entry: AuditEntry?) throws(CustodyFault)
+}

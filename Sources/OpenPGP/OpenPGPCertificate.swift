@@ -1,0 +1,61 @@
+import CRNP
+
+/// A transferable public key of the profile `v4-25519`: Ed25519 primary that signs, Curve25519 subkey that encrypts.
+public struct OpenPGPCertificate: Sendable, Equatable {
+  /// Most bytes a certificate may have. One of the profile has some 400, more with many user IDs.
+  public static let sizeLimit = 16_384
+
+  /// Binary transferable public key (RFC 9580 §10.1), as received or generated.
+  public let bytes: [UInt8]
+  /// Upper-case hex of the primary key's fingerprint: 40 digits for v4.
+  public let fingerprint: String
+  /// When its newest part was made, in seconds since 1970: a clock that shows less is wrong.
+  let newestPart: UInt32
+  /// Seconds since 1970; `UInt32.max` for ever.
+  let validUntil: UInt32
+
+  /// Accepts exactly one certificate of the profile, with valid self-signatures, neither expired nor revoked.
+  ///
+  /// - Parameter time: seconds since 1970; `nil` for the system's clock. A clock that shows a time before the
+  ///   certificate was made is not believed: then the certificate is judged as of its making.
+  /// - Throws: `tooLarge`, `malformed`, `unsupported` (not of the profile) or `certificateNotValid`.
+  public init(parsing bytes: [UInt8], at time: Int64? = nil) throws(OpenPGPError) {
+    guard bytes.count <= Self.sizeLimit else { throw .tooLarge(limit: Self.sizeLimit) }
+    let time = openPGPTime(time)
+    self = try bytes.withUnsafeBufferPointer { (bytes) throws(OpenPGPError) in
+      let bytes = UnsafeRawBufferPointer(bytes)
+      let packets = try Packet.sequence(in: bytes)
+      try requireLayout(of: packets, primary: Packet.Tag.publicKey, subkey: Packet.Tag.publicSubkey)
+      let inspection = try CertificateInspection(of: bytes, at: time)
+      guard inspection.newestPart > time else { return try inspection.certificate(bytes) }
+      return try CertificateInspection(of: bytes, at: inspection.newestPart).certificate(bytes)
+    }
+  }
+
+  init(bytes: [UInt8], fingerprint: String, newestPart: UInt32, validUntil: UInt32) {
+    self.bytes = bytes
+    self.fingerprint = fingerprint
+    self.newestPart = newestPart
+    self.validUntil = validUntil
+  }
+
+  func requireValid(at time: UInt32) throws(OpenPGPError) {
+    guard time <= validUntil else { throw .certificateNotValid("expired") }
+  }
+}
+
+/// One primary key, its user IDs, one subkey, and signatures on them; nothing else, and no second key.
+func requireLayout(of packets: [Packet], primary: UInt8, subkey: UInt8) throws(OpenPGPError) {
+  guard packets.first?.tag == primary else { throw .unsupported("first packet of a key: \(packets.first?.tag ?? 0)") }
+  guard packets.allSatisfy({ $0.tag == Packet.Tag.signature || $0.tag == Packet.Tag.userID || $0.version == 4 }) else {
+    throw .unsupported("key version other than 4")
+  }
+  let allowed = [primary, subkey, Packet.Tag.signature, Packet.Tag.userID]
+  if let alien = packets.first(where: { !allowed.contains($0.tag) }) {
+    throw .unsupported("packet \(alien.tag) in a key")
+  }
+  for (tag, name) in [(primary, "primary keys"), (subkey, "subkeys")] {
+    let count = packets.count { $0.tag == tag }
+    guard count == 1 else { throw .unsupported("\(count) \(name)") }
+  }
+}

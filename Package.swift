@@ -22,6 +22,10 @@ func tests(_ name: String, of dependencies: [Target.Dependency], resources: [Res
   .testTarget(name: name, dependencies: dependencies, resources: resources, swiftSettings: strictness)
 }
 
+func testSupport(_ name: String, over dependencies: [Target.Dependency]) -> Target {
+  .target(name: name, dependencies: dependencies, path: "Tests/Support/\(name)", swiftSettings: strictness)
+}
+
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
@@ -112,6 +116,16 @@ let package = Package(
     tests("Interop", of: ["OpenPGP", "Secrets"]),
     tests("CourierTests", of: ["Courier"]),
     tests("CurlCourierTests", of: ["CurlCourier", "Courier"], resources: [.copy("Fixtures")]),
+    tests("SecretsTests", of: ["Secrets"]),
+    tests("CryptographyTests", of: ["Cryptography", "Secrets"]),
+    tests("SQLiteTests", of: ["SQLite"]),
+    tests(
+      "VaultTests",
+      of: ["Vault", "MobileAuth", "Cryptography", "Secrets", "SQLite", "CSQLite", "VaultModel", "vault-crash-probe"]),
+    testSupport("VaultModel", over: ["Vault", "MobileAuth", "Secrets"]),
+    .executableTarget(
+      name: "vault-crash-probe", dependencies: ["VaultModel", "Vault", "MobileAuth"],
+      path: "Tests/Support/vault-crash-probe", swiftSettings: strictness),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -65,6 +65,7 @@ public struct Connection: ~Copyable {
   }
 
   /// All of `body` happens, or none of it. Nobody else writes meanwhile.
+  @discardableResult
   public func transaction<Result>(_ body: (borrowing Connection) throws -> Result) throws -> Result {
     // IMMEDIATE: a transaction that starts as a reader cannot wait for another writer, it can only fail.
     try enclosed(by: "BEGIN IMMEDIATE", body)

@@ -47,10 +47,13 @@ extension Vault {
       var mark = head.droppedMark
       do {
         _ = try connection.rows("SELECT \(AuditRow.columns) FROM audit ORDER BY sequence") { row in
-          let row = try AuditRow(row)
-          guard row.sequence <= next else { throw AuditBreak(line: next, why: "missing") }
-          guard row.sequence == next, next <= head.last else { throw AuditBreak(line: row.sequence, why: "added") }
-          guard row.follows(mark, keys) else { throw AuditBreak(line: next, why: "changed") }
+          let line = try row.integer(0)
+          guard line <= next else { throw AuditBreak(line: next, why: "missing") }
+          guard line == next, line <= head.last else { throw AuditBreak(line: line, why: "added") }
+          // A row that cannot even be read (a text that is not UTF-8) is not what was written either.
+          guard let row = try? AuditRow(row), row.follows(mark, keys) else {
+            throw AuditBreak(line: line, why: "changed")
+          }
           next += 1
           mark = row.mark
         }

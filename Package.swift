@@ -70,7 +70,7 @@ let package = Package(
     // Second floor: the domain, and the panel a person touches.
     room("MobileAuth", over: ["Secrets"]),
     room("FrontPanel", over: ["MobileAuth"]),
-    room("Vault", over: ["MobileAuth", "Cryptography", "SQLite"]),
+    room("Vault", over: ["MobileAuth", "Cryptography", "Secrets", "SQLite"]),
 
     // Third floor: the token servers we speak to, and the boards we run on.
     room("ReferenceProtocol", over: ["Cryptography", "OpenPGP"]),
@@ -82,10 +82,11 @@ let package = Package(
     room(
       "ApprovalToken",
       over: [
-        "Boards", "CurlCourier", "ReferenceAdapter", "Vault", "Cryptography", "Secrets",
+        "Boards", "Courier", "CurlCourier", "FrontPanel", "MobileAuth", "ReferenceAdapter", "ReferenceProtocol", "Vault",
+        "Cryptography", "Secrets", "CLinux",
         argumentParser, logging, lifecycle, signals, toml,
       ]),
-    .executableTarget(name: "approval-token", dependencies: ["ApprovalToken"], swiftSettings: strictness),
+    .executableTarget(name: "approval-token", dependencies: ["ApprovalToken", argumentParser], swiftSettings: strictness),
     room(
       "ReferenceServer",
       over: [
@@ -121,6 +122,9 @@ let package = Package(
     tests(
       "PortalConformance", of: ["ServerTestSupport", "ReferenceProtocol", "Cryptography", "OpenPGP"],
       resources: [.copy("Fixtures/callback_sink.py")]),
+    tests("MobileAuthTests", of: ["MobileAuth", "ApprovalTestKit"]),
+    tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "ApprovalTestKit"]),
+    tests("Interop", of: ["OpenPGP", "Secrets"]),
   ],
   swiftLanguageModes: [.v6]
 )

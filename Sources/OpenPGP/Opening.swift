@@ -35,13 +35,13 @@ extension OpenPGPKey {
 /// nothing after it.
 private func requireLayout(ofMessage packets: [Packet]) throws(OpenPGPError) {
   guard let last = packets.last else { throw .malformed("empty message") }
-  for packet in packets.dropLast() where packet.tag != Packet.Tag.encryptedSessionKey {
-    throw .unsupported("packet \(packet.tag) in a message")
-  }
   switch (last.tag, last.version) {
   case (Packet.Tag.encryptedWithIntegrity, 1): guard packets.count > 1 else { throw .notForUs }
   case (Packet.Tag.encryptedWithIntegrity, let version): throw .unsupported("SEIPD version \(version)")
   case (Packet.Tag.encryptedWithoutIntegrity, _): throw .notIntact
   default: throw .notForUs
+  }
+  for packet in packets.dropLast() where packet.tag != Packet.Tag.encryptedSessionKey {
+    throw .unsupported("packet \(packet.tag) in a message")
   }
 }

@@ -3,16 +3,66 @@ import Secrets
 import Testing
 
 @Suite struct RoundTripTests {
-  @Test func `what one seals the other opens`() throws {
-    let one = try OpenPGPKey.generate(userID: "one")
-    let other = try OpenPGPKey.generate(userID: "other")
-    let message: [UInt8] = Array(repeating: 65, count: 1000)
-    let sealed = try one.seal(message, to: other.certificate)
-    #expect(try other.open(sealed, from: one.certificate) == message)
-    print(
-        for _ in 0..<20 {
-          let k = try! OpenPGPKey(secret: other.secret); _ = try! k.open(sealed, from: one.certificate)
+  static let one = try! OpenPGPKey.generate(userID: "one", at: 1_800_000_000)
+  static let other = try! OpenPGPKey.generate(userID: "other", at: 1_800_000_000)
+
+  // librnp reads in blocks of 32 KiB: what ends around such a boundary has taken its own paths before.
+  @Test(arguments: [1, 2, 22, 191, 192, 1000, 8383, 8384, 65_536, 262_144])
+  func `what one seals the other opens`(size: Int) throws {
+    try expectRoundTrip(size: size)
+  }
+
+  @Test(arguments: [32_768, 65_536])
+  func `content may end anywhere near a block's end`(block: Int) throws {
+    for size in block - 320...block + 40 { try expectRoundTrip(size: size) }
+  }
+
+  private func expectRoundTrip(size: Int) throws {
+    let plaintext = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ size) }
+    let sealed = try Self.one.seal(plaintext, to: Self.other.certificate)
+    #expect(try Self.other.open(sealed, from: Self.one.certificate) == plaintext, "\(size) bytes")
+  }
+
+  @Test func `the limit is exact`() throws {
+    let sealed = try Self.one.seal(Array(repeating: 7, count: 5000), to: Self.other.certificate)
+    #expect(try Self.other.open(sealed, from: Self.one.certificate, limit: 5000).count == 5000)
+    for limit in [4999, 1, 0, -1, -100_000] {
+      #expect(throws: OpenPGPError.tooLarge(limit: limit)) {
+        try Self.other.open(sealed, from: Self.one.certificate, limit: limit)
+      }
+    }
+  }
+
+  @Test func `a stored key opens what was sealed to it`() throws {
+    let stored = Self.other.secret.withExposedSecret { Array($0) }
+    let restored = try OpenPGPKey(secret: SecretBytes(copying: stored))
+    #expect(restored.certificate == Self.other.certificate)
+    let sealed = try Self.one.seal([1, 2, 3], to: Self.other.certificate)
+    #expect(try restored.open(sealed, from: Self.one.certificate) == [1, 2, 3])
+    #expect(try Self.one.open(restored.seal([4], to: Self.one.certificate), from: restored.certificate) == [4])
+  }
+
+  @Test func `one key serves many at once, more than it keeps keyrings for`() async throws {
+    let peers = try (0..<12).map { try OpenPGPKey.generate(userID: "peer \($0)") }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for (index, peer) in peers.enumerated() {
+        group.addTask {
+          for round in 0..<5 {
+            let plaintext = [UInt8(index), UInt8(round)]
+            let asked = try Self.one.seal(plaintext, to: peer.certificate)
+            #expect(try peer.open(asked, from: Self.one.certificate) == plaintext)
+            let answered = try peer.seal(plaintext, to: Self.one.certificate)
+            #expect(try Self.one.open(answered, from: peer.certificate) == plaintext)
+          }
         }
-      } / 20)
+      }
+      try await group.waitForAll()
+    }
+  }
+
+  @Test func `an empty plaintext is not sealed`() {
+    #expect(throws: OpenPGPError.unsupported("empty plaintext")) {
+      try Self.one.seal([], to: Self.other.certificate)
+    }
   }
 }

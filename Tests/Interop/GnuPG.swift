@@ -1,0 +1,117 @@
+import Foundation
+
+/// Debian's GnuPG with a home of its own, gone with it.
+final class GnuPG {
+  struct Missing: Error, CustomStringConvertible {
+    let description = "no gpg here: install the package `gnupg`"
+  }
+
+  struct Failure: Error, CustomStringConvertible {
+    let description: String
+  }
+
+  /// What one run of `gpg` gave.
+  struct Outcome {
+    let output: [UInt8]
+    /// `--status-fd` lines without their prefix.
+    let status: [String]
+    let complaints: String
+    let exitCode: Int32
+
+    /// The words of the first status line that begins with `keyword`.
+    func words(after keyword: String) -> [String]? {
+      status.lazy.map { $0.split(separator: " ").map(String.init) }.first { $0.first == keyword }.map {
+        Array($0.dropFirst())
+      }
+    }
+  }
+
+  private let home: URL
+
+  init() throws {
+    guard FileManager.default.isExecutableFile(atPath: "/usr/bin/gpg") else { throw Missing() }
+    // Short, because the agent's socket stands in it and the name of a socket has 107 bytes at most.
+    var path = Array("/tmp/gpg-XXXXXX".utf8CString)
+    guard mkdtemp(&path) != nil else { throw Failure(description: "mkdtemp: errno \(errno)") }
+    home = URL(fileURLWithPath: String(decoding: path.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self))
+  }
+
+  deinit {
+    _ = try? launch("/usr/bin/gpgconf", ["--homedir", home.path, "--kill", "all"])
+    try? FileManager.default.removeItem(at: home)
+  }
+
+  /// Runs `gpg`, which reads `input` from a file, and fails unless gpg succeeds.
+  @discardableResult
+  func run(_ arguments: String..., reading input: [UInt8]? = nil) throws -> Outcome {
+    let outcome = try attempt(arguments, reading: input)
+    guard outcome.exitCode == 0 else {
+      throw Failure(description: "gpg \(arguments): exit \(outcome.exitCode)\n\(outcome.complaints)")
+    }
+    return outcome
+  }
+
+  func attempt(_ arguments: [String], reading input: [UInt8]? = nil) throws -> Outcome {
+    let (source, target) = (home.appendingPathComponent("in"), home.appendingPathComponent("out"))
+    try? FileManager.default.removeItem(at: target)
+    if let input { try Data(input).write(to: source) }
+    let (exitCode, status, complaints) = try launch(
+      "/usr/bin/gpg",
+      [
+        "--homedir", home.path, "--batch", "--no-tty", "--yes", "--pinentry-mode", "loopback", "--passphrase", "",
+        "--trust-model", "always", "--status-fd", "1", "--output", target.path,
+      ] + arguments + (input == nil ? [] : [source.path]))
+    return Outcome(
+      output: (try? Data(contentsOf: target)).map(Array.init) ?? [],
+      status: status.split(separator: "\n").map { String($0.trimmingPrefix("[GNUPG:] ")) },
+      complaints: complaints, exitCode: exitCode)
+  }
+
+  /// Revokes with the certificate that gpg prepares for every new key, disarmed by a colon.
+  func revoke(_ fingerprint: String) throws {
+    let prepared = home.appendingPathComponent("openpgp-revocs.d/\(fingerprint).rev")
+    let armed = try String(contentsOf: prepared, encoding: .utf8).replacingOccurrences(
+      of: ":-----BEGIN", with: "-----BEGIN")
+    try run("--import", reading: Array(armed.utf8))
+  }
+
+  private func launch(_ program: String, _ arguments: [String]) throws -> (Int32, output: String, errors: String) {
+    let process = Process()
+    let errors = home.appendingPathComponent("errors")
+    FileManager.default.createFile(atPath: errors.path, contents: nil)
+    let output = Pipe()
+    process.executableURL = URL(fileURLWithPath: program)
+    process.arguments = arguments
+    process.standardInput = FileHandle.nullDevice
+    process.standardOutput = output
+    process.standardError = try FileHandle(forWritingTo: errors)
+    try process.run()
+    let text = try output.fileHandleForReading.readToEnd() ?? Data()
+    process.waitUntilExit()
+    return (
+      process.terminationStatus, String(decoding: text, as: UTF8.self),
+      String(decoding: try Data(contentsOf: errors), as: UTF8.self)
+    )
+  }
+}
+
+extension GnuPG {
+  /// Makes a key like ours, of GnuPG's own making.
+  func generateKey(_ userID: String) throws -> String {
+    try generateKey(userID, "future-default", "default", "never")
+  }
+
+  /// - Parameter kind: algorithm, usage and expiration, as `--quick-generate-key` has them.
+  /// - Returns: the fingerprint.
+  func generateKey(_ userID: String, _ kind: String...) throws -> String {
+    let outcome = try attempt(["--quick-generate-key", userID] + kind)
+    guard let fingerprint = outcome.words(after: "KEY_CREATED")?.last else {
+      throw Failure(description: "gpg made no key\n\(outcome.complaints)")
+    }
+    return fingerprint
+  }
+
+  func export(_ fingerprints: String...) throws -> [UInt8] {
+    try attempt(["--export"] + fingerprints).output
+  }
+}

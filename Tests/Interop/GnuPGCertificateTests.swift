@@ -1,0 +1,68 @@
+import OpenPGP
+import Testing
+
+/// Certificates of GnuPG's making: of the profile, and not.
+@Suite struct GnuPGCertificateTests {
+  private let gpg: GnuPG
+
+  init() throws { gpg = try GnuPG() }
+
+  @Test func `refuses RSA`() throws {
+    let key = try gpg.generateKey("peer", "rsa2048", "sign,cert", "never")
+    try gpg.run("--quick-add-key", key, "rsa2048", "encr", "never")
+    expect(.unsupported("RSA key, expected EDDSA"), try gpg.export(key))
+  }
+
+  private func expect(_ error: OpenPGPError, _ bytes: [UInt8], at time: Int64? = nil) {
+    #expect(throws: error) { try OpenPGPCertificate(parsing: bytes, at: time) }
+  }
+
+  @Test func `refuses what cannot sign or cannot encrypt`() throws {
+    let key = try gpg.generateKey("peer", "ed25519", "cert", "never")
+    expect(.unsupported("0 subkeys"), try gpg.export(key))
+    try gpg.run("--quick-add-key", key, "cv25519", "encr", "never")
+    expect(.unsupported("key that may not sign"), try gpg.export(key))
+    try gpg.run("--quick-add-key", key, "ed25519", "sign", "never")
+    expect(.unsupported("2 subkeys"), try gpg.export(key))
+  }
+
+  @Test func `refuses secret keys and more than one`() throws {
+    let (one, other) = (try gpg.generateKey("one"), try gpg.generateKey("other"))
+    expect(.unsupported("first packet of a key: 5"), try gpg.run("--export-secret-keys", one).output)
+    expect(.unsupported("2 primary keys"), try gpg.export(one, other))
+  }
+
+  @Test func `refuses the revoked`() throws {
+    let key = try gpg.generateKey("peer")
+    _ = try OpenPGPCertificate(parsing: gpg.export(key))
+    try gpg.revoke(key)
+    expect(.certificateNotValid("revoked primary key"), try gpg.export(key))
+  }
+
+  @Test func `takes several user IDs, and signatures by strangers`() throws {
+    let (key, stranger) = (try gpg.generateKey("peer"), try gpg.generateKey("stranger"))
+    try gpg.run("--quick-add-uid", key, "peer at work")
+    try gpg.run("--local-user", stranger, "--quick-sign-key", key)
+    #expect(try OpenPGPCertificate(parsing: gpg.export(key)).fingerprint == key)
+  }
+
+  /// A renewed certificate has signatures newer than its keys. A clock that is behind must not take them for invalid.
+  @Test func `expiration can be renewed, and is judged by the clock unless that is behind`() throws {
+    let year: Int64 = 31_536_000
+    let key = try gpg.generateKey("peer", "future-default", "default", "seconds=1000")
+    let listed = try gpg.run("--with-colons", "--list-keys").status
+    let made = try #require(listed.first { $0.hasPrefix("pub") }.flatMap { Int64($0.split(separator: ":")[5]) })
+    let short = try gpg.export(key)
+    for clock in [0, made, made + 999] {
+      #expect(try OpenPGPCertificate(parsing: short, at: clock).fingerprint == key, "\(clock)")
+    }
+    expect(.certificateNotValid("expired primary key"), short, at: made + 1001)
+
+    try gpg.run("--faked-system-time", "\(made + 500)", "--quick-set-expire", key, "seconds=\(year)")
+    let renewed = try gpg.export(key)
+    for clock in [0, made, made + 1001, made + year] {
+      #expect(try OpenPGPCertificate(parsing: renewed, at: clock).fingerprint == key, "\(clock)")
+    }
+    expect(.certificateNotValid("expired primary key"), renewed, at: made + 2 * year)
+  }
+}

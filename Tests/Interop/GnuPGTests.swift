@@ -1,0 +1,161 @@
+import OpenPGP
+import Secrets
+import Testing
+
+/// Our messages in GnuPG's hands, and GnuPG's in ours.
+@Suite struct GnuPGTests {
+  private let gpg: GnuPG
+  private let peer: String
+  private let peersCertificate: OpenPGPCertificate
+  private let us: OpenPGPKey
+  private var ours: String { us.certificate.fingerprint }
+
+  init() throws {
+    gpg = try GnuPG()
+    peer = try gpg.generateKey("peer")
+    peersCertificate = try OpenPGPCertificate(parsing: gpg.export(peer))
+    us = try OpenPGPKey.generate(userID: "us")
+    try gpg.run("--import", reading: us.certificate.bytes)
+  }
+
+  private let plaintext = Array("approve transfer of 10".utf8)
+
+  @Test func `fingerprints agree`() throws {
+    #expect(peersCertificate.fingerprint == peer)
+    #expect(try OpenPGPCertificate(parsing: gpg.export(ours)).fingerprint == ours)
+  }
+
+  @Test(arguments: [1, 1000, 262_144])
+  func `GnuPG decrypts and verifies what we seal`(size: Int) throws {
+    let plaintext = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+    let opened = try gpg.run("--decrypt", reading: us.seal(plaintext, to: peersCertificate))
+    #expect(opened.output == plaintext)
+    #expect(opened.status.contains("DECRYPTION_OKAY"))
+    // GnuPG's doc/DETAILS: MDC method 2 is SHA-1 as in SEIPD v1, cipher 9 is AES-256.
+    #expect(try #require(opened.words(after: "DECRYPTION_INFO")).starts(with: ["2", "9"]))
+    // Public-key algorithm 22 is EdDSA, hash 10 is SHA-512, class 00 is binary.
+    let valid = try #require(opened.words(after: "VALIDSIG"))
+    #expect(valid.first == ours)
+    #expect(valid.dropFirst(6).prefix(3) == ["22", "10", "00"])
+  }
+
+  /// librnp 0.18.0 used a session key of zeros (CVE-2025-13470). Whichever is installed, it must not.
+  @Test func `every message has a session key of its own`() throws {
+    var keys: Set<String> = []
+    for _ in 0..<4 {
+      let opened = try gpg.run("--show-session-key", "--decrypt", reading: us.seal(plaintext, to: peersCertificate))
+      let key = try #require(opened.words(after: "SESSION_KEY")?.first)
+      #expect(key.hasPrefix("9:") && key.count == 2 + 64)
+      #expect(!key.hasSuffix(String(repeating: "0", count: 32)))
+      keys.insert(key)
+    }
+    #expect(keys.count == 4)
+  }
+
+  /// A board that was started without knowing the time.
+  @Test func `GnuPG accepts keys and signatures of 1970`() throws {
+    let board = try OpenPGPKey.generate(userID: "board", at: 5)
+    try gpg.run("--import", reading: board.certificate.bytes)
+    let opened = try gpg.run("--decrypt", reading: board.seal(plaintext, to: peersCertificate, at: 9))
+    #expect(opened.output == plaintext)
+    #expect(opened.words(after: "VALIDSIG")?[2] == "9")
+  }
+
+  @Test(arguments: [
+    [], ["--compress-algo", "none"], ["--compress-algo", "zip"], ["--compress-algo", "zlib"],
+    ["--compress-algo", "bzip2"], ["--digest-algo", "SHA256"], ["--set-filename", "x", "--sig-notation", "a@b.c=d"],
+    ["--recipient", "peer"],
+  ])
+  func `we open what GnuPG encrypts and signs`(options: [String]) throws {
+    for size in [1, 1000, 262_144] {
+      let plaintext = (0..<size).map { UInt8(truncatingIfNeeded: $0 / 5) }
+      let message = try signAndEncrypt(plaintext, options)
+      #expect(try us.open(message, from: peersCertificate) == plaintext)
+    }
+  }
+
+  private func signAndEncrypt(_ plaintext: [UInt8], _ options: [String]) throws -> [UInt8] {
+    let made = try gpg.attempt(
+      ["--local-user", peer, "--recipient", ours] + options + ["--sign", "--encrypt"], reading: plaintext)
+    guard made.exitCode == 0 else { throw GnuPG.Failure(description: made.complaints) }
+    return made.output
+  }
+
+  struct Refusal: CustomTestStringConvertible {
+    let testDescription: String
+    let error: OpenPGPError
+    /// Options and commands; `us`, `peer` and `stranger` are the keys there are.
+    let arguments: [String]
+
+    init(_ description: String, _ error: OpenPGPError, _ arguments: String) {
+      testDescription = description
+      self.error = error
+      self.arguments = arguments.split(separator: " ").map(String.init)
+    }
+  }
+
+  @Test(arguments: [
+    Refusal("unsigned", .unsigned, "-r us -e"),
+    Refusal("compressed, not encrypted", .malformed("indeterminate length"), "-u peer -s"),
+    Refusal("signed only", .notForUs, "-u peer -z 0 -s"),
+    Refusal("a signature only", .notForUs, "-u peer -b"),
+    Refusal("clear text with a signature", .malformed("no binary packet header"), "-u peer --clearsign"),
+    Refusal("armored", .malformed("no binary packet header"), "-u peer -r us --armor -se"),
+    Refusal("encrypted to another", .notForUs, "-u peer -r stranger -se"),
+    Refusal("encrypted to nobody named", .notForUs, "-u peer -R us -se"),
+    Refusal("encrypted to a password", .unsupported("packet 3 in a message"), "-u peer --passphrase sesame -sc"),
+    Refusal(
+      "encrypted to us and a password", .unsupported("packet 3 in a message"), "-u peer -r us --passphrase sesame -sec"),
+    Refusal("signed by two", .unsupported("2 signatures"), "-u peer -u stranger -r us -se"),
+    Refusal("signed as text", .unsupported("signature of kind text"), "-u peer -r us --textmode -se"),
+    Refusal("signed with SHA-1", .badSignature, "-u peer -r us --digest-algo SHA1 -se"),
+    Refusal("encrypted with AES-128", .unsupported("cipher AES128"), "-u peer -r us --cipher-algo AES128 -se"),
+    Refusal("with a notation we do not know but must", .badSignature, "-u peer -r us -N !a@b.c=d -se"),
+  ])
+  func `we refuse what GnuPG makes`(_ refusal: Refusal) throws {
+    _ = try gpg.generateKey("stranger")
+    let made = try gpg.attempt(refusal.arguments, reading: plaintext)
+    try #require(made.exitCode == 0, "\(made.complaints)")
+    #expect(throws: refusal.error) { try us.open(made.output, from: peersCertificate) }
+  }
+
+  @Test func `we refuse the wrong signer`() throws {
+    let stranger = try gpg.generateKey("stranger")
+    let made = try gpg.run("--local-user", stranger, "--recipient", ours, "--sign", "--encrypt", reading: plaintext)
+    #expect(throws: OpenPGPError.wrongSigner(fingerprint: stranger)) {
+      try us.open(made.output, from: peersCertificate)
+    }
+    #expect(try us.open(made.output, from: OpenPGPCertificate(parsing: gpg.export(stranger))) == plaintext)
+  }
+
+  @Test(arguments: ["none", "zlib"])
+  func `we refuse what is too large, packed or not`(compression: String) throws {
+    let message = try signAndEncrypt(Array(repeating: 0, count: 262_145), ["--compress-algo", compression])
+    #expect(throws: OpenPGPError.tooLarge(limit: 262_144)) { try us.open(message, from: peersCertificate) }
+  }
+
+  @Test func `a signature of tomorrow is not one of never`() throws {
+    let message = try signAndEncrypt(
+      plaintext, ["--default-sig-expire", "seconds=100", "--faked-system-time", "20380101T000000!"])
+    let made: Int64 = 2_145_916_800
+    #expect(try us.open(message, from: peersCertificate) == plaintext)
+    #expect(try us.open(message, from: peersCertificate, at: made + 100) == plaintext)
+    #expect(throws: OpenPGPError.badSignature) { try us.open(message, from: peersCertificate, at: made + 101) }
+  }
+
+  @Test func `we refuse what was changed or cut on the way`() throws {
+    let message = try signAndEncrypt(plaintext, [])
+    // Behind the session key's packet, of old format with a one-octet length.
+    let encrypted = 2 + Int(message[1])
+    for position in encrypted..<message.count {
+      var changed = message
+      changed[position] ^= UInt8(1 << (position % 8))
+      #expect(throws: OpenPGPError.self, "byte \(position)") { try us.open(changed, from: peersCertificate) }
+    }
+    for length in message.indices {
+      #expect(throws: OpenPGPError.self, "first \(length)") {
+        try us.open(Array(message[..<length]), from: peersCertificate)
+      }
+    }
+  }
+}

@@ -1,0 +1,60 @@
+import OpenPGP
+import Testing
+
+/// A board without a battery believes it is 1970 until somebody tells it the time; its token server knows better.
+@Suite struct ClockTests {
+  private static let atBoot: Int64 = 5
+  private static let today: Int64 = 1_800_000_000
+  private static let later: Int64 = 1_900_000_000
+
+  @Test(arguments: [atBoot, today, later], [atBoot, today, later])
+  func `messages pass whatever the board's clock shows`(boardKeyMade: Int64, boardClock: Int64) throws {
+    let server = try OpenPGPKey.generate(userID: "server", at: Self.today)
+    let board = try OpenPGPKey.generate(userID: "board", at: boardKeyMade)
+    let serversCertificate = try OpenPGPCertificate(parsing: server.certificate.bytes, at: boardClock)
+    let boardsCertificate = try OpenPGPCertificate(parsing: board.certificate.bytes, at: Self.today)
+
+    let request = try server.seal([1], to: boardsCertificate, at: Self.today)
+    #expect(try board.open(request, from: serversCertificate, at: boardClock) == [1])
+    let answer = try board.seal([2], to: serversCertificate, at: boardClock)
+    #expect(try server.open(answer, from: boardsCertificate, at: Self.today) == [2])
+  }
+
+  @Test func `a clock that jumps does not disturb a key in use`() throws {
+    let server = try OpenPGPKey.generate(userID: "server", at: Self.today)
+    let board = try OpenPGPKey.generate(userID: "board", at: Self.atBoot)
+    for clock in [Self.atBoot, Self.later, Self.today, 0, -1, .max, Self.atBoot] {
+      let request = try server.seal([1], to: board.certificate, at: Self.today)
+      #expect(try board.open(request, from: server.certificate, at: clock) == [1], "\(clock)")
+      let answer = try board.seal([2], to: server.certificate, at: clock)
+      #expect(try server.open(answer, from: board.certificate, at: Self.today) == [2], "\(clock)")
+    }
+  }
+
+  @Test func `a signature counts until it expires, by the clock of who reads it`() throws {
+    let one = try OpenPGPKey.generate(userID: "one", at: Self.today)
+    let other = try OpenPGPKey.generate(userID: "other", at: Self.today)
+    let message = try Forgery(
+      signers: [one], recipients: [other.certificate], creation: UInt32(Self.today), lifetime: 60
+    ).message()
+    for clock in [Self.atBoot, Self.today, Self.today + 60] {
+      #expect(throws: Never.self) { try other.open(message, from: one.certificate, at: clock) }
+    }
+    #expect(throws: OpenPGPError.badSignature) {
+      try other.open(message, from: one.certificate, at: Self.today + 61)
+    }
+  }
+
+  @Test func `a certificate counts until it expires`() throws {
+    let bytes = try CertificateForgery(creation: UInt32(Self.today), lifetime: 60).bytes()
+    let certificate = try OpenPGPCertificate(parsing: bytes, at: Self.today + 59)
+    let key = try OpenPGPKey.generate(userID: "one", at: Self.today)
+    #expect(throws: Never.self) { try key.seal([1], to: certificate, at: Self.today + 59) }
+    #expect(throws: OpenPGPError.certificateNotValid("expired")) {
+      try key.seal([1], to: certificate, at: Self.today + 61)
+    }
+    #expect(throws: OpenPGPError.certificateNotValid("expired primary key")) {
+      try OpenPGPCertificate(parsing: bytes, at: Self.today + 61)
+    }
+  }
+}

@@ -86,7 +86,8 @@ import Testing
   @Test func aHostileBodyIsRefused() throws {
     let portal = try Portal(TokenServer())
     let path = "/oauth/api/v4/authenticate/user"
-    #expect(try portal.send("POST", path, "--data", "type=login&type=login").json["error"] as? String == "invalid_request")
+    #expect(
+      try portal.send("POST", path, "--data", "type=login&type=login").json["error"] as? String == "invalid_request")
     #expect(try portal.send("POST", path, "--data", "type=%zz").status == 400)
     #expect(try portal.send("POST", path, "--header", "Content-Type: text/plain", "--data", "x").status == 400)
     let large = try portal.server.curl(

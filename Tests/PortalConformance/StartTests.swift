@@ -1,3 +1,4 @@
+import ReferenceProtocol
 import ServerTestSupport
 import Testing
 
@@ -26,12 +27,13 @@ import Testing
     #expect(reply.json["error_code"] as? Int == (status == 400 ? 1005 : nil))
   }
 
-  @Test(arguments: [
-    (["type": nil], 400, 1003), (["type": "lottery"], 404, 3005), (["user_id": nil], 400, 1003),
-    (["device_id": nil], 400, 1003), (["device_id": "00"], 404, 1001), (["user_id": "nobody"], 404, 1001),
-    (["callback_uri": nil], 400, 1003), (["callback_uri": "ftp://portal/"], 400, 1003),
-    (["type": "payment", "message": nil], 400, 1003),
-  ] as [([String: String?], Int, Int)])
+  @Test(
+    arguments: [
+      (["type": nil], 400, 1003), (["type": "lottery"], 404, 3005), (["user_id": nil], 400, 1003),
+      (["device_id": nil], 400, 1003), (["device_id": "00"], 404, 1001), (["user_id": "nobody"], 404, 1001),
+      (["callback_uri": nil], 400, 1003), (["callback_uri": "ftp://portal/"], 400, 1003),
+      (["type": "payment", "message": nil], 400, 1003),
+    ] as [([String: String?], Int, Int)])
   func wrongParameters(change: [String: String?], status: Int, code: Int) throws {
     let portal = try Portal(TokenServer())
     let device = try DeviceClient.enrolled(at: portal.server, as: "alice")

@@ -6,16 +6,17 @@ import Testing
 
 /// The result table: which ending gives which state, reason and callback.
 @Suite struct EndingTests {
-  @Test(arguments: [
-    (Ending.accepted, RequestState.authenticated, nil, true, DeviceEvent.ClosingReason.answered),
-    (.denied, .rejected, .notAccepted, true, .answered),
-    (.invalidAnswers, .failed, .invalidAnswer, true, .answered),
-    (.enrolmentRemoved, .failed, .invalidRequest, true, .revoked),
-    (.notDelivered, .failed, .failedToSend, true, .cancelled),
-    (.expired, .expired, nil, false, .expired),
-    (.cancelled, .cancelled, nil, false, .cancelled),
-    (.superseded, .superseded, nil, false, .superseded),
-  ] as [(Ending, RequestState, NotAuthenticatedReason?, Bool, DeviceEvent.ClosingReason)])
+  @Test(
+    arguments: [
+      (Ending.accepted, RequestState.authenticated, nil, true, DeviceEvent.ClosingReason.answered),
+      (.denied, .rejected, .notAccepted, true, .answered),
+      (.invalidAnswers, .failed, .invalidAnswer, true, .answered),
+      (.enrolmentRemoved, .failed, .invalidRequest, true, .revoked),
+      (.notDelivered, .failed, .failedToSend, true, .cancelled),
+      (.expired, .expired, nil, false, .expired),
+      (.cancelled, .cancelled, nil, false, .cancelled),
+      (.superseded, .superseded, nil, false, .superseded),
+    ] as [(Ending, RequestState, NotAuthenticatedReason?, Bool, DeviceEvent.ClosingReason)])
   func table(
     ending: Ending, state: RequestState, reason: NotAuthenticatedReason?, callsBack: Bool,
     closing: DeviceEvent.ClosingReason
@@ -59,13 +60,18 @@ import Testing
     }
   }
 
-  @Test(arguments: [
+  typealias Change = @Sendable (inout ApprovalAnswer) -> Void
+
+  static let changes: [(String, Change)] = [
     ("v", { $0.v = 2 }), ("aud", { $0.aud = "https://b" }), ("client_id", { $0.clientID = "x" }),
     ("profile_id", { $0.profileID = "x" }), ("transaction_id", { $0.transactionID = "x" }),
     ("request_sha256", { $0.requestSHA256 = SHA256.hash([]).base64URL }), ("nonce", { $0.nonce = "x" }),
     ("method_used", { $0.methodUsed = .pushWithPIN }),
-  ] as [(String, @Sendable (inout ApprovalAnswer) -> Void)])
-  func anyOtherMember(name: String, change: @Sendable (inout ApprovalAnswer) -> Void) {
+  ]
+
+  @Test(arguments: changes.indices)
+  func anyOtherMember(index: Int) {
+    let (name, change) = Self.changes[index]
     let transaction = Transaction.sample()
     var answer = Self.answer(to: transaction, .accept)
     change(&answer)

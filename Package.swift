@@ -111,6 +111,21 @@ let package = Package(
     .executableTarget(name: "token-server", dependencies: ["ReferenceServer", argumentParser], swiftSettings: strictness),
 
     tests("OpenPGPTests", of: ["OpenPGP", "Secrets"]),
+
+    // Tests of a room are named after it; those that cross rooms, after their kind.
+    .target(
+      name: "ServerTestSupport", dependencies: ["ReferenceProtocol", "Cryptography", "OpenPGP"],
+      path: "Tests/ServerTestSupport", swiftSettings: strictness),
+    tests(
+      "ReferenceServerTests",
+      of: [
+        "ReferenceServer", "ServerTestSupport", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ]),
+    tests(
+      "PortalConformance", of: ["ServerTestSupport", "ReferenceProtocol", "Cryptography", "OpenPGP"],
+      resources: [.copy("Fixtures/callback_sink.py")]),
     tests("MobileAuthTests", of: ["MobileAuth", "ApprovalTestKit"]),
     tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "ApprovalTestKit"]),
     tests("Interop", of: ["OpenPGP", "Secrets"]),

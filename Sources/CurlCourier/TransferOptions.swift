@@ -43,6 +43,7 @@ struct TransferOptions {
     record(
       approval_curl_set_tls_callback(handle) { _, tlsContext, judge in
         guard let tlsContext, let judge else { return CURLE_SSL_CERTPROBLEM }
+        approval_ssl_refuse_silent_end(OpaquePointer(tlsContext))
         Unmanaged<CertificateJudge>.fromOpaque(judge).takeUnretainedValue().preside(over: OpaquePointer(tlsContext))
         return CURLE_OK
       }, CURLOPT_SSL_CTX_FUNCTION)

@@ -1,0 +1,28 @@
+// swift-tools-version: 6.2
+// The measurements of docs/benchmarks.md; run them with scripts/bench. A package of its own, so that nobody who builds
+// the product builds this.
+import PackageDescription
+
+let package = Package(
+  name: "benchmarks",
+  dependencies: [
+    .package(name: "approval-token", path: ".."),
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+  ],
+  targets: [
+    .systemLibrary(name: "CBench", providers: [.apt(["libssl-dev"])]),
+    .executableTarget(
+      name: "bench",
+      dependencies: [
+        "CBench",
+        .product(name: "ReferenceProtocol", package: "approval-token"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      swiftSettings: [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+      ]),
+  ],
+  swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,73 @@
+import Cryptography
+import ReferenceProtocol
+
+/// A device that approves whatever it is asked, at once, and as a token does it: a stream for the hints, acknowledged
+/// on a connection of their own, and one connection for everything else.
+final class AnsweringDevice {
+  let enrolled: EnrolledDevice
+  /// Told a transaction whose answer the server has acknowledged with a receipt.
+  var onReceipt: (String) -> Void = { _ in }
+  private let site: Site
+  private let events: Connection
+  private let acknowledgements: Connection
+  private let requests: Connection
+  private var unread: [UInt8] = []
+
+  private var device: Device { enrolled.device }
+
+  init(_ enrolled: EnrolledDevice, at site: Site) {
+    self.enrolled = enrolled
+    self.site = site
+    events = Connection(to: site)
+    acknowledgements = Connection(to: site)
+    requests = Connection(to: site)
+    events.stream(device.eventStream) { [unowned self] in read($0) }
+  }
+
+  private func read(_ bytes: [UInt8]) {
+    unread += bytes
+    // An event ends with an empty line (HTML Living Standard §9.2.6).
+    while let end = unread.indices.dropLast().first(where: { unread[$0] == 10 && unread[$0 + 1] == 10 }) {
+      let event = String(decoding: unread[..<end], as: UTF8.self)
+      unread.removeFirst(end + 2)
+      var fields: [Substring: Substring] = [:]
+      for line in event.split(separator: "\n") {
+        let halves = line.split(separator: ":", maxSplits: 1)
+        if halves.count == 2 { fields[halves[0]] = halves[1].dropFirst() }
+      }
+      guard fields["event"] == "request", let id = fields["id"], let data = fields["data"],
+        let content = try? JSON.decode(DeviceEvent.self, from: Array(data.utf8)),
+        let transaction = content.transactionID
+      else { continue }
+      acknowledge(String(id))
+      answer(transaction)
+    }
+  }
+
+  private func acknowledge(_ id: String) {
+    let body = JSON.encode(EventAcknowledgement(ids: [id]))
+    acknowledgements.send(device.call("POST", "/device/v1/events/acks", body)) { [site] response in
+      _ = site.body(of: response, "acknowledgement")
+    }
+  }
+
+  private func answer(_ transaction: String) {
+    let path = "/device/v1/requests/\(transaction)"
+    requests.send(device.call("GET", "/device/v1/pending")) { [unowned self] response in
+      guard let list = site.decode(PendingList.self, response, "list") else { return }
+      guard list.requests.contains(where: { $0.transactionID == transaction }) else {
+        return site.fail("the list lacks a request that was hinted")
+      }
+      requests.send(device.call("GET", path + "/message")) { [unowned self] response in
+        guard let sealed = site.body(of: response, "fetch"), let answer = try? enrolled.approval(of: sealed) else {
+          return site.fail("a message could not be opened")
+        }
+        let key = [("Idempotency-Key", Random.uuid())]
+        requests.send(device.call("POST", path + "/answers", answer, key)) { [unowned self] response in
+          guard site.decode(RequestStatus.self, response, "answer")?.receipt != nil else { return }
+          onReceipt(transaction)
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import ArgumentParser
+import Foundation
+
+@main
+struct Bench: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Measure the token and its token server on this machine, over loopback.",
+    discussion:
+      "scripts/bench builds everything and runs this. Prints one table; what it is doing is on standard error.")
+
+  enum Measurement: String, CaseIterable, ExpressibleByArgument {
+    case latency, idle, start, streams, transactions
+
+    func rows(on stage: Stage) throws -> [Row] {
+      switch self {
+      case .latency: try LatencyRows.measure(on: stage)
+      case .idle: try IdleRows.measure(on: stage)
+      case .start: try StartRow.measure(on: stage)
+      case .streams: try StreamRows.measure(on: stage)
+      case .transactions: try TransactionRows.measure(on: stage)
+      }
+    }
+  }
+
+  @Option(help: "Where approval-token and token-server are.", completion: .directory)
+  var programs: String
+
+  @Option(help: "A Markdown file in which the table and this machine replace those of the last run.")
+  var write: String?
+
+  @Argument(help: "What to measure. Default: everything.")
+  var measurements: [Measurement] = Measurement.allCases
+
+  func run() throws {
+    let stage = try Stage(programs: programs)
+    defer { stage.clear() }
+    var rows: [Row] = []
+    for measurement in measurements {
+      FileHandle.standardError.write(Data("measuring \(measurement.rawValue) …\n".utf8))
+      rows += try measurement.rows(on: stage)
+    }
+    let table = Table.text(rows)
+    print(table)
+    if let write { try Report(file: write).replace(with: table) }
+  }
+}

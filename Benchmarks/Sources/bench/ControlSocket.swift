@@ -1,0 +1,69 @@
+import Foundation
+import Glibc
+import ReferenceProtocol
+
+/// The token's control socket, spoken directly: starting a command for each call would be measured too.
+struct ControlSocket {
+  let path: String
+
+  struct LED: Decodable, Equatable {
+    var meaning: String
+    var colour: String?
+  }
+
+  /// One call and the lines that answer it.
+  final class Call {
+    private let descriptor: Int32
+    private var bytes: [UInt8] = []
+
+    fileprivate init(_ path: String, _ request: String) throws {
+      descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+      var address = sockaddr_un()
+      address.sun_family = sa_family_t(AF_UNIX)
+      withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+      let code = withUnsafePointer(to: &address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+        }
+      }
+      guard code == 0 else { throw Failure("\(path): \(String(cString: strerror(errno)))") }
+      let line = Array("\(request)\n".utf8)
+      guard send(descriptor, line, line.count, Int32(MSG_NOSIGNAL)) == line.count else {
+        throw Failure("\(path) is closed")
+      }
+    }
+
+    deinit { close(descriptor) }
+
+    func readLine() throws -> [UInt8] {
+      while true {
+        if let end = bytes.firstIndex(of: UInt8(ascii: "\n")) {
+          defer { bytes.removeSubrange(...end) }
+          return Array(bytes[..<end])
+        }
+        var chunk = [UInt8](repeating: 0, count: 4096)
+        let count = read(descriptor, &chunk, chunk.count)
+        guard count > 0 else { throw Failure("the token ended a call") }
+        bytes += chunk[..<count]
+      }
+    }
+
+    /// Waits until the LED says something that begins so, and is lit.
+    /// - Returns: when we heard of it.
+    func waitForLED(_ meaning: String) throws -> Instant {
+      while true {
+        let led = try JSON.decode(LED.self, from: readLine())
+        if led.meaning.hasPrefix(meaning), led.colour != nil { return .now }
+      }
+    }
+  }
+
+  func followLED() throws -> Call { try Call(path, #"{"request":"follow-led"}"#) }
+
+  /// Presses, holds and releases the button.
+  /// - Returns: when the release was reported.
+  func hold(seconds: Double) throws -> Instant {
+    _ = try Call(path, #"{"request":"hold","milliseconds":\#(Int(seconds * 1000))}"#).readLine()
+    return .now
+  }
+}

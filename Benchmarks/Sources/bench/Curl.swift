@@ -1,0 +1,54 @@
+import Foundation
+
+/// Transfers made by curl, timed by curl: its own start is not in them.
+struct Curl {
+  struct Transfer {
+    let path: String
+    var fields: [(String, String)]
+    var body: [UInt8]?
+
+    init(_ path: String, _ fields: [(String, String)], body: [UInt8]? = nil) {
+      (self.path, self.fields, self.body) = (path, fields, body)
+    }
+  }
+
+  struct Timed {
+    /// From the start of the transfer to the last byte of its answer.
+    let seconds: Double
+    let isOnNewConnection: Bool
+    let body: [UInt8]
+  }
+
+  let stage: Stage
+  let server: TokenServer
+
+  /// All in one process, one after the other, so that all but the first find a connection open.
+  func run(_ transfers: [Transfer]) throws -> [Timed] {
+    var lines: [String] = []
+    func file(_ index: Int, _ kind: String) -> String { "\(stage.directory)/curl-\(index).\(kind)" }
+    for (index, transfer) in transfers.enumerated() {
+      if index > 0 { lines.append("next") }
+      lines += [
+        "silent", "cacert = \"\(server.authority)\"", "url = \"\(server.issuer)\(transfer.path)\"",
+        "output = \"\(file(index, "out"))\"",
+        #"write-out = "%{time_total} %{num_connects} %{http_code}\n""#,
+      ]
+      lines += transfer.fields.map { "header = \"\($0.0): \($0.1)\"" }
+      if let body = transfer.body {
+        try Data(body).write(to: URL(filePath: file(index, "in")))
+        lines += ["header = \"Content-Type: application/json\"", "data-binary = \"@\(file(index, "in"))\""]
+      }
+    }
+    let script = file(0, "script")
+    try lines.joined(separator: "\n").write(toFile: script, atomically: false, encoding: .utf8)
+    let output = try Child.run("curl", ["--config", script], log: "\(stage.directory)/curl.log")
+    let facts = String(decoding: output, as: UTF8.self).split(separator: "\n").map { $0.split(separator: " ") }
+    return try facts.enumerated().map { index, facts in
+      guard facts.count == 3, let seconds = Double(facts[0]), facts[2].hasPrefix("2") else {
+        throw Failure("curl \(transfers[index].path): \(facts.joined(separator: " "))")
+      }
+      let body = try Data(contentsOf: URL(filePath: file(index, "out")))
+      return Timed(seconds: seconds, isOnNewConnection: facts[1] != "0", body: [UInt8](body))
+    }
+  }
+}

@@ -1,0 +1,60 @@
+import Cryptography
+import OpenPGP
+import ReferenceProtocol
+
+/// A device with a user on it: opens what the server sealed, and seals answers.
+final class EnrolledDevice {
+  let device: Device
+  let user: String
+  private let profile: String
+  private let key: OpenPGPKey
+  private let serverCertificate: OpenPGPCertificate
+
+  struct Failure: Error {
+    let what: String
+  }
+
+  /// Goes through the whole enrolment, as a token does.
+  init(_ user: String, at site: Site, code: String, profile: String, over connection: Connection) throws {
+    self.user = user
+    self.profile = profile
+    device = try Device(at: site)
+    key = try OpenPGPKey.generate(userID: "bench \(profile)")
+    func ask(_ request: [UInt8], _ what: String) throws -> [UInt8] {
+      guard let body = site.body(of: connection.exchange(request), what) else { throw Failure(what: what) }
+      return body
+    }
+    device.takeRegistration(connection.exchange(device.registration(code)))
+    device.takeToken(
+      connection.exchange(
+        device.tokenRequest(
+          grant: Grant.preAuthorizedCode, form: "&pre-authorized_code=\(code)&profile_id=\(profile)")))
+    let base = "/device/v1/profiles/\(profile)"
+    let exchange = KeyExchangeRequest(openPGPCertificate: key.certificate.bytes.base64)
+    let keys = try JSON.decode(
+      KeyExchangeResponse.self,
+      from: ask(device.call("PUT", base + "/mobile-auth", JSON.encode(exchange)), "key exchange"))
+    serverCertificate = try OpenPGPCertificate(parsing: bytes(base64: keys.serverCertificate) ?? [])
+    let content = KeyAcknowledgementContent(clientID: device.clientID, profileID: profile, keyID: keys.keyID)
+    let proof = try key.seal(JSON.encode(content), to: serverCertificate)
+    _ = try ask(
+      device.call("POST", base + "/mobile-auth/ack", JSON.encode(KeyAcknowledgement(proof: proof.base64))),
+      "acknowledgement")
+    _ = try ask(
+      device.call("PUT", base + "/push", JSON.encode(PushEnrolmentRequest(transport: .sse))), "push enrolment")
+    device.takeToken(connection.exchange(device.tokenRequest()))
+  }
+
+  /// The body of an approval of the request in `sealed`, the body of a fetch.
+  func approval(of sealed: [UInt8]) throws -> [UInt8] {
+    let message = try JSON.decode(SealedRequest.self, from: sealed).message
+    let plaintext = try key.open(bytes(base64: message) ?? [], from: serverCertificate)
+    let request = try JSON.decode(ApprovalRequest.self, from: plaintext)
+    let answer = ApprovalAnswer(
+      aud: request.iss, clientID: request.clientID, profileID: request.profileID,
+      transactionID: request.transactionID, requestSHA256: SHA256.hash(plaintext).base64URL, nonce: request.nonce,
+      attempt: 1, decision: .accept, reason: nil, methodUsed: request.method,
+      gesture: .init(kind: .hold, heldMs: 1000), answeredAfterMs: 2000)
+    return JSON.encode(SealedAnswer(answer: try key.seal(JSON.encode(answer), to: serverCertificate).base64))
+  }
+}

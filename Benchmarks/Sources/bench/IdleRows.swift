@@ -1,0 +1,33 @@
+/// What a token costs that waits: memory, threads, wake-ups.
+struct IdleRows {
+  static let seconds = 60.0
+  /// Until what enrolment and the first list left behind has settled.
+  private static let settling = 5.0
+
+  static func measure(on stage: Stage) throws -> [Row] {
+    let server = try TokenServer(on: stage, named: "idle-server")
+    defer { server.end() }
+    let token = try Token(on: stage, user: "idle", at: server)
+    defer { token.end() }
+    _ = try token.control.followLED().waitForLED("idle, connected")
+    pause(seconds: settling)
+    let (switches, processor) = (token.readings.contextSwitches, token.readings.processorSeconds)
+    pause(seconds: seconds)
+    let perSecond = Double(token.readings.contextSwitches - switches) / seconds
+    let busy = (token.readings.processorSeconds - processor) / seconds
+    let resident = token.readings.mebibytes("VmRSS")
+    let anonymous = token.readings.mebibytes("RssAnon")
+    let proportional = token.readings.proportional.map { ", \($0.text(1)) proportional" } ?? ""
+    return [
+      Row(
+        "token, enrolled and connected: memory",
+        "\(resident.text(1)) MiB resident (\(anonymous.text(1)) its own\(proportional))", goal: "≤ 16 MiB",
+        met: resident <= 16),
+      Row(
+        "token, over \(Int(seconds)) idle seconds: context switches", "\(perSecond.text(2)) per second", goal: "≤ 2",
+        met: perSecond <= 2),
+      Row(
+        "token, idle: threads, processor", "\(token.readings.threads) threads, \((busy * 100).text(2)) % of a core"),
+    ]
+  }
+}

@@ -1,0 +1,131 @@
+import Cryptography
+import ReferenceProtocol
+
+/// How long a person waits: from the server's hint to the LED, from the released button to the server's receipt. Both
+/// as ratios to curl making the same exchanges with the same server in the same run: list and fetch before the LED is
+/// blue, the answer before it is green.
+///
+/// curl's open connections are the fair comparison, because the token's are open too. What a new connection costs
+/// stands beside it.
+final class LatencyRows {
+  private static let rounds = 15
+  /// Seconds. The panel takes a press 0.5 s after the LED became blue (the guard time), and 0.8 s of it as a hold.
+  private static let (guardTime, hold) = (0.6, 0.85)
+
+  private let site: Site
+  private let token: Token
+  private let tokenID: String
+  private let device: EnrolledDevice
+  private let portal: Connection
+  private let events: Connection
+  private let callbacks: CallbackReceiver
+  private let curl: Curl
+  /// When the device beside the token last heard of a request.
+  private var hinted = Instant.now
+
+  private var (toLED, toReceipt): ([Double], [Double]) = ([], [])
+  /// By how much a hint precedes the portal's answer.
+  private var leads: [Double] = []
+  private var (fetches, fetchesAnew): ([Double], [Double]) = ([], [])
+  private var (answers, answersAnew): ([Double], [Double]) = ([], [])
+
+  static func measure(on stage: Stage) throws -> [Row] {
+    let server = try TokenServer(on: stage, named: "latency-server")
+    defer { server.end() }
+    let token = try Token(on: stage, user: "person", at: server)
+    defer { token.end() }
+    let measurement = try LatencyRows(stage, server, token)
+    try measurement.site.requireNoFailures()
+    // One round that does not count opens the connections and fills the caches of all sides.
+    for round in 0...rounds {
+      try measurement.round(counts: round > 0)
+      try measurement.site.requireNoFailures()
+    }
+    return measurement.rows
+  }
+
+  private init(_ stage: Stage, _ server: TokenServer, _ token: Token) throws {
+    self.token = token
+    site = Site(server)
+    tokenID = try server.deviceID(of: "person")
+    device = try server.enrol(1, as: "beside", at: site)[0]
+    portal = Connection(to: site)
+    events = Connection(to: site)
+    callbacks = CallbackReceiver(on: site.loop)
+    curl = Curl(stage: stage, server: server)
+    events.stream(device.device.eventStream) { [unowned self] bytes in
+      if String(decoding: bytes, as: UTF8.self).contains("event: request\n") { hinted = .now }
+    }
+    site.loop.run(for: 1)
+  }
+
+  private func round(counts: Bool) throws {
+    let led = try token.control.followLED()
+    _ = try led.waitForLED("idle, connected")
+    _ = try ask("person", on: tokenID)
+    let asked = Instant.now
+    let blue = try led.waitForLED("confirmation wanted")
+    pause(seconds: Self.guardTime)
+    let released = try token.control.hold(seconds: Self.hold)
+    let green = try led.waitForLED("approved")
+    let (fetch, answer) = try approveWithCurl(anew: false)
+    let (fetchAnew, answerAnew) = try approveWithCurl(anew: true)
+    guard counts else { return }
+    toLED.append(blue - asked)
+    toReceipt.append(green - released)
+    fetches.append(fetch)
+    answers.append(answer)
+    fetchesAnew.append(fetchAnew)
+    answersAnew.append(answerAnew)
+  }
+
+  private func ask(_ user: String, on clientID: String) throws -> String {
+    let response = portal.exchange(site.ask(user, on: clientID, callback: callbacks.url))
+    guard let transaction = site.transaction(in: response) else { throw Failure("the portal was refused") }
+    return transaction
+  }
+
+  /// Seconds curl takes for list and fetch, and for the answer.
+  private func approveWithCurl(anew: Bool) throws -> (fetch: Double, answer: Double) {
+    let formerHint = hinted
+    let transaction = try ask(device.user, on: device.device.clientID)
+    let asked = Instant.now
+    site.loop.run(for: 2) { hinted != formerHint }
+    guard hinted != formerHint else { throw Failure("no hint within 2 s") }
+    leads.append(asked - hinted)
+
+    let (list, path) = ("/device/v1/pending", "/device/v1/requests/\(transaction)")
+    func transfer(_ method: String, _ path: String, _ fields: [(String, String)] = [], _ body: [UInt8]? = nil)
+      -> Curl.Transfer
+    {
+      Curl.Transfer(path, device.device.proof(method, path) + fields, body: body)
+    }
+    let opener = anew ? [] : [transfer("GET", list)]
+    let fetched = try curl.run(opener + [transfer("GET", list), transfer("GET", path + "/message")])
+    let body = try device.approval(of: fetched[fetched.count - 1].body)
+    let answer = transfer("POST", path + "/answers", [("Idempotency-Key", Random.uuid())], body)
+    let answered = try curl.run((anew ? [] : [transfer("GET", list)]) + [answer])
+    let counted = [fetched.suffix(2).first, answered.last]
+    guard counted.allSatisfy({ $0?.isOnNewConnection == anew }) else { throw Failure("curl chose another connection") }
+    return (fetched.suffix(2).reduce(0) { $0 + $1.seconds }, answered[answered.count - 1].seconds)
+  }
+
+  private var rows: [Row] {
+    let lead = Sample(leads).median
+    let led = Sample(toLED.map { $0 + lead })
+    return [
+      row("hint to LED", led, to: Sample(fetches)),
+      Row("  the same two exchanges by curl", Sample(fetches).inMilliseconds),
+      Row("  on a new connection", Sample(fetchesAnew).inMilliseconds),
+      row("hold to receipt", Sample(toReceipt), to: Sample(answers)),
+      Row("  the same exchange by curl", Sample(answers).inMilliseconds),
+      Row("  on a new connection", Sample(answersAnew).inMilliseconds),
+    ]
+  }
+
+  private func row(_ what: String, _ token: Sample, to curl: Sample) -> Row {
+    let ratio = token.median / curl.median
+    return Row(
+      "token: \(what)", "\(ratio.text(2)) × curl: \(token.inMilliseconds)", goal: "≤ 1.5 × curl", met: ratio <= 1.5)
+  }
+}

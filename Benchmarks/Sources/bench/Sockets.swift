@@ -1,0 +1,48 @@
+import CBench
+import Glibc
+
+/// TCP sockets on the loopback address, non-blocking.
+enum Loopback {
+  static let address = "127.0.0.1"
+
+  /// A socket that is connecting; it becomes writable when it is connected.
+  static func connecting(to port: UInt16) -> Int32 {
+    let descriptor = make()
+    let code = withAddress(port) { connect(descriptor, $0, $1) }
+    guard code == 0 || errno == EINPROGRESS else { fatalError("connect: errno \(errno)") }
+    return descriptor
+  }
+
+  /// - Returns: the socket, and the free port it took.
+  static func listening() -> (descriptor: Int32, port: UInt16) {
+    let descriptor = make()
+    guard withAddress(0, { bind(descriptor, $0, $1) }) == 0, listen(descriptor, 1024) == 0 else {
+      fatalError("listen: errno \(errno)")
+    }
+    var address = sockaddr_in()
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    withUnsafeMutablePointer(to: &address) {
+      _ = $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &size) }
+    }
+    return (descriptor, UInt16(bigEndian: address.sin_port))
+  }
+
+  private static func make() -> Int32 {
+    let kind = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
+    let descriptor = socket(AF_INET, Int32(kind), 0)
+    guard descriptor >= 0 else { fatalError("socket: errno \(errno)") }
+    var yes: Int32 = 1
+    setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, socklen_t(MemoryLayout<Int32>.size))
+    return descriptor
+  }
+
+  private static func withAddress(_ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
+    var ip = sockaddr_in()
+    ip.sin_family = sa_family_t(AF_INET)
+    ip.sin_port = port.bigEndian
+    inet_pton(AF_INET, address, &ip.sin_addr)
+    return withUnsafePointer(to: &ip) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+    }
+  }
+}

@@ -1,0 +1,130 @@
+import Foundation
+import Glibc
+import ReferenceProtocol
+
+/// Where a run happens: its programs and its directory, which is gone afterwards.
+final class Stage {
+  let programs: String
+  /// On a disk, because every answer is made durable before it leaves: /var/tmp is one where /tmp may be memory.
+  let directory: String
+
+  init(programs: String) throws {
+    self.programs = programs
+    var template = Array("/var/tmp/approval-bench.XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else {
+      throw Failure("no directory in /var/tmp: \(String(cString: strerror(errno)))")
+    }
+    directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  func clear() { try? FileManager.default.removeItem(atPath: directory) }
+
+  func start(_ program: String, _ arguments: [String]) throws -> Child {
+    try Child("\(programs)/\(program)", arguments, log: "\(directory)/\(program).log")
+  }
+
+  func run(_ program: String, _ arguments: [String]) throws -> [UInt8] {
+    try Child.run("\(programs)/\(program)", arguments, log: "\(directory)/\(program).log")
+  }
+}
+
+/// A fresh token server with one portal, running.
+final class TokenServer {
+  let issuer: String
+  let port: UInt16
+  let portalSecret: String
+  let readings: ProcessReadings
+  var authority: String { "\(directory)/ca.pem" }
+  private let stage: Stage
+  private let directory: String
+  private let child: Child
+
+  // The commands' JSON, named as it is there.
+  private struct Portal: Decodable {
+    var secret: String
+    enum CodingKeys: String, CodingKey { case secret = "client_secret" }
+  }
+
+  private struct Fleet: Decodable { var token: String }
+  private struct Code: Decodable {
+    var code: String
+    var uri: String
+  }
+
+  init(on stage: Stage, named name: String) throws {
+    self.stage = stage
+    directory = "\(stage.directory)/\(name)"
+    _ = try stage.run("token-server", ["init", "--directory", directory])
+    let portal = try stage.run("token-server", ["api-client", "add", "portal", "--directory", directory, "--json"])
+    portalSecret = try JSON.decode(Portal.self, from: portal).secret
+    child = try stage.start("token-server", ["serve", "--directory", directory, "--port", "0"])
+    issuer = String(try child.readLine().split(separator: " ").last ?? "")
+    port = issuer.split(separator: ":").last.flatMap { UInt16($0) } ?? 0
+    readings = ProcessReadings(processID: child.processID)
+  }
+
+  func fleetToken() throws -> String {
+    let made = try stage.run("token-server", ["fleet-token", "add", "bench", "--directory", directory, "--json"])
+    return try JSON.decode(Fleet.self, from: made).token
+  }
+
+  /// Adds a user.
+  /// - Returns: an activation code, and the same as a URI.
+  func add(user: String) throws -> (code: String, uri: String) {
+    _ = try stage.run("token-server", ["user", "add", user, "--directory", directory])
+    let made = try stage.run("token-server", ["activation-code", user, "--directory", directory, "--json"])
+    let code = try JSON.decode(Code.self, from: made)
+    return (code.code, code.uri)
+  }
+
+  /// What portals call the one device of a user.
+  func deviceID(of user: String) throws -> String {
+    struct User: Decodable { var user: String }
+    struct Device: Decodable {
+      var id: String
+      var users: [User]
+
+      enum CodingKeys: String, CodingKey {
+        case id = "device_id"
+        case users
+      }
+    }
+    let list = try stage.run("token-server", ["device", "list", "--directory", directory, "--json"])
+    let devices = try JSON.decode([Device].self, from: list)
+    guard let device = devices.first(where: { $0.users.contains { $0.user == user } }) else {
+      throw Failure("\(user) has no device")
+    }
+    return device.id
+  }
+
+  /// An enrolled device per user, `count` of them, none of them listening yet.
+  func enrol(_ count: Int, as name: String, at site: Site) throws -> [EnrolledDevice] {
+    let connection = Connection(to: site)
+    defer { connection.hangUp() }
+    return try (0..<count).map { index in
+      try EnrolledDevice(
+        "\(name)-\(index)", at: site, code: add(user: "\(name)-\(index)").code,
+        profile: "B" + String(index + 10_000), over: connection)
+    }
+  }
+
+  func end() { child.end() }
+}
+
+/// An enrolled token with the simulated board, running.
+final class Token {
+  let readings: ProcessReadings
+  let control: ControlSocket
+  private let child: Child
+
+  init(on stage: Stage, user: String, at server: TokenServer) throws {
+    let state = "\(stage.directory)/\(user)"
+    _ = try stage.run("approval-token", ["enroll", server.add(user: user).uri, "--state", state])
+    child = try stage.start("approval-token", ["serve", "--state", state])
+    guard try child.readLine() == "ready" else { throw Failure("approval-token is not ready") }
+    readings = ProcessReadings(processID: child.processID)
+    control = ControlSocket(path: state + "/control.sock")
+  }
+
+  func end() { child.end() }
+}

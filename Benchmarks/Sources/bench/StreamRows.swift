@@ -1,0 +1,113 @@
+import Glibc
+
+/// What the token server needs for devices that wait: one event stream each, nothing happening.
+final class StreamRows {
+  private static let counts = [1_000, 10_000]
+  /// Two heartbeats of the server are in it.
+  private static let idleSeconds = 40.0
+  /// Connections that shake hands at the same time.
+  private static let abreast = 64
+
+  private let server: TokenServer
+  private let site: Site
+  private var devices: [Device] = []
+  private var streams: [Connection] = []
+  /// Streams that have got their first line.
+  private var opened = 0
+  private var rows: [Row] = []
+
+  static func measure(on stage: Stage) throws -> [Row] {
+    try raiseDescriptorLimit(to: UInt(counts[counts.count - 1]) + 200)
+    let server = try TokenServer(on: stage, named: "stream-server")
+    defer { server.end() }
+    let measurement = StreamRows(server)
+    let credential = try server.fleetToken()
+    for count in counts {
+      try measurement.register(count, credential)
+      try measurement.open(count)
+    }
+    return measurement.rows
+  }
+
+  private init(_ server: TokenServer) {
+    self.server = server
+    site = Site(server)
+  }
+
+  /// Registers devices until there are `count`, and gets each its access token. Not part of what is measured.
+  private func register(_ count: Int, _ credential: String) throws {
+    let connections = (0..<16).map { _ in Connection(to: site) }
+    defer { connections.forEach { $0.hangUp() } }
+    var done = devices.count
+    for index in devices.count..<count {
+      let device = try Device(at: site)
+      devices.append(device)
+      let connection = connections[index % connections.count]
+      connection.send(device.registration(credential)) { response in
+        device.takeRegistration(response)
+        connection.send(device.tokenRequest()) { response in
+          device.takeToken(response)
+          done += 1
+        }
+      }
+    }
+    site.loop.run(for: 240) { done == count || site.hasFailed }
+    try site.requireNoFailures()
+    guard done == count else { throw Failure("only \(done) of \(count) devices were registered in 240 s") }
+  }
+
+  private func open(_ count: Int) throws {
+    let former = streams.count
+    let memoryBefore = server.readings.mebibytes("VmRSS")
+    let (serverBefore, clientBefore, began) = (server.readings.processorSeconds, ownProcessorSeconds, Instant.now)
+    site.loop.run(for: 120) {
+      while streams.count < count, streams.count - opened < Self.abreast { openNext() }
+      return opened == count || site.hasFailed
+    }
+    try site.requireNoFailures()
+    guard opened == count else { throw Failure("only \(opened) of \(count) streams were open after 120 s") }
+    let seconds = Instant.now - began
+    let serverShare = (server.readings.processorSeconds - serverBefore) / seconds
+    let clientShare = (ownProcessorSeconds - clientBefore) / seconds
+    let perSecond = Double(count - former) / seconds
+    site.loop.run(for: 5)
+    let idleBefore = server.readings.processorSeconds
+    site.loop.run(for: Self.idleSeconds) { site.hasFailed }
+    try site.requireNoFailures()
+    let idle = (server.readings.processorSeconds - idleBefore) / Self.idleSeconds
+    let memory = server.readings.mebibytes("VmRSS")
+    let each = (memory - memoryBefore) * 1024 / Double(count - former)
+    rows += [
+      Row(
+        "server, \(count) idle streams: memory",
+        "\(memory.text(0)) MiB resident, \(each.text(1)) KiB per new stream", goal: "all stay open", met: true),
+      Row(
+        "server, \(count) idle streams: opening",
+        """
+        \(perSecond.text(0)) per second (\(seconds.text(1)) s for \(count - former)); \(cores(serverShare)) server, \
+        \(cores(clientShare)) load client
+        """),
+      Row("server, \(count) idle streams: processor", "\((idle * 100).text(1)) % of a core, heartbeats included"),
+    ]
+  }
+
+  private func openNext() {
+    let stream = Connection(to: site)
+    var isFirst = true
+    stream.stream(devices[streams.count].eventStream) { [unowned self] _ in
+      if isFirst { opened += 1 }
+      isFirst = false
+    }
+    streams.append(stream)
+  }
+}
+
+/// The most the hard limit allows; both sides of every stream need a descriptor, the server's side inherits the limit.
+private func raiseDescriptorLimit(to wanted: UInt) throws {
+  var limit = rlimit()
+  getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+  limit.rlim_cur = limit.rlim_max
+  guard limit.rlim_max >= wanted, setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
+    throw Failure("at most \(limit.rlim_max) open files are allowed (ulimit -Hn); \(wanted) are needed")
+  }
+}

@@ -1,0 +1,136 @@
+import Cryptography
+import ReferenceProtocol
+
+/// Transactions from a portal's question to the receipt of the answer. The devices do all that a token does: take the
+/// hint from their stream, acknowledge it, read the list, fetch, open, seal and answer; the portal takes its callback.
+final class TransactionRows {
+  private static let deviceCount = 64
+  private static let portalConnections = 16
+  /// Transactions under way at once when the server is to be kept busy.
+  private static let abreast = 32
+  private static let saturatedSeconds = 15.0
+  /// Per second; the goal.
+  private static let wantedRate = 500.0
+  private static let offeredSeconds = 20.0
+
+  private let server: TokenServer
+  private let site: Site
+  private let callbacks: CallbackReceiver
+  private let devices: [AnsweringDevice]
+  private let portals: [Connection]
+  private var asked = 0
+  /// When each was begun, and what has arrived so far: the portal's answer or the receipt, in either order.
+  private var begun: [String: Instant] = [:]
+  private var receipts: [String: Instant] = [:]
+  private var latencies: [Double] = []
+
+  static func measure(on stage: Stage) throws -> [Row] {
+    let server = try TokenServer(on: stage, named: "transaction-server")
+    defer { server.end() }
+    let measurement = try TransactionRows(server)
+    return try measurement.saturate() + measurement.offer()
+  }
+
+  private init(_ server: TokenServer) throws {
+    self.server = server
+    let site = Site(server)
+    self.site = site
+    callbacks = CallbackReceiver(on: site.loop)
+    devices = try server.enrol(Self.deviceCount, as: "user", at: site).map { AnsweringDevice($0, at: site) }
+    portals = (0..<Self.portalConnections).map { _ in Connection(to: site) }
+    for device in devices {
+      device.onReceipt = { [unowned self] transaction in
+        receipts[transaction] = .now
+        conclude(transaction)
+      }
+    }
+    site.loop.run(for: 2)
+    try site.requireNoFailures()
+  }
+
+  /// - Parameter moment: when it should have been sent, which may be before now: waiting for its turn counts.
+  private func ask(at moment: Instant) {
+    let device = devices[asked % devices.count].enrolled
+    let portal = portals[asked % portals.count]
+    asked += 1
+    portal.send(site.ask(device.user, on: device.device.clientID, callback: callbacks.url)) { [unowned self] response in
+      guard let transaction = site.transaction(in: response) else { return }
+      begun[transaction] = moment
+      conclude(transaction)
+    }
+  }
+
+  private func conclude(_ transaction: String) {
+    guard let began = begun[transaction], let ended = receipts[transaction] else { return }
+    begun[transaction] = nil
+    receipts[transaction] = nil
+    latencies.append(ended - began)
+  }
+
+  private func saturate() throws -> [Row] {
+    let load = try run(for: Self.saturatedSeconds, .abreast(Self.abreast))
+    return [
+      Row(
+        "server, \(Self.abreast) transactions always under way",
+        "\(load.perSecond.text(0)) per second, \(load.latency)"),
+      Row("  processor", load.shares),
+    ]
+  }
+
+  private func offer() throws -> [Row] {
+    let load = try run(for: Self.offeredSeconds, .perSecond(Self.wantedRate))
+    let rate = Self.wantedRate.text(0)
+    return [
+      Row(
+        "server, \(rate) transactions per second asked", "\(load.perSecond.text(0)) per second answered", goal: rate,
+        met: load.perSecond >= 0.99 * Self.wantedRate),
+      Row("  created to answered", load.latency, goal: "p99 < 100 ms", met: load.p99 < 0.1),
+      Row("  processor", load.shares),
+    ]
+  }
+
+  private enum Pace {
+    /// As many under way as this.
+    case abreast(Int)
+    /// As many begun per second as this, whether or not the earlier ones are answered.
+    case perSecond(Double)
+  }
+
+  private struct Load {
+    let perSecond: Double
+    let latency: String
+    let p99: Double
+    let shares: String
+  }
+
+  private func run(for seconds: Double, _ pace: Pace) throws -> Load {
+    asked = 0
+    latencies = []
+    let (serverBefore, clientBefore, began) = (server.readings.processorSeconds, ownProcessorSeconds, Instant.now)
+    let deadline = began + seconds
+    while Instant.now < deadline, !site.hasFailed {
+      switch pace {
+      case .abreast(let count):
+        while asked - latencies.count < count { ask(at: .now) }
+        site.loop.turn(until: deadline)
+      case .perSecond(let rate):
+        while began + Double(asked) / rate <= .now { ask(at: began + Double(asked) / rate) }
+        site.loop.turn(until: min(deadline, began + Double(asked) / rate))
+      }
+    }
+    let elapsed = Instant.now - began
+    let answered = latencies.count
+    let serverShare = (server.readings.processorSeconds - serverBefore) / elapsed
+    let clientShare = (ownProcessorSeconds - clientBefore) / elapsed
+    // The slowest are still under way, and they count.
+    site.loop.run(for: 30) { latencies.count == asked || site.hasFailed }
+    try site.requireNoFailures()
+    guard latencies.count == asked else { throw Failure("\(asked - latencies.count) transactions got no answer") }
+    let sample = Sample(latencies)
+    func milliseconds(_ share: Double) -> String { (sample.quantile(share) * 1e3).text(0) }
+    return Load(
+      perSecond: Double(answered) / elapsed,
+      latency: "p50 \(milliseconds(0.5)) ms, p99 \(milliseconds(0.99)) ms, worst \(milliseconds(1)) ms",
+      p99: sample.quantile(0.99), shares: "\(cores(serverShare)) server, \(cores(clientShare)) load client")
+  }
+}

@@ -38,6 +38,8 @@ let package = Package(
     .executable(name: "approval-token", targets: ["approval-token"]),
     .executable(name: "token-server", targets: ["token-server"]),
     .library(name: "ApprovalTestKit", targets: ["ApprovalTestKit"]),
+    // For whoever writes another device or another server, as Benchmarks/ does.
+    .library(name: "ReferenceProtocol", targets: ["ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -126,6 +128,15 @@ let package = Package(
     tests(
       "PortalConformance", of: ["ServerTestSupport", "ReferenceProtocol", "Cryptography", "OpenPGP"],
       resources: [.copy("Fixtures/callback_sink.py")]),
+    tests("ReferenceProtocolTests", of: ["ReferenceProtocol", "Cryptography"]),
+    tests(
+      "ReferenceAdapterTests",
+      of: [
+        "ReferenceAdapter", "ReferenceProtocol", "MobileAuth", "Courier", "OpenPGP", "Cryptography", "Secrets",
+        "ApprovalTestKit",
+      ]),
+    tests("BoardsTests", of: ["Boards", "FrontPanel"]),
+    tests("ApprovalTokenTests", of: ["ApprovalToken"]),
     tests("MobileAuthTests", of: ["MobileAuth", "ApprovalTestKit"]),
     tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "ApprovalTestKit"]),
     tests("Interop", of: ["OpenPGP", "Secrets"]),

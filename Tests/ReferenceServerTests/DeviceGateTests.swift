@@ -19,7 +19,7 @@ import Testing
     let reply = try server.curl(device.arguments("GET", "/device/v1/pending"))
     #expect(reply.status == 401)
     #expect(reply.headers["www-authenticate"]?.contains("use_dpop_nonce") == true)
-    device.nonce = try #require(reply.headers["dpop-nonce"])
+    device.nonce = reply.headers["dpop-nonce"]
     #expect(try server.curl(device.arguments("GET", "/device/v1/pending")).status == 200)
     device.nonce = nil
     let token = try device.token(["grant_type=client_credentials"])
@@ -46,10 +46,7 @@ import Testing
   }
 
   @Test func anAdministratorDeletesADeviceThatIsConnected() throws {
-    let stream = try RunningProgram(
-      Curl.program,
-      server.curl.all(["--no-buffer"] + device.arguments("GET", "/device/v1/events")))
-    while let line = stream.nextLine(), line != ":" {}
+    let stream = try device.openEventStream()
     try server.admin("device", "delete", device.clientID)
     var lines: [String] = []
     while let line = stream.nextLine() { lines.append(line) }
@@ -75,11 +72,8 @@ import Testing
   }
 
   @Test func aNewerStreamEndsTheOlder() throws {
-    let arguments = { try server.curl.all(["--no-buffer"] + device.arguments("GET", "/device/v1/events")) }
-    let older = try RunningProgram(Curl.program, arguments())
-    while let line = older.nextLine(), line != ":" {}
-    let newer = try RunningProgram(Curl.program, arguments())
-    while let line = newer.nextLine(), line != ":" {}
+    let older = try device.openEventStream()
+    let newer = try device.openEventStream()
     while older.nextLine() != nil {}
     #expect(older.waitForEnd() == 0)
     newer.send(SIGTERM)
@@ -94,18 +88,31 @@ import Testing
     _ = again
   }
 
+  @Test func aStreamResumesBehindItsLastEvent() throws {
+    let cursor = try device.events(after: nil)?.cursor
+    let (id, secret) = try server.addPortal()
+    let started = try server.curl(
+      "--user", "\(id):\(secret)", "--data", "type=login&user_id=alice&device_id=\(device.clientID)",
+      "--data", "callback_uri=http://127.0.0.1:9/", server.url + "/oauth/api/v4/authenticate/user")
+    let stream = try device.openEventStream(after: cursor)
+    let frame = (1...4).compactMap { _ in stream.nextLine() }
+    #expect(frame[0] == "" && frame[1].hasPrefix("id: ") && frame[2] == "event: request")
+    #expect(frame[3].contains(started.json["transaction_id"] as? String ?? "-"))
+    stream.send(SIGTERM)
+  }
+
   @Test func aLongPollWithoutNewsIsEmpty() throws {
     let cursor = try device.events(after: nil)?.cursor
     #expect(try device.events(after: cursor, wait: 0) == nil)
   }
 
   @Test func theServerStopsWithStreamsOpen() throws {
-    let stream = try RunningProgram(
-      Curl.program, server.curl.all(["--no-buffer"] + device.arguments("GET", "/device/v1/events")))
-    while let line = stream.nextLine(), line != ":" {}
+    let stream = try device.openEventStream()
     let started = ContinuousClock.now
     #expect(server.stop() == 0)
     #expect(ContinuousClock.now - started < .seconds(2))
+    while stream.nextLine() != nil {}
+    #expect(stream.waitForEnd() == 0)
   }
 
   @Test func nothingSecretIsLogged() throws {

@@ -83,4 +83,16 @@ extension DeviceClient {
       "GET", "/device/v1/events" + query, headers: ["Accept: application/json", "Prefer: wait=\(wait)"])
     return reply.status == 204 ? nil : try reply.expect(200).decoded(EventPage.self)
   }
+
+  /// An event stream by curl, past its first line: the device is connected.
+  public func openEventStream(after cursor: String? = nil) throws -> RunningProgram {
+    let headers = ["Accept: text/event-stream"] + (cursor.map { ["Last-Event-ID: \($0)"] } ?? [])
+    let stream = try RunningProgram(
+      Curl.program,
+      server.curl.all(["--no-buffer"] + arguments("GET", "/device/v1/events", headers: headers)))
+    while let line = stream.nextLine() {
+      if line == ":" { return stream }
+    }
+    throw Curl.Failure(description: "the stream ended before it began")
+  }
 }

@@ -72,8 +72,9 @@ public final class DeviceClient: @unchecked Sendable {
   }
 
   /// The token endpoint, once more if it wants a nonce.
-  public func token(_ fields: [String], now: Int64? = nil) throws -> Curl.Reply {
-    let url = server.url + "/oauth/token"
+  @discardableResult
+  public func token(_ fields: [String], path: String = "/oauth/token", now: Int64? = nil) throws -> Curl.Reply {
+    let url = server.url + path
     let now = now ?? Int64(Date().timeIntervalSince1970)
     func attempt() throws -> Curl.Reply {
       let assertion = try ClientAssertion.make(clientID: clientID, audience: server.url, now: now, key: key)

@@ -15,10 +15,9 @@ struct EventRoutes: Sendable {
   func add(to router: Router<ServerContext>) {
     router.get("/device/v1/events") { request, context in
       let clientID = try await gate.admit(request).device.id
-      let accepted = request.headers[.accept] ?? "text/event-stream"
-      return accepted.contains("text/event-stream")
-        ? stream(to: clientID, after: request.headers[.lastEventID], context)
-        : await poll(by: clientID, request, context)
+      return request.headers[.accept]?.contains("application/json") == true
+        ? await poll(by: clientID, request, context)
+        : stream(to: clientID, after: request.headers[.lastEventID], context)
     }
     router.post("/device/v1/events/acks") { request, context in
       let clientID = try await gate.admit(request).device.id

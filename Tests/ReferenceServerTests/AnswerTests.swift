@@ -1,0 +1,108 @@
+import Cryptography
+import Foundation
+import OpenPGP
+import ReferenceProtocol
+import ServerTestSupport
+import Testing
+
+/// The pending list, fetches and answers, against the running server.
+@Suite struct AnswerTests {
+  let server: TokenServer
+  let device: DeviceClient
+  let portal: (id: String, secret: String)
+
+  init() throws {
+    server = try TokenServer()
+    device = try DeviceClient.enrolled(at: server, as: "alice")
+    portal = try server.addPortal()
+  }
+
+  private func ask() throws -> String {
+    let reply = try server.curl(
+      "--user", "\(portal.id):\(portal.secret)", "--data", "type=login&user_id=alice&device_id=\(device.clientID)",
+      "--data", "callback_uri=http://127.0.0.1:9/&secure_message=Really", server.url + "/oauth/api/v4/authenticate/user"
+    )
+    return try reply.expect(200).json["transaction_id"] as? String ?? ""
+  }
+
+  @Test func theListAndItsTag() throws {
+    let empty = try device.call("GET", "/device/v1/pending").expect(200)
+    let ids = [try ask(), try ask()]
+    let reply = try device.call("GET", "/device/v1/pending").expect(200)
+    #expect(Set(try reply.decoded(PendingList.self).requests.map(\.transactionID)) == Set(ids))
+    let tag = try #require(reply.headers["etag"])
+    #expect(tag != empty.headers["etag"])
+    #expect(try device.call("GET", "/device/v1/pending", headers: ["If-None-Match: \(tag)"]).status == 304)
+    #expect(try device.call("GET", "/device/v1/pending?profile_id=OTHER1").decoded(PendingList.self).requests.isEmpty)
+    try device.deny(ids[0], .declined).expect(200)
+    #expect(try device.call("GET", "/device/v1/pending", headers: ["If-None-Match: \(tag)"]).status == 200)
+  }
+
+  @Test func everyFetchGivesTheSameBytes() throws {
+    let transaction = try ask()
+    let (first, second) = (try device.fetch(transaction), try device.fetch(transaction))
+    #expect(first.bytes == second.bytes)
+    #expect(first.request.message == "Really" && first.request.pushMessage == "Do you want to log in?")
+    #expect(first.request.iss == server.url && first.request.clientID == device.clientID)
+    #expect(first.request.expiresInMs == 60_000)
+  }
+
+  @Test func aRepeatedAnswerGetsTheSameReceipt() throws {
+    let transaction = try ask()
+    let answer = try device.answer(transaction, .accept)
+    let key = Random.uuid()
+    let first = try device.send(answer, to: transaction, key: key).expect(200).decoded(RequestStatus.self)
+    #expect(first.state == .authenticated && first.receipt != nil && first.idempotencyKey == key)
+    #expect(try device.send(answer, to: transaction, key: key).expect(200).decoded(RequestStatus.self) == first)
+    let status = try device.call("GET", "/device/v1/requests/\(transaction)").decoded(RequestStatus.self)
+    #expect(status == first)
+    // Another body under the key, and another key for the request, are neither new answers nor repeats.
+    let other = SealedAnswer(answer: "AAAA")
+    #expect(try device.send(other, to: transaction, key: key).decoded(Problem.self).slug == .idempotencyConflict)
+    let late = try device.send(answer, to: transaction).expect(409).decoded(Problem.self)
+    #expect(late.slug == .alreadyHandled && late.state == .authenticated)
+    #expect(
+      try device.call("GET", "/device/v1/requests/\(transaction)/message").decoded(Problem.self).slug
+        == .alreadyHandled)
+  }
+
+  @Test(arguments: ["", "x", "123"])
+  func anAnswerNeedsAKey(key: String) throws {
+    #expect(try device.deny(try ask(), .declined, key: key).decoded(Problem.self).slug == .invalidRequest)
+  }
+
+  @Test func anAnswerByAnotherKeyIsNoAnswer() throws {
+    let transaction = try ask()
+    let stranger = try OpenPGPKey.generate(userID: "stranger")
+    let (bytes, _) = try device.fetch(transaction)
+    let forged = SealedAnswer(answer: try stranger.seal(bytes, to: device.serverCertificate!).base64)
+    #expect(try device.send(forged, to: transaction).expect(422).decoded(Problem.self).slug == .answerInvalid)
+    let other = try device.answer(transaction, .accept) { $0.nonce = "another" }
+    #expect(try device.send(other, to: transaction).expect(422).decoded(Problem.self).slug == .answerInvalid)
+    try device.send(device.answer(transaction, .accept), to: transaction).expect(200)
+  }
+
+  @Test func aRequestOfAnotherDeviceIsUnknown() throws {
+    let transaction = try ask()
+    let other = try DeviceClient.enrolled(at: server, as: "bob")
+    for path in ["", "/message"] {
+      #expect(
+        try other.call("GET", "/device/v1/requests/\(transaction)\(path)").decoded(Problem.self).slug == .notFound)
+    }
+    #expect(try other.deny(transaction, .declined).decoded(Problem.self).slug == .notFound)
+  }
+
+  @Test func aRestartInBetweenChangesNothing() throws {
+    let transaction = try ask()
+    let answer = try device.answer(transaction, .accept)
+    let key = Random.uuid()
+    try device.send(answer, to: transaction, key: key).expect(200)
+    let port = server.port
+    _ = server.stop(killing: true)
+    let again = try TokenServer(directory: server.directory, port: port)
+    #expect(
+      try device.send(answer, to: transaction, key: key).expect(200).decoded(RequestStatus.self).state == .authenticated
+    )
+    _ = again
+  }
+}

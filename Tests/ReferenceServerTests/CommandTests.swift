@@ -1,0 +1,80 @@
+import Foundation
+import ServerTestSupport
+import Testing
+
+/// The administrator's commands, as programs.
+@Suite struct CommandTests {
+  private func serverProgram(_ arguments: String...) throws -> ProgramOutput {
+    try run(builtProgram("token-server"), arguments)
+  }
+
+  @Test func initMakesAPrivateDirectoryOnce() throws {
+    let server = try TokenServer()
+    let manager = FileManager.default
+    func mode(_ path: String) throws -> Int {
+      try manager.attributesOfItem(atPath: path)[.posixPermissions] as? Int ?? 0
+    }
+    #expect(try mode(server.directory) == 0o700)
+    for file in ["pepper", "ca.key", "server.key", "config.toml", "token-server.db"] {
+      #expect(try mode("\(server.directory)/\(file)") == 0o600, "\(file)")
+    }
+    let again = try serverProgram("init", "--directory", server.directory)
+    #expect(again.status == 1)
+    #expect(again.errors.contains("exists already"))
+  }
+
+  @Test(arguments: ["not a host", "a..b", "-", ""])
+  func aBadHostLeavesNothingBehind(host: String) throws {
+    let parent = NSTemporaryDirectory() + "init-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: parent) }
+    let output = try serverProgram("init", "--directory", parent + "/server", "--host=\(host)")
+    #expect((output.status == 0) == (host == "-"))
+    #expect(try FileManager.default.contentsOfDirectory(atPath: parent) == (host == "-" ? ["server"] : []))
+  }
+
+  @Test(
+    arguments: [
+      (["nonsense"], 64), (["serve", "--port", "70000"], 64), (["user", "add"], 64),
+      (["serve", "--directory", "/nowhere"], 1), (["user", "add", "x", "--directory", "/nowhere"], 1),
+      (["transaction", "list", "--limit", "0"], 64), (["user", "add", "a b", "--directory", "/nowhere"], 64),
+    ] as [([String], Int32)])
+  func badInput(arguments: [String], status: Int32) throws {
+    let output = try run(builtProgram("token-server"), arguments)
+    #expect(output.status == status)
+    #expect(!output.errors.isEmpty)
+    #expect(output.bytes.isEmpty)
+  }
+
+  @Test func twoServersInOneDirectory() throws {
+    let server = try TokenServer()
+    let second = try serverProgram("serve", "--directory", server.directory, "--port", "0")
+    #expect(second.status == 1)
+    #expect(second.errors.contains("already running"))
+  }
+
+  @Test func unknownThingsAreRefused() throws {
+    let server = try TokenServer()
+    for arguments in [
+      ["activation-code", "nobody"], ["device", "delete", "none"], ["fleet-token", "delete", "none"],
+    ] {
+      let output = try run(builtProgram("token-server"), arguments + ["--directory", server.directory])
+      #expect(output.status == 1, "\(arguments)")
+    }
+  }
+
+  @Test func listsInJSON() throws {
+    let server = try TokenServer()
+    _ = try server.addPortal()
+    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    for (arguments, text) in [
+      (["device", "list"], device.clientID), (["api-client", "list"], "portal"), (["type", "list"], "login"),
+      (["transaction", "list"], "[]"),
+    ] {
+      let output = try run(
+        builtProgram("token-server"), arguments + ["--directory", server.directory, "--json"])
+      #expect(output.text.contains(text))
+      #expect((try? JSONSerialization.jsonObject(with: Data(output.bytes))) is [Any])
+    }
+  }
+}

@@ -1,0 +1,126 @@
+import Cryptography
+import Foundation
+import ReferenceProtocol
+import ServerTestSupport
+import Testing
+
+/// Proofs, nonces, revoked devices, events and the end, against the running server.
+@Suite struct DeviceGateTests {
+  let server: TokenServer
+  let device: DeviceClient
+
+  init() throws {
+    server = try TokenServer()
+    device = try DeviceClient.enrolled(at: server, as: "alice")
+  }
+
+  @Test func aStaleNonceIsAskedForAgain() throws {
+    device.nonce = "stale"
+    let reply = try server.curl(device.arguments("GET", "/device/v1/pending"))
+    #expect(reply.status == 401)
+    #expect(reply.headers["www-authenticate"]?.contains("use_dpop_nonce") == true)
+    device.nonce = reply.headers["dpop-nonce"]
+    #expect(try server.curl(device.arguments("GET", "/device/v1/pending")).status == 200)
+    device.nonce = nil
+    let token = try device.token(["grant_type=client_credentials"])
+    #expect(token.status == 200)
+  }
+
+  @Test func aProofCountsOnce() throws {
+    let arguments = try device.arguments("GET", "/device/v1/pending")
+    #expect(try server.curl(arguments).status == 200)
+    let replayed = try server.curl(arguments)
+    #expect(replayed.status == 401)
+    #expect(replayed.headers["www-authenticate"]?.contains("invalid_dpop_proof") == true)
+  }
+
+  @Test func aStolenTokenIsWorthless() throws {
+    let thief = try DeviceClient(server)
+    #expect(try thief.call("GET", "/device/v1/pending", token: device.deviceToken).status == 401)
+  }
+
+  @Test func aRevokedTokenIsWorthless() throws {
+    try device.token(["token=\(device.deviceToken ?? "")"], path: "/oauth/revoke").expect(200)
+    let reply = try device.call("GET", "/device/v1/pending")
+    #expect(reply.headers["www-authenticate"]?.contains("invalid_token") == true)
+  }
+
+  @Test func anAdministratorDeletesADeviceThatIsConnected() throws {
+    let stream = try device.openEventStream()
+    try server.admin("device", "delete", device.clientID)
+    var lines: [String] = []
+    while let line = stream.nextLine() { lines.append(line) }
+    #expect(lines.contains("event: device-revoked"))
+    #expect(try device.call("GET", "/device/v1/pending").expect(401).decoded(Problem.self).slug == .deviceDeregistered)
+    #expect(try device.logIn().json["error_code"] as? Int == 9002)
+  }
+
+  @Test func aDeviceDeregistersItself() throws {
+    let path = "/oauth/register/\(device.clientID)"
+    let other = try DeviceClient.enrolled(at: server, as: "bob")
+    #expect(try other.call("DELETE", path).status == 403)
+    try device.call("DELETE", path).expect(204)
+    #expect(try device.call("DELETE", path).decoded(Problem.self).slug == .deviceDeregistered)
+  }
+
+  @Test func aDeletedUserIsToldApartFromAStranger() throws {
+    try device.call("DELETE", "/device/v1/profiles/PROF01").expect(204)
+    try device.call("DELETE", "/device/v1/profiles/PROF01").expect(204)
+    #expect(
+      try device.call("DELETE", "/device/v1/profiles/PROF01/push").decoded(Problem.self).slug == .userDeregistered)
+    #expect(try device.call("DELETE", "/device/v1/profiles/NOBODY/push").decoded(Problem.self).slug == .notFound)
+  }
+
+  @Test func aNewerStreamEndsTheOlder() throws {
+    let older = try device.openEventStream()
+    let newer = try device.openEventStream()
+    while older.nextLine() != nil {}
+    #expect(older.waitForEnd() == 0)
+    newer.send(SIGTERM)
+  }
+
+  @Test func aCursorOfBeforeARestartMeansReadTheList() throws {
+    let cursor = try device.events(after: nil)?.cursor
+    let port = server.port
+    #expect(server.stop() == 0)
+    let again = try TokenServer(directory: server.directory, port: port)
+    #expect(try device.events(after: cursor)?.events == [DeviceEvent(.resync)])
+    _ = again
+  }
+
+  @Test func aStreamResumesBehindItsLastEvent() throws {
+    let cursor = try device.events(after: nil)?.cursor
+    let (id, secret) = try server.addPortal()
+    let started = try server.curl(
+      "--user", "\(id):\(secret)", "--data", "type=login&user_id=alice&device_id=\(device.clientID)",
+      "--data", "callback_uri=http://127.0.0.1:9/", server.url + "/oauth/api/v4/authenticate/user")
+    let stream = try device.openEventStream(after: cursor)
+    let frame = (1...4).compactMap { _ in stream.nextLine() }
+    #expect(frame[0] == "" && frame[1].hasPrefix("id: ") && frame[2] == "event: request")
+    #expect(frame[3].contains(started.json["transaction_id"] as? String ?? "-"))
+    stream.send(SIGTERM)
+  }
+
+  @Test func aLongPollWithoutNewsIsEmpty() throws {
+    let cursor = try device.events(after: nil)?.cursor
+    #expect(try device.events(after: cursor, wait: 0) == nil)
+  }
+
+  @Test func theServerStopsWithStreamsOpen() throws {
+    let stream = try device.openEventStream()
+    let started = ContinuousClock.now
+    #expect(server.stop() == 0)
+    #expect(ContinuousClock.now - started < .seconds(2))
+    while stream.nextLine() != nil {}
+    #expect(stream.waitForEnd() == 0)
+  }
+
+  @Test func nothingSecretIsLogged() throws {
+    let code = try server.activationCode(for: "carol")
+    try device.activate(code)
+    let secrets = [code, device.deviceToken ?? "-", device.userToken ?? "-"]
+    #expect(server.stop() == 0)
+    for secret in secrets { #expect(!server.log.contains(secret)) }
+    #expect(server.log.contains("device \(device.clientID) registered"))
+  }
+}

@@ -1,0 +1,163 @@
+import Cryptography
+import Foundation
+import OpenPGP
+import ReferenceProtocol
+import ServerTestSupport
+import Testing
+
+/// Registration, activation, login, key exchange and push enrolment, against the running server.
+@Suite struct EnrolmentTests {
+  let server: TokenServer
+
+  init() throws { server = try TokenServer() }
+
+  @Test func theSameCodeAndKeyGiveTheSameDevice() throws {
+    let device = try DeviceClient(server)
+    let code = try server.activationCode(for: "alice")
+    try device.register(code).expect(201)
+    let first = device.clientID
+    #expect(first.count == 64 && first.allSatisfy { "0123456789ABCDEF".contains($0) })
+    try device.register(code).expect(201)
+    #expect(device.clientID == first)
+    // Another key does not get that device, nor one of its own.
+    #expect(try DeviceClient(server).register(code).status == 401)
+  }
+
+  @Test(arguments: ["", "x", "0000000000000", "1234567890128"])
+  func wrongCodes(code: String) throws {
+    let reply = try DeviceClient(server).register(code)
+    #expect(reply.status == 401)
+    #expect(reply.headers["www-authenticate"]?.hasPrefix("Bearer") == true)
+    #expect(reply.headers["dpop-nonce"] != nil)
+  }
+
+  @Test func wrongCodesAreSlowedDown() throws {
+    let device = try DeviceClient(server)
+    for _ in 1...10 { try device.register(ActivationCode.random().digits).expect(401) }
+    let code = try server.activationCode(for: "alice")
+    let reply = try device.register(code)
+    #expect(reply.status == 429)
+    #expect(reply.headers["retry-after"] != nil)
+  }
+
+  @Test func theActivationMayBeRepeatedByItsOwner() throws {
+    let code = try server.activationCode(for: "alice")
+    let (device, other) = (try DeviceClient(server), try DeviceClient(server))
+    try device.register(code).expect(201)
+    try device.activate(code).expect(200)
+    try device.activate(code).expect(200)
+    device.profileID = "OTHER1"
+    #expect(try device.activate(code).json["error"] as? String == "invalid_grant")
+    try other.register(try server.activationCode(for: "bob")).expect(201)
+    #expect(try other.activate(code).json["error"] as? String == "invalid_grant")
+  }
+
+  @Test func aProfileBelongsToOneUser() throws {
+    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    let reply = try device.activate(try server.activationCode(for: "bob"))
+    #expect(reply.status == 400)
+    #expect(reply.json["error"] as? String == "invalid_request")
+    #expect(try device.activate("0").json["error"] as? String == "invalid_grant")
+  }
+
+  @Test(arguments: ["short", "toolong", "lower1", "A-B-C1"])
+  func aBadProfileName(name: String) throws {
+    let device = try DeviceClient(server)
+    let code = try server.activationCode(for: "alice")
+    try device.register(code).expect(201)
+    device.profileID = name
+    #expect(try device.activate(code).json["error"] as? String == "invalid_request")
+  }
+
+  @Test func aFleetTokenRegistersMany() throws {
+    let token = try #require(try server.admin("fleet-token", "add", "bench")["token"] as? String)
+    let devices = [try DeviceClient(server), try DeviceClient(server)]
+    for device in devices + [devices[0]] { try device.register(token).expect(201) }
+    #expect(devices[0].clientID != devices[1].clientID)
+    try devices[0].activate(try server.activationCode(for: "alice")).expect(200)
+    try server.admin("fleet-token", "delete", "bench")
+    #expect(try DeviceClient(server).register(token).status == 401)
+  }
+
+  @Test func aDeviceWithAWrongClockIsTold() throws {
+    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    let reply = try device.token(["grant_type=client_credentials"], now: 0)
+    #expect(reply.status == 400)
+    #expect(reply.json["error_code"] as? Int == 9031)
+  }
+
+  @Test func anUnknownDeviceIsTold() throws {
+    let device = try DeviceClient(server)
+    device.clientID = String(repeating: "A", count: 64)
+    let reply = try device.logIn()
+    #expect(reply.status == 401)
+    #expect(reply.json["error"] as? String == "invalid_client")
+    #expect(reply.json["error_code"] as? Int == 9002)
+  }
+
+  @Test func keysNeedTheUserAndAnAcknowledgement() throws {
+    let device = try DeviceClient(server)
+    let code = try server.activationCode(for: "alice")
+    try device.register(code).expect(201)
+    try device.activate(code).expect(200)
+    #expect(try device.enrolForPush().decoded(Problem.self).slug == .keysNotExchanged)
+    try device.exchangeKeys().expect(200)
+    let keyID = device.keyID
+    try device.exchangeKeys().expect(200)
+    #expect(device.keyID == keyID)
+    #expect(try device.enrolForPush().decoded(Problem.self).slug == .keysNotExchanged)
+    device.keyID = "another"
+    #expect(try device.acknowledgeKeys().decoded(Problem.self).slug == .answerInvalid)
+    device.keyID = keyID
+    try device.acknowledgeKeys().expect(204)
+    try device.enrolForPush().expect(200)
+    let another = try OpenPGPKey.generate(userID: "another").certificate
+    #expect(try device.exchangeKeys(another).decoded(Problem.self).slug == .alreadyEnrolled)
+    let user = device.userToken
+    try device.logIn().expect(200)
+    device.userToken = device.deviceToken
+    #expect(try device.exchangeKeys().decoded(Problem.self).slug == .notAuthenticated)
+    device.userToken = user
+    #expect(
+      try device.call("PUT", "/device/v1/profiles/NOBODY/push", token: user).decoded(Problem.self).slug == .notFound)
+  }
+
+  @Test(arguments: [("single", Problem.Slug?.some(.userAlreadyEnrolled)), ("override", nil), ("multiple", nil)])
+  func aSecondDevice(mode: String, refusal: Problem.Slug?) throws {
+    let configuration = "[mobile_authentication]\npush_enrolment_mode = \"\(mode)\""
+    let server = try TokenServer(configuration: configuration)
+    let first = try DeviceClient.enrolled(at: server, as: "alice")
+    let cursor = try first.events(after: nil)?.cursor
+    guard refusal == nil else {
+      #expect(throws: Curl.Failure.self) { try DeviceClient.enrolled(at: server, as: "alice") }
+      return
+    }
+    _ = try DeviceClient.enrolled(at: server, as: "alice")
+    let validation = ValidationRequest(softwareVersion: "1.0.0", osVersion: "x", profiles: ["PROF01", "GONE00"])
+    let found = try first.call("POST", "/device/v1/validations", body: validation).decoded(ValidationResponse.self)
+    #expect(found.disenrolledProfiles == (mode == "override" ? ["PROF01"] : []))
+    #expect(found.removedProfiles == ["GONE00"])
+    if mode == "override" {
+      #expect(try first.events(after: cursor)?.events == [DeviceEvent(.profileRevoked, profileID: "PROF01")])
+    }
+  }
+
+  @Test func oneServerKeyForAllOrOneForEach() throws {
+    for (isUnique, count) in [(false, 1), (true, 2)] {
+      let configuration = "[mobile_authentication]\nunique_server_keys = \(isUnique)"
+      let server = try TokenServer(configuration: configuration)
+      let devices = [
+        try DeviceClient.enrolled(at: server, as: "alice"), try DeviceClient.enrolled(at: server, as: "bob"),
+      ]
+      #expect(Set(devices.compactMap { $0.serverCertificate?.fingerprint }).count == count)
+    }
+  }
+
+  @Test func anOutdatedDeviceIsTold() throws {
+    let server = try TokenServer(configuration: "[mobile_authentication]\nminimum_software_version = \"2.0\"")
+    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    let validation = ValidationRequest(softwareVersion: "1.9", osVersion: "x", profiles: [])
+    #expect(
+      try device.call("POST", "/device/v1/validations", body: validation).decoded(Problem.self).slug == .outdatedApp)
+  }
+}

@@ -1,5 +1,5 @@
 public import MobileAuth
-public import Secrets
+import Secrets
 public import Vault
 
 /// Everything a vault can be asked, as plain values: what a real one answers, or what it should.

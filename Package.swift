@@ -38,6 +38,8 @@ let package = Package(
     .executable(name: "approval-token", targets: ["approval-token"]),
     .executable(name: "token-server", targets: ["token-server"]),
     .library(name: "ApprovalTestKit", targets: ["ApprovalTestKit"]),
+    // For whoever writes another device or another server, as Benchmarks/ does.
+    .library(name: "ReferenceProtocol", targets: ["ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -111,9 +113,35 @@ let package = Package(
     .executableTarget(name: "token-server", dependencies: ["ReferenceServer", argumentParser], swiftSettings: strictness),
 
     tests("OpenPGPTests", of: ["OpenPGP", "Secrets"]),
+
+    // Tests of a room are named after it; those that cross rooms, after their kind.
+    .target(
+      name: "ServerTestSupport", dependencies: ["ReferenceProtocol", "Cryptography", "OpenPGP"],
+      path: "Tests/ServerTestSupport", swiftSettings: strictness),
+    tests(
+      "ReferenceServerTests",
+      of: [
+        "ReferenceServer", "ServerTestSupport", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ]),
+    tests(
+      "PortalConformance", of: ["ServerTestSupport", "ReferenceProtocol", "Cryptography", "OpenPGP"],
+      resources: [.copy("Fixtures/callback_sink.py")]),
+    tests("ReferenceProtocolTests", of: ["ReferenceProtocol", "Cryptography"]),
+    tests(
+      "ReferenceAdapterTests",
+      of: [
+        "ReferenceAdapter", "ReferenceProtocol", "MobileAuth", "Courier", "OpenPGP", "Cryptography", "Secrets",
+        "ApprovalTestKit",
+      ]),
+    tests("BoardsTests", of: ["Boards", "FrontPanel"]),
+    tests("ApprovalTokenTests", of: ["ApprovalToken"]),
     tests("MobileAuthTests", of: ["MobileAuth", "ApprovalTestKit"]),
     tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "ApprovalTestKit"]),
     tests("Interop", of: ["OpenPGP", "Secrets"]),
+    tests("CourierTests", of: ["Courier"]),
+    tests("CurlCourierTests", of: ["CurlCourier", "Courier"], resources: [.copy("Fixtures")]),
     tests("SecretsTests", of: ["Secrets"]),
     tests("CryptographyTests", of: ["Cryptography", "Secrets"]),
     tests("SQLiteTests", of: ["SQLite"]),

@@ -13,13 +13,17 @@ struct StateOption: ParsableArguments {
       discussion: "Default: $STATE_DIRECTORY, else $XDG_STATE_HOME/approval-token, else ~/.local/state/approval-token.",
       valueName: "dir"),
     completion: .directory)
-  var directory: String = Self.defaultDirectory
+  var chosen: String?
+
+  var directory: String { chosen ?? Self.defaultDirectory }
 
   private static var defaultDirectory: String {
     if let service = environment("STATE_DIRECTORY") { return service }
     if let state = environment("XDG_STATE_HOME") { return state + "/approval-token" }
     return (environment("HOME") ?? "/root") + "/.local/state/approval-token"
   }
+
+  var hasVault: Bool { access(directory + "/vault.sqlite3", F_OK) == 0 }
 
   var controlSocket: String { directory + "/control.sock" }
 
@@ -29,7 +33,7 @@ struct StateOption: ParsableArguments {
 
   /// - Parameter creating: whether a directory that is not there is made, with a device secret.
   func openVault(creating: Bool) throws -> Vault {
-    if !creating, access(directory, F_OK) != 0 {
+    if !creating, !hasVault {
       throw CommandFailure(.badData, "no token lives in \(directory): enrol first, or name another --state")
     }
     return try Vault.open(directory: directory, deviceSecret: deviceSecret())

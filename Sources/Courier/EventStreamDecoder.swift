@@ -1,7 +1,7 @@
 /// Turns the bytes of a `text/event-stream` into events, however the network cuts them (WHATWG HTML §9.2.6).
 ///
 /// Holds one unfinished line and one unfinished event, both bounded. An event the stream ends in the middle of is never
-/// handed out. `retry:` is ignored: how long to wait is the token's own business (`Backoff`).
+/// handed out. `retry:` is ignored: how long to wait is the token's own business.
 public struct EventStreamDecoder: Sendable {
   /// Bytes one line may have, without its end.
   public static let maximumLineBytes = 64 << 10

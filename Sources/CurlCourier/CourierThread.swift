@@ -32,7 +32,8 @@ final class CourierThread: Sendable {
   }
 
   /// Waits until the thread is gone: the process may exit right after, and must not pull OpenSSL away under it.
-  /// That takes milliseconds, since nothing the thread does waits for the network.
+  /// That takes milliseconds, since nothing the thread does waits for the network. Not for a task's cancellation
+  /// handler: the runtime may hold the task still meanwhile, and the thread wait to wake it.
   func end() {
     let running = phase.withLock { phase -> pthread_t? in
       defer { phase = .ended }
@@ -52,6 +53,7 @@ final class CourierThread: Sendable {
         guard let context else { return nil }
         let queue = Unmanaged<CommandQueue>.fromOpaque(context).takeRetainedValue()
         blockAllSignals()
+        pthread_setname_np(pthread_self(), "courier")
         TransferLoop(obeying: queue).run()
         return nil
       }, Unmanaged.passRetained(queue).toOpaque())

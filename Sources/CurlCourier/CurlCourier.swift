@@ -33,7 +33,8 @@ public final class CurlCourier: Courier, Sendable {
   }
 
   /// Ends every transfer with `CourierError.cancelled`, closes the connections and ends the thread. Later requests are
-  /// `cancelled` too. A courier nobody holds any more, nor a stream of it, closes itself.
+  /// `cancelled` too. Takes milliseconds; not to be called from a cancellation handler. A courier nobody holds any more,
+  /// nor a stream of it, closes itself.
   public func close() {
     thread.end()
   }

@@ -57,7 +57,8 @@ public struct GestureRecogniser: Sendable {
     switch state {
     case .ignoring(let since, false): since + timing.stuck
     case .ignoring, .ready, .finished: nil
-    case .between(let firstDown): firstDown + timing.doublePress
+    // Just after the last moment at which a second press still counts.
+    case .between(let firstDown): firstDown + timing.doublePress + .nanoseconds(1)
     case .down(let since, let isSecond, let told):
       thresholds(isSecond: isSecond).first { $0.0 > told }.map { since + $0.0 }
     }

@@ -30,7 +30,10 @@ public struct LEDPattern: Sendable, Equatable {
 
   /// When, counted from the pattern's beginning, `isLit` changes next; nil if never.
   public func nextChange(after elapsed: Duration) -> Duration? {
-    position(after: elapsed).map { elapsed + .milliseconds($0.remaining) }
+    guard let (index, remaining) = position(after: elapsed) else { return nil }
+    // The pause at the end of a pattern that is played once goes over into the dark after it.
+    if !repeats, index == steps.count - 1, index % 2 == 1 { return nil }
+    return elapsed + .milliseconds(remaining)
   }
 
   private func position(after elapsed: Duration) -> (index: Int, remaining: Int64)? {

@@ -4,8 +4,8 @@ import Glibc
 /// One librnp instance with the keys of one conversation in it. Not thread-safe, as librnp is not: whoever holds it is
 /// alone with it.
 ///
-/// It asks for no password unless given somebody to ask. Debian's librnp says on standard error why it refused something
-/// (numbers, key IDs, nothing of a plaintext), and has no way to be told not to.
+/// It asks for no password unless given somebody to ask. Debian's librnp says on standard error why it refused
+/// something (numbers, key IDs, nothing of a plaintext), and has no way to be told not to.
 final class Keyring {
   struct Parts: OptionSet {
     let rawValue: UInt32

@@ -20,6 +20,8 @@ public final class OpenPGPKey: Sendable {
       throw .unsupported("user ID of \(userID.utf8.count) bytes")
     }
     let keyring = try Keyring(at: openPGPTime(time))
+    // Handles point into their keyring.
+    defer { extendLifetime(keyring) }
     let primary = try keyring.generateKeys(userID: userID)
     return try OpenPGPKey(secret: export(primary, parts: RNP_KEY_EXPORT_SECRET).secretBytes())
   }
@@ -28,6 +30,7 @@ public final class OpenPGPKey: Sendable {
   public init(secret: SecretBytes) throws(OpenPGPError) {
     guard secret.count <= OpenPGPCertificate.sizeLimit else { throw .tooLarge(limit: OpenPGPCertificate.sizeLimit) }
     let keyring = try Keyring(at: openPGPTime(nil))
+    defer { extendLifetime(keyring) }
     try secret.withExposedSecret { (bytes) throws(OpenPGPError) in
       let packets = try Packet.sequence(in: bytes)
       try requireLayout(of: packets, primary: Packet.Tag.secretKey, subkey: Packet.Tag.secretSubkey)

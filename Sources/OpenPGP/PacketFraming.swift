@@ -17,6 +17,8 @@ struct Packet: Equatable {
   let tag: UInt8
   /// First octet of the body: the version, for most packets.
   let version: UInt8
+  /// Where the next packet begins.
+  let end: Int
 
   /// More than any key or message of the profile has.
   static let countLimit = 64
@@ -50,7 +52,7 @@ private struct PacketReader {
       (length, isPartial) = try newLength()
       try skip(length)
     }
-    return Packet(tag: tag, version: version)
+    return Packet(tag: tag, version: version, end: rest.startIndex)
   }
 
   /// RFC 9580 §4.2.1.

@@ -10,12 +10,21 @@ extension OpenPGPKey {
   /// - Parameters:
   ///   - plaintext: at least one byte.
   ///   - time: seconds since 1970, `nil` for the system's clock. The signature is dated so, but never before this key.
-  /// - Throws: `certificateNotValid` if `recipient` has expired, `unsupported` for an empty plaintext.
+  /// - Throws: `certificateNotValid` if `recipient` has expired, `unsupported` for an empty plaintext,
+  ///   `libraryFailure` on a librnp that chooses no session keys (CVE-2025-13470).
   public func seal(
     _ plaintext: [UInt8], to recipient: OpenPGPCertificate, at time: Int64? = nil
   ) throws(OpenPGPError) -> [UInt8] {
     guard !plaintext.isEmpty else { throw .unsupported("empty plaintext") }
-    return try withKeyring(for: recipient, at: time) { (keyring, now) throws(OpenPGPError) in
+    try SessionKeyCheck.verdict.get()
+    return try sealUnchecked(plaintext, to: recipient, at: time)
+  }
+
+  /// For `SessionKeyCheck`; everybody else wants `seal`.
+  func sealUnchecked(
+    _ plaintext: [UInt8], to recipient: OpenPGPCertificate, at time: Int64?
+  ) throws(OpenPGPError) -> [UInt8] {
+    try withKeyring(for: recipient, at: time) { (keyring, now) throws(OpenPGPError) in
       let signer = try keyring.key(certificate.fingerprint)
       let recipient = try keyring.key(recipient.fingerprint)
       return try plaintext.withUnsafeBufferPointer { (plaintext) throws(OpenPGPError) in

@@ -103,9 +103,9 @@ import Testing
     Refusal("armored", .malformed("no binary packet header"), "-u peer -r us --armor -se"),
     Refusal("encrypted to another", .notForUs, "-u peer -r stranger -se"),
     Refusal("encrypted to nobody named", .notForUs, "-u peer -R us -se"),
-    Refusal("encrypted to a password", .unsupported("packet 3 in a message"), "-u peer --passphrase sesame -sc"),
+    Refusal("encrypted to a password", .unsupported("packet 3 in a message"), "-u peer --passphrase x -sc"),
     Refusal(
-      "encrypted to us and a password", .unsupported("packet 3 in a message"), "-u peer -r us --passphrase sesame -sec"),
+      "encrypted to us and a password", .unsupported("packet 3 in a message"), "-u peer -r us --passphrase x -sec"),
     Refusal("signed by two", .unsupported("2 signatures"), "-u peer -u stranger -r us -se"),
     Refusal("signed as text", .unsupported("signature of kind text"), "-u peer -r us --textmode -se"),
     Refusal("signed with SHA-1", .badSignature, "-u peer -r us --digest-algo SHA1 -se"),

@@ -38,7 +38,8 @@ import Testing
         await world.timekeeper.untilAsleep()
         world.timekeeper.advance(by: .seconds(1))
       }
-      #expect(try world.custody.unsettledIntents().count == 1)
+      let unsettled = try world.custody.unsettledIntents()
+      #expect(unsettled.count == 1)
       await world.panel.until(showing: .outcomeUnknown)
       let key = world.server.delivered[0].idempotencyKey
       world.server.set(

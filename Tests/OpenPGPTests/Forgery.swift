@@ -18,6 +18,8 @@ struct Forgery {
   var creation: UInt32 = 1_800_000_000
   /// Seconds after `creation`; 0 for never.
   var lifetime: UInt32 = 0
+  /// The plaintext is packets already: what should have been a literal in a signature can be anything.
+  var isPackets = false
 
   func message() throws -> [UInt8] {
     let keyring = try Keyring(at: max(creation, (recipients + signers.map(\.certificate)).map(\.newestPart).max() ?? 0))
@@ -25,6 +27,7 @@ struct Forgery {
       try signer.secret.withExposedSecret { (bytes) throws(OpenPGPError) in try keyring.load(bytes, .secretParts) }
     }
     for recipient in recipients { try keyring.load(recipient) }
+    defer { extendLifetime(keyring) }
     return try plaintext.withUnsafeBufferPointer { plaintext in
       let input = try input(reading: UnsafeRawBufferPointer(plaintext))
       let output = try MemoryOutput()
@@ -47,9 +50,30 @@ struct Forgery {
       try check(rnp_op_encrypt_set_compression(operation, compression, compressionLevel), "compression")
       try check(rnp_op_encrypt_set_creation_time(operation, creation), "creation")
       try check(rnp_op_encrypt_set_expiration_time(operation, lifetime), "expiration")
+      if isPackets { try check(rnp_op_encrypt_set_flags(operation, RNP_ENCRYPT_NOWRAP), "flags") }
       try check(rnp_op_encrypt_execute(operation), "execute")
       return output.bytes()
     }
+  }
+}
+
+/// A signature without encryption: one-pass packet, literal, signature.
+func signed(_ plaintext: [UInt8], by signer: OpenPGPKey) throws -> [UInt8] {
+  let keyring = try Keyring(at: 1_750_000_000)
+  defer { extendLifetime(keyring) }
+  try signer.secret.withExposedSecret { (bytes) throws(OpenPGPError) in try keyring.load(bytes, .secretParts) }
+  return try plaintext.withUnsafeBufferPointer { plaintext in
+    let input = try input(reading: UnsafeRawBufferPointer(plaintext))
+    let output = try MemoryOutput()
+    let handle = try Handle("sign", destroyedBy: rnp_op_sign_destroy) { [to = output.pointer] in
+      rnp_op_sign_create(&$0, keyring.ffi, input.pointer, to)
+    }
+    let key = try keyring.key(signer.certificate.fingerprint)
+    try check(rnp_op_sign_add_signature(handle.pointer, key.pointer, nil), "signer")
+    try check(rnp_op_sign_set_hash(handle.pointer, "SHA512"), "hash")
+    try check(rnp_op_sign_set_compression(handle.pointer, "Uncompressed", 0), "compression")
+    try check(rnp_op_sign_execute(handle.pointer), "execute")
+    return output.bytes()
   }
 }
 
@@ -65,6 +89,7 @@ struct CertificateForgery {
 
   func bytes(_ parts: UInt32 = RNP_KEY_EXPORT_PUBLIC) throws -> [UInt8] {
     let keyring = try Keyring(at: creation)
+    defer { extendLifetime(keyring) }
     let generation = try Handle("generate", destroyedBy: rnp_op_generate_destroy) {
       rnp_op_generate_create(&$0, keyring.ffi, primary.algorithm)
     }

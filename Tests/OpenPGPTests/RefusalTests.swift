@@ -39,7 +39,7 @@ import Testing
     Case("encrypted to us and a password", .unsupported("packet 3 in a message")) { $0.password = "open sesame" },
     Case("encrypted with OCB", .notForUs) { $0.aead = "OCB" },
     Case("encrypted with AES-128", .unsupported("cipher AES128")) { $0.cipher = "AES128" },
-    Case("encrypted with Triple-DES", .unsupported("cipher TRIPLEDES")) { $0.cipher = "TRIPLEDES" },
+    Case("encrypted with Camellia", .unsupported("cipher CAMELLIA256")) { $0.cipher = "CAMELLIA256" },
     Case("signed with SHA-1", .badSignature) { $0.hash = "SHA1" },
     Case("signed with SHA-1 when that was in use", .unsupported("signature with SHA1")) {
       $0.hash = "SHA1"

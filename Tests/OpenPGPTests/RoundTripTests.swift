@@ -12,9 +12,8 @@ import Testing
     try expectRoundTrip(size: size)
   }
 
-  @Test(arguments: [32_768, 65_536])
-  func `content may end anywhere near a block's end`(block: Int) throws {
-    for size in block - 320...block + 40 { try expectRoundTrip(size: size) }
+  @Test func `content may end anywhere near a block's end`() throws {
+    for size in 32_768 - 320...32_768 + 40 { try expectRoundTrip(size: size) }
   }
 
   private func expectRoundTrip(size: Int) throws {

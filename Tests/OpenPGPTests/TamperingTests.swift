@@ -56,4 +56,11 @@ import Testing
       expectRefusal(of: sealed + tail, "with \(tail.count) more")
     }
   }
+
+  /// Of librnp 0.18.0 it does (CVE-2025-13470); there, sealing fails before it comes to this.
+  @Test func `a message's session key does not open another message`() throws {
+    let first = try one.seal(plaintext, to: other.certificate)
+    let second = try one.seal(plaintext, to: other.certificate)
+    expectRefusal(of: Array(first[..<encryptedPacket(first)] + second[encryptedPacket(second)...]), "crossed")
+  }
 }

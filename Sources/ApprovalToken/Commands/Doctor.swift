@@ -28,6 +28,7 @@ struct Doctor: AsyncParsableCommand {
 
   func run() async throws {
     try await reporting {
+      guard state.hasVault else { throw CommandFailure(.badData, "no token lives in \(state.directory): enrol first") }
       var findings: [Finding] = []
       do {
         let secret = try state.deviceSecret()

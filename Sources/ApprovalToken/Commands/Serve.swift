@@ -28,14 +28,11 @@ struct Serve: AsyncParsableCommand {
       forbidMemoryDumps()
       let configuration = try config.map(Configuration.read) ?? Configuration()
       var state = state
-      if let directory = configuration.state, !CommandLine.arguments.contains(where: { $0.hasPrefix("--state") }) {
-        state.directory = directory
-      }
+      state.chosen = state.chosen ?? configuration.state
       let profile = try BoardCatalogue.profile(board ?? configuration.board ?? "simulated")
       let vault = try state.openVault(creating: true)
-      let lock = try ServiceLock(in: state.directory)
+      try lockState(state.directory)
       try await serve(vault, profile, state, configuration)
-      lock.release()
     }
   }
 
@@ -79,16 +76,10 @@ private struct PanelService: Service {
   func run() async throws { await cancelWhenGracefulShutdown { await panel.run() } }
 }
 
-/// One service per state directory: two would race for every press.
-private struct ServiceLock {
-  private let descriptor: Int32
-
-  init(in directory: String) throws(CommandFailure) {
-    descriptor = open(directory + "/serve.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard descriptor >= 0, flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-      throw CommandFailure(.unavailable, "another `approval-token serve` is running in \(directory)")
-    }
+/// One service per state directory: two would race for every press. The lock ends with the process.
+private func lockState(_ directory: String) throws(CommandFailure) {
+  let descriptor = open(directory + "/serve.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+  guard descriptor >= 0, flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+    throw CommandFailure(.unavailable, "another `approval-token serve` is running in \(directory)")
   }
-
-  func release() { close(descriptor) }
 }

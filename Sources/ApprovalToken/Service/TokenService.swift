@@ -37,24 +37,30 @@ final class TokenService: Service {
   func reload() { reloading.yield() }
 
   func run() async throws {
-    try await cancelWhenGracefulShutdown { [self] in
+    await cancelWhenGracefulShutdown { [self] in
       var reloads = reloads.makeAsyncIterator()
       var isFirst = true
       while !Task.isCancelled {
-        let round = Task { try await serve() }
+        let round = Task { await serveUntilCancelled() }
         if isFirst { onReady() }
         isFirst = false
-        try await withTaskCancellationHandler {
-          // A round only ends by itself when it cannot go on; otherwise it is ended here.
-          async let ended: Void = try round.value
+        await withTaskCancellationHandler {
           _ = await reloads.next()
           round.cancel()
-          _ = try? await ended
+          await round.value
         } onCancel: {
           round.cancel()
           reloading.finish()
         }
       }
+    }
+  }
+
+  /// A round that cannot go on says so and waits for the accounts to change: the panel must not go dark silently.
+  private func serveUntilCancelled() async {
+    do { try await serve() } catch is CancellationError { return } catch {
+      logger.error("nothing can be answered: \(error)")
+      await panel.show(.misconfigured)
     }
   }
 

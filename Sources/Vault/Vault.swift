@@ -80,7 +80,9 @@ public final class Vault: Sendable {
 private func custodyFaults<Result: ~Copyable>(_ body: () throws -> Result) throws(CustodyFault) -> Result {
   do { return try body() } catch let fault as CustodyFault { throw fault } catch let error as SQLiteError {
     throw error.isDamage ? .damaged("\(error)") : .storage("\(error)")
-  } catch CryptographyError.notAuthentic {
+  } catch CryptographyError.libraryFailure(let what) {
+    throw .storage(what)
+  } catch is CryptographyError {
     throw .damaged("a sealed record is not what was put there")
-  } catch { throw .damaged("\(error)") }
+  } catch { throw .storage("\(error)") }
 }

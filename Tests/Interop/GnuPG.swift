@@ -78,7 +78,7 @@ final class GnuPG {
   private func launch(_ program: String, _ arguments: [String]) throws -> (Int32, output: String, errors: String) {
     let process = Process()
     let errors = home.appendingPathComponent("errors")
-    FileManager.default.createFile(atPath: errors.path, contents: nil)
+    try Data().write(to: errors)
     let output = Pipe()
     process.executableURL = URL(fileURLWithPath: program)
     process.arguments = arguments

@@ -22,6 +22,10 @@ func tests(_ name: String, of dependencies: [Target.Dependency], resources: [Res
   .testTarget(name: name, dependencies: dependencies, resources: resources, swiftSettings: strictness)
 }
 
+func testSupport(_ name: String, over dependencies: [Target.Dependency]) -> Target {
+  .target(name: name, dependencies: dependencies, path: "Tests/Support/\(name)", swiftSettings: strictness)
+}
+
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
@@ -34,6 +38,8 @@ let package = Package(
     .executable(name: "approval-token", targets: ["approval-token"]),
     .executable(name: "token-server", targets: ["token-server"]),
     .library(name: "ApprovalTestKit", targets: ["ApprovalTestKit"]),
+    // For whoever writes another device or another server, as Benchmarks/ does.
+    .library(name: "ReferenceProtocol", targets: ["ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -43,7 +49,12 @@ let package = Package(
     // The token server only. None of these may reach a room that ships on the board.
     .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    .package(url: "https://github.com/apple/swift-nio", from: "2.0.0"),
     .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+    .package(url: "https://github.com/apple/swift-http-types", from: "1.0.0"),
+    .package(url: "https://github.com/apple/swift-asn1", from: "1.0.0"),
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
+    .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
     .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
   ],
   targets: [
@@ -65,7 +76,7 @@ let package = Package(
     // Second floor: the domain, and the panel a person touches.
     room("MobileAuth", over: ["Secrets"]),
     room("FrontPanel", over: ["MobileAuth"]),
-    room("Vault", over: ["MobileAuth", "Cryptography", "SQLite"]),
+    room("Vault", over: ["MobileAuth", "Cryptography", "Secrets", "SQLite"]),
 
     // Third floor: the token servers we speak to, and the boards we run on.
     room("ReferenceProtocol", over: ["Cryptography", "OpenPGP"]),
@@ -77,24 +88,70 @@ let package = Package(
     room(
       "ApprovalToken",
       over: [
-        "Boards", "CurlCourier", "ReferenceAdapter", "Vault", "Cryptography", "Secrets",
+        "Boards", "Courier", "CurlCourier", "FrontPanel", "MobileAuth", "ReferenceAdapter", "ReferenceProtocol", "Vault",
+        "Cryptography", "Secrets", "CLinux",
         argumentParser, logging, lifecycle, signals, toml,
       ]),
-    .executableTarget(name: "approval-token", dependencies: ["ApprovalToken"], swiftSettings: strictness),
+    .executableTarget(name: "approval-token", dependencies: ["ApprovalToken", argumentParser], swiftSettings: strictness),
     room(
       "ReferenceServer",
       over: [
         "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", argumentParser, logging, lifecycle, signals, toml,
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "HummingbirdTLS", package: "hummingbird"),
+        .product(name: "HummingbirdCore", package: "hummingbird"),
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "GRDB", package: "GRDB.swift"),
+        .product(name: "HTTPTypes", package: "swift-http-types"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "X509", package: "swift-certificates"),
+        .product(name: "SwiftASN1", package: "swift-asn1"),
+        .product(name: "Crypto", package: "swift-crypto"),
       ]),
-    .executableTarget(name: "token-server", dependencies: ["ReferenceServer"], swiftSettings: strictness),
+    .executableTarget(name: "token-server", dependencies: ["ReferenceServer", argumentParser], swiftSettings: strictness),
 
     tests("OpenPGPTests", of: ["OpenPGP", "Secrets"]),
+
+    // Tests of a room are named after it; those that cross rooms, after their kind.
+    .target(
+      name: "ServerTestSupport", dependencies: ["ReferenceProtocol", "Cryptography", "OpenPGP"],
+      path: "Tests/ServerTestSupport", swiftSettings: strictness),
+    tests(
+      "ReferenceServerTests",
+      of: [
+        "ReferenceServer", "ServerTestSupport", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ]),
+    tests(
+      "PortalConformance", of: ["ServerTestSupport", "ReferenceProtocol", "Cryptography", "OpenPGP"],
+      resources: [.copy("Fixtures/callback_sink.py")]),
+    tests("ReferenceProtocolTests", of: ["ReferenceProtocol", "Cryptography"]),
+    tests(
+      "ReferenceAdapterTests",
+      of: [
+        "ReferenceAdapter", "ReferenceProtocol", "MobileAuth", "Courier", "OpenPGP", "Cryptography", "Secrets",
+        "ApprovalTestKit",
+      ]),
+    tests("BoardsTests", of: ["Boards", "FrontPanel"]),
+    tests("ApprovalTokenTests", of: ["ApprovalToken"]),
+    tests("MobileAuthTests", of: ["MobileAuth", "ApprovalTestKit"]),
+    tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "ApprovalTestKit"]),
     tests("Interop", of: ["OpenPGP", "Secrets"]),
+    tests("CourierTests", of: ["Courier"]),
+    tests("CurlCourierTests", of: ["CurlCourier", "Courier"], resources: [.copy("Fixtures")]),
+    tests("SecretsTests", of: ["Secrets"]),
+    tests("CryptographyTests", of: ["Cryptography", "Secrets"]),
+    tests("SQLiteTests", of: ["SQLite"]),
+    tests(
+      "VaultTests",
+      of: ["Vault", "MobileAuth", "Cryptography", "Secrets", "SQLite", "CSQLite", "VaultModel", "vault-crash-probe"]),
+    testSupport("VaultModel", over: ["Vault", "MobileAuth", "Secrets"]),
+    .executableTarget(
+      name: "vault-crash-probe", dependencies: ["VaultModel", "Vault", "MobileAuth"],
+      path: "Tests/Support/vault-crash-probe", swiftSettings: strictness),
   ],
   swiftLanguageModes: [.v6]
 )

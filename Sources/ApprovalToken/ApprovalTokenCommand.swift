@@ -2,7 +2,20 @@ public import ArgumentParser
 
 public struct ApprovalTokenCommand: AsyncParsableCommand {
   public static let configuration = CommandConfiguration(
-    commandName: "approval-token", abstract: "A physical approval token: button, LED, keypad.")
+    commandName: "approval-token",
+    abstract: "A physical approval token: approve logins and payments with a button on a small board.",
+    discussion: """
+      Enrol once with the activation URI that your portal gives you, then keep `approval-token serve` running. When the \
+      LED blinks blue, hold the button for a second to accept, press twice to deny, or hold for six seconds to deny \
+      and report that it was not you.
+
+      Exit codes: 0 done, 1 found something wrong, 64 wrong usage, 65 bad data, 69 not reachable, 77 refused.
+      """,
+    version: "0.1.0",
+    subcommands: [
+      Enroll.self, Serve.self, Status.self, Accounts.self, Pending.self, Log.self, Remove.self, Doctor.self,
+      BoardCommand.self, Simulate.self,
+    ])
 
   public init() {}
 }

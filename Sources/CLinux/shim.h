@@ -1,8 +1,12 @@
 #pragma once
-// What glibc declares variadic or as a macro and Swift therefore cannot call.
+// What glibc declares variadic, as a macro, or only for _GNU_SOURCE, and Swift therefore cannot call.
+#include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/sysinfo.h>
 
 /// After this no core dump and no debugger of the same user can read the process.
 static inline int approval_linux_forbid_dumps(void) {
@@ -11,6 +15,27 @@ static inline int approval_linux_forbid_dumps(void) {
   int dumpable = prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   return limit == 0 && dumpable == 0 ? 0 : -1;
 }
+
 static inline int approval_linux_leave_out_of_dumps(void *address, size_t count) {
   return madvise(address, count, MADV_DONTDUMP);
+}
+
+/// Bytes this process may lock; 0 if unknown.
+static inline unsigned long long approval_linux_lockable_bytes(void) {
+  struct rlimit limit;
+  return getrlimit(RLIMIT_MEMLOCK, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
+/// Bytes of swap, of all kinds.
+static inline unsigned long long approval_linux_swap_bytes(void) {
+  struct sysinfo info;
+  return sysinfo(&info) == 0 ? (unsigned long long)info.totalswap * info.mem_unit : 0;
+}
+
+/// The next caller, closed on exec; -1 and errno when there is none.
+static inline int approval_linux_accept(int listener) {
+  int caller;
+  do caller = accept(listener, 0, 0); while (caller < 0 && (errno == EINTR || errno == ECONNABORTED));
+  if (caller >= 0) fcntl(caller, F_SETFD, FD_CLOEXEC);
+  return caller;
 }

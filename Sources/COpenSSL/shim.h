@@ -1,5 +1,5 @@
 #pragma once
-// libcrypto and libssl, as the distribution ships them. Macros become functions here; nothing else does.
+// libcrypto and libssl, as the distribution ships them.
 #include <openssl/bn.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>

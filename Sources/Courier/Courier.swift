@@ -19,7 +19,8 @@ public struct HTTPRequest: Sendable, Equatable {
   public var body: [UInt8]
   /// From the first packet to the last byte of the answer; for a stream, to the end of the answer's head.
   public var deadline: Duration
-  /// An answer with a longer body is refused with `CourierError.tooLarge` and never held whole.
+  /// An answer with a longer body is refused with `CourierError.tooLarge` and never held whole. A stream has no such
+  /// limit: its reader takes it piece by piece.
   public var maximumBodyBytes: Int
 
   public init(
@@ -62,7 +63,8 @@ public struct HTTPResponse: Sendable, Equatable {
 }
 
 /// The head of an answer whose body is still arriving. `body` ends when the server ends it and throws a
-/// `CourierError` when the connection breaks; each element is what one read brought.
+/// `CourierError` when the connection breaks; each element is what arrived since the last. One task reads it; letting go
+/// of it, or cancelling that task, ends the transfer.
 public struct HTTPResponseStream: Sendable {
   public var status: Int
   public var headers: HTTPHeaders
@@ -86,6 +88,9 @@ public enum CourierError: Error, Equatable, Sendable, CustomStringConvertible {
   /// 3xx with a Location. Never followed: a token server that moves must be enrolled again.
   case redirected(to: String)
   case malformed(String)
+  /// The request itself: not an https address, or a header field that would break out of its line.
+  case unsendable(String)
+  /// The task was cancelled, or the courier closed.
   case cancelled
 
   public var description: String {
@@ -96,6 +101,7 @@ public enum CourierError: Error, Equatable, Sendable, CustomStringConvertible {
     case .tooLarge(let limit): "the token server's answer is larger than \(limit) bytes and was refused"
     case .redirected(let target): "the token server redirected to \(target), which is never followed"
     case .malformed(let reason): "the token server's answer is not valid HTTP: \(reason)"
+    case .unsendable(let reason): "the request cannot be sent: \(reason)"
     case .cancelled: "the request was cancelled"
     }
   }

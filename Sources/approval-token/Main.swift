@@ -1,4 +1,5 @@
 import ApprovalToken
+import ArgumentParser
 
 @main
 struct Main {

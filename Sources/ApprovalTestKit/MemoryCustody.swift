@@ -1,0 +1,88 @@
+public import MobileAuth
+import Synchronization
+
+/// A vault in memory that can be told to fail: the n-th write from now throws, and has changed nothing.
+public final class MemoryCustody: Custody {
+  private struct State {
+    var audit: [AuditEntry] = []
+    var intents: [AnswerIntent] = []
+    var wipedAccounts: [AccountID] = []
+    var wipedServers: [TokenServerID] = []
+    var droppedKeys: [AccountID] = []
+    var failures: [Int: CustodyFault] = [:]
+    var writes = 0
+  }
+
+  private let state = Mutex(State())
+
+  public init() {}
+
+  public var audit: [AuditEntry] { state.withLock { $0.audit } }
+  public var wipedAccounts: [AccountID] { state.withLock { $0.wipedAccounts } }
+  public var wipedServers: [TokenServerID] { state.withLock { $0.wipedServers } }
+  public var droppedKeys: [AccountID] { state.withLock { $0.droppedKeys } }
+
+  /// The last words on a transaction.
+  public func outcomes(of transaction: TransactionID) -> [String] {
+    audit.filter { $0.kind == .settled && $0.transaction == transaction }.map(\.detail)
+  }
+
+  /// - Parameter number: 1 is the next write.
+  public func fail(write number: Int, with fault: CustodyFault) {
+    state.withLock { $0.failures[$0.writes + number] = fault }
+  }
+
+  public func plant(_ intent: AnswerIntent) { state.withLock { $0.intents.append(intent) } }
+
+  public func record(_ entry: AuditEntry) throws(CustodyFault) {
+    try write { $0.audit.append(entry) }
+  }
+
+  public func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(CustodyFault) {
+    try write { state in
+      state.intents.removeAll { $0.transaction == intent.transaction }
+      state.intents.append(intent)
+      state.audit.append(entry)
+    }
+  }
+
+  public func settle(_ transaction: TransactionID, _ entry: AuditEntry) throws(CustodyFault) {
+    try write { state in
+      state.intents.removeAll { $0.transaction == transaction }
+      state.audit.append(entry)
+    }
+  }
+
+  public func unsettledIntents() throws(CustodyFault) -> [AnswerIntent] { state.withLock { $0.intents } }
+
+  public func dropKeys(of account: AccountID, _ entry: AuditEntry) throws(CustodyFault) {
+    try write { state in
+      state.droppedKeys.append(account)
+      state.audit.append(entry)
+    }
+  }
+
+  public func wipe(account: AccountID, _ entry: AuditEntry) throws(CustodyFault) {
+    try write { state in
+      state.wipedAccounts.append(account)
+      state.audit.append(entry)
+    }
+  }
+
+  public func wipe(server: TokenServerID, _ entry: AuditEntry) throws(CustodyFault) {
+    try write { state in
+      state.wipedServers.append(server)
+      state.audit.append(entry)
+    }
+  }
+
+  private func write(_ body: (inout State) -> Void) throws(CustodyFault) {
+    let fault = state.withLock { state in
+      state.writes += 1
+      let fault = state.failures.removeValue(forKey: state.writes)
+      if fault == nil { body(&state) }
+      return fault
+    }
+    if let fault { throw fault }
+  }
+}

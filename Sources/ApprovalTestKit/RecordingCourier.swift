@@ -1,0 +1,37 @@
+public import Courier
+import Synchronization
+
+/// A courier without a network: answers by a function, and remembers what was asked.
+public final class RecordingCourier: Courier {
+  public typealias Answer = @Sendable (HTTPRequest) throws(CourierError) -> HTTPResponse
+
+  private let recorded = Mutex<[HTTPRequest]>([])
+  private let answer: Answer
+  private let makeStream: @Sendable (HTTPRequest) -> HTTPResponseStream
+
+  /// - Parameter stream: answers event streams; by default one that never says anything.
+  public init(
+    stream: @escaping @Sendable (HTTPRequest) -> HTTPResponseStream = RecordingCourier.silentStream,
+    answer: @escaping Answer
+  ) {
+    self.answer = answer
+    makeStream = stream
+  }
+
+  public var requests: [HTTPRequest] { recorded.withLock { $0 } }
+
+  public func send(_ request: HTTPRequest) async throws(CourierError) -> HTTPResponse {
+    recorded.withLock { $0.append(request) }
+    return try answer(request)
+  }
+
+  public func stream(_ request: HTTPRequest) async throws(CourierError) -> HTTPResponseStream {
+    recorded.withLock { $0.append(request) }
+    return makeStream(request)
+  }
+
+  public static let silentStream: @Sendable (HTTPRequest) -> HTTPResponseStream = { _ in
+    HTTPResponseStream(
+      status: 200, headers: ["Content-Type": "text/event-stream"], body: AsyncThrowingStream { _ in })
+  }
+}

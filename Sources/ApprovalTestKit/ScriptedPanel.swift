@@ -1,0 +1,75 @@
+public import MobileAuth
+import Synchronization
+
+/// A panel without hardware: tells what it was asked to show, and does what the test says a person does.
+public final class ScriptedPanel: Panel {
+  private struct State {
+    var shown: [Indication] = []
+    var challenge: AsyncStream<PanelEvent>.Continuation?
+    var challenges = 0
+    var watchers: [(isSatisfied: @Sendable (State) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
+  }
+
+  private let state = Mutex(State())
+
+  public init() {}
+
+  /// Everything shown so far, in order, without immediate repeats.
+  public var shown: [Indication] { state.withLock { $0.shown } }
+
+  public func show(_ indication: Indication) async {
+    change { if $0.shown.last != indication { $0.shown.append(indication) } }
+  }
+
+  public func events(for challenge: Challenge) -> AsyncStream<PanelEvent> {
+    let (stream, continuation) = AsyncStream.makeStream(of: PanelEvent.self)
+    change { state in
+      state.challenge?.finish()
+      state.challenge = continuation
+      state.challenges += 1
+    }
+    return stream
+  }
+
+  /// A person does something. Ignored, as on a real panel, while no challenge is armed.
+  public func perform(_ event: PanelEvent) {
+    state.withLock { _ = $0.challenge?.yield(event) }
+  }
+
+  /// Waits, without time, until this is what the panel shows.
+  public func until(showing indication: Indication) async {
+    await wait { $0.shown.last == indication }
+  }
+
+  /// Waits until `count` challenges have been armed in all.
+  public func until(challenges count: Int) async {
+    await wait { $0.challenges >= count }
+  }
+
+  private func wait(_ isSatisfied: @escaping @Sendable (borrowing State) -> Bool) async {
+    await withCheckedContinuation { continuation in
+      let already = state.withLock { state in
+        if isSatisfied(state) { return true }
+        state.watchers.append(({ isSatisfied($0) }, continuation))
+        return false
+      }
+      if already { continuation.resume() }
+    }
+  }
+
+  private func change(_ body: (inout State) -> Void) {
+    let satisfied = state.withLock { state in
+      body(&state)
+      var satisfied: [CheckedContinuation<Void, Never>] = []
+      var waiting = state.watchers
+      waiting.removeAll { watcher in
+        guard watcher.isSatisfied(state) else { return false }
+        satisfied.append(watcher.continuation)
+        return true
+      }
+      state.watchers = waiting
+      return satisfied
+    }
+    for continuation in satisfied { continuation.resume() }
+  }
+}

@@ -1,0 +1,86 @@
+public import MobileAuth
+import Synchronization
+
+/// A token server without a network: its list and its answers are what the test sets.
+public final class ScriptedTokenServer: TokenServer {
+  private struct State {
+    var list: [PendingMobileAuthRequest] = []
+    var faults: [String: [TokenServerFault]] = [:]
+    var validation = Validation()
+    var status: [TransactionID: RemoteStatus] = [:]
+    var delivered: [ChallengeResponse] = []
+    var hints: AsyncThrowingStream<Hint, any Error>.Continuation?
+    var calls: [String: Int] = [:]
+  }
+
+  public let id: TokenServerID
+  private let state = Mutex(State())
+
+  public init(_ id: String = "token.example") { self.id = TokenServerID(id) }
+
+  /// Every delivery that arrived, repeats included.
+  public var delivered: [ChallengeResponse] { state.withLock { $0.delivered } }
+
+  public func set(list: [PendingMobileAuthRequest]) { state.withLock { $0.list = list } }
+  public func set(validation: Validation) { state.withLock { $0.validation = validation } }
+  public func set(status: RemoteStatus, of transaction: TransactionID) {
+    state.withLock { $0.status[transaction] = status }
+  }
+
+  /// The next calls of that name throw these faults, one each.
+  public func fail(_ call: String, _ faults: TokenServerFault...) {
+    state.withLock { $0.faults[call, default: []] += faults }
+  }
+
+  public func hint(_ hint: Hint) { state.withLock { _ = $0.hints?.yield(hint) } }
+  public func breakStream(_ fault: TokenServerFault) { state.withLock { $0.hints?.finish(throwing: fault) } }
+  public func calls(of name: String) -> Int { state.withLock { $0.calls[name, default: 0] } }
+
+  public func validate() async throws(TokenServerFault) -> Validation {
+    try take("validate")
+    return state.withLock { $0.validation }
+  }
+
+  public func hints() -> AsyncThrowingStream<Hint, any Error> {
+    let (stream, continuation) = AsyncThrowingStream.makeStream(of: Hint.self)
+    state.withLock { $0.hints = continuation }
+    continuation.yield(.connected)
+    return stream
+  }
+
+  public func pendingRequests() async throws(TokenServerFault) -> [PendingMobileAuthRequest] {
+    try take("pendingRequests")
+    return state.withLock { $0.list }
+  }
+
+  public func open(_ pending: PendingMobileAuthRequest) async throws(TokenServerFault) -> MobileAuthRequest {
+    try take("open")
+    return try pending.opened(
+      VerifiedContents(
+        transaction: pending.transaction, profileMatches: true, type: "login", message: nil,
+        challenge: .confirmation, answerContext: []))
+  }
+
+  public func deliver(_ response: ChallengeResponse) async throws(TokenServerFault) -> Verdict {
+    state.withLock { $0.delivered.append(response) }
+    try take("deliver")
+    return try response.verdict(response.decision == .accept ? .authenticated : .rejected, receipt: "receipt-1")
+  }
+
+  public func status(of transaction: TransactionID, account: AccountID) async throws(TokenServerFault) -> RemoteStatus {
+    try take("status")
+    guard let status = state.withLock({ $0.status[transaction] }) else { throw .requestNotFound }
+    return status
+  }
+
+  private func take(_ call: String) throws(TokenServerFault) {
+    let fault: TokenServerFault? = state.withLock { state in
+      state.calls[call, default: 0] += 1
+      guard var faults = state.faults[call], !faults.isEmpty else { return nil }
+      let fault = faults.removeFirst()
+      state.faults[call] = faults
+      return fault
+    }
+    if let fault { throw fault }
+  }
+}

@@ -1,0 +1,62 @@
+import ArgumentParser
+import Boards
+import FrontPanel
+import MobileAuth
+
+struct BoardCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "board", abstract: "Boards this token can run on, and what their LED says.",
+    subcommands: [List.self, Legend.self])
+
+  struct List: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "List the board profiles that can be found.")
+
+    private struct Facts: Encodable {
+      var name: String?
+      var description: String?
+      var file: String
+      var error: String?
+    }
+
+    @OptionGroup var json: JSONOption
+
+    func run() async throws {
+      try await reporting {
+        let facts = BoardCatalogue.all().map { file, result in
+          switch result {
+          case .success(let profile): Facts(name: profile.name, description: profile.description, file: file)
+          case .failure(let failure): Facts(file: file, error: "\(failure)")
+          }
+        }
+        json.print(facts) { facts in
+          facts.map { fact in
+            fact.name.map { "\($0)  \(fact.description ?? "")" } ?? "unusable: \(fact.error ?? "")"
+          }
+          .joined(separator: "\n")
+        }
+      }
+    }
+  }
+
+  struct Legend: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Explain the LED.")
+
+    private struct Row: Encodable {
+      var meaning: String
+      var pattern: String
+      var colour: String
+    }
+
+    @OptionGroup var json: JSONOption
+
+    func run() async throws {
+      let rows = Indication.legend.map {
+        Row(meaning: $0.meaning, pattern: $0.patternInWords, colour: $0.colour.rawValue)
+      }
+      json.print(rows) { rows in
+        (["| LED says | pattern | colour |", "|---|---|---|"]
+          + rows.map { "| \($0.meaning) | \($0.pattern) | \($0.colour) |" }).joined(separator: "\n")
+      }
+    }
+  }
+}

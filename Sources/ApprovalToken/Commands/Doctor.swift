@@ -1,0 +1,147 @@
+import ArgumentParser
+import CLinux
+import Courier
+import CurlCourier
+import MobileAuth
+import ReferenceAdapter
+import ReferenceProtocol
+import Vault
+
+struct Doctor: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Look for what could go wrong: state, secrets, clock, memory, servers.",
+    discussion: "Exit code 1 if a finding needs attention.")
+
+  struct Finding: Encodable {
+    enum Verdict: String, Encodable { case good, note, bad }
+
+    var verdict: Verdict
+    var subject: String
+    var text: String
+  }
+
+  @Option(help: "PEM file with more certificate authorities, for servers without a pin.", completion: .file())
+  var authorities: String?
+
+  @OptionGroup var state: StateOption
+  @OptionGroup var json: JSONOption
+
+  func run() async throws {
+    try await reporting {
+      guard state.hasVault else { throw CommandFailure(.badData, "no token lives in \(state.directory): enrol first") }
+      var findings: [Finding] = []
+      do {
+        let secret = try state.deviceSecret()
+        findings.append(Self.judge(secret))
+        let vault = try state.openVault(creating: false)
+        findings.append(try Self.judgeAudit(vault))
+        findings.append(try Self.judgeClock(vault))
+        findings += try await judgeServers(vault)
+        findings.append(try Self.judgeAccounts(vault))
+      } catch let fault as CustodyFault {
+        findings.append(Finding(verdict: .bad, subject: "vault", text: "\(fault)"))
+      }
+      findings.append(judgeService())
+      findings.append(Self.judgeMemory())
+      findings.append(Self.judgeSwap())
+      json.print(findings) { findings in
+        findings.map { "\(Self.mark($0.verdict))  \($0.subject): \($0.text)" }.joined(separator: "\n")
+      }
+      if findings.contains(where: { $0.verdict == .bad }) { throw ExitCode(1) }
+    }
+  }
+
+  private static func mark(_ verdict: Finding.Verdict) -> String {
+    switch verdict {
+    case .good: "ok  "
+    case .note: "note"
+    case .bad: "BAD "
+    }
+  }
+
+  private static func judge(_ secret: DeviceSecret) -> Finding {
+    switch secret.source {
+    case .systemdCredential(let path):
+      Finding(verdict: .good, subject: "device secret", text: "systemd credential \(path)")
+    case .file(let path):
+      Finding(
+        verdict: .note, subject: "device secret",
+        text: "file \(path): whoever copies the card has it too. A systemd credential sealed to a TPM is stronger")
+    }
+  }
+
+  private static func judgeAudit(_ vault: Vault) throws -> Finding {
+    switch try vault.verifyAudit() {
+    case .intact(let lines, _): Finding(verdict: .good, subject: "audit chain", text: "intact, \(lines) lines")
+    case .broken(let line, let why):
+      Finding(verdict: .bad, subject: "audit chain", text: "broken at line \(line): \(why)")
+    }
+  }
+
+  private static func judgeClock(_ vault: Vault) throws -> Finding {
+    let now = SystemTimekeeper().wallClockMilliseconds / 1000
+    let floor = max(try vault.latestKnownTime(), releaseTime)
+    return now >= floor
+      ? Finding(verdict: .good, subject: "clock", text: "later than the last time a token server told")
+      : Finding(
+        verdict: .note, subject: "clock",
+        text: "\((floor - now) / 86_400) days behind; certificates are judged at the last time known to have passed")
+  }
+
+  private func judgeServers(_ vault: Vault) async throws -> [Finding] {
+    var findings: [Finding] = []
+    for record in try vault.servers() {
+      do {
+        let server = try vault.tokenServer(record, authorities: authorities, timekeeper: SystemTimekeeper())
+        _ = try await server.validate()
+        findings.append(
+          Finding(
+            verdict: .good, subject: "server \(record.id)", text: "reached, certificate trusted, registration valid"))
+      } catch let fault as TokenServerFault {
+        findings.append(Finding(verdict: .bad, subject: "server \(record.id)", text: "\(fault)"))
+      } catch CustodyFault.unknown(let what) {
+        findings.append(
+          Finding(verdict: .note, subject: "server \(record.id)", text: "no \(what): enrolment unfinished"))
+      }
+    }
+    return findings
+  }
+
+  private static func judgeAccounts(_ vault: Vault) throws -> Finding {
+    let accounts = try vault.accountSummaries()
+    let lapsed = accounts.filter { $0.stage == .mustEnrolAgain }.map(\.id.text)
+    if accounts.isEmpty {
+      return Finding(verdict: .bad, subject: "accounts", text: "none: `approval-token enroll URI`")
+    }
+    return lapsed.isEmpty
+      ? Finding(verdict: .good, subject: "accounts", text: "\(accounts.count)")
+      : Finding(verdict: .bad, subject: "accounts", text: "must be enrolled again: \(lapsed.joined(separator: ", "))")
+  }
+
+  private func judgeService() -> Finding {
+    do {
+      let status = try ControlClient(path: state.controlSocket).call(ControlCall(request: .status), ServiceStatus.self)
+      return status.isSimulated == true
+        ? Finding(
+          verdict: .note, subject: "service",
+          text: "running with a SIMULATED board: nothing real may be approved with it")
+        : Finding(verdict: .good, subject: "service", text: "running, board \(status.board ?? "?")")
+    } catch { return Finding(verdict: .note, subject: "service", text: "\(error)") }
+  }
+
+  /// Each secret takes one locked page; a few hundred are plenty.
+  private static func judgeMemory() -> Finding {
+    let limit = approval_linux_lockable_bytes()
+    return limit >= 1 << 20
+      ? Finding(verdict: .good, subject: "locked memory", text: "secrets can be kept out of swap")
+      : Finding(
+        verdict: .note, subject: "locked memory",
+        text: "the limit is \(limit) bytes; secrets may be swapped. LimitMEMLOCK=1M in the unit mends that")
+  }
+
+  private static func judgeSwap() -> Finding {
+    approval_linux_swap_bytes() == 0
+      ? Finding(verdict: .good, subject: "swap", text: "none")
+      : Finding(verdict: .note, subject: "swap", text: "on; locked secrets stay out of it")
+  }
+}

@@ -1,0 +1,90 @@
+import ArgumentParser
+import FoundationEssentials
+import MobileAuth
+import Vault
+
+struct Log: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Show the audit chain: every request and how it ended.",
+    discussion: """
+      Every line carries a mark made from the line before it with a key of this device, so that a changed, added or \
+      missing line shows. --verify walks the whole chain and names the first broken link.
+      """)
+
+  private struct Line: Encodable {
+    var sequence: Int64
+    var time: String
+    var kind: String
+    var account: String?
+    var transaction: String?
+    var detail: String
+  }
+
+  private struct Verification: Encodable {
+    var intact: Bool
+    var lines: Int64?
+    var firstLine: Int64?
+    var brokenLine: Int64?
+    var why: String?
+
+    enum CodingKeys: String, CodingKey {
+      case intact, lines
+      case firstLine = "first_line"
+      case brokenLine = "broken_line"
+      case why
+    }
+  }
+
+  @Flag(help: "Prove the chain instead of printing it. Exit code 1 if a link is broken.")
+  var verify = false
+
+  @Option(name: [.customShort("n"), .customLong("lines")], help: "How many of the newest lines.")
+  var count = 50
+
+  @OptionGroup var state: StateOption
+  @OptionGroup var json: JSONOption
+
+  func validate() throws {
+    guard (1...100_000).contains(count) else { throw ValidationError("--lines takes 1 to 100000") }
+  }
+
+  func run() async throws {
+    try await reporting {
+      let vault = try state.openVault(creating: false)
+      try verify ? prove(vault) : list(vault)
+    }
+  }
+
+  private func list(_ vault: Vault) throws {
+    let lines = try vault.auditLines(newest: count).map {
+      Line(
+        sequence: $0.sequence, time: Self.text(milliseconds: $0.entry.wallClockMilliseconds),
+        kind: $0.entry.kind.rawValue, account: $0.entry.account?.text, transaction: $0.entry.transaction?.text,
+        detail: $0.entry.detail)
+    }
+    json.print(lines) { lines in
+      lines.map { line in
+        [String(line.sequence), line.time, line.kind, line.transaction ?? "-", line.account ?? "-", line.detail]
+          .joined(separator: "  ")
+      }.joined(separator: "\n")
+    }
+  }
+
+  private func prove(_ vault: Vault) throws {
+    switch try vault.verifyAudit() {
+    case .intact(let lines, let first):
+      json.print(Verification(intact: true, lines: lines, firstLine: first)) { _ in
+        "intact: \(lines) lines\(first > 1 ? ", from line \(first) on" : "")"
+      }
+    case .broken(let line, let why):
+      json.print(Verification(intact: false, brokenLine: line, why: why)) { _ in
+        line == 0 ? "broken: \(why)" : "broken at line \(line): \(why)"
+      }
+      throw ExitCode(1)
+    }
+  }
+
+  private static func text(milliseconds: Int64) -> String {
+    Date(timeIntervalSince1970: Double(milliseconds / 1000)).formatted(.iso8601)
+  }
+}

@@ -1,0 +1,63 @@
+import ArgumentParser
+import MobileAuth
+import ReferenceAdapter
+import Vault
+
+struct Remove: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Remove one account from this token, and tell its server.",
+    discussion: """
+      The account's keys are destroyed here whether or not the server can be told; if it cannot, that is said and the \
+      portal still lists the device. Other accounts stay as they are.
+      """)
+
+  private struct Facts: Encodable {
+    var removed: String
+    var serverTold: Bool
+
+    enum CodingKeys: String, CodingKey {
+      case removed
+      case serverTold = "server_told"
+    }
+  }
+
+  @Argument(help: "Account, as `approval-token accounts` lists it.")
+  var account: String
+
+  @Option(help: "PEM file with more certificate authorities, for servers without a pin.", completion: .file())
+  var authorities: String?
+
+  @OptionGroup var state: StateOption
+  @OptionGroup var json: JSONOption
+
+  func run() async throws {
+    try await reporting {
+      let vault = try state.openVault(creating: false)
+      guard let record = try vault.accounts().first(where: { $0.id.text == account }) else {
+        throw CommandFailure(.usage, "no account \"\(account)\"; `approval-token accounts` lists them")
+      }
+      let timekeeper = SystemTimekeeper()
+      let told = await tellServer(of: record, vault, timekeeper)
+      let detail = told ? "the token server knows" : "locally only: the token server could not be told (10003)"
+      try vault.wipe(
+        account: record.id,
+        AuditEntry(
+          .removed, account: record.id, detail: detail, wallClockMilliseconds: timekeeper.wallClockMilliseconds))
+      pokeService(state)
+      json.print(Facts(removed: record.id.text, serverTold: told)) { "removed \($0.removed); \(detail)" }
+    }
+  }
+
+  private func tellServer(of record: AccountRecord, _ vault: Vault, _ timekeeper: any Timekeeper) async -> Bool {
+    do {
+      guard let server = try vault.servers().first(where: { $0.id == record.server }) else { return false }
+      try await vault.tokenServer(server, authorities: authorities, timekeeper: timekeeper).deregister(record.id)
+      return true
+    } catch let fault as TokenServerFault where fault == .userDeregistered || fault == .deviceDeregistered {
+      return true
+    } catch {
+      say("the token server was not told: \(error)")
+      return false
+    }
+  }
+}

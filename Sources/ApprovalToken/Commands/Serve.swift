@@ -1,0 +1,85 @@
+import ArgumentParser
+import Boards
+import FrontPanel
+import Glibc
+import Logging
+import MobileAuth
+import Secrets
+import ServiceLifecycle
+import UnixSignals
+import Vault
+
+struct Serve: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Run the token: listen for requests, show them, take answers.",
+    discussion: "Prints \"ready\" on standard output when it listens, and one line per event on standard error.")
+
+  @Option(help: "Configuration file (TOML).", completion: .file(extensions: ["toml"]))
+  var config: String?
+
+  @OptionGroup var state: StateOption
+
+  @Option(help: "Board: a name from `approval-token board list`, or a profile file. Default: simulated.")
+  var board: String?
+
+  func run() async throws {
+    try await reporting {
+      // Before the first secret is in memory.
+      forbidMemoryDumps()
+      let configuration = try config.map(Configuration.read) ?? Configuration()
+      var state = state
+      state.chosen = state.chosen ?? configuration.state
+      let profile = try BoardCatalogue.profile(board ?? configuration.board ?? "simulated")
+      let vault = try state.openVault(creating: true)
+      try lockState(state.directory)
+      try await serve(vault, profile, state, configuration)
+    }
+  }
+
+  private func serve(
+    _ vault: Vault, _ profile: BoardProfile, _ state: StateOption, _ configuration: Configuration
+  ) async throws {
+    var logger = Logger(label: "approval-token") { StreamLogHandler.standardError(label: $0) }
+    logger.logLevel = .info
+    let timekeeper = SystemTimekeeper()
+    let board = RunningBoard(profile, timekeeper: timekeeper)
+    if profile.kind == .simulated {
+      logger.warning("button and LED are simulated: never approve anything real with this")
+    }
+    let service = TokenService(
+      vault: vault, panel: board.panel, authorities: configuration.authorities, timekeeper: timekeeper, logger: logger
+    ) {
+      print("ready")
+      fflush(nil)
+    }
+    let desk = ControlDesk(service: service, vault: vault, board: board)
+    let group = ServiceGroup(
+      configuration: ServiceGroupConfiguration(
+        services: [
+          .init(service: PanelService(panel: board.panel)),
+          .init(service: ControlServer(path: state.controlSocket) { try await desk.answer($0, $1) }),
+          .init(service: service),
+        ],
+        gracefulShutdownSignals: [.sigterm, .sigint],
+        logger: Logger(label: "approval-token.lifecycle") { _ in SwiftLogNoOpLogHandler() }))
+    do { try await group.run() } catch let failure as UnixSocket.Failure {
+      throw CommandFailure(.unavailable, "\(failure)")
+    }
+    logger.info("stopped")
+  }
+}
+
+/// The panel as a service: drains the button until the end, then the LED is dark.
+private struct PanelService: Service {
+  let panel: FrontPanel
+
+  func run() async throws { await cancelWhenGracefulShutdown { await panel.run() } }
+}
+
+/// One service per state directory: two would race for every press. The lock ends with the process.
+private func lockState(_ directory: String) throws(CommandFailure) {
+  let descriptor = open(directory + "/serve.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+  guard descriptor >= 0, flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+    throw CommandFailure(.unavailable, "another `approval-token serve` is running in \(directory)")
+  }
+}

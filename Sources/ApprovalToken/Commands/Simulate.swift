@@ -1,0 +1,76 @@
+import ArgumentParser
+import Boards
+import FrontPanel
+
+struct Simulate: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Work the simulated board: press its button, read its LED.",
+    discussion: "Only for a service that runs with a simulated board; whoever may open the control socket may do this.",
+    subcommands: [Press.self, Hold.self, Double.self, NotMe.self, LED.self, Panel.self])
+
+  struct Press: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "One short press. On its own it means nothing.")
+    @OptionGroup var state: StateOption
+
+    func run() async throws { try await hold(milliseconds: 100, state) }
+  }
+
+  struct Hold: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Hold the button for some seconds, then release it.")
+    @Argument(help: "Seconds, 0.001 to 60.")
+    var seconds: Swift.Double
+    @OptionGroup var state: StateOption
+
+    func validate() throws {
+      guard (0.001...60).contains(seconds) else { throw ValidationError("hold takes 0.001 to 60 seconds") }
+    }
+
+    func run() async throws { try await hold(milliseconds: Int64(seconds * 1000), state) }
+  }
+
+  struct Double: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Press twice: deny.")
+    @OptionGroup var state: StateOption
+
+    func run() async throws {
+      try await reporting {
+        _ = try ControlClient(path: state.controlSocket).call(ControlCall(request: .double), Done.self)
+      }
+    }
+  }
+
+  struct NotMe: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "not-me", abstract: "Hold very long: deny and report that it was not you.")
+    @OptionGroup var state: StateOption
+
+    func run() async throws { try await hold(milliseconds: 6200, state) }
+  }
+
+  struct LED: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "led", abstract: "Show what the LED says.")
+
+    @Flag(help: "Go on: a line for every change, until interrupted.")
+    var follow = false
+    @OptionGroup var state: StateOption
+    @OptionGroup var json: JSONOption
+
+    func run() async throws {
+      try await reporting {
+        let client = ControlClient(path: state.controlSocket)
+        let call = ControlCall(request: follow ? .followLED : .led)
+        try client.follow(call, LEDStatus.self) { led in
+          json.print(led) { "\($0.colour ?? "dark")  (\($0.meaning))" }
+          return follow
+        }
+      }
+    }
+  }
+}
+
+private func hold(milliseconds: Int64, _ state: StateOption) async throws {
+  try await reporting {
+    let call = ControlCall(request: .hold, milliseconds: milliseconds)
+    _ = try ControlClient(path: state.controlSocket).call(call, Done.self)
+  }
+}

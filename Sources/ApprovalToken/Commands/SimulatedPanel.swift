@@ -1,0 +1,106 @@
+import ArgumentParser
+import FrontPanel
+import Glibc
+
+extension Simulate {
+  struct Panel: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "panel", abstract: "Draw the LED in colour and take keys for the button, until q.")
+
+    @Option(help: "A shell command for the key r: asks for something as a portal would.")
+    var ask: String?
+
+    @OptionGroup var state: StateOption
+
+    func run() async throws {
+      try await reporting {
+        guard isatty(0) == 1, isatty(1) == 1 else { throw CommandFailure(.usage, "the panel needs a terminal") }
+        let client = ControlClient(path: state.controlSocket)
+        _ = try client.call(ControlCall(request: .led), LEDStatus.self)
+        print(
+          "keys: h hold (accept)   d double press (deny)   n not me   p short press   \(ask == nil ? "" : "r new request   ")q quit"
+        )
+        let terminal = RawTerminal()
+        defer { terminal.restore() }
+        let drawing = Task.detached {
+          try client.follow(ControlCall(request: .followLED), LEDStatus.self) { led in
+            draw(led)
+            return !Task.isCancelled
+          }
+        }
+        defer { drawing.cancel() }
+        while let key = terminal.key(), key != "q" { press(key, client) }
+        print("")
+      }
+    }
+
+    /// Gestures run beside the drawing, so that the LED is seen to answer.
+    private func press(_ key: Character, _ client: ControlClient) {
+      let call: ControlCall? =
+        switch key {
+        case "h": ControlCall(request: .hold, milliseconds: 1000)
+        case "p": ControlCall(request: .hold, milliseconds: 100)
+        case "n": ControlCall(request: .hold, milliseconds: 6200)
+        case "d": ControlCall(request: .double)
+        default: nil
+        }
+      if let call { Task.detached { _ = try? client.call(call, Done.self) } }
+      if key == "r", let ask { runShell(ask) }
+    }
+  }
+}
+
+private func draw(_ led: LEDStatus) {
+  let colour = led.colour.flatMap(LEDColour.init(rawValue:))
+  let lamp = colour.map { "\u{1B}[38;5;\($0.terminalColour)m●\u{1B}[0m" } ?? "○"
+  print("\r\u{1B}[K  \(lamp)  \(led.meaning)", terminator: "")
+  fflush(nil)
+}
+
+extension LEDColour {
+  /// Number in the 256-colour palette of terminals.
+  fileprivate var terminalColour: Int {
+    switch self {
+    case .blue: 27
+    case .green: 46
+    case .magenta: 201
+    case .orange: 208
+    case .red: 196
+    case .white: 231
+    case .dimGreen: 22
+    case .dimRed: 52
+    }
+  }
+}
+
+/// Keys one by one, without echo; the terminal is given back as it was.
+private struct RawTerminal {
+  private let former: termios
+
+  init() {
+    var settings = termios()
+    tcgetattr(0, &settings)
+    former = settings
+    settings.c_lflag &= ~tcflag_t(ICANON | ECHO)
+    tcsetattr(0, TCSANOW, &settings)
+  }
+
+  func restore() {
+    var settings = former
+    tcsetattr(0, TCSANOW, &settings)
+  }
+
+  func key() -> Character? {
+    var byte: UInt8 = 0
+    while true {
+      let count = read(0, &byte, 1)
+      if count < 0, errno == EINTR { continue }
+      return count == 1 ? Character(Unicode.Scalar(byte)) : nil
+    }
+  }
+}
+
+/// Starts a shell command and does not wait; what it prints is thrown away.
+private func runShell(_ command: String) {
+  _ = system("( \(command) ) </dev/null >/dev/null 2>&1 &")
+}

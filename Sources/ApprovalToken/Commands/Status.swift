@@ -1,0 +1,100 @@
+import ArgumentParser
+import MobileAuth
+import Vault
+
+struct Status: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Show whether the token is running, connected, and what its LED says.")
+
+  @OptionGroup var state: StateOption
+  @OptionGroup var json: JSONOption
+
+  func run() async throws {
+    try await reporting {
+      json.print(try status(), text: describe)
+    }
+  }
+
+  private func status() throws -> ServiceStatus {
+    do {
+      return try ControlClient(path: state.controlSocket).call(ControlCall(request: .status), ServiceStatus.self)
+    } catch let failure as CommandFailure where failure.code == .unavailable {
+      // Not running; the vault still knows the accounts.
+      let accounts = try state.openVault(creating: false).accountSummaries()
+      return ServiceStatus(
+        running: false, servers: [], accounts: accounts.count,
+        mustEnrol: accounts.filter { $0.stage == .mustEnrolAgain }.count)
+    }
+  }
+
+  private func describe(_ status: ServiceStatus) -> String {
+    var lines = [
+      status.running ? "running, process \(status.processID ?? 0)" : "not running: start `approval-token serve`"
+    ]
+    if let board = status.board {
+      lines.append("board     \(board)\(status.isSimulated == true ? " (simulated)" : "")")
+    }
+    if let led = status.led { lines.append("LED       \(led.meaning)") }
+    for server in status.servers { lines.append("server    \(server.server): \(server.connection)") }
+    lines.append(
+      "accounts  \(status.accounts)\(status.mustEnrol > 0 ? ", \(status.mustEnrol) must be enrolled again" : "")")
+    if let pending = status.pending { lines.append("pending   \(pending)") }
+    return lines.joined(separator: "\n")
+  }
+}
+
+struct Accounts: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(abstract: "List the accounts on this token.")
+
+  private struct Facts: Encodable {
+    var account: String
+    var server: String
+    var url: String
+    var profile: String
+    var stage: String
+  }
+
+  @OptionGroup var state: StateOption
+  @OptionGroup var json: JSONOption
+
+  func run() async throws {
+    try await reporting {
+      let accounts = try state.openVault(creating: false).accountSummaries().map {
+        Facts(account: $0.id.text, server: $0.server.text, url: $0.url, profile: $0.profile, stage: $0.stage.rawValue)
+      }
+      json.print(accounts) { accounts in
+        accounts.isEmpty
+          ? "no accounts yet: `approval-token enroll URI`"
+          : accounts.map { "\($0.account)  \($0.server)  \($0.stage)" }.joined(separator: "\n")
+      }
+    }
+  }
+}
+
+struct Pending: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "List the requests that wait for an answer, newest first.",
+    discussion: "Asks the running service. Messages are what portals wrote; nothing in them is verified.")
+
+  @OptionGroup var state: StateOption
+  @OptionGroup var json: JSONOption
+
+  func run() async throws {
+    try await reporting {
+      let pending = try ControlClient(path: state.controlSocket).call(
+        ControlCall(request: .pending), [PendingSummary].self)
+      json.print(pending) { pending in
+        pending.isEmpty
+          ? "nothing is pending"
+          : pending.map {
+            "\($0.transaction)  \($0.account)  \($0.type ?? "-")  \($0.expiresInSeconds) s left  \(printable($0.message ?? ""))"
+          }.joined(separator: "\n")
+      }
+    }
+  }
+}
+
+/// A portal's text without what could move a terminal's cursor.
+func printable(_ text: String) -> String {
+  String(text.unicodeScalars.map { $0.properties.generalCategory == .control ? "?" : Character($0) })
+}

@@ -1,0 +1,46 @@
+import Glibc
+import ReferenceProtocol
+
+/// A command's side of the control socket.
+struct ControlClient {
+  let path: String
+
+  /// Sends one call and decodes one answer.
+  func call<Answer: Decodable>(_ call: ControlCall, _ type: Answer.Type) throws -> Answer {
+    var answer: Answer?
+    try follow(call, type) {
+      answer = $0
+      return false
+    }
+    guard let answer else { throw CommandFailure(.unavailable, "the service ended without an answer") }
+    return answer
+  }
+
+  /// Sends one call and takes answers until `take` says no or the service ends.
+  func follow<Answer: Decodable>(
+    _ call: ControlCall, _ type: Answer.Type, take: (Answer) throws -> Bool
+  ) throws {
+    do {
+      let socket = try UnixSocket.connected(to: path)
+      try socket.write(line: JSON.encode(call))
+      while let line = try socket.readLine() {
+        if let failure = try? JSON.decode(ControlFailure.self, from: line) {
+          throw CommandFailure(.refused, failure.error)
+        }
+        guard try take(JSON.decode(type, from: line)) else { return }
+      }
+    } catch let failure as UnixSocket.Failure {
+      throw Self.explain(failure, path)
+    } catch let error as WireError {
+      throw CommandFailure(.badData, "the service's answer is not understood: \(error)")
+    }
+  }
+
+  private static func explain(_ failure: UnixSocket.Failure, _ path: String) -> CommandFailure {
+    switch failure {
+    case .call(_, ENOENT), .call(_, ECONNREFUSED):
+      CommandFailure(.unavailable, "`approval-token serve` is not running (no answer at \(path))")
+    default: CommandFailure(.unavailable, "\(failure)")
+    }
+  }
+}

@@ -1,0 +1,79 @@
+import CLinux
+import Glibc
+import ReferenceProtocol
+import ServiceLifecycle
+
+/// The service's side of the control socket. One thread blocks in `accept`; nothing ticks while nobody calls.
+struct ControlServer: Service {
+  let path: String
+  /// Answers one call, with one line or more, until it returns or the caller hangs up (`reply` throws).
+  let answer: @Sendable (ControlCall, _ reply: @Sendable (any Encodable & Sendable) throws -> Void) async throws -> Void
+
+  func run() async throws {
+    let socket = try UnixSocket.listening(at: path)
+    let descriptor = socket.descriptor
+    let (callers, continuation) = AsyncStream.makeStream(of: Int32.self, bufferingPolicy: .bufferingOldest(16))
+    Self.startAccepting(descriptor, continuation)
+    await cancelWhenGracefulShutdown {
+      await withTaskCancellationHandler {
+        await withDiscardingTaskGroup { group in
+          for await caller in callers { group.addTask { await serve(caller) } }
+          group.cancelAll()
+        }
+      } onCancel: {
+        // Wakes the thread in `accept`, which then ends the stream.
+        shutdown(descriptor, Int32(SHUT_RDWR))
+      }
+    }
+    unlink(path)
+  }
+
+  private static func startAccepting(_ descriptor: Int32, _ continuation: AsyncStream<Int32>.Continuation) {
+    detachThread {
+      while true {
+        let caller = approval_linux_accept(descriptor)
+        guard caller >= 0 else { break }
+        if case .enqueued = continuation.yield(caller) { continue }
+        close(caller)
+      }
+      continuation.finish()
+    }
+  }
+
+  private func serve(_ descriptor: Int32) async {
+    let socket = UnixSocket(descriptor: descriptor)
+    // A caller is one of our own commands; whoever dawdles is not.
+    socket.setTimeout(seconds: 1)
+    guard let line = try? socket.readLine() else { return }
+    do {
+      let call = try JSON.decode(ControlCall.self, from: line)
+      try await answer(call) { try socket.write(line: JSON.encode($0)) }
+    } catch let error as CommandFailure {
+      try? socket.write(line: JSON.encode(ControlFailure(error: error.description)))
+    } catch let error as WireError {
+      try? socket.write(line: JSON.encode(ControlFailure(error: "\(error)")))
+    } catch {
+      // The caller hung up, or the service is ending: there is nobody to tell.
+    }
+  }
+}
+
+/// A small-stack thread of its own for a call that blocks for good.
+private func detachThread(_ body: @escaping @Sendable () -> Void) {
+  final class Box {
+    let body: @Sendable () -> Void
+    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+  }
+  var attributes = pthread_attr_t()
+  pthread_attr_init(&attributes)
+  pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+  pthread_attr_setstacksize(&attributes, 128 * 1024)
+  var thread = pthread_t()
+  pthread_create(
+    &thread, &attributes,
+    { context in
+      Unmanaged<Box>.fromOpaque(context!).takeRetainedValue().body()
+      return nil
+    }, Unmanaged.passRetained(Box(body)).toOpaque())
+  pthread_attr_destroy(&attributes)
+}

@@ -1,0 +1,52 @@
+import Boards
+import Glibc
+import TOMLKit
+
+/// `serve --config FILE`. Command-line options win over it; unknown keys are errors.
+///
+/// ```toml
+/// board = "simulated"
+/// state = "/var/lib/approval-token"
+///
+/// [tls]
+/// authorities = "/etc/approval-token/ca.pem"
+/// ```
+struct Configuration: Equatable {
+  var board: String?
+  var state: String?
+  /// A PEM file with more certificate authorities than the system's.
+  var authorities: String?
+
+  init() {}
+
+  init(parsing toml: String, file: String) throws(CommandFailure) {
+    do {
+      let table: TOMLTable
+      do { table = try TOMLTable(string: toml) } catch {
+        throw CommandFailure(.badData, "\(file): not TOML: \(error)")
+      }
+      var reader = TableReader(table)
+      board = try reader.optionalText("board")
+      state = try reader.optionalText("state")
+      var tls = try reader.table("tls")
+      authorities = try tls.optionalText("authorities")
+      try tls.finish()
+      try reader.finish()
+    } catch let refusal as TableReader.Refusal {
+      throw CommandFailure(.badData, "\(file): \(refusal.why)")
+    } catch let failure as CommandFailure { throw failure } catch {
+      throw CommandFailure(.badData, "\(file): \(error)")
+    }
+  }
+
+  static func read(_ file: String) throws(CommandFailure) -> Configuration {
+    guard let stream = fopen(file, "re") else {
+      throw CommandFailure(.badData, "cannot read \(file): \(String(cString: strerror(errno)))")
+    }
+    defer { fclose(stream) }
+    var text = [UInt8](repeating: 0, count: 65_536)
+    let count = fread(&text, 1, text.count, stream)
+    guard count < text.count else { throw CommandFailure(.badData, "\(file) is larger than a configuration") }
+    return try Configuration(parsing: String(decoding: text[..<count], as: UTF8.self), file: file)
+  }
+}

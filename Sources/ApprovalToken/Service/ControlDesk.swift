@@ -1,0 +1,75 @@
+import Boards
+import FrontPanel
+import Glibc
+import MobileAuth
+import Vault
+
+/// Answers the calls of the control socket.
+struct ControlDesk: Sendable {
+  let service: TokenService
+  let vault: Vault
+  let board: RunningBoard
+
+  func answer(_ call: ControlCall, _ reply: @Sendable (any Encodable & Sendable) throws -> Void) async throws {
+    switch call.request {
+    case .status: try reply(try await status())
+    case .pending: try reply(service.pending.map { PendingSummary($0, now: board.timekeeper.now) })
+    case .reload:
+      service.reload()
+      try reply(Done())
+    case .hold:
+      guard let milliseconds = call.milliseconds, (1...60_000).contains(milliseconds) else {
+        throw CommandFailure(.usage, "a hold takes 0.001 to 60 seconds")
+      }
+      await board.button.hold(for: .milliseconds(milliseconds))
+      try reply(Done())
+    case .double:
+      await board.button.doublePress()
+      try reply(Done())
+    case .led: try reply(await board.led)
+    case .followLED:
+      for await _ in board.indicator.changes() { try reply(await board.led) }
+    }
+  }
+
+  private func status() async throws -> ServiceStatus {
+    let accounts = try vault.accountSummaries()
+    return ServiceStatus(
+      running: true, processID: getpid(), board: board.profile.name, isSimulated: board.profile.kind == .simulated,
+      led: await board.led,
+      servers: service.connections.map { .init(server: $0.key.text, connection: $0.value.rawValue) }
+        .sorted { $0.server < $1.server },
+      accounts: accounts.count, mustEnrol: accounts.filter { $0.stage == .mustEnrolAgain }.count,
+      pending: service.pending.count)
+  }
+}
+
+/// The board this service runs on.
+struct RunningBoard: Sendable {
+  let profile: BoardProfile
+  let timekeeper: any Timekeeper
+  let button: SimulatedButton
+  let indicator: SimulatedIndicator
+  let panel: FrontPanel
+
+  init(_ profile: BoardProfile, timekeeper: any Timekeeper) {
+    self.profile = profile
+    self.timekeeper = timekeeper
+    button = SimulatedButton(timekeeper: timekeeper)
+    indicator = SimulatedIndicator()
+    panel = FrontPanel(button: button, indicator: indicator, timekeeper: timekeeper, timing: profile.timing)
+  }
+
+  var led: LEDStatus {
+    get async { LEDStatus(meaning: await panel.showing.meaning, colour: indicator.colour?.rawValue) }
+  }
+}
+
+extension PendingSummary {
+  init(_ request: PendingMobileAuthRequest, now: Moment) {
+    self.init(
+      transaction: request.transaction.text, account: request.account.text, server: request.server.text,
+      type: request.userInfo["type"], message: request.message,
+      expiresInSeconds: max(0, (request.deadline - now).components.seconds))
+  }
+}

@@ -1,0 +1,105 @@
+import Cryptography
+import Logging
+import MobileAuth
+import ReferenceAdapter
+import ServiceLifecycle
+import Synchronization
+import Vault
+
+/// Runs the handler and one listener per token server, and begins anew whenever the accounts have changed.
+final class TokenService: Service {
+  private let vault: Vault
+  private let panel: any Panel
+  private let authorities: String?
+  private let timekeeper: any Timekeeper
+  private let logger: Logger
+  private let onReady: @Sendable () -> Void
+  private let inbox: Inbox
+  private let (reloads, reloading) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+
+  init(
+    vault: Vault, panel: any Panel, authorities: String?, timekeeper: any Timekeeper, logger: Logger,
+    onReady: @escaping @Sendable () -> Void
+  ) {
+    self.vault = vault
+    self.panel = panel
+    self.authorities = authorities
+    self.timekeeper = timekeeper
+    self.logger = logger
+    self.onReady = onReady
+    inbox = Inbox(timekeeper: timekeeper)
+  }
+
+  var connections: [TokenServerID: Reachability] { inbox.connections }
+  var pending: [PendingMobileAuthRequest] { inbox.requests }
+
+  /// Reads the accounts again: somebody enrolled or removed one.
+  func reload() { reloading.yield() }
+
+  func run() async throws {
+    await cancelWhenGracefulShutdown { [self] in
+      var reloads = reloads.makeAsyncIterator()
+      var isFirst = true
+      while !Task.isCancelled {
+        let round = Task { await serveUntilCancelled() }
+        if isFirst { onReady() }
+        isFirst = false
+        await withTaskCancellationHandler {
+          _ = await reloads.next()
+          round.cancel()
+          await round.value
+        } onCancel: {
+          round.cancel()
+          reloading.finish()
+        }
+      }
+    }
+  }
+
+  /// A round that cannot go on says so and waits for the accounts to change: the panel must not go dark silently.
+  private func serveUntilCancelled() async {
+    do { try await serve() } catch is CancellationError { return } catch {
+      logger.error("nothing can be answered: \(error)")
+      await panel.show(.misconfigured)
+    }
+  }
+
+  /// One round with one set of accounts.
+  private func serve() async throws {
+    let accounts = try vault.accounts()
+    for server in inbox.connections.keys { inbox.forget(server) }
+    let active = Set(accounts.filter { $0.stage == .active }.map(\.server))
+    let servers = try vault.servers().filter { active.contains($0.id) }.map {
+      try vault.tokenServer($0, authorities: authorities, timekeeper: timekeeper)
+    }
+    let report = reporter(servers)
+    let handler = Handler(
+      servers: servers, inbox: inbox, panel: panel, custody: vault, timekeeper: timekeeper,
+      mustEnrol: !accounts.contains { $0.stage == .active } || accounts.contains { $0.stage == .mustEnrolAgain },
+      random: uniformFraction, makeIdempotencyKey: { Random.uuid() }, report: report)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for server in servers {
+        let listener = Listener(
+          to: server, inbox: inbox, custody: vault, timekeeper: timekeeper, random: uniformFraction, report: report)
+        group.addTask { _ = try await listener.run() }
+      }
+      group.addTask { try await handler.run() }
+      try await group.waitForAll()
+    }
+  }
+
+  private func reporter(_ servers: [ReferenceTokenServer]) -> @Sendable (TokenEvent) -> Void {
+    { [logger, vault, self] event in
+      switch event {
+      case .rosterChanged: reload()
+      case .disconnected, .stopped, .retrying, .custodyFailed: logger.warning("\(event)")
+      case .audited: logger.info("\(event)")
+      case .connected(let id):
+        logger.info("\(event)")
+        guard let server = servers.first(where: { $0.id == id }) else { return }
+        // The time a verified server told us is the floor for the next start without a clock.
+        Task { try? vault.note(time: await server.serverTime) }
+      }
+    }
+  }
+}

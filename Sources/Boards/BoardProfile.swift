@@ -1,0 +1,52 @@
+public import FrontPanel
+import TOMLKit
+
+/// One board, as its `board.toml` describes it. Every key is documented in `boards/README.md`.
+public struct BoardProfile: Sendable, Equatable {
+  public enum Kind: String, Sendable, CaseIterable {
+    /// Button and LED in memory, worked through the control socket. Says that it is simulated.
+    case simulated
+  }
+
+  public enum Colours: String, Sendable, CaseIterable { case mono, rgb }
+
+  public var name: String
+  public var description: String
+  public var kind: Kind
+  public var colours: Colours
+  public var timing: GestureTiming
+
+  /// What is wrong with a profile, and where.
+  public struct Invalid: Error, Equatable, Sendable, CustomStringConvertible {
+    public let file: String
+    public let why: String
+
+    public var description: String { "\(file): \(why)" }
+  }
+
+  /// - Parameters:
+  ///   - toml: the profile's text.
+  ///   - file: its name, for errors.
+  public init(parsing toml: String, file: String) throws(Invalid) {
+    let table: TOMLTable
+    do { table = try TOMLTable(string: toml) } catch { throw Invalid(file: file, why: "not TOML: \(error)") }
+    do {
+      var reader = TableReader(table)
+      name = try reader.text("name")
+      description = try reader.text("description")
+      kind = try reader.choice("kind", of: Kind.self)
+      var led = try reader.table("led")
+      colours = try led.choice("colours", of: Colours.self, default: .rgb)
+      try led.finish()
+      var gestures = try reader.table("gestures")
+      timing = GestureTiming()
+      try gestures.duration("guard_time_ms", 300...5000, &timing.guardTime)
+      try gestures.duration("accept_hold_ms", 500...3000, &timing.acceptHold)
+      try gestures.duration("double_press_ms", 300...1000, &timing.doublePress)
+      try gestures.duration("report_hold_ms", 4000...9000, &timing.reportHold)
+      try gestures.duration("stuck_ms", 10_000...60_000, &timing.stuck)
+      try gestures.finish()
+      try reader.finish()
+    } catch { throw Invalid(file: file, why: error.why) }
+  }
+}

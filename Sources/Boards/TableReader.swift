@@ -1,0 +1,76 @@
+public import TOMLKit
+
+/// Reads a TOML table key by key and refuses what is left: a misspelt key must not be silently without effect.
+public struct TableReader {
+  /// What is wrong, with the key's path.
+  public struct Refusal: Error, Equatable, Sendable {
+    public let why: String
+  }
+
+  private let table: TOMLTable
+  private let path: String
+  private var known: Set<String> = []
+
+  public init(_ table: TOMLTable) {
+    self.init(table, path: "")
+  }
+
+  private init(_ table: TOMLTable, path: String) {
+    self.table = table
+    self.path = path
+  }
+
+  public mutating func text(_ key: String) throws(Refusal) -> String {
+    guard let text = try optionalText(key) else { throw Refusal(why: "\"\(path)\(key)\" is missing") }
+    return text
+  }
+
+  public mutating func optionalText(_ key: String) throws(Refusal) -> String? {
+    known.insert(key)
+    guard let value = table[key] else { return nil }
+    guard let text = value.string else { throw Refusal(why: "\"\(path)\(key)\" must be a text in quotes") }
+    return text
+  }
+
+  public mutating func choice<Choice: RawRepresentable<String> & CaseIterable>(
+    _ key: String, of type: Choice.Type, default fallback: Choice? = nil
+  ) throws(Refusal) -> Choice {
+    guard let text = try optionalText(key) else {
+      guard let fallback else { throw Refusal(why: "\"\(path)\(key)\" is missing") }
+      return fallback
+    }
+    guard let choice = Choice(rawValue: text) else {
+      let choices = Choice.allCases.map { "\"\($0.rawValue)\"" }.joined(separator: ", ")
+      throw Refusal(why: "\"\(path)\(key)\" is \"\(text)\"; it can be \(choices)")
+    }
+    return choice
+  }
+
+  public mutating func duration(
+    _ key: String, _ bounds: ClosedRange<Int>, _ duration: inout Duration
+  ) throws(Refusal) {
+    known.insert(key)
+    guard let value = table[key] else { return }
+    guard let milliseconds = value.int else { throw Refusal(why: "\"\(path)\(key)\" must be a whole number") }
+    guard bounds.contains(milliseconds) else {
+      throw Refusal(
+        why: "\"\(path)\(key)\" is \(milliseconds); it must be \(bounds.lowerBound) to \(bounds.upperBound) ms")
+    }
+    duration = .milliseconds(milliseconds)
+  }
+
+  /// The table under `key`, empty if there is none.
+  public mutating func table(_ key: String) throws(Refusal) -> TableReader {
+    known.insert(key)
+    guard let value = table[key] else { return TableReader(TOMLTable(), path: "\(path)\(key).") }
+    guard let inner = value.table else { throw Refusal(why: "\"\(path)\(key)\" must be a table") }
+    return TableReader(inner, path: "\(path)\(key).")
+  }
+
+  /// - Throws: if the table has a key that nobody asked for.
+  public func finish() throws(Refusal) {
+    for key in table.keys.sorted() where !known.contains(key) {
+      throw Refusal(why: "unknown key \"\(path)\(key)\"; known here: \(known.sorted().joined(separator: ", "))")
+    }
+  }
+}

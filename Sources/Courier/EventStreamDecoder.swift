@@ -1,0 +1,136 @@
+/// Turns the bytes of a `text/event-stream` into events, however the network cuts them (WHATWG HTML §9.2.6).
+///
+/// Holds one unfinished line and one unfinished event, both bounded. An event the stream ends in the middle of is never
+/// handed out. `retry:` is ignored: how long to wait is the token's own business.
+public struct EventStreamDecoder: Sendable {
+  /// Bytes one line may have, without its end.
+  public static let maximumLineBytes = 64 << 10
+  /// Bytes the fields of one event may have together.
+  public static let maximumEventBytes = 256 << 10
+
+  /// How many comment lines came so far. Servers send them as heartbeats, so a growing number means a live stream.
+  public private(set) var comments = 0
+  /// The `id:` of the last finished event, to resume after (`Last-Event-ID`); empty if none.
+  public private(set) var lastEventID = ""
+
+  private var line: [UInt8] = []
+  private var lineBreakMayContinue = false
+  private var isFirstLine = true
+  private var event = UnfinishedEvent()
+  private var failure: EventStreamError?
+
+  public init() {}
+
+  /// Takes what one read brought and returns the events it finished.
+  /// - Throws: `EventStreamError` when a limit is passed, from then on always: the stream cannot be resumed.
+  public mutating func decode(_ chunk: [UInt8]) throws(EventStreamError) -> [ServerSentEvent] {
+    if let failure { throw failure }
+    do throws(EventStreamError) {
+      return try split(chunk)
+    } catch {
+      (failure, line, event) = (error, [], UnfinishedEvent())
+      throw error
+    }
+  }
+
+  private mutating func split(_ chunk: [UInt8]) throws(EventStreamError) -> [ServerSentEvent] {
+    var events: [ServerSentEvent] = []
+    var rest = chunk[...]
+    if lineBreakMayContinue, let first = rest.first {
+      if first == lineFeed { rest.removeFirst() }
+      lineBreakMayContinue = false
+    }
+    while let end = rest.firstIndex(where: { $0 == lineFeed || $0 == carriageReturn }) {
+      try append(rest[..<end])
+      if let finished = try endLine() { events.append(finished) }
+      let endedInCarriageReturn = rest[end] == carriageReturn
+      rest = rest[(end + 1)...]
+      if endedInCarriageReturn {
+        lineBreakMayContinue = rest.isEmpty
+        if rest.first == lineFeed { rest.removeFirst() }
+      }
+    }
+    try append(rest)
+    return events
+  }
+
+  private mutating func append(_ bytes: ArraySlice<UInt8>) throws(EventStreamError) {
+    guard line.count + bytes.count <= Self.maximumLineBytes else {
+      throw .lineTooLong(limit: Self.maximumLineBytes)
+    }
+    line += bytes
+  }
+
+  private mutating func endLine() throws(EventStreamError) -> ServerSentEvent? {
+    defer {
+      line.removeAll(keepingCapacity: line.capacity <= 4096)
+      isFirstLine = false
+    }
+    var content = line[...]
+    if isFirstLine, content.starts(with: byteOrderMark) { content.removeFirst(byteOrderMark.count) }
+    if content.isEmpty { return dispatch() }
+    if content.first == colon {
+      comments &+= 1
+    } else {
+      try event.take(field: content)
+    }
+    return nil
+  }
+
+  private mutating func dispatch() -> ServerSentEvent? {
+    defer { event.reset() }
+    lastEventID = event.id
+    guard event.hasData else { return nil }
+    return ServerSentEvent(
+      name: event.name.isEmpty ? "message" : event.name,
+      data: String(decoding: event.data.dropLast(), as: UTF8.self), id: lastEventID)
+  }
+}
+
+/// A stream that asks for more memory than an event may have. Reconnecting is the only way on.
+public enum EventStreamError: Error, Equatable, Sendable, CustomStringConvertible {
+  case lineTooLong(limit: Int)
+  case eventTooLong(limit: Int)
+
+  public var description: String {
+    switch self {
+    case .lineTooLong(let limit): "the event stream has a line of more than \(limit) bytes"
+    case .eventTooLong(let limit): "the event stream has an event of more than \(limit) bytes"
+    }
+  }
+}
+
+/// The buffers of WHATWG HTML §9.2.6. The id outlives the event it came with.
+private struct UnfinishedEvent {
+  var name = ""
+  var id = ""
+  /// Every data line with a line feed after it.
+  var data: [UInt8] = []
+  var hasData: Bool { !data.isEmpty }
+
+  mutating func reset() {
+    name = ""
+    data = []
+  }
+
+  mutating func take(field: ArraySlice<UInt8>) throws(EventStreamError) {
+    let separator = field.firstIndex(of: colon) ?? field.endIndex
+    var value = field[separator...].dropFirst()
+    if value.first == space { value.removeFirst() }
+    switch String(decoding: field[..<separator], as: UTF8.self) {
+    case "event": name = String(decoding: value, as: UTF8.self)
+    case "data": data += value + [lineFeed]
+    case "id" where !value.contains(0): id = String(decoding: value, as: UTF8.self)
+    default: break  // §9.2.6: "The field is ignored."
+    }
+    guard name.utf8.count + id.utf8.count + data.count <= EventStreamDecoder.maximumEventBytes else {
+      throw .eventTooLong(limit: EventStreamDecoder.maximumEventBytes)
+    }
+  }
+}
+
+private let lineFeed = UInt8(ascii: "\n")
+private let carriageReturn = UInt8(ascii: "\r")
+private let colon = UInt8(ascii: ":")
+private let space = UInt8(ascii: " ")
+private let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]

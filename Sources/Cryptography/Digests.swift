@@ -1,0 +1,58 @@
+import COpenSSL
+public import Secrets
+
+public enum SHA256 {
+  /// 32 bytes.
+  public static func hash(_ bytes: [UInt8]) -> [UInt8] {
+    var digest = [UInt8](repeating: 0, count: 32)
+    precondition(EVP_Digest(bytes, bytes.count, &digest, nil, EVP_sha256(), nil) == 1)
+    return digest
+  }
+}
+
+/// HMAC-SHA-256 (RFC 2104).
+public enum HMACSHA256 {
+  /// 32 bytes.
+  public static func authenticate(_ message: [UInt8], key: SecretBytes) -> [UInt8] {
+    var tag = [UInt8](repeating: 0, count: 32)
+    key.withExposedSecret { key in
+      precondition(
+        HMAC(
+          EVP_sha256(), key.baseAddress, Int32(key.count), message, message.count, &tag, nil) != nil)
+    }
+    return tag
+  }
+
+  /// Compares in a time that depends on the lengths alone.
+  public static func isValid(_ tag: [UInt8], for message: [UInt8], key: SecretBytes) -> Bool {
+    constantTimeEqual(tag, authenticate(message, key: key))
+  }
+}
+
+/// For values that are secret only to those who guess (tokens, tags) and live in ordinary memory.
+public func constantTimeEqual(_ one: [UInt8], _ other: [UInt8]) -> Bool {
+  one.count == other.count && CRYPTO_memcmp(one, other, one.count) == 0
+}
+
+/// HKDF with SHA-256 (RFC 5869).
+public enum HKDF {
+  /// - Parameter info: what the derived key is for; two purposes must never share it.
+  public static func derive(_ key: SecretBytes, salt: [UInt8] = [], info: String, count: Int = 32) -> SecretBytes {
+    SecretBytes(count: count) { (target: UnsafeMutableRawBufferPointer) in
+      let context = EVP_PKEY_CTX_new_id(EVP_PKEY_HKDF, nil)
+      defer { EVP_PKEY_CTX_free(context) }
+      var written = count
+      let info = Array(info.utf8)
+      let derived = key.withExposedSecret { key in
+        EVP_PKEY_derive_init(context) == 1
+          && EVP_PKEY_CTX_set_hkdf_md(context, EVP_sha256()) == 1
+          && EVP_PKEY_CTX_set1_hkdf_salt(context, salt, Int32(salt.count)) == 1
+          && EVP_PKEY_CTX_set1_hkdf_key(
+            context, key.bindMemory(to: UInt8.self).baseAddress, Int32(key.count)) == 1
+          && EVP_PKEY_CTX_add1_hkdf_info(context, info, Int32(info.count)) == 1
+          && EVP_PKEY_derive(context, target.bindMemory(to: UInt8.self).baseAddress, &written) == 1
+      }
+      precondition(derived && written == count, "HKDF-SHA256 failed")
+    }
+  }
+}

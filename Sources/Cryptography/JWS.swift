@@ -1,0 +1,40 @@
+/// JSON Web Signature, compact form (RFC 7515 §3.1), ES256 only: one algorithm cannot be confused with another.
+public enum JWS {
+  /// - Parameters:
+  ///   - header: the protected header as JSON; the caller has put `"alg":"ES256"` in it.
+  ///   - payload: any bytes.
+  public static func sign(header: [UInt8], payload: [UInt8], key: P256PrivateKey) throws(CryptographyError) -> String {
+    let input = "\(header.base64URL).\(payload.base64URL)"
+    return "\(input).\(try key.signature(for: Array(input.utf8)).base64URL)"
+  }
+
+  /// The three parts of a compact JWS, before anything is believed.
+  public struct Unverified: Sendable, Equatable {
+    public let header: [UInt8]
+    fileprivate let signedText: [UInt8]
+    fileprivate let unverifiedPayload: [UInt8]
+    fileprivate let signature: [UInt8]
+
+    /// - Parameter text: at most 16 KiB, three Base64url parts.
+    public init(parsing text: String) throws(CryptographyError) {
+      guard text.utf8.count <= 16_384 else { throw .malformed("JWS of \(text.utf8.count) bytes") }
+      let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+      guard parts.count == 3, let header = bytes(base64URL: String(parts[0])),
+        let payload = bytes(base64URL: String(parts[1])), let signature = bytes(base64URL: String(parts[2]))
+      else { throw .malformed("JWS: not three Base64url parts") }
+      self.header = header
+      unverifiedPayload = payload
+      self.signature = signature
+      signedText = Array("\(parts[0]).\(parts[1])".utf8)
+    }
+
+    /// The payload before it is verified: only to find out which key should have signed it.
+    public var untrustedPayload: [UInt8] { unverifiedPayload }
+
+    /// The payload, once the signature is this key's.
+    public func payload(verifiedBy key: P256PublicKey) throws(CryptographyError) -> [UInt8] {
+      guard key.isValidSignature(signature, for: signedText) else { throw .notAuthentic }
+      return unverifiedPayload
+    }
+  }
+}

@@ -1,0 +1,144 @@
+import COpenSSL
+public import Secrets
+
+/// A P-256 key pair for ES256 signatures (RFC 7518 §3.4).
+public final class P256PrivateKey: Sendable {
+  /// OpenSSL's key; immutable after `init`, and signing only reads it.
+  private nonisolated(unsafe) let key: OpaquePointer
+  public let publicKey: P256PublicKey
+
+  public convenience init() throws(CryptographyError) {
+    let context = EVP_PKEY_CTX_new_from_name(nil, "EC", nil)
+    defer { EVP_PKEY_CTX_free(context) }
+    var key: OpaquePointer?
+    guard EVP_PKEY_keygen_init(context) == 1, EVP_PKEY_CTX_set_group_name(context, "P-256") == 1,
+      EVP_PKEY_generate(context, &key) == 1, let key
+    else { throw libraryFailure("P-256 key generation") }
+    try self.init(owning: key)
+  }
+
+  /// - Parameter secret: what `exportedSecret()` gave.
+  public convenience init(secret: SecretBytes) throws(CryptographyError) {
+    let key = secret.withExposedSecret { bytes in
+      var position = bytes.bindMemory(to: UInt8.self).baseAddress
+      return d2i_AutoPrivateKey(nil, &position, bytes.count)
+    }
+    guard let key else {
+      ERR_clear_error()
+      throw .malformed("P-256 private key")
+    }
+    try self.init(owning: key)
+  }
+
+  private init(owning key: OpaquePointer) throws(CryptographyError) {
+    self.key = key
+    do { publicKey = try P256PublicKey(of: key) } catch {
+      EVP_PKEY_free(key)
+      throw error
+    }
+  }
+
+  deinit { EVP_PKEY_free(key) }
+
+  /// The key as DER (RFC 5915).
+  public func exportedSecret() throws(CryptographyError) -> SecretBytes {
+    let count = i2d_PrivateKey(key, nil)
+    guard count > 0 else { throw libraryFailure("P-256 export") }
+    return SecretBytes(count: Int(count)) { (target: UnsafeMutableRawBufferPointer) in
+      var position = target.bindMemory(to: UInt8.self).baseAddress
+      i2d_PrivateKey(key, &position)
+    }
+  }
+
+  /// 64 bytes, r ‖ s.
+  public func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
+    let context = EVP_MD_CTX_new()
+    defer { EVP_MD_CTX_free(context) }
+    var der = [UInt8](repeating: 0, count: 80)
+    var count = der.count
+    guard EVP_DigestSignInit(context, nil, EVP_sha256(), nil, key) == 1,
+      EVP_DigestSign(context, &der, &count, message, message.count) == 1
+    else { throw libraryFailure("ES256 signature") }
+    let parsed = der.withUnsafeBufferPointer { buffer in
+      var position = buffer.baseAddress
+      return d2i_ECDSA_SIG(nil, &position, count)
+    }
+    defer { ECDSA_SIG_free(parsed) }
+    var raw = [UInt8](repeating: 0, count: 64)
+    let padded = raw.withUnsafeMutableBufferPointer { raw in
+      BN_bn2binpad(ECDSA_SIG_get0_r(parsed), raw.baseAddress, 32) == 32
+        && BN_bn2binpad(ECDSA_SIG_get0_s(parsed), raw.baseAddress! + 32, 32) == 32
+    }
+    guard padded else { throw libraryFailure("ES256 signature") }
+    return raw
+  }
+}
+
+/// A point on P-256 that verifies ES256 signatures.
+public struct P256PublicKey: Sendable, Equatable {
+  /// Affine coordinates, 32 bytes each, big endian.
+  public let x: [UInt8]
+  public let y: [UInt8]
+  private let handle: Handle
+
+  private final class Handle: Sendable {
+    nonisolated(unsafe) let key: OpaquePointer
+    init(owning key: OpaquePointer) { self.key = key }
+    deinit { EVP_PKEY_free(key) }
+  }
+
+  /// Refuses coordinates that are not a point of the curve.
+  public init(x: [UInt8], y: [UInt8]) throws(CryptographyError) {
+    guard x.count == 32, y.count == 32 else { throw .malformed("P-256 coordinates of \(x.count) and \(y.count) bytes") }
+    let context = EVP_PKEY_CTX_new_from_name(nil, "EC", nil)
+    defer { EVP_PKEY_CTX_free(context) }
+    let point = [4] + x + y
+    var key: OpaquePointer?
+    guard EVP_PKEY_paramgen_init(context) == 1, EVP_PKEY_CTX_set_group_name(context, "P-256") == 1,
+      EVP_PKEY_paramgen(context, &key) == 1, let key
+    else { throw libraryFailure("P-256 parameters") }
+    guard EVP_PKEY_set1_encoded_public_key(key, point, point.count) == 1 else {
+      EVP_PKEY_free(key)
+      ERR_clear_error()
+      throw .malformed("P-256 public key: not a point of the curve")
+    }
+    self.x = x
+    self.y = y
+    handle = Handle(owning: key)
+  }
+
+  fileprivate init(of key: OpaquePointer) throws(CryptographyError) {
+    var point = [UInt8](repeating: 0, count: 65)
+    var count = 0
+    guard EVP_PKEY_get_octet_string_param(key, "pub", &point, point.count, &count) == 1, count == 65, point[0] == 4
+    else {
+      ERR_clear_error()
+      throw .malformed("not a P-256 key")
+    }
+    try self.init(x: Array(point[1..<33]), y: Array(point[33..<65]))
+  }
+
+  /// - Parameter signature: 64 bytes, r ‖ s.
+  public func isValidSignature(_ signature: [UInt8], for message: [UInt8]) -> Bool {
+    guard signature.count == 64 else { return false }
+    let parsed = ECDSA_SIG_new()
+    defer { ECDSA_SIG_free(parsed) }
+    let halves = signature.withUnsafeBufferPointer { raw in
+      (BN_bin2bn(raw.baseAddress, 32, nil), BN_bin2bn(raw.baseAddress! + 32, 32, nil))
+    }
+    ECDSA_SIG_set0(parsed, halves.0, halves.1)
+    var der: UnsafeMutablePointer<UInt8>?
+    let count = i2d_ECDSA_SIG(parsed, &der)
+    guard count > 0, let der else { return false }
+    defer { CRYPTO_free(der, #file, #line) }
+    let context = EVP_MD_CTX_new()
+    defer {
+      EVP_MD_CTX_free(context)
+      ERR_clear_error()
+    }
+    return EVP_DigestVerifyInit(context, nil, EVP_sha256(), nil, handle.key) == 1
+      && EVP_DigestVerify(context, der, Int(count), message, message.count) == 1
+  }
+
+  public static func == (one: P256PublicKey, other: P256PublicKey) -> Bool { one.x == other.x && one.y == other.y }
+}

@@ -1,0 +1,77 @@
+public import Courier
+
+/// A courier over libcurl: one thread, asleep unless something arrives, and connections that are used again.
+///
+/// Proxies come from the environment (`https_proxy`, `no_proxy`). Nothing else outside `ServerTrust` and the request
+/// has a say: no `.netrc`, no cookies, no redirects, no compression.
+public final class CurlCourier: Courier, Sendable {
+  private let thread: CourierThread
+
+  /// Costs nothing until the first request: that is when the thread starts.
+  public init(trust: ServerTrust) {
+    thread = CourierThread(trust: trust)
+  }
+
+  public func send(_ request: HTTPRequest) async throws(CourierError) -> HTTPResponse {
+    let (delivery, head) = try await open(request, deadlineCovers: .wholeAnswer)
+    let limit = request.maximumBodyBytes
+    if let announced = head.headers["Content-Length"].flatMap({ Int($0) }), announced > limit {
+      throw .tooLarge(limit: limit)
+    }
+    var response = head
+    while let chunk = try await delivery.nextChunk() {
+      guard response.body.count + chunk.count <= limit else { throw .tooLarge(limit: limit) }
+      response.body += chunk
+    }
+    return response
+  }
+
+  public func stream(_ request: HTTPRequest) async throws(CourierError) -> HTTPResponseStream {
+    let (delivery, head) = try await open(request, deadlineCovers: .headOnly)
+    let body = AsyncThrowingStream { try await delivery.nextChunk() }
+    return HTTPResponseStream(status: head.status, headers: head.headers, body: body)
+  }
+
+  /// Ends every transfer with `CourierError.cancelled`, closes the connections and ends the thread. Later requests are
+  /// `cancelled` too. Takes milliseconds; not to be called from a cancellation handler. A courier nobody holds any more,
+  /// nor a stream of it, closes itself.
+  public func close() {
+    thread.end()
+  }
+
+  private func open(
+    _ request: HTTPRequest, deadlineCovers scope: TransferOrder.DeadlineScope
+  ) async throws(CourierError) -> (Delivery, head: HTTPResponse) {
+    try request.checkSendable()
+    let order = TransferOrder(request: request, deadlineScope: scope)
+    let delivery = Delivery(of: order, by: thread)
+    let head = try await delivery.head()
+    if (300..<400).contains(head.status), let target = head.headers["Location"] {
+      throw .redirected(to: String(target.prefix(256)))
+    }
+    return (delivery, head)
+  }
+}
+
+extension HTTPRequest {
+  fileprivate func checkSendable() throws(CourierError) {
+    guard url.hasPrefix("https://") else { throw .unsendable("\(url) is not an https address") }
+    // libcurl copies header lines as they are, so a line break would start a field of its own (RFC 9110 §5.5).
+    for (name, value) in headers.fields where !name.utf8.allSatisfy(\.isTokenByte) || name.isEmpty {
+      throw .unsendable("\"\(name)\" is no header field name (value of \(value.utf8.count) bytes)")
+    }
+    for (name, value) in headers.fields where value.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) {
+      throw .unsendable("the header field \(name) has a control character in it")
+    }
+  }
+}
+
+extension UInt8 {
+  /// `tchar` of RFC 9110 §5.6.2.
+  fileprivate var isTokenByte: Bool {
+    switch self {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), 0x30...0x39: true
+    default: "!#$%&'*+-.^_`|~".utf8.contains(self)
+    }
+  }
+}

@@ -1,0 +1,87 @@
+import Courier
+import Synchronization
+
+/// Where the courier's thread leaves what arrives for one transfer, and the one task that waits picks it up.
+/// Holds at most `capacity` bytes of body: when it is full the transfer pauses, and TCP slows the server down.
+final class Mailbox: Sendable {
+  static let capacity = 64 << 10
+
+  private struct Content {
+    var head: HTTPResponse?
+    var body: [UInt8] = []
+    var outcome: Result<Void, CourierError>?
+    var isPaused = false
+    /// Something was put here since the last `wait`.
+    var hasNews = false
+    var waiter: CheckedContinuation<Void, Never>?
+  }
+
+  private let content = Mutex(Content())
+
+  var isFinished: Bool { content.withLock { $0.outcome != nil } }
+
+  func put(head: HTTPResponse) {
+    update { $0.head = head }
+  }
+
+  /// - Returns: false when there is no room; the transfer must pause until the task has taken what is there.
+  func put(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    update { content in
+      content.isPaused = !content.body.isEmpty && content.body.count + bytes.count > Self.capacity
+      if !content.isPaused { content.body += bytes }
+      return !content.isPaused
+    }
+  }
+
+  /// Only the first outcome counts. A cancelled transfer leaves nothing behind, any other what arrived before its end.
+  func finish(_ outcome: Result<Void, CourierError>) {
+    update { content in
+      guard content.outcome == nil else { return }
+      content.outcome = outcome
+      if case .failure(.cancelled) = outcome { content.body = [] }
+    }
+  }
+
+  func takeHead() -> Result<HTTPResponse, CourierError>? {
+    content.withLock { content in
+      if case .failure(let error) = content.outcome { return .failure(error) }
+      return content.head.map { .success($0) }
+    }
+  }
+
+  enum Pickup {
+    case chunk([UInt8], wasPaused: Bool)
+    case end(Result<Void, CourierError>)
+  }
+
+  func takeChunk() -> Pickup? {
+    content.withLock { content in
+      guard !content.body.isEmpty else { return content.outcome.map { .end($0) } }
+      defer { (content.body, content.isPaused) = ([], false) }
+      return .chunk(content.body, wasPaused: content.isPaused)
+    }
+  }
+
+  /// Returns once something was put here since the last call; at once if that has happened already.
+  func wait() async {
+    await withCheckedContinuation { continuation in
+      let isNews = content.withLock { content in
+        precondition(content.waiter == nil, "one task reads an answer, not two")
+        if !content.hasNews { content.waiter = continuation }
+        defer { content.hasNews = false }
+        return content.hasNews
+      }
+      if isNews { continuation.resume() }
+    }
+  }
+
+  private func update<Answer>(_ change: (inout Content) -> Answer) -> Answer {
+    var waiter: CheckedContinuation<Void, Never>?
+    defer { waiter?.resume() }
+    return content.withLock { content in
+      (waiter, content.waiter) = (content.waiter, nil)
+      content.hasNews = waiter == nil
+      return change(&content)
+    }
+  }
+}

@@ -1,0 +1,58 @@
+import Courier
+
+/// Puts an answer's head together from the lines libcurl reads (RFC 9112 §§2–5), interim 1xx heads and trailers included,
+/// which count against the limit but leave nothing behind.
+struct ResponseHead {
+  /// Everything before and after the body that is not body.
+  static let maximumBytes = 64 << 10
+
+  private(set) var response = HTTPResponse(status: 0)
+  private(set) var isComplete = false
+  private var byteCount = 0
+
+  /// - Returns: true when this line was the one that completed the head.
+  mutating func take(line: UnsafeRawBufferPointer) throws(CourierError) -> Bool {
+    byteCount += line.count
+    guard byteCount <= Self.maximumBytes else { throw .tooLarge(limit: Self.maximumBytes) }
+    guard !isComplete else { return false }
+    let content = line.prefix { $0 != UInt8(ascii: "\r") && $0 != UInt8(ascii: "\n") }
+    if content.isEmpty {
+      isComplete = response.status >= 200
+      return isComplete
+    }
+    if content.starts(with: "HTTP/".utf8) {
+      response = HTTPResponse(status: try status(in: content))
+    } else {
+      try takeField(content)
+    }
+    return false
+  }
+
+  private func status(in line: Slice<UnsafeRawBufferPointer>) throws(CourierError) -> Int {
+    let parts = line.split(separator: UInt8(ascii: " "), maxSplits: 2)
+    guard parts.count >= 2, parts[1].count == 3, let status = Int(String(decoding: parts[1], as: UTF8.self)) else {
+      throw .malformed("no status in the status line")
+    }
+    return status
+  }
+
+  private mutating func takeField(_ line: Slice<UnsafeRawBufferPointer>) throws(CourierError) {
+    // A line that starts with white space continues the one before (RFC 9112 §5.2, obsolete since 2014).
+    guard let first = line.first, !first.isBlank, let colon = line.firstIndex(of: UInt8(ascii: ":")) else {
+      throw .malformed("a header line without a field name")
+    }
+    let name = String(decoding: line[..<colon], as: UTF8.self)
+    var value = line[(colon + 1)...].drop(while: \.isBlank)
+    while let last = value.last, last.isBlank { value.removeLast() }
+    let text = String(decoding: value, as: UTF8.self)
+    // libcurl would unpack any other coding, asked for or not, and a few bytes could become very many.
+    guard name.lowercased() != "transfer-encoding" || text.lowercased() == "chunked" else {
+      throw .malformed("transfer coding \(text.prefix(32)), which was not asked for")
+    }
+    response.headers[name] = text
+  }
+}
+
+extension UInt8 {
+  fileprivate var isBlank: Bool { self == UInt8(ascii: " ") || self == UInt8(ascii: "\t") }
+}

@@ -1,0 +1,87 @@
+import CCurl
+import Courier
+
+/// One request under way: a libcurl easy handle and the callbacks that feed the mailbox. Lives on the courier's thread.
+final class Transfer {
+  let handle: UnsafeMutableRawPointer
+  let order: TransferOrder
+  /// When to give up; nil once a stream's head is there.
+  private(set) var deadline: ContinuousClock.Instant?
+
+  private var head = ResponseHead()
+  /// Why a callback stopped the transfer; libcurl then only knows that it did.
+  private var refusal: CourierError?
+  private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+  private let headerLines: HeaderLines
+  private let judge: CertificateJudge
+
+  init(_ order: TransferOrder, judge: CertificateJudge) throws(CourierError) {
+    guard let handle = curl_easy_init() else { throw .unsendable("libcurl has no memory for a transfer") }
+    self.handle = handle
+    self.order = order
+    self.judge = judge
+    deadline = order.deadline
+    errorText.pointee = 0
+    headerLines = HeaderLines(order.request)
+    var options = TransferOptions(handle: handle)
+    options.setTransport(connectWithin: order.request.deadline)
+    options.setTrust(judge)
+    options.setRequest(order.request, headerLines: headerLines)
+    options.set(CURLOPT_ERRORBUFFER, to: errorText)
+    options.setReceivers(
+      context: Unmanaged.passUnretained(self).toOpaque(),
+      header: { bytes, _, count, context in received(bytes, count, context) { $0.takeHead($1) } },
+      body: { bytes, _, count, context in received(bytes, count, context) { $0.takeBody($1) } })
+    if let failure = options.failure { throw failure }
+  }
+
+  deinit {
+    curl_easy_cleanup(handle)
+    errorText.deallocate()
+  }
+
+  /// Lets a paused transfer go on. May deliver what libcurl holds before it returns.
+  func resume() {
+    curl_easy_pause(handle, CURLPAUSE_CONT)
+  }
+
+  func outcome(of result: CURLcode) -> Result<Void, CourierError> {
+    if let refusal { return .failure(refusal) }
+    guard result != CURLE_OK else { return .success(()) }
+    var verdict = 0
+    _ = approval_curl_get_long(handle, CURLINFO_SSL_VERIFYRESULT, &verdict)
+    let text = errorText.pointee == 0 ? String(cString: curl_easy_strerror(result)) : String(cString: errorText)
+    let failure = TransferFailure(
+      result: result, text: text, certificateVerdict: Int32(truncatingIfNeeded: verdict),
+      isHeadComplete: head.isComplete)
+    return .failure(failure.courierError(for: order.request, trust: judge.trust))
+  }
+
+  /// - Returns: the number of bytes taken; any other number stops the transfer.
+  fileprivate func takeHead(_ line: UnsafeRawBufferPointer) -> Int {
+    do throws(CourierError) {
+      guard try head.take(line: line) else { return line.count }
+    } catch {
+      refusal = error
+      return 0
+    }
+    if order.deadlineScope == .headOnly { deadline = nil }
+    order.mailbox.put(head: head.response)
+    return line.count
+  }
+
+  /// - Returns: the number of bytes taken, or the request to pause and offer them again later.
+  fileprivate func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+    order.mailbox.put(bytes) ? bytes.count : Int(CURL_WRITEFUNC_PAUSE)
+  }
+}
+
+/// libcurl's way back to the transfer; `size` is always 1, so `count` is the number of bytes.
+private func received(
+  _ bytes: UnsafeMutablePointer<CChar>?, _ count: Int, _ context: UnsafeMutableRawPointer?,
+  _ take: (Transfer, UnsafeRawBufferPointer) -> Int
+) -> Int {
+  guard let context else { return 0 }
+  let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+  return take(transfer, UnsafeRawBufferPointer(start: bytes, count: count))
+}

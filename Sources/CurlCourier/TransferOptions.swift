@@ -1,0 +1,114 @@
+import CCurl
+import COpenSSL
+import Courier
+
+/// Sets the options of one easy handle and remembers the first that libcurl refuses: a transfer with any of them missing
+/// would be a different transfer, and must not start.
+struct TransferOptions {
+  let handle: UnsafeMutableRawPointer
+  private(set) var failure: CourierError?
+
+  init(handle: UnsafeMutableRawPointer) {
+    self.handle = handle
+  }
+
+  mutating func setTransport(connectWithin deadline: Duration) {
+    set(CURLOPT_NOSIGNAL, to: 1)
+    set(CURLOPT_PROTOCOLS_STR, to: "https")
+    set(CURLOPT_HTTP_VERSION, to: Int(CURL_HTTP_VERSION_1_1))
+    set(CURLOPT_FOLLOWLOCATION, to: 0)
+    set(CURLOPT_DISALLOW_USERNAME_IN_URL, to: 1)
+    set(CURLOPT_SUPPRESS_CONNECT_HEADERS, to: 1)
+    set(CURLOPT_TCP_KEEPALIVE, to: 1)
+    set(CURLOPT_UPLOAD_BUFFERSIZE, to: 16 << 10)
+    // libcurl gives up connecting after 300 s by itself; the deadline decides, and 0 would mean those 300 s.
+    set(CURLOPT_CONNECTTIMEOUT_MS, to: Int(Int32(clamping: max(1, deadline.wholeMilliseconds))))
+    // Ending a transfer must not wait for a name server: the resolver's thread ends by itself when it has its answer.
+    set(CURLOPT_QUICK_EXIT, to: 1)
+  }
+
+  mutating func setTrust(_ judge: CertificateJudge) {
+    set(CURLOPT_SSLVERSION, to: Int(CURL_SSLVERSION_TLSv1_2))
+    set(CURLOPT_SSL_VERIFYPEER, to: 1)
+    set(CURLOPT_SSL_VERIFYHOST, to: 2)
+    // A resumed session is not judged again; a full handshake is cheap at one connection per token.
+    set(CURLOPT_SSL_SESSIONID_CACHE, to: 0)
+    // The directory is searched for the one issuer that is needed; the bundle is 140 certificates in memory.
+    set(CURLOPT_CAPATH, to: String(cString: X509_get_default_cert_dir()))
+    set(CURLOPT_CAINFO, to: judge.trust.authorityFile)
+    if !judge.trust.pins.isEmpty {
+      set(CURLOPT_PINNEDPUBLICKEY, to: judge.trust.pins.map { "sha256//\($0)" }.joined(separator: ";"))
+    }
+    set(CURLOPT_SSL_CTX_DATA, to: Unmanaged.passUnretained(judge).toOpaque())
+    record(
+      approval_curl_set_tls_callback(handle) { _, tlsContext, judge in
+        guard let tlsContext, let judge else { return CURLE_SSL_CERTPROBLEM }
+        Unmanaged<CertificateJudge>.fromOpaque(judge).takeUnretainedValue().preside(over: OpaquePointer(tlsContext))
+        return CURLE_OK
+      }, CURLOPT_SSL_CTX_FUNCTION)
+  }
+
+  /// - Parameter headerLines: must live as long as the handle.
+  mutating func setRequest(_ request: HTTPRequest, headerLines: HeaderLines) {
+    set(CURLOPT_URL, to: request.url)
+    set(CURLOPT_CUSTOMREQUEST, to: request.method.rawValue)
+    record(approval_curl_set_list(handle, CURLOPT_HTTPHEADER, headerLines.first), CURLOPT_HTTPHEADER)
+    guard !request.body.isEmpty || request.method == .post || request.method == .put else { return }
+    record(
+      approval_curl_set_off(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(request.body.count)),
+      CURLOPT_POSTFIELDSIZE_LARGE)
+    // libcurl copies, so the pointer need not outlive the call; it must not be nil even for an empty body.
+    (request.body + [0]).withUnsafeBytes {
+      set(CURLOPT_COPYPOSTFIELDS, to: UnsafeMutableRawPointer(mutating: $0.baseAddress))
+    }
+  }
+
+  mutating func setReceivers(
+    context: UnsafeMutableRawPointer, header: @escaping approval_curl_data_callback,
+    body: @escaping approval_curl_data_callback
+  ) {
+    set(CURLOPT_HEADERDATA, to: context)
+    set(CURLOPT_WRITEDATA, to: context)
+    record(approval_curl_set_data_callback(handle, CURLOPT_HEADERFUNCTION, header), CURLOPT_HEADERFUNCTION)
+    record(approval_curl_set_data_callback(handle, CURLOPT_WRITEFUNCTION, body), CURLOPT_WRITEFUNCTION)
+  }
+
+  mutating func set(_ option: CURLoption, to value: UnsafeMutableRawPointer?) {
+    record(approval_curl_set_pointer(handle, option, value), option)
+  }
+
+  private mutating func set(_ option: CURLoption, to value: Int) {
+    record(approval_curl_set_long(handle, option, value), option)
+  }
+
+  private mutating func set(_ option: CURLoption, to value: String?) {
+    record(approval_curl_set_text(handle, option, value), option)
+  }
+
+  private mutating func record(_ result: CURLcode, _ option: CURLoption) {
+    guard result != CURLE_OK, failure == nil else { return }
+    let name = curl_easy_option_by_id(option).map { String(cString: $0.pointee.name) } ?? "\(option.rawValue)"
+    failure = .unsendable("libcurl refuses \(name): \(String(cString: curl_easy_strerror(result)))")
+  }
+}
+
+/// The request's header fields as libcurl wants them.
+final class HeaderLines {
+  private(set) var first: UnsafeMutablePointer<curl_slist>?
+
+  init(_ request: HTTPRequest) {
+    for (name, value) in request.headers.fields {
+      append(value.isEmpty ? "\(name);" : "\(name): \(value)")
+    }
+    // What libcurl would add by itself: a wait for permission to send the body, and a content type that is not ours.
+    append("Expect:")
+    if request.headers["Content-Type"] == nil { append("Content-Type:") }
+  }
+
+  deinit { curl_slist_free_all(first) }
+
+  private func append(_ line: String) {
+    guard let longer = curl_slist_append(first, line) else { fatalError("no memory for a header line") }
+    first = longer
+  }
+}

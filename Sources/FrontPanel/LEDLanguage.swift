@@ -1,0 +1,70 @@
+public import MobileAuth
+
+/// The one table of what the LED says. `board legend`, the README and the panel all read it.
+extension Indication {
+  public var pattern: LEDPattern {
+    switch self {
+    case .idle(let pending): .flashes(min(max(pending, 1), 5), lit: 60, dark: 240, period: 10_000)
+    case .disconnected: .flashes(1, lit: 60, dark: 1_940, period: 2_000)
+    case .confirmationWanted: .repeating(500, 500)
+    case .releaseToAccept, .talkingToServer: .solid
+    case .releaseToReport: .repeating(125, 125)
+    case .confirmed: .once(600, 300, 600, 300)
+    case .denied: .once(600, 300, 600, 300, 600, 300)
+    case .outcomeUnknown: .repeating(600, 200, 150, 150, 150, 150)
+    case .mustEnrol: .flashes(4, lit: 150, dark: 150, period: 2_500)
+    case .misconfigured: .flashes(5, lit: 150, dark: 150, period: 2_500)
+    }
+  }
+
+  public var colour: LEDColour {
+    switch self {
+    case .idle: .dimGreen
+    case .disconnected: .dimRed
+    case .confirmationWanted, .releaseToAccept: .blue
+    case .releaseToReport, .misconfigured: .red
+    case .talkingToServer, .denied: .white
+    case .confirmed: .green
+    case .outcomeUnknown: .orange
+    case .mustEnrol: .magenta
+    }
+  }
+
+  public var meaning: String {
+    switch self {
+    case .idle: "idle, connected"
+    case .disconnected: "idle, not connected"
+    case .confirmationWanted: "confirmation wanted"
+    case .releaseToAccept: "held long enough: release to accept"
+    case .releaseToReport: "held very long: release to deny and report \"not me\""
+    case .talkingToServer: "talking to the token server"
+    case .confirmed: "approved, and the token server confirmed it"
+    case .denied: "denied, and the token server knows"
+    case .outcomeUnknown: "outcome unknown, retrying"
+    case .mustEnrol: "must be enrolled (again)"
+    case .misconfigured: "stopped: see the log"
+    }
+  }
+
+  /// The pattern in words, for people with one colour.
+  public var patternInWords: String {
+    switch self {
+    case .idle: "blip every 10 s (n blips = n pending, at most 5)"
+    case .disconnected: "blip every 2 s"
+    case .confirmationWanted: "1 Hz"
+    case .releaseToAccept, .talkingToServer: "solid"
+    case .releaseToReport: "4 Hz"
+    case .confirmed: "2 long"
+    case .denied: "3 long"
+    case .outcomeUnknown: "slow and fast alternating"
+    case .mustEnrol: "4 short, repeating"
+    case .misconfigured: "5 short, repeating"
+    }
+  }
+
+  /// Every state once, in the order of the legend.
+  public static let legend: [Indication] = [
+    .idle(pending: 0), .disconnected, .confirmationWanted, .releaseToAccept, .releaseToReport, .talkingToServer,
+    .confirmed, .denied, .outcomeUnknown, .mustEnrol, .misconfigured,
+  ]
+}

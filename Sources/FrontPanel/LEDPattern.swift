@@ -1,0 +1,49 @@
+import MobileAuth
+
+/// A blinking pattern as a pure function of the time since it began: what is lit, and when that changes next. The
+/// driver sleeps in between, so an idle LED costs two wake-ups a blip.
+public struct LEDPattern: Sendable, Equatable {
+  /// Alternating lit and dark, beginning lit. Milliseconds.
+  let steps: [Int64]
+  /// Played once and then dark, or over and over.
+  let repeats: Bool
+
+  static func repeating(_ steps: Int64...) -> LEDPattern { LEDPattern(steps: steps, repeats: true) }
+  static func once(_ steps: Int64...) -> LEDPattern { LEDPattern(steps: steps, repeats: false) }
+  static let solid = LEDPattern(steps: [], repeats: true)
+
+  /// `count` short flashes, then dark up to `period`.
+  static func flashes(_ count: Int, lit: Int64, dark: Int64, period: Int64) -> LEDPattern {
+    var steps = [Int64](repeating: 0, count: 0)
+    for _ in 0..<count { steps += [lit, dark] }
+    steps[steps.count - 1] = period - steps.dropLast().reduce(0, +)
+    return LEDPattern(steps: steps, repeats: true)
+  }
+
+  /// One round. Zero for a solid light.
+  public var length: Duration { .milliseconds(steps.reduce(0, +)) }
+
+  public func isLit(after elapsed: Duration) -> Bool {
+    guard let (index, _) = position(after: elapsed) else { return steps.isEmpty }
+    return index % 2 == 0
+  }
+
+  /// When, counted from the pattern's beginning, `isLit` changes next; nil if never.
+  public func nextChange(after elapsed: Duration) -> Duration? {
+    guard let (index, remaining) = position(after: elapsed) else { return nil }
+    // The pause at the end of a pattern that is played once goes over into the dark after it.
+    if !repeats, index == steps.count - 1, index % 2 == 1 { return nil }
+    return elapsed + .milliseconds(remaining)
+  }
+
+  private func position(after elapsed: Duration) -> (index: Int, remaining: Int64)? {
+    let total = steps.reduce(0, +)
+    guard total > 0, repeats || elapsed < length else { return nil }
+    var rest = elapsed.milliseconds % total
+    for (index, step) in steps.enumerated() {
+      if rest < step { return (index, step - rest) }
+      rest -= step
+    }
+    return nil
+  }
+}

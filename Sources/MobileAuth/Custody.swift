@@ -1,0 +1,90 @@
+/// What the handler needs kept safe. Every call has happened durably when it returns: a power cut right after it
+/// changes nothing. A call that throws has changed nothing, and the handler then answers nothing.
+public protocol Custody: Sendable {
+  /// Appends to the audit chain.
+  func record(_ entry: AuditEntry) throws(CustodyFault)
+
+  /// Remembers that an answer is about to leave, before it does.
+  func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(CustodyFault)
+
+  /// Forgets the intent and records how the request ended, both or neither.
+  func settle(_ transaction: TransactionID, _ entry: AuditEntry) throws(CustodyFault)
+
+  /// Answers that left, or were about to, and whose fate is not known: what a crash or an outage leaves behind.
+  func unsettledIntents() throws(CustodyFault) -> [AnswerIntent]
+
+  /// Destroys the account's keys but keeps its name, so that a person sees that it must be enrolled again.
+  func dropKeys(of account: AccountID, _ entry: AuditEntry) throws(CustodyFault)
+
+  /// Destroys everything about the account, other accounts untouched.
+  func wipe(account: AccountID, _ entry: AuditEntry) throws(CustodyFault)
+
+  /// Destroys everything about the token server and all its accounts, others untouched.
+  func wipe(server: TokenServerID, _ entry: AuditEntry) throws(CustodyFault)
+}
+
+/// The vault could not do it.
+public enum CustodyFault: Error, Equatable, Sendable, CustomStringConvertible {
+  /// Disk full, read-only, I/O error; the text names the call.
+  case storage(String)
+  /// Something in the vault is not what was put there: wrong device secret, tampering, or a damaged card.
+  case damaged(String)
+  case unknown(String)
+
+  public var description: String {
+    switch self {
+    case .storage(let what): "the vault cannot be written or read: \(what)"
+    case .damaged(let what): "the vault is damaged, or belongs to another device secret: \(what)"
+    case .unknown(let what): "the vault has no \(what)"
+    }
+  }
+}
+
+/// An answer on its way: enough to ask the server what became of it, nothing to send it again without a person.
+public struct AnswerIntent: Sendable, Equatable {
+  public var transaction: TransactionID
+  public var server: TokenServerID
+  public var account: AccountID
+  /// UUID sent as `Idempotency-Key`.
+  public var idempotencyKey: String
+  public var decision: Decision
+
+  public init(
+    transaction: TransactionID, server: TokenServerID, account: AccountID, idempotencyKey: String, decision: Decision
+  ) {
+    self.transaction = transaction
+    self.server = server
+    self.account = account
+    self.idempotencyKey = idempotencyKey
+    self.decision = decision
+  }
+}
+
+/// One line of the audit chain, before the vault numbers, stamps and links it.
+public struct AuditEntry: Sendable, Equatable {
+  public enum Kind: String, Sendable, CaseIterable {
+    case enrolled, removed, wiped, disenrolled
+    case announced, opened, refused, decided, settled
+    case buttonStuck = "button-stuck"
+    case panelUnavailable = "panel-unavailable"
+  }
+
+  public var kind: Kind
+  public var account: AccountID?
+  public var transaction: TransactionID?
+  /// Facts for people, never a secret: outcome, reason, error number.
+  public var detail: String
+  /// Milliseconds since 1970 as the board believed it.
+  public var wallClockMilliseconds: Int64
+
+  public init(
+    _ kind: Kind, account: AccountID? = nil, transaction: TransactionID? = nil, detail: String = "",
+    wallClockMilliseconds: Int64
+  ) {
+    self.kind = kind
+    self.account = account
+    self.transaction = transaction
+    self.detail = detail
+    self.wallClockMilliseconds = wallClockMilliseconds
+  }
+}

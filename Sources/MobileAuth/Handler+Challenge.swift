@@ -1,0 +1,89 @@
+import Synchronization
+
+/// From `announced` to a person's answer, or to whatever came first.
+extension Handler {
+  enum Ending: Sendable {
+    case answered(ChallengeResponse)
+    case expired
+    /// No longer in the pending list.
+    case closed
+    /// A newer request came while nobody had touched this one.
+    case preempted
+    case refused(TokenServerFault)
+  }
+
+  func decide(_ pending: PendingMobileAuthRequest, at server: any TokenServer) async throws -> Ending {
+    let touch = Touch()
+    return try await withThrowingTaskGroup(of: Ending.self) { group in
+      defer { group.cancelAll() }
+      group.addTask {
+        try await timekeeper.sleep(until: pending.deadline)
+        return .expired
+      }
+      group.addTask { try await watch(pending, touch) }
+      group.addTask { try await ask(pending, at: server, touch) }
+      guard let first = try await group.next() else { throw CancellationError() }
+      return first
+    }
+  }
+
+  /// Waits for something in the inbox that takes the request away from the panel. A request that a person is
+  /// touching is pinned: only its own end takes it away.
+  private func watch(_ pending: PendingMobileAuthRequest, _ touch: Touch) async throws -> Ending {
+    while true {
+      let generation = inbox.generation
+      if !inbox.contains(pending.transaction) { return .closed }
+      if !touch.isHeld, inbox.requests.first?.transaction != pending.transaction { return .preempted }
+      try await inbox.change(beyond: generation)
+    }
+  }
+
+  private func ask(_ pending: PendingMobileAuthRequest, at server: any TokenServer, _ touch: Touch) async throws
+    -> Ending
+  {
+    let announced = timekeeper.now
+    let request: MobileAuthRequest
+    do { request = try await open(pending, at: server) } catch let fault as TokenServerFault { return .refused(fault) }
+    try record(.opened, pending, request.contents.type)
+    await panel.show(.confirmationWanted)
+    for await event in panel.events(for: request.contents.challenge) {
+      switch event {
+      case .touched: touch.isHeld = true
+      case .released: touch.isHeld = false
+      case .stuck:
+        touch.isHeld = false
+        try record(.buttonStuck, pending)
+      case .unavailable(let why): try record(.panelUnavailable, pending, why)
+      case .gesture(let gesture):
+        return .answered(
+          request.answered(
+            by: gesture, after: timekeeper.now - announced, idempotencyKey: makeIdempotencyKey()))
+      }
+    }
+    // The stream only ends without a gesture when this task was cancelled.
+    throw CancellationError()
+  }
+
+  private func open(_ pending: PendingMobileAuthRequest, at server: any TokenServer) async throws -> MobileAuthRequest {
+    var retry = Retry(from: Self.answerRetry.from, to: Self.answerRetry.to, random: random)
+    while true {
+      do { return try await server.open(pending) } catch {
+        guard error.effect == .retry else { throw error }
+        try Task.checkCancellation()
+        report(.retrying(pending.transaction, error))
+        await panel.show(.disconnected)
+        try await timekeeper.sleep(until: timekeeper.now + retry.next())
+      }
+    }
+  }
+}
+
+/// Whether a person is touching the panel right now, as the inbox watcher sees it.
+private final class Touch: Sendable {
+  private let held = Atomic(false)
+
+  var isHeld: Bool {
+    get { held.load(ordering: .acquiring) }
+    set { held.store(newValue, ordering: .releasing) }
+  }
+}

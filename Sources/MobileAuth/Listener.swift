@@ -1,0 +1,135 @@
+/// Keeps the inbox in step with one token server: validates, listens for hints, reads the list on each. Runs until
+/// the task is cancelled, the registration is gone, or the server says something only a person can mend.
+public struct Listener: Sendable {
+  /// The list is read this often even if no hint comes: a hint may be lost for good.
+  static let listInterval = Duration.seconds(600)
+  /// A connection that lived this long was healthy: the next back-off starts small.
+  static let healthyAfter = Duration.seconds(60)
+
+  private let server: any TokenServer
+  private let inbox: Inbox
+  private let custody: any Custody
+  private let timekeeper: any Timekeeper
+  private let random: @Sendable () -> Double
+  private let report: @Sendable (TokenEvent) -> Void
+
+  public init(
+    to server: any TokenServer, inbox: Inbox, custody: any Custody, timekeeper: any Timekeeper,
+    random: @escaping @Sendable () -> Double, report: @escaping @Sendable (TokenEvent) -> Void
+  ) {
+    self.server = server
+    self.inbox = inbox
+    self.custody = custody
+    self.timekeeper = timekeeper
+    self.random = random
+    self.report = report
+  }
+
+  /// How the listener ended by itself.
+  public enum End: Sendable, Equatable {
+    case serverWiped
+    case stopped(TokenServerFault)
+  }
+
+  /// - Throws: `CancellationError`.
+  public func run() async throws -> End {
+    inbox.set(.disconnected, to: server.id)
+    var retry = Retry(from: .seconds(1), to: .seconds(60), random: random)
+    while true {
+      let started = timekeeper.now
+      do {
+        try await listen()
+      } catch let fault as TokenServerFault {
+        inbox.set(.disconnected, to: server.id)
+        if let end = react(to: fault) { return end }
+        report(.disconnected(server.id, "\(fault)"))
+        if timekeeper.now - started >= Self.healthyAfter { retry.reset() }
+        var pause = retry.next()
+        if case .rateLimited(let wanted?) = fault { pause = max(pause, min(wanted, .seconds(3600))) }
+        try await timekeeper.sleep(until: timekeeper.now + pause)
+      }
+    }
+  }
+
+  /// One connection, from validation to its end.
+  private func listen() async throws {
+    try await validate()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { try await follow() }
+      group.addTask {
+        while true {
+          try await timekeeper.sleep(until: timekeeper.now + Self.listInterval)
+          try await refresh()
+        }
+      }
+      defer { group.cancelAll() }
+      try await group.next()
+    }
+  }
+
+  private func follow() async throws {
+    for try await hint in server.hints() {
+      switch hint {
+      case .connected:
+        try await refresh()
+        inbox.set(.connected, to: server.id)
+        report(.connected(server.id))
+      case .pendingChanged: try await refresh()
+      case .revoked:
+        try await validate()
+        try await refresh()
+      }
+    }
+    try Task.checkCancellation()
+    throw TokenServerFault.unreachable("the token server ended the event stream")
+  }
+
+  private func refresh() async throws(TokenServerFault) {
+    inbox.replace(requestsOf: server.id, with: try await server.pendingRequests())
+  }
+
+  private func validate() async throws(TokenServerFault) {
+    let validation = try await server.validate()
+    for account in validation.removedAccounts {
+      take(entry(.wiped, account, .userDeregistered)) { entry throws(CustodyFault) in
+        try custody.wipe(account: account, entry)
+      }
+    }
+    for account in validation.disenrolledAccounts {
+      take(entry(.disenrolled, account, .disenrolled)) { entry throws(CustodyFault) in
+        try custody.dropKeys(of: account, entry)
+      }
+    }
+    if !validation.removedAccounts.isEmpty || !validation.disenrolledAccounts.isEmpty { report(.rosterChanged) }
+  }
+
+  /// - Returns: an end, or nil to try again.
+  private func react(to fault: TokenServerFault) -> End? {
+    switch fault.effect {
+    case .wipeServer:
+      inbox.forget(server.id)
+      take(entry(.wiped, nil, fault)) { entry throws(CustodyFault) in try custody.wipe(server: server.id, entry) }
+      report(.rosterChanged)
+      return .serverWiped
+    case .stop:
+      inbox.set(.stopped, to: server.id)
+      report(.stopped(server.id, fault))
+      return .stopped(fault)
+    case .retry, .wipeAccount, .dropKeys, .drop: return nil
+    }
+  }
+
+  private func take(_ entry: AuditEntry, _ effect: (AuditEntry) throws(CustodyFault) -> Void) {
+    do {
+      try effect(entry)
+      report(.audited(entry))
+    } catch {
+      report(.custodyFailed(error))
+    }
+  }
+
+  private func entry(_ kind: AuditEntry.Kind, _ account: AccountID?, _ fault: TokenServerFault) -> AuditEntry {
+    AuditEntry(
+      kind, account: account, detail: "\(server.id): \(fault)", wallClockMilliseconds: timekeeper.wallClockMilliseconds)
+  }
+}

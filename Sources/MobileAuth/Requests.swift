@@ -1,0 +1,150 @@
+/// The server's name for one mobile-authentication request: a UUID, lower case.
+public struct TransactionID: Hashable, Sendable, CustomStringConvertible {
+  public let text: String
+
+  /// Nil unless `text` is a UUID.
+  public init?(_ text: String) {
+    let groups = text.split(separator: "-", omittingEmptySubsequences: false)
+    guard groups.map(\.utf8.count) == [8, 4, 4, 4, 12],
+      groups.allSatisfy({ $0.allSatisfy { $0.isASCII && $0.isHexDigit } })
+    else { return nil }
+    self.text = text.lowercased()
+  }
+
+  public var description: String { text }
+}
+
+/// A request as the pending list tells of it. Nothing in it is secret and nothing is verified.
+public struct PendingMobileAuthRequest: Sendable, Equatable {
+  public var transaction: TransactionID
+  public var server: TokenServerID
+  public var account: AccountID
+  /// Milliseconds since 1970 by the server's clock.
+  public var sentAtMilliseconds: Int64
+  public var timeToLive: Duration
+  /// What the portal says, at most 155 characters.
+  public var message: String?
+  /// Whatever else the notification carried.
+  public var userInfo: [String: String]
+  /// When it ends, on this token's monotonic clock, counted from the moment the list was asked for.
+  public var deadline: Moment
+
+  public init(
+    transaction: TransactionID, server: TokenServerID, account: AccountID, sentAtMilliseconds: Int64,
+    timeToLive: Duration, message: String?, userInfo: [String: String] = [:], deadline: Moment
+  ) {
+    self.transaction = transaction
+    self.server = server
+    self.account = account
+    self.sentAtMilliseconds = sentAtMilliseconds
+    self.timeToLive = timeToLive
+    self.message = message
+    self.userInfo = userInfo
+    self.deadline = deadline
+  }
+
+  /// Newest first; equal times in the order of the ids, so that every list has one order.
+  public static func newestFirst(_ one: Self, _ other: Self) -> Bool {
+    (other.sentAtMilliseconds, one.transaction.text) < (one.sentAtMilliseconds, other.transaction.text)
+  }
+
+  /// The next step: the adapter fetched, decrypted and verified the request and found these contents.
+  /// - Throws: `.notHandleable` if the contents are about another request or account.
+  public func opened(_ contents: VerifiedContents) throws(TokenServerFault) -> MobileAuthRequest {
+    guard contents.transaction == transaction else {
+      throw .notHandleable("the message is about \(contents.transaction)")
+    }
+    guard contents.profileMatches else { throw .notHandleable("the message is for another profile or device") }
+    return MobileAuthRequest(pending: self, contents: contents)
+  }
+}
+
+/// What an adapter claims after it verified signer, recipient and integrity. Ends inside `MobileAuthRequest`.
+public struct VerifiedContents: Sendable, Equatable {
+  public var transaction: TransactionID
+  /// Client and profile inside the message are those it was fetched for.
+  public var profileMatches: Bool
+  /// The type's name as the administrator chose it.
+  public var type: String
+  public var message: String?
+  public var challenge: Challenge
+  /// Opaque to the domain: what the adapter needs to answer exactly this message (nonce, digest).
+  public var answerContext: [UInt8]
+
+  public init(
+    transaction: TransactionID, profileMatches: Bool, type: String, message: String?, challenge: Challenge,
+    answerContext: [UInt8]
+  ) {
+    self.transaction = transaction
+    self.profileMatches = profileMatches
+    self.type = type
+    self.message = message
+    self.challenge = challenge
+    self.answerContext = answerContext
+  }
+}
+
+/// What the server wants from the person.
+public enum Challenge: Sendable, Equatable {
+  /// A deliberate press.
+  case confirmation
+}
+
+/// A request whose contents are verified: the only kind that is put to a person.
+public struct MobileAuthRequest: Sendable, Equatable {
+  public let pending: PendingMobileAuthRequest
+  public let contents: VerifiedContents
+
+  fileprivate init(pending: PendingMobileAuthRequest, contents: VerifiedContents) {
+    self.pending = pending
+    self.contents = contents
+  }
+
+  /// The next step: a person answered the challenge with this gesture.
+  func answered(by gesture: Gesture, after delay: Duration, idempotencyKey: String) -> ChallengeResponse {
+    ChallengeResponse(request: self, gesture: gesture, answeredAfter: delay, idempotencyKey: idempotencyKey)
+  }
+}
+
+/// A person's answer to a verified request.
+public struct ChallengeResponse: Sendable, Equatable {
+  public let request: MobileAuthRequest
+  public let gesture: Gesture
+  /// From the announcement to the end of the gesture.
+  public let answeredAfter: Duration
+  /// UUID; the same for every repeat of this answer.
+  public let idempotencyKey: String
+
+  public var decision: Decision { gesture.decision }
+
+  fileprivate init(request: MobileAuthRequest, gesture: Gesture, answeredAfter: Duration, idempotencyKey: String) {
+    self.request = request
+    self.gesture = gesture
+    self.answeredAfter = answeredAfter
+    self.idempotencyKey = idempotencyKey
+  }
+
+  /// The last step: the server's word on this answer.
+  /// - Parameter receipt: the server's reference.
+  /// - Throws: `.answerInvalid` if the server says anything but what was answered.
+  public func verdict(_ state: RemoteState, receipt: String) throws(TokenServerFault) -> Verdict {
+    switch (decision, state) {
+    case (.accept, .authenticated), (.deny, .rejected): Verdict(decision: decision, receipt: receipt)
+    default: throw .answerInvalid("the server calls the answer \(state.rawValue)")
+    }
+  }
+}
+
+/// The server confirmed exactly what the person decided.
+public struct Verdict: Sendable, Equatable {
+  public let decision: Decision
+  public let receipt: String
+
+  fileprivate init(decision: Decision, receipt: String) {
+    self.decision = decision
+    self.receipt = receipt
+  }
+}
+
+/// Where a request stands on the server.
+public enum RemoteState: String, Sendable { case open, authenticated, rejected, failed, expired, cancelled, superseded }

@@ -1,0 +1,23 @@
+/// Waiting times between attempts: full jitter under a cap that doubles. Pure; the randomness is injected.
+struct Retry: Sendable {
+  private let first: Duration
+  private let longest: Duration
+  private let random: @Sendable () -> Double
+  private var cap: Duration
+
+  /// - Parameter random: uniform in 0..<1.
+  init(from first: Duration, to longest: Duration, random: @escaping @Sendable () -> Double) {
+    self.first = first
+    self.longest = longest
+    self.random = random
+    cap = first
+  }
+
+  /// Between half the cap and the cap, so that a retry is never immediate and two tokens never stay in step.
+  mutating func next() -> Duration {
+    defer { cap = min(cap * 2, longest) }
+    return cap * (0.5 + random() / 2)
+  }
+
+  mutating func reset() { cap = first }
+}

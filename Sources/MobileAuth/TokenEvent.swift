@@ -1,0 +1,33 @@
+/// What the service tells its log: one line each, never a secret.
+public enum TokenEvent: Sendable, Equatable {
+  case connected(TokenServerID)
+  case disconnected(TokenServerID, String)
+  /// The server said something that stops the token from talking to it until a person has looked.
+  case stopped(TokenServerID, TokenServerFault)
+  case retrying(TransactionID, TokenServerFault)
+  case audited(AuditEntry)
+  case custodyFailed(CustodyFault)
+  /// Accounts or servers are gone from the vault: whoever composed the service must read it again.
+  case rosterChanged
+}
+
+extension TokenEvent: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .connected(let server): "connected to \(server)"
+    case .disconnected(let server, let why): "not connected to \(server): \(why)"
+    case .stopped(let server, let fault): "stopped talking to \(server): \(fault)"
+    case .retrying(let transaction, let fault): "request \(transaction): trying again: \(fault)"
+    case .audited(let entry): entry.description
+    case .custodyFailed(let fault): "nothing can be answered: \(fault)"
+    case .rosterChanged: "the accounts have changed"
+    }
+  }
+}
+
+extension AuditEntry: CustomStringConvertible {
+  public var description: String {
+    let subject = [transaction.map { "request \($0)" }, account.map { "account \($0)" }].compactMap(\.self)
+    return ([kind.rawValue] + subject).joined(separator: " ") + (detail.isEmpty ? "" : ": \(detail)")
+  }
+}

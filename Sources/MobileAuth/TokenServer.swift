@@ -1,0 +1,54 @@
+/// One token server, spoken to by an adapter, with all accounts this token has there.
+public protocol TokenServer: Sendable {
+  var id: TokenServerID { get }
+
+  /// The first call after every start or reload: is the registration still good, and which accounts are gone?
+  func validate() async throws(TokenServerFault) -> Validation
+
+  /// Runs until the connection breaks (throws) or the task is cancelled. Each hint only wakes the inbox.
+  func hints() -> AsyncThrowingStream<Hint, any Error>
+
+  /// All open requests of all accounts.
+  func pendingRequests() async throws(TokenServerFault) -> [PendingMobileAuthRequest]
+
+  /// Fetches, decrypts and verifies. Can be repeated until the request has ended.
+  func open(_ pending: PendingMobileAuthRequest) async throws(TokenServerFault) -> MobileAuthRequest
+
+  /// Delivers the answer; repeated with the same idempotency key it is still one answer.
+  func deliver(_ response: ChallengeResponse) async throws(TokenServerFault) -> Verdict
+
+  /// What has become of a request, and which answer of ours (its idempotency key) settled it, if one did.
+  func status(of transaction: TransactionID, account: AccountID) async throws(TokenServerFault) -> RemoteStatus
+}
+
+/// What a token server says at start.
+public struct Validation: Sendable, Equatable {
+  public var removedAccounts: [AccountID]
+  public var disenrolledAccounts: [AccountID]
+
+  public init(removedAccounts: [AccountID] = [], disenrolledAccounts: [AccountID] = []) {
+    self.removedAccounts = removedAccounts
+    self.disenrolledAccounts = disenrolledAccounts
+  }
+}
+
+/// A reason to look at the pending list.
+public enum Hint: Sendable, Equatable {
+  /// The channel is up; whatever was missed is in the list.
+  case connected
+  case pendingChanged
+  /// Accounts or the device may be gone: validate again.
+  case revoked
+}
+
+public struct RemoteStatus: Sendable, Equatable {
+  public var state: RemoteState
+  public var receipt: String?
+  public var idempotencyKey: String?
+
+  public init(state: RemoteState, receipt: String? = nil, idempotencyKey: String? = nil) {
+    self.state = state
+    self.receipt = receipt
+    self.idempotencyKey = idempotencyKey
+  }
+}

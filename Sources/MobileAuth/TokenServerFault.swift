@@ -1,0 +1,97 @@
+/// Everything that can go wrong with a token server, as the domain sees it. Each has its number of the error
+/// catalogue and exactly one local effect.
+public enum TokenServerFault: Error, Equatable, Sendable {
+  /// No connection, no answer in time, or an answer that is not the server's: the outcome is not known.
+  case unreachable(String)
+  case deviceDeregistered
+  case userDeregistered
+  case outdated(String)
+  case notAuthenticated(String)
+  case alreadyEnrolled(String)
+  case enrolmentDisabled(String)
+  case disenrolled
+  case notEnrolled
+  /// Somebody or something ended the request before this answer.
+  case alreadyHandled(RemoteState)
+  case clockWrong
+  case configurationInvalid(String)
+  case requestNotFound
+  case answerInvalid(String)
+  /// Not ours, malformed, forged, or of a kind this token cannot answer.
+  case notHandleable(String)
+  /// The server wants us to wait; nil if it did not say how long.
+  case rateLimited(retryAfter: Duration?)
+  case refused(String)
+
+  /// What the token does about it, once and whatever the step was.
+  public enum LocalEffect: Sendable, Equatable {
+    /// Try again with back-off; nothing is lost.
+    case retry
+    case wipeServer
+    case wipeAccount
+    case dropKeys
+    /// Forget the request.
+    case drop
+    /// Stop talking to this server until a person has looked.
+    case stop
+  }
+
+  public var effect: LocalEffect {
+    switch self {
+    case .unreachable, .rateLimited: .retry
+    case .deviceDeregistered: .wipeServer
+    case .userDeregistered: .wipeAccount
+    case .disenrolled, .notEnrolled: .dropKeys
+    case .alreadyHandled, .requestNotFound, .answerInvalid, .notHandleable, .refused: .drop
+    case .outdated, .notAuthenticated, .alreadyEnrolled, .enrolmentDisabled, .clockWrong, .configurationInvalid: .stop
+    }
+  }
+
+  /// Number of the error catalogue: below 10000 it is for the person, from there on for the administrator.
+  public var number: Int {
+    switch self {
+    case .unreachable: 9001
+    case .deviceDeregistered: 9002
+    case .userDeregistered: 9003
+    case .outdated: 9004
+    case .notAuthenticated: 9010
+    case .alreadyEnrolled: 9016
+    case .enrolmentDisabled: 9017
+    case .disenrolled: 9020
+    case .notEnrolled: 9021
+    case .alreadyHandled: 9029
+    case .clockWrong: 9031
+    case .rateLimited, .refused: 10000
+    case .configurationInvalid: 10001
+    case .requestNotFound: 10013
+    case .answerInvalid: 10015
+    case .notHandleable: 10018
+    }
+  }
+}
+
+extension TokenServerFault: CustomStringConvertible {
+  public var description: String { "\(explanation) (\(number))" }
+
+  private var explanation: String {
+    switch self {
+    case .unreachable(let why): why
+    case .deviceDeregistered: "the token server has removed this device; enrol again"
+    case .userDeregistered: "the token server has removed this account from the device; enrol again"
+    case .outdated(let what): "the token server no longer accepts this version: \(what)"
+    case .notAuthenticated(let why): "the token server does not accept our credentials: \(why)"
+    case .alreadyEnrolled(let why): "already enrolled: \(why)"
+    case .enrolmentDisabled(let why): "the token server does not allow enrolment: \(why)"
+    case .disenrolled: "mobile authentication was switched off for this account; enrol again"
+    case .notEnrolled: "this account is not enrolled for mobile authentication; enrol again"
+    case .alreadyHandled(let state): "the request has already ended: \(state.rawValue)"
+    case .clockWrong: "the token server says that this board's clock is wrong"
+    case .configurationInvalid(let why): "the token server's configuration does not fit this token: \(why)"
+    case .requestNotFound: "the request is unknown or has expired"
+    case .answerInvalid(let why): "the token server refused the answer: \(why)"
+    case .notHandleable(let why): "the request cannot be handled: \(why)"
+    case .rateLimited: "the token server asks us to slow down"
+    case .refused(let why): "the token server refused: \(why)"
+    }
+  }
+}

@@ -1,0 +1,68 @@
+import Cryptography
+import MobileAuth
+import OpenPGP
+import Secrets
+
+/// What the token holds for one reference token server: `DK`, and who it is there.
+struct DeviceCredentials: Sendable {
+  var deviceKey: P256PrivateKey
+  /// Nil until the server has answered the registration.
+  var clientID: String?
+  var pins: [String]
+
+  init(deviceKey: P256PrivateKey, clientID: String?, pins: [String]) {
+    self.deviceKey = deviceKey
+    self.clientID = clientID
+    self.pins = pins
+  }
+
+  init(_ record: TokenServerRecord) throws(CustodyFault) {
+    guard let parts = record.secrets.parts(), parts.count >= 2, let key = try? P256PrivateKey(secret: parts[0])
+    else { throw .damaged("the credentials for \(record.id)") }
+    deviceKey = key
+    clientID = parts[1].count == 0 ? nil : parts[1].publicText
+    pins = parts.dropFirst(2).map(\.publicText)
+  }
+
+  func encoded() throws(CryptographyError) -> SecretBytes {
+    let texts = [clientID ?? ""] + pins
+    return .joining([try deviceKey.exportedSecret()] + texts.map { SecretBytes(copying: Array($0.utf8)) })
+  }
+}
+
+/// What the token holds for one account: `CK`, the server's certificate, and which activation code began it.
+struct AccountCredentials: Sendable {
+  var key: OpenPGPKey
+  /// Nil until the keys are exchanged.
+  var serverCertificate: OpenPGPCertificate?
+  /// SHA-256 of the one-time activation code: the same code again resumes this enrolment.
+  var codeDigest: [UInt8]
+
+  init(key: OpenPGPKey, serverCertificate: OpenPGPCertificate?, codeDigest: [UInt8]) {
+    self.key = key
+    self.serverCertificate = serverCertificate
+    self.codeDigest = codeDigest
+  }
+
+  init(_ record: AccountRecord) throws(CustodyFault) {
+    guard let parts = record.secrets.parts(), parts.count == 3, let key = try? OpenPGPKey(secret: parts[0])
+    else { throw .damaged("the keys of account \(record.id)") }
+    self.key = key
+    let certificate = parts[1].withExposedSecret { Array($0) }
+    do { serverCertificate = certificate.isEmpty ? nil : try OpenPGPCertificate(parsing: certificate) } catch {
+      throw .damaged("the token server's certificate of account \(record.id)")
+    }
+    codeDigest = parts[2].withExposedSecret { Array($0) }
+  }
+
+  func encoded() -> SecretBytes {
+    .joining([
+      key.secret, SecretBytes(copying: serverCertificate?.bytes ?? []), SecretBytes(copying: codeDigest),
+    ])
+  }
+}
+
+extension SecretBytes {
+  /// For parts of a record that are not secret and only kept beside one.
+  fileprivate var publicText: String { withExposedSecret { String(decoding: $0, as: UTF8.self) } }
+}

@@ -1,0 +1,215 @@
+import Courier
+import Cryptography
+import MobileAuth
+import ReferenceProtocol
+
+/// Speaks HTTP to one reference token server as one device: `private_key_jwt` for access tokens, DPoP with the
+/// server's nonces on every call. Holds tokens and nonce in memory only.
+actor DeviceClient {
+  /// Whose token a call carries.
+  enum Authority: Sendable {
+    case device
+    /// A user access token, from an activation.
+    case user(String)
+  }
+
+  /// An access token is renewed this long before it ends.
+  private static let renewalMargin = Duration.seconds(30)
+  /// One more for a stale nonce, one more for an expired token.
+  private static let tries = 3
+
+  let issuer: String
+  private let clientID: String?
+  private let key: P256PrivateKey
+  private let courier: any Courier
+  private let timekeeper: any Timekeeper
+  private let metadata: ServerMetadata
+
+  private var nonce: String?
+  private var deviceToken: (text: String, renewAt: Moment)?
+  /// The server's clock (Unix seconds) and when it said so.
+  private var serverTime: (seconds: Int64, at: Moment)?
+
+  /// - Parameter clientID: nil before the registration.
+  init(issuer: String, clientID: String?, key: P256PrivateKey, courier: any Courier, timekeeper: any Timekeeper) {
+    self.issuer = issuer
+    self.clientID = clientID
+    self.key = key
+    self.courier = courier
+    self.timekeeper = timekeeper
+    metadata = ServerMetadata(issuer: issuer)
+  }
+
+  /// Unix seconds by the server's clock, or the board's own before the server has been heard.
+  var now: Int64 {
+    guard let serverTime else { return timekeeper.wallClockMilliseconds / 1000 }
+    return serverTime.seconds + (timekeeper.now - serverTime.at).components.seconds
+  }
+
+  /// One call of the device API.
+  /// - Parameter path: below the API's base, beginning with `/`; may have a query.
+  /// - Returns: a 2xx answer, or 304.
+  func call(
+    _ method: HTTPRequest.Method, _ path: String, body: [UInt8] = [], headers: HTTPHeaders = [:],
+    as authority: Authority = .device, deadline: Duration = .seconds(15)
+  ) async throws(TokenServerFault) -> HTTPResponse {
+    var last: HTTPResponse?
+    for _ in 0..<Self.tries {
+      var request = HTTPRequest(method, metadata.approvalDeviceAPI + path, headers: headers, body: body)
+      request.deadline = deadline
+      let token = try await authorise(&request, authority)
+      let response: HTTPResponse
+      do { response = try await courier.send(request) } catch { throw TokenServerFault(error) }
+      hear(response.headers)
+      if (200..<300).contains(response.status) || response.status == 304 { return response }
+      guard response.status == 401, canRetry(response, token) else { throw TokenServerFault(response) }
+      last = response
+    }
+    throw last.map { TokenServerFault($0) } ?? .notAuthenticated("no answer")
+  }
+
+  /// Opens the event stream.
+  func stream(_ path: String, headers: HTTPHeaders) async throws(TokenServerFault) -> HTTPResponseStream {
+    for _ in 0..<Self.tries {
+      var request = HTTPRequest(.get, metadata.approvalDeviceAPI + path, headers: headers)
+      let token = try await authorise(&request, .device)
+      let stream: HTTPResponseStream
+      do { stream = try await courier.stream(request) } catch { throw TokenServerFault(error) }
+      hear(stream.headers)
+      if (200..<300).contains(stream.status) { return stream }
+      let response = HTTPResponse(status: stream.status, headers: stream.headers, body: await Self.body(of: stream))
+      guard response.status == 401, canRetry(response, token) else { throw TokenServerFault(response) }
+    }
+    throw .notAuthenticated("the token server keeps asking for another proof")
+  }
+
+  /// `POST /oauth/register`.
+  /// - Parameter code: the activation code's digits, as Bearer.
+  func register(_ registration: RegistrationRequest, code: String) async throws(TokenServerFault)
+    -> RegistrationResponse
+  {
+    let request = HTTPRequest(
+      .post, metadata.registrationEndpoint,
+      headers: ["Content-Type": "application/json", "Authorization": "Bearer \(code)"], body: JSON.encode(registration))
+    let response: HTTPResponse
+    do { response = try await courier.send(request) } catch { throw TokenServerFault(error) }
+    hear(response.headers)
+    guard response.status == 201 else { throw TokenServerFault(oauth: response) }
+    return try Self.decode(RegistrationResponse.self, response)
+  }
+
+  /// `POST /oauth/token`.
+  func requestToken(grant: String, form: [(String, String)] = []) async throws(TokenServerFault) -> AccessTokenResponse
+  {
+    guard let clientID else { throw .notAuthenticated("the device is not registered yet") }
+    var last: HTTPResponse?
+    for _ in 0..<Self.tries {
+      let assertion: String
+      do { assertion = try ClientAssertion.make(clientID: clientID, audience: issuer, now: now, key: key) } catch {
+        throw .refused("signing failed: \(error)")
+      }
+      let members =
+        [
+          ("grant_type", grant), ("client_id", clientID), ("client_assertion_type", Grant.clientAssertionType),
+          ("client_assertion", assertion),
+        ] + form
+      let request = HTTPRequest(
+        .post, metadata.tokenEndpoint,
+        headers: [
+          "Content-Type": "application/x-www-form-urlencoded", "DPoP": try proof(.post, metadata.tokenEndpoint, nil),
+        ], body: Array(formEncoded(members).utf8))
+      let response: HTTPResponse
+      do { response = try await courier.send(request) } catch { throw TokenServerFault(error) }
+      let formerNonce = nonce
+      hear(response.headers)
+      if response.status == 200 { return try Self.decode(AccessTokenResponse.self, response) }
+      let error = try? JSON.decode(OAuthError.self, from: response.body)
+      guard error?.error == OAuthError.useDPoPNonce, nonce != formerNonce else {
+        throw TokenServerFault(oauth: response)
+      }
+      last = response
+    }
+    throw last.map { TokenServerFault(oauth: $0) } ?? .notAuthenticated("no answer")
+  }
+
+  /// The body as the protocol's type; anything else is not the server's answer.
+  static func decode<Value: Decodable>(_ type: Value.Type, _ response: HTTPResponse) throws(TokenServerFault) -> Value {
+    do { return try JSON.decode(type, from: response.body) } catch {
+      throw .unreachable("the token server's answer is not understood: \(error)")
+    }
+  }
+
+  // MARK: Proofs
+
+  /// Puts token and proof on the request.
+  /// - Returns: the token used.
+  private func authorise(_ request: inout HTTPRequest, _ authority: Authority) async throws(TokenServerFault) -> String
+  {
+    let token: String
+    switch authority {
+    case .user(let text): token = text
+    case .device: token = try await currentDeviceToken()
+    }
+    request.headers["Authorization"] = "DPoP \(token)"
+    request.headers["DPoP"] = try proof(request.method, request.url, token)
+    if !request.body.isEmpty { request.headers["Content-Type"] = "application/json" }
+    return token
+  }
+
+  private func currentDeviceToken() async throws(TokenServerFault) -> String {
+    if let deviceToken, timekeeper.now < deviceToken.renewAt { return deviceToken.text }
+    let asked = timekeeper.now
+    let response = try await requestToken(grant: Grant.clientCredentials)
+    let lifetime = Duration.seconds(max(0, min(response.expiresIn, 86_400))) - Self.renewalMargin
+    deviceToken = (response.accessToken, asked + lifetime)
+    return response.accessToken
+  }
+
+  private func proof(_ method: HTTPRequest.Method, _ url: String, _ token: String?) throws(TokenServerFault) -> String {
+    do {
+      return try DPoPProof.make(
+        method: method.rawValue, url: url, nonce: nonce, accessToken: token, issuedAt: now, key: key)
+    } catch { throw .refused("signing failed: \(error)") }
+  }
+
+  /// A 401 that another nonce or another token may cure (RFC 9449 §9).
+  private func canRetry(_ response: HTTPResponse, _ token: String) -> Bool {
+    if response.headers["WWW-Authenticate"]?.contains(OAuthError.useDPoPNonce) == true { return true }
+    guard (try? JSON.decode(Problem.self, from: response.body))?.slug == .notAuthenticated, deviceToken?.text == token
+    else { return false }
+    deviceToken = nil
+    return true
+  }
+
+  private func hear(_ headers: HTTPHeaders) {
+    if let fresh = headers["DPoP-Nonce"] { nonce = fresh }
+    if let seconds = headers["Date"].flatMap(unixSeconds(httpDate:)) { serverTime = (seconds, timekeeper.now) }
+  }
+
+  /// The beginning of an error answer's body: enough for a problem, bounded for everything else.
+  private static func body(of stream: HTTPResponseStream) async -> [UInt8] {
+    var body: [UInt8] = []
+    do {
+      for try await chunk in stream.body {
+        body += chunk
+        if body.count > 16_384 { break }
+      }
+    } catch {
+      // What came before the break may still explain the status.
+    }
+    return body
+  }
+}
+
+/// `application/x-www-form-urlencoded` (WHATWG URL §5.2), for values that need no other escapes than these.
+private func formEncoded(_ members: [(String, String)]) -> String {
+  members.map { name, value in "\(escaped(name))=\(escaped(value))" }.joined(separator: "&")
+}
+
+private func escaped(_ text: String) -> String {
+  text.utf8.map { byte in
+    let character = Character(Unicode.Scalar(byte))
+    let isPlain = character.isASCII && (character.isLetter || character.isNumber || "-._".contains(character))
+    return isPlain ? String(character) : "%" + [byte].uppercaseHex
+  }.joined()
+}

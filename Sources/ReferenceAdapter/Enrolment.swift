@@ -1,0 +1,155 @@
+public import Courier
+import Cryptography
+public import MobileAuth
+import OpenPGP
+public import ReferenceProtocol
+import Secrets
+
+/// Enrols one account: device registration, activation, key exchange, push. Each step is durable before the next
+/// request leaves, and the same activation code again goes on where a cut happened.
+public struct Enrolment: Sendable {
+  private let registry: any EnrolmentRegistry & Custody
+  private let makeCourier: @Sendable (ServerTrust) -> any Courier
+  private let timekeeper: any Timekeeper
+  private let progress: @Sendable (String) -> Void
+
+  /// - Parameter progress: told what is being done, for the person who waits.
+  public init(
+    registry: any EnrolmentRegistry & Custody, timekeeper: any Timekeeper,
+    progress: @escaping @Sendable (String) -> Void, makeCourier: @escaping @Sendable (ServerTrust) -> any Courier
+  ) {
+    self.registry = registry
+    self.timekeeper = timekeeper
+    self.progress = progress
+    self.makeCourier = makeCourier
+  }
+
+  /// - Parameters:
+  ///   - name: what the person calls the account; the server's profile id if nil.
+  ///   - trust: how the server is recognised; its pins are the URI's.
+  /// - Throws: `TokenServerFault`, `CustodyFault`.
+  public func enrol(
+    _ uri: ActivationURI, name: String?, trust: ServerTrust, capabilities: ApprovalCapabilities
+  ) async throws -> AccountRecord {
+    if let name, try registry.accounts().contains(where: { $0.id.text == name && $0.stage != .enrolling }) {
+      throw TokenServerFault.alreadyEnrolled("there is an account \"\(name)\" already; choose another name")
+    }
+    var (server, device) = try registration(for: uri)
+    let courier = makeCourier(trust)
+    if device.clientID == nil {
+      progress("registering this device with \(server.id)")
+      let client = DeviceClient(
+        issuer: uri.server, clientID: nil, key: device.deviceKey, courier: courier, timekeeper: timekeeper)
+      let registration = RegistrationRequest(
+        clientName: "Approval Token", softwareID: ReferenceTokenServer.software.id,
+        softwareVersion: ReferenceTokenServer.software.version, key: JWK(device.deviceKey.publicKey),
+        capabilities: capabilities)
+      device.clientID = try await client.register(registration, code: uri.code.digits).clientID
+      server.secrets = try device.encoded()
+      try registry.put(server)
+    }
+    let client = DeviceClient(
+      issuer: uri.server, clientID: device.clientID, key: device.deviceKey, courier: courier, timekeeper: timekeeper)
+    var (account, credentials) = try self.account(for: uri, at: server, name: name)
+
+    progress("activating the account")
+    let token = try await client.requestToken(
+      grant: Grant.preAuthorizedCode,
+      form: [("pre-authorized_code", uri.code.digits), ("profile_id", account.profile)])
+    guard token.scope == .user, token.profileID == account.profile else {
+      throw TokenServerFault.unreachable("the token server activated something else")
+    }
+    let user = DeviceClient.Authority.user(token.accessToken)
+    let configuration = try DeviceClient.decode(
+      DeviceConfiguration.self, try await client.call(.get, "/configuration", as: user))
+    guard !configuration.pinRequired else {
+      throw TokenServerFault.configurationInvalid("it wants a PIN for every account, which this version cannot keep")
+    }
+
+    progress("exchanging keys")
+    let base = "/profiles/\(account.profile)"
+    let exchange = KeyExchangeRequest(openPGPCertificate: credentials.key.certificate.bytes.base64)
+    let keys = try DeviceClient.decode(
+      KeyExchangeResponse.self,
+      try await client.call(.put, base + "/mobile-auth", body: JSON.encode(exchange), as: user))
+    let certificate = try Self.certificate(keys)
+    credentials.serverCertificate = certificate
+    account.secrets = credentials.encoded()
+    try registry.put(account, nil)
+    let proof = KeyAcknowledgementContent(
+      clientID: device.clientID ?? "", profileID: account.profile, keyID: keys.keyID)
+    let sealed = try credentials.key.seal(JSON.encode(proof), to: certificate)
+    _ = try await client.call(
+      .post, base + "/mobile-auth/ack", body: JSON.encode(KeyAcknowledgement(proof: sealed.base64)), as: user)
+
+    progress("enrolling for push")
+    let transport = configuration.transports.first ?? .sse
+    _ = try await client.call(
+      .put, base + "/push", body: JSON.encode(PushEnrolmentRequest(transport: transport)), as: user)
+    account.stage = .active
+    try registry.put(account, entry(.enrolled, account.id, "at \(server.id), profile \(account.profile)"))
+    return account
+  }
+
+  /// The server's record, with a device key that is on the card before the server hears of it.
+  private func registration(for uri: ActivationURI) throws -> (TokenServerRecord, DeviceCredentials) {
+    if var known = try registry.servers().first(where: { $0.url == uri.server }) {
+      var credentials = try DeviceCredentials(known)
+      if credentials.pins != uri.pins {
+        // The person who brought the URI vouches for its pins; they replace those of an earlier enrolment.
+        credentials.pins = uri.pins
+        known.secrets = try credentials.encoded()
+        try registry.put(known)
+      }
+      return (known, credentials)
+    }
+    let credentials = DeviceCredentials(deviceKey: try P256PrivateKey(), clientID: nil, pins: uri.pins)
+    let record = TokenServerRecord(
+      id: TokenServerID(String(uri.server.dropFirst("https://".count))), kind: ReferenceTokenServer.kind,
+      url: uri.server, secrets: try credentials.encoded())
+    try registry.put(record)
+    return (record, credentials)
+  }
+
+  private func account(
+    for uri: ActivationURI, at server: TokenServerRecord, name: String?
+  ) throws -> (AccountRecord, AccountCredentials) {
+    let digest = SHA256.hash(Array(uri.code.digits.utf8))
+    for record in try registry.accounts() where record.server == server.id && record.stage == .enrolling {
+      let credentials = try AccountCredentials(record)
+      if credentials.codeDigest == digest { return (record, credentials) }
+      // Begun with another code and never finished: that code is spent or expired.
+      try registry.wipe(account: record.id, entry(.removed, record.id, "its enrolment was never finished"))
+    }
+    progress("making keys")
+    let profile = Self.randomProfile()
+    let credentials = AccountCredentials(
+      key: try OpenPGPKey.generate(userID: "approval-token \(profile)"), serverCertificate: nil, codeDigest: digest)
+    let record = AccountRecord(
+      id: AccountID(name ?? profile), server: server.id, profile: profile, stage: .enrolling,
+      secrets: credentials.encoded())
+    try registry.put(record, nil)
+    return (record, credentials)
+  }
+
+  private static func certificate(_ keys: KeyExchangeResponse) throws -> OpenPGPCertificate {
+    guard let binary = bytes(base64: keys.serverCertificate),
+      let certificate = try? OpenPGPCertificate(parsing: binary), certificate.fingerprint == keys.serverFingerprint
+    else { throw TokenServerFault.configurationInvalid("its OpenPGP certificate is not one we can use") }
+    return certificate
+  }
+
+  /// Six of `[A-Z0-9]`, each uniform: bytes of 252 and above are thrown away.
+  private static func randomProfile() -> String {
+    let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+    var profile = ""
+    while profile.count < 6 {
+      for byte in Random.bytes(8) where byte < 252 && profile.count < 6 { profile.append(letters[Int(byte) % 36]) }
+    }
+    return profile
+  }
+
+  private func entry(_ kind: AuditEntry.Kind, _ account: AccountID, _ detail: String) -> AuditEntry {
+    AuditEntry(kind, account: account, detail: detail, wallClockMilliseconds: timekeeper.wallClockMilliseconds)
+  }
+}

@@ -1,0 +1,132 @@
+import Courier
+import MobileAuth
+import ReferenceProtocol
+import Synchronization
+
+/// The token's "APNs": server-sent events, or long polls where a proxy swallows streams. Every event is a hint.
+struct EventFeed: Sendable {
+  /// The server beats every 20 s; a stream that is silent for longer than two beats is dead.
+  static let silence = Duration.seconds(45)
+  /// A stream that died this often without a single byte is not getting through; poll instead.
+  static let silentStreamsBeforePolling = 2
+
+  let client: DeviceClient
+  let timekeeper: any Timekeeper
+  let memory: Memory
+
+  /// What outlives one connection.
+  final class Memory: Sendable {
+    private let state = Mutex((cursor: String?.none, silentStreams: 0))
+
+    var cursor: String? {
+      get { state.withLock { $0.cursor } }
+      set { state.withLock { $0.cursor = newValue } }
+    }
+
+    var silentStreams: Int {
+      get { state.withLock { $0.silentStreams } }
+      set { state.withLock { $0.silentStreams = newValue } }
+    }
+  }
+
+  func run(_ yield: @escaping @Sendable (Hint) -> Void) async throws {
+    if memory.silentStreams < Self.silentStreamsBeforePolling {
+      try await stream(yield)
+    } else {
+      try await poll(yield)
+    }
+  }
+
+  // MARK: Server-sent events
+
+  private func stream(_ yield: @escaping @Sendable (Hint) -> Void) async throws {
+    var headers: HTTPHeaders = ["Accept": "text/event-stream"]
+    headers["Last-Event-ID"] = memory.cursor
+    let stream = try await client.stream("/events", headers: headers)
+    guard stream.headers["Content-Type"]?.hasPrefix("text/event-stream") == true else {
+      memory.silentStreams = Self.silentStreamsBeforePolling
+      throw TokenServerFault.unreachable("the event stream is not an event stream; polling instead")
+    }
+    yield(.connected)
+    let pulse = Pulse(timekeeper.now)
+    do {
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        defer { group.cancelAll() }
+        group.addTask { try await read(stream, pulse, yield) }
+        group.addTask { try await watch(pulse) }
+        try await group.next()
+      }
+    } catch let error as CourierError { throw TokenServerFault(error) }
+  }
+
+  private func read(_ stream: HTTPResponseStream, _ pulse: Pulse, _ yield: @escaping @Sendable (Hint) -> Void)
+    async throws
+  {
+    var decoder = EventStreamDecoder()
+    for try await chunk in stream.body {
+      pulse.beat(at: timekeeper.now)
+      memory.silentStreams = 0
+      let events: [ServerSentEvent]
+      do { events = try decoder.decode(chunk) } catch {
+        throw TokenServerFault.unreachable("the event stream is malformed: \(error)")
+      }
+      for event in events {
+        if !event.id.isEmpty { memory.cursor = event.id }
+        guard let content = try? JSON.decode(DeviceEvent.self, from: Array(event.data.utf8)) else { continue }
+        yield(content.hint)
+        if content.kind == .request { await acknowledge([event.id]) }
+      }
+    }
+  }
+
+  private func watch(_ pulse: Pulse) async throws {
+    while true {
+      let last = pulse.last
+      try await timekeeper.sleep(until: last + Self.silence)
+      guard pulse.last == last else { continue }
+      memory.silentStreams += pulse.hasBeaten ? 0 : 1
+      throw TokenServerFault.unreachable("the event stream was silent for \(Self.silence)")
+    }
+  }
+
+  /// The delivery report. Nothing depends on it, so a failure is not one.
+  private func acknowledge(_ ids: [String]) async {
+    _ = try? await client.call(.post, "/events/acks", body: JSON.encode(EventAcknowledgement(ids: ids)))
+  }
+
+  // MARK: Long polls
+
+  private func poll(_ yield: @escaping @Sendable (Hint) -> Void) async throws {
+    yield(.connected)
+    while true {
+      let path = memory.cursor.map { "/events?after=\($0)" } ?? "/events"
+      let response = try await client.call(
+        .get, path, headers: ["Accept": "application/json", "Prefer": "wait=55"], deadline: .seconds(75))
+      guard response.status == 200 else { continue }
+      let page = try DeviceClient.decode(EventPage.self, response)
+      memory.cursor = page.cursor
+      for event in page.events { yield(event.hint) }
+    }
+  }
+}
+
+extension DeviceEvent {
+  fileprivate var hint: Hint {
+    switch kind {
+    case .request, .requestClosed, .resync: .pendingChanged
+    case .profileRevoked, .deviceRevoked, .configurationChanged: .revoked
+    }
+  }
+}
+
+/// When the stream was last heard.
+private final class Pulse: Sendable {
+  private let state: Mutex<(last: Moment, hasBeaten: Bool)>
+
+  init(_ start: Moment) { state = Mutex((start, false)) }
+
+  var last: Moment { state.withLock { $0.last } }
+  var hasBeaten: Bool { state.withLock { $0.hasBeaten } }
+
+  func beat(at moment: Moment) { state.withLock { $0 = (moment, true) } }
+}

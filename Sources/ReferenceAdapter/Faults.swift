@@ -1,0 +1,78 @@
+import Courier
+import MobileAuth
+import ReferenceProtocol
+
+extension TokenServerFault {
+  init(_ error: CourierError) { self = .unreachable(error.description) }
+
+  /// What an error answer of the device API means.
+  init(_ response: HTTPResponse) {
+    guard let problem = try? JSON.decode(Problem.self, from: response.body), let slug = problem.slug else {
+      self = Self.unexplained(response)
+      return
+    }
+    let detail = problem.detail ?? problem.title
+    self =
+      switch slug {
+      case .deviceDeregistered: .deviceDeregistered
+      case .userDeregistered: .userDeregistered
+      case .outdatedApp, .outdatedOS: .outdated(detail)
+      case .notAuthenticated, .actionNotAllowed: .notAuthenticated(detail)
+      case .alreadyEnrolled, .userAlreadyEnrolled, .pushTokenInUse: .alreadyEnrolled(detail)
+      case .enrolmentDisabled, .featureDisabled: .enrolmentDisabled(detail)
+      case .disenrolled: .disenrolled
+      case .notEnrolled, .keysNotExchanged: .notEnrolled
+      case .alreadyHandled: .alreadyHandled(problem.state.map(RemoteState.init) ?? .failed)
+      case .invalidDatetime: .clockWrong
+      case .configurationInvalid: .configurationInvalid(detail)
+      case .notFound, .expired: .requestNotFound
+      case .answerInvalid, .invalidRequest, .idempotencyConflict: .answerInvalid(detail)
+      case .rateLimited: .rateLimited(retryAfter: Self.retryAfter(response))
+      case .authenticatorDeregistered, .biometricFailed, .customFailed, .pinIncorrect: .refused(detail)
+      }
+  }
+
+  /// What an error answer of an OAuth endpoint means (RFC 6749 §5.2).
+  init(oauth response: HTTPResponse) {
+    guard let error = try? JSON.decode(OAuthError.self, from: response.body) else {
+      self = Self.unexplained(response)
+      return
+    }
+    let detail = error.errorDescription ?? error.error
+    self =
+      switch (error.errorCode, error.error) {
+      case (9002, _): .deviceDeregistered
+      case (9003, _): .userDeregistered
+      case (9004, _), (9005, _): .outdated(detail)
+      case (9031, _): .clockWrong
+      case (_, "slow_down"), (_, "temporarily_unavailable"): .rateLimited(retryAfter: Self.retryAfter(response))
+      default: response.status >= 500 ? Self.unexplained(response) : .refused(detail)
+      }
+  }
+
+  /// An answer that is not the token server's own: a proxy's page, or a server that is down.
+  private static func unexplained(_ response: HTTPResponse) -> TokenServerFault {
+    response.status == 429
+      ? .rateLimited(retryAfter: retryAfter(response))
+      : .unreachable("status \(response.status) without an explanation we understand")
+  }
+
+  private static func retryAfter(_ response: HTTPResponse) -> Duration? {
+    response.headers["Retry-After"].flatMap { Int64($0) }.flatMap { $0 >= 0 ? .seconds(min($0, 86_400)) : nil }
+  }
+}
+
+extension RemoteState {
+  init(_ state: RequestState) {
+    self =
+      switch state {
+      case .open: .open
+      case .authenticated: .authenticated
+      case .rejected: .rejected
+      case .failed: .failed
+      case .expired: .expired
+      case .cancelled: .cancelled
+      case .superseded: .superseded
+      }
+  }
+}

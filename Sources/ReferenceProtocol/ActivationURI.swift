@@ -1,0 +1,114 @@
+import Cryptography
+
+/// `approvaltoken://activate?server=…&code=…&pin_sha256=…`: everything a token needs to enrol.
+public struct ActivationURI: Sendable, Equatable {
+  /// `https://host[:port]`, no path, no trailing slash.
+  public var server: String
+  public var code: ActivationCode
+  /// SPKI pins of the server (see `ServerTrust.pins`); at most 8.
+  public var pins: [String]
+
+  public init(server: String, code: ActivationCode, pins: [String]) {
+    self.server = server
+    self.code = code
+    self.pins = pins
+  }
+
+  public enum Refusal: Error, Equatable, Sendable, CustomStringConvertible {
+    case tooLong, notAnActivationURI, missing(String), repeated(String), unknown(String), badPercentEncoding
+    case badServer(String), badCode, badPin(String)
+
+    public var description: String {
+      switch self {
+      case .tooLong: "the activation URI is longer than 2048 bytes"
+      case .notAnActivationURI: "not an activation URI: it must begin with approvaltoken://activate?"
+      case .missing(let name): "the activation URI lacks \"\(name)\""
+      case .repeated(let name): "the activation URI has \"\(name)\" twice"
+      case .unknown(let name): "the activation URI has an unknown part \"\(name)\""
+      case .badPercentEncoding: "the activation URI has a % that is not followed by two hex digits, or is not UTF-8"
+      case .badServer(let server): "\"\(server)\" is not https://HOST[:PORT]"
+      case .badCode: "the activation code is wrong: 13 digits whose last one is a check digit; look for a typing error"
+      case .badPin(let pin): "\"\(pin)\" is not a pin: Base64 of 32 bytes"
+      }
+    }
+  }
+
+  public init(parsing text: String) throws(Refusal) {
+    guard text.utf8.count <= 2048 else { throw .tooLong }
+    let prefix = "approvaltoken://activate?"
+    guard text.hasPrefix(prefix) else { throw .notAnActivationURI }
+    var server: String?
+    var code: String?
+    var pins: [String] = []
+    for member in text.dropFirst(prefix.count).split(separator: "&", omittingEmptySubsequences: false) {
+      let halves = member.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      let name = String(halves[0])
+      guard let value = percentDecoded(halves.count == 2 ? halves[1] : "") else { throw .badPercentEncoding }
+      switch name {
+      case "server":
+        guard server == nil else { throw .repeated(name) }
+        server = value
+      case "code":
+        guard code == nil else { throw .repeated(name) }
+        code = value
+      case "pin_sha256":
+        guard bytes(base64: value)?.count == 32, pins.count < 8 else { throw .badPin(value) }
+        pins.append(value)
+      default: throw .unknown(name)
+      }
+    }
+    guard let server else { throw .missing("server") }
+    guard let code else { throw .missing("code") }
+    guard isServer(server) else { throw .badServer(server) }
+    guard let code = ActivationCode(code) else { throw .badCode }
+    self.init(server: server, code: code, pins: pins)
+  }
+
+  public var text: String {
+    "approvaltoken://activate?server=\(percentEncoded(server))&code=\(code.digits)"
+      + pins.map { "&pin_sha256=\(percentEncoded($0))" }.joined()
+  }
+}
+
+/// `https://HOST[:PORT]` with a DNS name, an IPv4 address or an IPv6 address in brackets.
+private func isServer(_ text: String) -> Bool {
+  guard text.hasPrefix("https://") else { return false }
+  var host = text.dropFirst("https://".count)
+  if let colon = host.lastIndex(of: ":"), !host[colon...].contains("]") {
+    guard let port = Int(host[host.index(after: colon)...]), (1...65535).contains(port) else { return false }
+    host = host[..<colon]
+  }
+  if host.hasPrefix("["), host.hasSuffix("]") {
+    let address = host.dropFirst().dropLast()
+    return address.contains(":") && address.utf8.allSatisfy { "0123456789abcdefABCDEF:.".utf8.contains($0) }
+  }
+  return !host.isEmpty && host.utf8.count <= 253
+    && host.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-" || $0 == ".") }
+}
+
+private func percentEncoded(_ text: String) -> String {
+  text.utf8.map { byte in
+    let character = Character(Unicode.Scalar(byte))
+    // The unreserved characters of RFC 3986 §2.3.
+    let isUnreserved = character.isASCII && (character.isLetter || character.isNumber || "-._~".contains(character))
+    return isUnreserved ? String(character) : "%" + [byte].uppercaseHex
+  }.joined()
+}
+
+private func percentDecoded(_ text: Substring) -> String? {
+  var bytes: [UInt8] = []
+  var rest = text.utf8[...]
+  while let byte = rest.popFirst() {
+    guard byte == UInt8(ascii: "%") else {
+      bytes.append(byte)
+      continue
+    }
+    guard let high = rest.popFirst().flatMap(hexValue), let low = rest.popFirst().flatMap(hexValue) else { return nil }
+    bytes.append(high << 4 | low)
+  }
+  return String(validating: bytes, as: UTF8.self)
+}
+
+private func hexValue(_ digit: UInt8) -> UInt8? {
+  Character(Unicode.Scalar(digit)).hexDigitValue.map(UInt8.init)
+}

@@ -1,0 +1,141 @@
+// The bodies of the device API, base `/device/v1`. Times are `*_ms`; lifetimes are relative, so no clocks are compared.
+
+/// `GET /configuration` and part of `POST /validations`.
+public struct DeviceConfiguration: Codable, Sendable, Equatable {
+  public enum Transport: String, Codable, Sendable { case sse, longpoll }
+
+  public var transports: [Transport]
+  public var openPGPProfiles: [String]
+  public var minimumSoftwareVersion: String
+  /// Whether activating a profile includes choosing a PIN.
+  public var pinRequired: Bool
+  public var serverTimeMs: Int64
+
+  enum CodingKeys: String, CodingKey {
+    case transports
+    case openPGPProfiles = "openpgp_profiles"
+    case minimumSoftwareVersion = "minimum_software_version"
+    case pinRequired = "pin_required"
+    case serverTimeMs = "server_time_ms"
+  }
+
+  public init(
+    transports: [Transport], openPGPProfiles: [String], minimumSoftwareVersion: String, pinRequired: Bool,
+    serverTimeMs: Int64
+  ) {
+    self.transports = transports
+    self.openPGPProfiles = openPGPProfiles
+    self.minimumSoftwareVersion = minimumSoftwareVersion
+    self.pinRequired = pinRequired
+    self.serverTimeMs = serverTimeMs
+  }
+}
+
+/// `POST /validations`, the first call of every start.
+public struct ValidationRequest: Codable, Sendable, Equatable {
+  public var softwareVersion: String
+  public var osVersion: String
+  public var profiles: [String]
+
+  enum CodingKeys: String, CodingKey {
+    case softwareVersion = "software_version"
+    case osVersion = "os_version"
+    case profiles
+  }
+
+  public init(softwareVersion: String, osVersion: String, profiles: [String]) {
+    self.softwareVersion = softwareVersion
+    self.osVersion = osVersion
+    self.profiles = profiles
+  }
+}
+
+public struct ValidationResponse: Codable, Sendable, Equatable {
+  public var configuration: DeviceConfiguration
+  /// Those of the asked profiles that no longer exist on the server; the device wipes them.
+  public var removedProfiles: [String]
+  /// Those that exist but lost their keys or push enrolment (9020); the device drops their keys.
+  public var disenrolledProfiles: [String]
+
+  enum CodingKeys: String, CodingKey {
+    case configuration
+    case removedProfiles = "removed_profiles"
+    case disenrolledProfiles = "disenrolled_profiles"
+  }
+
+  public init(configuration: DeviceConfiguration, removedProfiles: [String], disenrolledProfiles: [String]) {
+    self.configuration = configuration
+    self.removedProfiles = removedProfiles
+    self.disenrolledProfiles = disenrolledProfiles
+  }
+}
+
+/// `PUT /profiles/{pid}/mobile-auth`. The same certificate again is a success that changes nothing.
+public struct KeyExchangeRequest: Codable, Sendable, Equatable {
+  /// Base64 of the binary OpenPGP certificate.
+  public var openPGPCertificate: String
+
+  enum CodingKeys: String, CodingKey { case openPGPCertificate = "openpgp_certificate" }
+
+  public init(openPGPCertificate: String) { self.openPGPCertificate = openPGPCertificate }
+}
+
+public struct KeyExchangeResponse: Codable, Sendable, Equatable {
+  public var serverCertificate: String
+  public var serverFingerprint: String
+  public var keyID: String
+
+  enum CodingKeys: String, CodingKey {
+    case serverCertificate = "server_certificate"
+    case serverFingerprint = "server_fingerprint"
+    case keyID = "key_id"
+  }
+
+  public init(serverCertificate: String, serverFingerprint: String, keyID: String) {
+    self.serverCertificate = serverCertificate
+    self.serverFingerprint = serverFingerprint
+    self.keyID = keyID
+  }
+}
+
+/// `POST /profiles/{pid}/mobile-auth/ack`: proves that the device can sign and that it has the server's key.
+public struct KeyAcknowledgement: Codable, Sendable, Equatable {
+  /// Base64 OpenPGP message, signed by the device and encrypted to the server, whose content is
+  /// `KeyAcknowledgementContent`.
+  public var proof: String
+
+  public init(proof: String) { self.proof = proof }
+}
+
+public struct KeyAcknowledgementContent: Codable, Sendable, Equatable {
+  public var clientID: String
+  public var profileID: String
+  public var keyID: String
+
+  enum CodingKeys: String, CodingKey {
+    case clientID = "client_id"
+    case profileID = "profile_id"
+    case keyID = "key_id"
+  }
+
+  public init(clientID: String, profileID: String, keyID: String) {
+    self.clientID = clientID
+    self.profileID = profileID
+    self.keyID = keyID
+  }
+}
+
+/// `PUT /profiles/{pid}/push`.
+public struct PushEnrolmentRequest: Codable, Sendable, Equatable {
+  public var transport: DeviceConfiguration.Transport
+
+  public init(transport: DeviceConfiguration.Transport) { self.transport = transport }
+}
+
+public struct PushEnrolmentResponse: Codable, Sendable, Equatable {
+  public var pushToken: String
+
+  enum CodingKeys: String, CodingKey { case pushToken = "push_token" }
+
+  public init(pushToken: String) { self.pushToken = pushToken }
+}

@@ -1,0 +1,129 @@
+/// Server to device, signed by the server's key and encrypted to the device's.
+/// Sender and recipient stand inside, so that nobody can re-encrypt it for another (surreptitious forwarding).
+public struct ApprovalRequest: Codable, Sendable, Equatable {
+  public enum Method: String, Codable, Sendable {
+    case push
+    case pushWithPIN = "push_with_pin"
+    case pushWithFingerprint = "push_with_fingerprint"
+    case pushWithCustomAuthenticator = "push_with_custom_authenticator"
+  }
+
+  public var v: Int
+  public var iss: String
+  public var clientID: String
+  public var profileID: String
+  public var transactionID: String
+  /// The type's name, as the administrator chose it: "login", "payment".
+  public var type: String
+  public var method: Method
+  /// The portal's `secure_message`.
+  public var message: String?
+  public var pushMessage: String?
+  /// 32 random bytes, Base64url; the answer repeats them.
+  public var nonce: String
+  public var sentAtMs: Int64
+  public var expiresInMs: Int64
+
+  enum CodingKeys: String, CodingKey {
+    case v, iss
+    case clientID = "client_id"
+    case profileID = "profile_id"
+    case transactionID = "transaction_id"
+    case type, method, message
+    case pushMessage = "push_message"
+    case nonce
+    case sentAtMs = "sent_at_ms"
+    case expiresInMs = "expires_in_ms"
+  }
+
+  public init(
+    iss: String, clientID: String, profileID: String, transactionID: String, type: String, method: Method,
+    message: String?, pushMessage: String?, nonce: String, sentAtMs: Int64, expiresInMs: Int64
+  ) {
+    v = 1
+    self.iss = iss
+    self.clientID = clientID
+    self.profileID = profileID
+    self.transactionID = transactionID
+    self.type = type
+    self.method = method
+    self.message = message
+    self.pushMessage = pushMessage
+    self.nonce = nonce
+    self.sentAtMs = sentAtMs
+    self.expiresInMs = expiresInMs
+  }
+}
+
+/// Device to server, signed by the device's key and encrypted to the server's.
+public struct ApprovalAnswer: Codable, Sendable, Equatable {
+  public enum Decision: String, Codable, Sendable { case accept, deny }
+
+  /// The deliberate act behind the answer.
+  public struct Gesture: Codable, Sendable, Equatable {
+    public enum Kind: String, Codable, Sendable {
+      case hold, doublePress = "double_press", veryLongHold = "very_long_hold"
+    }
+
+    public var kind: Kind
+    public var heldMs: Int64
+
+    enum CodingKeys: String, CodingKey {
+      case kind
+      case heldMs = "held_ms"
+    }
+
+    public init(kind: Kind, heldMs: Int64) {
+      self.kind = kind
+      self.heldMs = heldMs
+    }
+  }
+
+  public var v: Int
+  public var aud: String
+  public var clientID: String
+  public var profileID: String
+  public var transactionID: String
+  /// Base64url of SHA-256 over the exact decrypted request.
+  public var requestSHA256: String
+  public var nonce: String
+  /// 1 for the first answer to this request.
+  public var attempt: Int
+  public var decision: Decision
+  public var reason: DenialReason?
+  public var methodUsed: ApprovalRequest.Method
+  public var gesture: Gesture
+  public var answeredAfterMs: Int64
+
+  enum CodingKeys: String, CodingKey {
+    case v, aud
+    case clientID = "client_id"
+    case profileID = "profile_id"
+    case transactionID = "transaction_id"
+    case requestSHA256 = "request_sha256"
+    case nonce, attempt, decision, reason
+    case methodUsed = "method_used"
+    case gesture
+    case answeredAfterMs = "answered_after_ms"
+  }
+
+  public init(
+    aud: String, clientID: String, profileID: String, transactionID: String, requestSHA256: String, nonce: String,
+    attempt: Int, decision: Decision, reason: DenialReason?, methodUsed: ApprovalRequest.Method, gesture: Gesture,
+    answeredAfterMs: Int64
+  ) {
+    v = 1
+    self.aud = aud
+    self.clientID = clientID
+    self.profileID = profileID
+    self.transactionID = transactionID
+    self.requestSHA256 = requestSHA256
+    self.nonce = nonce
+    self.attempt = attempt
+    self.decision = decision
+    self.reason = reason
+    self.methodUsed = methodUsed
+    self.gesture = gesture
+    self.answeredAfterMs = answeredAfterMs
+  }
+}

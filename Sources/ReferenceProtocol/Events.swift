@@ -1,0 +1,52 @@
+/// One event of `GET /events`. As SSE: `id` is the cursor, `event` the kind, `data` this value as JSON. As long poll:
+/// a list of them. Every event is only a hint; the pending list is the truth.
+public struct DeviceEvent: Codable, Sendable, Equatable {
+  public enum Kind: String, Codable, Sendable {
+    case request
+    case requestClosed = "request-closed"
+    case profileRevoked = "profile-revoked"
+    case deviceRevoked = "device-revoked"
+    case configurationChanged = "config-changed"
+    /// The cursor was too old, or events were dropped: read the list.
+    case resync
+  }
+
+  public enum ClosingReason: String, Codable, Sendable { case answered, expired, cancelled, superseded, revoked }
+
+  public var kind: Kind
+  public var transactionID: String?
+  public var profileID: String?
+  public var reason: ClosingReason?
+
+  enum CodingKeys: String, CodingKey {
+    case kind
+    case transactionID = "transaction_id"
+    case profileID = "profile_id"
+    case reason
+  }
+
+  public init(_ kind: Kind, transactionID: String? = nil, profileID: String? = nil, reason: ClosingReason? = nil) {
+    self.kind = kind
+    self.transactionID = transactionID
+    self.profileID = profileID
+    self.reason = reason
+  }
+}
+
+/// `200` to a long poll (`Accept: application/json`, `Prefer: wait=55`, `?after=CURSOR`); `204` if nothing came.
+public struct EventPage: Codable, Sendable, Equatable {
+  public var cursor: String
+  public var events: [DeviceEvent]
+
+  public init(cursor: String, events: [DeviceEvent]) {
+    self.cursor = cursor
+    self.events = events
+  }
+}
+
+/// `POST /events/acks`: the delivery report.
+public struct EventAcknowledgement: Codable, Sendable, Equatable {
+  public var ids: [String]
+
+  public init(ids: [String]) { self.ids = ids }
+}

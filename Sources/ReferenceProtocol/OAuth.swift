@@ -1,0 +1,164 @@
+/// Authorization server metadata (RFC 8414), at `/.well-known/oauth-authorization-server`.
+public struct ServerMetadata: Codable, Sendable, Equatable {
+  public var issuer: String
+  public var tokenEndpoint: String
+  public var registrationEndpoint: String
+  public var revocationEndpoint: String
+  /// Base URL of the device API, without a trailing slash.
+  public var approvalDeviceAPI: String
+
+  enum CodingKeys: String, CodingKey {
+    case issuer
+    case tokenEndpoint = "token_endpoint"
+    case registrationEndpoint = "registration_endpoint"
+    case revocationEndpoint = "revocation_endpoint"
+    case approvalDeviceAPI = "approval_device_api"
+  }
+
+  public init(issuer: String) {
+    self.issuer = issuer
+    tokenEndpoint = issuer + "/oauth/token"
+    registrationEndpoint = issuer + "/oauth/register"
+    revocationEndpoint = issuer + "/oauth/revoke"
+    approvalDeviceAPI = issuer + "/device/v1"
+  }
+
+  public static let path = "/.well-known/oauth-authorization-server"
+}
+
+/// What the hardware can do, so that the server offers nothing it cannot (member of the registration).
+public struct ApprovalCapabilities: Codable, Sendable, Equatable {
+  public enum Display: String, Codable, Sendable { case none, text, console }
+  public enum LED: String, Codable, Sendable { case mono, rgb }
+
+  public var display: Display
+  public var keypad: Bool
+  public var button: Bool
+  public var led: LED
+  public var biometric: [String]
+  public var custom: [String]
+
+  public init(display: Display, keypad: Bool, button: Bool, led: LED, biometric: [String] = [], custom: [String] = []) {
+    self.display = display
+    self.keypad = keypad
+    self.button = button
+    self.led = led
+    self.biometric = biometric
+    self.custom = custom
+  }
+}
+
+/// `POST /oauth/register` (RFC 7591), with an activation code or a fleet token as Bearer.
+/// The same code and the same key give the same client again: a cut during enrolment leaves no orphan.
+public struct RegistrationRequest: Codable, Sendable, Equatable {
+  public var clientName: String
+  public var softwareID: String
+  public var softwareVersion: String
+  public var tokenEndpointAuthMethod: String
+  public var grantTypes: [String]
+  public var jwks: JWKSet
+  public var approvalCapabilities: ApprovalCapabilities
+
+  enum CodingKeys: String, CodingKey {
+    case clientName = "client_name"
+    case softwareID = "software_id"
+    case softwareVersion = "software_version"
+    case tokenEndpointAuthMethod = "token_endpoint_auth_method"
+    case grantTypes = "grant_types"
+    case jwks
+    case approvalCapabilities = "approval_capabilities"
+  }
+
+  public init(
+    clientName: String, softwareID: String, softwareVersion: String, key: JWK, capabilities: ApprovalCapabilities
+  ) {
+    self.clientName = clientName
+    self.softwareID = softwareID
+    self.softwareVersion = softwareVersion
+    tokenEndpointAuthMethod = "private_key_jwt"
+    grantTypes = [Grant.clientCredentials, Grant.preAuthorizedCode]
+    jwks = JWKSet(keys: [key])
+    approvalCapabilities = capabilities
+  }
+}
+
+/// `201` to a registration.
+public struct RegistrationResponse: Codable, Sendable, Equatable {
+  /// 64 upper-case hex digits; what portals call `device_id`.
+  public var clientID: String
+  /// RFC 7592: `DELETE` there, with the device's access token, deregisters the device.
+  public var registrationClientURI: String
+
+  enum CodingKeys: String, CodingKey {
+    case clientID = "client_id"
+    case registrationClientURI = "registration_client_uri"
+  }
+
+  public init(clientID: String, registrationClientURI: String) {
+    self.clientID = clientID
+    self.registrationClientURI = registrationClientURI
+  }
+}
+
+/// `grant_type` values of the token endpoint.
+public enum Grant {
+  public static let clientCredentials = "client_credentials"
+  /// OpenID4VCI: form members `pre-authorized_code` and `profile_id`.
+  public static let preAuthorizedCode = "urn:ietf:params:oauth:grant-type:pre-authorized_code"
+  /// RFC 7523 §2.2: value of `client_assertion_type`.
+  public static let clientAssertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+}
+
+/// `200` of the token endpoint (RFC 6749 §5.1), always DPoP-bound (RFC 9449 §5).
+public struct AccessTokenResponse: Codable, Sendable, Equatable {
+  public enum Scope: String, Codable, Sendable { case device, user }
+
+  public var accessToken: String
+  public var tokenType: String
+  public var expiresIn: Int
+  public var scope: Scope
+  /// Only for `user`.
+  public var profileID: String?
+  /// Base64 OpenPGP message with the refresh token, for profiles that have a PIN.
+  public var sealedToken: String?
+
+  enum CodingKeys: String, CodingKey {
+    case accessToken = "access_token"
+    case tokenType = "token_type"
+    case expiresIn = "expires_in"
+    case scope
+    case profileID = "profile_id"
+    case sealedToken = "sealed_token"
+  }
+
+  public init(accessToken: String, expiresIn: Int, scope: Scope, profileID: String? = nil, sealedToken: String? = nil) {
+    self.accessToken = accessToken
+    tokenType = "DPoP"
+    self.expiresIn = expiresIn
+    self.scope = scope
+    self.profileID = profileID
+    self.sealedToken = sealedToken
+  }
+}
+
+/// Error body of the OAuth endpoints (RFC 6749 §5.2), with the number of the catalogue where there is one.
+public struct OAuthError: Codable, Sendable, Equatable {
+  public var error: String
+  public var errorDescription: String?
+  public var errorCode: Int?
+
+  enum CodingKeys: String, CodingKey {
+    case error
+    case errorDescription = "error_description"
+    case errorCode = "error_code"
+  }
+
+  public init(_ error: String, _ description: String? = nil, code: Int? = nil) {
+    self.error = error
+    errorDescription = description
+    errorCode = code
+  }
+
+  /// RFC 9449 §8: ask again with the nonce of the `DPoP-Nonce` header.
+  public static let useDPoPNonce = "use_dpop_nonce"
+}

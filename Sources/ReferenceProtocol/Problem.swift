@@ -1,0 +1,98 @@
+/// `application/problem+json` (RFC 9457) of the device API. The slug at the end of `type` decides; `code` is the
+/// number of the error catalogue, for people.
+public struct Problem: Codable, Sendable, Equatable, Error {
+  public enum Slug: String, Sendable, CaseIterable {
+    case actionNotAllowed = "action-not-allowed"
+    case alreadyEnrolled = "already-enrolled"
+    case alreadyHandled = "already-handled"
+    case answerInvalid = "answer-invalid"
+    case authenticatorDeregistered = "authenticator-deregistered"
+    case biometricFailed = "biometric-failed"
+    case configurationInvalid = "configuration-invalid"
+    case customFailed = "custom-failed"
+    case deviceDeregistered = "device-deregistered"
+    case disenrolled
+    case enrolmentDisabled = "enrolment-disabled"
+    case expired
+    case featureDisabled = "feature-disabled"
+    case idempotencyConflict = "idempotency-conflict"
+    case invalidDatetime = "invalid-datetime"
+    case invalidRequest = "invalid-request"
+    case keysNotExchanged = "keys-not-exchanged"
+    case notAuthenticated = "not-authenticated"
+    case notEnrolled = "not-enrolled"
+    case notFound = "not-found"
+    case outdatedApp = "outdated-app"
+    case outdatedOS = "outdated-os"
+    case pinIncorrect = "pin-incorrect"
+    case pushTokenInUse = "push-token-in-use"
+    case rateLimited = "rate-limited"
+    case userAlreadyEnrolled = "user-already-enrolled"
+    case userDeregistered = "user-deregistered"
+
+    /// Number of the error catalogue.
+    public var code: Int {
+      switch self {
+      case .deviceDeregistered: 9002
+      case .userDeregistered: 9003
+      case .outdatedApp: 9004
+      case .outdatedOS: 9005
+      case .pinIncorrect: 9009
+      case .notAuthenticated: 9010
+      case .alreadyEnrolled, .pushTokenInUse: 9016
+      case .enrolmentDisabled, .featureDisabled: 9017
+      case .userAlreadyEnrolled: 9018
+      case .disenrolled: 9020
+      case .notEnrolled, .keysNotExchanged: 9021
+      case .authenticatorDeregistered: 9022
+      case .customFailed: 9027
+      case .alreadyHandled: 9029
+      case .biometricFailed: 9030
+      case .invalidDatetime: 9031
+      case .rateLimited, .actionNotAllowed: 10000
+      case .configurationInvalid: 10001
+      case .notFound, .expired: 10013
+      case .answerInvalid, .invalidRequest, .idempotencyConflict: 10015
+      }
+    }
+
+    /// HTTP status: 401 token trouble, 403 refused, 404 unknown, 409 state, 410 expired, 422 semantic, 429.
+    public var status: Int {
+      switch self {
+      case .notAuthenticated, .deviceDeregistered: 401
+      case .userDeregistered, .outdatedApp, .outdatedOS, .enrolmentDisabled, .featureDisabled, .actionNotAllowed,
+        .disenrolled, .notEnrolled, .invalidDatetime, .authenticatorDeregistered, .configurationInvalid:
+        403
+      case .notFound: 404
+      case .alreadyEnrolled, .alreadyHandled, .keysNotExchanged, .pushTokenInUse, .userAlreadyEnrolled: 409
+      case .expired: 410
+      case .invalidRequest: 400
+      case .answerInvalid, .biometricFailed, .customFailed, .pinIncorrect, .idempotencyConflict: 422
+      case .rateLimited: 429
+      }
+    }
+  }
+
+  /// `https://HOST/problems/<slug>`.
+  public var type: String
+  public var title: String
+  public var status: Int
+  public var detail: String?
+  public var code: Int
+  public var retryable: Bool
+  /// With `already-handled`: how the request ended.
+  public var state: RequestState?
+
+  public init(_ slug: Slug, issuer: String, detail: String? = nil, state: RequestState? = nil) {
+    type = "\(issuer)/problems/\(slug.rawValue)"
+    title = slug.rawValue.split(separator: "-").joined(separator: " ")
+    status = slug.status
+    self.detail = detail
+    code = slug.code
+    retryable = slug == .rateLimited
+    self.state = state
+  }
+
+  /// What happened, or nil for a slug this version does not know.
+  public var slug: Slug? { type.split(separator: "/").last.flatMap { Slug(rawValue: String($0)) } }
+}

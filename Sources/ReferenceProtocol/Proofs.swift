@@ -1,0 +1,110 @@
+public import Cryptography
+
+/// Proof of possession of the device key for one request (RFC 9449 §4.2). Freshness comes from the server's nonce
+/// alone, so the token needs no clock; `iat` is there because the RFC wants it and decides nothing.
+public struct DPoPProof: Sendable, Equatable {
+  public let key: JWK
+  public let identifier: String
+  public let nonce: String?
+
+  struct Header: Codable {
+    var typ = "dpop+jwt"
+    var alg = "ES256"
+    var jwk: JWK
+  }
+
+  struct Claims: Codable {
+    var jti: String
+    var htm: String
+    /// The URL without query and fragment.
+    var htu: String
+    var iat: Int64
+    var ath: String?
+    var nonce: String?
+  }
+
+  /// The value of the `DPoP` header.
+  public static func make(
+    method: String, url: String, nonce: String?, accessToken: String?, issuedAt: Int64, key: P256PrivateKey
+  ) throws(CryptographyError) -> String {
+    let claims = Claims(
+      jti: Random.uuid(), htm: method, htu: withoutQuery(url), iat: issuedAt, ath: accessToken.map(hash(ofToken:)),
+      nonce: nonce)
+    return try JWS.sign(header: JSON.encode(Header(jwk: JWK(key.publicKey))), payload: JSON.encode(claims), key: key)
+  }
+
+  /// Checks signature, method, URL and token binding. The caller still has to judge nonce, replay (`identifier`) and
+  /// whose key it is.
+  public init(verifying proof: String, method: String, url: String, accessToken: String?) throws(WireError) {
+    func refuse(_ why: String) -> WireError { .malformed(what: "DPoP proof", why: why) }
+    guard let unverified = try? JWS.Unverified(parsing: proof) else { throw refuse("not a compact JWS") }
+    let header = try JSON.decode(Header.self, from: unverified.header)
+    guard header.typ == "dpop+jwt", header.alg == "ES256" else { throw refuse("typ must be dpop+jwt, alg ES256") }
+    guard let payload = try? unverified.payload(verifiedBy: header.jwk.publicKey()) else {
+      throw refuse("bad signature")
+    }
+    let claims = try JSON.decode(Claims.self, from: payload)
+    guard claims.htm == method else { throw refuse("htm is not \(method)") }
+    guard claims.htu == withoutQuery(url) else { throw refuse("htu is not \(withoutQuery(url))") }
+    guard claims.ath == accessToken.map(hash(ofToken:)) else { throw refuse("ath does not belong to the access token") }
+    key = header.jwk
+    identifier = claims.jti
+    nonce = claims.nonce
+  }
+}
+
+/// `private_key_jwt` client authentication (RFC 7523 §3, OpenID Connect Core §9).
+public struct ClientAssertion: Sendable, Equatable {
+  struct Claims: Codable {
+    var iss: String
+    var sub: String
+    var aud: String
+    var jti: String
+    var iat: Int64
+    var exp: Int64
+  }
+
+  /// - Parameters:
+  ///   - audience: the token server's issuer.
+  ///   - now: Unix seconds by the *server's* clock, learnt from its `Date` header over verified TLS.
+  public static func make(
+    clientID: String, audience: String, now: Int64, key: P256PrivateKey
+  ) throws(CryptographyError) -> String {
+    let claims = Claims(iss: clientID, sub: clientID, aud: audience, jti: Random.uuid(), iat: now, exp: now + 60)
+    return try JWS.sign(header: Array(#"{"alg":"ES256","typ":"JWT"}"#.utf8), payload: JSON.encode(claims), key: key)
+  }
+
+  /// The client the assertion claims to be, before anything is verified: to look up its key.
+  public static func claimedClientID(_ assertion: String) -> String? {
+    guard let unverified = try? JWS.Unverified(parsing: assertion) else { return nil }
+    return try? JSON.decode(Claims.self, from: unverified.untrustedPayload).sub
+  }
+
+  public enum Refusal: Error, Equatable, Sendable {
+    case invalid(String)
+    /// `exp` or `iat` are off by more than ten minutes: the device's clock is wrong (9031).
+    case clockWrong
+  }
+
+  /// - Returns: the assertion's `jti`; the caller refuses a second use.
+  public static func verify(
+    _ assertion: String, clientID: String, audience: String, now: Int64, key: P256PublicKey
+  ) throws(Refusal) -> String {
+    guard let unverified = try? JWS.Unverified(parsing: assertion),
+      let payload = try? unverified.payload(verifiedBy: key),
+      let claims = try? JSON.decode(Claims.self, from: payload)
+    else { throw .invalid("signature") }
+    guard claims.iss == clientID, claims.sub == clientID else { throw .invalid("iss and sub") }
+    guard claims.aud == audience else { throw .invalid("aud") }
+    guard claims.exp >= claims.iat, claims.exp - claims.iat <= 600 else { throw .invalid("lifetime") }
+    guard abs(claims.iat - now) <= 600, claims.exp > now - 600 else { throw .clockWrong }
+    return claims.jti
+  }
+}
+
+private func withoutQuery(_ url: String) -> String {
+  String(url.prefix { $0 != "?" && $0 != "#" })
+}
+
+/// `ath` (RFC 9449 §4.2).
+private func hash(ofToken token: String) -> String { SHA256.hash(Array(token.utf8)).base64URL }

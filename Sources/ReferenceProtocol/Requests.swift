@@ -1,0 +1,117 @@
+/// `GET /pending`: newest first, ties by transaction id. An empty list is normal.
+public struct PendingList: Codable, Sendable, Equatable {
+  public var serverTimeMs: Int64
+  public var requests: [PendingEntry]
+
+  enum CodingKeys: String, CodingKey {
+    case serverTimeMs = "server_time_ms"
+    case requests
+  }
+
+  public init(serverTimeMs: Int64, requests: [PendingEntry]) {
+    self.serverTimeMs = serverTimeMs
+    self.requests = requests
+  }
+}
+
+public struct PendingEntry: Codable, Sendable, Equatable {
+  public var transactionID: String
+  public var profileID: String
+  /// The portal's short message, at most 155 characters. Not secret, not trusted.
+  public var message: String?
+  public var typeHint: String?
+  public var sentAtMs: Int64
+  public var timeToLiveMs: Int64
+  public var expiresInMs: Int64
+  /// A newer request of the same type for the same user, when the type says that newer ones replace older ones.
+  public var supersededBy: String?
+
+  enum CodingKeys: String, CodingKey {
+    case transactionID = "transaction_id"
+    case profileID = "profile_id"
+    case message
+    case typeHint = "type_hint"
+    case sentAtMs = "sent_at_ms"
+    case timeToLiveMs = "time_to_live_ms"
+    case expiresInMs = "expires_in_ms"
+    case supersededBy = "superseded_by"
+  }
+
+  public init(
+    transactionID: String, profileID: String, message: String?, typeHint: String?, sentAtMs: Int64,
+    timeToLiveMs: Int64, expiresInMs: Int64, supersededBy: String? = nil
+  ) {
+    self.transactionID = transactionID
+    self.profileID = profileID
+    self.message = message
+    self.typeHint = typeHint
+    self.sentAtMs = sentAtMs
+    self.timeToLiveMs = timeToLiveMs
+    self.expiresInMs = expiresInMs
+    self.supersededBy = supersededBy
+  }
+}
+
+/// `GET /requests/{tid}/message`: repeatable by the same device until the request has ended.
+public struct SealedRequest: Codable, Sendable, Equatable {
+  /// Base64 OpenPGP message whose content is an `ApprovalRequest`.
+  public var message: String
+  public var expiresInMs: Int64
+
+  enum CodingKeys: String, CodingKey {
+    case message
+    case expiresInMs = "expires_in_ms"
+  }
+
+  public init(message: String, expiresInMs: Int64) {
+    self.message = message
+    self.expiresInMs = expiresInMs
+  }
+}
+
+/// `POST /requests/{tid}/answers`, with an `Idempotency-Key`.
+public struct SealedAnswer: Codable, Sendable, Equatable {
+  /// Base64 OpenPGP message whose content is an `ApprovalAnswer`.
+  public var answer: String
+
+  public init(answer: String) { self.answer = answer }
+}
+
+/// Why a person said no.
+public enum DenialReason: String, Codable, Sendable { case declined, cancelled, notMe = "not_me" }
+
+/// `POST /requests/{tid}/denials`, with an `Idempotency-Key`: a refusal that needs no fetch.
+public struct Denial: Codable, Sendable, Equatable {
+  public var reason: DenialReason
+
+  public init(reason: DenialReason) { self.reason = reason }
+}
+
+/// Where a request stands on the server. All but `open` are final.
+public enum RequestState: String, Codable, Sendable {
+  case open, authenticated, rejected, failed, expired, cancelled, superseded
+}
+
+/// `200` to an answer or a denial, and `GET /requests/{tid}`.
+public struct RequestStatus: Codable, Sendable, Equatable {
+  public var state: RequestState
+  /// The server's reference for a settled answer; the same for every repeat.
+  public var receipt: String?
+  /// Only while `open`.
+  public var expiresInMs: Int64?
+  /// The `Idempotency-Key` of the answer that settled it, only for the device that sent it.
+  public var idempotencyKey: String?
+
+  enum CodingKeys: String, CodingKey {
+    case state, receipt
+    case expiresInMs = "expires_in_ms"
+    case idempotencyKey = "idempotency_key"
+  }
+
+  public init(state: RequestState, receipt: String? = nil, expiresInMs: Int64? = nil, idempotencyKey: String? = nil) {
+    self.state = state
+    self.receipt = receipt
+    self.expiresInMs = expiresInMs
+    self.idempotencyKey = idempotencyKey
+  }
+}

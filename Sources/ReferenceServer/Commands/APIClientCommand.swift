@@ -1,0 +1,79 @@
+import ArgumentParser
+import Cryptography
+import Foundation
+import GRDB
+
+struct APIClientCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "api-client", abstract: "Portals that may use the server.", subcommands: [Add.self, List.self])
+
+  struct Add: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Let a portal in, and print its secret: the server keeps only a hash of it.")
+
+    @OptionGroup var options: CommonOptions
+    @Argument(help: "The portal's client id.")
+    var id: String
+    @Flag(inversion: .prefixedNo, help: "May start mobile authentication.")
+    var mobileAuthentication = true
+    @Flag(inversion: .prefixedNo, help: "May list and delete users' devices.")
+    var endUser = true
+
+    private struct Added: Encodable {
+      var clientID: String
+      var clientSecret: String
+
+      enum CodingKeys: String, CodingKey {
+        case clientID = "client_id"
+        case clientSecret = "client_secret"
+      }
+    }
+
+    func run() async throws {
+      let id = try validated(id, as: "a client id")
+      guard !id.contains(":") else { throw ValidationError("a client id has no colon (RFC 7617)") }
+      let session = try options.open()
+      let secret = Random.bytes(32).lowercaseHex
+      let hash = session.peppered.hash(secret, for: .portalSecret)
+      let added = try await session.store.write { [mobileAuthentication, endUser] in
+        try $0.run(
+          "INSERT OR IGNORE INTO api_client (id, secret_hash, mobile_authentication, end_user) VALUES (?, ?, ?, ?)",
+          [id, Data(hash), mobileAuthentication, endUser])
+      }
+      guard added > 0 else { throw CommandFailure("the client \(id) exists already") }
+      options.print(
+        Added(clientID: id, clientSecret: secret), "client_id: \(id)\nclient_secret: \(secret)")
+    }
+  }
+
+  struct List: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "List the portals.")
+
+    @OptionGroup var options: CommonOptions
+
+    private struct Entry: Encodable {
+      var clientID: String
+      var mobileAuthentication: Bool
+      var endUser: Bool
+
+      enum CodingKeys: String, CodingKey {
+        case clientID = "client_id"
+        case mobileAuthentication = "mobile_authentication"
+        case endUser = "end_user"
+      }
+    }
+
+    func run() async throws {
+      let clients = try await options.open().store.read {
+        try $0.rows("SELECT * FROM api_client ORDER BY id").map(APIClient.init)
+      }
+      options.print(
+        clients.map {
+          Entry(clientID: $0.id, mobileAuthentication: $0.mayAuthenticate, endUser: $0.mayManageDevices)
+        },
+        clients.map {
+          "\($0.id)\($0.mayAuthenticate ? "  mobile-authentication" : "")\($0.mayManageDevices ? "  end-user" : "")"
+        }.joined(separator: "\n"))
+    }
+  }
+}

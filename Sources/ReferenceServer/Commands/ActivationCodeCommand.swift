@@ -1,0 +1,54 @@
+import ArgumentParser
+import GRDB
+import ReferenceProtocol
+
+struct ActivationCodeCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "activation-code", abstract: "Make a one-time code that activates a user on a token.",
+    discussion: "It is good for ten minutes. The URI says the same to scanners, files and approval-token enroll.")
+
+  /// Milliseconds.
+  static let lifetimeMs: Int64 = 600_000
+
+  @OptionGroup var options: CommonOptions
+  @Argument(help: "The user to activate.")
+  var user: String
+
+  private struct Made: Encodable {
+    var user: String
+    var code: String
+    var uri: String
+    /// Seconds.
+    var expiresIn: Int64
+
+    enum CodingKeys: String, CodingKey {
+      case user, code, uri
+      case expiresIn = "expires_in"
+    }
+  }
+
+  func run() async throws {
+    let session = try options.open()
+    let configuration = try session.directory.configuration()
+    let (exists, lastIssuer) = try await session.store.read { [user] database in
+      (try database.row("SELECT 1 FROM user WHERE id = ?", [user]) != nil, try database.issuer())
+    }
+    guard exists else { throw CommandFailure("there is no user \(user); \"token-server user add\" makes one") }
+    let ownName = configuration.port == 0 ? nil : configuration.issuer(onPort: configuration.port)
+    guard let issuer = configuration.issuer ?? lastIssuer ?? ownName else {
+      throw CommandFailure("the server has no fixed port and has never run: start it first")
+    }
+    let code = ActivationCode.random()
+    let hash = session.peppered.hash(code.digits, for: .activationCode)
+    let expiresAtMs = ServerClock.system.nowMs() + Self.lifetimeMs
+    try await session.store.write { [user] in
+      try $0.insertActivationCode(hash, userID: user, expiresAtMs: expiresAtMs)
+    }
+    let pin = try ServerPin.read(session.directory.file(configuration.certificateFile))
+    let made = Made(
+      user: user, code: code.digits, uri: ActivationURI(server: issuer, code: code, pins: [pin]).text,
+      expiresIn: Self.lifetimeMs / 1000)
+    options.print(
+      made, "code: \(made.code)\nuri: \(made.uri)\ngood for \(made.expiresIn / 60) minutes")
+  }
+}

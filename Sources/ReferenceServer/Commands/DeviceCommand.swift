@@ -1,0 +1,97 @@
+import ArgumentParser
+
+struct DeviceCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "device", abstract: "Registered devices.", subcommands: [List.self, Delete.self])
+
+  struct List: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "List the devices and their users.")
+
+    @OptionGroup var options: CommonOptions
+
+    private struct Entry: Encodable {
+      struct User: Encodable {
+        var user: String
+        var profileID: String
+        var mobileAuthentication: Bool
+        var push: Bool
+
+        enum CodingKeys: String, CodingKey {
+          case user, push
+          case profileID = "profile_id"
+          case mobileAuthentication = "mobile_authentication"
+        }
+      }
+
+      var deviceID: String
+      var name: String
+      var softwareVersion: String
+      var createdAtMs: Int64
+      var lastLoginAtMs: Int64?
+      var users: [User]
+
+      enum CodingKeys: String, CodingKey {
+        case name, users
+        case deviceID = "device_id"
+        case softwareVersion = "software_version"
+        case createdAtMs = "created_at_ms"
+        case lastLoginAtMs = "last_login_at_ms"
+      }
+
+      init(_ device: Device, _ profiles: [Profile]) {
+        deviceID = device.id
+        name = device.name
+        softwareVersion = device.softwareVersion
+        createdAtMs = device.createdAtMs
+        lastLoginAtMs = device.lastLoginAtMs
+        users = profiles.map {
+          User(
+            user: $0.userID, profileID: $0.id, mobileAuthentication: $0.hasKeys, push: $0.isEnrolledForPush)
+        }
+      }
+
+      var text: String {
+        let lastLogin = lastLoginAtMs.map { ", last login \(moment($0))" } ?? ""
+        let lines = users.map { user in
+          let enrolment = user.push ? "push" : user.mobileAuthentication ? "keys, no push" : "not enrolled"
+          return "  \(user.user)  profile \(user.profileID), \(enrolment)"
+        }
+        return (["\(deviceID)  \(name) \(softwareVersion)\(lastLogin)"] + lines).joined(separator: "\n")
+      }
+    }
+
+    func run() async throws {
+      let entries = try await options.open().store.read { database in
+        try database.rows("SELECT * FROM device WHERE deleted_at_ms IS NULL ORDER BY created_at_ms").map { row in
+          let device = try Device(row)
+          return Entry(device, try database.profiles(on: device.id))
+        }
+      }
+      options.print(entries, entries.map(\.text).joined(separator: "\n"))
+    }
+  }
+
+  struct Delete: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Deregister a device with all its users. It wipes itself when it hears of it.")
+
+    @OptionGroup var options: CommonOptions
+    @Argument(help: "The device_id.")
+    var device: String
+
+    private struct Deleted: Encodable {
+      var deviceID: String
+
+      enum CodingKeys: String, CodingKey { case deviceID = "device_id" }
+    }
+
+    func run() async throws {
+      let session = try options.open()
+      let isThere = try await session.store.read { [device] in try $0.device(device).map { !$0.isDeleted } ?? false }
+      guard isThere else { throw CommandFailure("there is no device \(device)") }
+      let nowMs = ServerClock.system.nowMs()
+      try await session.change { [device] in try $0.deleteDevice(device, nowMs: nowMs) }
+      options.print(Deleted(deviceID: device), "deleted the device \(device)")
+    }
+  }
+}

@@ -1,0 +1,58 @@
+import ArgumentParser
+import Cryptography
+import Foundation
+import GRDB
+
+struct FleetTokenCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "fleet-token", abstract: "Tokens that let devices register before they have a user.",
+    subcommands: [Add.self, Delete.self])
+
+  struct Add: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Make a fleet token and print it: the server keeps only a hash of it.")
+
+    @OptionGroup var options: CommonOptions
+    @Argument(help: "A name to delete it by.")
+    var name: String
+
+    private struct Added: Encodable {
+      var name: String
+      var token: String
+    }
+
+    func run() async throws {
+      let name = try validated(name, as: "a name")
+      let session = try options.open()
+      let token = Random.bytes(32).lowercaseHex
+      let hash = session.peppered.hash(token, for: .fleetToken)
+      let nowMs = ServerClock.system.nowMs()
+      let added = try await session.store.write {
+        try $0.run(
+          "INSERT OR IGNORE INTO fleet_token (hash, name, created_at_ms) VALUES (?, ?, ?)", [Data(hash), name, nowMs])
+      }
+      guard added > 0 else { throw CommandFailure("there is a fleet token \(name) already") }
+      options.print(Added(name: name, token: token), "token: \(token)")
+    }
+  }
+
+  struct Delete: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Make a fleet token worthless. Devices that registered with it stay.")
+
+    @OptionGroup var options: CommonOptions
+    @Argument var name: String
+
+    private struct Deleted: Encodable {
+      var name: String
+    }
+
+    func run() async throws {
+      let deleted = try await options.open().store.write { [name] in
+        try $0.run("DELETE FROM fleet_token WHERE name = ?", [name])
+      }
+      guard deleted > 0 else { throw CommandFailure("there is no fleet token \(name)") }
+      options.print(Deleted(name: name), "deleted the fleet token \(name)")
+    }
+  }
+}

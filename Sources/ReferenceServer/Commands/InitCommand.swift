@@ -1,0 +1,90 @@
+import ArgumentParser
+import Cryptography
+import Foundation
+import GRDB
+import Glibc
+import NIOSSL
+import ReferenceProtocol
+
+struct InitCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "init",
+    abstract: "Make a new server: keys, certificates, configuration, database.",
+    discussion: "Everything goes into one new directory, which only its owner may read. An existing one is refused.")
+
+  @OptionGroup var options: CommonOptions
+
+  @Option(help: "A DNS name or IP address for the certificate, beside localhost. Repeatable.")
+  var host: [String] = []
+
+  private struct Made: Encodable {
+    var directory: String
+    var authority: String
+    var pinSHA256: String
+
+    enum CodingKeys: String, CodingKey {
+      case directory, authority
+      case pinSHA256 = "pin_sha256"
+    }
+  }
+
+  func run() async throws {
+    let target = options.serverDirectory
+    guard !FileManager.default.fileExists(atPath: target.path) else {
+      throw CommandFailure("\(target.path) exists already; a server is made in a new directory")
+    }
+    // Made beside it and then renamed: there is either a whole server or none.
+    let draft = ServerDirectory(path: "\(target.path).new-\(Random.bytes(4).lowercaseHex)")
+    guard mkdir(draft.path, 0o700) == 0 else {
+      throw CommandFailure("cannot make \(draft.path): \(String(cString: strerror(errno)))")
+    }
+    do {
+      try await fill(draft)
+      guard rename(draft.path, target.path) == 0 else {
+        throw CommandFailure("cannot make \(target.path): \(String(cString: strerror(errno)))")
+      }
+    } catch {
+      try? FileManager.default.removeItem(atPath: draft.path)
+      throw error
+    }
+    let made = Made(
+      directory: target.path, authority: target.file("ca.pem"),
+      pinSHA256: try ServerPin.read(target.file("server.pem")))
+    options.print(
+      made,
+      """
+      made \(made.directory)
+      certificate authority for portals: \(made.authority)
+      pin for tokens: \(made.pinSHA256)
+      next: token-server serve --directory \(made.directory)
+      """)
+  }
+
+  private func fill(_ directory: ServerDirectory) async throws {
+    let certificates = try CertificateMaker.make(hosts: host)
+    try ServerDirectory.write(Random.bytes(32), to: directory.pepperFile)
+    for (name, text, mode) in [
+      ("ca.pem", certificates.authority, 0o644), ("ca.key", certificates.authorityKey, 0o600),
+      ("server.pem", certificates.server, 0o644), ("server.key", certificates.serverKey, 0o600),
+      ("config.toml", ConfigurationTemplate.text, 0o600),
+    ] as [(String, String, mode_t)] {
+      try ServerDirectory.write(Array(text.utf8), to: directory.file(name), mode: mode)
+    }
+    // The file exists before SQLite opens it, so that SQLite gives its companions the same mode.
+    try ServerDirectory.write([], to: directory.databaseFile)
+    let store = try Store(path: directory.databaseFile)
+    _ = try await ServerKeyring(store: store, peppered: Peppered(try directory.pepper())).shared()
+    try store.pool.close()
+  }
+}
+
+/// The pin tokens know the server by.
+enum ServerPin {
+  /// Base64 of SHA-256 over the SubjectPublicKeyInfo of the first certificate in a PEM file.
+  static func read(_ path: String) throws -> String {
+    guard let certificate = try NIOSSLCertificate.fromPEMFile(path).first else {
+      throw CommandFailure("\(path) has no certificate")
+    }
+    return SHA256.hash(try certificate.extractPublicKey().toSPKIBytes()).base64
+  }
+}

@@ -1,0 +1,32 @@
+import ArgumentParser
+import ReferenceProtocol
+
+struct TypeCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "type", abstract: "Mobile authentication types, as configured in config.toml.",
+    subcommands: [List.self])
+
+  struct List: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "List the types, and thereby check the configuration.")
+
+    @OptionGroup var options: CommonOptions
+
+    private struct Entry: Encodable {
+      var name: String
+      var method: String
+      var requestExpiresIn: Int
+
+      enum CodingKeys: String, CodingKey {
+        case name, method
+        case requestExpiresIn = "request_expires_in"
+      }
+    }
+
+    func run() async throws {
+      let types = try options.serverDirectory.configuration().types
+      options.print(
+        types.map { Entry(name: $0.name, method: $0.method.rawValue, requestExpiresIn: $0.requestExpiresIn) },
+        types.map { "\($0.name)  \($0.method.rawValue)  \($0.requestExpiresIn) s" }.joined(separator: "\n"))
+    }
+  }
+}

@@ -1,0 +1,10 @@
+import Glibc
+
+/// An IPv4 or IPv6 address in text as its 4 or 16 bytes, network order.
+enum IPAddressBytes {
+  static func parse(_ text: String) -> [UInt8]? {
+    var bytes = [UInt8](repeating: 0, count: 16)
+    if inet_pton(AF_INET, text, &bytes) == 1 { return Array(bytes.prefix(4)) }
+    return inet_pton(AF_INET6, text, &bytes) == 1 ? bytes : nil
+  }
+}

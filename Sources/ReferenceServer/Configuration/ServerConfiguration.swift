@@ -1,0 +1,84 @@
+import Cryptography
+import ReferenceProtocol
+
+/// What the administrator decided, checked: a value of this type has no setting the server cannot follow.
+struct ServerConfiguration: Sendable, Equatable {
+  var listen = "127.0.0.1"
+  var port = 8443
+  /// `https://HOST[:PORT]`; nil means the address and port the server really listens on.
+  var issuer: String?
+  var accessLog = false
+  var certificateFile = "server.pem"
+  var privateKeyFile = "server.key"
+  var mobileAuthentication = MobileAuthentication()
+  var callbacks: [Callback] = []
+  var application = Application()
+  var types: [MobileAuthenticationType] = []
+  var limits = Limits()
+
+  struct MobileAuthentication: Sendable, Equatable {
+    var enabled = true
+    var enrolment = true
+    var pushEnrolmentMode = PushEnrolmentMode.multiple
+    /// One server OpenPGP key per enrolment instead of one for all.
+    var uniqueServerKeys = false
+    /// Unicode scalars of the portal's `message`.
+    var maxMessageLength = 155
+    /// Whether `callback_uri` must be one of `callbacks`.
+    var callbackAllowList = false
+    /// What portals are told instead of our platform name, for those that only know two.
+    var portalPlatformAlias = "linux"
+    var resultRetentionHours = 24
+    var minimumSoftwareVersion = "0.0.0"
+  }
+
+  /// How many devices of one user may be enrolled for push.
+  enum PushEnrolmentMode: String, Sendable, Decodable {
+    /// One; a second one is refused.
+    case single
+    /// One; a second one takes over.
+    case override
+    case multiple
+  }
+
+  struct Callback: Sendable, Equatable {
+    var url: String
+    var username: String?
+    var password: String?
+
+    /// Value of the `Authorization` header (RFC 7617), when credentials are configured.
+    var authorization: String? {
+      guard let username, let password else { return nil }
+      return "Basic \(Array("\(username):\(password)".utf8).base64)"
+    }
+  }
+
+  struct Application: Sendable, Equatable {
+    var id = "approval-token"
+    var name = "Approval Token"
+  }
+
+  struct Limits: Sendable, Equatable {
+    /// Sustained; twice as many may come at once.
+    var deviceRequestsPerSecond = 200
+    /// Open requests of one user on one device; a portal that wants more is refused until some have ended.
+    var openRequestsPerDevice = 100
+  }
+
+  /// A mobile authentication type: what portals name in `type`.
+  struct MobileAuthenticationType: Sendable, Equatable {
+    var name: String
+    var method = ApprovalRequest.Method.push
+    /// Seconds.
+    var requestExpiresIn = 60
+    /// Default messages by language ("en", "nl").
+    var messages: [String: String] = [:]
+    var callbackOnExpiry = false
+    /// Whether a newer request of this type replaces the user's older ones.
+    var supersede = false
+    /// Whether a device that is not connected right now makes the transaction fail at once.
+    var deliveryRequired = false
+  }
+
+  func type(named name: String) -> MobileAuthenticationType? { types.first { $0.name == name } }
+}

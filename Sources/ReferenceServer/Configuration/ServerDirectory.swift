@@ -1,0 +1,79 @@
+import Cryptography
+import Foundation
+import Glibc
+import ReferenceProtocol
+import Secrets
+
+/// The one directory with everything a server has: configuration, keys, certificates, database. Mode 0700; every
+/// file with a secret in it has mode 0600.
+struct ServerDirectory: Sendable {
+  let path: String
+
+  struct Refusal: Error, Equatable, CustomStringConvertible {
+    let description: String
+  }
+
+  var configurationFile: String { file("config.toml") }
+  var pepperFile: String { file("pepper") }
+  var databaseFile: String { file("token-server.db") }
+  /// See `Doorbell`.
+  var doorbellFile: String { file("doorbell") }
+  var lockFile: String { file("lock") }
+
+  /// - Parameter name: relative to the directory, or absolute.
+  func file(_ name: String) -> String { name.hasPrefix("/") ? name : path + "/" + name }
+
+  func configuration() throws -> ServerConfiguration {
+    try ConfigurationFile.parse(String(decoding: read(configurationFile), as: UTF8.self))
+  }
+
+  /// The key that all stored verifiers are computed with, from a systemd credential or the file `init` made. Without
+  /// it a copy of the database cannot be used to guess a code or token.
+  func pepper() throws -> SecretBytes {
+    let credential = ProcessInfo.processInfo.environment["CREDENTIALS_DIRECTORY"].map { $0 + "/token-server-pepper" }
+    let source = credential.flatMap { FileManager.default.fileExists(atPath: $0) ? $0 : nil } ?? pepperFile
+    var bytes = try read(source)
+    defer { cleanse(&bytes) }
+    guard bytes.count == 32 else { throw Refusal(description: "\(source) must have 32 bytes, it has \(bytes.count)") }
+    return SecretBytes(copying: bytes)
+  }
+
+  func read(_ path: String) throws -> [UInt8] {
+    guard FileManager.default.fileExists(atPath: self.path) else {
+      throw Refusal(description: "there is no server in \(self.path); \"token-server init\" makes one")
+    }
+    guard let data = FileManager.default.contents(atPath: path) else {
+      throw Refusal(description: "cannot read \(path)")
+    }
+    return [UInt8](data)
+  }
+
+  /// Makes a new file that only its owner may use, and makes it durable.
+  static func write(_ bytes: [UInt8], to path: String, mode: mode_t = 0o600) throws {
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
+    guard descriptor >= 0 else {
+      throw Refusal(description: "cannot make \(path): \(String(cString: strerror(errno)))")
+    }
+    defer { close(descriptor) }
+    var written = 0
+    while written < bytes.count {
+      let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress! + written, bytes.count - written) }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { throw Refusal(description: "cannot write \(path): \(String(cString: strerror(errno)))") }
+      written += count
+    }
+    guard fsync(descriptor) == 0 else { throw Refusal(description: "cannot write \(path) durably") }
+  }
+
+  /// Two servers on one database would each be right about half of the connected devices.
+  /// - Returns: a descriptor that holds the lock until the process ends.
+  func lockForServing() throws -> Int32 {
+    let descriptor = open(lockFile, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw Refusal(description: "cannot open \(lockFile)") }
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+      close(descriptor)
+      throw Refusal(description: "a server is already running in \(path)")
+    }
+    return descriptor
+  }
+}

@@ -1,0 +1,93 @@
+import Cryptography
+import Hummingbird
+import ReferenceProtocol
+
+/// Lets devices in: DPoP proofs with server nonces (RFC 9449), access tokens, revoked devices, rate limits.
+struct DeviceGate: Sendable {
+  /// Who is calling.
+  struct Caller: Sendable {
+    let device: Device
+    /// Set for a `user` token.
+    let profileID: String?
+  }
+
+  let store: Store
+  let peppered: Peppered
+  let origin: Origin
+  let clock: ServerClock
+  let nonces: DPoPNonces
+  let seenProofs: ReplayCache
+  let limiter: RateLimiter
+
+  enum ProofRefusal: Error, Equatable {
+    case staleNonce
+    case invalid(String)
+  }
+
+  /// Signature, method, URL, token, nonce and replay. The caller still judges whose key it is.
+  func proof(of request: Request, accessToken: String?) throws(ProofRefusal) -> DPoPProof {
+    let proofs = request.headers[values: .dpop]
+    guard proofs.count == 1 else { throw .invalid("exactly one DPoP header is needed") }
+    let proof: DPoPProof
+    do {
+      proof = try DPoPProof(
+        verifying: proofs[0], method: request.method.rawValue, url: origin.issuer + request.uri.path,
+        accessToken: accessToken)
+    } catch { throw .invalid("\(error)") }
+    guard let nonce = proof.nonce, nonces.isFresh(nonce) else { throw .staleNonce }
+    switch seenProofs.remember(proof.identifier, of: proof.key.thumbprint) {
+    case .new: return proof
+    case .seen: throw .invalid("the proof was used before")
+    case .full:
+      nonces.forgetAll()
+      seenProofs.forgetAll()
+      throw .staleNonce
+    }
+  }
+
+  func admit(_ request: Request) async throws -> Caller {
+    guard let token = accessToken(of: request) else {
+      throw DeviceRefusal.challenge("invalid_token", "Authorization: DPoP TOKEN is missing")
+    }
+    let proof: DPoPProof
+    do { proof = try self.proof(of: request, accessToken: token) } catch .staleNonce {
+      throw DeviceRefusal.challenge(OAuthError.useDPoPNonce, "the proof needs the nonce of the DPoP-Nonce header")
+    } catch .invalid(let why) { throw DeviceRefusal.challenge("invalid_dpop_proof", why) }
+    let hash = peppered.hash(token, for: .accessToken)
+    let nowMs = clock.nowMs()
+    guard let found = try await store.read({ try $0.accessToken(hash, nowMs: nowMs) }) else {
+      throw DeviceRefusal.challenge("invalid_token", "the access token is unknown or has expired")
+    }
+    guard found.device.keyThumbprint == proof.key.thumbprint else {
+      throw DeviceRefusal.challenge("invalid_token", "the access token belongs to another key")
+    }
+    guard !found.device.isDeleted else { throw DeviceRefusal(.deviceDeregistered) }
+    guard limiter.allows(found.device.id) else { throw DeviceRefusal(.rateLimited, headers: [.retryAfter: "1"]) }
+    return Caller(device: found.device, profileID: found.profileID)
+  }
+
+  private func accessToken(of request: Request) -> String? {
+    guard let header = request.headers[.authorization] else { return nil }
+    let parts = header.split(separator: " ", omittingEmptySubsequences: true)
+    return parts.count == 2 && parts[0].lowercased() == "dpop" ? String(parts[1]) : nil
+  }
+}
+
+extension DeviceGate.Caller {
+  /// The profile in the path, which must be this device's and still exist.
+  func profile(_ id: String, in store: Store) async throws -> Profile {
+    let clientID = device.id
+    guard let profile = try await store.read({ try $0.profile(id, on: clientID) }) else {
+      throw DeviceRefusal(.notFound, "there is no such profile on this device")
+    }
+    guard !profile.isDeleted else { throw DeviceRefusal(.userDeregistered) }
+    return profile
+  }
+
+  /// For what the user must have been authenticated for just now.
+  func requireUser(_ profileID: String) throws {
+    guard self.profileID == profileID else {
+      throw DeviceRefusal.challenge("insufficient_scope", "this needs a user access token of the profile")
+    }
+  }
+}

@@ -1,0 +1,174 @@
+import Cryptography
+import GRDB
+import Hummingbird
+import Logging
+import OpenPGP
+import ReferenceProtocol
+
+/// Configuration, validation at start, key exchange, push enrolment, deregistration of a user.
+struct ProfileRoutes: Sendable {
+  let gate: DeviceGate
+  let keyring: ServerKeyring
+  let announcer: Announcer
+  let configuration: ServerConfiguration
+
+  func add(to router: Router<ServerContext>) {
+    router.get("/device/v1/configuration") { request, _ in
+      _ = try await gate.admit(request)
+      return Response.json(deviceConfiguration)
+    }
+    router.post("/device/v1/validations") { request, _ in try await validate(request) }
+    router.put("/device/v1/profiles/:pid/mobile-auth") { try await exchangeKeys($0, $1) }
+    router.post("/device/v1/profiles/:pid/mobile-auth/ack") { try await acknowledge($0, $1) }
+    router.delete("/device/v1/profiles/:pid/mobile-auth") { try await disenrol($0, $1, .keysAndPush) }
+    router.put("/device/v1/profiles/:pid/push") { try await enrolForPush($0, $1) }
+    router.delete("/device/v1/profiles/:pid/push") { try await disenrol($0, $1, .pushOnly) }
+    router.delete("/device/v1/profiles/:pid") { try await deregister($0, $1) }
+  }
+
+  private var settings: ServerConfiguration.MobileAuthentication { configuration.mobileAuthentication }
+
+  private var deviceConfiguration: DeviceConfiguration {
+    DeviceConfiguration(
+      transports: [.sse, .longpoll], openPGPProfiles: ["v4-25519"],
+      minimumSoftwareVersion: settings.minimumSoftwareVersion, pinRequired: false, serverTimeMs: gate.clock.nowMs())
+  }
+
+  private func validate(_ request: Request) async throws -> Response {
+    let device = try await gate.admit(request).device
+    let validation = try JSON.decode(ValidationRequest.self, from: await request.bytes())
+    guard validation.profiles.count <= 64, validation.softwareVersion.utf8.count <= 64,
+      validation.osVersion.utf8.count <= 128
+    else { throw DeviceRefusal(.invalidRequest, "too many profiles or too long versions") }
+    guard SoftwareVersion(validation.softwareVersion) >= SoftwareVersion(settings.minimumSoftwareVersion) else {
+      throw DeviceRefusal(.outdatedApp, "at least \(settings.minimumSoftwareVersion) is needed")
+    }
+    let isNews = device.softwareVersion != validation.softwareVersion || device.osVersion != validation.osVersion
+    if isNews {
+      try await gate.store.write { database in
+        try database.noteSoftware(
+          of: device.id, version: validation.softwareVersion, osVersion: validation.osVersion)
+      }
+    }
+    let profiles = try await gate.store.read { try $0.profiles(on: device.id) }
+    let known = Dictionary(uniqueKeysWithValues: profiles.map { ($0.id, $0) })
+    return .json(
+      ValidationResponse(
+        configuration: deviceConfiguration, removedProfiles: validation.profiles.filter { known[$0] == nil },
+        disenrolledProfiles: validation.profiles.filter { known[$0]?.isDisenrolled == true }))
+  }
+
+  private func exchangeKeys(_ request: Request, _ context: ServerContext) async throws -> Response {
+    let profile = try await userProfile(request, context)
+    guard settings.enabled, settings.enrolment else { throw DeviceRefusal(.enrolmentDisabled) }
+    let exchange = try JSON.decode(KeyExchangeRequest.self, from: await request.bytes())
+    guard let bytes = bytes(base64: exchange.openPGPCertificate),
+      let certificate = try? OpenPGPCertificate(parsing: bytes)
+    else { throw DeviceRefusal(.invalidRequest, "openpgp_certificate is not a certificate of the profile v4-25519") }
+    if profile.certificateFingerprint == certificate.fingerprint, let serverKey = profile.serverKey,
+      let keyID = profile.keyID
+    {
+      return keyExchange(try await keyring.key(serverKey), keyID: keyID)
+    }
+    let mayReplace = !profile.hasKeys || profile.isDisenrolled || settings.pushEnrolmentMode == .override
+    guard mayReplace else { throw DeviceRefusal(.alreadyEnrolled) }
+    let key = settings.uniqueServerKeys ? try await keyring.make() : try await keyring.shared()
+    let keyID = Random.uuid()
+    let nowMs = gate.clock.nowMs()
+    announcer.announce(
+      try await gate.store.write { database in
+        let effects = try database.failOpenTransactions(of: profile, nowMs: nowMs)
+        try database.setKeys(
+          of: profile, certificate: bytes, fingerprint: certificate.fingerprint,
+          serverKey: key.certificate.fingerprint, keyID: keyID)
+        return effects
+      })
+    return keyExchange(key, keyID: keyID)
+  }
+
+  private func keyExchange(_ key: OpenPGPKey, keyID: String) -> Response {
+    .json(
+      KeyExchangeResponse(
+        serverCertificate: key.certificate.bytes.base64, serverFingerprint: key.certificate.fingerprint, keyID: keyID))
+  }
+
+  /// The device proves that it can sign and that the server's certificate arrived.
+  private func acknowledge(_ request: Request, _ context: ServerContext) async throws -> Response {
+    let profile = try await userProfile(request, context)
+    guard let serverKey = profile.serverKey, let keyID = profile.keyID,
+      let certificate = try keyring.certificate(of: profile)
+    else { throw DeviceRefusal(.keysNotExchanged) }
+    let acknowledgement = try JSON.decode(KeyAcknowledgement.self, from: await request.bytes())
+    let expected = KeyAcknowledgementContent(clientID: profile.clientID, profileID: profile.id, keyID: keyID)
+    let key = try await keyring.key(serverKey)
+    guard let sealed = bytes(base64: acknowledgement.proof),
+      let opened = try? key.open(sealed, from: certificate, limit: 4096),
+      (try? JSON.decode(KeyAcknowledgementContent.self, from: opened)) == expected
+    else { throw DeviceRefusal(.answerInvalid, "the proof is not this device's, or not for this key exchange") }
+    try await gate.store.write { try $0.acknowledgeKeys(of: profile) }
+    announcer.log.info("user \(profile.userID) enrolled keys on device \(profile.clientID)")
+    return .noContent
+  }
+
+  private enum PushOutcome: Sendable {
+    case enrolled(token: String, Effects)
+    case userEnrolledElsewhere
+  }
+
+  private func enrolForPush(_ request: Request, _ context: ServerContext) async throws -> Response {
+    let profile = try await userProfile(request, context)
+    guard settings.enabled, settings.enrolment else { throw DeviceRefusal(.featureDisabled) }
+    guard profile.hasKeys else { throw DeviceRefusal(.keysNotExchanged) }
+    let transport = try JSON.decode(PushEnrolmentRequest.self, from: await request.bytes()).transport
+    let mode = settings.pushEnrolmentMode
+    let nowMs = gate.clock.nowMs()
+    let outcome = try await gate.store.write { database -> PushOutcome in
+      var effects = Effects()
+      if mode != .multiple {
+        let others = try database.profiles(of: profile.userID).filter {
+          $0.clientID != profile.clientID && $0.pushToken != nil
+        }
+        if mode == .single, !others.isEmpty { return .userEnrolledElsewhere }
+        for other in others { effects.add(try database.disenrol(other, .pushOnly, nowMs: nowMs)) }
+      }
+      let token = profile.pushToken ?? Random.bytes(16).lowercaseHex
+      try database.setPush(of: profile, token: token, transport: transport)
+      return .enrolled(token: token, effects)
+    }
+    guard case .enrolled(let token, let effects) = outcome else { throw DeviceRefusal(.userAlreadyEnrolled) }
+    announcer.announce(effects)
+    announcer.log.info("user \(profile.userID) enrolled for push on device \(profile.clientID)")
+    return .json(PushEnrolmentResponse(pushToken: token))
+  }
+
+  private func disenrol(
+    _ request: Request, _ context: ServerContext, _ what: Database.Disenrolment
+  ) async throws -> Response {
+    let caller = try await gate.admit(request)
+    let profile = try await caller.profile(context.path("pid"), in: gate.store)
+    let nowMs = gate.clock.nowMs()
+    announcer.announce(
+      try await gate.store.write { try $0.disenrol(profile, what, byDevice: true, nowMs: nowMs) })
+    return .noContent
+  }
+
+  /// Idempotent: also for a profile that is long gone.
+  private func deregister(_ request: Request, _ context: ServerContext) async throws -> Response {
+    let clientID = try await gate.admit(request).device.id
+    let profileID = try context.path("pid")
+    let nowMs = gate.clock.nowMs()
+    announcer.announce(
+      try await gate.store.write { database in
+        guard let profile = try database.profile(profileID, on: clientID), !profile.isDeleted else { return Effects() }
+        return try database.deleteProfile(profile, nowMs: nowMs)
+      })
+    return .noContent
+  }
+
+  private func userProfile(_ request: Request, _ context: ServerContext) async throws -> Profile {
+    let caller = try await gate.admit(request)
+    let profile = try await caller.profile(context.path("pid"), in: gate.store)
+    try caller.requireUser(profile.id)
+    return profile
+  }
+}

@@ -1,0 +1,76 @@
+import Cryptography
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import OpenPGP
+import ReferenceProtocol
+
+/// The pending list, the fetch of one request, and its status. Answers are in `AnswerRoutes`.
+struct RequestRoutes: Sendable {
+  let gate: DeviceGate
+  let keyring: ServerKeyring
+
+  func add(to router: Router<ServerContext>) {
+    router.get("/device/v1/pending") { request, _ in try await pending(request) }
+    router.get("/device/v1/requests/:tid") { try await status($0, $1) }
+    router.get("/device/v1/requests/:tid/message") { try await message($0, $1) }
+  }
+
+  private func pending(_ request: Request) async throws -> Response {
+    let clientID = try await gate.admit(request).device.id
+    let profileID = request.uri.queryParameters.get("profile_id")
+    let nowMs = gate.clock.nowMs()
+    let open = try await gate.store.read { try $0.openTransactions(of: clientID, nowMs: nowMs) }
+      .filter { profileID == nil || $0.profileID == profileID }
+    // The members that count down are no part of it: the list is the same as long as its requests are.
+    let tag = "W/\"\(SHA256.hash(Array(open.map(\.id).joined(separator: " ").utf8)).prefix(12).lowercaseHex)\""
+    if request.headers[.ifNoneMatch] == tag {
+      return Response(status: .notModified, headers: [.eTag: tag, .cacheControl: "no-store"])
+    }
+    let entries = open.map { transaction in
+      PendingEntry(
+        transactionID: transaction.id, profileID: transaction.profileID, message: transaction.message,
+        typeHint: transaction.type, sentAtMs: transaction.createdAtMs,
+        timeToLiveMs: transaction.expiresAtMs - transaction.createdAtMs, expiresInMs: transaction.timeLeftMs(at: nowMs))
+    }
+    return .json(PendingList(serverTimeMs: nowMs, requests: entries), headers: [.eTag: tag])
+  }
+
+  private func status(_ request: Request, _ context: ServerContext) async throws -> Response {
+    let caller = try await gate.admit(request)
+    return .json(try await gate.transaction(context.path("tid"), of: caller).status(at: gate.clock.nowMs()))
+  }
+
+  /// Repeatable: every fetch seals the same bytes.
+  private func message(_ request: Request, _ context: ServerContext) async throws -> Response {
+    let caller = try await gate.admit(request)
+    let transaction = try await gate.transaction(context.path("tid"), of: caller)
+    let nowMs = gate.clock.nowMs()
+    try transaction.requireOpen(at: nowMs)
+    let profile = try await caller.profile(transaction.profileID, in: gate.store)
+    guard let certificate = try keyring.certificate(of: profile), let serverKey = profile.serverKey else {
+      throw DeviceRefusal(profile.isDisenrolled ? .disenrolled : .notEnrolled)
+    }
+    let sealed = try await keyring.key(serverKey).seal(transaction.request, to: certificate)
+    return .json(SealedRequest(message: sealed.base64, expiresInMs: transaction.timeLeftMs(at: nowMs)))
+  }
+}
+
+extension DeviceGate {
+  /// A transaction of this device; one of another is as unknown as one that never was.
+  func transaction(_ id: String, of caller: Caller) async throws -> Transaction {
+    guard let transaction = try await store.read({ try $0.transaction(id) }), transaction.clientID == caller.device.id
+    else { throw DeviceRefusal(.notFound, "there is no such request for this device") }
+    return transaction
+  }
+}
+
+extension Transaction {
+  func requireOpen(at nowMs: Int64) throws(DeviceRefusal) {
+    switch state(at: nowMs) {
+    case .open: return
+    case .expired: throw DeviceRefusal(.expired, state: .expired)
+    case let ended: throw DeviceRefusal(.alreadyHandled, state: ended)
+    }
+  }
+}

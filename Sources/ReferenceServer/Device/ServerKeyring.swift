@@ -1,0 +1,79 @@
+import Cryptography
+import Foundation
+import GRDB
+import OpenPGP
+import Secrets
+import Synchronization
+
+/// The server's OpenPGP keys: one for all enrolments, or one for each (`unique_server_keys`). Stored sealed with a
+/// key from the pepper; kept parsed, because parsing costs more than using.
+final class ServerKeyring: Sendable {
+  /// Parsed keys and certificates held in memory, each kind.
+  private static let capacity = 10_000
+
+  private let store: Store
+  private let sealingKey: SecretBytes
+  private let keys = Mutex<[String: OpenPGPKey]>([:])
+  private let certificates = Mutex<[String: OpenPGPCertificate]>([:])
+
+  init(store: Store, peppered: Peppered) {
+    self.store = store
+    sealingKey = peppered.sealingKey
+  }
+
+  struct Damaged: Error {}
+
+  /// The key for all enrolments, made at the first call.
+  func shared() async throws -> OpenPGPKey {
+    let find: @Sendable (Database) throws -> String? = { database in
+      try database.row("SELECT fingerprint FROM server_key WHERE is_shared").map { $0["fingerprint"] }
+    }
+    if let fingerprint = try await store.read(find) { return try await key(fingerprint) }
+    return try await make(isShared: true)
+  }
+
+  func make(isShared: Bool = false) async throws -> OpenPGPKey {
+    let key = try OpenPGPKey.generate(userID: "Approval Token server")
+    let fingerprint = key.certificate.fingerprint
+    let box = try AES256GCM.seal(key.secret, key: sealingKey, context: Array(fingerprint.utf8))
+    _ = try await store.write { database in
+      try database.run(
+        "INSERT INTO server_key (fingerprint, sealed_secret, is_shared) VALUES (?, ?, ?)",
+        [fingerprint, Data(box), isShared])
+    }
+    keep(key, as: fingerprint)
+    return key
+  }
+
+  func key(_ fingerprint: String) async throws -> OpenPGPKey {
+    if let key = keys.withLock({ $0[fingerprint] }) { return key }
+    let box = try await store.read { database in
+      try database.row("SELECT sealed_secret FROM server_key WHERE fingerprint = ?", [fingerprint])
+        .map { $0.bytes("sealed_secret") }
+    }
+    guard let box else { throw Damaged() }
+    let secret = try AES256GCM.open(box, key: sealingKey, context: Array(fingerprint.utf8))
+    let key = try OpenPGPKey(secret: secret)
+    keep(key, as: fingerprint)
+    return key
+  }
+
+  /// A device's certificate, as stored at its enrolment.
+  func certificate(of profile: Profile) throws -> OpenPGPCertificate? {
+    guard let bytes = profile.certificate, let fingerprint = profile.certificateFingerprint else { return nil }
+    if let known = certificates.withLock({ $0[fingerprint] }), known.bytes == bytes { return known }
+    let certificate = try OpenPGPCertificate(parsing: bytes)
+    certificates.withLock { certificates in
+      if certificates.count >= Self.capacity { certificates.removeAll() }
+      certificates[fingerprint] = certificate
+    }
+    return certificate
+  }
+
+  private func keep(_ key: OpenPGPKey, as fingerprint: String) {
+    keys.withLock { keys in
+      if keys.count >= Self.capacity { keys.removeAll() }
+      keys[fingerprint] = key
+    }
+  }
+}

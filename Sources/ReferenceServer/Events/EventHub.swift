@@ -1,0 +1,132 @@
+import Cryptography
+import NIOCore
+import ReferenceProtocol
+import Synchronization
+
+/// Who is listening, and what each device was told last. Everything is in memory: events are hints, the pending list
+/// is the truth, and after a restart every cursor of before is answered with `resync`.
+final class EventHub: Sendable {
+  /// Events kept per device for those who come back with a cursor.
+  static let remembered = 16
+  /// Frames a slow reader may leave unread before its stream is closed.
+  private static let unread = 32
+
+  typealias Frames = AsyncStream<ByteBuffer>
+
+  fileprivate struct Listener {
+    let number: UInt64
+    let isStream: Bool
+    let frames: Frames.Continuation
+  }
+
+  fileprivate struct Line {
+    var lastEvent: UInt64 = 0
+    var recent: [(number: UInt64, event: DeviceEvent)] = []
+    var listener: Listener?
+  }
+
+  private struct State {
+    var lines: [String: Line] = [:]
+    var listeners: UInt64 = 0
+    var isClosed = false
+  }
+
+  private let state = Mutex(State())
+  /// Tells cursors of this process from those of an earlier one.
+  private let epoch = Random.bytes(6).lowercaseHex
+
+  func publish(_ event: DeviceEvent, to clientID: String) {
+    state.withLock { state in
+      var line = state.lines[clientID] ?? Line()
+      line.note(event)
+      state.lines[clientID] = line
+      // Inside the lock, so that frames leave in the order of their numbers.
+      if let listener = line.listener { send(EventFrame.encode(event, id: cursor(line.lastEvent)), to: listener) }
+    }
+  }
+
+  /// Opens the device's one stream; an older one ends.
+  /// - Parameter cursor: the last event the device has seen, if it knows.
+  func listen(_ clientID: String, isStream: Bool, after cursor: String?) -> Subscription {
+    let (frames, continuation) = Frames.makeStream(bufferingPolicy: .bufferingOldest(Self.unread))
+    let (missed, older, number) = state.withLock { state in
+      state.listeners += 1
+      let number = state.listeners
+      var line = state.lines[clientID] ?? Line()
+      let older = line.listener
+      line.listener = state.isClosed ? nil : Listener(number: number, isStream: isStream, frames: continuation)
+      state.lines[clientID] = line
+      if state.isClosed { continuation.finish() }
+      return (missedEvents(line, after: cursor), older, number)
+    }
+    older?.frames.finish()
+    return Subscription(frames: frames, missed: missed) { [self] in
+      continuation.finish()
+      leave(clientID, number)
+    }
+  }
+
+  struct Subscription: Sendable {
+    let frames: Frames
+    /// What happened since the cursor.
+    let missed: EventPage
+    let cancel: @Sendable () -> Void
+  }
+
+  func events(of clientID: String, after cursor: String?) -> EventPage {
+    state.withLock { missedEvents($0.lines[clientID] ?? Line(), after: cursor) }
+  }
+
+  func isListening(_ clientID: String) -> Bool { state.withLock { $0.lines[clientID]?.listener != nil } }
+
+  /// To every stream, so that each side can tell a silent line from a dead one.
+  func sendHeartbeats() {
+    let listeners = state.withLock { state in state.lines.values.compactMap { $0.listener } }
+    for listener in listeners where listener.isStream { send(EventFrame.heartbeat, to: listener) }
+  }
+
+  /// Ends all streams and lets nobody listen any more.
+  func close() {
+    let listeners = state.withLock { state in
+      state.isClosed = true
+      return state.lines.values.compactMap { $0.listener }
+    }
+    listeners.forEach { $0.frames.finish() }
+  }
+
+  /// Ends the stream of one device, after what was already sent to it.
+  func hangUp(_ clientID: String) {
+    state.withLock { $0.lines[clientID]?.listener }?.frames.finish()
+  }
+
+  private func leave(_ clientID: String, _ number: UInt64) {
+    state.withLock { state in
+      if state.lines[clientID]?.listener?.number == number { state.lines[clientID]?.listener = nil }
+    }
+  }
+
+  private func send(_ frame: ByteBuffer, to listener: Listener) {
+    // A reader that does not read loses its stream; its cursor brings it back.
+    if case .dropped = listener.frames.yield(frame) { listener.frames.finish() }
+  }
+
+  private func cursor(_ number: UInt64) -> String { "\(epoch).\(number)" }
+
+  private func missedEvents(_ line: Line, after cursor: String?) -> EventPage {
+    let now = self.cursor(line.lastEvent)
+    guard let cursor else { return EventPage(cursor: now, events: []) }
+    let parts = cursor.split(separator: ".")
+    guard parts.count == 2, parts[0] == epoch, let seen = UInt64(parts[1]), seen <= line.lastEvent,
+      line.lastEvent - seen <= UInt64(line.recent.count)
+    else { return EventPage(cursor: now, events: [DeviceEvent(.resync)]) }
+    return EventPage(cursor: now, events: line.recent.filter { $0.number > seen }.map(\.event))
+  }
+}
+
+extension EventHub.Line {
+  fileprivate mutating func note(_ event: DeviceEvent) {
+    lastEvent += 1
+    recent.append((lastEvent, event))
+    if recent.count > EventHub.remembered { recent.removeFirst() }
+  }
+}

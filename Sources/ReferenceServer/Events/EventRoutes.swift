@@ -1,0 +1,77 @@
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOCore
+import ReferenceProtocol
+
+/// `GET /device/v1/events` as a stream or as a long poll, and the delivery reports.
+struct EventRoutes: Sendable {
+  /// Seconds a long poll waits at most, whatever it prefers.
+  private static let longestWait = 55
+
+  let gate: DeviceGate
+  let hub: EventHub
+
+  func add(to router: Router<ServerContext>) {
+    router.get("/device/v1/events") { request, context in
+      let clientID = try await gate.admit(request).device.id
+      let accepted = request.headers[.accept] ?? "text/event-stream"
+      return accepted.contains("text/event-stream")
+        ? stream(to: clientID, after: request.headers[.lastEventID], context)
+        : await poll(by: clientID, request, context)
+    }
+    router.post("/device/v1/events/acks") { request, context in
+      let clientID = try await gate.admit(request).device.id
+      let acknowledgement = try JSON.decode(EventAcknowledgement.self, from: await request.bytes())
+      guard acknowledgement.ids.count <= 256 else { throw DeviceRefusal(.invalidRequest, "more than 256 ids") }
+      context.logger.debug("device \(clientID) has received \(acknowledgement.ids.count) events")
+      return Response.noContent
+    }
+  }
+
+  private func stream(to clientID: String, after cursor: String?, _ context: ServerContext) -> Response {
+    let channel = context.channel
+    let body = ResponseBody { [hub] writer in
+      let subscription = hub.listen(clientID, isStream: true, after: cursor)
+      // Finishing the frames is what wakes the loop below when the other end is gone.
+      channel.closeFuture.whenComplete { _ in subscription.cancel() }
+      defer { subscription.cancel() }
+      // A first line at once: the device knows that it is connected.
+      try await writer.write(EventFrame.heartbeat)
+      for event in subscription.missed.events {
+        try await writer.write(EventFrame.encode(event, id: subscription.missed.cursor))
+      }
+      for await frame in subscription.frames { try await writer.write(frame) }
+      try await writer.finish(nil)
+    }
+    return Response(
+      status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"], body: body)
+  }
+
+  /// Without a cursor it answers at once, with one.
+  private func poll(by clientID: String, _ request: Request, _ context: ServerContext) async -> Response {
+    guard let cursor = request.uri.queryParameters.get("after") else {
+      let page = hub.events(of: clientID, after: nil)
+      return .json(EventPage(cursor: page.cursor, events: [DeviceEvent(.resync)]))
+    }
+    let subscription = hub.listen(clientID, isStream: false, after: cursor)
+    defer { subscription.cancel() }
+    guard subscription.missed.events.isEmpty else { return .json(subscription.missed) }
+    let seconds = wait(preferredBy: request)
+    let deadline = context.channel.eventLoop.scheduleTask(in: .seconds(Int64(seconds))) { subscription.cancel() }
+    defer { deadline.cancel() }
+    for await _ in subscription.frames { return .json(hub.events(of: clientID, after: cursor)) }
+    return .noContent
+  }
+
+  /// `Prefer: wait=SECONDS` (RFC 7240 §4.3).
+  private func wait(preferredBy request: Request) -> Int {
+    let preferences = (request.headers[.prefer] ?? "").split(separator: ",")
+    let wait = preferences.compactMap { preference -> Int? in
+      let halves = preference.split(separator: "=")
+      guard halves.count == 2, halves[0].trimmingPrefix(while: { $0 == " " }) == "wait" else { return nil }
+      return Int(halves[1])
+    }
+    return min(max(wait.first ?? Self.longestWait, 0), Self.longestWait)
+  }
+}

@@ -1,0 +1,72 @@
+import Logging
+import ServiceLifecycle
+import Synchronization
+
+/// One timer for all open requests: it sleeps until the next of them expires. Readers judge expiry for themselves;
+/// this is what tells devices and portals, and what throws old results away.
+final class ExpiryTimer: Service {
+  /// After the moment itself, so that an answer that arrived in time and is still being verified is not cut off.
+  private static let graceMs: Int64 = 250
+  private static let forgetEveryMs: Int64 = 600_000
+
+  private let store: Store
+  private let announcer: Announcer
+  private let clock: ServerClock
+  private let retentionMs: Int64
+  private let wakeUp = WakeUp()
+  private let plannedMs = Mutex(Int64.max)
+
+  init(store: Store, announcer: Announcer, clock: ServerClock, retentionHours: Int) {
+    self.store = store
+    self.announcer = announcer
+    self.clock = clock
+    retentionMs = Int64(retentionHours) * 3_600_000
+  }
+
+  /// A request was made that expires then.
+  func expect(atMs: Int64) {
+    let isSooner = plannedMs.withLock { planned in
+      guard atMs < planned else { return false }
+      planned = atMs
+      return true
+    }
+    if isSooner { wakeUp.ring() }
+  }
+
+  func run() async throws {
+    await cancelWhenGracefulShutdown { [self] in
+      var lastForgotMs: Int64 = 0
+      while !Task.isCancelled {
+        do {
+          let nowMs = clock.nowMs()
+          try await expire(nowMs: nowMs)
+          if nowMs - lastForgotMs >= Self.forgetEveryMs {
+            lastForgotMs = nowMs
+            let oldestMs = nowMs - retentionMs
+            try await store.write { try $0.forget(endedBeforeMs: oldestMs, nowMs: nowMs) }
+          }
+          try await planNext()
+        } catch { announcer.log.error("expiry: \(error)") }
+        let plannedMs = plannedMs.withLock { $0 }
+        let untilNextMs = plannedMs == .max ? Self.forgetEveryMs : plannedMs + Self.graceMs - clock.nowMs()
+        // At least a moment, so that a failing database does not make this spin.
+        await wakeUp.wait(milliseconds: min(max(untilNextMs, 10), Self.forgetEveryMs))
+      }
+    }
+  }
+
+  private func expire(nowMs: Int64) async throws {
+    let dueMs = nowMs - Self.graceMs
+    let next = try await store.read { try $0.nextExpiryMs() }
+    guard let next, next <= dueMs else { return }
+    announcer.announce(try await store.write { try $0.expireTransactions(nowMs: dueMs) })
+  }
+
+  private func planNext() async throws {
+    // Cleared first: what is expected while we look it up must not be lost.
+    plannedMs.withLock { $0 = .max }
+    if let next = try await store.read({ try $0.nextExpiryMs() }) {
+      plannedMs.withLock { $0 = min($0, next) }
+    }
+  }
+}

@@ -1,0 +1,24 @@
+import Dispatch
+import Logging
+import ServiceLifecycle
+
+/// Sends on what administrators' commands have posted.
+struct OutboxService: Service {
+  let store: Store
+  let doorbell: Doorbell
+  let announcer: Announcer
+
+  func run() async throws {
+    let wakeUp = WakeUp()
+    let source = try doorbell.listen { wakeUp.ring() }
+    defer { source.cancel() }
+    await cancelWhenGracefulShutdown {
+      while !Task.isCancelled {
+        do { announcer.announce(try await store.write { try $0.collectOutbox() }) } catch {
+          announcer.log.error("outbox: \(error)")
+        }
+        await wakeUp.wait(milliseconds: nil)
+      }
+    }
+  }
+}

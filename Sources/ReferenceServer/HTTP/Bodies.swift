@@ -1,0 +1,62 @@
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import ReferenceProtocol
+
+extension Request {
+  /// No message of either protocol is larger.
+  static let largestBody = 256 * 1024
+
+  func bytes() async throws -> [UInt8] {
+    do { return Array(buffer: try await body.collect(upTo: Self.largestBody)) } catch is NIOTooManyBytesError {
+      throw Refusal.tooLarge
+    }
+  }
+
+  /// - Throws: `Refusal` 400 if the body is of another type or not a form.
+  func form() async throws -> Form {
+    let bytes = try await bytes()
+    guard !bytes.isEmpty else { return Form() }
+    let type = headers[.contentType]?.split(separator: ";").first?.trimmingPrefix { $0 == " " }.lowercased()
+    guard type == Form.mediaType else { throw Refusal.invalidRequest("The body must be \(Form.mediaType).") }
+    do { return try Form(parsing: bytes) } catch { throw Refusal.invalidRequest("\(error).") }
+  }
+}
+
+extension Response {
+  /// Nothing of this server's API may be cached: RFC 6749 §5.1 wants `no-store`, portals know the longer form.
+  static let uncached: HTTPFields = [
+    .cacheControl: "no-cache, no-store, must-revalidate", .pragma: "no-cache",
+  ]
+
+  static func json(_ value: some Encodable, status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]) -> Response {
+    json(bytes: JSON.encode(value), status: status, headers: headers)
+  }
+
+  static func json(
+    bytes: [UInt8], status: HTTPResponse.Status = .ok, type: String = "application/json;charset=UTF-8",
+    headers: HTTPFields = [:]
+  ) -> Response {
+    var fields = uncached
+    fields[.contentType] = type
+    for field in headers { fields.append(field) }
+    return Response(status: status, headers: fields, body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+  }
+
+  static func problem(_ problem: Problem, headers: HTTPFields = [:]) -> Response {
+    json(
+      bytes: JSON.encode(problem), status: .init(code: problem.status), type: "application/problem+json",
+      headers: headers)
+  }
+
+  static let noContent = Response(status: .noContent, headers: uncached)
+}
+
+extension HTTPField.Name {
+  static let dpop = Self("DPoP")!
+  static let dpopNonce = Self("DPoP-Nonce")!
+  static let idempotencyKey = Self("Idempotency-Key")!
+  static let lastEventID = Self("Last-Event-ID")!
+  static let prefer = Self("Prefer")!
+  static let pragma = Self("Pragma")!
+}

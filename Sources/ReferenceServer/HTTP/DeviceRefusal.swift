@@ -1,0 +1,25 @@
+import HTTPTypes
+import ReferenceProtocol
+
+/// An error reply of the device API.
+struct DeviceRefusal: Error {
+  let slug: Problem.Slug
+  var detail: String?
+  var state: RequestState?
+  var headers: HTTPFields = [:]
+
+  init(_ slug: Problem.Slug, _ detail: String? = nil, state: RequestState? = nil, headers: HTTPFields = [:]) {
+    self.slug = slug
+    self.detail = detail
+    self.state = state
+    self.headers = headers
+  }
+
+  func problem(at issuer: String) -> Problem { Problem(slug, issuer: issuer, detail: detail, state: state) }
+
+  /// RFC 9449 §7.1: the proof or the token was not accepted.
+  static func challenge(_ error: String, _ detail: String) -> DeviceRefusal {
+    DeviceRefusal(
+      .notAuthenticated, detail, headers: [.wwwAuthenticate: "DPoP error=\"\(error)\", algs=\"ES256\""])
+  }
+}

@@ -1,0 +1,40 @@
+/// The fields of an `application/x-www-form-urlencoded` body. Each name at most once, at most 64 of them.
+struct Form: Sendable, Equatable {
+  private var fields: [String: String] = [:]
+
+  static let mediaType = "application/x-www-form-urlencoded"
+
+  enum Refusal: Error, Equatable, Sendable, CustomStringConvertible {
+    case badEncoding, repeated(String), tooMany
+
+    var description: String {
+      switch self {
+      case .badEncoding: "the form is not percent-encoded UTF-8"
+      case .repeated(let name): "\"\(name)\" is there twice"
+      case .tooMany: "the form has more than 64 fields"
+      }
+    }
+  }
+
+  /// No fields.
+  init() {}
+
+  init(parsing bytes: [UInt8]) throws(Refusal) {
+    guard !bytes.isEmpty else { return }
+    let pairs = bytes.split(separator: UInt8(ascii: "&"), maxSplits: 64)
+    guard pairs.count <= 64 else { throw .tooMany }
+    for pair in pairs {
+      let halves = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+      guard let name = PercentEncoding.decode(halves[0], plusIsSpace: true),
+        let value = PercentEncoding.decode(halves.count == 2 ? halves[1] : [], plusIsSpace: true)
+      else { throw .badEncoding }
+      guard fields[name] == nil else { throw .repeated(name) }
+      fields[name] = value
+    }
+  }
+
+  /// An empty value counts as absent (RFC 6749 §3.2: parameters without a value are as if omitted).
+  subscript(_ name: String) -> String? {
+    fields[name].flatMap { $0.isEmpty ? nil : $0 }
+  }
+}

@@ -1,0 +1,26 @@
+import HTTPTypes
+
+/// The numbered errors of the mobile authentication API that can occur here.
+extension Refusal {
+  static let mobileAuthenticationDisabled = Refusal(
+    .notFound, "mobile_authentication_disabled", "Mobile authentication is disabled.", code: 1000)
+  static let notPossible = Refusal(
+    .notFound, "not_found", "The user is unknown or cannot be authenticated this way.", code: 1001)
+  static let temporarilyUnavailable = Refusal(
+    .serviceUnavailable, "temporarily_unavailable", "The request cannot be started now.", code: 1002)
+  static func badParameter(_ why: String) -> Refusal { Refusal(.badRequest, "invalid_request", why, code: 1003) }
+  static let messageTooLong = Refusal(.badRequest, "invalid_request", "The message is too long.", code: 1005)
+  static let smsDisabled = Refusal(.notFound, "sms_disabled", "SMS authentication is disabled.", code: 3000)
+  static let unknownTransaction = Refusal(.notFound, "not_found", "The transaction is unknown.", code: 3004)
+  static let unknownType = Refusal(.notFound, "not_found", "The authentication type is unknown.", code: 3005)
+  static let demandsVersion4 = Refusal(.notFound, "not_found", "This server demands API version 4.", code: 4001)
+
+  static let invalidClient = Refusal(
+    .unauthorized, "invalid_client", "Client authentication failed.",
+    headers: [.wwwAuthenticate: #"Basic realm="token-server", charset="UTF-8""#])
+  static let unauthorized = Refusal(
+    .unauthorized, "unauthorized", "Client authentication failed.",
+    headers: [.wwwAuthenticate: #"Basic realm="token-server", charset="UTF-8""#])
+  static let insufficientPermissions = Refusal(
+    .forbidden, "insufficient_permissions", "The client may not use this API.")
+}

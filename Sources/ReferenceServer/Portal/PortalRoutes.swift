@@ -1,0 +1,136 @@
+import Hummingbird
+import ReferenceProtocol
+
+/// The mobile authentication API, versions 3 and 4. They differ in how a device is named: by application or by
+/// device; only version 4 can tell several devices of one user apart.
+struct PortalRoutes: Sendable {
+  enum Version: String, CaseIterable, Sendable { case v3, v4 }
+
+  let gate: PortalGate
+  let starter: TransactionStarter
+
+  private var configuration: ServerConfiguration { starter.configuration }
+
+  func add(to router: Router<ServerContext>) {
+    for version in Version.allCases {
+      let base = "/oauth/api/\(version.rawValue)/authenticate"
+      router.post(RouterPath("\(base)/user")) { request, context in
+        let form = try await admit(request, version)
+        return Response.json(try await start(form, version))
+      }
+      router.get(RouterPath("\(base)/user/:user/enabled")) { request, context in
+        _ = try await admit(request, version)
+        return try await options(for: context.path("user"), version)
+      }
+      router.get(RouterPath("\(base)/transaction/:id")) { request, context in
+        _ = try await admit(request, version)
+        return try await result(of: context.path("id"))
+      }
+      router.delete(RouterPath("\(base)/transaction/:id")) { request, context in
+        _ = try await admit(request, version)
+        return try await cancel(context.path("id"))
+      }
+      for sms in ["sms", "sms/resend"] {
+        router.post(RouterPath("\(base)/user/:user/\(sms)")) { request, _ -> Response in
+          _ = try await admit(request, version)
+          throw Refusal.smsDisabled
+        }
+      }
+    }
+    router.get("/oauth/api/v4/authenticate/user/:user/device/:device/enabled") { request, context in
+      _ = try await admit(request, .v4)
+      return try await types(for: context.path("user"), onDevice: context.path("device"))
+    }
+    router.get("/oauth/api/v3/authenticate/user/:user/application/:app/enabled") { request, context in
+      _ = try await admit(request, .v3)
+      return try await types(for: context.path("user"), inApplication: context.path("app"))
+    }
+  }
+
+  private func admit(_ request: Request, _ version: Version) async throws -> Form {
+    let form = try await request.form()
+    try await gate.admit(request, form: form, to: .mobileAuthentication)
+    guard configuration.mobileAuthentication.enabled else { throw Refusal.mobileAuthenticationDisabled }
+    guard version == .v4 || configuration.mobileAuthentication.pushEnrolmentMode != .multiple else {
+      throw Refusal.demandsVersion4
+    }
+    return form
+  }
+
+  private func start(_ form: Form, _ version: Version) async throws -> PortalBody.Started {
+    // The type is judged first: other types will have other parameters.
+    guard let type = form["type"] else { throw Refusal.badParameter("\"type\" is missing.") }
+    guard configuration.type(named: type) != nil else { throw Refusal.unknownType }
+    guard form["user_id"] != nil else { throw Refusal.badParameter("\"user_id\" is missing.") }
+    switch version {
+    case .v4:
+      guard let device = form["device_id"] else { throw Refusal.badParameter("\"device_id\" is missing.") }
+      return try await starter.start(form) { profiles in profiles.first { $0.clientID == device } }
+    case .v3:
+      guard let application = form["app_id"] else { throw Refusal.badParameter("\"app_id\" is missing.") }
+      guard application == configuration.application.id else { throw Refusal.notPossible }
+      return try await starter.start(form) { profiles in profiles.first }
+    }
+  }
+
+  private func types(for user: String, onDevice device: String) async throws -> Response {
+    let profile = try await gate.store.read { try $0.profile(of: user, on: device) }
+    return enabledTypes(profile?.isEnrolledForPush == true)
+  }
+
+  private func types(for user: String, inApplication application: String) async throws -> Response {
+    let profiles = try await gate.store.read { try $0.profiles(of: user) }
+    return enabledTypes(application == configuration.application.id && profiles.contains(where: \.isEnrolledForPush))
+  }
+
+  private func enabledTypes(_ isEnrolled: Bool) -> Response {
+    .json(PortalBody.EnabledTypes(enabled: isEnrolled ? configuration.types.map(\.name) : []))
+  }
+
+  private func options(for user: String, _ version: Version) async throws -> Response {
+    let devices = try await gate.store.read { database in
+      try database.profiles(of: user).filter(\.isEnrolledForPush).compactMap { try database.device($0.clientID) }
+    }
+    guard !devices.isEmpty else { return .json(PortalBody.EnabledTypes(enabled: [])) }
+    let application = configuration.application
+    switch version {
+    case .v3:
+      return options([PortalBody.Application(id: application.id, name: application.name)])
+    case .v4:
+      return options(
+        devices.map { device in
+          PortalBody.EnrolledDevice(
+            appID: application.id, appName: application.name, deviceID: device.id, deviceName: device.name,
+            platform: configuration.mobileAuthentication.portalPlatformAlias)
+        })
+    }
+  }
+
+  private func options<Enrolment: Encodable>(_ enrolments: [Enrolment]) -> Response {
+    .json(
+      PortalBody.EnabledOptions(
+        enabled: configuration.types.map { type in
+          PortalBody.Option(
+            type: type.name, method: type.method.rawValue.uppercased(), appsEnrolledForPush: enrolments)
+        }))
+  }
+
+  private func result(of id: String) async throws -> Response {
+    guard let transaction = try await gate.store.read({ try $0.transaction(id.lowercased()) }) else {
+      throw Refusal.unknownTransaction
+    }
+    return .json(TransactionResult(transaction))
+  }
+
+  /// Extension: the portal withdraws a request. Idempotent; one that has ended stays as it ended.
+  private func cancel(_ id: String) async throws -> Response {
+    let nowMs = starter.clock.nowMs()
+    let effects = try await gate.store.write { database -> Effects? in
+      guard let transaction = try database.transaction(id.lowercased()) else { return nil }
+      return try database.end(transaction, .cancelled, nowMs: nowMs) ?? Effects()
+    }
+    guard let effects else { throw Refusal.unknownTransaction }
+    starter.announcer.announce(effects)
+    return .noContent
+  }
+}

@@ -1,0 +1,101 @@
+import Cryptography
+import Logging
+import ReferenceProtocol
+
+/// `POST …/authenticate/user`: checks what the portal asked, then stores the transaction and tells the device.
+struct TransactionStarter: Sendable {
+  let store: Store
+  let origin: Origin
+  let clock: ServerClock
+  let announcer: Announcer
+  let expiry: ExpiryTimer
+  let configuration: ServerConfiguration
+
+  private var settings: ServerConfiguration.MobileAuthentication { configuration.mobileAuthentication }
+
+  private enum Outcome: Sendable {
+    case started(Transaction, deviceName: String, Effects)
+    case refused(Refusal)
+  }
+
+  /// What the portal asked for, checked as far as it can be without the database.
+  private struct Order: Sendable {
+    let type: ServerConfiguration.MobileAuthenticationType
+    let userID: String
+    let callbackURI: String
+    let message: String
+    let secureMessage: String?
+  }
+
+  /// - Parameter device: how the portal names the device: by its id (version 4), or not at all (version 3).
+  func start(_ form: Form, device: @escaping @Sendable ([Profile]) -> Profile?) async throws -> PortalBody.Started {
+    let order = try check(form)
+    let outcome = try await store.write { [self] database -> Outcome in
+      let profiles = try database.profiles(of: order.userID).filter(\.isEnrolledForPush)
+      guard let profile = device(profiles), let target = try database.device(profile.clientID) else {
+        return .refused(.notPossible)
+      }
+      let nowMs = clock.nowMs()
+      let open = try database.openTransactionCount(of: order.userID, on: profile.clientID, nowMs: nowMs)
+      guard open < configuration.limits.openRequestsPerDevice else { return .refused(.temporarilyUnavailable) }
+      var effects = Effects()
+      if order.type.supersede {
+        effects = try database.supersede(
+          userID: order.userID, type: order.type.name, on: profile.clientID, nowMs: nowMs)
+      }
+      let transaction = transaction(for: order, profile, nowMs: nowMs)
+      try database.insert(transaction)
+      if order.type.deliveryRequired, !announcer.hub.isListening(profile.clientID) {
+        try database.end(transaction, .notDelivered, nowMs: nowMs).map { effects.add($0) }
+      } else {
+        effects.tell(
+          profile.clientID, DeviceEvent(.request, transactionID: transaction.id, profileID: profile.id))
+      }
+      return .started(transaction, deviceName: target.name, effects)
+    }
+    switch outcome {
+    case .refused(let refusal): throw refusal
+    case .started(let transaction, let deviceName, let effects):
+      expiry.expect(atMs: transaction.expiresAtMs)
+      announcer.announce(effects)
+      announcer.log.info(
+        "transaction \(transaction.id): \(transaction.type) for \(transaction.userID) on \(transaction.clientID)")
+      return PortalBody.Started(
+        transactionID: transaction.id, authMethod: transaction.method.rawValue,
+        timeToLive: transaction.expiresAtMs - transaction.createdAtMs,
+        device: .init(name: deviceName, platform: settings.portalPlatformAlias))
+    }
+  }
+
+  private func check(_ form: Form) throws(Refusal) -> Order {
+    func required(_ name: String) throws(Refusal) -> String {
+      guard let value = form[name] else { throw .badParameter("\"\(name)\" is missing.") }
+      return value
+    }
+    guard let type = configuration.type(named: try required("type")) else { throw .unknownType }
+    let userID = try required("user_id")
+    let callbackURI = try required("callback_uri")
+    guard CallbackURL.isAcceptable(callbackURI) else { throw .badParameter("\"callback_uri\" is not an http URL.") }
+    guard !settings.callbackAllowList || configuration.callbacks.contains(where: { $0.url == callbackURI }) else {
+      throw .badParameter("\"callback_uri\" is not one of the configured callbacks.")
+    }
+    let defaultMessage = form["language_code"].flatMap { type.messages[$0] } ?? type.messages["en"]
+    guard let message = form["message"] ?? defaultMessage else { throw .badParameter("\"message\" is missing.") }
+    guard message.unicodeScalars.count <= settings.maxMessageLength else { throw .messageTooLong }
+    return Order(
+      type: type, userID: userID, callbackURI: callbackURI, message: message, secureMessage: form["secure_message"])
+  }
+
+  private func transaction(for order: Order, _ profile: Profile, nowMs: Int64) -> Transaction {
+    let lifetimeMs = Int64(order.type.requestExpiresIn) * 1000
+    let request = ApprovalRequest(
+      iss: origin.issuer, clientID: profile.clientID, profileID: profile.id, transactionID: Random.uuid(),
+      type: order.type.name, method: order.type.method, message: order.secureMessage, pushMessage: order.message,
+      nonce: Random.bytes(32).base64URL, sentAtMs: nowMs, expiresInMs: lifetimeMs)
+    return Transaction(
+      id: request.transactionID, userID: order.userID, clientID: profile.clientID, profileID: profile.id,
+      type: request.type, method: request.method, callbackURI: order.callbackURI, message: order.message,
+      nonce: request.nonce, request: JSON.encode(request), callbackOnExpiry: order.type.callbackOnExpiry,
+      createdAtMs: nowMs, expiresAtMs: nowMs + lifetimeMs)
+  }
+}

@@ -1,0 +1,52 @@
+import Synchronization
+
+/// Token buckets, one per key, in bounded memory.
+final class RateLimiter: Sendable {
+  private struct Bucket {
+    var tokens: Double
+    var atMs: Int64
+  }
+
+  private let perSecond: Double
+  private let burst: Double
+  private let capacity: Int
+  private let uptimeMs: @Sendable () -> Int64
+  private let buckets = Mutex<[String: Bucket]>([:])
+
+  /// - Parameter capacity: keys remembered; beyond it those that are full again are dropped.
+  init(
+    perSecond: Double, burst: Double, capacity: Int = 20_000,
+    uptimeMs: @escaping @Sendable () -> Int64 = Uptime.nowMs
+  ) {
+    self.perSecond = perSecond
+    self.burst = burst
+    self.capacity = capacity
+    self.uptimeMs = uptimeMs
+  }
+
+  /// Takes one token.
+  func allows(_ key: String) -> Bool { take(key, 1) }
+
+  /// Whether there is one, without taking it.
+  func hasRoom(_ key: String) -> Bool { take(key, 0) }
+
+  private func take(_ key: String, _ amount: Double) -> Bool {
+    let nowMs = uptimeMs()
+    return buckets.withLock { buckets in
+      if buckets.count >= capacity, buckets[key] == nil {
+        buckets = buckets.filter { refilled($0.value, nowMs: nowMs).tokens < burst }
+        // Everybody is busy at once: refuse newcomers rather than forget who was told to wait.
+        guard buckets.count < capacity else { return false }
+      }
+      var bucket = buckets[key].map { refilled($0, nowMs: nowMs) } ?? Bucket(tokens: burst, atMs: nowMs)
+      defer { buckets[key] = bucket }
+      guard bucket.tokens >= 1 else { return false }
+      bucket.tokens -= amount
+      return true
+    }
+  }
+
+  private func refilled(_ bucket: Bucket, nowMs: Int64) -> Bucket {
+    Bucket(tokens: min(burst, bucket.tokens + Double(nowMs - bucket.atMs) / 1000 * perSecond), atMs: nowMs)
+  }
+}

@@ -1,0 +1,68 @@
+import Cryptography
+import Synchronization
+
+/// Remembers proof identifiers for at least `lifetimeMs`, in bounded memory: two generations, the older one dropped
+/// as a whole.
+final class ReplayCache: Sendable {
+  enum Judgement: Equatable, Sendable {
+    case new
+    case seen
+    /// No room left to remember it: the caller must make all older proofs worthless and start again.
+    case full
+  }
+
+  private struct State {
+    var current: Set<Fingerprint> = []
+    var previous: Set<Fingerprint> = []
+    var currentSinceMs: Int64
+  }
+
+  /// The first half of a SHA-256: 16 bytes instead of a string of the sender's choosing.
+  private struct Fingerprint: Hashable {
+    let high: UInt64
+    let low: UInt64
+
+    init(_ text: String) {
+      let digest = SHA256.hash(Array(text.utf8))
+      high = digest[0..<8].reduce(0) { $0 << 8 | UInt64($1) }
+      low = digest[8..<16].reduce(0) { $0 << 8 | UInt64($1) }
+    }
+  }
+
+  private let lifetimeMs: Int64
+  private let capacity: Int
+  private let uptimeMs: @Sendable () -> Int64
+  private let state: Mutex<State>
+
+  /// - Parameter capacity: identifiers per generation.
+  init(lifetimeMs: Int64, capacity: Int, uptimeMs: @escaping @Sendable () -> Int64 = Uptime.nowMs) {
+    self.lifetimeMs = lifetimeMs
+    self.capacity = capacity
+    self.uptimeMs = uptimeMs
+    state = Mutex(State(currentSinceMs: uptimeMs()))
+  }
+
+  /// - Parameter owner: whose identifiers they are; two owners may use the same one.
+  func remember(_ identifier: String, of owner: String) -> Judgement {
+    let fingerprint = Fingerprint("\(owner) \(identifier)")
+    let nowMs = uptimeMs()
+    return state.withLock { state in
+      if nowMs - state.currentSinceMs >= lifetimeMs {
+        state.previous = nowMs - state.currentSinceMs >= 2 * lifetimeMs ? [] : state.current
+        state.current = []
+        state.currentSinceMs = nowMs
+      }
+      if state.current.contains(fingerprint) || state.previous.contains(fingerprint) { return .seen }
+      guard state.current.count < capacity else { return .full }
+      state.current.insert(fingerprint)
+      return .new
+    }
+  }
+
+  func forgetAll() {
+    state.withLock { state in
+      state.current = []
+      state.previous = []
+    }
+  }
+}

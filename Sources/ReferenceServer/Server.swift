@@ -1,0 +1,125 @@
+import Hummingbird
+import HummingbirdCore
+import HummingbirdTLS
+import Logging
+import NIOCore
+import NIOPosix
+import NIOSSL
+import Secrets
+import ServiceLifecycle
+import UnixSignals
+
+/// Puts the parts together and runs them until SIGTERM or SIGINT.
+struct Server {
+  let directory: ServerDirectory
+  var configuration: ServerConfiguration
+
+  /// - Parameter ready: called once, with the issuer, when connections are accepted.
+  func run(ready: @escaping @Sendable (String) -> Void) async throws {
+    let log = Logger(label: "token-server")
+    let store = try Store(path: directory.databaseFile)
+    let peppered = Peppered(try directory.pepper())
+    let origin = Origin()
+    let clock = ServerClock.system
+    let hub = EventHub()
+    let callbacksDue = WakeUp()
+    let announcer = Announcer(hub: hub, callbacks: callbacksDue, log: log)
+    let expiry = ExpiryTimer(
+      store: store, announcer: announcer, clock: clock,
+      retentionHours: configuration.mobileAuthentication.resultRetentionHours)
+    let nonces = DPoPNonces()
+    let perSecond = Double(configuration.limits.deviceRequestsPerSecond)
+    let gate = DeviceGate(
+      store: store, peppered: peppered, origin: origin, clock: clock, nonces: nonces,
+      seenProofs: ReplayCache(lifetimeMs: 300_000, capacity: 500_000),
+      limiter: RateLimiter(perSecond: perSecond, burst: 2 * perSecond))
+    let router = Router(context: ServerContext.self)
+    router.add(
+      middleware: OuterMiddleware(origin: origin, nonces: nonces, logsAccess: configuration.accessLog))
+    addDeviceRoutes(to: router, gate: gate, announcer: announcer)
+    let starter = TransactionStarter(
+      store: store, origin: origin, clock: clock, announcer: announcer, expiry: expiry, configuration: configuration)
+    let portal = PortalGate(store: store, peppered: peppered)
+    PortalRoutes(gate: portal, starter: starter).add(to: router)
+    EndUserRoutes(gate: portal, configuration: configuration, clock: clock, announcer: announcer).add(to: router)
+
+    let group = MultiThreadedEventLoopGroup.singleton
+    let worker = CallbackWorker(
+      store: store, delivery: CallbackDelivery(configured: configuration.callbacks, eventLoopGroup: group),
+      clock: clock, wakeUp: callbacksDue, log: log)
+    let frontDoor = FrontDoor(
+      application: Application(
+        router: router, server: try tlsServer(),
+        configuration: .init(address: .hostname(configuration.listen, port: configuration.port), backlog: 4096),
+        onServerRunning: { [configuration] channel in
+          let issuer = configuration.issuer ?? configuration.issuer(onPort: channel.localAddress?.port ?? 0)
+          origin.settle(issuer)
+          do { try await store.write { try $0.setIssuer(issuer) } } catch { log.error("issuer not stored: \(error)") }
+          ready(issuer)
+        }, eventLoopGroupProvider: .shared(group), logger: Logger(label: "http")),
+      hub: hub)
+    let outbox = OutboxService(store: store, doorbell: Doorbell(path: directory.doorbellFile), announcer: announcer)
+    var services = ServiceGroupConfiguration(
+      services: [worker, expiry, outbox, Heartbeat(hub: hub), frontDoor],
+      gracefulShutdownSignals: [.sigterm, .sigint], logger: log)
+    services.maximumGracefulShutdownDuration = .milliseconds(1200)
+    try await ServiceGroup(configuration: services).run()
+  }
+
+  private func addDeviceRoutes(to router: Router<ServerContext>, gate: DeviceGate, announcer: Announcer) {
+    let keyring = ServerKeyring(store: gate.store, peppered: gate.peppered)
+    let codes = ActivationDesk(
+      store: gate.store, peppered: gate.peppered, clock: gate.clock, announcer: announcer)
+    // An assertion is good for at most twenty minutes: ten of life, ten of clock error.
+    let tokens = TokenEndpoint(
+      gate: gate, codes: codes, seenAssertions: ReplayCache(lifetimeMs: 1_200_000, capacity: 500_000))
+    OAuthRoutes(gate: gate, codes: codes, tokens: tokens, announcer: announcer).add(to: router)
+    ProfileRoutes(gate: gate, keyring: keyring, announcer: announcer, configuration: configuration).add(to: router)
+    RequestRoutes(gate: gate, keyring: keyring).add(to: router)
+    AnswerRoutes(gate: gate, keyring: keyring, announcer: announcer).add(to: router)
+    EventRoutes(gate: gate, hub: announcer.hub).add(to: router)
+  }
+
+  private func tlsServer() throws -> HTTPServerBuilder {
+    let chain = try NIOSSLCertificate.fromPEMFile(directory.file(configuration.certificateFile))
+    let key = try NIOSSLPrivateKey(file: directory.file(configuration.privateKeyFile), format: .pem)
+    var tls = TLSConfiguration.makeServerConfiguration(
+      certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
+    tls.minimumTLSVersion = .tlsv12
+    tls.applicationProtocols = ["http/1.1"]
+    let http = HTTP1Channel.Configuration(
+      // Longer than a device is silent on purpose; a stream is not idle in this sense.
+      idleTimeout: .seconds(120),
+      httpDecoderConfiguration: .init(
+        maxHeaderFieldSize: 16 * 1024, maxHeaderListSize: 32 * 1024, maxHeaderFieldCount: 64))
+    return try .tls(.http1(configuration: http), tlsConfiguration: tls)
+  }
+}
+
+/// The HTTP server. Its shutdown waits for open responses, so the endless ones must end first.
+private struct FrontDoor<Responder: HTTPResponder>: Service
+where Responder.Context: InitializableFromSource<ApplicationRequestContextSource> {
+  let application: Application<Responder>
+  let hub: EventHub
+
+  func run() async throws {
+    try await withGracefulShutdownHandler {
+      try await application.run()
+    } onGracefulShutdown: {
+      hub.close()
+    }
+  }
+}
+
+extension ServerConfiguration {
+  /// What the server calls itself when nobody told it.
+  func issuer(onPort port: Int) -> String {
+    let host =
+      switch listen {
+      case "0.0.0.0", "::": "localhost"
+      case let address where address.contains(":"): "[\(address)]"
+      default: listen
+      }
+    return "https://\(host):\(port)"
+  }
+}

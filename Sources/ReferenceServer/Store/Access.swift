@@ -1,0 +1,81 @@
+import Foundation
+import GRDB
+import ReferenceProtocol
+
+/// Who may call, and with what.
+struct APIClient: Sendable {
+  let id: String
+  let secretHash: [UInt8]
+  let mayAuthenticate: Bool
+  let mayManageDevices: Bool
+
+  init(_ row: Row) {
+    id = row["id"]
+    secretHash = row.bytes("secret_hash")
+    mayAuthenticate = row["mobile_authentication"]
+    mayManageDevices = row["end_user"]
+  }
+}
+
+/// A stored activation code: what it may still be used for.
+struct StoredActivationCode: Sendable {
+  let userID: String
+  /// Who used it first, if anybody.
+  let clientID: String?
+  let profileID: String?
+
+  init(_ row: Row) {
+    userID = row["user_id"]
+    clientID = row["client_id"]
+    profileID = row["profile_id"]
+  }
+}
+
+extension Database {
+  func apiClient(_ id: String) throws -> APIClient? {
+    try row("SELECT * FROM api_client WHERE id = ?", [id]).map(APIClient.init)
+  }
+
+  /// - Returns: nil if there is none, or its time is over.
+  func activationCode(_ hash: [UInt8], nowMs: Int64) throws -> StoredActivationCode? {
+    try row("SELECT * FROM activation_code WHERE hash = ? AND expires_at_ms > ?", [Data(hash), nowMs])
+      .map(StoredActivationCode.init)
+  }
+
+  func insertActivationCode(_ hash: [UInt8], userID: String, expiresAtMs: Int64) throws {
+    try run(
+      "INSERT INTO activation_code (hash, user_id, expires_at_ms) VALUES (?, ?, ?)",
+      [Data(hash), userID, expiresAtMs])
+  }
+
+  func bindActivationCode(_ hash: [UInt8], to clientID: String, profile: String? = nil) throws {
+    try run(
+      "UPDATE activation_code SET client_id = ?, profile_id = ? WHERE hash = ?", [clientID, profile, Data(hash)])
+  }
+
+  func isFleetToken(_ hash: [UInt8]) throws -> Bool {
+    try row("SELECT 1 FROM fleet_token WHERE hash = ?", [Data(hash)]) != nil
+  }
+
+  func insertAccessToken(_ hash: [UInt8], clientID: String, profileID: String?, expiresAtMs: Int64, nowMs: Int64) throws
+  {
+    try run(
+      "INSERT INTO access_token (hash, client_id, profile_id, expires_at_ms) VALUES (?, ?, ?, ?)",
+      [Data(hash), clientID, profileID, expiresAtMs])
+    try run("UPDATE device SET last_login_at_ms = ? WHERE id = ?", [nowMs, clientID])
+  }
+
+  /// The device an access token was given to (also a deleted one), and the profile for a user token.
+  func accessToken(_ hash: [UInt8], nowMs: Int64) throws -> (device: Device, profileID: String?)? {
+    try row(
+      """
+      SELECT device.*, access_token.profile_id FROM access_token JOIN device ON device.id = access_token.client_id
+      WHERE access_token.hash = ? AND access_token.expires_at_ms > ?
+      """, [Data(hash), nowMs]
+    ).map { (try Device($0), $0["profile_id"]) }
+  }
+
+  func revokeAccessToken(_ hash: [UInt8], of clientID: String) throws {
+    try run("DELETE FROM access_token WHERE hash = ? AND client_id = ?", [Data(hash), clientID])
+  }
+}

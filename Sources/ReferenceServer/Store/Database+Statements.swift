@@ -1,0 +1,24 @@
+import Foundation
+import GRDB
+
+/// Every statement of this server is fixed text, so each is prepared once per connection.
+extension Database {
+  /// - Returns: the number of rows that changed.
+  @discardableResult
+  func run(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> Int {
+    try cachedStatement(sql: sql).execute(arguments: arguments)
+    return changesCount
+  }
+
+  func row(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> Row? {
+    try Row.fetchOne(cachedStatement(sql: sql), arguments: arguments)
+  }
+
+  func rows(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> [Row] {
+    try Row.fetchAll(cachedStatement(sql: sql), arguments: arguments)
+  }
+}
+
+extension Row {
+  func bytes(_ column: String) -> [UInt8] { [UInt8](self[column] as Data) }
+}

@@ -1,0 +1,77 @@
+import Cryptography
+import Foundation
+import GRDB
+import ReferenceProtocol
+
+/// A registered device: one OAuth client with one key.
+struct Device: Sendable {
+  let id: String
+  let name: String
+  let softwareID: String
+  let softwareVersion: String
+  let osVersion: String?
+  let key: P256PublicKey
+  let keyThumbprint: String
+  let createdAtMs: Int64
+  let lastLoginAtMs: Int64?
+  let isDeleted: Bool
+
+  init(_ row: Row) throws {
+    id = row["id"]
+    name = row["name"]
+    softwareID = row["software_id"]
+    softwareVersion = row["software_version"]
+    osVersion = row["os_version"]
+    key = try P256PublicKey(x: row.bytes("key_x"), y: row.bytes("key_y"))
+    keyThumbprint = row["key_thumbprint"]
+    createdAtMs = row["created_at_ms"]
+    lastLoginAtMs = row["last_login_at_ms"]
+    isDeleted = row["deleted_at_ms"] != nil
+  }
+}
+
+extension Database {
+  /// Also a deleted one.
+  func device(_ id: String) throws -> Device? {
+    try row("SELECT * FROM device WHERE id = ?", [id]).map(Device.init)
+  }
+
+  func device(registeredWith credential: [UInt8], thumbprint: String) throws -> Device? {
+    try row(
+      "SELECT * FROM device WHERE credential = ? AND key_thumbprint = ? AND deleted_at_ms IS NULL",
+      [Data(credential), thumbprint]
+    ).map(Device.init)
+  }
+
+  func insertDevice(
+    id: String, registration: RegistrationRequest, key: P256PublicKey, credential: [UInt8], nowMs: Int64
+  ) throws {
+    try run(
+      """
+      INSERT INTO device (id, name, software_id, software_version, capabilities, key_x, key_y, key_thumbprint,
+        credential, created_at_ms)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      """,
+      [
+        id, registration.clientName, registration.softwareID, registration.softwareVersion,
+        String(decoding: JSON.encode(registration.approvalCapabilities), as: UTF8.self), Data(key.x), Data(key.y),
+        JWK(key).thumbprint, Data(credential), nowMs,
+      ])
+  }
+
+  func noteSoftware(of device: String, version: String, osVersion: String) throws {
+    try run(
+      "UPDATE device SET software_version = ?, os_version = ? WHERE id = ?", [version, osVersion, device])
+  }
+
+  /// Takes the device and every profile on it away. A second time changes nothing.
+  func deleteDevice(_ id: String, nowMs: Int64) throws -> Effects {
+    var effects = Effects()
+    guard try run("UPDATE device SET deleted_at_ms = ? WHERE id = ? AND deleted_at_ms IS NULL", [nowMs, id]) > 0 else {
+      return effects
+    }
+    for profile in try profiles(on: id) { effects.add(try deleteProfile(profile, nowMs: nowMs)) }
+    effects.tell(id, DeviceEvent(.deviceRevoked))
+    return effects
+  }
+}

@@ -1,0 +1,59 @@
+import Foundation
+import GRDB
+import ReferenceProtocol
+
+/// Mobile authentication enrolment (keys) and push enrolment of a profile.
+extension Database {
+  func setKeys(
+    of profile: Profile, certificate: [UInt8], fingerprint: String, serverKey: String, keyID: String
+  ) throws {
+    try run(
+      """
+      UPDATE profile SET certificate = ?, certificate_fingerprint = ?, server_key = ?, key_id = ?, acknowledged = 0,
+        push_token = NULL, push_transport = NULL, disenrolled = 0
+      WHERE client_id = ? AND id = ? AND deleted_at_ms IS NULL
+      """, [Data(certificate), fingerprint, serverKey, keyID, profile.clientID, profile.id])
+  }
+
+  func acknowledgeKeys(of profile: Profile) throws {
+    try run(
+      "UPDATE profile SET acknowledged = 1 WHERE client_id = ? AND id = ? AND key_id = ?",
+      [profile.clientID, profile.id, profile.keyID])
+  }
+
+  func setPush(of profile: Profile, token: String, transport: DeviceConfiguration.Transport) throws {
+    try run(
+      """
+      UPDATE profile SET push_token = ?, push_transport = ?, disenrolled = 0
+      WHERE client_id = ? AND id = ? AND key_id = ? AND acknowledged
+      """, [token, transport.rawValue, profile.clientID, profile.id, profile.keyID])
+  }
+
+  enum Disenrolment: Sendable {
+    case keysAndPush
+    case pushOnly
+  }
+
+  /// Takes an enrolment away; the user may enrol again.
+  /// - Parameter byDevice: the device asked for it itself, so it need not be told "disenrolled" later.
+  func disenrol(
+    _ profile: Profile, _ what: Disenrolment, byDevice: Bool = false, nowMs: Int64
+  ) throws -> Effects {
+    let had = what == .pushOnly ? profile.pushToken != nil : profile.certificate != nil
+    guard had else { return Effects() }
+    try run(
+      "UPDATE profile SET push_token = NULL, push_transport = NULL, disenrolled = ? WHERE client_id = ? AND id = ?",
+      [!byDevice, profile.clientID, profile.id])
+    if what == .keysAndPush {
+      try run(
+        """
+        UPDATE profile SET certificate = NULL, certificate_fingerprint = NULL, server_key = NULL, key_id = NULL,
+          acknowledged = 0
+        WHERE client_id = ? AND id = ?
+        """, [profile.clientID, profile.id])
+    }
+    var effects = try failOpenTransactions(of: profile, nowMs: nowMs)
+    if !byDevice { effects.tell(profile.clientID, DeviceEvent(.profileRevoked, profileID: profile.id)) }
+    return effects
+  }
+}

@@ -1,0 +1,29 @@
+import GRDB
+
+extension Database {
+  /// Ends what nobody answered in time.
+  func expireTransactions(nowMs: Int64) throws -> Effects {
+    var effects = Effects()
+    let due = try rows(
+      "SELECT * FROM mobile_auth_transaction WHERE state = 'open' AND expires_at_ms <= ? LIMIT 500", [nowMs])
+    for transaction in try due.map(Transaction.init) {
+      try end(transaction, .expired, nowMs: nowMs).map { effects.add($0) }
+    }
+    return effects
+  }
+
+  /// When the next open transaction expires.
+  func nextExpiryMs() throws -> Int64? {
+    try row("SELECT MIN(expires_at_ms) AS next FROM mobile_auth_transaction WHERE state = 'open'")
+      .flatMap { $0["next"] }
+  }
+
+  /// Forgets what nobody may ask for any more.
+  func forget(endedBeforeMs: Int64, nowMs: Int64) throws {
+    try run("DELETE FROM mobile_auth_transaction WHERE ended_at_ms < ?", [endedBeforeMs])
+    try run("DELETE FROM callback WHERE created_at_ms < ?", [endedBeforeMs])
+    try run("DELETE FROM verdict WHERE created_at_ms < ?", [endedBeforeMs])
+    try run("DELETE FROM access_token WHERE expires_at_ms < ?", [nowMs])
+    try run("DELETE FROM activation_code WHERE expires_at_ms < ?", [nowMs])
+  }
+}

@@ -1,0 +1,25 @@
+import Foundation
+import GRDB
+
+/// What was answered to one `Idempotency-Key`.
+struct Verdict: Sendable, Equatable {
+  let requestHash: [UInt8]
+  let status: Int
+  let body: [UInt8]
+}
+
+extension Database {
+  func verdict(_ key: String, of clientID: String) throws -> Verdict? {
+    try row("SELECT * FROM verdict WHERE client_id = ? AND idempotency_key = ?", [clientID, key]).map { row in
+      Verdict(requestHash: row.bytes("request_hash"), status: row["status"], body: row.bytes("body"))
+    }
+  }
+
+  func insert(_ verdict: Verdict, key: String, clientID: String, nowMs: Int64) throws {
+    try run(
+      """
+      INSERT INTO verdict (client_id, idempotency_key, request_hash, status, body, created_at_ms)
+      VALUES (?, ?, ?, ?, ?, ?)
+      """, [clientID, key, Data(verdict.requestHash), verdict.status, Data(verdict.body), nowMs])
+  }
+}

@@ -1,0 +1,76 @@
+import GRDB
+import Synchronization
+
+/// Group commit. Changes that arrive while a commit is being made durable wait and then share the next one: one
+/// fsync for many. Each change runs in a savepoint of its own, so one that throws takes back only itself; a caller
+/// gets its result only after the shared transaction is on disk.
+final class WriteQueue: Sendable {
+  /// Runs inside the shared transaction, or is told with nil that there is none. What it returns is called with the
+  /// fate of that transaction.
+  private typealias Job = @Sendable (Database?) -> @Sendable ((any Error)?) -> Void
+
+  private struct Waiting {
+    var jobs: [Job] = []
+    var isCommitting = false
+  }
+
+  /// More than this in one transaction would let one change wait too long for its neighbours.
+  private static let largestBatch = 256
+
+  private let database: any DatabaseWriter
+  private let waiting = Mutex(Waiting())
+
+  init(_ database: any DatabaseWriter) { self.database = database }
+
+  func write<Value: Sendable>(_ change: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+    try await withCheckedThrowingContinuation { continuation in
+      enqueue { database in
+        let result = Result {
+          guard let database else { throw DatabaseError(resultCode: .SQLITE_BUSY) }
+          var value: Value?
+          try database.inSavepoint {
+            value = try change(database)
+            return .commit
+          }
+          return value!
+        }
+        return { fate in continuation.resume(with: fate.map { .failure($0) } ?? result) }
+      }
+    }
+  }
+
+  private func enqueue(_ job: @escaping Job) {
+    let mustStart = waiting.withLock { waiting in
+      waiting.jobs.append(job)
+      defer { waiting.isCommitting = true }
+      return !waiting.isCommitting
+    }
+    if mustStart { commitNext() }
+  }
+
+  private func commitNext() {
+    database.asyncWriteWithoutTransaction { [self] database in
+      let jobs = waiting.withLock { waiting in
+        let batch = Array(waiting.jobs.prefix(Self.largestBatch))
+        waiting.jobs.removeFirst(batch.count)
+        return batch
+      }
+      var completions: [@Sendable ((any Error)?) -> Void] = []
+      var fate: (any Error)?
+      do {
+        try database.inTransaction(.immediate) {
+          completions = jobs.map { $0(database) }
+          return .commit
+        }
+      } catch { fate = error }
+      // A transaction that could not even begin has run no job: each must still be told.
+      if completions.isEmpty { completions = jobs.map { $0(nil) } }
+      completions.forEach { $0(fate) }
+      let isMore = waiting.withLock { waiting in
+        waiting.isCommitting = !waiting.jobs.isEmpty
+        return waiting.isCommitting
+      }
+      if isMore { commitNext() }
+    }
+  }
+}

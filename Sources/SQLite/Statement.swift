@@ -1,0 +1,89 @@
+import CSQLite
+
+/// A compiled statement with its parameters bound: made, stepped through and finalised within one call of
+/// `Connection`.
+struct Statement: ~Copyable {
+  private let handle: OpaquePointer
+  private let database: OpaquePointer
+  private let sql: String
+
+  init(_ sql: String, on database: OpaquePointer) throws(SQLiteError) {
+    var prepared: OpaquePointer?
+    guard sqlite3_prepare_v2(database, sql, -1, &prepared, nil) == SQLITE_OK, let handle = prepared else {
+      throw lastError(on: database, call: "prepare \(sql)")
+    }
+    self.handle = handle
+    self.database = database
+    self.sql = sql
+  }
+
+  deinit { sqlite3_finalize(handle) }
+
+  func bind(_ values: [any Bindable]) throws(SQLiteError) {
+    precondition(Int(sqlite3_bind_parameter_count(handle)) == values.count, "parameters of \(sql)")
+    for (index, value) in values.enumerated() {
+      guard value.bind(to: handle, at: Int32(index + 1)) == SQLITE_OK else {
+        throw lastError(on: database, call: "bind \(index + 1) of \(sql)")
+      }
+    }
+  }
+
+  /// - Returns: whether there is a row.
+  func step() throws(SQLiteError) -> Bool {
+    switch sqlite3_step(handle) {
+    case SQLITE_ROW: true
+    case SQLITE_DONE: false
+    default: throw lastError(on: database, call: "step \(sql)")
+    }
+  }
+
+  var row: Row { Row(statement: handle) }
+}
+
+/// The row a statement stands on. Valid only inside the closure it is given to.
+public struct Row: ~Copyable {
+  fileprivate let statement: OpaquePointer
+
+  /// - Throws: `isDamage` if the column holds something else. STRICT tables keep others out, but only writing is
+  ///   checked: a file that was tampered with can say anything.
+  public func integer(_ column: Int32) throws(SQLiteError) -> Int64 {
+    try expect(SQLITE_INTEGER, at: column, "an integer")
+    return sqlite3_column_int64(statement, column)
+  }
+
+  /// - Throws: as `integer(_:)`, also if the text is not UTF-8.
+  public func text(_ column: Int32) throws(SQLiteError) -> String {
+    try expect(SQLITE_TEXT, at: column, "text")
+    let address = sqlite3_column_text(statement, column)
+    let utf8 = UnsafeBufferPointer(start: address, count: Int(sqlite3_column_bytes(statement, column)))
+    guard let text = String(validating: utf8, as: UTF8.self) else { throw mismatch(column, "UTF-8") }
+    return text
+  }
+
+  /// - Throws: as `integer(_:)`.
+  public func blob(_ column: Int32) throws(SQLiteError) -> [UInt8] {
+    try expect(SQLITE_BLOB, at: column, "a blob")
+    let address = sqlite3_column_blob(statement, column)
+    return Array(UnsafeRawBufferPointer(start: address, count: Int(sqlite3_column_bytes(statement, column))))
+  }
+
+  /// - Throws: as `text(_:)`.
+  public func optionalText(_ column: Int32) throws(SQLiteError) -> String? {
+    sqlite3_column_type(statement, column) == SQLITE_NULL ? nil : try text(column)
+  }
+
+  private func expect(_ type: Int32, at column: Int32, _ name: String) throws(SQLiteError) {
+    guard sqlite3_column_type(statement, column) == type else { throw mismatch(column, name) }
+  }
+
+  private func mismatch(_ column: Int32, _ expected: String) -> SQLiteError {
+    let name = sqlite3_column_name(statement, column).map { String(cString: $0) } ?? "\(column)"
+    return SQLiteError(call: "read", code: SQLITE_MISMATCH, message: "column \(name) is not \(expected)")
+  }
+}
+
+func lastError(on database: OpaquePointer?, call: String) -> SQLiteError {
+  SQLiteError(
+    call: call, code: sqlite3_extended_errcode(database),
+    message: sqlite3_errmsg(database).map { String(cString: $0) } ?? "out of memory")
+}

@@ -1,0 +1,39 @@
+import CSQLite
+
+/// What a statement's parameter can be: `Int64`, `String`, `[UInt8]`, or nil.
+public protocol Bindable {
+  /// - Returns: SQLite's result code.
+  func bind(to statement: OpaquePointer, at index: Int32) -> Int32
+}
+
+extension Int64: Bindable {
+  public func bind(to statement: OpaquePointer, at index: Int32) -> Int32 {
+    sqlite3_bind_int64(statement, index, self)
+  }
+}
+
+extension String: Bindable {
+  public func bind(to statement: OpaquePointer, at index: Int32) -> Int32 {
+    var copy = self
+    return copy.withUTF8 { utf8 in
+      // A null pointer would bind NULL, and an empty string may have one.
+      guard let address = utf8.baseAddress else { return approval_sqlite3_bind_text(statement, index, "", 0) }
+      return address.withMemoryRebound(to: CChar.self, capacity: utf8.count) {
+        approval_sqlite3_bind_text(statement, index, $0, Int32(utf8.count))
+      }
+    }
+  }
+}
+
+extension [UInt8]: Bindable {
+  public func bind(to statement: OpaquePointer, at index: Int32) -> Int32 {
+    guard !isEmpty else { return sqlite3_bind_zeroblob(statement, index, 0) }
+    return approval_sqlite3_bind_blob(statement, index, self, Int32(count))
+  }
+}
+
+extension Optional: Bindable where Wrapped: Bindable {
+  public func bind(to statement: OpaquePointer, at index: Int32) -> Int32 {
+    self?.bind(to: statement, at: index) ?? sqlite3_bind_null(statement, index)
+  }
+}

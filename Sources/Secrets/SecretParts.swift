@@ -1,0 +1,35 @@
+/// Several secrets in one, so that a record with many fields is sealed, stored and replaced as a whole. Each part is
+/// preceded by its length as four bytes, big endian; nothing passes through ordinary memory.
+extension SecretBytes {
+  public static func joining(_ parts: [SecretBytes]) -> SecretBytes {
+    SecretBytes(count: parts.reduce(0) { $0 + 4 + $1.count }) { (target: UnsafeMutableRawBufferPointer) in
+      var offset = 0
+      for part in parts {
+        target.storeBytes(of: UInt32(part.count).bigEndian, toByteOffset: offset, as: UInt32.self)
+        part.withExposedSecret { part in
+          UnsafeMutableRawBufferPointer(rebasing: target[(offset + 4)..<(offset + 4 + part.count)]).copyMemory(
+            from: part)
+        }
+        offset += 4 + part.count
+      }
+    }
+  }
+
+  /// The parts again, or nil if this is not what `joining` makes.
+  public func parts() -> [SecretBytes]? {
+    withExposedSecret { bytes in
+      var parts: [SecretBytes] = []
+      var rest = bytes[...]
+      while !rest.isEmpty {
+        guard rest.count >= 4 else { return nil }
+        let length = Int(
+          UInt32(bigEndian: UnsafeRawBufferPointer(rebasing: rest.prefix(4)).loadUnaligned(as: UInt32.self)))
+        rest = rest.dropFirst(4)
+        guard rest.count >= length else { return nil }
+        parts.append(SecretBytes(copying: rest.prefix(length)))
+        rest = rest.dropFirst(length)
+      }
+      return parts
+    }
+  }
+}

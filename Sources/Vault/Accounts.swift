@@ -1,0 +1,114 @@
+public import MobileAuth
+import SQLite
+
+/// An account without its secrets, for lists that people read. Nothing in it has been verified.
+public struct AccountSummary: Sendable, Equatable {
+  public let id: AccountID
+  public let server: TokenServerID
+  /// `https://host[:port]`.
+  public let url: String
+  public let profile: String
+  public let stage: EnrolmentStage
+}
+
+extension Vault {
+  /// All token servers, by id.
+  public func servers() throws(CustodyFault) -> [TokenServerRecord] {
+    try snapshot { connection in
+      try connection.rows("SELECT id, kind, url, box FROM servers ORDER BY id") { row in
+        let (id, kind, url) = (TokenServerID(try row.text(0)), try row.text(1), try row.text(2))
+        let secrets = try keys.open(try row.blob(3), at: place(ofServer: id, kind: kind, url: url))
+        return TokenServerRecord(id: id, kind: kind, url: url, secrets: secrets)
+      }
+    }
+  }
+
+  /// All accounts, by id.
+  public func accounts() throws(CustodyFault) -> [AccountRecord] {
+    try snapshot { connection in
+      try connection.rows("SELECT id, server, profile, stage, box FROM accounts ORDER BY id", as: account(in:))
+    }
+  }
+
+  /// - Throws: `.unknown` if there is no such account.
+  public func account(_ id: AccountID) throws(CustodyFault) -> AccountRecord {
+    try snapshot { connection in
+      let found = try connection.rows(
+        "SELECT id, server, profile, stage, box FROM accounts WHERE id = ?", id.text, as: account(in:))
+      guard let account = found.first else { throw CustodyFault.unknown("account \(id)") }
+      return account
+    }
+  }
+
+  /// All accounts, by id, with nothing unsealed.
+  public func accountSummaries() throws(CustodyFault) -> [AccountSummary] {
+    try snapshot { connection in
+      try connection.rows(
+        """
+        SELECT accounts.id, servers.id, servers.url, profile, stage
+        FROM accounts JOIN servers ON servers.id = accounts.server ORDER BY accounts.id
+        """
+      ) { row in
+        AccountSummary(
+          id: AccountID(try row.text(0)), server: TokenServerID(try row.text(1)), url: try row.text(2),
+          profile: try row.text(3), stage: try stage(try row.text(4)))
+      }
+    }
+  }
+
+  /// Keeps the token server, in place of what was kept under its id.
+  public func put(_ server: TokenServerRecord) throws(CustodyFault) {
+    try transaction { connection in
+      let place = place(ofServer: server.id, kind: server.kind, url: server.url)
+      try connection.run(
+        """
+        INSERT INTO servers (id, kind, url, box) VALUES (?, ?, ?, ?)
+        ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, url = excluded.url, box = excluded.box
+        """, server.id.text, server.kind, server.url, keys.seal(server.secrets, at: place))
+    }
+  }
+
+  /// Keeps the account, in place of what was kept under its id, and the audit entry if there is one.
+  /// - Throws: `.unknown` if there is no such token server, or if the id is an account of another one.
+  public func put(_ account: AccountRecord, _ entry: AuditEntry? = nil) throws(CustodyFault) {
+    try transaction { connection in
+      try put(account, on: connection)
+      if let entry { try append(entry, on: connection) }
+    }
+  }
+
+  func put(_ account: AccountRecord, on connection: borrowing Connection) throws {
+    let known = try connection.rows("SELECT 1 FROM servers WHERE id = ?", account.server.text) { try $0.integer(0) }
+    guard !known.isEmpty else { throw CustodyFault.unknown("token server \(account.server)") }
+    let kept = try connection.run(
+      """
+      INSERT INTO accounts (id, server, profile, stage, box) VALUES (?, ?, ?, ?, ?)
+      ON CONFLICT (id) DO UPDATE SET profile = excluded.profile, stage = excluded.stage, box = excluded.box
+      WHERE server = excluded.server
+      """, account.id.text, account.server.text, account.profile, account.stage.rawValue,
+      keys.seal(account.secrets, at: place(of: account.id, account.server, account.profile, account.stage)))
+    guard kept == 1 else { throw CustodyFault.unknown("account \(account.id) at token server \(account.server)") }
+  }
+
+  private func account(in row: borrowing Row) throws -> AccountRecord {
+    let (id, server) = (AccountID(try row.text(0)), TokenServerID(try row.text(1)))
+    let (profile, stage) = (try row.text(2), try stage(try row.text(3)))
+    let secrets = try keys.open(try row.blob(4), at: place(of: id, server, profile, stage))
+    return AccountRecord(id: id, server: server, profile: profile, stage: stage, secrets: secrets)
+  }
+
+  private func stage(_ text: String) throws(CustodyFault) -> EnrolmentStage {
+    guard let stage = EnrolmentStage(rawValue: text) else { throw .damaged("an account's stage is \(text)") }
+    return stage
+  }
+
+  private func place(ofServer id: TokenServerID, kind: String, url: String) -> CanonicalBytes {
+    CanonicalBytes("servers", id.text, kind, url)
+  }
+
+  private func place(
+    of id: AccountID, _ server: TokenServerID, _ profile: String, _ stage: EnrolmentStage
+  ) -> CanonicalBytes {
+    CanonicalBytes("accounts", id.text, server.text, profile, stage.rawValue)
+  }
+}

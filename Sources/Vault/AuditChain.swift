@@ -1,0 +1,119 @@
+import MobileAuth
+import SQLite
+
+/// The audit chain: lines numbered from 1, each marked with the mark of the line before. The head says where the
+/// chain begins and ends, so that neither a missing tail nor a missing beginning can pass.
+struct AuditHead {
+  /// How many lines at the beginning are no longer kept, and the mark of the last of them.
+  var dropped: Int64
+  var droppedMark: [UInt8]
+  /// The number of the newest line, and its mark.
+  var last: Int64
+  var lastMark: [UInt8]
+
+  static let empty = AuditHead(
+    dropped: 0, droppedMark: [UInt8](repeating: 0, count: 32), last: 0, lastMark: [UInt8](repeating: 0, count: 32))
+
+  /// - Returns: nil if it is missing or does not carry this vault's mark.
+  static func read(from connection: borrowing Connection, _ keys: VaultKeys) throws -> AuditHead? {
+    let heads = try connection.rows("SELECT dropped, dropped_mark, last, last_mark, mark FROM audit_head") { row in
+      let head = AuditHead(
+        dropped: try row.integer(0), droppedMark: try row.blob(1), last: try row.integer(2),
+        lastMark: try row.blob(3))
+      return (head, mark: try row.blob(4))
+    }
+    guard let (head, mark) = heads.first, keys.isAuditMark(mark, of: head.canonical) else { return nil }
+    return head
+  }
+
+  func write(to connection: borrowing Connection, _ keys: VaultKeys) throws {
+    try connection.run(
+      "INSERT OR REPLACE INTO audit_head VALUES (1, ?, ?, ?, ?, ?)", dropped, droppedMark, last, lastMark,
+      keys.auditMark(canonical))
+  }
+
+  private var canonical: CanonicalBytes {
+    var bytes = CanonicalBytes("audit_head")
+    bytes.add(dropped)
+    bytes.add(droppedMark)
+    bytes.add(last)
+    bytes.add(lastMark)
+    return bytes
+  }
+}
+
+/// One line as the table has it, believed or not.
+struct AuditRow {
+  static let columns = "sequence, kind, account, txn, detail, milliseconds, mark"
+
+  let sequence: Int64
+  let kind: String
+  let account: String?
+  let transaction: String?
+  let detail: String
+  let milliseconds: Int64
+  private(set) var mark: [UInt8] = []
+
+  /// A detail is cut off after 500 Unicode scalars: it may quote a server.
+  init(_ entry: AuditEntry, sequence: Int64, after previousMark: [UInt8], _ keys: VaultKeys) {
+    self.sequence = sequence
+    kind = entry.kind.rawValue
+    account = entry.account?.text
+    transaction = entry.transaction?.text
+    detail = String(String.UnicodeScalarView(entry.detail.unicodeScalars.prefix(500)))
+    milliseconds = entry.wallClockMilliseconds
+    mark = keys.auditMark(canonical(after: previousMark))
+  }
+
+  init(_ row: borrowing Row) throws {
+    sequence = try row.integer(0)
+    kind = try row.text(1)
+    account = try row.optionalText(2)
+    transaction = try row.optionalText(3)
+    detail = try row.text(4)
+    milliseconds = try row.integer(5)
+    mark = try row.blob(6)
+  }
+
+  func insert(into connection: borrowing Connection) throws {
+    try connection.run(
+      "INSERT INTO audit (\(Self.columns)) VALUES (?, ?, ?, ?, ?, ?, ?)", sequence, kind, account, transaction, detail,
+      milliseconds, mark)
+  }
+
+  func follows(_ previousMark: [UInt8], _ keys: VaultKeys) -> Bool {
+    keys.isAuditMark(mark, of: canonical(after: previousMark))
+  }
+
+  private func canonical(after previousMark: [UInt8]) -> CanonicalBytes {
+    var bytes = CanonicalBytes("audit", kind, account, transaction, detail)
+    bytes.add(previousMark)
+    bytes.add(sequence)
+    bytes.add(milliseconds)
+    return bytes
+  }
+}
+
+extension Vault {
+  func append(_ entry: AuditEntry, on connection: borrowing Connection) throws {
+    guard var head = try AuditHead.read(from: connection, keys) else {
+      throw CustodyFault.damaged("the head of the audit chain does not carry this vault's mark")
+    }
+    let row = AuditRow(entry, sequence: head.last + 1, after: head.lastMark, keys)
+    try row.insert(into: connection)
+    head.last = row.sequence
+    head.lastMark = row.mark
+    if head.last - head.dropped > auditCapacity { try dropOldestTenth(&head, on: connection) }
+    try head.write(to: connection, keys)
+  }
+
+  /// The mark of the last dropped line stays in the head, so that what is kept still hangs on something.
+  private func dropOldestTenth(_ head: inout AuditHead, on connection: borrowing Connection) throws {
+    let dropped = head.last - auditCapacity + auditCapacity / 10
+    let marks = try connection.rows("SELECT mark FROM audit WHERE sequence = ?", dropped) { try $0.blob(0) }
+    guard let mark = marks.first else { throw CustodyFault.damaged("audit line \(dropped) is missing") }
+    try connection.run("DELETE FROM audit WHERE sequence <= ?", dropped)
+    head.dropped = dropped
+    head.droppedMark = mark
+  }
+}

@@ -1,0 +1,53 @@
+import Cryptography
+import MobileAuth
+import SQLite
+import Secrets
+
+/// Format 1. A new format is a new step at the end, never a change of this one.
+///
+/// The names of servers, accounts and profiles are readable to whoever has the card; secrets are boxes.
+enum Schema {
+  static func steps(_ keys: VaultKeys) -> [(borrowing Connection) throws -> Void] {
+    [{ connection in try makeFormat1(connection, keys) }]
+  }
+
+  private static func makeFormat1(_ connection: borrowing Connection, _ keys: VaultKeys) throws {
+    try connection.execute(
+      """
+      CREATE TABLE canary (id INTEGER PRIMARY KEY CHECK (id = 1), box BLOB NOT NULL) STRICT;
+      CREATE TABLE servers (
+        id TEXT PRIMARY KEY NOT NULL, kind TEXT NOT NULL, url TEXT NOT NULL, box BLOB NOT NULL) STRICT;
+      CREATE TABLE accounts (
+        id TEXT PRIMARY KEY NOT NULL, server TEXT NOT NULL REFERENCES servers ON DELETE CASCADE,
+        profile TEXT NOT NULL, stage TEXT NOT NULL, box BLOB NOT NULL) STRICT;
+      CREATE INDEX accounts_of_server ON accounts (server);
+      CREATE TABLE intents (
+        txn TEXT PRIMARY KEY NOT NULL, server TEXT NOT NULL,
+        account TEXT NOT NULL REFERENCES accounts ON DELETE CASCADE,
+        idempotency_key TEXT NOT NULL, decision TEXT NOT NULL, mark BLOB NOT NULL) STRICT;
+      CREATE INDEX intents_of_account ON intents (account);
+      CREATE TABLE audit (
+        sequence INTEGER PRIMARY KEY, kind TEXT NOT NULL, account TEXT, txn TEXT, detail TEXT NOT NULL,
+        milliseconds INTEGER NOT NULL, mark BLOB NOT NULL) STRICT;
+      CREATE TABLE audit_head (
+        id INTEGER PRIMARY KEY CHECK (id = 1), dropped INTEGER NOT NULL, dropped_mark BLOB NOT NULL,
+        last INTEGER NOT NULL, last_mark BLOB NOT NULL, mark BLOB NOT NULL) STRICT;
+      CREATE TABLE clock (
+        id INTEGER PRIMARY KEY CHECK (id = 1), seconds INTEGER NOT NULL, mark BLOB NOT NULL) STRICT;
+      """)
+    try connection.run(
+      "INSERT INTO canary VALUES (1, ?)", keys.seal(SecretBytes(copying: canary), at: CanonicalBytes("canary")))
+    try AuditHead.empty.write(to: connection, keys)
+    try connection.run("INSERT INTO clock VALUES (1, 0, ?)", keys.mark(KnownTime.row(0)))
+  }
+
+  /// Opens only with the device secret the vault was made with, and so tells a wrong one at once.
+  static func checkCanary(_ connection: borrowing Connection, _ keys: VaultKeys) throws {
+    let boxes = try connection.rows("SELECT box FROM canary") { try $0.blob(0) }
+    guard let box = boxes.first, let opened = try? keys.open(box, at: CanonicalBytes("canary")),
+      SecretBytes.constantTimeEqual(opened, SecretBytes(copying: canary))
+    else { throw CustodyFault.damaged("it was made with another device secret, or its canary was changed") }
+  }
+
+  private static let canary = Array("approval-token vault".utf8)
+}

@@ -1,0 +1,86 @@
+import Cryptography
+public import MobileAuth
+import SQLite
+import Synchronization
+
+/// Where the token keeps accounts, answers on their way, and the audit chain: one SQLite file in a directory only
+/// its owner can enter. Secrets in it are sealed with keys that come from the device secret.
+///
+/// Any number of processes may have it open. What it cannot show is the whole card put back to an earlier day:
+/// that needs a counter outside the card.
+public final class Vault: Sendable {
+  static let fileName = "vault.sqlite3"
+
+  let keys: VaultKeys
+  /// How many audit lines are kept.
+  let auditCapacity: Int64
+  private let connection: Mutex<Connection>
+
+  /// Opens the vault in `directory`, and makes it if there is none.
+  /// - Parameter directory: is made if its parent exists; refused if others than this user may enter it.
+  /// - Parameter auditCapacity: older audit lines are dropped, a tenth of the capacity at a time.
+  /// - Throws: `.damaged` if the device secret is not the one the vault was made with.
+  public static func open(
+    directory: String, deviceSecret: DeviceSecret, auditCapacity: Int64 = 10_000
+  ) throws(CustodyFault) -> Vault {
+    precondition(auditCapacity >= 10, "an audit chain of \(auditCapacity) lines")
+    try StateDirectory.prepare(directory)
+    let keys = VaultKeys(of: deviceSecret)
+    let connection = try custodyFaults {
+      let connection = try Connection(path: "\(directory)/\(fileName)")
+      try configure(connection)
+      try connection.migrate(Schema.steps(keys))
+      try Schema.checkCanary(connection, keys)
+      return connection
+    }
+    try StateDirectory.synchronize(directory)
+    return Vault(connection, keys, auditCapacity)
+  }
+
+  private init(_ connection: consuming sending Connection, _ keys: VaultKeys, _ auditCapacity: Int64) {
+    self.connection = Mutex(connection)
+    self.keys = keys
+    self.auditCapacity = auditCapacity
+  }
+
+  /// A rollback journal, not a write-ahead log, because of what stays behind: after a wipe the log would keep the
+  /// old pages until it happens to be overwritten, and so would `PERSIST`. `TRUNCATE` empties the journal at every
+  /// commit and, from `synchronous=FULL` on, waits until that is on the card; `EXTRA` keeps the same promise should
+  /// SQLite ever have to delete the journal instead. `secure_delete` zeroes in the file what rows leave behind (the
+  /// card's own wear levelling is out of reach). A few transactions per request make the slower mode no matter.
+  private static func configure(_ connection: borrowing Connection) throws {
+    let mode = try connection.rows("PRAGMA journal_mode = TRUNCATE") { try $0.text(0) }
+    guard mode == ["truncate"] else { throw CustodyFault.storage("journal_mode is \(mode), not truncate") }
+    try connection.execute(
+      """
+      PRAGMA synchronous = EXTRA;
+      PRAGMA secure_delete = ON;
+      PRAGMA foreign_keys = ON;
+      PRAGMA trusted_schema = OFF;
+      PRAGMA temp_store = MEMORY;
+      """)
+  }
+
+  /// All of `body` is on the card when this returns, or none of it happened.
+  func transaction<Result: Sendable>(
+    _ body: @Sendable (borrowing Connection) throws -> Result
+  ) throws(CustodyFault) -> Result {
+    try custodyFaults { try connection.withLock { try $0.transaction(body) } }
+  }
+
+  /// `body` reads one state of the vault.
+  func snapshot<Result: Sendable>(
+    _ body: @Sendable (borrowing Connection) throws -> Result
+  ) throws(CustodyFault) -> Result {
+    try custodyFaults { try connection.withLock { try $0.snapshot(body) } }
+  }
+}
+
+/// Says what went wrong in the words the handler knows.
+private func custodyFaults<Result: ~Copyable>(_ body: () throws -> Result) throws(CustodyFault) -> Result {
+  do { return try body() } catch let fault as CustodyFault { throw fault } catch let error as SQLiteError {
+    throw error.isDamage ? .damaged("\(error)") : .storage("\(error)")
+  } catch CryptographyError.notAuthentic {
+    throw .damaged("a sealed record is not what was put there")
+  } catch { throw .damaged("\(error)") }
+}

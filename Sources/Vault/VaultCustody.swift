@@ -1,0 +1,117 @@
+public import MobileAuth
+import SQLite
+import Secrets
+
+extension Vault: Custody {
+  public func record(_ entry: AuditEntry) throws(CustodyFault) {
+    try transaction { connection in try append(entry, on: connection) }
+  }
+
+  /// A second intent for the same transaction takes the place of the first: after a restart it is a new human act.
+  /// - Throws: `.unknown` if the token server has no such account here.
+  public func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(CustodyFault) {
+    try transaction { connection in
+      let owner = try connection.rows(
+        "SELECT 1 FROM accounts WHERE id = ? AND server = ?", intent.account.text, intent.server.text
+      ) { try $0.integer(0) }
+      guard !owner.isEmpty else {
+        throw CustodyFault.unknown("account \(intent.account) at token server \(intent.server)")
+      }
+      try connection.run(
+        """
+        INSERT INTO intents (txn, server, account, idempotency_key, decision, mark) VALUES (?, ?, ?, ?, ?, ?)
+        ON CONFLICT (txn) DO UPDATE SET server = excluded.server, account = excluded.account,
+          idempotency_key = excluded.idempotency_key, decision = excluded.decision, mark = excluded.mark
+        """, intent.transaction.text, intent.server.text, intent.account.text, intent.idempotencyKey,
+        intent.decision.text, keys.mark(row(of: intent)))
+      try append(entry, on: connection)
+    }
+  }
+
+  /// Without an intent (its account was wiped meanwhile) the end is recorded all the same.
+  public func settle(_ transaction: TransactionID, _ entry: AuditEntry) throws(CustodyFault) {
+    try self.transaction { connection in
+      try connection.run("DELETE FROM intents WHERE txn = ?", transaction.text)
+      try append(entry, on: connection)
+    }
+  }
+
+  /// By transaction.
+  public func unsettledIntents() throws(CustodyFault) -> [AnswerIntent] {
+    try snapshot { connection in
+      try connection.rows(
+        "SELECT txn, server, account, idempotency_key, decision, mark FROM intents ORDER BY txn"
+      ) { row in
+        guard let transaction = TransactionID(try row.text(0)), let decision = Decision(text: try row.text(4)) else {
+          throw CustodyFault.damaged("an intent for \(try row.text(0))")
+        }
+        let intent = AnswerIntent(
+          transaction: transaction, server: TokenServerID(try row.text(1)), account: AccountID(try row.text(2)),
+          idempotencyKey: try row.text(3), decision: decision)
+        guard keys.isMark(try row.blob(5), of: self.row(of: intent)) else {
+          throw CustodyFault.damaged("the intent for \(transaction)")
+        }
+        return intent
+      }
+    }
+  }
+
+  /// The account's stage becomes `mustEnrolAgain`, its secrets empty. Its unsettled intents stay.
+  public func dropKeys(of account: AccountID, _ entry: AuditEntry) throws(CustodyFault) {
+    try transaction { connection in
+      let found = try connection.rows("SELECT server, profile FROM accounts WHERE id = ?", account.text) { row in
+        AccountRecord(
+          id: account, server: TokenServerID(try row.text(0)), profile: try row.text(1), stage: .mustEnrolAgain,
+          secrets: SecretBytes(copying: []))
+      }
+      guard let emptied = found.first else { throw CustodyFault.unknown("account \(account)") }
+      try put(emptied, on: connection)
+      try append(entry, on: connection)
+    }
+  }
+
+  /// Its unsettled intents go too; its name stays in the audit lines.
+  public func wipe(account: AccountID, _ entry: AuditEntry) throws(CustodyFault) {
+    try transaction { connection in
+      guard try connection.run("DELETE FROM accounts WHERE id = ?", account.text) == 1 else {
+        throw CustodyFault.unknown("account \(account)")
+      }
+      try append(entry, on: connection)
+    }
+  }
+
+  /// Its accounts' unsettled intents go too; their names stay in the audit lines.
+  public func wipe(server: TokenServerID, _ entry: AuditEntry) throws(CustodyFault) {
+    try transaction { connection in
+      guard try connection.run("DELETE FROM servers WHERE id = ?", server.text) == 1 else {
+        throw CustodyFault.unknown("token server \(server)")
+      }
+      try append(entry, on: connection)
+    }
+  }
+
+  private func row(of intent: AnswerIntent) -> CanonicalBytes {
+    CanonicalBytes(
+      "intents", intent.transaction.text, intent.server.text, intent.account.text, intent.idempotencyKey,
+      intent.decision.text)
+  }
+}
+
+/// As the intents table has it: "accept", or "deny" and the reason.
+extension Decision {
+  fileprivate var text: String {
+    switch self {
+    case .accept: "accept"
+    case .deny(let reason): "deny \(reason.rawValue)"
+    }
+  }
+
+  fileprivate init?(text: String) {
+    if text == "accept" {
+      self = .accept
+      return
+    }
+    guard text.hasPrefix("deny "), let reason = DenialReason(rawValue: String(text.dropFirst(5))) else { return nil }
+    self = .deny(reason)
+  }
+}

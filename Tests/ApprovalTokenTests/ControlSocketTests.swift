@@ -1,0 +1,76 @@
+import Glibc
+import Testing
+
+@testable import ApprovalToken
+
+@Suite struct ControlSocketTests {
+  private func path() -> String { "/tmp/at-control-\(getpid())-\(UInt32.random(in: 0 ... .max))" }
+
+  @Test func aLineGoesThereAndOneComesBack() throws {
+    let path = path()
+    let listener = try UnixSocket.listening(at: path)
+    defer { unlink(path) }
+    var status = stat()
+    #expect(stat(path, &status) == 0 && status.st_mode & 0o777 == 0o600)
+    let client = try UnixSocket.connected(to: path)
+    let server = UnixSocket(descriptor: accept(listener.descriptor, nil, nil))
+    try client.write(line: Array("one".utf8))
+    try client.write(line: Array("two".utf8))
+    #expect(try server.readLine() == Array("one".utf8))
+    #expect(try server.readLine() == Array("two".utf8))
+    try server.write(line: [])
+    #expect(try client.readLine() == [])
+  }
+
+  @Test func nobodyThereIsSaidWithAHint() {
+    #expect {
+      try ControlClient(path: path()).call(ControlCall(request: .status), Done.self)
+    } throws: { error in
+      (error as? CommandFailure)?.code == .unavailable && "\(error)".contains("is not running")
+    }
+  }
+
+  @Test func aPathThatDoesNotFitIsRefused() {
+    let path = "/tmp/" + String(repeating: "x", count: 200)
+    #expect(throws: UnixSocket.Failure.pathTooLong(path)) { try UnixSocket.listening(at: path) }
+  }
+
+  @Test func aCallerWhoHangsUpEndsTheLine() throws {
+    let path = path()
+    let listener = try UnixSocket.listening(at: path)
+    defer { unlink(path) }
+    var client: UnixSocket? = try UnixSocket.connected(to: path)
+    let server = UnixSocket(descriptor: accept(listener.descriptor, nil, nil))
+    try client?.write(line: Array("whole".utf8))
+    client = nil
+    #expect(try server.readLine() == Array("whole".utf8))
+    #expect(try server.readLine() == nil)
+    #expect(throws: UnixSocket.Failure.self) {
+      for _ in 0..<1000 { try server.write(line: [UInt8](repeating: 65, count: 4096)) }
+    }
+  }
+}
+
+@Suite struct ConfigurationTests {
+  @Test func everyKeyIsRead() throws {
+    let configuration = try Configuration(
+      parsing: "board = \"b\"\nstate = \"/s\"\n[tls]\nauthorities = \"/ca.pem\"", file: "f")
+    #expect(configuration.board == "b" && configuration.state == "/s" && configuration.authorities == "/ca.pem")
+  }
+
+  @Test(arguments: [
+    ("bord = \"b\"", "unknown key \"bord\""), ("[tls]\nverify = false", "unknown key \"tls.verify\""),
+    ("board = 5", "must be a text"), ("= = =", "not TOML"),
+  ])
+  func aMistakeIsNamed(toml: String, reason: String) {
+    #expect {
+      try Configuration(parsing: toml, file: "f")
+    } throws: { error in
+      (error as? CommandFailure)?.code == .badData && "\(error)".contains(reason) && "\(error)".contains("f")
+    }
+  }
+
+  @Test func aPortalsTextCannotMoveTheCursor() {
+    #expect(printable("pay\u{1B}[2J\r\n10 €") == "pay?[2J??10 €")
+  }
+}

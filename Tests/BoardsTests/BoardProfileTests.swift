@@ -1,0 +1,52 @@
+import Boards
+import FrontPanel
+import Testing
+
+@Suite struct BoardProfileTests {
+  private let base = "name = \"b\"\ndescription = \"d\"\nkind = \"simulated\"\n"
+
+  private func refusal(_ toml: String) -> String? {
+    do {
+      _ = try BoardProfile(parsing: toml, file: "f")
+      return nil
+    } catch { return error.description }
+  }
+
+  @Test func theShippedSimulatedBoardIsTheDefault() throws {
+    let profile = try BoardCatalogue.profile("simulated")
+    #expect(profile.kind == .simulated)
+    #expect(profile.timing == GestureTiming())
+    #expect(try BoardProfile(parsing: base, file: "f").timing == GestureTiming())
+  }
+
+  @Test(arguments: [
+    ("", "\"name\" is missing"),
+    ("name = 1", "\"name\" must be a text"),
+    ("name = \"b\"\ndescription = \"d\"\nkind = \"real\"", "it can be \"simulated\""),
+    ("name = [", "not TOML"),
+  ])
+  func aProfileThatLacksSomethingSaysWhat(toml: String, reason: String) throws {
+    #expect(try #require(refusal(toml)).contains(reason))
+  }
+
+  @Test(arguments: [
+    ("[gestures]\naccept_hold = 1", "unknown key \"gestures.accept_hold\""),
+    ("[gestures]\naccept_hold_ms = 499", "it must be 500 to 3000 ms"),
+    ("[gestures]\nguard_time_ms = 0", "it must be 300 to 5000 ms"),
+    ("[gestures]\nstuck_ms = \"long\"", "must be a whole number"),
+    ("[led]\ncolours = \"pink\"", "it can be \"mono\", \"rgb\""),
+    ("[buttons]\npin = 17", "unknown key \"buttons\""),
+    ("[gestures]\nreport_hold_ms = 9223372036854775808", ""),
+  ])
+  func aWrongKeyIsNamed(addition: String, reason: String) throws {
+    #expect(try #require(refusal(base + addition)).contains(reason))
+  }
+
+  @Test func anUnknownBoardSaysWhereItWasLookedFor() {
+    #expect {
+      try BoardCatalogue.profile("toaster")
+    } throws: { error in
+      "\(error)".contains("no board \"toaster\"") && "\(error)".contains("/etc/approval-token/boards")
+    }
+  }
+}

@@ -1,0 +1,74 @@
+import Cryptography
+import Secrets
+import Testing
+
+@Suite struct `Encodings` {
+  /// RFC 4648 §10.
+  @Test(arguments: [
+    ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="),
+    ("foobar", "Zm9vYmFy"),
+  ])
+  func `Base64`(plain: String, encoded: String) {
+    #expect(Array(plain.utf8).base64 == encoded)
+    #expect(bytes(base64: encoded) == Array(plain.utf8))
+    let unpadded = String(encoded.prefix { $0 != "=" })
+    #expect(Array(plain.utf8).base64URL == unpadded)
+    #expect(bytes(base64URL: unpadded) == Array(plain.utf8))
+  }
+
+  /// RFC 4648 §10.
+  @Test(arguments: [("", ""), ("f", "66"), ("foob", "666F6F62"), ("foobar", "666F6F626172")])
+  func `Hexadecimal`(plain: String, encoded: String) {
+    #expect(Array(plain.utf8).uppercaseHex == encoded)
+    #expect(Array(plain.utf8).lowercaseHex == encoded.lowercased())
+  }
+
+  @Test func `The two alphabets differ in two letters`() {
+    #expect(([0xFB, 0xFF, 0xBF] as [UInt8]).base64 == "+/+/")
+    #expect(([0xFB, 0xFF, 0xBF] as [UInt8]).base64URL == "-_-_")
+    #expect(bytes(base64: "-_-_") == nil)
+    #expect(bytes(base64URL: "+/+/") == nil)
+  }
+
+  @Test func `Every byte and length comes back`() {
+    for count in 0...70 {
+      let plain = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ count) }
+      #expect(bytes(base64: plain.base64) == plain)
+      #expect(bytes(base64URL: plain.base64URL) == plain)
+    }
+    #expect(bytes(base64: ([UInt8](0...255)).base64) == [UInt8](0...255))
+  }
+
+  @Test(arguments: [
+    "Z", "Zg", "Zg=", "Zg===", "Zg==Zg==", "=Zg=", "====", "Zh==", "Zm9=", "Zm8=\n", " Zm8=", "Zm 8", "Zm8é",
+    "Zm8\u{0}",
+  ])
+  func `Base64 that is not exactly so is nothing`(text: String) { #expect(bytes(base64: text) == nil) }
+
+  @Test(arguments: ["Z", "Zg==", "Zg=", "Zh", "Zm9", "Zm8\n", " Zm8", "Zm9vY", "Z\u{0}", "Zé"])
+  func `Base64url that is not exactly so is nothing`(text: String) { #expect(bytes(base64URL: text) == nil) }
+}
+
+@Suite struct `Randomness` {
+  @Test func `Has the length asked for, and no pattern that a glance sees`() {
+    for count in [0, 1, 32, 1_000] {
+      #expect(Random.bytes(count).count == count)
+      #expect(Random.secret(count).count == count)
+    }
+    #expect(Set((0..<100).map { _ in Random.bytes(16) }).count == 100)
+    // 1000 bytes with fewer than 200 different values happen less than once in 10^100.
+    #expect(Set(Random.bytes(1_000)).count > 200)
+    #expect(Set(exposed(Random.secret(1_000))).count > 200)
+  }
+
+  /// RFC 9562 §5.4.
+  @Test func `Makes version 4 UUIDs`() {
+    let uuids = (0..<200).map { _ in Random.uuid() }
+    #expect(Set(uuids).count == 200)
+    for uuid in uuids {
+      #expect(
+        uuid.wholeMatch(of: /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/) != nil, "\(uuid)")
+    }
+    #expect(Set(uuids.map { Array($0)[19] }) == ["8", "9", "a", "b"])
+  }
+}

@@ -1,0 +1,103 @@
+import Courier
+import CurlCourier
+import Testing
+
+/// What a well-behaved server and a courier do for each other.
+@Suite("Requests")
+struct RequestTests {
+  let server: HostileServer
+  let courier: CurlCourier
+
+  init() throws {
+    server = try HostileServer()
+    courier = CurlCourier(trust: try .testAuthority())
+  }
+
+  @Test(arguments: [
+    (HTTPRequest.Method.get, ""), (.post, "some body"), (.post, ""), (.put, "some body"), (.put, ""), (.delete, ""),
+    (.delete, "some body"),
+  ])
+  func sendsWhatItIsGivenAndNothingElse(method: HTTPRequest.Method, body: String) async throws {
+    let response = try await courier.send(
+      HTTPRequest(method, server.url("echo"), headers: ["X-One": "1", "X-None": ""], body: Array(body.utf8)))
+    #expect(response.status == 200)
+    let lines = String(decoding: response.body, as: UTF8.self).split(separator: "\r\n", omittingEmptySubsequences: false)
+    #expect(lines.first == "\(method.rawValue) /echo HTTP/1.1")
+    #expect(lines.last.map(String.init) == body)
+    let needsLength = !body.isEmpty || method == .post || method == .put
+    #expect(
+      Set(lines.dropFirst().dropLast(2).map { $0.lowercased() })
+        == ["host: localhost:\(server.port)", "accept: */*", "x-one: 1", "x-none:"]
+        .union(needsLength ? ["content-length: \(body.utf8.count)"] : []))
+  }
+
+  @Test func sendsALargeBodyWithoutAskingFirst() async throws {
+    let body = [UInt8](repeating: 0x78, count: 3 << 20)
+    let response = try await courier.send(
+      HTTPRequest(.post, server.url("echo"), body: body, maximumBodyBytes: 4 << 20))
+    #expect(response.body.suffix(body.count) == body[...])
+  }
+
+  @Test func readsHeaderFields() async throws {
+    let headers = try await courier.send(HTTPRequest(.get, server.url("echo"))).headers
+    #expect(headers["x-twice"] == "last")
+    #expect(headers["X-Empty"] == "")
+    #expect(headers["X-Padded"] == "padded")
+    #expect(headers["X-Missing"] == nil)
+  }
+
+  @Test(arguments: [200, 204, 304, 400, 401, 404, 500, 599])
+  func handsEveryStatusOver(status: Int) async throws {
+    #expect(try await courier.send(HTTPRequest(.get, server.url("status/\(status)"))).status == status)
+  }
+
+  @Test func readsPastInterimAnswersAndTrailers() async throws {
+    let late = try await courier.send(HTTPRequest(.get, server.url("interim")))
+    #expect(late.status == 200)
+    #expect(late.headers["X-Interim"] == nil)
+    #expect(late.body == Array("after three hints".utf8))
+    let trailed = try await courier.send(HTTPRequest(.get, server.url("trailers")))
+    #expect(trailed.headers["X-Trailer"] == nil)
+    #expect(trailed.body == Array("ok".utf8))
+  }
+
+  @Test func usesOneConnectionForAThousandRequests() async throws {
+    for _ in 1..<1000 { _ = try await courier.send(HTTPRequest(.get, server.url("status/204"))) }
+    let connections = try await courier.send(HTTPRequest(.get, server.url("connections")))
+    #expect(connections.body == Array("1".utf8))
+  }
+
+  @Test func sendsManyAtOnce() async throws {
+    let answers = try await withThrowingTaskGroup(of: [UInt8].self) { group in
+      for number in 0..<20 {
+        group.addTask { try await courier.send(HTTPRequest(.get, server.url("echo/\(number)"))).body }
+      }
+      return try await group.reduce(into: Set<[UInt8]>()) { $0.insert($1) }
+    }
+    #expect(answers.count == 20)
+  }
+
+  @Test func acceptsABodyOfExactlyTheLimit() async throws {
+    let request = HTTPRequest(.get, server.url("interim"), maximumBodyBytes: 17)
+    #expect(try await courier.send(request).body.count == 17)
+    var tighter = request
+    tighter.maximumBodyBytes = 16
+    await #expect(throws: CourierError.tooLarge(limit: 16)) { try await courier.send(tighter) }
+  }
+
+  @Test(arguments: [
+    ("http://localhost/", HTTPHeaders()), ("file:///etc/passwd", [:]), ("localhost", [:]), ("https://", [:]),
+    ("https://user:password@localhost/", [:]), ("https://localhost/", ["X": "1\r\nY: 2"]),
+    ("https://localhost/", ["X": "1\n"]), ("https://localhost/", ["X": "\0"]), ("https://localhost/", ["X: 1\nY": "2"]),
+    ("https://localhost/", ["": "1"]), ("https://localhost/", ["X Y": "1"]),
+  ])
+  func refusesToSend(url: String, headers: HTTPHeaders) async throws {
+    let failure = await #expect(throws: CourierError.self) {
+      try await courier.send(HTTPRequest(.get, url, headers: headers))
+    }
+    guard case .unsendable = failure else {
+      Issue.record("\(url) with \(headers.fields) failed with \(String(describing: failure))")
+      return
+    }
+  }
+}

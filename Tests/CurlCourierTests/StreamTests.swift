@@ -1,0 +1,147 @@
+import Courier
+import CurlCourier
+import Testing
+
+@Suite("Streams")
+struct StreamTests {
+  let server: HostileServer
+  let courier: CurlCourier
+
+  init() throws {
+    server = try HostileServer()
+    courier = CurlCourier(trust: try .testAuthority())
+  }
+
+  @Test func handsEventsOverWhileTheyArrive() async throws {
+    let stream = try await courier.stream(HTTPRequest(.get, server.url("events")))
+    #expect(stream.headers["Content-Type"] == "text/event-stream")
+    var decoder = EventStreamDecoder()
+    var events: [ServerSentEvent] = []
+    var chunks = stream.body.makeAsyncIterator()
+    // The server stops here and keeps the connection: nothing of this may wait for the end.
+    while decoder.comments < 2, let chunk = try await chunks.next() { events += try decoder.decode(chunk) }
+    #expect(events == [ServerSentEvent(name: "request", data: "one\ntwo", id: "7")])
+  }
+
+  @Test func hasNoDeadlineAfterItsHead() async throws {
+    let deadline = Duration.milliseconds(200)
+    let stream = try await courier.stream(HTTPRequest(.get, server.url("drip"), deadline: deadline))
+    var received = 0
+    let start = ContinuousClock.now
+    for try await chunk in stream.body {
+      received += chunk.count
+      if ContinuousClock.now - start > deadline * 2 { break }
+    }
+    #expect(received > 1)
+  }
+
+  @Test(arguments: ["never", "half-head"])
+  func hasADeadlineForItsHead(path: String) async throws {
+    await #expect(throws: CourierError.timedOut(after: .milliseconds(200))) {
+      try await courier.stream(HTTPRequest(.get, server.url(path), deadline: .milliseconds(200)))
+    }
+  }
+
+  /// The firehose notices when nobody takes what it sends. What it got rid of until then is in the buffers of two
+  /// kernels and in the mailbox; it has 64 MB more.
+  @Test func slowsTheServerDownInsteadOfBuffering() async throws {
+    let stream = try await courier.stream(HTTPRequest(.get, server.url("firehose")))
+    let sent = try #require(Int(try await server.ask("await/stalled")))
+    #expect(sent < 16 << 20)
+    var received = 0
+    await #expect(throws: CourierError.self, "it ends without saying how long it is, and without TLS's goodbye") {
+      for try await chunk in stream.body {
+        #expect(chunk.count <= 64 << 10)
+        received += chunk.count
+      }
+    }
+    #expect(received == 64 << 20)
+  }
+
+  @Test(arguments: ["close", "reset"])
+  func deliversWhatCameBeforeTheBreak(path: String) async throws {
+    let stream = try await courier.stream(HTTPRequest(.get, server.url(path)))
+    var received: [UInt8] = []
+    let failure = await #expect(throws: CourierError.self) {
+      for try await chunk in stream.body { received += chunk }
+    }
+    #expect(received == Array("the beginning".utf8))
+    guard case .unreachable = failure else {
+      Issue.record("\(String(describing: failure))")
+      return
+    }
+  }
+
+  @Test func endsWithTheServer() async throws {
+    let stream = try await courier.stream(HTTPRequest(.get, server.url("trailers")))
+    var received: [UInt8] = []
+    for try await chunk in stream.body { received += chunk }
+    #expect(received == Array("ok".utf8))
+  }
+
+  @Test func lettingGoEndsTheTransfer() async throws {
+    var stream: HTTPResponseStream? = try await courier.stream(HTTPRequest(.get, server.url("events")))
+    #expect(stream?.status == 200)
+    stream = nil
+    _ = try await server.ask("await/gone")
+  }
+
+  @Test func outlivesItsCourierVariable() async throws {
+    func open() async throws -> HTTPResponseStream {
+      try await CurlCourier(trust: .testAuthority()).stream(HTTPRequest(.get, server.url("trailers")))
+    }
+    var received: [UInt8] = []
+    for try await chunk in try await open().body { received += chunk }
+    #expect(received == Array("ok".utf8))
+  }
+}
+
+@Suite("Cancelling")
+struct CancellingTests {
+  let server: HostileServer
+  let courier: CurlCourier
+
+  init() throws {
+    server = try HostileServer()
+    courier = CurlCourier(trust: try .testAuthority())
+  }
+
+  @Test func abortsARequest() async throws {
+    let request = HTTPRequest(.get, server.url("never"))
+    let task = Task { [courier] in try await courier.send(request) }
+    _ = try await server.ask("await/arrived")
+    task.cancel()
+    await #expect(throws: CourierError.cancelled) { try await task.value }
+    _ = try await server.ask("await/gone")
+  }
+
+  @Test func abortsAStreamThatWaits() async throws {
+    let stream = try await courier.stream(HTTPRequest(.get, server.url("events")))
+    let task = Task { for try await _ in stream.body {} }
+    task.cancel()
+    // Whether it had begun to wait decides if it ends with an error, as `AsyncThrowingStream` has it.
+    if case .failure(let error) = await task.result { #expect(error as? CourierError == .cancelled) }
+    _ = try await server.ask("await/gone")
+  }
+
+  @Test func sendsNothingForATaskThatIsCancelledAlready() async throws {
+    let request = HTTPRequest(.get, server.url("never"))
+    let task = Task { [courier] in
+      withUnsafeCurrentTask { $0?.cancel() }
+      return try await courier.send(request)
+    }
+    await #expect(throws: CourierError.cancelled) { try await task.value }
+  }
+
+  @Test func closingEndsEverything() async throws {
+    let stream = try await courier.stream(HTTPRequest(.get, server.url("events")))
+    let request = HTTPRequest(.get, server.url("never"))
+    let task = Task { [courier] in try await courier.send(request) }
+    _ = try await server.ask("await/arrived")
+    courier.close()
+    courier.close()
+    await #expect(throws: CourierError.cancelled) { try await task.value }
+    await #expect(throws: CourierError.cancelled) { for try await _ in stream.body {} }
+    await #expect(throws: CourierError.cancelled) { try await courier.send(request) }
+  }
+}

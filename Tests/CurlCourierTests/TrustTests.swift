@@ -1,0 +1,144 @@
+import Courier
+import CurlCourier
+import Testing
+
+/// `ServerTrust` row by row: which certificates a courier believes, and why not the others.
+@Suite("Server trust")
+struct TrustTests {
+  enum Pin: Sendable { case none, right, wrong, wrongAndRight, unreadable }
+
+  struct Row: Sendable, CustomTestStringConvertible {
+    let certificate: Certificate
+    var pin = Pin.none
+    var knowsAuthority = false
+    var host = "localhost"
+    /// 2091-01-01: after everything that has expired did, within what is not valid before 2090.
+    var startsIn2091 = false
+    /// A part of the reason for which the server is not trusted; nil when it is.
+    let refusal: String?
+
+    var testDescription: String {
+      "\(certificate.rawValue), \(pin) pin, authority \(knowsAuthority ? "known" : "unknown"), \(host)"
+        + (startsIn2091 ? ", clock behind" : "")
+    }
+  }
+
+  static let rows: [Row] = [
+    // An authority we know is enough, with or without more certificates than necessary.
+    Row(certificate: .good, knowsAuthority: true, refusal: nil),
+    Row(certificate: .good, knowsAuthority: true, host: "127.0.0.1", refusal: nil),
+    Row(certificate: .chain, knowsAuthority: true, refusal: nil),
+    Row(certificate: .chainWithRoot, knowsAuthority: true, refusal: nil),
+    // A pin must hold even so.
+    Row(certificate: .good, pin: .right, knowsAuthority: true, refusal: nil),
+    Row(certificate: .good, pin: .wrongAndRight, knowsAuthority: true, refusal: nil),
+    Row(certificate: .good, pin: .wrong, knowsAuthority: true, refusal: "pinned"),
+    Row(certificate: .good, pin: .unreadable, knowsAuthority: true, refusal: "pinned"),
+    // Without pins nobody unknown is believed.
+    Row(certificate: .good, refusal: "issuer"),
+    Row(certificate: .chain, refusal: "issuer"),
+    Row(certificate: .chainWithRoot, refusal: "self-signed"),
+    Row(certificate: .selfSigned, refusal: "self-signed"),
+    // A pin replaces the authority.
+    Row(certificate: .good, pin: .right, refusal: nil),
+    Row(certificate: .selfSigned, pin: .right, refusal: nil),
+    Row(certificate: .selfSigned, pin: .wrongAndRight, refusal: nil),
+    Row(certificate: .chain, pin: .right, refusal: nil),
+    Row(certificate: .missingIssuer, pin: .right, refusal: nil),
+    Row(certificate: .missingIssuer, pin: .right, knowsAuthority: true, refusal: nil),
+    Row(certificate: .chainWithRoot, pin: .right, refusal: nil),
+    // A wrong one does not.
+    Row(certificate: .good, pin: .wrong, refusal: "none of the pinned"),
+    Row(certificate: .selfSigned, pin: .wrong, refusal: "none of the pinned"),
+    Row(certificate: .selfSigned, pin: .unreadable, refusal: "none of the pinned"),
+    Row(certificate: .chainWithRoot, pin: .wrong, refusal: "none of the pinned"),
+    // It never replaces a date, of any certificate on the way up.
+    Row(certificate: .expired, knowsAuthority: true, refusal: "expired"),
+    Row(certificate: .expired, pin: .right, refusal: "expired"),
+    Row(certificate: .expired, pin: .right, knowsAuthority: true, refusal: "expired"),
+    Row(certificate: .expiredSelfSigned, pin: .right, refusal: "expired"),
+    Row(certificate: .expiredIssuer, pin: .right, refusal: "expired"),
+    Row(certificate: .expiredIssuer, pin: .right, knowsAuthority: true, refusal: "expired"),
+    Row(certificate: .chainWithExpiredRoot, pin: .right, refusal: "expired"),
+    Row(certificate: .notYetValid, knowsAuthority: true, refusal: "not yet valid"),
+    Row(certificate: .notYetValid, pin: .right, refusal: "not yet valid"),
+    // A clock that is behind is not believed, in either direction.
+    Row(certificate: .notYetValid, knowsAuthority: true, startsIn2091: true, refusal: nil),
+    Row(certificate: .notYetValid, pin: .right, startsIn2091: true, refusal: nil),
+    Row(certificate: .expired, pin: .right, startsIn2091: true, refusal: "expired"),
+    Row(certificate: .expiredIssuer, pin: .right, startsIn2091: true, refusal: "expired"),
+    // Nor a name.
+    Row(certificate: .wrongName, knowsAuthority: true, refusal: "localhost"),
+    Row(certificate: .wrongName, pin: .right, refusal: "localhost"),
+    Row(certificate: .wrongName, pin: .right, host: "127.0.0.1", refusal: "127.0.0.1"),
+  ]
+
+  @Test(arguments: rows)
+  func judges(_ row: Row) async throws {
+    let server = try HostileServer(row.certificate)
+    let courier = CurlCourier(trust: try trust(of: row))
+    let request = HTTPRequest(.get, server.url("status/204", host: row.host))
+    // Twice: what was found out about one connection must not help the next.
+    for _ in 1...2 {
+      let outcome: Result<HTTPResponse, CourierError> = await Result { () async throws(CourierError) in
+        try await courier.send(request)
+      }
+      switch (outcome, row.refusal) {
+      case (.success, nil): break
+      case (.failure(.untrusted(let reason)), let expected?): #expect(reason.contains(expected))
+      default: Issue.record("expected \(row.refusal ?? "an answer"), got \(outcome)")
+      }
+    }
+  }
+
+  private func trust(of row: Row) throws -> ServerTrust {
+    var trust = ServerTrust(earliestNow: row.startsIn2091 ? 3_818_448_000 : 0)
+    if row.knowsAuthority { trust.authorityFile = try ServerTrust.testAuthority().authorityFile }
+    let (right, wrong) = (try Certificate.pin(), try Certificate.pin(of: "other"))
+    switch row.pin {
+    case .none: break
+    case .right: trust.pins = [right]
+    case .wrong: trust.pins = [wrong]
+    case .wrongAndRight: trust.pins = [wrong, right]
+    case .unreadable: trust.pins = ["", "no pin", String(right.dropLast())]
+    }
+    return trust
+  }
+
+  @Test func refusesTLSBefore12() async throws {
+    let server = try HostileServer(oldTLS: true)
+    let courier = CurlCourier(trust: try .testAuthority(pins: [try Certificate.pin()]))
+    let failure = await #expect(throws: CourierError.self) {
+      try await courier.send(HTTPRequest(.get, server.url("status/204")))
+    }
+    guard case .unreachable(let reason) = failure else {
+      Issue.record("\(String(describing: failure))")
+      return
+    }
+    #expect(reason.contains("alert protocol version") || reason.contains("unsupported protocol"))
+  }
+
+  @Test func refusesAnAuthorityFileItCannotRead() async throws {
+    let server = try HostileServer()
+    for file in ["/nonexistent.pem", "/dev/null"] {
+      let courier = CurlCourier(trust: ServerTrust(pins: [try Certificate.pin()], authorityFile: file))
+      let failure = await #expect(throws: CourierError.self) {
+        try await courier.send(HTTPRequest(.get, server.url("status/204")))
+      }
+      guard case .untrusted(let reason) = failure else {
+        Issue.record("\(file): \(String(describing: failure))")
+        continue
+      }
+      #expect(reason.contains(file))
+    }
+  }
+
+  /// A resumed session is not judged again, so there must be none.
+  @Test func resumesNoSession() async throws {
+    let server = try HostileServer()
+    let courier = CurlCourier(trust: try .testAuthority())
+    for _ in 1...2 {
+      #expect(try await courier.send(HTTPRequest(.get, server.url("resumed"))).body == Array("False".utf8))
+    }
+  }
+}

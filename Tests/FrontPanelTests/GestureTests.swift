@@ -1,0 +1,122 @@
+import FrontPanel
+import MobileAuth
+import Testing
+
+/// Edges as (milliseconds, is down), from the moment the challenge was armed.
+@Suite struct GestureTests {
+  typealias Finding = GestureRecogniser.Finding
+
+  private func findings(_ edges: [(Int64, Bool)], downAtStart: Bool = false, until end: Int64 = 60_000) -> [Finding] {
+    func moment(_ milliseconds: Int64) -> Moment { Moment(sinceBeginning: .milliseconds(1_000_000 + milliseconds)) }
+    var recogniser = GestureRecogniser(timing: GestureTiming(), armedAt: moment(0), isDown: downAtStart)
+    var findings: [Finding] = []
+    func pass(until limit: Int64) {
+      // As the panel does: wake whenever the recogniser asks for it.
+      while let next = recogniser.nextMoment, next <= moment(limit) {
+        findings += recogniser.time(next)
+      }
+    }
+    for (milliseconds, isDown) in edges {
+      pass(until: milliseconds)
+      findings += isDown ? recogniser.press(at: moment(milliseconds)) : recogniser.release(at: moment(milliseconds))
+    }
+    pass(until: end)
+    return findings
+  }
+
+  private func gestures(_ edges: [(Int64, Bool)], downAtStart: Bool = false) -> [Gesture.Kind] {
+    findings(edges, downAtStart: downAtStart).compactMap {
+      if case .gesture(let gesture) = $0 { gesture.kind } else { nil }
+    }
+  }
+
+  @Test(arguments: [
+    (500, 1300, Gesture.Kind.hold), (600, 6599, .hold), (600, 6600, .veryLongHold), (600, 10_599, .veryLongHold),
+  ])
+  func aHoldIsJudgedWhenItIsReleased(down: Int64, up: Int64, kind: Gesture.Kind) {
+    #expect(gestures([(down, true), (up, false)]) == [kind])
+  }
+
+  @Test func aHoldThatIsNotReleasedIsNothing() {
+    #expect(gestures([(600, true)]) == [])
+  }
+
+  @Test func aShortOrMiddlingPressIsNothing() {
+    #expect(findings([(600, true), (700, false)]) == [.touched, .released])
+    #expect(findings([(600, true), (1399, false)]) == [.touched, .released])
+  }
+
+  @Test(arguments: [(Int64(600), true), (601, false)])
+  func twoPressesDenyIfTheirBeginningsAreClose(gap: Int64, isDeny: Bool) {
+    let kinds = gestures([(1000, true), (1100, false), (1000 + gap, true), (1100 + gap, false)])
+    #expect(kinds == (isDeny ? [.doublePress] : []))
+  }
+
+  @Test func aSecondPressDeniesHoweverLongItIsHeld() {
+    #expect(gestures([(1000, true), (1100, false), (1300, true), (9000, false)]) == [.doublePress])
+  }
+
+  @Test func aPressBeforeTheGuardTimeCountsForNothing() {
+    #expect(gestures([(499, true), (5000, false)]) == [])
+    // Nor does it spoil the deliberate one that follows.
+    #expect(gestures([(100, true), (200, false), (2000, true), (3000, false)]) == [.hold])
+  }
+
+  @Test func aButtonHeldFromBeforeCountsForNothing() {
+    #expect(gestures([(2000, false)], downAtStart: true) == [])
+    #expect(gestures([(2000, false), (3000, true), (4000, false)], downAtStart: true) == [.hold])
+  }
+
+  @Test func aStuckButtonIsReportedOnceAndCountsForNothing() {
+    #expect(
+      findings([(600, true), (20_000, false)]) == [
+        .touched, .longEnoughToAccept, .longEnoughToReport, .stuck, .released,
+      ])
+    #expect(findings([(15_000, false)], downAtStart: true) == [.stuck, .released])
+    #expect(findings([], downAtStart: true) == [.stuck])
+  }
+
+  @Test func theThresholdsAreToldBeforeTheRelease() {
+    #expect(
+      findings([(600, true), (7000, false)]) == [
+        .touched, .longEnoughToAccept, .longEnoughToReport, .gesture(Gesture(.veryLongHold, held: .milliseconds(6400))),
+      ])
+  }
+
+  @Test func afterAGestureNothingMoreHappens() {
+    #expect(gestures([(600, true), (1600, false), (3000, true), (4000, false)]) == [.hold])
+  }
+
+  /// Whatever a person hammers, at most one gesture comes out, and accept only after a hold of its own.
+  @Test func aRandomHammererNeverAcceptsWithoutAHold() {
+    var generator = SystemRandomNumberGenerator()
+    let seed = UInt64.random(in: .min ... .max, using: &generator)
+    var random = SplitMix(state: seed)
+    for _ in 0..<2000 {
+      var edges: [(Int64, Bool)] = []
+      var time: Int64 = 0
+      for index in 0..<Int(random.next() % 12 + 1) {
+        time += Int64(random.next() % 1500)
+        edges.append((time, index % 2 == 0))
+      }
+      let kinds = gestures(edges)
+      #expect(kinds.count <= 1, "seed \(seed)")
+      if kinds == [.hold] {
+        let holds = zip(edges, edges.dropFirst()).filter { $0.0.1 && !$0.1.1 }
+        #expect(holds.contains { $0.0.0 >= 500 && (800..<6000).contains($0.1.0 - $0.0.0) }, "seed \(seed)")
+      }
+    }
+  }
+}
+
+struct SplitMix: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+    return z ^ (z >> 31)
+  }
+}

@@ -1,0 +1,140 @@
+import ApprovalTestKit
+import FrontPanel
+import MobileAuth
+import Synchronization
+import Testing
+
+private final class TestButton: Button {
+  let events: AsyncStream<ButtonEvent>
+  let continuation: AsyncStream<ButtonEvent>.Continuation
+
+  init() { (events, continuation) = AsyncStream.makeStream() }
+}
+
+private final class TestIndicator: Indicator {
+  private let state = Mutex<[LEDColour?]>([])
+
+  var lit: [LEDColour?] { state.withLock { $0 } }
+  func light(_ colour: LEDColour?) { state.withLock { $0.append(colour) } }
+}
+
+@Suite struct PanelTests {
+  private let timekeeper = ManualTimekeeper()
+  private let button = TestButton()
+  private let indicator = TestIndicator()
+
+  private func panel() -> FrontPanel {
+    FrontPanel(button: button, indicator: indicator, timekeeper: timekeeper)
+  }
+
+  private func until(_ condition: () -> Bool) async {
+    while !condition() { await Task.yield() }
+  }
+
+  @Test func aHoldAfterTheGuardTimeIsDelivered() async {
+    let panel = panel()
+    let running = Task { await panel.run() }
+    await panel.show(.confirmationWanted)
+    var events = panel.events(for: .confirmation).makeAsyncIterator()
+    timekeeper.advance(by: .seconds(1))
+    // The challenge is armed in its own time; presses before that must be repeated, as a person would.
+    let holding = Task { [button, timekeeper] in
+      while !Task.isCancelled {
+        button.continuation.yield(.down(timekeeper.now))
+        timekeeper.advance(by: .seconds(1))
+        button.continuation.yield(.up(timekeeper.now))
+        await Task.yield()
+      }
+    }
+    var gesture: Gesture?
+    while let event = await events.next() {
+      if case .gesture(let found) = event { gesture = found }
+    }
+    holding.cancel()
+    #expect(gesture == Gesture(.hold, held: .seconds(1)))
+    button.continuation.finish()
+    await running.value
+    #expect(indicator.lit.last == .some(nil))
+  }
+
+  @Test func aConfirmationIsPlayedToItsEnd() async {
+    let panel = panel()
+    let showing = Task { await panel.show(.confirmed) }
+    await timekeeper.untilAsleep(2)
+    #expect(indicator.lit == [.green])
+    timekeeper.advance(by: .milliseconds(600))
+    await until { indicator.lit.count == 2 }
+    timekeeper.advance(by: .milliseconds(300))
+    await until { indicator.lit.count == 3 }
+    timekeeper.advance(by: .milliseconds(600))
+    await until { indicator.lit.count == 4 }
+    timekeeper.advance(by: .milliseconds(300))
+    await showing.value
+    #expect(indicator.lit == [.green, nil, .green, nil])
+  }
+
+  @Test func showingTheSameAgainDoesNotStumble() async {
+    let panel = panel()
+    await panel.show(.confirmationWanted)
+    await panel.show(.confirmationWanted)
+    #expect(indicator.lit == [.blue])
+    await panel.show(.talkingToServer)
+    #expect(indicator.lit == [.blue, .white])
+  }
+
+  @Test func aLineThatGoesAwayIsReportedAndForgetsWhatWasHeld() async {
+    let panel = panel()
+    let running = Task { await panel.run() }
+    var events = panel.events(for: .confirmation).makeAsyncIterator()
+    let losing = Task { [button] in
+      while !Task.isCancelled {
+        button.continuation.yield(.unavailable("line gone"))
+        await Task.yield()
+      }
+    }
+    var seen: [PanelEvent] = []
+    while let event = await events.next() {
+      seen.append(event)
+      if event == .unavailable("line gone") { break }
+    }
+    losing.cancel()
+    #expect(seen.contains(.unavailable("line gone")))
+    button.continuation.finish()
+    await running.value
+  }
+}
+
+@Suite struct LEDTests {
+  @Test(arguments: Indication.legend)
+  func aPatternIsAFunctionOfTimeAlone(indication: Indication) {
+    let pattern = indication.pattern
+    var elapsed = Duration.zero
+    for _ in 0..<40 {
+      guard let next = pattern.nextChange(after: elapsed) else { break }
+      #expect(next > elapsed)
+      #expect(pattern.isLit(after: elapsed) == pattern.isLit(after: next - .milliseconds(1)))
+      elapsed = next
+    }
+  }
+
+  @Test func idleBlipsAsManyTimesAsRequestsWaitAtMostFive() {
+    for (pending, blips) in [(0, 1), (1, 1), (3, 3), (5, 5), (9, 5)] {
+      let pattern = Indication.idle(pending: pending).pattern
+      let lit = (0..<10_000).filter {
+        pattern.isLit(after: .milliseconds($0)) && ($0 == 0 || !pattern.isLit(after: .milliseconds($0 - 1)))
+      }
+      #expect(lit.count == blips)
+      #expect(pattern.length == .seconds(10))
+    }
+  }
+
+  @Test func anIdleTokenSleepsForSeconds() {
+    let pattern = Indication.idle(pending: 0).pattern
+    #expect(pattern.nextChange(after: .milliseconds(60)) == .seconds(10))
+  }
+
+  @Test func noTwoStatesLookAlikeInColour() {
+    let looks = Indication.legend.map { "\($0.pattern)\($0.colour)" }
+    #expect(Set(looks).count == looks.count)
+  }
+}

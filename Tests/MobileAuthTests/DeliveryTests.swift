@@ -1,0 +1,121 @@
+import ApprovalTestKit
+import MobileAuth
+import Testing
+
+/// What happens between the gesture and the server's word.
+@Suite struct DeliveryTests {
+  @Test func aLostResponseIsAskedForUnderTheSameKey() async throws {
+    let world = World()
+    world.server.fail("deliver", .unreachable("lost"), .unreachable("lost"))
+    try await world.withHandler {
+      world.announce(world.request(1))
+      await world.panel.until(challenges: 1)
+      world.panel.perform(accept)
+      for _ in 0..<2 {
+        await world.panel.until(showing: .outcomeUnknown)
+        await world.timekeeper.untilAsleep()
+        world.timekeeper.advance(by: .seconds(8))
+      }
+      await world.panel.until(showing: .idle(pending: 0))
+    }
+    #expect(Set(world.server.delivered.map(\.idempotencyKey)) == ["key-1"])
+    #expect(world.server.delivered.count == 3)
+    #expect(world.custody.outcomes(of: World.transaction(1)) == ["approved, receipt receipt-1"])
+  }
+
+  @Test func withoutAnAnswerTheOutcomeIsUnknownUntilTheServerIsBack() async throws {
+    let world = World()
+    world.server.fail("deliver", .unreachable("down"))
+    world.server.fail("status", .unreachable("down"))
+    try await world.withHandler {
+      world.announce(world.request(1, lives: .seconds(5)))
+      await world.panel.until(challenges: 1)
+      world.panel.perform(accept)
+      await world.panel.until(showing: .outcomeUnknown)
+      await world.timekeeper.untilAsleep()
+      world.server.fail("deliver", .unreachable("down"), .unreachable("down"), .unreachable("down"))
+      while world.custody.outcomes(of: World.transaction(1)).isEmpty {
+        await world.timekeeper.untilAsleep()
+        world.timekeeper.advance(by: .seconds(1))
+      }
+      let unsettled = try world.custody.unsettledIntents()
+      #expect(unsettled.count == 1)
+      await world.panel.until(showing: .outcomeUnknown)
+      let key = world.server.delivered[0].idempotencyKey
+      world.server.set(
+        status: RemoteStatus(state: .authenticated, receipt: "r", idempotencyKey: key), of: World.transaction(1))
+      world.announce()
+      await world.panel.until(showing: .idle(pending: 0))
+    }
+    #expect(world.custody.outcomes(of: World.transaction(1)).last == "approved, receipt r")
+    #expect(world.custody.outcomes(of: World.transaction(1)).first?.hasPrefix("unknown") == true)
+    #expect(!world.panel.shown.contains(.confirmed))
+  }
+
+  @Test(arguments: [
+    (RemoteStatus(state: .authenticated, receipt: "r", idempotencyKey: "mine"), "approved, receipt r"),
+    (RemoteStatus(state: .authenticated, receipt: "r", idempotencyKey: nil), "approved elsewhere"),
+    (RemoteStatus(state: .rejected), "denied elsewhere"),
+    (RemoteStatus(state: .open), "not delivered: the request is still open"),
+  ])
+  func whatACrashLeftBehindIsAskedForFirst(status: RemoteStatus, outcome: String) async throws {
+    let world = World()
+    world.custody.plant(
+      AnswerIntent(
+        transaction: World.transaction(1), server: world.server.id, account: AccountID("A"), idempotencyKey: "mine",
+        decision: .accept))
+    world.server.set(status: status, of: World.transaction(1))
+    try await world.withHandler {
+      world.announce()
+      await world.panel.until(showing: .idle(pending: 0))
+    }
+    #expect(world.custody.outcomes(of: World.transaction(1)) == [outcome])
+    #expect(try world.custody.unsettledIntents().isEmpty)
+    #expect(world.server.delivered.isEmpty)
+  }
+
+  @Test func nothingLeavesIfItCannotBeWrittenDownFirst() async throws {
+    let world = World()
+    // announced, opened, then the journal entry of the decision.
+    world.custody.fail(write: 3, with: .storage("disk full"))
+    try await world.withHandler {
+      world.announce(world.request(1, lives: .seconds(90)))
+      await world.panel.until(challenges: 1)
+      world.panel.perform(accept)
+      await world.panel.until(showing: .misconfigured)
+      #expect(world.server.delivered.isEmpty)
+      await world.timekeeper.untilAsleep()
+      world.timekeeper.advance(by: .seconds(30))
+      // The disk has room again; the person is asked afresh.
+      await world.panel.until(challenges: 2)
+    }
+    #expect(world.recorder.events.contains(.custodyFailed(.storage("disk full"))))
+  }
+
+  @Test(arguments: [
+    (TokenServerFault.deviceDeregistered, "server"), (.userDeregistered, "account"), (.disenrolled, "keys"),
+    (.notEnrolled, "keys"), (.requestNotFound, ""), (.answerInvalid("x"), ""), (.notHandleable("x"), ""),
+    (.alreadyHandled(.rejected), ""), (.outdated("x"), ""), (.configurationInvalid("x"), ""), (.clockWrong, ""),
+    (.refused("x"), ""), (.notAuthenticated("x"), ""),
+  ])
+  func everyRefusalHasItsLocalEffect(fault: TokenServerFault, effect: String) async throws {
+    for step in ["open", "deliver"] {
+      let world = World()
+      world.server.fail(step, fault)
+      try await world.withHandler {
+        world.announce(world.request(1))
+        if step == "deliver" {
+          await world.panel.until(challenges: 1)
+          world.panel.perform(accept)
+        }
+        while world.custody.outcomes(of: World.transaction(1)).isEmpty { await Task.yield() }
+        if !effect.isEmpty { while !world.recorder.events.contains(.rosterChanged) { await Task.yield() } }
+      }
+      #expect(world.custody.wipedServers == (effect == "server" ? [world.server.id] : []))
+      #expect(world.custody.wipedAccounts == (effect == "account" ? [AccountID("A")] : []))
+      #expect(world.custody.droppedKeys == (effect == "keys" ? [AccountID("A")] : []))
+      #expect(!world.panel.shown.contains(.confirmed), "\(fault) at \(step)")
+      #expect(world.custody.outcomes(of: World.transaction(1)).allSatisfy { !$0.hasPrefix("approved,") })
+    }
+  }
+}

@@ -1,0 +1,97 @@
+import ApprovalTestKit
+import MobileAuth
+import Testing
+
+@Suite struct ListenerTests {
+  private func listener(_ world: World) -> Listener {
+    Listener(
+      to: world.server, inbox: world.inbox, custody: world.custody, timekeeper: world.timekeeper, random: { 0.5 },
+      report: { [recorder = world.recorder] in recorder.add($0) })
+  }
+
+  private func until(_ condition: () -> Bool) async {
+    while !condition() { await Task.yield() }
+  }
+
+  @Test func theListIsReadOnConnectOnHintsAndNowAndThen() async throws {
+    let world = World()
+    world.server.set(list: [world.request(1)])
+    let running = Task { try await listener(world).run() }
+    await until { world.inbox.contains(World.transaction(1)) }
+    world.server.set(list: [world.request(2)])
+    world.server.hint(.pendingChanged)
+    await until { world.inbox.contains(World.transaction(2)) }
+    #expect(!world.inbox.contains(World.transaction(1)))
+    // A lost hint costs ten minutes, not the request.
+    world.server.set(list: [world.request(3, lives: .seconds(900))])
+    await world.timekeeper.untilAsleep()
+    world.timekeeper.advance(by: .seconds(600))
+    await until { world.inbox.contains(World.transaction(3)) }
+    running.cancel()
+    _ = try? await running.value
+  }
+
+  @Test func aServerDownForHoursIsTriedWithGrowingPauses() async throws {
+    let world = World()
+    world.server.fail("validate", .unreachable("a"), .unreachable("b"), .unreachable("c"), .unreachable("d"))
+    let running = Task { try await listener(world).run() }
+    var pauses: [Int64] = []
+    for attempt in 1...4 {
+      await world.timekeeper.untilAsleep()
+      #expect(world.server.calls(of: "validate") == attempt)
+      var pause: Int64 = 0
+      while world.timekeeper.sleeperCount > 0 {
+        world.timekeeper.advance(by: .milliseconds(250))
+        pause += 250
+      }
+      pauses.append(pause)
+      await until { world.server.calls(of: "validate") == attempt + 1 }
+    }
+    #expect(pauses == [750, 1500, 3000, 6000])
+    await until { world.inbox.connections[world.server.id] == .connected }
+    running.cancel()
+    _ = try? await running.value
+  }
+
+  @Test func aDeregisteredDeviceIsWipedAndTheListenerEnds() async throws {
+    let world = World()
+    world.server.fail("validate", .deviceDeregistered)
+    #expect(try await listener(world).run() == .serverWiped)
+    #expect(world.custody.wipedServers == [world.server.id])
+    #expect(world.recorder.events.contains(.rosterChanged))
+  }
+
+  @Test func removedAndDisenrolledAccountsAreCleanedUpOthersUntouched() async throws {
+    let world = World()
+    world.server.set(
+      validation: Validation(removedAccounts: [AccountID("A")], disenrolledAccounts: [AccountID("B")]))
+    let running = Task { try await listener(world).run() }
+    await until { world.recorder.events.contains(.rosterChanged) }
+    #expect(world.custody.wipedAccounts == [AccountID("A")])
+    #expect(world.custody.droppedKeys == [AccountID("B")])
+    running.cancel()
+    _ = try? await running.value
+  }
+
+  @Test(arguments: [TokenServerFault.outdated("old"), .configurationInvalid("bad"), .clockWrong])
+  func whatOnlyAPersonCanMendStopsTheListener(fault: TokenServerFault) async throws {
+    let world = World()
+    world.server.fail("validate", fault)
+    #expect(try await listener(world).run() == .stopped(fault))
+    #expect(world.inbox.connections[world.server.id] == .stopped)
+  }
+
+  @Test func aBrokenStreamShowsAndHeals() async throws {
+    let world = World()
+    let running = Task { try await listener(world).run() }
+    await until { world.inbox.connections[world.server.id] == .connected }
+    world.server.breakStream(.unreachable("cable"))
+    await until { world.inbox.connections[world.server.id] == .disconnected }
+    while world.inbox.connections[world.server.id] != .connected {
+      world.timekeeper.advance(by: .milliseconds(250))
+      await Task.yield()
+    }
+    running.cancel()
+    _ = try? await running.value
+  }
+}

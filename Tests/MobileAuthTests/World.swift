@@ -1,0 +1,67 @@
+import ApprovalTestKit
+import MobileAuth
+import Synchronization
+
+/// One token with one account at one server, all scripted, and a clock that stands still.
+final class World: Sendable {
+  let timekeeper: ManualTimekeeper
+  let server = ScriptedTokenServer()
+  let panel = ScriptedPanel()
+  let custody = MemoryCustody()
+  let inbox: Inbox
+  let handler: Handler
+  let recorder = Recorder()
+
+  init(wallClockMilliseconds: Int64 = 1_790_000_000_000) {
+    timekeeper = ManualTimekeeper(wallClockMilliseconds: wallClockMilliseconds)
+    inbox = Inbox(timekeeper: timekeeper)
+    handler = Handler(
+      servers: [server], inbox: inbox, panel: panel, custody: custody, timekeeper: timekeeper, mustEnrol: false,
+      random: { 0.5 }, makeIdempotencyKey: { [recorder] in recorder.nextKey() },
+      report: { [recorder] in recorder.add($0) })
+  }
+
+  /// Puts these requests on the list, as a refresh would, with the server connected.
+  func announce(_ requests: PendingMobileAuthRequest...) {
+    server.set(list: requests)
+    inbox.set(.connected, to: server.id)
+    inbox.replace(requestsOf: server.id, with: requests)
+  }
+
+  /// Runs the handler while `body` plays; nothing outlives it.
+  func withHandler(_ body: () async throws -> Void) async throws {
+    let running = Task { try await handler.run() }
+    defer { running.cancel() }
+    try await body()
+    running.cancel()
+    _ = try? await running.value
+  }
+
+  func request(_ number: Int, sentAt: Int64 = 1000, lives: Duration = .seconds(60)) -> PendingMobileAuthRequest {
+    PendingMobileAuthRequest(
+      transaction: Self.transaction(number), server: server.id, account: AccountID("A"), sentAtMilliseconds: sentAt,
+      timeToLive: lives, message: nil, deadline: timekeeper.now + lives)
+  }
+
+  static func transaction(_ number: Int) -> TransactionID {
+    let digits = String(number)
+    return TransactionID("00000000-0000-4000-8000-" + String(repeating: "0", count: 12 - digits.count) + digits)!
+  }
+}
+
+final class Recorder: Sendable {
+  private let state = Mutex((events: [TokenEvent](), keys: 0))
+
+  var events: [TokenEvent] { state.withLock { $0.events } }
+  func add(_ event: TokenEvent) { state.withLock { $0.events.append(event) } }
+  func nextKey() -> String {
+    state.withLock { state in
+      state.keys += 1
+      return "key-\(state.keys)"
+    }
+  }
+}
+
+let accept = PanelEvent.gesture(Gesture(.hold, held: .seconds(1)))
+let deny = PanelEvent.gesture(Gesture(.doublePress, held: .milliseconds(100)))
+let notMe = PanelEvent.gesture(Gesture(.veryLongHold, held: .seconds(7)))

@@ -1,0 +1,52 @@
+import ServerTestSupport
+import Testing
+
+/// What may be used for a user.
+@Suite struct AvailabilityTests {
+  @Test(arguments: [
+    "/oauth/api/v4/authenticate/user/nobody/enabled", "/oauth/api/v4/authenticate/user/nobody/device/00/enabled",
+    "/oauth/api/v4/authenticate/user/no%20body%2F/enabled",
+  ])
+  func nobody(path: String) throws {
+    let reply = try Portal(TokenServer()).get(path)
+    #expect(reply.status == 200)
+    #expect(reply.text == #"{"enabled":[]}"#)
+  }
+
+  @Test func anEnrolledDevice() throws {
+    let portal = try Portal(TokenServer())
+    let device = try DeviceClient.enrolled(at: portal.server, as: "alice@example.org")
+    let user = "/oauth/api/v4/authenticate/user/alice%40example.org"
+    #expect(
+      try portal.get("\(user)/device/\(device.clientID)/enabled").json["enabled"] as? [String] == ["login", "payment"])
+    let options = try portal.get("\(user)/enabled").json["enabled"] as? [[String: any Sendable]] ?? []
+    #expect(options.map { $0["type"] as? String } == ["login", "payment"])
+    #expect(options.first?["method"] as? String == "PUSH")
+    #expect(options.first?["sms_fallback_allowed"] as? Bool == false)
+    let apps = options.first?["apps_enrolled_for_push"] as? [[String: String]]
+    #expect(
+      apps == [
+        [
+          "app_id": "approval-token", "app_name": "Approval Token", "device_id": device.clientID,
+          "device_name": "Test device", "platform": "linux",
+        ]
+      ])
+  }
+
+  @Test func version3ListsApplications() throws {
+    let settings = "[mobile_authentication]\npush_enrolment_mode = \"override\"\nportal_platform_alias = \"android\""
+    let portal = try Portal(TokenServer(configuration: configuration(settings)))
+    let device = try DeviceClient.enrolled(at: portal.server, as: "alice")
+    let base = "/oauth/api/v3/authenticate/user/alice"
+    let options = try portal.get("\(base)/enabled").json["enabled"] as? [[String: any Sendable]]
+    #expect(
+      options?.first?["apps_enrolled_for_push"] as? [[String: String]] == [
+        ["id": "approval-token", "name": "Approval Token"]
+      ])
+    #expect(
+      try portal.get("\(base)/application/approval-token/enabled").json["enabled"] as? [String] == ["login"])
+    #expect(try portal.get("\(base)/application/other/enabled").json["enabled"] as? [String] == [])
+    let started = try portal.start(["device_id": device.clientID]).json["device"] as? [String: any Sendable]
+    #expect(started?["platform"] as? String == "android")
+  }
+}

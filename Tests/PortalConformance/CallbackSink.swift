@@ -1,0 +1,30 @@
+import Foundation
+import ServerTestSupport
+
+/// A portal's callback address: Python's own HTTP server, started as a program.
+final class CallbackSink: Sendable {
+  struct Call: Decodable, Equatable {
+    var path: String
+    var headers: [String: String]
+    var body: String
+  }
+
+  let url: String
+  private let program: RunningProgram
+
+  init() throws {
+    guard let script = Bundle.module.path(forResource: "callback_sink", ofType: "py") else {
+      throw Curl.Failure(description: "callback_sink.py is not among the resources")
+    }
+    program = try RunningProgram("/usr/bin/env", ["python3", "-u", script])
+    guard let port = program.nextLine() else { throw Curl.Failure(description: "python3 did not start") }
+    url = "http://127.0.0.1:\(port)"
+  }
+
+  deinit { program.send(SIGKILL) }
+
+  /// The calls to a path so far, once there are `count` of them; fewer if they do not come within 20 s.
+  func calls(to path: String, count: Int) throws -> [Call] {
+    try JSONDecoder().decode([Call].self, from: Data(Curl()("\(url)/calls?path=\(path)&count=\(count)").body))
+  }
+}

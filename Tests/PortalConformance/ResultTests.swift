@@ -1,0 +1,191 @@
+import Foundation
+import ReferenceProtocol
+import ServerTestSupport
+import Testing
+
+/// Every row of the result table: what happened on the token, what the portal reads, whether it is called.
+@Suite struct ResultTests {
+  let sink: CallbackSink
+  let portal: Portal
+  let device: DeviceClient
+
+  static let types = """
+    [[type]]
+    name = "login"
+    method = "push"
+    [[type]]
+    name = "brief"
+    method = "push"
+    request_expires_in = 1
+    [[type]]
+    name = "brief-and-told"
+    method = "push"
+    request_expires_in = 1
+    callback_on_expiry = true
+    [[type]]
+    name = "delivered"
+    method = "push"
+    delivery_required = true
+    [[type]]
+    name = "newest"
+    method = "push"
+    supersede = true
+    """
+
+  init() throws {
+    sink = try CallbackSink()
+    portal = try Portal(TokenServer(configuration: configuration(types: Self.types)))
+    device = try DeviceClient.enrolled(at: portal.server, as: "alice")
+  }
+
+  private func start(_ type: String = "login") throws -> String {
+    try portal.transaction(
+      ["device_id": device.clientID, "type": type, "callback_uri": sink.url + "/204/\(type)"])
+  }
+
+  private func isCalledBack(_ type: String = "login", about transaction: String) throws -> Bool {
+    try sink.calls(to: "/204/\(type)", count: 1).contains { $0.body.contains(transaction) }
+  }
+
+  /// No callback is stored or under way for anything: the next one asked for is the first to come.
+  private func isNotCalledBack(about transaction: String) throws -> Bool {
+    let other = try start()
+    try device.deny(other, .declined).expect(200)
+    return try isCalledBack(about: other)
+      && !sink.calls(to: "/204/login", count: 1).contains { $0.body.contains(transaction) }
+  }
+
+  @Test func beforeTheEnd() throws {
+    let transaction = try start()
+    let result = try portal.result(transaction)
+    #expect(result["is_authenticated"] as? Bool == false)
+    #expect(result["not_authenticated_reason"] == nil)
+    #expect(result["authentication_method"] == nil)
+    #expect(result["user_id"] as? String == "alice")
+    #expect(result["callback_uri"] as? String == sink.url + "/204/login")
+    #expect(result["transaction_id"] as? String == transaction)
+    #expect(abs((result["timestamp"] as? Double ?? 0) / 1000 - Date().timeIntervalSince1970) < 60)
+  }
+
+  @Test func accepted() throws {
+    let transaction = try start()
+    try device.send(device.answer(transaction, .accept), to: transaction).expect(200)
+    #expect(try isCalledBack(about: transaction))
+    let result = try portal.result(transaction)
+    #expect(result["is_authenticated"] as? Bool == true)
+    #expect(result["authentication_method"] as? String == "push")
+    #expect(result["not_authenticated_reason"] == nil)
+  }
+
+  @Test(arguments: [DenialReason.declined, .cancelled, .notMe])
+  func denied(reason: DenialReason) throws {
+    let transaction = try start()
+    try device.deny(transaction, reason).expect(200)
+    #expect(try isCalledBack(about: transaction))
+    let result = try portal.result(transaction)
+    #expect(result["is_authenticated"] as? Bool == false)
+    #expect(result.reason == "not_accepted")
+    #expect(result["authentication_method"] as? String == "push")
+  }
+
+  @Test func deniedInASealedAnswer() throws {
+    let transaction = try start()
+    try device.send(device.answer(transaction, .deny), to: transaction).expect(200)
+    #expect(try isCalledBack(about: transaction))
+    #expect(try portal.result(transaction).reason == "not_accepted")
+  }
+
+  @Test func badAnswersCloseItOnlyTogether() throws {
+    let transaction = try start()
+    for _ in 1...4 {
+      let reply = try device.send(SealedAnswer(answer: "bm90IE9wZW5QR1A="), to: transaction)
+      #expect(reply.status == 422)
+      #expect(try reply.decoded(Problem.self).slug == .answerInvalid)
+    }
+    #expect(try portal.result(transaction).reason == nil)
+    #expect(try device.pending().count == 1)
+    try device.send(SealedAnswer(answer: "bm90IE9wZW5QR1A="), to: transaction).expect(422)
+    #expect(try isCalledBack(about: transaction))
+    #expect(try portal.result(transaction).reason == "invalid_answer")
+    #expect(try device.pending().isEmpty)
+  }
+
+  @Test(arguments: ["disableMobileAuthentication", "disablePushAuthentication", nil])
+  func enrolmentRemovedMeanwhile(operation: String?) throws {
+    let transaction = try start()
+    let path = "/oauth/api/v4/users/alice/devices/\(device.clientID)"
+    if let operation {
+      #expect(try portal.send("POST", "\(path)/\(operation)").status == 204)
+    } else {
+      #expect(try portal.send("DELETE", path).status == 204)
+    }
+    #expect(try isCalledBack(about: transaction))
+    let result = try portal.result(transaction)
+    #expect(result["is_authenticated"] as? Bool == false)
+    #expect(result.reason == "invalid_request")
+    #expect(result["authentication_method"] == nil)
+  }
+
+  @Test func notDelivered() throws {
+    let transaction = try start("delivered")
+    #expect(try isCalledBack("delivered", about: transaction))
+    #expect(try portal.result(transaction).reason == "failed_to_send")
+  }
+
+  @Test func expired() throws {
+    let cursor = try device.events(after: nil)?.cursor
+    let transaction = try start("brief")
+    var page = try device.events(after: cursor)
+    #expect(page?.events == [DeviceEvent(.request, transactionID: transaction, profileID: "PROF01")])
+    page = try device.events(after: page?.cursor)
+    #expect(
+      page?.events == [
+        DeviceEvent(.requestClosed, transactionID: transaction, profileID: "PROF01", reason: .expired)
+      ])
+    let result = try portal.result(transaction)
+    #expect(result["is_authenticated"] as? Bool == false)
+    #expect(result.reason == nil)
+    #expect(try isNotCalledBack(about: transaction))
+  }
+
+  @Test func expiredAndThePortalWantsToKnow() throws {
+    let transaction = try start("brief-and-told")
+    #expect(try isCalledBack("brief-and-told", about: transaction))
+    #expect(try portal.result(transaction).reason == "expired")
+    let late = try device.deny(transaction, .declined)
+    #expect(late.status == 410)
+    #expect(try late.decoded(Problem.self).slug == .expired)
+  }
+
+  @Test func replacedByANewerOne() throws {
+    let older = try start("newest")
+    let newer = try start("newest")
+    #expect(try device.pending().map(\.transactionID) == [newer])
+    #expect(try portal.result(older)["is_authenticated"] as? Bool == false)
+    #expect(try portal.result(older).reason == nil)
+    let late = try device.deny(older, .declined)
+    #expect(late.status == 409)
+    #expect(try late.decoded(Problem.self).state == .superseded)
+  }
+
+  @Test func withdrawnByThePortal() throws {
+    let transaction = try start()
+    let path = "/oauth/api/v4/authenticate/transaction/\(transaction)"
+    #expect(try portal.send("DELETE", path).status == 204)
+    #expect(try portal.send("DELETE", path).status == 204)
+    #expect(try portal.result(transaction).reason == nil)
+    let late = try device.deny(transaction, .declined)
+    #expect(late.status == 409)
+    #expect(try late.decoded(Problem.self).state == .cancelled)
+    #expect(try isNotCalledBack(about: transaction))
+  }
+
+  @Test func unknown() throws {
+    for method in ["GET", "DELETE"] {
+      let path = "/oauth/api/v4/authenticate/transaction/7e9b1f5c-0000-4000-8000-000000000000"
+      let reply = try portal.send(method, path)
+      #expect(reply.status == 404)
+      #expect(reply.json["error_code"] as? Int == 3004)
+    }
+  }
+}

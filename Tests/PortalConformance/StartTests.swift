@@ -1,0 +1,93 @@
+import ReferenceProtocol
+import ServerTestSupport
+import Testing
+
+/// `POST …/authenticate/user`: its parameters, and what it answers.
+@Suite struct StartTests {
+  @Test func aStartedTransaction() throws {
+    let portal = try Portal(TokenServer())
+    let device = try DeviceClient.enrolled(at: portal.server, as: "alice")
+    let reply = try portal.start(["device_id": device.clientID])
+    #expect(reply.status == 200)
+    #expect(reply.json["auth_method"] as? String == "push")
+    #expect(reply.json["time_to_live"] as? Int == 60_000)
+    #expect((reply.json["transaction_id"] as? String)?.count == 36)
+    let told = reply.json["device"] as? [String: any Sendable]
+    #expect(told?["name"] as? String == "Test device")
+    #expect(told?["platform"] as? String == "linux")
+  }
+
+  @Test(arguments: [(155, 200), (156, 400)])
+  func theLongestMessage(length: Int, status: Int) throws {
+    let portal = try Portal(TokenServer())
+    let device = try DeviceClient.enrolled(at: portal.server, as: "alice")
+    let message = String(repeating: "é", count: length)
+    let reply = try portal.start(["device_id": device.clientID, "message": message])
+    #expect(reply.status == status)
+    #expect(reply.json["error_code"] as? Int == (status == 400 ? 1005 : nil))
+  }
+
+  @Test(
+    arguments: [
+      (["type": nil], 400, 1003), (["type": "lottery"], 404, 3005), (["user_id": nil], 400, 1003),
+      (["device_id": nil], 400, 1003), (["device_id": "00"], 404, 1001), (["user_id": "nobody"], 404, 1001),
+      (["callback_uri": nil], 400, 1003), (["callback_uri": "ftp://portal/"], 400, 1003),
+      (["type": "payment", "message": nil], 400, 1003),
+    ] as [([String: String?], Int, Int)])
+  func wrongParameters(change: [String: String?], status: Int, code: Int) throws {
+    let portal = try Portal(TokenServer())
+    let device = try DeviceClient.enrolled(at: portal.server, as: "alice")
+    let reply = try portal.start(["device_id": device.clientID].merging(change) { $1 })
+    #expect(reply.status == status, "\(change)")
+    #expect(reply.json["error_code"] as? Int == code, "\(change)")
+  }
+
+  @Test func theTypesOwnMessageInTheUsersLanguage() throws {
+    let types = """
+      [[type]]
+      name = "login"
+      method = "push"
+      messages = { en = "Log in?", nl = "Inloggen?" }
+      """
+    let portal = try Portal(TokenServer(configuration: configuration(types: types)))
+    let device = try DeviceClient.enrolled(at: portal.server, as: "alice")
+    for (language, message) in [(nil, "Log in?"), ("nl", "Inloggen?"), ("fr", "Log in?")] {
+      let id = try portal.transaction(["device_id": device.clientID, "message": nil, "language_code": language])
+      #expect(try device.pending().first { $0.transactionID == id }?.message == message)
+    }
+  }
+
+  @Test func theCallbackMustBeOnTheListWhenThereIsOne() throws {
+    let settings = """
+      [mobile_authentication]
+      callback_allow_list = true
+      [[callback]]
+      url = "https://portal.example/finished"
+      """
+    let portal = try Portal(TokenServer(configuration: configuration(settings)))
+    let device = try DeviceClient.enrolled(at: portal.server, as: "alice")
+    let good = ["device_id": device.clientID, "callback_uri": "https://portal.example/finished"]
+    #expect(try portal.start(good).status == 200)
+    let bad = try portal.start(good.merging(["callback_uri": "https://portal.example/finished/"]) { $1 })
+    #expect(bad.status == 400)
+    #expect(bad.json["error_code"] as? Int == 1003)
+  }
+
+  @Test(arguments: ["otp", "sms", "push_with_pin", "telepathy"])
+  func aMethodThisVersionDoesNotOfferIsRefusedAtTheStart(method: String) {
+    let types = "[[type]]\nname = \"login\"\nmethod = \"\(method)\"\n"
+    let failure = #expect(throws: Curl.Failure.self) { try TokenServer(configuration: configuration(types: types)) }
+    #expect(failure?.description.contains("not \"\(method)\"") == true)
+  }
+
+  @Test func version3NamesAnApplication() throws {
+    let mode = "[mobile_authentication]\npush_enrolment_mode = \"single\""
+    let portal = try Portal(TokenServer(configuration: configuration(mode)))
+    let device = try DeviceClient.enrolled(at: portal.server, as: "alice")
+    #expect(try portal.start(version: "v3").json["error_code"] as? Int == 1003)
+    #expect(try portal.start(["app_id": "other"], version: "v3").json["error_code"] as? Int == 1001)
+    let reply = try portal.start(["app_id": "approval-token"], version: "v3")
+    #expect(reply.status == 200)
+    #expect(try device.pending().map(\.transactionID) == [reply.json["transaction_id"] as? String ?? ""])
+  }
+}

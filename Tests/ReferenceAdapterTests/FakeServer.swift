@@ -1,0 +1,133 @@
+import ApprovalTestKit
+import Courier
+import Cryptography
+import MobileAuth
+import OpenPGP
+import ReferenceProtocol
+import Secrets
+import Synchronization
+
+@testable import ReferenceAdapter
+
+/// The server's side of the reference protocol, as far as a courier sees it: nonces, tokens, and whatever the test
+/// wants a path to answer.
+final class FakeServer: Sendable {
+  typealias Route = @Sendable (HTTPRequest) throws(CourierError) -> HTTPResponse
+
+  static let url = "https://token.example"
+  static let clientID = String(repeating: "A", count: 64)
+
+  let timekeeper = ManualTimekeeper(wallClockMilliseconds: 0)
+  let deviceKey: P256PrivateKey
+  let token: OpenPGPKey
+  let server: OpenPGPKey
+  private let state = Mutex((nonce: 1, tokens: 0, routes: [String: Route]()))
+  private let stream: @Sendable (HTTPRequest) -> HTTPResponseStream
+
+  init(stream: @escaping @Sendable (HTTPRequest) -> HTTPResponseStream = RecordingCourier.silentStream) throws {
+    deviceKey = try P256PrivateKey()
+    token = try OpenPGPKey.generate(userID: "token")
+    server = try OpenPGPKey.generate(userID: "server")
+    self.stream = stream
+  }
+
+  var tokensGiven: Int { state.withLock { $0.tokens } }
+
+  func on(_ path: String, _ route: @escaping Route) { state.withLock { $0.routes[path] = route } }
+  func on(_ path: String, status: Int = 200, _ body: String, headers: HTTPHeaders = [:]) {
+    on(path) { _ in HTTPResponse(status: status, headers: headers, body: Array(body.utf8)) }
+  }
+  func on(_ path: String, problem slug: Problem.Slug, state: RequestState? = nil) {
+    let problem = Problem(slug, issuer: Self.url, detail: "d", state: state)
+    on(path) { _ in HTTPResponse(status: problem.status, body: JSON.encode(problem)) }
+  }
+
+  /// From now on older nonces are stale.
+  func turnNonce() { state.withLock { $0.nonce += 1 } }
+
+  private var nonce: String { state.withLock { "nonce-\($0.nonce)" } }
+  private var common: HTTPHeaders { ["DPoP-Nonce": nonce, "Date": "Sat, 21 Nov 2026 00:00:00 GMT"] }
+
+  func makeCourier() -> RecordingCourier {
+    RecordingCourier(stream: stream) { [self] request throws(CourierError) in
+      var response = try answer(request)
+      for (name, value) in common.fields { response.headers[name] = response.headers[name] ?? value }
+      return response
+    }
+  }
+
+  private func answer(_ request: HTTPRequest) throws(CourierError) -> HTTPResponse {
+    let path = String(request.url.dropFirst(Self.url.count))
+    let token = request.headers["Authorization"].map { String($0.dropFirst("DPoP ".count)) }
+    guard let text = request.headers["DPoP"],
+      let proof = try? DPoPProof(verifying: text, method: request.method.rawValue, url: request.url, accessToken: token)
+    else { throw .malformed("no proof for \(path)") }
+    let isFresh = proof.nonce == nonce && proof.key == JWK(deviceKey.publicKey)
+    if path == "/oauth/token" {
+      guard isFresh else { return HTTPResponse(status: 400, body: JSON.encode(OAuthError(OAuthError.useDPoPNonce))) }
+      if let route = state.withLock({ $0.routes[path] }) { return try route(request) }
+      state.withLock { $0.tokens += 1 }
+      return HTTPResponse(
+        status: 200,
+        body: JSON.encode(AccessTokenResponse(accessToken: "T\(tokensGiven)", expiresIn: 900, scope: .device)))
+    }
+    guard isFresh else {
+      return HTTPResponse(status: 401, headers: ["WWW-Authenticate": "DPoP error=\"use_dpop_nonce\""])
+    }
+    guard let route = state.withLock({ $0.routes[String(path.dropFirst("/device/v1".count))] }) else {
+      throw .malformed("no route \(path)")
+    }
+    return try route(request)
+  }
+
+  func client(_ courier: RecordingCourier) -> DeviceClient {
+    DeviceClient(
+      issuer: Self.url, clientID: Self.clientID, key: deviceKey, courier: courier, timekeeper: timekeeper)
+  }
+
+  /// The adapter, enrolled with one account "A", profile "PROFIL".
+  func adapter(_ courier: RecordingCourier) throws -> ReferenceTokenServer {
+    let device = DeviceCredentials(deviceKey: deviceKey, clientID: Self.clientID, pins: [])
+    let account = AccountCredentials(key: token, serverCertificate: server.certificate, codeDigest: [])
+    let id = TokenServerID("token.example")
+    return try ReferenceTokenServer(
+      TokenServerRecord(id: id, kind: ReferenceTokenServer.kind, url: Self.url, secrets: device.encoded()),
+      accounts: [
+        AccountRecord(id: AccountID("A"), server: id, profile: "PROFIL", stage: .active, secrets: account.encoded())
+      ], courier: courier, timekeeper: timekeeper)
+  }
+
+  static let transaction = "00000000-0000-4000-8000-000000000001"
+
+  func request() -> ApprovalRequest {
+    ApprovalRequest(
+      iss: Self.url, clientID: Self.clientID, profileID: "PROFIL", transactionID: Self.transaction, type: "login",
+      method: .push, message: "m", pushMessage: nil, nonce: [UInt8](repeating: 7, count: 32).base64URL, sentAtMs: 1,
+      expiresInMs: 60_000)
+  }
+
+  var pending: PendingMobileAuthRequest {
+    PendingMobileAuthRequest(
+      transaction: TransactionID(Self.transaction)!, server: TokenServerID("token.example"), account: AccountID("A"),
+      sentAtMilliseconds: 1, timeToLive: .seconds(60), message: nil, deadline: timekeeper.now + .seconds(60))
+  }
+
+  /// Serves this plaintext as the request's message.
+  func serve(_ plaintext: [UInt8], from signer: OpenPGPKey? = nil, to recipient: OpenPGPCertificate? = nil) throws {
+    let sealed = try (signer ?? server).seal(plaintext, to: recipient ?? token.certificate)
+    let body = JSON.encode(SealedRequest(message: sealed.base64, expiresInMs: 60_000))
+    on("/requests/\(Self.transaction)/message") { _ in HTTPResponse(status: 200, body: body) }
+  }
+}
+
+/// Counts calls.
+final class Counter: Sendable {
+  private let value = Mutex(0)
+
+  func increment() -> Int {
+    value.withLock { value in
+      value += 1
+      return value
+    }
+  }
+}

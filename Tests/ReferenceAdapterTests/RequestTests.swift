@@ -1,0 +1,129 @@
+import ApprovalTestKit
+import Courier
+import Cryptography
+import MobileAuth
+import OpenPGP
+import ReferenceProtocol
+import Testing
+
+@testable import ReferenceAdapter
+
+@Suite struct RequestTests {
+  private let server: FakeServer
+
+  init() throws { server = try FakeServer() }
+
+  private func adapter() throws -> ReferenceTokenServer { try server.adapter(server.makeCourier()) }
+
+  @Test func aSealedRequestIsOpenedAndVerified() async throws {
+    try server.serve(JSON.encode(server.request()))
+    let request = try await adapter().open(server.pending)
+    #expect(request.contents.type == "login")
+    #expect(request.contents.message == "m")
+  }
+
+  private func refusal(_ change: (inout ApprovalRequest) -> Void) async throws -> TokenServerFault? {
+    var request = server.request()
+    change(&request)
+    try server.serve(JSON.encode(request))
+    do {
+      _ = try await adapter().open(server.pending)
+      return nil
+    } catch { return error as? TokenServerFault }
+  }
+
+  @Test func aRequestForSomebodyElseIsNotHandled() async throws {
+    let changes: [(inout ApprovalRequest) -> Void] = [
+      { $0.v = 2 }, { $0.iss = "https://evil.example" }, { $0.clientID = String(repeating: "B", count: 64) },
+      { $0.profileID = "OTHERS" }, { $0.transactionID = "00000000-0000-4000-8000-000000000002" },
+      { $0.transactionID = "1" }, { $0.nonce = "short" }, { $0.nonce = "" }, { $0.method = .pushWithPIN },
+      { $0.method = .pushWithFingerprint }, { $0.method = .pushWithCustomAuthenticator },
+    ]
+    for change in changes {
+      let fault = try await refusal(change)
+      #expect(fault?.number == 10018, "\(String(describing: fault))")
+    }
+  }
+
+  @Test func aForgedMessageReleasesNothing() async throws {
+    let stranger = try OpenPGPKey.generate(userID: "stranger")
+    let plaintext = JSON.encode(server.request())
+    try server.serve(plaintext, from: stranger)
+    await #expect(throws: TokenServerFault.self) { try await adapter().open(server.pending) }
+    try server.serve(plaintext, to: stranger.certificate)
+    await #expect(throws: TokenServerFault.self) { try await adapter().open(server.pending) }
+    try server.serve(Array("not JSON".utf8))
+    await #expect(throws: TokenServerFault.self) { try await adapter().open(server.pending) }
+    try server.serve(Array(String(repeating: "[", count: 100_000).utf8))
+    await #expect(throws: TokenServerFault.self) { try await adapter().open(server.pending) }
+    for body in [
+      #"{"message":"%%%","expires_in_ms":1}"#, #"{"message":"","expires_in_ms":1}"#,
+      #"{"message":"AAAA","expires_in_ms":1}"#,
+    ] {
+      server.on("/requests/\(FakeServer.transaction)/message", body)
+      await #expect(throws: TokenServerFault.self) { try await adapter().open(server.pending) }
+    }
+  }
+
+  @Test func theListShowsOnlyWhatIsOurs() async throws {
+    func entry(_ id: String, profile: String = "PROFIL", expires: Int64 = 5, by: String? = nil) -> PendingEntry {
+      PendingEntry(
+        transactionID: id, profileID: profile, message: nil, typeHint: "login", sentAtMs: 1, timeToLiveMs: 60_000,
+        expiresInMs: expires, supersededBy: by)
+    }
+    let good = FakeServer.transaction
+    let list = PendingList(
+      serverTimeMs: 1,
+      requests: [
+        entry(good), entry("../..", profile: "PROFIL"), entry(good, profile: "OTHERS"), entry(good, expires: -1),
+        entry(good, expires: .max), entry(good, by: "x"),
+      ])
+    server.on("/pending") { _ in HTTPResponse(status: 200, body: JSON.encode(list)) }
+    let pending = try await adapter().pendingRequests()
+    #expect(pending.map(\.transaction.text) == [good])
+    #expect(pending[0].deadline == server.timekeeper.now + .milliseconds(5))
+  }
+
+  /// The whole way through the domain, with the server's eyes on the answer.
+  @Test func anAnswerSaysWhoWhatAndHowAndRepeatsAreTheSameBytes() async throws {
+    let courier = server.makeCourier()
+    let adapter = try server.adapter(courier)
+    try server.serve(JSON.encode(server.request()))
+    let attempts = Counter()
+    server.on("/requests/\(FakeServer.transaction)/answers") { _ throws(CourierError) in
+      if attempts.increment() == 1 { throw .timedOut(after: .seconds(15)) }
+      return HTTPResponse(status: 200, body: JSON.encode(RequestStatus(state: .authenticated, receipt: "R")))
+    }
+    let custody = MemoryCustody()
+    let panel = ScriptedPanel()
+    let inbox = Inbox(timekeeper: server.timekeeper)
+    let handler = Handler(
+      servers: [adapter], inbox: inbox, panel: panel, custody: custody, timekeeper: server.timekeeper,
+      mustEnrol: false, random: { 0.5 }, makeIdempotencyKey: { Random.uuid() }, report: { _ in })
+    inbox.set(.connected, to: adapter.id)
+    inbox.replace(requestsOf: adapter.id, with: [server.pending])
+    let running = Task { try await handler.run() }
+    await panel.until(challenges: 1)
+    panel.perform(.gesture(Gesture(.hold, held: .milliseconds(900))))
+    await panel.until(showing: .outcomeUnknown)
+    await server.timekeeper.untilAsleep()
+    server.timekeeper.advance(by: .seconds(1))
+    await panel.until(showing: .idle(pending: 0))
+    running.cancel()
+
+    let answers = courier.requests.filter { $0.url.hasSuffix("/answers") }
+    #expect(answers.count == 2)
+    #expect(answers[0].body == answers[1].body)
+    #expect(answers[0].headers["Idempotency-Key"] == answers[1].headers["Idempotency-Key"])
+    let sealed = try JSON.decode(SealedAnswer.self, from: answers[0].body)
+    let message = try #require(bytes(base64: sealed.answer))
+    let answer = try JSON.decode(
+      ApprovalAnswer.self, from: server.server.open(message, from: server.token.certificate))
+    #expect(answer.aud == FakeServer.url && answer.clientID == FakeServer.clientID && answer.profileID == "PROFIL")
+    #expect(answer.requestSHA256 == SHA256.hash(JSON.encode(server.request())).base64URL)
+    #expect(answer.nonce == server.request().nonce)
+    #expect(answer.decision == .accept && answer.reason == nil && answer.methodUsed == .push)
+    #expect(answer.gesture.kind == .hold && answer.gesture.heldMs == 900)
+    #expect(custody.outcomes(of: server.pending.transaction) == ["approved, receipt R"])
+  }
+}

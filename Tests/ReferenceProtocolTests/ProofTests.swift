@@ -1,0 +1,79 @@
+import Cryptography
+import ReferenceProtocol
+import Testing
+
+@Suite struct ProofTests {
+  private let key: P256PrivateKey
+  private let url = "https://h/device/v1/pending"
+
+  init() throws { key = try P256PrivateKey() }
+
+  private func proof(method: String = "GET", token: String? = "t") throws -> String {
+    try DPoPProof.make(method: method, url: url + "?a=b", nonce: "n", accessToken: token, issuedAt: 0, key: key)
+  }
+
+  @Test func aProofIsForOneRequestOfOneKey() throws {
+    let verified = try DPoPProof(verifying: proof(), method: "GET", url: url + "?c=d", accessToken: "t")
+    #expect(verified.key == JWK(key.publicKey))
+    #expect(verified.nonce == "n")
+    let again = try DPoPProof(verifying: proof(), method: "GET", url: url, accessToken: "t")
+    #expect(again.identifier != verified.identifier)
+  }
+
+  @Test(arguments: [
+    ("POST", "https://h/device/v1/pending", "t"), ("GET", "https://h/other", "t"),
+    ("GET", "https://h/device/v1/pending", "u"),
+  ])
+  func anotherMethodURLOrTokenIsRefused(method: String, url: String, token: String) throws {
+    let proof = try proof()
+    #expect(throws: WireError.self) { try DPoPProof(verifying: proof, method: method, url: url, accessToken: token) }
+  }
+
+  @Test func aProofWithoutTheTokenIsNotAProofForIt() throws {
+    let proof = try proof(token: nil)
+    #expect(throws: WireError.self) { try DPoPProof(verifying: proof, method: "GET", url: url, accessToken: "t") }
+  }
+
+  @Test func everyFlippedLetterIsNoticed() throws {
+    let proof = Array(try proof())
+    for index in stride(from: 0, to: proof.count, by: 7) where proof[index] != "." {
+      var changed = proof
+      changed[index] = changed[index] == "A" ? "B" : "A"
+      #expect(throws: (any Error).self) {
+        try DPoPProof(verifying: String(changed), method: "GET", url: url, accessToken: "t")
+      }
+    }
+  }
+
+  @Test(arguments: ["", ".", "..", "a.b.c", "eyJ9.e30.", String(repeating: "A", count: 20_000)])
+  func nonsenseIsRefused(text: String) {
+    #expect(throws: WireError.self) { try DPoPProof(verifying: text, method: "GET", url: url, accessToken: nil) }
+  }
+
+  @Test(
+    arguments: [
+      (0, 0, nil), (599, 0, nil), (-599, 0, nil), (601, 0, ClientAssertion.Refusal.clockWrong),
+      (-601, 0, .clockWrong), (-1_795_000_000, 0, .clockWrong),
+    ] as [(Int64, Int, ClientAssertion.Refusal?)])
+  func anAssertionHoldsForTenMinutesOfSkew(skew: Int64, _: Int, refusal: ClientAssertion.Refusal?) throws {
+    let now: Int64 = 1_795_219_200
+    let assertion = try ClientAssertion.make(clientID: "C", audience: "https://h", now: now + skew, key: key)
+    #expect(ClientAssertion.claimedClientID(assertion) == "C")
+    func verify() throws(ClientAssertion.Refusal) -> String {
+      try ClientAssertion.verify(assertion, clientID: "C", audience: "https://h", now: now, key: key.publicKey)
+    }
+    if let refusal { #expect(throws: refusal) { try verify() } } else { #expect(try !verify().isEmpty) }
+  }
+
+  @Test func anAssertionIsForOneServerFromOneClient() throws {
+    let assertion = try ClientAssertion.make(clientID: "C", audience: "https://h", now: 0, key: key)
+    let other = try P256PrivateKey().publicKey
+    for (client, audience, key) in [
+      ("D", "https://h", key.publicKey), ("C", "https://i", key.publicKey), ("C", "https://h", other),
+    ] {
+      #expect(throws: ClientAssertion.Refusal.self) {
+        try ClientAssertion.verify(assertion, clientID: client, audience: audience, now: 0, key: key)
+      }
+    }
+  }
+}

@@ -1,0 +1,109 @@
+import Testing
+
+@testable import ReferenceServer
+
+@Suite struct ConfigurationTests {
+  @Test func whatInitWritesIsTheDefaults() throws {
+    let configuration = try ConfigurationFile.parse(ConfigurationTemplate.text)
+    var expected = ServerConfiguration()
+    expected.types = [
+      .init(name: "login", messages: ["en": "Do you want to log in?"]), .init(name: "payment", requestExpiresIn: 120),
+    ]
+    #expect(configuration == expected)
+  }
+
+  @Test func everySetting() throws {
+    let configuration = try ConfigurationFile.parse(
+      """
+      listen = "::1"
+      port = 0
+      issuer = "https://auth.example"
+      access_log = true
+      [tls]
+      certificate = "a.pem"
+      key = "b.key"
+      [mobile_authentication]
+      enabled = false
+      enrolment = false
+      push_enrolment_mode = "override"
+      unique_server_keys = true
+      max_message_length = 10
+      callback_allow_list = true
+      portal_platform_alias = "ios"
+      result_retention_hours = 1
+      minimum_software_version = "2.1"
+      [limits]
+      device_requests_per_second = 7
+      open_requests_per_device = 3
+      [application]
+      id = "app"
+      name = "App"
+      [[callback]]
+      url = "https://portal.example/cb"
+      username = "u"
+      password = "p"
+      [[type]]
+      name = "t"
+      method = "push"
+      request_expires_in = 5
+      callback_on_expiry = true
+      supersede = true
+      delivery_required = true
+      messages = { en = "Hello" }
+      """)
+    #expect(configuration.listen == "::1" && configuration.port == 0 && configuration.accessLog)
+    #expect(configuration.issuer == "https://auth.example")
+    #expect(configuration.certificateFile == "a.pem" && configuration.privateKeyFile == "b.key")
+    #expect(
+      configuration.mobileAuthentication
+        == .init(
+          enabled: false, enrolment: false, pushEnrolmentMode: .override, uniqueServerKeys: true, maxMessageLength: 10,
+          callbackAllowList: true, portalPlatformAlias: "ios", resultRetentionHours: 1, minimumSoftwareVersion: "2.1"))
+    #expect(configuration.limits == .init(deviceRequestsPerSecond: 7, openRequestsPerDevice: 3))
+    #expect(configuration.application == .init(id: "app", name: "App"))
+    #expect(configuration.callbacks.first?.authorization == "Basic dTpw")
+    #expect(
+      configuration.types == [
+        .init(
+          name: "t", requestExpiresIn: 5, messages: ["en": "Hello"], callbackOnExpiry: true, supersede: true,
+          deliveryRequired: true)
+      ])
+  }
+
+  @Test(arguments: [
+    ("prot = 1", "prot"), ("[mobile_authentication]\nenrollment = true", "enrollment"), ("port = 70000", "port"),
+    ("port = \"x\"", "port"), ("issuer = \"http://a\"", "issuer"), ("issuer = \"https://a/\"", "issuer"),
+    ("[mobile_authentication]\npush_enrolment_mode = \"many\"", "push_enrolment_mode"),
+    ("[mobile_authentication]\nmax_message_length = 0", "max_message_length"),
+    ("[[callback]]\nurl = \"ftp://a\"", "ftp://a"),
+    ("[[callback]]\nurl = \"http://a\"\nusername = \"u\"", "both username and password"),
+    ("[[callback]]\nusername = \"u\"", "url"), ("[[type]]\nname = \"a\"", "method"),
+    ("[[type]]\nname = \"a\"\nmethod = \"otp\"", "not \"otp\""),
+    ("[[type]]\nname = \"\"\nmethod = \"push\"", "name"),
+    ("[[type]]\nname = \"a\"\nmethod = \"push\"\nrequest_expires_in = 0", "request_expires_in"),
+    ("[[type]]\nname = \"a\"\nmethod = \"push\"\n[[type]]\nname = \"a\"\nmethod = \"push\"", "twice"),
+    ("listen = ", "line 1"),
+  ])
+  func refused(text: String, names: String) {
+    let refusal = #expect(throws: ConfigurationFile.Refusal.self) { try ConfigurationFile.parse(text) }
+    #expect(refusal?.description.contains(names) == true, "\(refusal?.description ?? "")")
+  }
+
+  @Test(arguments: [
+    ("127.0.0.1", "https://127.0.0.1:1"), ("::1", "https://[::1]:1"), ("0.0.0.0", "https://localhost:1"),
+    ("::", "https://localhost:1"), ("auth.local", "https://auth.local:1"),
+  ])
+  func whatTheServerCallsItself(listen: String, issuer: String) {
+    var configuration = ServerConfiguration()
+    configuration.listen = listen
+    #expect(configuration.issuer(onPort: 1) == issuer)
+  }
+
+  @Test(arguments: [
+    ("1.0.0", "1.0", false), ("0.9", "1.0", true), ("1.10", "1.9", false), ("1.9", "1.10", true),
+    ("2.0-beta1", "2.0", false), ("", "0.0.1", true),
+  ])
+  func versions(one: String, other: String, isOlder: Bool) {
+    #expect((SoftwareVersion(one) < SoftwareVersion(other)) == isOlder)
+  }
+}

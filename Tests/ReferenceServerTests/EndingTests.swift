@@ -1,0 +1,99 @@
+import Cryptography
+import ReferenceProtocol
+import Testing
+
+@testable import ReferenceServer
+
+/// The result table: which ending gives which state, reason and callback.
+@Suite struct EndingTests {
+  @Test(
+    arguments: [
+      (Ending.accepted, RequestState.authenticated, nil, true, DeviceEvent.ClosingReason.answered),
+      (.denied, .rejected, .notAccepted, true, .answered),
+      (.invalidAnswers, .failed, .invalidAnswer, true, .answered),
+      (.enrolmentRemoved, .failed, .invalidRequest, true, .revoked),
+      (.notDelivered, .failed, .failedToSend, true, .cancelled),
+      (.expired, .expired, nil, false, .expired),
+      (.cancelled, .cancelled, nil, false, .cancelled),
+      (.superseded, .superseded, nil, false, .superseded),
+    ] as [(Ending, RequestState, NotAuthenticatedReason?, Bool, DeviceEvent.ClosingReason)])
+  func table(
+    ending: Ending, state: RequestState, reason: NotAuthenticatedReason?, callsBack: Bool,
+    closing: DeviceEvent.ClosingReason
+  ) {
+    #expect(ending.state == state)
+    #expect(ending.reason(callbackOnExpiry: false) == reason)
+    #expect(ending.callsBack(callbackOnExpiry: false) == callsBack)
+    #expect(ending.closingReason == closing)
+  }
+
+  @Test func expiryIsToldOnlyToThoseWhoAsked() {
+    #expect(Ending.expired.reason(callbackOnExpiry: true) == .expired)
+    #expect(Ending.expired.callsBack(callbackOnExpiry: true))
+    #expect(!Ending.cancelled.callsBack(callbackOnExpiry: true))
+  }
+
+  @Test func expiryCountsFromItsMoment() {
+    let transaction = Transaction.sample()
+    #expect(transaction.state(at: transaction.expiresAtMs - 1) == .open)
+    #expect(transaction.state(at: transaction.expiresAtMs) == .expired)
+    #expect(transaction.status(at: 59_999).expiresInMs == 1)
+    #expect(transaction.status(at: 60_000).expiresInMs == nil)
+  }
+}
+
+/// An answer must be to exactly this request.
+@Suite struct AnswerJudgeTests {
+  private static func answer(to transaction: Transaction, _ decision: ApprovalAnswer.Decision) -> ApprovalAnswer {
+    ApprovalAnswer(
+      aud: "https://a", clientID: transaction.clientID, profileID: transaction.profileID,
+      transactionID: transaction.id, requestSHA256: SHA256.hash(transaction.request).base64URL,
+      nonce: transaction.nonce, attempt: 1, decision: decision, reason: nil, methodUsed: .push,
+      gesture: .init(kind: .hold, heldMs: 800), answeredAfterMs: 1)
+  }
+
+  @Test func goodAnswers() throws {
+    let transaction = Transaction.sample()
+    for (decision, ending) in [(ApprovalAnswer.Decision.accept, Ending.accepted), (.deny, .denied)] {
+      let plaintext = JSON.encode(Self.answer(to: transaction, decision))
+      #expect(try AnswerJudge.ending(of: plaintext, for: transaction, issuer: "https://a") == ending)
+    }
+  }
+
+  typealias Change = @Sendable (inout ApprovalAnswer) -> Void
+
+  static let changes: [(String, Change)] = [
+    ("v", { $0.v = 2 }), ("aud", { $0.aud = "https://b" }), ("client_id", { $0.clientID = "x" }),
+    ("profile_id", { $0.profileID = "x" }), ("transaction_id", { $0.transactionID = "x" }),
+    ("request_sha256", { $0.requestSHA256 = SHA256.hash([]).base64URL }), ("nonce", { $0.nonce = "x" }),
+    ("method_used", { $0.methodUsed = .pushWithPIN }),
+  ]
+
+  @Test(arguments: changes.indices)
+  func anyOtherMember(index: Int) {
+    let (name, change) = Self.changes[index]
+    let transaction = Transaction.sample()
+    var answer = Self.answer(to: transaction, .accept)
+    change(&answer)
+    let refusal = #expect(throws: AnswerJudge.Refusal.self) {
+      try AnswerJudge.ending(of: JSON.encode(answer), for: transaction, issuer: "https://a")
+    }
+    #expect(refusal?.why.hasPrefix(name) == true)
+  }
+
+  @Test func notJSON() {
+    #expect(throws: AnswerJudge.Refusal.self) {
+      try AnswerJudge.ending(of: Array("{".utf8), for: .sample(), issuer: "https://a")
+    }
+  }
+}
+
+extension Transaction {
+  /// Open from 0 to 60 s.
+  static func sample(_ id: String = "t1", expiresAtMs: Int64 = 60_000, callbackOnExpiry: Bool = false) -> Transaction {
+    Transaction(
+      id: id, userID: "alice", clientID: "C1", profileID: "PROF01", type: "login", method: .push,
+      callbackURI: "https://portal/cb", message: "Log in?", nonce: "bm9uY2U", request: Array("{}".utf8),
+      callbackOnExpiry: callbackOnExpiry, createdAtMs: 0, expiresAtMs: expiresAtMs)
+  }
+}

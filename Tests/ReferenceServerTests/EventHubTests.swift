@@ -1,0 +1,92 @@
+import NIOCore
+import ReferenceProtocol
+import Testing
+
+@testable import ReferenceServer
+
+@Suite struct EventHubTests {
+  private func request(_ id: String) -> DeviceEvent { DeviceEvent(.request, transactionID: id) }
+
+  @Test func resumedFromACursor() {
+    let hub = EventHub()
+    let start = hub.events(of: "c", after: nil).cursor
+    hub.publish(request("1"), to: "c")
+    let afterFirst = hub.events(of: "c", after: nil).cursor
+    hub.publish(request("2"), to: "c")
+    #expect(hub.events(of: "c", after: start).events == [request("1"), request("2")])
+    #expect(hub.events(of: "c", after: afterFirst).events == [request("2")])
+    #expect(hub.events(of: "other", after: nil).events.isEmpty)
+  }
+
+  @Test(arguments: ["", "x", "0.0", "1.2.3", "99999"])
+  func aStrangeCursorMeansReadTheList(cursor: String) {
+    #expect(EventHub().events(of: "c", after: cursor).events == [DeviceEvent(.resync)])
+  }
+
+  @Test func aCursorOfAnEarlierProcessOrOfTheFutureMeansReadTheList() {
+    let (hub, earlier) = (EventHub(), EventHub())
+    #expect(hub.events(of: "c", after: earlier.events(of: "c", after: nil).cursor).events == [DeviceEvent(.resync)])
+    let epoch = hub.events(of: "c", after: nil).cursor.split(separator: ".")[0]
+    #expect(hub.events(of: "c", after: "\(epoch).7").events == [DeviceEvent(.resync)])
+  }
+
+  @Test func tooLongAwayMeansReadTheList() {
+    let hub = EventHub()
+    let start = hub.events(of: "c", after: nil).cursor
+    for number in 1...EventHub.remembered { hub.publish(request("\(number)"), to: "c") }
+    #expect(hub.events(of: "c", after: start).events.count == EventHub.remembered)
+    hub.publish(request("one too many"), to: "c")
+    #expect(hub.events(of: "c", after: start).events == [DeviceEvent(.resync)])
+  }
+
+  @Test func aNewerStreamEndsTheOlder() async {
+    let hub = EventHub()
+    let older = hub.listen("c", isStream: true, after: nil)
+    let newer = hub.listen("c", isStream: true, after: nil)
+    for await _ in older.frames { Issue.record("the older stream got a frame") }
+    // The end of the older one must not take the newer one with it.
+    older.cancel()
+    #expect(hub.isListening("c"))
+    hub.publish(request("1"), to: "c")
+    var frames = newer.frames.makeAsyncIterator()
+    let frame = await frames.next().map { String(buffer: $0) }
+    #expect(frame?.contains("event: request\ndata: {\"kind\":\"request\",\"transaction_id\":\"1\"}\n\n") == true)
+    newer.cancel()
+    #expect(!hub.isListening("c"))
+  }
+
+  @Test func heartbeatsGoToStreamsOnly() async {
+    let hub = EventHub()
+    let stream = hub.listen("a", isStream: true, after: nil)
+    let poll = hub.listen("b", isStream: false, after: nil)
+    hub.sendHeartbeats()
+    hub.close()
+    #expect(await stream.frames.reduce(into: []) { $0.append(String(buffer: $1)) } == [":\n\n"])
+    #expect(await poll.frames.reduce(into: 0) { count, _ in count += 1 } == 0)
+  }
+
+  @Test func whoDoesNotReadLosesTheStreamButMissesNothing() async {
+    let hub = EventHub()
+    let stream = hub.listen("c", isStream: true, after: nil)
+    for number in 1...100 { hub.publish(request("\(number)"), to: "c") }
+    #expect(await stream.frames.reduce(into: 0) { count, _ in count += 1 } == 32)
+    #expect(hub.events(of: "c", after: stream.missed.cursor).events == [DeviceEvent(.resync)])
+  }
+
+  @Test func nobodyListensAfterTheEnd() async {
+    let hub = EventHub()
+    hub.close()
+    let late = hub.listen("c", isStream: true, after: nil)
+    for await _ in late.frames { Issue.record("a frame after the end") }
+    #expect(!hub.isListening("c"))
+  }
+
+  @Test func ringsAreNotLost() async {
+    let wakeUp = WakeUp()
+    wakeUp.ring()
+    await wakeUp.wait(milliseconds: nil)
+    await wakeUp.wait(milliseconds: 1)
+    wakeUp.ring()
+    await wakeUp.wait(milliseconds: nil)
+  }
+}

@@ -1,0 +1,25 @@
+import Testing
+
+@testable import ReferenceServer
+
+@Suite struct FormTests {
+  @Test func fields() throws {
+    let form = try Form(parsing: Array("a=b+c&d=%C3%A9%26&empty=&flag".utf8))
+    #expect(form["a"] == "b c")
+    #expect(form["d"] == "é&")
+    #expect(form["empty"] == nil && form["flag"] == nil && form["none"] == nil)
+  }
+
+  @Test(arguments: [
+    ("a=1&a=2", Form.Refusal.repeated("a")), ("a=%", .badEncoding), ("a=%4", .badEncoding), ("a=%zz", .badEncoding),
+    ("a=%ff", .badEncoding), ("%ff=a", .badEncoding),
+    ((1...65).map { "a\($0)=1" }.joined(separator: "&"), .tooMany),
+  ])
+  func refused(text: String, refusal: Form.Refusal) {
+    #expect(throws: refusal) { try Form(parsing: Array(text.utf8)) }
+  }
+
+  @Test func aPathMemberKeepsItsPlus() {
+    #expect(PercentEncoding.decode("a+b%20c".utf8) == "a+b c")
+  }
+}

@@ -1,0 +1,148 @@
+import Foundation
+import GRDB
+import ReferenceProtocol
+import Testing
+
+@testable import ReferenceServer
+
+/// A store in a file of its own.
+final class TemporaryStore: Sendable {
+  let store: Store
+  private let path = NSTemporaryDirectory() + "store-\(UUID().uuidString).db"
+
+  init() throws { store = try Store(path: path) }
+
+  deinit {
+    for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + suffix) }
+  }
+}
+
+@Suite struct WriteQueueTests {
+  private struct Wrong: Error, Equatable {}
+
+  @Test func durableMode() async throws {
+    let temporary = try TemporaryStore()
+    let mode = try await temporary.store.write { database in
+      (try Int.fetchOne(database, sql: "PRAGMA synchronous"), try String.fetchOne(database, sql: "PRAGMA journal_mode"))
+    }
+    #expect(mode.0 == 2)
+    #expect(mode.1 == "wal")
+  }
+
+  @Test func aChangeThatThrowsTakesBackOnlyItself() async throws {
+    let temporary = try TemporaryStore()
+    let store = temporary.store
+    await withTaskGroup { group in
+      for number in 1...200 {
+        group.addTask {
+          do {
+            try await store.write { database in
+              try database.run("INSERT INTO user (id, created_at_ms) VALUES (?, 0)", ["u\(number)"])
+              if number % 2 == 0 { throw Wrong() }
+            }
+            #expect(number % 2 == 1)
+          } catch { #expect(error as? Wrong == Wrong() && number % 2 == 0) }
+        }
+      }
+    }
+    let count = try await store.read { try $0.row("SELECT COUNT(*) AS count FROM user").map { $0["count"] as Int } }
+    #expect(count == 100)
+  }
+
+  @Test func theResultComesAfterTheCommit() async throws {
+    let temporary = try TemporaryStore()
+    let store = temporary.store
+    try await withThrowingTaskGroup { group in
+      for number in 1...50 {
+        group.addTask {
+          let id = "u\(number)"
+          _ = try await store.write { try $0.run("INSERT INTO user (id, created_at_ms) VALUES (?, 0)", [id]) }
+          let isThere = try await store.read { try $0.row("SELECT 1 FROM user WHERE id = ?", [id]) != nil }
+          #expect(isThere)
+        }
+      }
+      try await group.waitForAll()
+    }
+  }
+}
+
+@Suite struct TransactionStoreTests {
+  @Test func theFirstEndingWins() async throws {
+    let temporary = try TemporaryStore()
+    let store = temporary.store
+    _ = try await store.write { try $0.insert(.sample()) }
+    let endings: [Ending] = [.accepted, .denied, .expired, .cancelled, .superseded, .invalidAnswers]
+    let winners = try await withThrowingTaskGroup(of: Ending?.self) { group in
+      for ending in endings {
+        group.addTask {
+          try await store.write { try $0.end(.sample(), ending, nowMs: 1) } == nil ? nil : ending
+        }
+      }
+      return try await group.reduce(into: [Ending]()) { if let ending = $1 { $0.append(ending) } }
+    }
+    #expect(winners.count == 1)
+    let stored = try await store.read { try $0.transaction("t1") }
+    #expect(stored?.state == winners.first?.state)
+  }
+
+  @Test func theCallbackIsStoredWithTheEnding() async throws {
+    let temporary = try TemporaryStore()
+    let store = temporary.store
+    let effects = try await store.write { database in
+      try database.insert(.sample())
+      return try database.end(.sample(), .denied, nowMs: 7)
+    }
+    #expect(effects?.callbacksDue == true)
+    let jobs = try await store.read { try $0.callbacks(limit: 10) }
+    #expect(
+      jobs == [CallbackJob(transactionID: "t1", url: "https://portal/cb", attempts: 0, createdAtMs: 7, dueAtMs: 7)])
+  }
+
+  @Test func expiry() async throws {
+    let temporary = try TemporaryStore()
+    let effects = try await temporary.store.write { database in
+      try database.insert(.sample("early", expiresAtMs: 10))
+      try database.insert(.sample("told", expiresAtMs: 11, callbackOnExpiry: true))
+      try database.insert(.sample("late", expiresAtMs: 12))
+      #expect(try database.nextExpiryMs() == 10)
+      return try database.expireTransactions(nowMs: 11)
+    }
+    #expect(effects.notices.map(\.event.transactionID) == ["early", "told"])
+    #expect(effects.callbacksDue)
+    let left = try await temporary.store.read { (0, try $0.nextExpiryMs(), try $0.callbacks(limit: 9)) }
+    #expect(left.1 == 12)
+    #expect(left.2.map(\.transactionID) == ["told"])
+  }
+
+  @Test func newestFirstTiesById() async throws {
+    let temporary = try TemporaryStore()
+    let ids = try await temporary.store.write { database in
+      for id in ["b", "a", "c"] { try database.insert(.sample(id)) }
+      return try database.openTransactions(of: "C1", nowMs: 0).map(\.id)
+    }
+    #expect(ids == ["a", "b", "c"])
+  }
+
+  @Test func forgottenAfterTheirTime() async throws {
+    let temporary = try TemporaryStore()
+    try await temporary.store.write { database in
+      for id in ["old", "new"] { try database.insert(.sample(id)) }
+      _ = try database.end(.sample("old"), .denied, nowMs: 10)
+      _ = try database.end(.sample("new"), .denied, nowMs: 20)
+      try database.forget(endedBeforeMs: 15, nowMs: 30)
+      #expect(try database.transaction("old") == nil)
+      #expect(try database.transaction("new") != nil)
+      #expect(try database.callbacks(limit: 9).map(\.transactionID) == ["new"])
+    }
+  }
+
+  @Test func theOutboxIsEmptiedOnce() async throws {
+    let temporary = try TemporaryStore()
+    var effects = Effects()
+    effects.tell("C1", DeviceEvent(.deviceRevoked))
+    let posted = effects
+    try await temporary.store.write { try $0.post(posted) }
+    let collected = try await temporary.store.write { [try $0.collectOutbox(), try $0.collectOutbox()] }
+    #expect(collected.map(\.notices) == [posted.notices, []])
+  }
+}

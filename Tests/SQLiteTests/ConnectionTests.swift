@@ -1,0 +1,78 @@
+import Glibc
+import SQLite
+import Testing
+
+@Suite struct `A connection` {
+  private let playground: Playground
+
+  init() throws { playground = try Playground() }
+
+  @Test func `Makes a file for its owner alone`() throws {
+    let before = umask(0)
+    defer { umask(before) }
+    try playground.connection().execute("CREATE TABLE t (x)")
+    var status = stat()
+    #expect(lstat(playground.database, &status) == 0)
+    #expect(status.st_mode == S_IFREG | 0o600)
+  }
+
+  @Test(arguments: ["readable", "symbolic link", "directory", "FIFO"])
+  func `Refuses what is not such a file`(what: String) throws {
+    let path = playground.database
+    switch what {
+    case "readable": mknod(path, S_IFREG | 0o604, 0)
+    case "symbolic link": symlink("/dev/null", path)
+    case "directory": mkdir(path, 0o700)
+    default: mkfifo(path, 0o600)
+    }
+    chmod(path, what == "readable" ? 0o604 : 0o700)
+    let error = #expect(throws: SQLiteError.self) { _ = try playground.connection() }
+    #expect(error?.call == "open \(path)")
+    #expect(error?.message == "not a regular file that only its owner can read and write")
+    rmdir(path)
+  }
+
+  @Test func `Says which directory is missing`() {
+    let error = #expect(throws: SQLiteError.self) { _ = try Connection(path: "\(playground.path)/no/file") }
+    #expect(error?.description == "create \(playground.path)/no/file: No such file or directory (SQLite 14)")
+  }
+
+  @Test func `Calls a file that is no database damaged`() throws {
+    mknod(playground.database, S_IFREG | 0o600, 0)
+    let descriptor = open(playground.database, O_WRONLY)
+    #expect(write(descriptor, [UInt8](repeating: 1, count: 4096), 4096) == 4096)
+    close(descriptor)
+    let connection = try playground.connection()
+    let error = #expect(throws: SQLiteError.self) { try connection.rows("SELECT * FROM sqlite_schema") { _ in } }
+    #expect(error?.isDamage == true)
+    #expect(error?.message == "file is not a database")
+  }
+
+  @Test func `Names the statement and SQLite's reason`() throws {
+    let connection = try playground.connection()
+    try connection.execute("CREATE TABLE t (x INTEGER NOT NULL UNIQUE) STRICT")
+    try connection.run("INSERT INTO t VALUES (?)", Int64(1))
+    let failures: [(sql: String, value: any Bindable, call: String, message: String)] = [
+      ("INSERT INTO u VALUES (?)", Int64(1), "prepare", "no such table: u"),
+      ("INSERT INTO t VALUES (?)", Int64(1), "step", "UNIQUE constraint failed: t.x"),
+      ("INSERT INTO t VALUES (?)", "text", "step", "cannot store TEXT value in INTEGER column t.x"),
+      ("INSERT INTO t VALUES (?)", String?.none, "step", "NOT NULL constraint failed: t.x"),
+    ]
+    for (sql, value, call, message) in failures {
+      let error = #expect(throws: SQLiteError.self) { try connection.run(sql, value) }
+      #expect(error?.call == "\(call) \(sql)")
+      #expect(error?.message == message)
+      #expect(error?.isDamage == false)
+    }
+    let error = #expect(throws: SQLiteError.self) { try connection.execute("CREATE TABLE t (x)") }
+    #expect(error?.description == "CREATE TABLE t (x): table t already exists (SQLite 1)")
+  }
+
+  @Test func `Counts the rows a statement changed`() throws {
+    let connection = try playground.connection()
+    try connection.execute("CREATE TABLE t (x)")
+    #expect(try connection.run("INSERT INTO t VALUES (1), (2), (3)") == 3)
+    #expect(try connection.run("DELETE FROM t WHERE x > ?", Int64(1)) == 2)
+    #expect(try connection.run("DELETE FROM t WHERE x > ?", Int64(1)) == 0)
+  }
+}

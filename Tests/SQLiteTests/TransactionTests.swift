@@ -1,0 +1,94 @@
+import SQLite
+import Synchronization
+import Testing
+
+@Suite struct `A transaction` {
+  private struct Regret: Error {}
+
+  private let playground: Playground
+
+  init() throws { playground = try Playground() }
+
+  @Test func `Happens whole or not at all`() throws {
+    let connection = try playground.connection()
+    try connection.execute("CREATE TABLE t (x INTEGER UNIQUE)")
+    let sum = try connection.transaction { connection in
+      try connection.run("INSERT INTO t VALUES (1)")
+      try connection.run("INSERT INTO t VALUES (2)")
+      return 3
+    }
+    #expect(sum == 3)
+    #expect(throws: Regret.self) {
+      try connection.transaction { connection in
+        try connection.run("INSERT INTO t VALUES (3)")
+        throw Regret()
+      }
+    }
+    #expect(throws: SQLiteError.self) {
+      try connection.transaction { connection in
+        try connection.run("INSERT INTO t VALUES (4)")
+        try connection.run("INSERT INTO t VALUES (1)")
+      }
+    }
+    #expect(try numbers(connection) == [1, 2])
+    try connection.transaction { try $0.run("INSERT INTO t VALUES (5)") }
+    #expect(try numbers(try playground.connection()) == [1, 2, 5])
+  }
+
+  @Test func `That only fails at its end happens not at all`() throws {
+    let connection = try playground.connection()
+    try connection.execute(
+      """
+      PRAGMA foreign_keys = ON; CREATE TABLE u (x INTEGER PRIMARY KEY);
+      CREATE TABLE t (x INTEGER REFERENCES u DEFERRABLE INITIALLY DEFERRED)
+      """)
+    let error = #expect(throws: SQLiteError.self) {
+      try connection.transaction { try $0.run("INSERT INTO t VALUES (1)") }
+    }
+    #expect(error?.call == "COMMIT")
+    #expect(try numbers(connection) == [])
+    try connection.transaction { try $0.run("INSERT INTO u VALUES (1)") }
+  }
+
+  @Test func `Waits for another connection's`() async throws {
+    try playground.connection().execute("CREATE TABLE t (x); INSERT INTO t VALUES (0)")
+    let path = playground.database
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<4 {
+        group.addTask {
+          let connection = try Connection(path: path)
+          for _ in 0..<50 {
+            try connection.transaction { connection in
+              let value = try connection.rows("SELECT x FROM t") { try $0.integer(0) }[0]
+              try connection.run("UPDATE t SET x = ?", value + 1)
+            }
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try numbers(try playground.connection()) == [200])
+  }
+
+  @Test func `Keeps a snapshot's reader and another's writer apart`() throws {
+    let reader = try playground.connection()
+    try reader.execute("CREATE TABLE t (x); INSERT INTO t VALUES (1)")
+    let writer = try playground.connection()
+    try writer.execute("PRAGMA busy_timeout = 0")
+    let seen = try reader.snapshot { reader in
+      let before = try numbers(reader)
+      let error = #expect(throws: SQLiteError.self) {
+        try writer.transaction { try $0.run("INSERT INTO t VALUES (2)") }
+      }
+      #expect(error?.description == "COMMIT: database is locked (SQLite 5)")
+      return [before, try numbers(reader)]
+    }
+    #expect(seen == [[1], [1]])
+    try writer.transaction { try $0.run("INSERT INTO t VALUES (3)") }
+    #expect(try numbers(reader) == [1, 3])
+  }
+
+  private func numbers(_ connection: borrowing Connection) throws -> [Int64] {
+    try connection.rows("SELECT x FROM t ORDER BY x") { try $0.integer(0) }
+  }
+}

@@ -1,0 +1,67 @@
+import SQLite
+import Testing
+
+@Suite final class `Values in and out` {
+  private let playground: Playground
+  private let connection: Connection
+
+  init() throws {
+    playground = try Playground()
+    connection = try playground.connection()
+    try connection.execute("CREATE TABLE t (x ANY) STRICT")
+  }
+
+  @Test(arguments: [.min, -1, 0, 1, .max] as [Int64])
+  func `Integers come back`(value: Int64) throws {
+    try connection.run("INSERT INTO t VALUES (?)", value)
+    #expect(try connection.rows("SELECT x FROM t") { try $0.integer(0) } == [value])
+  }
+
+  @Test(arguments: [
+    "", "plain", "é\u{1F511}", "nul\u{0}inside", "'; DROP TABLE t; --", String(repeating: "x", count: 70_000),
+  ])
+  func `Texts come back`(value: String) throws {
+    try connection.run("INSERT INTO t VALUES (?)", value)
+    #expect(try connection.rows("SELECT x FROM t") { try $0.text(0) } == [value])
+    #expect(try connection.rows("SELECT x FROM t") { try $0.optionalText(0) } == [value])
+  }
+
+  @Test(arguments: [[], [0], [0, 255, 0], [UInt8](repeating: 7, count: 70_000)] as [[UInt8]])
+  func `Blobs come back`(value: [UInt8]) throws {
+    try connection.run("INSERT INTO t VALUES (?)", value)
+    #expect(try connection.rows("SELECT x FROM t") { try $0.blob(0) } == [value])
+  }
+
+  @Test func `Nothing comes back as nothing, and is not empty`() throws {
+    for value in [String?.none, "", "full"] { try connection.run("INSERT INTO t VALUES (?)", value) }
+    #expect(try connection.rows("SELECT x FROM t") { try $0.optionalText(0) } == [nil, "", "full"])
+    #expect(try connection.rows("SELECT count(x) FROM t") { try $0.integer(0) } == [2])
+  }
+
+  @Test func `Several parameters and columns keep their order`() throws {
+    let row = try connection.rows("SELECT ?, ?, ?", Int64(1), "two", [3] as [UInt8]) {
+      (try $0.integer(0), try $0.text(1), try $0.blob(2))
+    }
+    #expect(row.count == 1)
+    #expect(row[0] == (1, "two", [3]))
+  }
+
+  /// A file from elsewhere can hold anything, whatever the table's declaration says.
+  @Test(arguments: [
+    ("1", "integer"), ("'1'", "text"), ("x'31'", "blob"), ("1.0", "none"), ("NULL", "none"),
+    ("CAST(x'ff' AS TEXT)", "none"),
+  ])
+  func `A column of another type is damage`(sql: String, type: String) {
+    let readers: [(String, (borrowing Row) throws -> Void)] = [
+      ("integer", { _ = try $0.integer(0) }), ("text", { _ = try $0.text(0) }), ("blob", { _ = try $0.blob(0) }),
+    ]
+    for (reader, read) in readers where reader != type {
+      let error = #expect(throws: SQLiteError.self) { try connection.rows("SELECT \(sql) AS cell", as: read) }
+      #expect(error?.isDamage == true)
+      #expect(error?.message.hasPrefix("column cell is not ") == true)
+    }
+    for (reader, read) in readers where reader == type {
+      #expect(throws: Never.self) { try connection.rows("SELECT \(sql)", as: read) }
+    }
+  }
+}

@@ -1,0 +1,104 @@
+import Glibc
+import Secrets
+import Testing
+
+/// Serialized: what the kernel says of the process's memory is read line by line.
+@Suite(.serialized) struct `Secret bytes` {
+  private struct Regret: Error, Equatable {}
+
+  @Test(arguments: [0, 1, 32, 4_095, 4_096, 4_097, 20_000])
+  func `Are what was written, and as many`(count: Int) {
+    let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+    let copied = SecretBytes(copying: bytes)
+    let filled = SecretBytes(count: count) { (target: UnsafeMutableRawBufferPointer) in
+      #expect(target.count == count)
+      #expect(target.allSatisfy { $0 == 0 })
+      for index in bytes.indices { target[index] = bytes[index] }
+    }
+    for secret in [copied, filled] {
+      #expect(secret.count == count)
+      #expect(secret.withExposedSecret { Array($0) } == bytes)
+    }
+  }
+
+  @Test(
+    arguments: [
+      ([], [], true), ([1, 2, 3], [1, 2, 3], true), ([1, 2, 3], [1, 2], false), ([1, 2], [1, 2, 3], false),
+      ([], [0], false), ([1, 2, 3], [0, 2, 3], false), ([1, 2, 3], [1, 2, 131], false), ([0, 0], [0, 0], true),
+    ] as [([UInt8], [UInt8], Bool)])
+  func `Are equal only if every byte is`(one: [UInt8], other: [UInt8], areEqual: Bool) {
+    #expect(SecretBytes.constantTimeEqual(SecretBytes(copying: one), SecretBytes(copying: other)) == areEqual)
+  }
+
+  @Test func `Pass errors on, from where they are filled and where they are read`() {
+    #expect(throws: Regret()) {
+      try SecretBytes(count: 32) { (_: UnsafeMutableRawBufferPointer) throws(Regret) in throw Regret() }
+    }
+    let secret = SecretBytes(copying: [1])
+    #expect(throws: Regret()) { try secret.withExposedSecret { (_) throws(Regret) in throw Regret() } }
+  }
+
+  @Test func `Say nothing about themselves`() {
+    let secret = SecretBytes(copying: Array("correct horse".utf8))
+    var dumped = ""
+    dump(secret, to: &dumped)
+    for text in ["\(secret)", String(reflecting: secret), dumped] {
+      #expect(!text.contains("correct") && !text.contains("99, 111") && !text.contains("636f"))
+    }
+  }
+
+  @Test(arguments: [1, 4_096, 10_000])
+  func `Are locked in memory and left out of core dumps, every page`(count: Int) throws {
+    var limit = rlimit()
+    getrlimit(__rlimit_resource_t(__RLIMIT_MEMLOCK.rawValue), &limit)
+    try #require(limit.rlim_cur >= 1 << 20, "locking needs RLIMIT_MEMLOCK of 1 MiB, here it is \(limit.rlim_cur)")
+    let secret = SecretBytes(copying: [UInt8](repeating: 1, count: count))
+    let (first, last) = secret.withExposedSecret { (UInt(bitPattern: $0.baseAddress), $0.count - 1) }
+    for address in [first, first + UInt(last)] {
+      let flags = try #require(memoryFlags(at: address))
+      #expect(flags.contains("lo"), "locked: \(flags)")
+      #expect(flags.contains("dd"), "not dumped: \(flags)")
+    }
+  }
+
+  @Test func `Share no page with another secret`() {
+    let secrets = (0..<8).map { SecretBytes(copying: [UInt8($0)]) }
+    let pages = secrets.map { $0.withExposedSecret { UInt(bitPattern: $0.baseAddress) / UInt(getpagesize()) } }
+    #expect(Set(pages).count == 8)
+  }
+
+  /// A page that is given back is zeroed by the kernel before anybody sees it again, so the zeroing itself cannot be
+  /// seen from here; that the page is given back, and so gone from this process, can.
+  @Test func `Are gone from the process with their last owner`() {
+    var secret: SecretBytes? = SecretBytes(copying: [UInt8](repeating: 0x5A, count: 3 << 20))
+    let middle = secret!.withExposedSecret { UInt(bitPattern: $0.baseAddress) + 1 << 20 }
+    #expect(memoryFlags(at: middle)?.contains("dd") == true)
+    secret = nil
+    #expect(memoryFlags(at: middle)?.contains("dd") != true)
+  }
+
+  @Test func `In ordinary memory are zeroed on request`() {
+    var bytes: [UInt8] = [1, 2, 3]
+    cleanse(&bytes)
+    #expect(bytes == [0, 0, 0])
+    var none: [UInt8] = []
+    cleanse(&none)
+    #expect(none == [])
+  }
+}
+
+/// `VmFlags` of the mapping this address is in (proc(5), smaps), or nil if it is in none.
+private func memoryFlags(at address: UInt) -> Set<String>? {
+  guard let file = fopen("/proc/self/smaps", "r") else { return nil }
+  defer { fclose(file) }
+  var line = [CChar](repeating: 0, count: 8192)
+  var isInside = false
+  while fgets(&line, Int32(line.count), file) != nil {
+    let text = String(decoding: line.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    let words = text.split { $0 == " " || $0 == "\n" }
+    let range = words[0].split(separator: "-").map { UInt($0, radix: 16) }
+    if range.count == 2, let start = range[0], let end = range[1] { isInside = (start..<end).contains(address) }
+    if isInside, words[0] == "VmFlags:" { return Set(words.dropFirst().map(String.init)) }
+  }
+  return nil
+}

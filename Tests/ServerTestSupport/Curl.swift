@@ -1,0 +1,62 @@
+import Foundation
+
+/// One HTTP exchange by the `curl` program: nothing of ours is in the client.
+public struct Curl: Sendable {
+  public var certificateAuthority: String?
+
+  public init(certificateAuthority: String? = nil) { self.certificateAuthority = certificateAuthority }
+
+  public struct Reply: Sendable {
+    public let status: Int
+    /// Names in lower case.
+    public let headers: [String: String]
+    public let body: [UInt8]
+
+    public var text: String { String(decoding: body, as: UTF8.self) }
+
+    /// The body as a JSON object; empty if it is not one.
+    public var json: [String: any Sendable] {
+      (try? JSONSerialization.jsonObject(with: Data(body))) as? [String: any Sendable] ?? [:]
+    }
+  }
+
+  public struct Failure: Error, CustomStringConvertible {
+    public let description: String
+    public init(description: String) { self.description = description }
+  }
+
+  public static let program = "/usr/bin/curl"
+
+  /// - Parameter arguments: as on curl's command line, the URL among them.
+  public func callAsFunction(_ arguments: [String], input: [UInt8]? = nil) throws -> Reply {
+    let output = try run(Self.program, all(arguments + (input == nil ? [] : ["--data-binary", "@-"])), input: input)
+    guard output.status == 0 else { throw Failure(description: "curl ended with \(output.status): \(output.errors)") }
+    return try Self.parse(output.bytes)
+  }
+
+  public func callAsFunction(_ arguments: String...) throws -> Reply { try self(arguments) }
+
+  /// The common part of every command line.
+  public func all(_ arguments: [String]) -> [String] {
+    ["--silent", "--show-error", "--include", "--max-time", "30"]
+      + (certificateAuthority.map { ["--cacert", $0] } ?? []) + arguments
+  }
+
+  static func parse(_ bytes: [UInt8]) throws -> Reply {
+    let separator = Array("\r\n\r\n".utf8)
+    guard let end = bytes.indices.first(where: { bytes[$0...].starts(with: separator) }) else {
+      throw Failure(description: "no HTTP head in \(String(decoding: bytes, as: UTF8.self))")
+    }
+    let lines = String(decoding: bytes[..<end], as: UTF8.self).split(separator: "\r\n")
+    guard let status = lines.first?.split(separator: " ").dropFirst().first.flatMap({ Int($0) }) else {
+      throw Failure(description: "no status line")
+    }
+    var headers: [String: String] = [:]
+    for line in lines.dropFirst() {
+      let halves = line.split(separator: ":", maxSplits: 1)
+      guard halves.count == 2 else { continue }
+      headers[halves[0].lowercased()] = halves[1].trimmingCharacters(in: .whitespaces)
+    }
+    return Reply(status: status, headers: headers, body: Array(bytes[(end + separator.count)...]))
+  }
+}

@@ -1,0 +1,86 @@
+public import Cryptography
+import Foundation
+public import OpenPGP
+public import ReferenceProtocol
+
+/// Enrolment and answers.
+extension DeviceClient {
+  private var profilePath: String { "/device/v1/profiles/\(profileID)" }
+
+  @discardableResult
+  public func exchangeKeys(_ certificate: OpenPGPCertificate? = nil) throws -> Curl.Reply {
+    let certificate = certificate ?? openPGP.certificate
+    let reply = try call(
+      "PUT", profilePath + "/mobile-auth", body: KeyExchangeRequest(openPGPCertificate: certificate.bytes.base64),
+      token: userToken)
+    if reply.status == 200 {
+      let exchanged = try reply.decoded(KeyExchangeResponse.self)
+      serverCertificate = try OpenPGPCertificate(parsing: bytes(base64: exchanged.serverCertificate)!)
+      keyID = exchanged.keyID
+    }
+    return reply
+  }
+
+  @discardableResult
+  public func acknowledgeKeys() throws -> Curl.Reply {
+    let content = KeyAcknowledgementContent(clientID: clientID, profileID: profileID, keyID: keyID)
+    let proof = try openPGP.seal(JSON.encode(content), to: serverCertificate!)
+    return try call(
+      "POST", profilePath + "/mobile-auth/ack", body: KeyAcknowledgement(proof: proof.base64), token: userToken)
+  }
+
+  @discardableResult
+  public func enrolForPush() throws -> Curl.Reply {
+    try call("PUT", profilePath + "/push", body: PushEnrolmentRequest(transport: .sse), token: userToken)
+  }
+
+  public func pending() throws -> [PendingEntry] {
+    try call("GET", "/device/v1/pending").expect(200).decoded(PendingList.self).requests
+  }
+
+  /// The exact bytes and what they say.
+  public func fetch(_ transaction: String) throws -> (bytes: [UInt8], request: ApprovalRequest) {
+    let sealed = try call("GET", "/device/v1/requests/\(transaction)/message").expect(200).decoded(SealedRequest.self)
+    let opened = try openPGP.open(bytes(base64: sealed.message)!, from: serverCertificate!)
+    return (opened, try JSON.decode(ApprovalRequest.self, from: opened))
+  }
+
+  /// The answer to a fetched request; `change` makes it a wrong one.
+  public func answer(
+    _ transaction: String, _ decision: ApprovalAnswer.Decision, change: (inout ApprovalAnswer) -> Void = { _ in }
+  ) throws -> SealedAnswer {
+    let (plaintext, request) = try fetch(transaction)
+    var answer = ApprovalAnswer(
+      aud: request.iss, clientID: clientID, profileID: profileID, transactionID: transaction,
+      requestSHA256: SHA256.hash(plaintext).base64URL, nonce: request.nonce, attempt: 1, decision: decision,
+      reason: decision == .deny ? .declined : nil, methodUsed: request.method,
+      gesture: .init(kind: .hold, heldMs: 900), answeredAfterMs: 1500)
+    change(&answer)
+    return SealedAnswer(answer: try openPGP.seal(JSON.encode(answer), to: serverCertificate!).base64)
+  }
+
+  @discardableResult
+  public func send(_ answer: SealedAnswer, to transaction: String, key: String = Random.uuid()) throws
+    -> Curl.Reply
+  {
+    try call(
+      "POST", "/device/v1/requests/\(transaction)/answers", body: answer, headers: ["Idempotency-Key: \(key)"])
+  }
+
+  @discardableResult
+  public func deny(_ transaction: String, _ reason: DenialReason, key: String = Random.uuid()) throws
+    -> Curl.Reply
+  {
+    try call(
+      "POST", "/device/v1/requests/\(transaction)/denials", body: Denial(reason: reason),
+      headers: ["Idempotency-Key: \(key)"])
+  }
+
+  /// Waits for the next events after a cursor; nil asks for the cursor of now.
+  public func events(after cursor: String?, wait: Int = 20) throws -> EventPage? {
+    let query = cursor.map { "?after=\($0)" } ?? ""
+    let reply = try call(
+      "GET", "/device/v1/events" + query, headers: ["Accept: application/json", "Prefer: wait=\(wait)"])
+    return reply.status == 204 ? nil : try reply.expect(200).decoded(EventPage.self)
+  }
+}

@@ -1,0 +1,133 @@
+public import Cryptography
+import Foundation
+public import OpenPGP
+import ReferenceProtocol
+
+/// A device made of the wire types and `curl`: just enough to enrol and answer, with none of the token's own code.
+/// One test owns one.
+public final class DeviceClient: @unchecked Sendable {
+  public let server: TokenServer
+  public let key: P256PrivateKey
+  public let openPGP: OpenPGPKey
+  public var clientID = ""
+  public var profileID = "PROF01"
+  public var userToken: String?
+  public var deviceToken: String?
+  public var nonce: String?
+  public var serverCertificate: OpenPGPCertificate?
+  public var keyID = ""
+  /// How the last exchange went.
+  public private(set) var retries = 0
+
+  public init(_ server: TokenServer) throws {
+    self.server = server
+    key = try P256PrivateKey()
+    openPGP = try OpenPGPKey.generate(userID: "device")
+  }
+
+  /// Registered, activated, keys exchanged and acknowledged, enrolled for push.
+  public static func enrolled(at server: TokenServer, as user: String, profile: String = "PROF01") throws
+    -> DeviceClient
+  {
+    let device = try DeviceClient(server)
+    device.profileID = profile
+    let code = try server.activationCode(for: user)
+    try device.register(code).expect(201)
+    try device.activate(code).expect(200)
+    try device.exchangeKeys().expect(200)
+    try device.acknowledgeKeys().expect(204)
+    try device.enrolForPush().expect(200)
+    try device.logIn().expect(200)
+    return device
+  }
+
+  @discardableResult
+  public func register(_ credential: String) throws -> Curl.Reply {
+    let registration = RegistrationRequest(
+      clientName: "Test device", softwareID: "approval-token", softwareVersion: "1.0.0", key: JWK(key.publicKey),
+      capabilities: .init(display: .none, keypad: false, button: true, led: .mono))
+    let reply = try server.curl(
+      [
+        "--header", "Authorization: Bearer \(credential)", "--header", "Content-Type: application/json",
+        server.url + "/oauth/register",
+      ], input: JSON.encode(registration))
+    if reply.status == 201 { clientID = try reply.decoded(RegistrationResponse.self).clientID }
+    return reply
+  }
+
+  @discardableResult
+  public func activate(_ code: String) throws -> Curl.Reply {
+    let reply = try token([
+      "grant_type=\(Grant.preAuthorizedCode)", "pre-authorized_code=\(code)", "profile_id=\(profileID)",
+    ])
+    if reply.status == 200 { userToken = try reply.decoded(AccessTokenResponse.self).accessToken }
+    return reply
+  }
+
+  @discardableResult
+  public func logIn() throws -> Curl.Reply {
+    let reply = try token(["grant_type=client_credentials"])
+    if reply.status == 200 { deviceToken = try reply.decoded(AccessTokenResponse.self).accessToken }
+    return reply
+  }
+
+  /// The token endpoint, once more if it wants a nonce.
+  public func token(_ fields: [String], now: Int64? = nil) throws -> Curl.Reply {
+    let url = server.url + "/oauth/token"
+    let now = now ?? Int64(Date().timeIntervalSince1970)
+    func attempt() throws -> Curl.Reply {
+      let assertion = try ClientAssertion.make(clientID: clientID, audience: server.url, now: now, key: key)
+      let proof = try DPoPProof.make(
+        method: "POST", url: url, nonce: nonce, accessToken: nil, issuedAt: now, key: key)
+      let form = fields + ["client_assertion_type=\(Grant.clientAssertionType)", "client_assertion=\(assertion)"]
+      let reply = try server.curl(["--header", "DPoP: \(proof)"] + form.flatMap { ["--data-urlencode", $0] } + [url])
+      nonce = reply.headers["dpop-nonce"]
+      return reply
+    }
+    let reply = try attempt()
+    guard reply.json["error"] as? String == OAuthError.useDPoPNonce else { return reply }
+    return try attempt()
+  }
+
+  /// A call of the device API, once more if it wants a nonce.
+  @discardableResult
+  public func call(
+    _ method: String, _ path: String, body: (any Encodable)? = nil, token: String? = nil, headers: [String] = []
+  ) throws -> Curl.Reply {
+    let bytes = body.map { JSON.encode($0) }
+    func attempt() throws -> Curl.Reply {
+      let arguments = try arguments(method, path, token: token, headers: headers)
+      let reply = try server.curl(arguments, input: bytes)
+      nonce = reply.headers["dpop-nonce"] ?? nonce
+      return reply
+    }
+    let reply = try attempt()
+    guard reply.headers["www-authenticate"]?.contains(OAuthError.useDPoPNonce) == true else { return reply }
+    retries += 1
+    return try attempt()
+  }
+
+  /// The curl command line of one call.
+  public func arguments(_ method: String, _ path: String, token: String? = nil, headers: [String] = []) throws
+    -> [String]
+  {
+    let url = server.url + path
+    let token = token ?? deviceToken ?? userToken ?? ""
+    let proof = try DPoPProof.make(
+      method: method, url: url, nonce: nonce, accessToken: token, issuedAt: 0, key: key)
+    let all = ["Authorization: DPoP \(token)", "DPoP: \(proof)", "Content-Type: application/json"] + headers
+    return ["--request", method] + all.flatMap { ["--header", $0] } + [url]
+  }
+}
+
+extension Curl.Reply {
+  public func decoded<Value: Decodable>(_ type: Value.Type) throws -> Value { try JSON.decode(type, from: body) }
+
+  @discardableResult
+  public func expect(_ status: Int) throws -> Curl.Reply {
+    guard self.status == status else {
+      throw Curl.Failure(description: "HTTP \(self.status) instead of \(status): \(text)")
+    }
+    return self
+  }
+}

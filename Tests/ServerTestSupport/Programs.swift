@@ -1,0 +1,86 @@
+import Foundation
+
+/// What a program left behind.
+public struct ProgramOutput: Sendable {
+  public let status: Int32
+  public let bytes: [UInt8]
+  public let errors: String
+
+  public var text: String { String(decoding: bytes, as: UTF8.self) }
+}
+
+/// Runs a program to its end.
+public func run(_ program: String, _ arguments: [String], input: [UInt8]? = nil) throws -> ProgramOutput {
+  let process = Process()
+  process.executableURL = URL(fileURLWithPath: program)
+  process.arguments = arguments
+  let (standardInput, output, errors) = (Pipe(), Pipe(), Pipe())
+  process.standardInput = input == nil ? FileHandle.nullDevice : standardInput
+  process.standardOutput = output
+  process.standardError = errors
+  try process.run()
+  if let input { try standardInput.fileHandleForWriting.write(contentsOf: Data(input)) }
+  try standardInput.fileHandleForWriting.close()
+  let bytes = try output.fileHandleForReading.readToEnd() ?? Data()
+  let complaints = try errors.fileHandleForReading.readToEnd() ?? Data()
+  process.waitUntilExit()
+  return ProgramOutput(
+    status: process.terminationStatus, bytes: [UInt8](bytes), errors: String(decoding: complaints, as: UTF8.self))
+}
+
+/// A program of this package, beside the test program in the build directory.
+public func builtProgram(_ name: String) throws -> String {
+  let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+  let path = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent(name).path
+  guard FileManager.default.isExecutableFile(atPath: path) else {
+    throw Curl.Failure(description: "\(path) is not built: run \"swift build --product \(name)\" first")
+  }
+  return path
+}
+
+/// A program that goes on running, whose lines are read one by one.
+public final class RunningProgram: @unchecked Sendable {
+  private let process = Process()
+  private let output = Pipe()
+  /// Only ever touched by the one test that owns the program.
+  private var buffer = Data()
+
+  public init(_ program: String, _ arguments: [String], errors: String? = nil) throws {
+    process.executableURL = URL(fileURLWithPath: program)
+    process.arguments = arguments
+    process.standardInput = FileHandle.nullDevice
+    process.standardOutput = output
+    if let errors {
+      _ = FileManager.default.createFile(atPath: errors, contents: nil)
+      process.standardError = FileHandle(forWritingAtPath: errors)
+    } else {
+      process.standardError = FileHandle.nullDevice
+    }
+    try process.run()
+  }
+
+  deinit { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
+
+  /// - Returns: nil when the program has closed its output.
+  public func nextLine() -> String? {
+    while true {
+      if let end = buffer.firstIndex(of: UInt8(ascii: "\n")) {
+        let line = String(decoding: buffer[..<end], as: UTF8.self)
+        buffer.removeSubrange(...end)
+        return line.hasSuffix("\r") ? String(line.dropLast()) : line
+      }
+      let more = output.fileHandleForReading.availableData
+      guard !more.isEmpty else { return nil }
+      buffer.append(more)
+    }
+  }
+
+  public func send(_ signal: Int32) { kill(process.processIdentifier, signal) }
+
+  /// - Returns: the exit status.
+  @discardableResult
+  public func waitForEnd() -> Int32 {
+    process.waitUntilExit()
+    return process.terminationStatus
+  }
+}

@@ -1,0 +1,80 @@
+import Foundation
+
+/// The built `token-server` in a directory of its own, spoken to as anybody else would.
+public final class TokenServer: Sendable {
+  public let directory: String
+  public let url: String
+  /// With the server's certificate authority.
+  public let curl: Curl
+  private let program: RunningProgram
+
+  /// - Parameters:
+  ///   - configuration: the whole `config.toml`; nil leaves what `init` wrote.
+  ///   - directory: of a server that has run before, to start it again.
+  ///   - port: 0 takes a free one.
+  public init(configuration: String? = nil, directory: String? = nil, port: Int = 0) throws {
+    let executable = try builtProgram("token-server")
+    if let directory {
+      self.directory = directory
+    } else {
+      self.directory = NSTemporaryDirectory() + "token-server-\(UUID().uuidString)"
+      let made = try run(executable, ["init", "--directory", self.directory])
+      guard made.status == 0 else { throw Curl.Failure(description: "init: \(made.errors)") }
+    }
+    if let configuration {
+      try configuration.write(toFile: self.directory + "/config.toml", atomically: true, encoding: .utf8)
+    }
+    let log = self.directory + "/log"
+    program = try RunningProgram(
+      executable, ["serve", "--directory", self.directory, "--port", String(port)], errors: log)
+    guard let line = program.nextLine(), line.hasPrefix("listening on ") else {
+      let complaint = (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
+      throw Curl.Failure(description: "serve did not start: \(complaint)")
+    }
+    url = String(line.dropFirst("listening on ".count))
+    curl = Curl(certificateAuthority: self.directory + "/ca.pem")
+  }
+
+  deinit {
+    program.send(SIGKILL)
+    try? FileManager.default.removeItem(atPath: directory)
+  }
+
+  public var port: Int { Int(url.split(separator: ":").last ?? "") ?? 0 }
+
+  /// What the server has logged.
+  public var log: String { (try? String(contentsOfFile: directory + "/log", encoding: .utf8)) ?? "" }
+
+  /// - Returns: the exit status.
+  public func stop(killing: Bool = false) -> Int32 {
+    program.send(killing ? SIGKILL : SIGTERM)
+    return program.waitForEnd()
+  }
+
+  /// A command beside the running server, with `--json`.
+  @discardableResult
+  public func admin(_ arguments: String...) throws -> [String: any Sendable] {
+    let output = try run(
+      builtProgram("token-server"), arguments + ["--directory", directory, "--json"])
+    guard output.status == 0 else { throw Curl.Failure(description: "\(arguments): \(output.errors)") }
+    return try JSONSerialization.jsonObject(with: Data(output.bytes)) as? [String: any Sendable] ?? [:]
+  }
+
+  /// A new portal's credentials.
+  public func addPortal(_ id: String = "portal", _ options: String...) throws -> (id: String, secret: String) {
+    let output = try run(
+      builtProgram("token-server"), ["api-client", "add", id, "--directory", directory, "--json"] + options)
+    let made = try JSONSerialization.jsonObject(with: Data(output.bytes)) as? [String: String]
+    guard let secret = made?["client_secret"] else { throw Curl.Failure(description: output.errors) }
+    return (id, secret)
+  }
+
+  /// A new code for a user, who is made if need be.
+  public func activationCode(for user: String) throws -> String {
+    _ = try? admin("user", "add", user)
+    guard let code = try admin("activation-code", user)["code"] as? String else {
+      throw Curl.Failure(description: "no code")
+    }
+    return code
+  }
+}

@@ -1,0 +1,116 @@
+public import MobileAuth
+public import Secrets
+public import Vault
+
+/// Everything a vault can be asked, as plain values: what a real one answers, or what it should.
+public struct VaultState: Sendable, Equatable {
+  public struct Server: Sendable, Equatable {
+    public var id: TokenServerID
+    public var kind: String
+    public var url: String
+    public var secrets: [UInt8]
+
+    public init(id: TokenServerID, kind: String, url: String, secrets: [UInt8]) {
+      self.id = id
+      self.kind = kind
+      self.url = url
+      self.secrets = secrets
+    }
+
+    public var record: TokenServerRecord {
+      TokenServerRecord(id: id, kind: kind, url: url, secrets: SecretBytes(copying: secrets))
+    }
+  }
+
+  public struct Account: Sendable, Equatable {
+    public var id: AccountID
+    public var server: TokenServerID
+    public var profile: String
+    public var stage: EnrolmentStage
+    public var secrets: [UInt8]
+
+    public init(id: AccountID, server: TokenServerID, profile: String, stage: EnrolmentStage, secrets: [UInt8]) {
+      self.id = id
+      self.server = server
+      self.profile = profile
+      self.stage = stage
+      self.secrets = secrets
+    }
+
+    public var record: AccountRecord {
+      AccountRecord(id: id, server: server, profile: profile, stage: stage, secrets: SecretBytes(copying: secrets))
+    }
+  }
+
+  public var servers: [Server] = []
+  public var accounts: [Account] = []
+  public var intents: [AnswerIntent] = []
+  public var audit: [AuditEntry] = []
+  public var latestKnownTime: Int64 = 0
+
+  public init() {}
+
+  /// Asks a real vault for everything.
+  public init(of vault: Vault) throws {
+    servers = try vault.servers().map {
+      Server(id: $0.id, kind: $0.kind, url: $0.url, secrets: $0.secrets.withExposedSecret { Array($0) })
+    }
+    accounts = try vault.accounts().map {
+      Account(
+        id: $0.id, server: $0.server, profile: $0.profile, stage: $0.stage,
+        secrets: $0.secrets.withExposedSecret { Array($0) })
+    }
+    intents = try vault.unsettledIntents()
+    audit = try vault.auditLines(after: 0, limit: .max).map(\.entry)
+    latestKnownTime = try vault.latestKnownTime()
+  }
+}
+
+extension VaultState {
+  /// What the operation should make of it.
+  /// - Returns: whether it can be done; if not, nothing changes.
+  @discardableResult
+  public mutating func apply(_ operation: Operation) -> Bool {
+    switch operation {
+    case .putServer(let server):
+      servers = (servers.filter { $0.id != server.id } + [server]).sorted { $0.id.text < $1.id.text }
+    case .putAccount(let account, let entry):
+      guard servers.contains(where: { $0.id == account.server }),
+        !accounts.contains(where: { $0.id == account.id && $0.server != account.server })
+      else { return false }
+      accounts = (accounts.filter { $0.id != account.id } + [account]).sorted { $0.id.text < $1.id.text }
+      if let entry { audit.append(entry) }
+    case .record(let entry): audit.append(entry)
+    case .journal(let intent, let entry):
+      guard accounts.contains(where: { $0.id == intent.account && $0.server == intent.server }) else { return false }
+      intents = (intents.filter { $0.transaction != intent.transaction } + [intent])
+        .sorted { $0.transaction.text < $1.transaction.text }
+      audit.append(entry)
+    case .settle(let transaction, let entry):
+      intents.removeAll { $0.transaction == transaction }
+      audit.append(entry)
+    case .dropKeys(let id, let entry):
+      guard let index = accounts.firstIndex(where: { $0.id == id }) else { return false }
+      accounts[index].stage = .mustEnrolAgain
+      accounts[index].secrets = []
+      audit.append(entry)
+    case .wipeAccount(let id, let entry):
+      guard accounts.contains(where: { $0.id == id }) else { return false }
+      forget { $0.id == id }
+      audit.append(entry)
+    case .wipeServer(let id, let entry):
+      guard servers.contains(where: { $0.id == id }) else { return false }
+      servers.removeAll { $0.id == id }
+      forget { $0.server == id }
+      audit.append(entry)
+    case .noteTime(let seconds): latestKnownTime = max(latestKnownTime, seconds)
+    }
+    return true
+  }
+
+  private mutating func forget(_ isForgotten: (Account) -> Bool) {
+    let gone = Set(accounts.filter(isForgotten).map(\.id))
+    accounts.removeAll { gone.contains($0.id) }
+    intents.removeAll { gone.contains($0.account) }
+  }
+}

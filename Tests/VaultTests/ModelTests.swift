@@ -1,0 +1,26 @@
+import MobileAuth
+import Testing
+import Vault
+import VaultModel
+
+@Suite struct `A vault beside its model` {
+  /// Random operations on a real vault and on a dozen lines of plain Swift; closed and opened again now and then.
+  @Test(arguments: [1, 2, 3] as [UInt64])
+  func `They never differ`(seed: UInt64) throws {
+    let playground = try Playground(in: "/dev/shm")
+    var vault = try playground.vault()
+    var model = VaultState()
+    for number in 0..<300 {
+      let operation = Operation(number: number, seed: seed)
+      if model.apply(operation) {
+        try operation.apply(to: vault)
+      } else {
+        #expect(throws: CustodyFault.self, "seed \(seed), operation \(number)") { try operation.apply(to: vault) }
+      }
+      if number % 50 == 49 { vault = try playground.vault() }
+      if number % 10 == 9 { try #require(try VaultState(of: vault) == model, "seed \(seed), operation \(number)") }
+    }
+    #expect(try vault.verifyAudit() == .intact(lines: Int64(model.audit.count), first: 1))
+    #expect(model.audit.count > 100)
+  }
+}

@@ -1,0 +1,72 @@
+import MobileAuth
+import SQLite
+import Synchronization
+import Testing
+import Vault
+import VaultModel
+
+/// The power goes at every write, sync and truncation of a vault's life. The order in which SQLite asks for them is
+/// recorded once from the real thing; every card that a cut could leave is then opened. Serialized, because SQLite has
+/// one default file layer.
+@Suite(.serialized) struct `A card that loses power` {
+  @Test(arguments: [11, 12] as [UInt64])
+  func `What returned is there, and at most the one operation under way besides`(seed: UInt64) throws {
+    let playground = try Playground(in: "/dev/shm")
+    let secret = try playground.deviceSecret()
+    let log = Log()
+    let vault = try RecordingVFS.recording(playground.path, in: log.append) {
+      try Vault.open(directory: playground.path, deviceSecret: secret)
+    }
+    var expected = [VaultState()]
+    for number in 0..<60 {
+      let operation = Operation(number: number, seed: seed)
+      var next = expected.last!
+      guard next.apply(operation) else { continue }
+      try operation.apply(to: vault)
+      log.append(.returned)
+      expected.append(next)
+    }
+    #expect(expected.count > 20)
+
+    var random = SeededGenerator(seed: seed)
+    var card = SimulatedCard()
+    var returned = 0
+    for (moment, event) in log.events.enumerated() {
+      card.add(event)
+      if case .returned = event { returned += 1 }
+      for cut in SimulatedCard.Cut.allCases {
+        let copy = try Playground(in: "/dev/shm")
+        try write(try contents(of: "\(playground.path)/device-secret"), to: "\(copy.path)/device-secret", mode: 0o400)
+        for (name, bytes) in card.files(after: cut, &random) { try write(bytes, to: "\(copy.path)/\(name)") }
+        let survivor = try copy.vault()
+        let state = try VaultState(of: survivor)
+        let what = "seed \(seed), moment \(moment), \(cut): \(returned) operations had returned"
+        try #require(expected[returned...].prefix(2).contains(state), "\(what)")
+        try #require(
+          try survivor.verifyAudit() == .intact(lines: Int64(state.audit.count), first: 1), "\(what)")
+      }
+    }
+  }
+
+  /// The simulation itself must be able to lose something, or the test above shows nothing.
+  @Test func `Without waiting for the card the simulated cut does lose a row`() throws {
+    let playground = try Playground(in: "/dev/shm")
+    let log = Log()
+    try RecordingVFS.recording(playground.path, in: log.append) {
+      let connection = try Connection(path: playground.database)
+      try connection.execute("PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = OFF; CREATE TABLE t (x)")
+      try connection.run("INSERT INTO t VALUES (?)", Int64(1))
+    }
+    var card = SimulatedCard()
+    for event in log.events { card.add(event) }
+    var random = SeededGenerator(seed: 1)
+    #expect(card.files(after: .everythingElse, &random)["vault.sqlite3"]?.count == 8192)
+    #expect(card.files(after: .nothingElse, &random)["vault.sqlite3"] == nil)
+  }
+}
+
+private final class Log: Sendable {
+  private let recorded = Mutex<[CardEvent]>([])
+  var events: [CardEvent] { recorded.withLock { $0 } }
+  func append(_ event: CardEvent) { recorded.withLock { $0.append(event) } }
+}

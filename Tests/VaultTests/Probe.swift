@@ -1,0 +1,68 @@
+import Glibc
+import Synchronization
+
+/// A running `vault-crash-probe`, and the end of the pipe on which it says that an operation returned.
+final class Probe {
+  private let process: pid_t
+  private let reports: Int32
+
+  init(_ arguments: String...) throws {
+    (process, reports) = try spawning.withLock { _ in try Self.spawn([Self.program] + arguments) }
+  }
+
+  private static func spawn(_ words: [String]) throws -> (pid_t, Int32) {
+    var pipes: [Int32] = [0, 0]
+    guard pipe(&pipes) == 0 else { throw ProbeFault(what: "pipe", code: errno) }
+    defer { close(pipes[1]) }
+    for end in pipes { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_adddup2(&actions, pipes[1], 1)
+    let arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
+    defer { arguments.forEach { free($0) } }
+    var process = pid_t()
+    let code = posix_spawn(&process, words[0], &actions, nil, arguments, environ)
+    guard code == 0 else { throw ProbeFault(what: "posix_spawn \(words[0])", code: code) }
+    return (process, pipes[0])
+  }
+
+  deinit { close(reports) }
+
+  /// Waits until `count` more operations returned, or the process ended.
+  /// - Returns: how many did.
+  func awaitReports(_ count: Int = .max) -> Int {
+    var got = 0
+    var byte: UInt8 = 0
+    while got < count, read(reports, &byte, 1) == 1 { got += 1 }
+    return got
+  }
+
+  /// SIGKILL, now.
+  func kill() { Glibc.kill(process, SIGKILL) }
+
+  /// - Returns: the exit code, or nil if a signal ended it.
+  @discardableResult
+  func waitForEnd() -> Int32? {
+    var status: Int32 = 0
+    waitpid(process, &status, 0)
+    return status & 0x7F == 0 ? status >> 8 & 0xFF : nil
+  }
+
+  /// Built beside the test bundle, because the test target depends on it.
+  private static let program: String = {
+    var path = [CChar](repeating: 0, count: 4096)
+    let count = readlink("/proc/self/exe", &path, path.count)
+    let own = String(decoding: path[..<max(count, 0)].map(UInt8.init(bitPattern:)), as: UTF8.self)
+    return own.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
+      + "/vault-crash-probe"
+  }()
+}
+
+/// One at a time: a probe must not inherit the pipe of another that is just being started, or its end goes unseen.
+private let spawning = Mutex(())
+
+struct ProbeFault: Error {
+  let what: String
+  let code: Int32
+}

@@ -1,0 +1,137 @@
+import Glibc
+import MobileAuth
+import SQLite
+import Testing
+import Vault
+
+/// Somebody who has the card, but not the device secret, edits what is kept about servers, accounts and answers.
+@Suite struct `A record that was tampered with` {
+  private let playground: Playground
+  private let vault: Vault
+
+  init() throws {
+    playground = try Playground(in: "/dev/shm")
+    vault = try playground.vault()
+    for server in [server(acme), server(umbrella, url: "https://other.example")] { try vault.put(server) }
+    for account in [account(alice), account(bob, stage: .mustEnrolAgain)] { try vault.put(account) }
+    try vault.journal(intent(login, alice, key: "key 1"), entry(.decided))
+    try vault.note(time: 1_760_000_000)
+  }
+
+  @Test(arguments: [
+    (
+      "boxes change places",
+      """
+      CREATE TABLE kept AS SELECT id, box FROM accounts;
+      UPDATE accounts SET box = (SELECT box FROM kept WHERE kept.id <> accounts.id)
+      """
+    ),
+    (
+      "names change places",
+      """
+      PRAGMA foreign_keys = OFF; UPDATE accounts SET id = 'x' WHERE id = 'alice';
+      UPDATE accounts SET id = 'alice' WHERE id = 'bob'; UPDATE accounts SET id = 'bob' WHERE id = 'x'
+      """
+    ),
+    ("a server's box in an account", "UPDATE accounts SET box = (SELECT box FROM servers WHERE id = 'acme')"),
+    ("another profile", "UPDATE accounts SET profile = 'mallory' WHERE id = 'alice'"),
+    ("another stage", "UPDATE accounts SET stage = 'active' WHERE id = 'bob'"),
+    ("a stage there is not", "UPDATE accounts SET stage = 'trusted' WHERE id = 'bob'"),
+    ("another server", "UPDATE accounts SET server = 'umbrella' WHERE id = 'alice'"),
+    ("an empty box", "UPDATE accounts SET box = x''"),
+  ])
+  func `An account is not released`(what: String, sql: String) throws {
+    try playground.raw { try $0.execute(sql) }
+    expectDamage(what) { _ = try vault.accounts() }
+  }
+
+  @Test(arguments: [
+    "UPDATE servers SET url = 'https://evil.example' WHERE id = 'acme'",
+    "UPDATE servers SET kind = 'other' WHERE id = 'acme'",
+    "UPDATE servers SET box = (SELECT box FROM servers WHERE id = 'umbrella')",
+    "PRAGMA foreign_keys = OFF; UPDATE servers SET id = 'acne' WHERE id = 'acme'",
+  ])
+  func `A token server is not released`(sql: String) throws {
+    try playground.raw { try $0.execute(sql) }
+    expectDamage(sql) { _ = try vault.servers() }
+  }
+
+  @Test func `No byte of a box can change`() throws {
+    try playground.raw { raw in
+      let box = try raw.rows("SELECT box FROM accounts WHERE id = 'alice'") { try $0.blob(0) }[0]
+      for index in box.indices {
+        var changed = box
+        changed[index] ^= 0x80
+        try raw.run("UPDATE accounts SET box = ? WHERE id = 'alice'", changed)
+        expectDamage("byte \(index)") { _ = try vault.account(alice) }
+      }
+      for changed in [Array(box.dropLast()), Array(box.dropFirst()), box + [0]] {
+        try raw.run("UPDATE accounts SET box = ? WHERE id = 'alice'", changed)
+        expectDamage("\(changed.count) bytes") { _ = try vault.account(alice) }
+      }
+      try raw.run("UPDATE accounts SET box = ? WHERE id = 'alice'", box)
+    }
+    #expect(try vault.account(alice).profile == "profile of alice")
+  }
+
+  @Test(arguments: [
+    "UPDATE intents SET decision = 'accept'", "UPDATE intents SET decision = 'deny declined'",
+    "UPDATE intents SET decision = 'perhaps'", "UPDATE intents SET idempotency_key = 'key 2'",
+    "UPDATE intents SET account = 'bob'", "UPDATE intents SET server = 'umbrella'",
+    "UPDATE intents SET txn = '99999999-2222-4333-8444-555555555555'", "UPDATE intents SET txn = 'none'",
+    "UPDATE intents SET mark = zeroblob(32)",
+    // A field's end cannot move into the next.
+    "UPDATE intents SET account = 'alicek', idempotency_key = 'ey 1'",
+  ])
+  func `An intent is not believed`(sql: String) throws {
+    try playground.raw { try $0.execute("PRAGMA foreign_keys = OFF; \(sql)") }
+    expectDamage(sql) { _ = try vault.unsettledIntents() }
+  }
+
+  @Test(arguments: ["UPDATE clock SET seconds = seconds + 1", "UPDATE clock SET mark = x''", "DELETE FROM clock"])
+  func `The latest known time is not believed`(sql: String) throws {
+    try playground.raw { try $0.execute(sql) }
+    expectDamage(sql) { _ = try vault.latestKnownTime() }
+    expectDamage(sql) { try vault.note(time: 2_000_000_000) }
+  }
+
+  @Test(arguments: ["UPDATE canary SET box = zeroblob(48)", "DELETE FROM canary"])
+  func `A changed canary is as good as none`(sql: String) throws {
+    try playground.raw { try $0.execute(sql) }
+    expectDamage(sql) { _ = try playground.vault() }
+  }
+
+  @Test func `Another device secret does not open the vault, and the message says so`() throws {
+    let other = try Playground(in: "/dev/shm")
+    let fault = #expect(throws: CustodyFault.self) {
+      try Vault.open(directory: playground.path, deviceSecret: try other.deviceSecret())
+    }
+    #expect(fault == .damaged("it was made with another device secret, or its canary was changed"))
+    #expect(try vault.account(alice).profile == "profile of alice")
+  }
+
+  @Test func `A file that is no database is damage, and stays as it is`() throws {
+    let other = try Playground()
+    let noise = [UInt8](repeating: 0x5A, count: 8192)
+    let secret = try other.deviceSecret()
+    try write(noise, to: other.database)
+    expectDamage("noise") { _ = try Vault.open(directory: other.path, deviceSecret: secret) }
+    #expect(try contents(of: other.database) == noise)
+  }
+
+  @Test func `A vault of a later format is refused and untouched`() throws {
+    try playground.raw { try $0.execute("PRAGMA user_version = 2") }
+    let before = try contents(of: playground.database)
+    let fault = #expect(throws: CustodyFault.self) { try playground.vault() }
+    #expect("\(fault!)".contains("the file has format 2, this program knows formats up to 1"))
+    #expect(try contents(of: playground.database) == before)
+  }
+
+  private func expectDamage(
+    _ what: String, sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Void
+  ) {
+    let fault = #expect(throws: CustodyFault.self, "\(what)", sourceLocation: sourceLocation, performing: body)
+    if let fault, case .damaged = fault { return }
+    Issue.record("\(what): \(String(describing: fault))", sourceLocation: sourceLocation)
+  }
+}

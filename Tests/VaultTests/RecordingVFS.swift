@@ -1,0 +1,130 @@
+import CSQLite
+import Glibc
+import Synchronization
+
+/// What SQLite asked of the card, in order.
+enum CardEvent: Sendable {
+  case created(String)
+  case wrote(String, offset: Int, [UInt8])
+  case truncated(String, Int)
+  /// The file's contents, and its name if it was new: SQLite's Unix layer syncs the directory with a new journal.
+  case synced(String)
+  case deleted(String)
+  /// The operation that the test called has returned.
+  case returned
+}
+
+/// Passes everything on to SQLite's own Unix layer and keeps a log of what would reach a card
+/// (https://sqlite.org/vfs.html).
+enum RecordingVFS {
+  /// Runs `body`; every database it opens in `directory` reports to `log` for as long as it stays open.
+  static func recording<Result: ~Copyable>(
+    _ directory: String, in log: @escaping @Sendable (CardEvent) -> Void, _ body: () throws -> Result
+  ) rethrows -> Result {
+    listeners.withLock { $0[directory] = log }
+    // Other tests that open a database meanwhile go through this layer too, and report nothing.
+    sqlite3_vfs_register(layer, 1)
+    defer { sqlite3_vfs_register(original, 1) }
+    return try body()
+  }
+}
+
+/// By directory; added to and never taken from, because the journal is opened much later than the database.
+private let listeners = Mutex<[String: @Sendable (CardEvent) -> Void]>([:])
+
+private func directoryAndName(_ path: UnsafePointer<CChar>) -> (String, String) {
+  let parts = String(cString: path).split(separator: "/", omittingEmptySubsequences: false)
+  return (parts.dropLast().joined(separator: "/"), String(parts.last ?? ""))
+}
+
+/// Kept between SQLite's file header and the Unix layer's own file: what the file is called, and who listens.
+private final class OpenFile {
+  let name: String
+  let log: @Sendable (CardEvent) -> Void
+
+  init(name: String, log: @escaping @Sendable (CardEvent) -> Void) {
+    self.name = name
+    self.log = log
+  }
+}
+
+private let headerBytes = 16
+private typealias File = UnsafeMutablePointer<sqlite3_file>
+
+private func original(of file: File?) -> File {
+  (UnsafeMutableRawPointer(file!) + headerBytes).assumingMemoryBound(to: sqlite3_file.self)
+}
+
+private func methods(of file: File?) -> sqlite3_io_methods { original(of: file).pointee.pMethods.pointee }
+
+private func slot(of file: File?) -> UnsafeMutablePointer<Unmanaged<OpenFile>?> {
+  (UnsafeMutableRawPointer(file!) + 8).assumingMemoryBound(to: Unmanaged<OpenFile>?.self)
+}
+
+private func report(_ file: File?, _ event: (String) -> CardEvent) {
+  guard let open = slot(of: file).pointee?.takeUnretainedValue() else { return }
+  open.log(event(open.name))
+}
+
+private nonisolated(unsafe) let original: UnsafeMutablePointer<sqlite3_vfs> = sqlite3_vfs_find(nil)
+
+private nonisolated(unsafe) let layer: UnsafeMutablePointer<sqlite3_vfs> = {
+  let layer = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
+  layer.initialize(to: original.pointee)
+  layer.pointee.zName = UnsafePointer(strdup("recording"))
+  layer.pointee.pNext = nil
+  layer.pointee.szOsFile += Int32(headerBytes)
+  layer.pointee.xOpen = { _, path, file, flags, outFlags in
+    file?.pointee.pMethods = nil
+    let isNew = path.map { access($0, F_OK) != 0 } ?? false
+    let code = original.pointee.xOpen(original, path, original(of: file), flags, outFlags)
+    guard code == SQLITE_OK else { return code }
+    file?.pointee.pMethods = UnsafePointer(recordingMethods)
+    slot(of: file).initialize(to: nil)
+    if let (directory, name) = path.map(directoryAndName), let log = listeners.withLock({ $0[directory] }) {
+      slot(of: file).pointee = .passRetained(OpenFile(name: name, log: log))
+      if isNew { log(.created(name)) }
+    }
+    return code
+  }
+  layer.pointee.xDelete = { _, path, syncDirectory in
+    let (directory, name) = directoryAndName(path!)
+    listeners.withLock { $0[directory] }?(.deleted(name))
+    return original.pointee.xDelete(original, path, syncDirectory)
+  }
+  return layer
+}()
+
+private nonisolated(unsafe) let recordingMethods: UnsafeMutablePointer<sqlite3_io_methods> = {
+  let recording = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
+  var own = sqlite3_io_methods()
+  own.iVersion = 1
+  own.xClose = { file in
+    slot(of: file).pointee?.release()
+    return methods(of: file).xClose(original(of: file))
+  }
+  own.xRead = { methods(of: $0).xRead(original(of: $0), $1, $2, $3) }
+  own.xWrite = { file, bytes, count, offset in
+    let written = Array(UnsafeRawBufferPointer(start: bytes, count: Int(count)))
+    report(file) { .wrote($0, offset: Int(offset), written) }
+    return methods(of: file).xWrite(original(of: file), bytes, count, offset)
+  }
+  own.xTruncate = { file, size in
+    report(file) { .truncated($0, Int(size)) }
+    return methods(of: file).xTruncate(original(of: file), size)
+  }
+  own.xSync = { file, flags in
+    let code = methods(of: file).xSync(original(of: file), flags)
+    report(file) { .synced($0) }
+    return code
+  }
+  own.xFileSize = { methods(of: $0).xFileSize(original(of: $0), $1) }
+  own.xLock = { methods(of: $0).xLock(original(of: $0), $1) }
+  own.xUnlock = { methods(of: $0).xUnlock(original(of: $0), $1) }
+  own.xCheckReservedLock = { methods(of: $0).xCheckReservedLock(original(of: $0), $1) }
+  own.xFileControl = { methods(of: $0).xFileControl(original(of: $0), $1, $2) }
+  own.xSectorSize = { methods(of: $0).xSectorSize(original(of: $0)) }
+  own.xDeviceCharacteristics = { methods(of: $0).xDeviceCharacteristics(original(of: $0)) }
+  recording.initialize(to: own)
+  return recording
+}()

@@ -1,0 +1,62 @@
+import MobileAuth
+import SQLite
+import Secrets
+import Testing
+import Vault
+
+/// What a wipe leaves behind in the files. What a flash card's controller keeps elsewhere no file shows.
+@Suite struct `Nothing of a sealed secret is left in any file` {
+  private let playground: Playground
+  private let vault: Vault
+
+  init() throws {
+    playground = try Playground()
+    vault = try playground.vault()
+    try vault.put(server(acme))
+    try vault.put(server(umbrella))
+    try vault.put(account(bob, at: umbrella))
+  }
+
+  /// Small, as big as a page, and over several pages.
+  @Test(arguments: [32, 4_000, 20_000])
+  func `After a wipe, dropped keys, a new key, a removed server`(size: Int) throws {
+    // Somebody else reads along.
+    let other = try playground.vault()
+    let removals: [(String, () throws -> Void)] = [
+      ("wipe", { try vault.wipe(account: alice, entry(.wiped)) }),
+      ("drop", { try vault.dropKeys(of: alice, entry(.disenrolled)) }),
+      ("put again", { try vault.put(account(alice)) }),
+      ("wipe server", { try vault.wipe(server: acme, entry(.wiped)) }),
+    ]
+    for (what, remove) in removals {
+      try vault.put(server(acme))
+      try vault.put(
+        AccountRecord(
+          id: alice, server: acme, profile: "p", stage: .active,
+          secrets: SecretBytes(copying: [UInt8](repeating: 0, count: size))))
+      _ = try other.accounts()
+      let box = try playground.raw { raw in
+        try raw.rows("SELECT box FROM accounts WHERE id = 'alice'") { try $0.blob(0) }[0]
+      }
+      #expect(try traces(of: box) > 0, "the search itself must find a box that is there")
+      try remove()
+      #expect(try traces(of: box) == 0, "\(what) of \(size) bytes")
+    }
+  }
+
+  /// How many of the box's 16-byte pieces are found, at any offset of any file.
+  private func traces(of box: [UInt8]) throws -> Int {
+    let pieces = Set(stride(from: 0, through: box.count - 16, by: 16).map { Array(box[$0..<$0 + 16]) })
+    let starts = Set(pieces.map { $0[0] })
+    var found: Set<[UInt8]> = []
+    for name in names(in: playground.path) {
+      let bytes = try contents(of: "\(playground.path)/\(name)")
+      guard bytes.count >= 16 else { continue }
+      for offset in 0...bytes.count - 16 where starts.contains(bytes[offset]) {
+        let piece = Array(bytes[offset..<offset + 16])
+        if pieces.contains(piece) { found.insert(piece) }
+      }
+    }
+    return found.count
+  }
+}

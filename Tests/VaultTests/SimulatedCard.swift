@@ -1,0 +1,69 @@
+import VaultModel
+
+/// What is on the card, and what is only on its way there: the log of a `RecordingVFS` up to one moment.
+struct SimulatedCard {
+  /// What a power cut leaves of what was not synced.
+  enum Cut: CaseIterable {
+    case nothingElse, everythingElse
+    /// Each change by itself, each 512-byte sector of a write by itself; the card may reorder as it likes.
+    case someSectors
+  }
+
+  private var safe: [String: [UInt8]] = [:]
+  private var unsafe: [String: [CardEvent]] = [:]
+  /// Files whose names are not safe yet.
+  private var unnamed: Set<String> = []
+
+  mutating func add(_ event: CardEvent) {
+    switch event {
+    case .created(let name):
+      unnamed.insert(name)
+      safe[name] = []
+    case .wrote(let name, _, _), .truncated(let name, _): unsafe[name, default: []].append(event)
+    case .synced(let name):
+      for change in unsafe.removeValue(forKey: name) ?? [] { change.apply(to: &safe[name, default: []]) }
+      unnamed.remove(name)
+    case .deleted(let name): preconditionFailure("\(name) was deleted, which this card cannot show")
+    case .returned: break
+    }
+  }
+
+  /// The files after the power comes back.
+  func files(after cut: Cut, _ random: inout SeededGenerator) -> [String: [UInt8]] {
+    var files = safe
+    for name in Set(unsafe.keys).union(unnamed).sorted() {
+      for change in unsafe[name] ?? [] {
+        switch cut {
+        case .nothingElse: break
+        case .everythingElse: change.apply(to: &files[name, default: []])
+        case .someSectors:
+          for piece in change.sectors where Bool.random(using: &random) { piece.apply(to: &files[name, default: []]) }
+        }
+      }
+      let isLost = cut == .nothingElse || cut == .someSectors && Bool.random(using: &random)
+      if unnamed.contains(name), isLost { files[name] = nil }
+    }
+    return files
+  }
+}
+
+extension CardEvent {
+  fileprivate func apply(to file: inout [UInt8]) {
+    switch self {
+    case .wrote(_, let offset, let bytes):
+      if file.count < offset + bytes.count {
+        file += [UInt8](repeating: 0, count: offset + bytes.count - file.count)
+      }
+      file.replaceSubrange(offset..<offset + bytes.count, with: bytes)
+    case .truncated(_, let size): file.removeLast(max(0, file.count - size))
+    default: break
+    }
+  }
+
+  fileprivate var sectors: [CardEvent] {
+    guard case .wrote(let name, let offset, let bytes) = self else { return [self] }
+    return stride(from: 0, to: bytes.count, by: 512).map {
+      .wrote(name, offset: offset + $0, Array(bytes[$0..<min($0 + 512, bytes.count)]))
+    }
+  }
+}

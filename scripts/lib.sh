@@ -1,0 +1,131 @@
+# shellcheck shell=bash disable=SC2034 # what seems unused here is used by those who source this
+# What the scripts share: missing packages, progress, log files. Sourced, never run.
+
+set -euo pipefail
+
+repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+readonly repository
+cd "$repository"
+
+# Exit codes of sysexits(3).
+readonly EX_USAGE=64 EX_UNAVAILABLE=69
+
+# Everything a build needs beside Swift itself. CI and the README name no other list.
+readonly build_packages=(
+  ca-certificates git pkg-config g++ libc6-dev
+  libssl-dev librnp-dev libcurl4-openssl-dev libsqlite3-dev zlib1g-dev
+  libxml2 # swift.org's compiler links it
+)
+readonly swift_minimum=6.2
+
+# Colour only for people who look at a terminal and did not decline it (https://no-color.org).
+if [[ -t 1 && -z ${NO_COLOR:-} && ${TERM:-dumb} != dumb ]]; then
+  bold=$'\e[1m' dim=$'\e[2m' green=$'\e[32m' red=$'\e[31m' yellow=$'\e[33m' plain=$'\e[0m'
+else
+  bold='' dim='' green='' red='' yellow='' plain=''
+fi
+readonly bold dim green red yellow plain
+
+fail() {
+  local code=$1
+  shift
+  printf '%s\n' "${0##*/}: $*" >&2
+  exit "$code"
+}
+
+# Prints 75 as 1:15.
+clock() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
+
+# Says every second on a terminal, every minute elsewhere, how long TITLE has taken and what LOG ends with. Meant for
+# the background; ends with the script that started it.
+follow_progress() {
+  local title=$1 log=$2 began=$SECONDS width=80 line elapsed step=1
+  [[ -t 1 ]] || step=60
+  # `sleep` outlives the loop by some seconds, and must not keep a pipe open that somebody reads to its end.
+  while sleep "$step" >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
+    elapsed=$(clock $((SECONDS - began)))
+    # Compilers write "[12/345] Compiling …"; of such lines only the last one matters.
+    line=$(tail -c 4096 "$log" | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 | tr -cd '[:print:]') || line=''
+    if [[ -t 1 ]]; then
+      width=$(stty size 2>/dev/null </dev/tty | cut -d ' ' -f 2) || width=80
+      line="  $title $elapsed  $line"
+      printf '\r\e[K%s' "${line:0:$((${width:-80} > 20 ? ${width:-80} - 1 : 79))}"
+    else
+      printf '  %s %s  %s\n' "$title" "$elapsed" "$line"
+    fi
+  done
+}
+
+# with_progress TITLE LOG COMMAND…: runs the command, its output in LOG, the end of LOG on the terminal if it fails.
+with_progress() {
+  local title=$1 log=$2 began=$SECONDS status=0 ticker
+  shift 2
+  follow_progress "$title" "$log" &
+  ticker=$!
+  "$@" >"$log" 2>&1 </dev/null || status=$?
+  # `wait` keeps the shell from announcing the end of what it was asked to end.
+  kill "$ticker" 2>/dev/null || true
+  wait "$ticker" 2>/dev/null || true
+  if [[ -t 1 ]]; then printf '\r\e[K'; fi
+  if ((status == 0)); then
+    printf '  %s%s%s (%s)\n' "$green" "$title" "$plain" "$(clock $((SECONDS - began)))"
+  else
+    printf '  %s%s failed%s after %s\n' "$red" "$title" "$plain" "$(clock $((SECONDS - began)))"
+    tail -n 40 "$log" >&2
+    printf 'The whole output is in %s\n' "$log" >&2
+  fi
+  return "$status"
+}
+
+is_installed() { [[ $(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]; }
+
+# need_packages LOG PACKAGE…: installs those Debian packages that are missing, as root or through sudo.
+need_packages() {
+  local log=$1 package missing=() as_root=()
+  shift
+  command -v dpkg-query >/dev/null ||
+    fail "$EX_UNAVAILABLE" "this is not Debian or a kin of it: install what matches these packages: $*"
+  for package in "$@"; do
+    is_installed "$package" || missing+=("$package")
+  done
+  if ((${#missing[@]} == 0)); then return; fi
+  if ((EUID != 0)); then
+    command -v sudo >/dev/null ||
+      fail "$EX_UNAVAILABLE" "needs root or sudo to install: apt-get install ${missing[*]}"
+    # Here, where a password can still be typed.
+    sudo -v || fail "$EX_UNAVAILABLE" "needs root or sudo to install: apt-get install ${missing[*]}"
+    as_root=(sudo)
+  fi
+  printf '  missing packages: %s\n' "${missing[*]}"
+  with_progress "looking for packages" "$log" "${as_root[@]}" apt-get update ||
+    fail "$EX_UNAVAILABLE" "apt-get update failed"
+  with_progress "installing packages" "$log" "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install --yes --no-install-recommends "${missing[@]}" ||
+    fail "$EX_UNAVAILABLE" "apt-get install failed"
+}
+
+need_swift() {
+  local version hint="Swift $swift_minimum or newer is needed. Get it from https://www.swift.org/install/linux/, or \
+Debian's package swiftlang where that is new enough (apt-cache policy swiftlang)."
+  command -v swift >/dev/null || fail "$EX_UNAVAILABLE" "there is no swift in PATH. $hint"
+  version=$(swift --version 2>/dev/null | sed -n 's/.*Swift version \([0-9][0-9.]*\).*/\1/p') || version=''
+  [[ -n $version ]] || fail "$EX_UNAVAILABLE" "$(command -v swift) does not run. $hint"
+  dpkg --compare-versions "$version" ge "$swift_minimum" ||
+    fail "$EX_UNAVAILABLE" "$(command -v swift) is version $version. $hint"
+}
+
+# How many compilers at once: as many as there are cores, but no more than one per GiB of memory, so that a small
+# board is slow rather than out of memory.
+build_jobs() {
+  local cores memory
+  cores=$(nproc)
+  memory=$(awk '/^MemTotal:/ { print int($2 / 1048576 + 0.5) }' /proc/meminfo)
+  printf '%d' $((memory < 1 ? 1 : memory < cores ? memory : cores))
+}
+
+# Where logs go that outlive the script: whoever has a failure to look at needs them afterwards.
+log_directory() {
+  local directory=$repository/.build/logs
+  mkdir -p "$directory"
+  printf '%s' "$directory"
+}

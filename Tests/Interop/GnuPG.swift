@@ -38,7 +38,10 @@ final class GnuPG {
 
   deinit {
     _ = try? launch("/usr/bin/gpgconf", ["--homedir", home.path, "--kill", "all"])
-    try? FileManager.default.removeItem(at: home)
+    // Fails when the agent, on its way out, takes its sockets away in the middle of it.
+    for _ in 0..<10 where FileManager.default.fileExists(atPath: home.path) {
+      try? FileManager.default.removeItem(at: home)
+    }
   }
 
   /// Runs `gpg`, which reads `input` from a file, and fails unless gpg succeeds.
@@ -78,7 +81,7 @@ final class GnuPG {
   private func launch(_ program: String, _ arguments: [String]) throws -> (Int32, output: String, errors: String) {
     let process = Process()
     let errors = home.appendingPathComponent("errors")
-    _ = FileManager.default.createFile(atPath: errors.path, contents: nil)
+    try Data().write(to: errors)
     let output = Pipe()
     process.executableURL = URL(fileURLWithPath: program)
     process.arguments = arguments

@@ -123,6 +123,8 @@ public struct Listener: Sendable {
     do {
       try effect(entry)
       report(.audited(entry))
+    } catch .unknown {
+      // Somebody removed it meanwhile: what was to be done is done.
     } catch {
       report(.custodyFailed(error))
     }

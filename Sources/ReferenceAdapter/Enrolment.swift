@@ -31,7 +31,7 @@ public struct Enrolment: Sendable {
   public func enrol(
     _ uri: ActivationURI, name: String?, trust: ServerTrust, capabilities: ApprovalCapabilities
   ) async throws -> AccountRecord {
-    if let name, try registry.accounts().contains(where: { $0.id.text == name && $0.stage != .enrolling }) {
+    if let name, try registry.accounts().contains(where: { $0.id.text == name && $0.stage == .active }) {
       throw TokenServerFault.alreadyEnrolled("there is an account \"\(name)\" already; choose another name")
     }
     var (server, device) = try registration(for: uri)
@@ -50,21 +50,32 @@ public struct Enrolment: Sendable {
     }
     let client = DeviceClient(
       issuer: uri.server, clientID: device.clientID, key: device.deviceKey, courier: courier, timekeeper: timekeeper)
-    var (account, credentials) = try self.account(for: uri, at: server, name: name)
+    // Asked before anything is made or spent: a server that is not the URI's, or wants what we cannot do, changes
+    // nothing here.
+    let configuration = try DeviceClient.decode(
+      DeviceConfiguration.self, try await client.call(.get, "/configuration"))
+    guard !configuration.pinRequired else {
+      throw TokenServerFault.configurationInvalid("it wants a PIN for every account, which this version cannot keep")
+    }
+    // It has shown that it is the one with the URI's pins.
+    try registry.put(server)
 
+    var (account, credentials) = try self.account(for: uri, at: server, name: name)
     progress("activating the account")
-    let token = try await client.requestToken(
-      grant: Grant.preAuthorizedCode,
-      form: [("pre-authorized_code", uri.code.digits), ("profile_id", account.profile)])
+    let token: AccessTokenResponse
+    do {
+      token = try await client.requestToken(
+        grant: Grant.preAuthorizedCode,
+        form: [("pre-authorized_code", uri.code.digits), ("profile_id", account.profile)])
+    } catch .refused(let why) {
+      // This code will never be good for these keys.
+      try registry.wipe(account: account.id, entry(.removed, account.id, "its activation was refused"))
+      throw TokenServerFault.refused(why)
+    }
     guard token.scope == .user, token.profileID == account.profile else {
       throw TokenServerFault.unreachable("the token server activated something else")
     }
     let user = DeviceClient.Authority.user(token.accessToken)
-    let configuration = try DeviceClient.decode(
-      DeviceConfiguration.self, try await client.call(.get, "/configuration", as: user))
-    guard !configuration.pinRequired else {
-      throw TokenServerFault.configurationInvalid("it wants a PIN for every account, which this version cannot keep")
-    }
 
     progress("exchanging keys")
     let base = "/profiles/\(account.profile)"
@@ -96,10 +107,10 @@ public struct Enrolment: Sendable {
     if var known = try registry.servers().first(where: { $0.url == uri.server }) {
       var credentials = try DeviceCredentials(known)
       if credentials.pins != uri.pins {
-        // The person who brought the URI vouches for its pins; they replace those of an earlier enrolment.
+        // The person who brought the URI vouches for its pins; they replace those of an earlier enrolment once the
+        // server was reached with them.
         credentials.pins = uri.pins
         known.secrets = try credentials.encoded()
-        try registry.put(known)
       }
       return (known, credentials)
     }

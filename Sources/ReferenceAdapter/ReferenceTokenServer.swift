@@ -25,6 +25,8 @@ public final class ReferenceTokenServer: TokenServer {
   private let timekeeper: any Timekeeper
   /// By profile.
   private let accounts: [String: Account]
+  /// Accounts without keys, by profile: kept only so that a person sees that they must be enrolled again.
+  private let lapsed: [String: AccountID]
   /// The last sealed answer. Sealing is randomised, and a repeat must be the same bytes under the same key. In memory
   /// only: answers are never written.
   private let lastAnswer = Mutex((idempotencyKey: "", body: [UInt8]()))
@@ -48,6 +50,8 @@ public final class ReferenceTokenServer: TokenServer {
       known[record.profile] = Account(id: record.id, key: credentials.key, serverCertificate: certificate)
     }
     self.accounts = known
+    let keyless = accounts.filter { $0.stage == .mustEnrolAgain }.map { ($0.profile, $0.id) }
+    lapsed = Dictionary(keyless) { first, _ in first }
   }
 
   /// The pins this server was enrolled with.
@@ -57,11 +61,13 @@ public final class ReferenceTokenServer: TokenServer {
 
   public func validate() async throws(TokenServerFault) -> Validation {
     let request = ValidationRequest(
-      softwareVersion: Self.software.version, osVersion: "linux", profiles: accounts.keys.sorted())
+      softwareVersion: Self.software.version, osVersion: "linux",
+      profiles: (accounts.keys + lapsed.keys).sorted())
     let response = try await client.call(.post, "/validations", body: JSON.encode(request))
     let validation = try DeviceClient.decode(ValidationResponse.self, response)
     return Validation(
-      removedAccounts: validation.removedProfiles.compactMap { accounts[$0]?.id },
+      // Whoever enrols again gets a new profile in the place of the old one, and the server says that this is gone.
+      removedAccounts: validation.removedProfiles.compactMap { accounts[$0]?.id ?? lapsed[$0] },
       disenrolledAccounts: validation.disenrolledProfiles.compactMap { accounts[$0]?.id })
   }
 

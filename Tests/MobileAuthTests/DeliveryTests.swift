@@ -118,4 +118,17 @@ import Testing
       #expect(world.custody.outcomes(of: World.transaction(1)).allSatisfy { !$0.hasPrefix("approved,") })
     }
   }
+
+  @Test(arguments: [TokenServerFault.deviceDeregistered, .userDeregistered, .disenrolled])
+  func whatSomebodyElseRemovedMeanwhileIsNotAFailure(fault: TokenServerFault) async throws {
+    let world = World()
+    world.server.fail("open", fault)
+    // announced, settled, then the wipe, which finds nothing.
+    world.custody.fail(write: 3, with: .unknown("account A"))
+    try await world.withHandler {
+      world.announce(world.request(1))
+      while !world.recorder.events.contains(.rosterChanged) { await Task.yield() }
+    }
+    #expect(!world.panel.shown.contains(.misconfigured))
+  }
 }

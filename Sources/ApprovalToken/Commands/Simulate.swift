@@ -1,6 +1,7 @@
 import ArgumentParser
 import Boards
 import FrontPanel
+import Glibc
 
 struct Simulate: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -61,6 +62,8 @@ struct Simulate: AsyncParsableCommand {
         let call = ControlCall(request: follow ? .followLED : .led)
         try client.follow(call, LEDStatus.self) { led in
           json.print(led) { "\($0.colour ?? "dark")  (\($0.meaning))" }
+          // A pipe would otherwise hear of many changes at once, and late.
+          fflush(nil)
           return follow
         }
       }

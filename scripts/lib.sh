@@ -56,7 +56,8 @@ follow_progress() {
   done
 }
 
-# with_progress TITLE LOG COMMAND…: runs the command, its output in LOG, the end of LOG on the terminal if it fails.
+# with_progress TITLE LOG COMMAND…: runs the command, its output in LOG, the end of LOG and its errors on the terminal if
+# it fails.
 with_progress() {
   local title=$1 log=$2 began=$SECONDS status=0 ticker
   shift 2
@@ -71,7 +72,11 @@ with_progress() {
     printf '  %s%s%s (%s)\n' "$green" "$title" "$plain" "$(clock $((SECONDS - began)))"
   else
     printf '  %s%s failed%s after %s\n' "$red" "$title" "$plain" "$(clock $((SECONDS - began)))"
-    tail -n 40 "$log" >&2
+    {
+      tail -n 20 "$log"
+      # What a compiler says in the middle is what matters, and its last words are often something else.
+      grep --max-count=20 'error:' "$log" || true
+    } >&2
     printf 'The whole output is in %s\n' "$log" >&2
   fi
   return "$status"

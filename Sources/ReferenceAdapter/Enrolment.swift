@@ -62,20 +62,7 @@ public struct Enrolment: Sendable {
 
     var (account, credentials) = try self.account(for: uri, at: server, name: name)
     progress("activating the account")
-    let token: AccessTokenResponse
-    do {
-      token = try await client.requestToken(
-        grant: Grant.preAuthorizedCode,
-        form: [("pre-authorized_code", uri.code.digits), ("profile_id", account.profile)])
-    } catch .refused(let why) {
-      // This code will never be good for these keys.
-      try registry.wipe(account: account.id, entry(.removed, account.id, "its activation was refused"))
-      throw TokenServerFault.refused(why)
-    }
-    guard token.scope == .user, token.profileID == account.profile else {
-      throw TokenServerFault.unreachable("the token server activated something else")
-    }
-    let user = DeviceClient.Authority.user(token.accessToken)
+    let user = DeviceClient.Authority.user(try await activate(account, with: uri.code, client))
 
     progress("exchanging keys")
     let base = "/profiles/\(account.profile)"
@@ -141,6 +128,27 @@ public struct Enrolment: Sendable {
       secrets: credentials.encoded())
     try registry.put(record, nil)
     return (record, credentials)
+  }
+
+  /// - Returns: a user access token for the account.
+  private func activate(
+    _ account: AccountRecord, with code: ActivationCode, _ client: DeviceClient
+  ) async throws -> String {
+    do {
+      let token = try await client.requestToken(
+        grant: Grant.preAuthorizedCode,
+        form: [("pre-authorized_code", code.digits), ("profile_id", account.profile)])
+      guard token.scope == .user, token.profileID == account.profile else {
+        throw TokenServerFault.unreachable("the token server activated something else")
+      }
+      return token.accessToken
+    } catch let fault as TokenServerFault {
+      // A code that is refused will never be good for these keys.
+      if case .refused = fault {
+        try registry.wipe(account: account.id, entry(.removed, account.id, "its activation was refused"))
+      }
+      throw fault
+    }
   }
 
   private static func certificate(_ keys: KeyExchangeResponse) throws -> OpenPGPCertificate {

@@ -62,7 +62,7 @@ public final class ReferenceTokenServer: TokenServer {
   public func validate() async throws(TokenServerFault) -> Validation {
     let request = ValidationRequest(
       softwareVersion: Self.software.version, osVersion: "linux",
-      profiles: (accounts.keys + lapsed.keys).sorted())
+      profiles: (Array(accounts.keys) + lapsed.keys).sorted())
     let response = try await client.call(.post, "/validations", body: JSON.encode(request))
     let validation = try DeviceClient.decode(ValidationResponse.self, response)
     return Validation(

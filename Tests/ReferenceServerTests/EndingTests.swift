@@ -44,19 +44,27 @@ import Testing
 
 /// An answer must be to exactly this request.
 @Suite struct AnswerJudgeTests {
-  private static func answer(to transaction: Transaction, _ decision: ApprovalAnswer.Decision) -> ApprovalAnswer {
+  private static func answer(
+    to transaction: Transaction, _ decision: ApprovalAnswer.Decision, _ reason: DenialReason? = nil
+  ) -> ApprovalAnswer {
     ApprovalAnswer(
       aud: "https://a", clientID: transaction.clientID, profileID: transaction.profileID,
       transactionID: transaction.id, requestSHA256: SHA256.hash(transaction.request).base64URL,
-      nonce: transaction.nonce, attempt: 1, decision: decision, reason: nil, methodUsed: .push,
+      nonce: transaction.nonce, attempt: 1, decision: decision, reason: reason, methodUsed: .push,
       gesture: .init(kind: .hold, heldMs: 800), answeredAfterMs: 1)
   }
 
   @Test func goodAnswers() throws {
     let transaction = Transaction.sample()
-    for (decision, ending) in [(ApprovalAnswer.Decision.accept, Ending.accepted), (.deny, .denied)] {
-      let plaintext = JSON.encode(Self.answer(to: transaction, decision))
-      #expect(try AnswerJudge.ending(of: plaintext, for: transaction, issuer: "https://a") == ending)
+    let plaintext = JSON.encode(Self.answer(to: transaction, .accept))
+    #expect(try AnswerJudge.judge(plaintext, for: transaction, issuer: "https://a") == (.accepted, nil))
+  }
+
+  @Test func aRefusalKeepsTheReasonThatWasSigned() throws {
+    let transaction = Transaction.sample()
+    for (given, reason) in [(DenialReason?.none, DenialReason.declined), (.declined, .declined), (.notMe, .notMe)] {
+      let plaintext = JSON.encode(Self.answer(to: transaction, .deny, given))
+      #expect(try AnswerJudge.judge(plaintext, for: transaction, issuer: "https://a") == (.denied, reason))
     }
   }
 
@@ -76,14 +84,14 @@ import Testing
     var answer = Self.answer(to: transaction, .accept)
     change(&answer)
     let refusal = #expect(throws: AnswerJudge.Refusal.self) {
-      try AnswerJudge.ending(of: JSON.encode(answer), for: transaction, issuer: "https://a")
+      try AnswerJudge.judge(JSON.encode(answer), for: transaction, issuer: "https://a")
     }
     #expect(refusal?.why.hasPrefix(name) == true)
   }
 
   @Test func notJSON() {
     #expect(throws: AnswerJudge.Refusal.self) {
-      try AnswerJudge.ending(of: Array("{".utf8), for: .sample(), issuer: "https://a")
+      try AnswerJudge.judge(Array("{".utf8), for: .sample(), issuer: "https://a")
     }
   }
 }

@@ -49,8 +49,8 @@ struct AnswerRoutes: Sendable {
     do {
       // The request names the server as it was called when it asked.
       let issuer = try JSON.decode(ApprovalRequest.self, from: transaction.request).iss
-      let ending = try AnswerJudge.ending(of: plaintext, for: transaction, issuer: issuer)
-      return .ending(ending, ending == .denied ? .declined : nil)
+      let (ending, denial) = try AnswerJudge.judge(plaintext, for: transaction, issuer: issuer)
+      return .ending(ending, denial)
     } catch let refusal as AnswerJudge.Refusal { return .invalid(refusal.why) }
   }
 

@@ -7,7 +7,10 @@ enum AnswerJudge {
     let why: String
   }
 
-  static func ending(of plaintext: [UInt8], for transaction: Transaction, issuer: String) throws(Refusal) -> Ending {
+  /// - Returns: the ending, and for a refusal the reason that the device signed.
+  static func judge(
+    _ plaintext: [UInt8], for transaction: Transaction, issuer: String
+  ) throws(Refusal) -> (Ending, DenialReason?) {
     let answer: ApprovalAnswer
     do { answer = try JSON.decode(ApprovalAnswer.self, from: plaintext) } catch { throw Refusal(why: "\(error)") }
     func require(_ holds: Bool, _ what: String) throws(Refusal) { if !holds { throw Refusal(why: what) } }
@@ -24,9 +27,9 @@ enum AnswerJudge {
     switch answer.decision {
     case .accept:
       try require(answer.methodUsed == transaction.method, "method_used is not the request's method")
-      return .accepted
+      return (.accepted, nil)
     case .deny:
-      return .denied
+      return (.denied, answer.reason ?? .declined)
     }
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
 #include <curl/curl.h>
+#include <sys/prctl.h>
 
 // curl_easy_setopt and curl_easy_getinfo are variadic, which Swift cannot call.
 static inline CURLcode approval_curl_set_long(CURL *handle, CURLoption option, long value) {
@@ -35,3 +36,5 @@ static inline CURLcode approval_curl_get_pointer(CURL *handle, CURLINFO info, vo
 static inline CURLMcode approval_curl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
   return curl_multi_setopt(multi, option, value);
 }
+// What `top -H` calls the calling thread; at most 15 characters. prctl is variadic too.
+static inline void approval_curl_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }

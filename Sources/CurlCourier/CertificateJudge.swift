@@ -43,25 +43,23 @@ final class CertificateJudge {
 private func forgiveUnknownIssuer(verdict: Int32, store: OpaquePointer?) -> Int32 {
   guard verdict == 0, CertificateJudge.unknownIssuer.contains(X509_STORE_CTX_get_error(store)) else { return verdict }
   // OpenSSL goes on to check the dates, but not those of a last certificate whose issuer is missing.
-  guard allDatesHold(store) else {
-    X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_HAS_EXPIRED)
-    return 0
-  }
-  X509_STORE_CTX_set_error(store, X509_V_OK)
-  return 1
+  let dates = verdictOnDates(store)
+  X509_STORE_CTX_set_error(store, dates)
+  return dates == X509_V_OK ? 1 : 0
 }
 
-private func allDatesHold(_ store: OpaquePointer?) -> Bool {
+private func verdictOnDates(_ store: OpaquePointer?) -> Int32 {
   let parameters = X509_STORE_CTX_get0_param(store)
   let usesOwnTime = X509_VERIFY_PARAM_get_flags(parameters) & UInt(X509_V_FLAG_USE_CHECK_TIME) != 0
   var moment = usesOwnTime ? X509_VERIFY_PARAM_get_time(parameters) : time(nil)
   let chain = X509_STORE_CTX_get0_chain(store)
-  return (0..<OPENSSL_sk_num(chain)).allSatisfy { index in
+  for index in 0..<OPENSSL_sk_num(chain) {
     let certificate = OpaquePointer(OPENSSL_sk_value(chain, index))
-    // 0 means the date cannot be read, which holds for no moment.
-    return X509_cmp_time(X509_get0_notBefore(certificate), &moment) < 0
-      && X509_cmp_time(X509_get0_notAfter(certificate), &moment) > 0
+    // 0 means the date cannot be read, which is as bad.
+    if X509_cmp_time(X509_get0_notBefore(certificate), &moment) >= 0 { return X509_V_ERR_CERT_NOT_YET_VALID }
+    if X509_cmp_time(X509_get0_notAfter(certificate), &moment) <= 0 { return X509_V_ERR_CERT_HAS_EXPIRED }
   }
+  return X509_V_OK
 }
 
 /// The pin this certificate's key would have: base64 of SHA-256 over its SubjectPublicKeyInfo.

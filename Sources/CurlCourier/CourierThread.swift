@@ -53,7 +53,7 @@ final class CourierThread: Sendable {
         guard let context else { return nil }
         let queue = Unmanaged<CommandQueue>.fromOpaque(context).takeRetainedValue()
         blockAllSignals()
-        pthread_setname_np(pthread_self(), "courier")
+        approval_curl_name_thread("courier")
         TransferLoop(obeying: queue).run()
         return nil
       }, Unmanaged.passRetained(queue).toOpaque())

@@ -38,14 +38,15 @@ final class Mailbox: Sendable {
     update { content in
       guard content.outcome == nil else { return }
       content.outcome = outcome
-      if case .failure(.cancelled) = outcome { content.body = [] }
+      if case .failure(.cancelled) = outcome { (content.head, content.body) = (nil, []) }
     }
   }
 
   func takeHead() -> Result<HTTPResponse, CourierError>? {
     content.withLock { content in
+      if let head = content.head { return .success(head) }
       if case .failure(let error) = content.outcome { return .failure(error) }
-      return content.head.map { .success($0) }
+      return nil
     }
   }
 

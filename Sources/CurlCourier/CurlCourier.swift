@@ -14,6 +14,7 @@ public final class CurlCourier: Courier, Sendable {
 
   public func send(_ request: HTTPRequest) async throws(CourierError) -> HTTPResponse {
     let (delivery, head) = try await open(request, deadlineCovers: .wholeAnswer)
+    guard head.saysWhereItEnds else { throw .malformed("an answer that does not say where it ends") }
     let limit = request.maximumBodyBytes
     if let announced = head.headers["Content-Length"].flatMap({ Int($0) }), announced > limit {
       throw .tooLarge(limit: limit)
@@ -50,6 +51,14 @@ public final class CurlCourier: Courier, Sendable {
       throw .redirected(to: String(target.prefix(256)))
     }
     return (delivery, head)
+  }
+}
+
+extension HTTPResponse {
+  /// libcurl takes the end of a connection for the end of an answer even without TLS's goodbye, which anybody on the way
+  /// can bring about. RFC 9112 §9.8 wants the goodbye; we want a length, which every HTTP/1.1 server of today sends.
+  fileprivate var saysWhereItEnds: Bool {
+    headers["Content-Length"] != nil || headers["Transfer-Encoding"] != nil || status == 204 || status == 304
   }
 }
 

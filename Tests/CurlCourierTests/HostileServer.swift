@@ -1,41 +1,62 @@
 import Courier
 import CurlCourier
 import Foundation
+import Synchronization
 import Testing
 
-/// `Fixtures/hostile-server.py` in a process of its own, on a port of its own, for as long as somebody holds this.
-final class HostileServer: Sendable {
+/// One server of `Fixtures/hostile-server.py`, on a port of its own. Codable to be taken along into exit tests.
+struct HostileServer: Sendable, Codable {
   let port: Int
-  private let process: Process
-  /// The server ends when this closes, also if the tests die first.
-  private let input = Pipe()
+  /// The file with the authority behind most certificates here.
+  let authorityFile: String
+  var trust: ServerTrust { ServerTrust(authorityFile: authorityFile) }
 
   init(_ certificate: Certificate = .good, oldTLS: Bool = false) throws {
     let files = try Certificate.directory.get()
-    let output = Pipe()
-    process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments =
-      ["python3", fixtures + "hostile-server.py", files + certificate.rawValue + ".pem", files + "leaf.key"]
-      + (oldTLS ? ["old-tls"] : [])
-    process.standardInput = input
-    process.standardOutput = output
-    try process.run()
-    let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
-    port = try #require(Int(line.dropLast()), "the hostile server says \(line) instead of its port")
+    authorityFile = files + "root.pem"
+    port = try HostileProcess.shared.get().start(
+      "\(files)\(certificate.rawValue).pem \(files)leaf.key" + (oldTLS ? " old-tls" : ""))
   }
 
-  deinit {
-    try? input.fileHandleForWriting.close()
-    process.waitUntilExit()
+  /// Starts a proxy whose tunnels all lead here.
+  /// - Returns: its port.
+  func startProxy() throws -> Int {
+    try HostileProcess.shared.get().start("proxy \(port)")
   }
 
   func url(_ path: String, host: String = "localhost") -> String { "https://\(host):\(port)/\(path)" }
 
   /// A well-behaved request about what happened, over a courier of its own.
   func ask(_ path: String) async throws -> String {
-    let courier = try CurlCourier(trust: .testAuthority())
+    let courier = CurlCourier(trust: trust)
     return String(decoding: try await courier.send(HTTPRequest(.get, url(path))).body, as: UTF8.self)
+  }
+}
+
+/// The process all hostile servers live in. Ends with its standard input, and so with the tests, however they end.
+private final class HostileProcess: Sendable {
+  static let shared = Result { try HostileProcess() }
+  private let pipes: Mutex<(input: FileHandle, output: FileHandle)>
+
+  init() throws {
+    let (input, output) = (Pipe(), Pipe())
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = ["python3", fixtures + "hostile-server.py"]
+    process.standardInput = input
+    process.standardOutput = output
+    try process.run()
+    pipes = Mutex((input.fileHandleForWriting, output.fileHandleForReading))
+  }
+
+  func start(_ order: String) throws -> Int {
+    let answer = try pipes.withLock { pipes in
+      try pipes.input.write(contentsOf: Data("\(order)\n".utf8))
+      var line: [UInt8] = []
+      while let byte = try pipes.output.read(upToCount: 1)?.first, byte != UInt8(ascii: "\n") { line.append(byte) }
+      return String(decoding: line, as: UTF8.self)
+    }
+    return try #require(Int(answer), "hostile-server.py says \(answer) instead of a port; is python3 installed?")
   }
 }
 
@@ -68,12 +89,6 @@ enum Certificate: String, Sendable {
   /// The pin of every leaf, or of a key no server has, as openssl's command line computes it.
   static func pin(of key: String = "leaf") throws -> String {
     try String(contentsOfFile: directory.get() + key + ".pin", encoding: .utf8).trimmingCharacters(in: .newlines)
-  }
-}
-
-extension ServerTrust {
-  static func testAuthority(pins: [String] = []) throws -> ServerTrust {
-    ServerTrust(pins: pins, authorityFile: try Certificate.directory.get() + "root.pem")
   }
 }
 

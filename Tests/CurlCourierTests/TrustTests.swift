@@ -76,12 +76,16 @@ struct TrustTests {
   @Test(arguments: rows)
   func judges(_ row: Row) async throws {
     let server = try HostileServer(row.certificate)
-    let courier = CurlCourier(trust: try trust(of: row))
+    let courier = CurlCourier(trust: try trust(of: row, server))
     let request = HTTPRequest(.get, server.url("status/204", host: row.host))
     // Twice: what was found out about one connection must not help the next.
     for _ in 1...2 {
       let outcome: Result<HTTPResponse, CourierError>
-      do { outcome = .success(try await courier.send(request)) } catch { outcome = .failure(error) }
+      do throws(CourierError) {
+        outcome = .success(try await courier.send(request))
+      } catch {
+        outcome = .failure(error)
+      }
       switch (outcome, row.refusal) {
       case (.success, nil): break
       case (.failure(.untrusted(let reason)), let expected?): #expect(reason.contains(expected))
@@ -90,9 +94,10 @@ struct TrustTests {
     }
   }
 
-  private func trust(of row: Row) throws -> ServerTrust {
-    var trust = ServerTrust(earliestNow: row.startsIn2091 ? 3_818_448_000 : 0)
-    if row.knowsAuthority { trust.authorityFile = try ServerTrust.testAuthority().authorityFile }
+  private func trust(of row: Row, _ server: HostileServer) throws -> ServerTrust {
+    var trust = ServerTrust(
+      authorityFile: row.knowsAuthority ? server.authorityFile : nil,
+      earliestNow: row.startsIn2091 ? 3_818_448_000 : 0)
     let (right, wrong) = (try Certificate.pin(), try Certificate.pin(of: "other"))
     switch row.pin {
     case .none: break
@@ -106,7 +111,7 @@ struct TrustTests {
 
   @Test func refusesTLSBefore12() async throws {
     let server = try HostileServer(oldTLS: true)
-    let courier = CurlCourier(trust: try .testAuthority(pins: [try Certificate.pin()]))
+    let courier = CurlCourier(trust: ServerTrust(pins: [try Certificate.pin()]))
     let failure = await #expect(throws: CourierError.self) {
       try await courier.send(HTTPRequest(.get, server.url("status/204")))
     }
@@ -135,7 +140,7 @@ struct TrustTests {
   /// A resumed session is not judged again, so there must be none.
   @Test func resumesNoSession() async throws {
     let server = try HostileServer()
-    let courier = CurlCourier(trust: try .testAuthority())
+    let courier = CurlCourier(trust: server.trust)
     for _ in 1...2 {
       #expect(try await courier.send(HTTPRequest(.get, server.url("resumed"))).body == Array("False".utf8))
     }

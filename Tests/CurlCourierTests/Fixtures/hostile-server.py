@@ -1,6 +1,7 @@
-"""A TLS server that does to its clients what servers must not do, by path. Prints its port; ends with its stdin.
+"""TLS servers that do to their clients what servers must not do, by path.
 
-usage: hostile-server.py CERTIFICATES KEY [old-tls]
+Every line on stdin starts one, and its port comes back on stdout: "CERTIFICATES KEY", "CERTIFICATES KEY old-tls", or
+"proxy PORT" for a proxy whose tunnels all lead to the server at PORT. They end with stdin.
 """
 
 import socket
@@ -15,19 +16,16 @@ FOREVER = range(1 << 62)
 
 
 class Events(dict):
-    """Things that happen on one connection and another asks for: `GET /await/NAME` answers when NAME has happened."""
+    """What happens on one connection and another asks for: `GET /await/NAME` answers when NAME has happened."""
 
     def __missing__(self, name):
         return self.setdefault(name, threading.Event())
 
 
-events = Events()
-values = {"connections": 0}
-
-
 class Connection:
-    def __init__(self, stream):
+    def __init__(self, stream, server):
         self.stream = stream
+        self.server = server
         self.reader = stream.makefile("rb")
 
     def serve(self):
@@ -61,7 +59,7 @@ class Connection:
             self.reader.read(1)
         except OSError:
             pass
-        events["gone"].set()
+        self.server.events["gone"].set()
         return "hang up"
 
     # Well-behaved paths.
@@ -70,11 +68,11 @@ class Connection:
         self.answer(self.received, X_Twice="first\r\nX-Twice: last", X_Empty="", X_Padded="\t padded \t")
 
     def do_await(self):
-        events[self.argument].wait()
-        self.answer(values.get(self.argument, ""))
+        self.server.events[self.argument].wait()
+        self.answer(self.server.values.get(self.argument, ""))
 
     def do_connections(self):
-        self.answer(values["connections"])
+        self.answer(self.server.values["connections"])
 
     def do_resumed(self):
         self.answer(self.stream.session_reused, Connection="close")
@@ -155,23 +153,24 @@ class Connection:
 
     def do_firehose(self):
         """Sends until the client stops reading for half a second, says so, and goes on."""
-        self.head()
+        self.head(Transfer_Encoding="chunked")
+        block = b"3ff8\r\n" + bytes(0x3FF8) + b"\r\n"  # fits one TLS record, so it is sent whole or not at all
         sent = 0
         self.stream.settimeout(0.5)
-        while sent < 64 << 20:
+        while sent < 4096:
             try:
-                self.stream.send(MEGABYTE[:16384])
-                sent += 16384
+                self.stream.send(block)
+                sent += 1
             except TimeoutError:
                 self.stream.settimeout(None)
-                values["stalled"] = sent
-                events["stalled"].set()
-        return "hang up"
+                self.server.values["stalled"] = sent * len(block)
+                self.server.events["stalled"].set()
+        self.send(b"0\r\n\r\n")
 
     # Too little.
 
     def do_never(self):
-        events["arrived"].set()
+        self.server.events["arrived"].set()
         return self.wait_for_the_client_to_go()
 
     def do_half_head(self):
@@ -191,6 +190,12 @@ class Connection:
 
     def do_close(self):
         self.head(Content_Length=1000)
+        self.send(b"the beginning")
+        return "hang up"
+
+    def do_cut_short(self):
+        """Could be the whole answer, but TLS has no goodbye to say so."""
+        self.head()
         self.send(b"the beginning")
         return "hang up"
 
@@ -231,32 +236,57 @@ class Connection:
         self.send(b"0\r\n\r\n")
 
 
-def serve(raw, context):
-    try:
-        with context.wrap_socket(raw, server_side=True) as stream:
-            Connection(stream).serve()
-    except (OSError, ValueError, AttributeError):
-        pass  # The client had enough, or did not like the certificate; its own test says which.
+class Server:
+    def __init__(self, certificates, key, old_tls=""):
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(certificates, key)
+        if old_tls:
+            self.context.set_ciphers("ALL:@SECLEVEL=0")
+            self.context.minimum_version = ssl.TLSVersion.TLSv1
+            self.context.maximum_version = ssl.TLSVersion.TLSv1_1
+        self.events = Events()
+        self.values = {"connections": 0}
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
 
-
-def main():
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(sys.argv[1], sys.argv[2])
-    if "old-tls" in sys.argv:
-        context.set_ciphers("ALL:@SECLEVEL=0")
-        context.minimum_version = ssl.TLSVersion.TLSv1
-        context.maximum_version = ssl.TLSVersion.TLSv1_1
-    listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-    print(listener.getsockname()[1], flush=True)
-
-    def accept():
+    def accept(self):
         while True:
-            raw, _ = listener.accept()
-            values["connections"] += 1
-            threading.Thread(target=serve, args=(raw, context), daemon=True).start()
+            raw, _ = self.listener.accept()
+            self.values["connections"] += 1
+            threading.Thread(target=self.serve, args=(raw,), daemon=True).start()
 
-    threading.Thread(target=accept, daemon=True).start()
-    sys.stdin.read()
+    def serve(self, raw):
+        try:
+            with self.context.wrap_socket(raw, server_side=True) as stream:
+                Connection(stream, self).serve()
+        except (OSError, ValueError):
+            pass  # The client had enough, or did not like the certificate; its own test says which.
 
 
-main()
+class Proxy:
+    def __init__(self, target):
+        self.target = int(target)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            client, _ = self.listener.accept()
+            while not (head := client.recv(65536, socket.MSG_PEEK)).endswith(b"\r\n\r\n"):
+                pass
+            client.recv(len(head))
+            client.sendall(b"HTTP/1.1 200 Connected\r\nX-Proxy: yes\r\n\r\n")
+            server = socket.create_connection(("127.0.0.1", self.target))
+            for source, target in ((client, server), (server, client)):
+                threading.Thread(target=self.pump, args=(source, target), daemon=True).start()
+
+    def pump(self, source, target):
+        while data := source.recv(65536):
+            target.sendall(data)
+
+
+for line in sys.stdin:
+    first, *rest = line.split()
+    print((Proxy(*rest) if first == "proxy" else Server(first, *rest)).port, flush=True)

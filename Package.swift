@@ -139,6 +139,7 @@ let package = Package(
     tests("ApprovalTokenTests", of: ["ApprovalToken"]),
     tests("MobileAuthTests", of: ["MobileAuth", "ApprovalTestKit"]),
     tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "ApprovalTestKit"]),
+    tests("EndToEnd", of: []),
     tests("Interop", of: ["OpenPGP", "Secrets"]),
     tests("CourierTests", of: ["Courier"]),
     tests("CurlCourierTests", of: ["CurlCourier", "Courier"], resources: [.copy("Fixtures")]),

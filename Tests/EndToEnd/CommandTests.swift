@@ -1,0 +1,132 @@
+import Testing
+
+extension EndToEnd {
+  /// What commands say to bad input and bad luck: a reason, an exit code of sysexits(3), and nothing changed.
+  @Suite struct Commands {
+    @Test func aUsedCodeIsRefused() async throws {
+      try await withScene { scene in
+        let uri = try await scene.server.activation(for: "alice")
+        let other = TestToken(state: scene.folder.file("other"), board: "simulated")
+        try await other.enrol(uri).succeeded()
+        try await expectFailure(.code(77), saying: "used", changingNothingIn: scene) {
+          try await scene.token.enrol(uri)
+        }
+      }
+    }
+
+    @Test func aServerThatIsDownIsUnavailable() async throws {
+      try await withScene { scene in
+        let uri = try await scene.server.activation(for: "alice")
+        try await scene.server.stop()
+        try await expectFailure(.code(69), saying: "onnect", changingNothingIn: scene) {
+          try await scene.token.enrol(uri)
+        }
+      }
+    }
+
+    @Test func aServerWithAnotherPinIsNotSpokenTo() async throws {
+      try await withScene { scene in
+        let uri = try await scene.server.activation(for: "alice")
+        let pin = "pin_sha256=" + String(repeating: "A", count: 43) + "%3D"
+        let wrong = uri.replacing(/pin_sha256=.*/, with: pin)
+        try await expectFailure(.code(69), saying: "pin", changingNothingIn: scene) {
+          try await scene.token.enrol(wrong)
+        }
+        let fresh = TestToken(state: scene.folder.file("fresh"), board: "simulated")
+        #expect(try await fresh.enrol(wrong).exit == .code(69))
+        #expect(try await fresh.accounts().isEmpty)
+        // The code was not spent on the impostor.
+        try await fresh.enrol(uri).succeeded()
+      }
+    }
+
+    @Test(arguments: [
+      "", "hello", "https://127.0.0.1/", "approvaltoken://activate", "approvaltoken://other?server=https%3A%2F%2Fx",
+      "approvaltoken://activate?server=https%3A%2F%2F127.0.0.1%3A1",
+      "approvaltoken://activate?server=http%3A%2F%2F127.0.0.1%3A1&code=0000000000000",
+      "approvaltoken://activate?server=https%3A%2F%2F127.0.0.1%3A1&code=1234567890123",
+      "approvaltoken://activate?server=https%3A%2F%2F127.0.0.1%3A1&code=0000000000000&pin_sha256=short",
+    ])
+    func aMalformedURIIsBadData(uri: String) async throws {
+      let folder = try TemporaryDirectory()
+      defer { folder.remove() }
+      let token = TestToken(state: folder.file("token"), board: "simulated")
+      let outcome = try await token.enrol(uri)
+      #expect(outcome.exit == .code(65))
+      #expect(outcome.errors.hasPrefix("approval-token: "))
+      #expect(try await token.command("accounts").exit == .code(65), "there is still no state")
+    }
+
+    @Test(arguments: [
+      ["enroll"], ["nonsense"], ["simulate", "hold", "61"], ["simulate", "hold", "soon"], ["log", "--lines", "0"],
+      ["serve", "--nonsense"], ["enroll", "approvaltoken://x", "--name", "two words"],
+    ])
+    func wrongUsageIsSaidAndChangesNothing(words: [String]) async throws {
+      let outcome = try await run(Program.token, words)
+      #expect(outcome.exit == .code(64))
+      #expect(outcome.errors.contains("Usage:"))
+    }
+
+    @Test func aCommandForAServiceThatDoesNotRunSaysSo() async throws {
+      try await withScene { scene in
+        let second = try ChildProcess(Program.token, ["serve", "--state", scene.token.state])
+        #expect(try await second.outcome().exit == .code(69), "another one serves this state already")
+        try await scene.token.stop()
+        for words in [["pending"], ["simulate", "led"], ["simulate", "double"]] {
+          let outcome = try await run(Program.token, words + ["--state", scene.token.state])
+          #expect(outcome.exit == .code(69))
+          #expect(outcome.errors.contains("not running"))
+        }
+        let status = try await scene.token.status()
+        #expect(!status.running)
+        #expect(status.accounts == 1)
+      }
+    }
+
+    @Test func theLEDCanBeFollowed() async throws {
+      try await withScene { scene in
+        let follower = try ChildProcess(
+          Program.token, ["simulate", "led", "--follow", "--json", "--state", scene.token.state])
+        try await follower.output.line(with: "idle, connected")
+        let transaction = try await scene.ask()
+        try await follower.output.line(with: "confirmation wanted", "blue")
+        try await scene.token.answer(transaction, with: .hold)
+        try await follower.output.line(with: "approved, and the token server confirmed it", "green")
+      }
+    }
+
+    @Test func doctorTellsAWellTokenFromOneWithoutItsServer() async throws {
+      struct Finding: Decodable {
+        let verdict: String
+        let subject: String
+      }
+      try await withScene { scene in
+        let well = try await scene.token.command("doctor", "--json")
+        #expect(well.exit == .code(0))
+        let findings: [Finding] = try well.decoded()
+        #expect(!findings.contains { $0.verdict == "bad" })
+        #expect(findings.contains { $0.verdict == "good" && $0.subject == "audit chain" })
+        try await scene.server.stop()
+        let ill = try await scene.token.command("doctor", "--json")
+        #expect(ill.exit == .code(1))
+        let bad = try ill.decoded([Finding].self).filter { $0.verdict == "bad" }
+        #expect(bad.count == 1)
+        #expect(bad.first?.subject.hasPrefix("server ") == true)
+      }
+    }
+  }
+}
+
+private func expectFailure(
+  _ exit: ChildProcess.Exit, saying reason: String, changingNothingIn scene: Scene,
+  _ command: () async throws -> Outcome
+) async throws {
+  let accounts = try await scene.token.accounts()
+  let status = try await scene.token.status()
+  let outcome = try await command()
+  #expect(outcome.exit == exit)
+  #expect(outcome.errors.contains(reason), "\(outcome.errors)")
+  #expect(try await scene.token.accounts() == accounts)
+  #expect(try await scene.token.status().accounts == status.accounts)
+  #expect(try await scene.token.audit().count { $0.kind == "enrolled" } == 1)
+}

@@ -1,0 +1,122 @@
+import Testing
+
+extension EndToEnd {
+  /// `kill -9` at every arrow of the loop: nothing approved that nobody held for, nothing answered twice, nothing lost.
+  @Suite struct Cuts {
+    private static let lanes = 2
+    private static let cutsPerLane = 105
+
+    @Test func aKilledTokenNeitherInventsNorRepeatsNorForgets() async throws {
+      let dice = Dice.fresh()
+      try await withThrowingTaskGroup(of: Int.self) { group in
+        for lane in 0..<Self.lanes {
+          group.addTask {
+            var dice = Dice(seed: dice.seed &+ UInt64(lane))
+            var approved = 0
+            let sink = try CallbackSink()
+            defer { sink.close() }
+            try await withScene { scene in
+              var expected: Set<String> = []
+              for number in 1...Self.cutsPerLane {
+                let trial = Trial(scene: scene, callback: sink.address, cut: .random(using: &dice))
+                let isAnsweredAgain = Int.random(in: 0..<5, using: &dice) == 0
+                do { if let approved = try await trial.run(isAnsweredAgain) { expected.insert(approved) } } catch {
+                  Issue.record("seed \(dice.seed), cut \(number), \(trial.cut): \(error)")
+                  throw error
+                }
+              }
+              // Each approval was told to the portal once, everything else never.
+              _ = try await eventually("all callbacks") { sink.calls.count >= expected.count ? true : nil }
+              #expect(sink.calls.compactMap { $0.members["transaction_id"] }.sorted() == expected.sorted())
+              approved = expected.count
+            }
+            return approved
+          }
+        }
+        var approved = 0
+        for try await count in group { approved += count }
+        print("\(Self.lanes * Self.cutsPerLane) cuts with seed \(dice.seed): \(approved) approved, the others not")
+        #expect(approved > 0 && approved < Self.lanes * Self.cutsPerLane)
+      }
+    }
+  }
+}
+
+/// One request, one cut, and what must be true after it.
+private struct Trial {
+  let scene: Scene
+  let callback: String
+  let cut: Cut
+
+  struct Violation: Error, CustomStringConvertible {
+    let description: String
+  }
+
+  /// - Parameter isAnsweredAgain: whether a request that is still open is then held for; otherwise the portal withdraws
+  ///   it.
+  /// - Returns: the transaction, if it was approved.
+  func run(_ isAnsweredAgain: Bool) async throws -> String? {
+    let token = scene.token
+    let person = Person()
+    let process = try token.running
+    let asked = ContinuousClock.now
+    let asking = Task { try await scene.ask(callback: callback) }
+    let holding = Task { await person.hold(try await asking.value, on: token) }
+    switch cut {
+    case .after(let step, let delay):
+      try await process.errors.line(with: "\(step) request \(try await asking.value)")
+      try await Task.sleep(for: delay)
+    case .sinceAsked(let delay): try await Task.sleep(until: asked + delay)
+    case .sincePressed(let delay):
+      _ = try await asking.value
+      try require(await person.pressed() != nil, "nobody pressed")
+      try await Task.sleep(for: delay)
+    }
+    process.send(9)
+    let killed = ContinuousClock.now
+    try await process.exit()
+    let transaction = try await asking.value
+    try await holding.value
+
+    try await token.startConnected()
+    let isApproved = try await scene.portal.result(of: transaction).isAuthenticated
+    if isApproved {
+      try require(person.earliestAnswer.map { $0 <= killed } == true, "approved without a hold")
+      _ = try await eventually("the approval in the audit chain") {
+        try await token.ending(of: transaction)?.hasPrefix("approved, receipt ") == true ? true : nil
+      }
+    } else {
+      try await token.log.line(with: "opened request \(transaction)")
+    }
+    let wasAnsweredAgain = !isApproved && isAnsweredAgain
+    if wasAnsweredAgain {
+      try await token.answer(transaction, with: .hold)
+      try await token.log.line(with: "settled request \(transaction)", "approved, receipt ")
+    } else if !isApproved {
+      try await scene.portal.cancel(transaction)
+      try await token.log.line(with: "settled request \(transaction)", "cancelled")
+    }
+    try await check(transaction, isApproved: isApproved || wasAnsweredAgain, wasAnsweredAgain: wasAnsweredAgain)
+    return isApproved || wasAnsweredAgain ? transaction : nil
+  }
+
+  private func check(_ transaction: String, isApproved: Bool, wasAnsweredAgain: Bool) async throws {
+    let audit = try await scene.token.audit(of: transaction)
+    let decisions = audit.count { $0.kind == "decided" }
+    let approvals = audit.count { $0.kind == "settled" && $0.detail.hasPrefix("approved, ") }
+    try require(approvals == (isApproved ? 1 : 0), "\(approvals) approvals in \(audit)")
+    try require(!isApproved || decisions > 0, "approved without a decision in \(audit)")
+    // One for each time a person was asked: before the cut, and after it.
+    try require(decisions <= (wasAnsweredAgain ? 2 : 1), "\(decisions) decisions in \(audit)")
+    let answers = scene.server.logged("transaction \(transaction): authenticated")
+    try require(answers == (isApproved ? 1 : 0), "the server took \(answers) answers")
+    try require(try await scene.portal.result(of: transaction).isAuthenticated == isApproved, "the portal's result")
+    try require(
+      try await scene.token.accounts() == [.init(account: scene.account, stage: "active")], "the enrolment is gone")
+    try require(try await scene.token.provesItsLog(), "the audit chain is broken")
+  }
+
+  private func require(_ holds: Bool, _ what: String) throws {
+    if !holds { throw Violation(description: what) }
+  }
+}

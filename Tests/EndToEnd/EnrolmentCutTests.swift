@@ -1,0 +1,53 @@
+import Testing
+
+extension EndToEnd {
+  @Suite struct EnrolmentCuts {
+    private static let cuts = 36
+
+    /// A power cut at any moment of an enrolment, and then the same URI again: one device, one account, both work.
+    @Test func aKilledEnrolmentGoesOnWithTheSameURI() async throws {
+      var dice = Dice.fresh()
+      try await withScene { scene in
+        let whole = try await timeOfAnEnrolment(in: scene)
+        var interrupted = 0
+        for number in 1...Self.cuts {
+          let delay = whole * Double.random(in: 0...1.1, using: &dice)
+          let context = "seed \(dice.seed), cut \(number) after \(delay) of \(whole)"
+          let user = "user\(number)"
+          try await scene.server.addUser(user)
+          let uri = try await scene.server.activation(for: user)
+          let before = try await scene.server.devices().count
+          let token = TestToken(state: scene.folder.file(user), board: "simulated")
+
+          let enrolment = try ChildProcess(Program.token, ["enroll", uri, "--state", token.state])
+          try await Task.sleep(for: delay)
+          try await enrolment.kill9()
+
+          // Killed after its last step it is enrolled, and there is nothing to go on with.
+          if try await token.command("accounts", "--json").output.contains("\"active\"") == false {
+            interrupted += 1
+            let again = try await token.enrol(uri)
+            #expect(again.exit == .code(0), "\(context): \(again.errors)")
+          }
+          #expect(try await token.accounts().map(\.stage) == ["active"], "\(context)")
+          #expect(try await scene.server.devices().count == before + 1, "\(context)")
+          let devices = try await scene.portal.devices(of: user)
+          #expect(devices.map(\.pushAuthenticationEnabled) == [true], "\(context)")
+          #expect(try await token.provesItsLog(), "\(context)")
+          #expect(try await token.audit().count { $0.kind == "enrolled" } == 1, "\(context)")
+          #expect(try await token.command("doctor").exit == .code(0), "\(context)")
+        }
+        print("\(Self.cuts) enrolments cut with seed \(dice.seed), \(interrupted) of them before their end")
+        #expect(interrupted >= Self.cuts / 2)
+      }
+    }
+
+    private func timeOfAnEnrolment(in scene: Scene) async throws -> Duration {
+      try await scene.server.addUser("first")
+      let uri = try await scene.server.activation(for: "first")
+      let began = ContinuousClock.now
+      try await TestToken(state: scene.folder.file("first"), board: "simulated").enrol(uri).succeeded()
+      return ContinuousClock.now - began
+    }
+  }
+}

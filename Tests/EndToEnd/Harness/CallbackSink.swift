@@ -1,0 +1,65 @@
+import Foundation
+import Glibc
+
+/// The portal's side of callbacks: takes every POST and remembers it.
+final class CallbackSink: Sendable {
+  struct Call: Sendable {
+    let path: String
+    let members: [String: String]
+  }
+
+  private let loopback: Loopback
+  private let received: Observed<[Call]>
+
+  init() throws {
+    let received = Observed([Call]())
+    self.received = received
+    loopback = try Loopback { caller in
+      Self.serve(caller) { call in received.change { $0.append(call) } }
+      Glibc.close(caller)
+    }
+  }
+
+  var address: String { "http://127.0.0.1:\(loopback.port)" }
+  var calls: [Call] { received.value }
+
+  func close() { loopback.close() }
+
+  func firstCall() async throws -> Call {
+    guard let call = await received.first(within: .seconds(10), { $0.first }) else {
+      throw NotSeen(description: "a callback")
+    }
+    return call
+  }
+
+  private static func serve(_ caller: Int32, _ take: (Call) -> Void) {
+    var buffered: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 4096)
+    while true {
+      if let (call, length) = parse(buffered) {
+        buffered.removeFirst(length)
+        take(call)
+        guard sendAll(Array("HTTP/1.1 204 No Content\r\n\r\n".utf8)[...], to: caller) else { return }
+        continue
+      }
+      let count = read(caller, &chunk, chunk.count)
+      guard count > 0 else { return }
+      buffered += chunk[..<count]
+    }
+  }
+
+  /// - Returns: nil while the request is not complete.
+  private static func parse(_ bytes: [UInt8]) -> (Call, length: Int)? {
+    guard let blank = Data(bytes).range(of: Data("\r\n\r\n".utf8)) else { return nil }
+    let head = String(decoding: bytes[..<blank.lowerBound], as: UTF8.self).components(separatedBy: "\r\n")
+    let length = head.first { $0.lowercased().hasPrefix("content-length:") }.flatMap {
+      Int($0.dropFirst("content-length:".count).trimmingCharacters(in: .whitespaces))
+    }
+    let end = blank.upperBound + (length ?? 0)
+    guard bytes.count >= end else { return nil }
+    let words = head[0].split(separator: " ")
+    let body = Data(bytes[blank.upperBound..<end])
+    let members = (try? JSONDecoder().decode([String: String].self, from: body)) ?? [:]
+    return (Call(path: words.count > 1 ? String(words[1]) : "", members: members), end)
+  }
+}

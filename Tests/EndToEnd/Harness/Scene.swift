@@ -1,0 +1,66 @@
+import Testing
+
+/// A token server, one enrolled token and a portal, as processes.
+struct Scene: Sendable {
+  let folder: TemporaryDirectory
+  let server: TestServer
+  let token: TestToken
+  let portal: Portal
+  /// What the portal calls the token.
+  let device: String
+  /// What the token calls alice's account.
+  let account: String
+
+  static let fastBoard = """
+    name = "quick"
+    description = "A simulated board for a person in a hurry"
+    kind = "simulated"
+    [gestures]
+    guard_time_ms = 300
+    accept_hold_ms = 500
+    """
+
+  func ask(
+    type: String = "login", callback: String = "http://127.0.0.1:9/", message: String = "Log in to the test?"
+  ) async throws -> String {
+    try await portal.ask(on: device, type: type, callback: callback, message: message)
+  }
+
+  /// Waits until the token says that the transaction has ended.
+  /// - Returns: how, in the words of its audit chain.
+  func settled(_ transaction: String) async throws -> String {
+    try await token.log.line(with: "settled request \(transaction)")
+    return try await token.ending(of: transaction) ?? ""
+  }
+}
+
+/// Sets the scene with alice enrolled and the token connected, plays `body`, proves the audit chain, and leaves nothing
+/// behind.
+/// - Parameters:
+///   - types: the server's `[[type]]` entries beside `login` and `payment`.
+///   - board: a profile's text; nil for the `simulated` one with its default times.
+///   - proxy: what the token speaks through.
+///   - launcher: a command that runs the token's program.
+func withScene(
+  types: String = "", board: String? = Scene.fastBoard, behind proxy: CuttingProxy? = nil,
+  launcher: [String] = [], _ body: (Scene) async throws -> Void
+) async throws {
+  let folder = try TemporaryDirectory()
+  defer { folder.remove() }
+  let server = try await TestServer(in: folder, behind: proxy, types: types)
+  defer { server.end() }
+  try await server.start()
+  try await server.addUser("alice")
+  let profile = try board.map { try folder.write($0, to: "board.toml") }
+  let token = TestToken(state: folder.file("token"), board: profile ?? "simulated", launcher: launcher)
+  defer { token.end() }
+  struct Enrolled: Decodable { let account: String }
+  let enrolled = try await token.enrol(try await server.activation(for: "alice")).succeeded().decoded(Enrolled.self)
+  try await token.startConnected()
+  let portal = try await server.makePortal()
+  let device = try #require(try await portal.devices().first).id
+  let scene = Scene(
+    folder: folder, server: server, token: token, portal: portal, device: device, account: enrolled.account)
+  try await body(scene)
+  #expect(try await token.provesItsLog())
+}

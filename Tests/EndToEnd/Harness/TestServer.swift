@@ -1,0 +1,118 @@
+import Foundation
+import Glibc
+import Synchronization
+
+/// A reference token server as a process, with a portal that may use it.
+final class TestServer: Sendable {
+  let directory: String
+  private let process = Mutex<ChildProcess?>(nil)
+  /// 0 may stand until the first start; it is the same from then on, because tokens know the server by it.
+  private let port: Mutex<Int>
+  private let logs = Mutex<[Transcript]>([])
+
+  /// - Parameters:
+  ///   - proxy: in front of the server, which then calls itself by the proxy's name.
+  ///   - types: `[[type]]` entries beside the template's `login` and `payment`.
+  init(in folder: TemporaryDirectory, behind proxy: CuttingProxy? = nil, types: String = "") async throws {
+    port = Mutex(try proxy?.findTarget() ?? 0)
+    directory = folder.file("server")
+    try await command("init")
+    let file = directory + "/config.toml"
+    let template = try String(contentsOfFile: file, encoding: .utf8)
+    let issuer = proxy.map { "issuer = \"\($0.issuer)\"\n" } ?? ""
+    try (issuer + template + types).write(toFile: file, atomically: true, encoding: .utf8)
+  }
+
+  /// Runs one admin command to its end.
+  @discardableResult
+  func command(_ words: String...) async throws -> Outcome {
+    try await run(Program.server, words + ["--directory", directory, "--json"]).succeeded()
+  }
+
+  // MARK: The process
+
+  func start() async throws {
+    let known = port.withLock { $0 }
+    let child = try ChildProcess(Program.server, ["serve", "--directory", directory, "--port", "\(known)"])
+    process.withLock { $0 = child }
+    logs.withLock { $0.append(child.errors) }
+    let line = try await child.output.line(with: "listening on https://")
+    guard known == 0, let number = line.split(separator: ":").last.flatMap({ Int($0) }) else { return }
+    port.withLock { $0 = number }
+  }
+
+  /// `https://HOST:PORT` where it listens, whatever it calls itself.
+  var address: String { "https://127.0.0.1:\(portNumber)" }
+  var portNumber: Int { port.withLock { $0 } }
+
+  /// The running process's log.
+  var log: Transcript {
+    get throws { try running.errors }
+  }
+
+  private var running: ChildProcess {
+    get throws {
+      guard let child = process.withLock({ $0 }) else { throw NotSeen(description: "a running server") }
+      return child
+    }
+  }
+
+  /// How often the server, through all its lives, logged `part`.
+  func logged(_ part: String) -> Int { logs.withLock { $0 }.reduce(0) { $0 + $1.count(of: part) } }
+
+  /// SIGTERM, and waits until it is gone.
+  func stop() async throws {
+    try running.send(SIGTERM)
+    try await running.exit(within: .seconds(5))
+  }
+
+  func kill9() async throws { try await running.kill9() }
+
+  func end() { process.withLock { $0?.send(SIGKILL) } }
+
+  // MARK: What an administrator does
+
+  func addUser(_ user: String) async throws { try await command("user", "add", user) }
+
+  /// - Returns: an activation URI for `user`.
+  func activation(for user: String) async throws -> String {
+    struct Made: Decodable { let uri: String }
+    return try await command("activation-code", user).decoded(Made.self).uri
+  }
+
+  /// A new API client as a portal.
+  func makePortal() async throws -> Portal {
+    struct Added: Decodable { let clientSecret: String }
+    let added = try await command("api-client", "add", "portal").decoded(Added.self)
+    return Portal(
+      base: { [self] in address }, authority: directory + "/ca.pem", credentials: "portal:\(added.clientSecret)")
+  }
+
+  struct Device: Decodable {
+    struct User: Decodable {
+      let user: String
+      let profileId: String
+      let push: Bool
+    }
+
+    let deviceId: String
+    let users: [User]
+  }
+
+  func devices() async throws -> [Device] { try await command("device", "list").decoded() }
+
+  struct Transaction: Decodable {
+    let transactionId: String
+    let state: String
+    let reason: String?
+    let denialReason: String?
+  }
+
+  func transaction(_ id: String) async throws -> Transaction {
+    let all = try await command("transaction", "list").decoded([Transaction].self)
+    guard let found = all.first(where: { $0.transactionId == id }) else {
+      throw NotSeen(description: "transaction \(id) in the server's list")
+    }
+    return found
+  }
+}

@@ -88,11 +88,11 @@ let package = Package(
     room(
       "ApprovalToken",
       over: [
-        "Boards", "Courier", "CurlCourier", "FrontPanel", "MobileAuth", "ReferenceAdapter", "ReferenceProtocol", "Vault",
-        "Cryptography", "Secrets", "CLinux",
-        argumentParser, logging, lifecycle, signals, toml,
+        "Boards", "CLinux", "Courier", "Cryptography", "CurlCourier", "FrontPanel", "MobileAuth", "ReferenceAdapter",
+        "ReferenceProtocol", "Secrets", "Vault", argumentParser, logging, lifecycle, signals, toml,
       ]),
-    .executableTarget(name: "approval-token", dependencies: ["ApprovalToken", argumentParser], swiftSettings: strictness),
+    .executableTarget(
+      name: "approval-token", dependencies: ["ApprovalToken", argumentParser], swiftSettings: strictness),
     room(
       "ReferenceServer",
       over: [
@@ -110,7 +110,8 @@ let package = Package(
         .product(name: "SwiftASN1", package: "swift-asn1"),
         .product(name: "Crypto", package: "swift-crypto"),
       ]),
-    .executableTarget(name: "token-server", dependencies: ["ReferenceServer", argumentParser], swiftSettings: strictness),
+    .executableTarget(
+      name: "token-server", dependencies: ["ReferenceServer", argumentParser], swiftSettings: strictness),
 
     tests("OpenPGPTests", of: ["OpenPGP", "Secrets"]),
 

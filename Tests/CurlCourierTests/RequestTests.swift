@@ -21,7 +21,8 @@ struct RequestTests {
     let response = try await courier.send(
       HTTPRequest(method, server.url("echo"), headers: ["X-One": "1", "X-None": ""], body: Array(body.utf8)))
     #expect(response.status == 200)
-    let lines = String(decoding: response.body, as: UTF8.self).split(separator: "\r\n", omittingEmptySubsequences: false)
+    let lines = String(decoding: response.body, as: UTF8.self).split(
+      separator: "\r\n", omittingEmptySubsequences: false)
     #expect(lines.first == "\(method.rawValue) /echo HTTP/1.1")
     #expect(lines.last.map(String.init) == body)
     var expected: Set = ["host: localhost:\(server.port)", "accept: */*", "x-one: 1", "x-none:"]

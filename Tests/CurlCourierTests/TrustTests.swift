@@ -5,6 +5,14 @@ import Testing
 /// `ServerTrust` row by row: which certificates a courier believes, and why not the others.
 @Suite("Server trust")
 struct TrustTests {
+  /// Both later than today, and than every date on which something has expired.
+  enum Floor: Int64, Sendable {
+    /// 2080-01-01: before something becomes valid in 2090.
+    case in2080 = 3_471_292_800
+    /// 2091-01-01: after that.
+    case in2091 = 3_818_448_000
+  }
+
   enum Pin: Sendable { case none, right, wrong, wrongAndRight, unreadable }
 
   struct Row: Sendable, CustomTestStringConvertible {
@@ -12,14 +20,14 @@ struct TrustTests {
     var pin = Pin.none
     var knowsAuthority = false
     var host = "localhost"
-    /// 2091-01-01: after everything that has expired did, within what is not valid before 2090.
-    var startsIn2091 = false
+    /// When the board knows that it cannot be earlier than this.
+    var floor: Floor?
     /// A part of the reason for which the server is not trusted; nil when it is.
     let refusal: String?
 
     var testDescription: String {
       "\(certificate.rawValue), \(pin) pin, authority \(knowsAuthority ? "known" : "unknown"), \(host)"
-        + (startsIn2091 ? ", clock behind" : "")
+        + (floor.map { ", clock behind, \($0)" } ?? "")
     }
   }
 
@@ -63,10 +71,15 @@ struct TrustTests {
     Row(certificate: .notYetValid, knowsAuthority: true, refusal: "not yet valid"),
     Row(certificate: .notYetValid, pin: .right, refusal: "not yet valid"),
     // A clock that is behind is not believed, in either direction.
-    Row(certificate: .notYetValid, knowsAuthority: true, startsIn2091: true, refusal: nil),
-    Row(certificate: .notYetValid, pin: .right, startsIn2091: true, refusal: nil),
-    Row(certificate: .expired, pin: .right, startsIn2091: true, refusal: "expired"),
-    Row(certificate: .expiredIssuer, pin: .right, startsIn2091: true, refusal: "expired"),
+    Row(certificate: .notYetValid, knowsAuthority: true, floor: .in2091, refusal: nil),
+    Row(certificate: .notYetValid, pin: .right, floor: .in2091, refusal: nil),
+    Row(certificate: .notYetValid, knowsAuthority: true, floor: .in2080, refusal: nil),
+    Row(certificate: .notYetValid, pin: .right, floor: .in2080, refusal: nil),
+    Row(certificate: .notYetValid, pin: .right, knowsAuthority: true, floor: .in2080, refusal: nil),
+    Row(certificate: .notYetValid, floor: .in2080, refusal: "issuer"),
+    Row(certificate: .notYetValid, pin: .wrong, floor: .in2080, refusal: "none of the pinned"),
+    Row(certificate: .expired, pin: .right, floor: .in2091, refusal: "expired"),
+    Row(certificate: .expiredIssuer, pin: .right, floor: .in2091, refusal: "expired"),
     // Nor a name.
     Row(certificate: .wrongName, knowsAuthority: true, refusal: "localhost"),
     Row(certificate: .wrongName, pin: .right, refusal: "localhost"),
@@ -97,7 +110,7 @@ struct TrustTests {
   private func trust(of row: Row, _ server: HostileServer) throws -> ServerTrust {
     var trust = ServerTrust(
       authorityFile: row.knowsAuthority ? server.authorityFile : nil,
-      earliestNow: row.startsIn2091 ? 3_818_448_000 : 0)
+      earliestNow: row.floor?.rawValue ?? 0)
     let (right, wrong) = (try Certificate.pin(), try Certificate.pin(of: "other"))
     switch row.pin {
     case .none: break

@@ -11,7 +11,11 @@ final class TransactionRows {
   private static let saturatedSeconds = 15.0
   /// Per second; the goal.
   private static let wantedRate = 500.0
-  private static let offeredSeconds = 20.0
+  /// What a server with headroom feels like.
+  private static let lightRate = 100.0
+  private static let offeredSeconds = 15.0
+  /// Seconds to wait for the answers that are missing at the end.
+  private static let patience = 20.0
 
   private let server: TokenServer
   private let site: Site
@@ -28,7 +32,8 @@ final class TransactionRows {
     let server = try TokenServer(on: stage, named: "transaction-server")
     defer { server.end() }
     let measurement = try TransactionRows(server)
-    return try measurement.saturate() + measurement.offer()
+    return try measurement.saturate() + measurement.offer(perSecond: lightRate, isGoal: false)
+      + measurement.offer(perSecond: wantedRate, isGoal: true)
   }
 
   private init(_ server: TokenServer) throws {
@@ -72,19 +77,20 @@ final class TransactionRows {
     return [
       Row(
         "server, \(Self.abreast) transactions always under way",
-        "\(load.perSecond.text(0)) per second, \(load.latency)"),
+        "\(load.perSecond.text(0)) answered per second; \(load.latency)"),
       Row("  processor", load.shares),
     ]
   }
 
-  private func offer() throws -> [Row] {
-    let load = try run(for: Self.offeredSeconds, .perSecond(Self.wantedRate))
-    let rate = Self.wantedRate.text(0)
+  private func offer(perSecond rate: Double, isGoal: Bool) throws -> [Row] {
+    let load = try run(for: Self.offeredSeconds, .perSecond(rate))
+    let (what, answered) = (
+      "server, \(rate.text(0)) transactions begun per second", "\(load.perSecond.text(0)) answered per second"
+    )
+    guard isGoal else { return [Row(what, "\(answered); \(load.latency)"), Row("  processor", load.shares)] }
     return [
-      Row(
-        "server, \(rate) transactions per second asked", "\(load.perSecond.text(0)) per second answered", goal: rate,
-        met: load.perSecond >= 0.99 * Self.wantedRate),
-      Row("  created to answered", load.latency, goal: "p99 < 100 ms", met: load.p99 < 0.1),
+      Row(what, answered, goal: rate.text(0), met: load.perSecond >= 0.99 * rate),
+      Row("  created to answered", load.latency, goal: "p99 < 100 ms", met: load.unanswered == 0 && load.p99 < 0.1),
       Row("  processor", load.shares),
     ]
   }
@@ -100,6 +106,7 @@ final class TransactionRows {
     let perSecond: Double
     let latency: String
     let p99: Double
+    let unanswered: Int
     let shares: String
   }
 
@@ -123,14 +130,18 @@ final class TransactionRows {
     let serverShare = (server.readings.processorSeconds - serverBefore) / elapsed
     let clientShare = (ownProcessorSeconds - clientBefore) / elapsed
     // The slowest are still under way, and they count.
-    site.loop.run(for: 30) { latencies.count == asked || site.hasFailed }
+    site.loop.run(for: Self.patience) { latencies.count == asked || site.hasFailed }
     try site.requireNoFailures()
-    guard latencies.count == asked else { throw Failure("\(asked - latencies.count) transactions got no answer") }
-    let sample = Sample(latencies)
-    func milliseconds(_ share: Double) -> String { (sample.quantile(share) * 1e3).text(0) }
+    let unanswered = asked - latencies.count
+    let sample = Sample(latencies + Array(repeating: .infinity, count: unanswered))
+    func milliseconds(_ share: Double) -> String {
+      let value = sample.quantile(share)
+      return value.isFinite ? (value * 1e3).text(0) : "> \((Self.patience * 1e3).text(0))"
+    }
     return Load(
       perSecond: Double(answered) / elapsed,
       latency: "p50 \(milliseconds(0.5)) ms, p99 \(milliseconds(0.99)) ms, worst \(milliseconds(1)) ms",
-      p99: sample.quantile(0.99), shares: "\(cores(serverShare)) server, \(cores(clientShare)) load client")
+      p99: sample.quantile(0.99), unanswered: unanswered,
+      shares: "\(cores(serverShare)) server, \(cores(clientShare)) load client")
   }
 }

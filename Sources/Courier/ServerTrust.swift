@@ -8,8 +8,8 @@ public struct ServerTrust: Sendable, Equatable {
   public var pins: [String]
   /// A PEM file with more authorities, or nil for the system's only.
   public var authorityFile: String?
-  /// Unix seconds. A board without a clock starts in 1970; certificates are then judged at this time instead,
-  /// the latest moment this token knows to have passed.
+  /// Unix seconds. A board without a clock starts in 1970; whether a certificate has expired is then judged at this time
+  /// instead, the latest moment this token knows to have passed. One that was made later still is not too young.
   public var earliestNow: Int64
 
   public init(pins: [String] = [], authorityFile: String? = nil, earliestNow: Int64 = 0) {

@@ -32,7 +32,10 @@ final class CertificateJudge {
   }
 
   private func judge(_ store: OpaquePointer) -> Int32 {
-    if Int64(time(nil)) < trust.earliestNow { X509_STORE_CTX_set_time(store, 0, time_t(trust.earliestNow)) }
+    if Int64(time(nil)) < trust.earliestNow {
+      X509_STORE_CTX_set_time(store, 0, time_t(trust.earliestNow))
+      X509_STORE_CTX_set_verify_cb(store, forgiveYouth)
+    }
     if let leaf = X509_STORE_CTX_get0_cert(store), let pin = pin(of: leaf), trust.pins.contains(pin) {
       X509_STORE_CTX_set_verify_cb(store, forgiveUnknownIssuer)
     }
@@ -40,7 +43,22 @@ final class CertificateJudge {
   }
 }
 
+/// With a clock that is behind, the time is only known not to be earlier: what has expired by then has expired, but
+/// what was made later may well be valid.
+private func forgiveYouth(verdict: Int32, store: OpaquePointer?) -> Int32 {
+  guard verdict == 0, isClockBehind(store), X509_STORE_CTX_get_error(store) == X509_V_ERR_CERT_NOT_YET_VALID else {
+    return verdict
+  }
+  X509_STORE_CTX_set_error(store, X509_V_OK)
+  return 1
+}
+
+private func isClockBehind(_ store: OpaquePointer?) -> Bool {
+  X509_VERIFY_PARAM_get_flags(X509_STORE_CTX_get0_param(store)) & UInt(X509_V_FLAG_USE_CHECK_TIME) != 0
+}
+
 private func forgiveUnknownIssuer(verdict: Int32, store: OpaquePointer?) -> Int32 {
+  let verdict = forgiveYouth(verdict: verdict, store: store)
   guard verdict == 0, CertificateJudge.unknownIssuer.contains(X509_STORE_CTX_get_error(store)) else { return verdict }
   // OpenSSL goes on to check the dates, but not those of a last certificate whose issuer is missing.
   let dates = verdictOnDates(store)
@@ -49,14 +67,14 @@ private func forgiveUnknownIssuer(verdict: Int32, store: OpaquePointer?) -> Int3
 }
 
 private func verdictOnDates(_ store: OpaquePointer?) -> Int32 {
-  let parameters = X509_STORE_CTX_get0_param(store)
-  let usesOwnTime = X509_VERIFY_PARAM_get_flags(parameters) & UInt(X509_V_FLAG_USE_CHECK_TIME) != 0
-  var moment = usesOwnTime ? X509_VERIFY_PARAM_get_time(parameters) : time(nil)
+  let isClockBehind = isClockBehind(store)
+  var moment = isClockBehind ? X509_VERIFY_PARAM_get_time(X509_STORE_CTX_get0_param(store)) : time(nil)
   let chain = X509_STORE_CTX_get0_chain(store)
   for index in 0..<OPENSSL_sk_num(chain) {
     let certificate = OpaquePointer(OPENSSL_sk_value(chain, index))
     // 0 means the date cannot be read, which is as bad.
-    if X509_cmp_time(X509_get0_notBefore(certificate), &moment) >= 0 { return X509_V_ERR_CERT_NOT_YET_VALID }
+    let youth = X509_cmp_time(X509_get0_notBefore(certificate), &moment)
+    if youth == 0 || youth > 0 && !isClockBehind { return X509_V_ERR_CERT_NOT_YET_VALID }
     if X509_cmp_time(X509_get0_notAfter(certificate), &moment) <= 0 { return X509_V_ERR_CERT_HAS_EXPIRED }
   }
   return X509_V_OK

@@ -36,7 +36,8 @@ public struct Enrolment: Sendable {
     }
     var (server, device) = try registration(for: uri)
     let courier = makeCourier(trust)
-    if device.clientID == nil {
+    let isRegistered = device.clientID != nil
+    if !isRegistered {
       progress("registering this device with \(server.id)")
       let client = DeviceClient(
         issuer: uri.server, clientID: nil, key: device.deviceKey, courier: courier, timekeeper: timekeeper)
@@ -52,8 +53,16 @@ public struct Enrolment: Sendable {
       issuer: uri.server, clientID: device.clientID, key: device.deviceKey, courier: courier, timekeeper: timekeeper)
     // Asked before anything is made or spent: a server that is not the URI's, or wants what we cannot do, changes
     // nothing here.
-    let configuration = try DeviceClient.decode(
-      DeviceConfiguration.self, try await client.call(.get, "/configuration"))
+    // Only the server that we knew may say that it removed us.
+    let mayBeGone = try isRegistered && isKnown(server.id, by: uri.pins)
+    guard let configuration = try await configuration(from: client, nilIfGone: mayBeGone) else {
+      // It happened while nobody listened: begin anew.
+      let entry = AuditEntry(
+        .wiped, detail: "\(server.id): \(TokenServerFault.deviceDeregistered)",
+        wallClockMilliseconds: timekeeper.wallClockMilliseconds)
+      try registry.wipe(server: server.id, entry)
+      return try await enrol(uri, name: name, trust: trust, capabilities: capabilities)
+    }
     guard !configuration.pinRequired else {
       throw TokenServerFault.configurationInvalid("it wants a PIN for every account, which this version cannot keep")
     }
@@ -107,6 +116,21 @@ public struct Enrolment: Sendable {
       url: uri.server, secrets: try credentials.encoded())
     try registry.put(record)
     return (record, credentials)
+  }
+
+  private func configuration(
+    from client: DeviceClient, nilIfGone: Bool
+  ) async throws -> DeviceConfiguration? {
+    do {
+      return try DeviceClient.decode(DeviceConfiguration.self, try await client.call(.get, "/configuration"))
+    } catch let fault as TokenServerFault {
+      if nilIfGone, fault == .deviceDeregistered { return nil }
+      throw fault
+    }
+  }
+
+  private func isKnown(_ server: TokenServerID, by pins: [String]) throws -> Bool {
+    try registry.servers().contains { try $0.id == server && ReferenceTokenServer.pins(of: $0) == pins }
   }
 
   private func account(

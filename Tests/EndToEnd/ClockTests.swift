@@ -1,25 +1,14 @@
 import Foundation
-import Glibc
 import Testing
 
 extension EndToEnd {
-  /// A board without a clock chip wakes up in 1970. Debian's `faketime` makes the token believe so.
+  /// A board without a clock chip wakes up in 1970.
   @Suite struct Clocks {
-    private static let library = "/usr/lib/\(machine)-linux-gnu/faketime/libfaketime.so.1"
-
-    /// The library adds a variable to the environment of the first program it is loaded into, and a Swift program then
-    /// does not find its arguments: so that first program is a second `env`.
-    private static let launcher = [
-      "env", "LD_PRELOAD=\(library)", "FAKETIME=@1970-01-01 00:10:00", "FAKETIME_DONT_FAKE_MONOTONIC=1", "env",
-    ]
-
-    @Test(.enabled(if: FileManager.default.fileExists(atPath: library), "needs Debian's faketime"))
-    func aTokenIn1970EnrolsAndApproves() async throws {
-      let formerLeftovers = leftovers()
-      defer {
-        for file in leftovers().subtracting(formerLeftovers) { try? FileManager.default.removeItem(atPath: file) }
-      }
-      try await withScene(launcher: Self.launcher) { scene in
+    @Test func aTokenIn1970EnrolsAndApproves() async throws {
+      let folder = try TemporaryDirectory()
+      defer { folder.remove() }
+      let clock = try await clockOf1970(in: folder)
+      try await withScene(launcher: ["env", "LD_PRELOAD=\(clock)"]) { scene in
         #expect(try scene.token.log.lines.first?.hasPrefix("1970-01-01") == true)
         let transaction = try await scene.ask()
         try await scene.token.answer(transaction, with: .hold)
@@ -31,15 +20,40 @@ extension EndToEnd {
   }
 }
 
-/// What the library leaves in shared memory when a program is replaced by another.
-private func leftovers() -> Set<String> {
-  let names = (try? FileManager.default.contentsOfDirectory(atPath: "/dev/shm")) ?? []
-  return Set(names.filter { $0.contains("faketime_") }.map { "/dev/shm/\($0)" })
-}
+/// A library that puts the wall clock back, and only that: libfaketime also moves the timers that the token sleeps by,
+/// which no wrong wall clock does.
+private func clockOf1970(in folder: TemporaryDirectory) async throws -> String {
+  let source = try folder.write(
+    """
+    #define _GNU_SOURCE
+    #include <sys/syscall.h>
+    #include <sys/time.h>
+    #include <time.h>
+    #include <unistd.h>
 
-/// As Debian names it.
-private let machine: String = {
-  var name = utsname()
-  uname(&name)
-  return withUnsafeBytes(of: name.machine) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-}()
+    int clock_gettime(clockid_t clock, struct timespec *now) {
+      long code = syscall(SYS_clock_gettime, clock, now);
+      if (code == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) now->tv_sec -= SECONDS_BACK;
+      return (int)code;
+    }
+
+    time_t time(time_t *copy) {
+      struct timespec now;
+      clock_gettime(CLOCK_REALTIME, &now);
+      if (copy) *copy = now.tv_sec;
+      return now.tv_sec;
+    }
+
+    int gettimeofday(struct timeval *restrict now, void *restrict zone) {
+      struct timespec fine;
+      int code = clock_gettime(CLOCK_REALTIME, &fine);
+      *now = (struct timeval){fine.tv_sec, fine.tv_nsec / 1000};
+      return code;
+    }
+    """, to: "clock.c")
+  let library = folder.file("clock.so")
+  // Ten minutes after the epoch.
+  let secondsBack = Int(Date().timeIntervalSince1970) - 600
+  try await run("clang", ["-shared", "-fPIC", "-DSECONDS_BACK=\(secondsBack)", "-o", library, source]).succeeded()
+  return library
+}

@@ -102,7 +102,10 @@ extension EndToEnd {
         // The server has decided and told, and the token has not heard.
         try await scene.server.log.line(with: "transaction \(transaction): authenticated")
         try await scene.token.shows("talking to the token server")
-        proxy.cut()
+        proxy.cut(refusing: true)
+        try await scene.token.log.line(with: "request \(transaction): trying again")
+        try await scene.token.shows("outcome unknown, retrying")
+        proxy.mend()
         // Only the answer's own key brings its receipt back; any other would be "approved elsewhere".
         #expect(try await scene.settled(transaction).hasPrefix("approved, receipt "))
         #expect(try await scene.portal.finalResult(of: transaction).isAuthenticated)

@@ -19,6 +19,19 @@ extension EndToEnd {
       }
     }
 
+    @Test func aDeviceDeletedWhileItWasOffIsEnrolledAsANewOne() async throws {
+      try await withScene { scene in
+        try await scene.token.stop()
+        try await scene.server.command("device", "delete", scene.device)
+        try await scene.token.enrol(try await scene.server.activation(for: "alice"), name: "new").succeeded()
+        #expect(try await scene.token.accounts() == [.init(account: "new", stage: "active")])
+        try await scene.token.startConnected()
+        let devices = try await scene.portal.devices().map(\.id)
+        #expect(devices.count == 1 && devices != [scene.device])
+        try await expectApproval(on: try #require(devices.first), in: scene)
+      }
+    }
+
     @Test func disablingMobileAuthenticationEndsTheAccountUntilItIsEnrolledAgain() async throws {
       try await withScene { scene in
         let reply = try await scene.portal.call(

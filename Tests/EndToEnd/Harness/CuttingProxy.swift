@@ -9,6 +9,8 @@ final class CuttingProxy: Sendable {
     var target = 0
     /// Nothing from the server reaches the token.
     var isSwallowing = false
+    /// Whoever comes is sent away.
+    var isRefusing = false
     var ends: Set<Int32> = []
   }
 
@@ -16,8 +18,8 @@ final class CuttingProxy: Sendable {
     let state = Mutex(State())
 
     func carry(_ caller: Int32) {
-      let target = state.withLock { $0.target }
-      guard let server = Loopback.connect(to: target) else {
+      let target = state.withLock { $0.isRefusing ? nil : $0.target }
+      guard let target, let server = Loopback.connect(to: target) else {
         Glibc.close(caller)
         return
       }
@@ -64,13 +66,17 @@ final class CuttingProxy: Sendable {
   /// From now on the server hears the token, and the token hears nothing.
   func swallowAnswers() { wire.state.withLock { $0.isSwallowing = true } }
 
-  /// Cuts every connection; new ones work.
-  func cut() {
+  /// Cuts every connection.
+  /// - Parameter refusing: whether new ones do not work either, until `mend()`.
+  func cut(refusing: Bool = false) {
     wire.state.withLock { state in
       state.isSwallowing = false
+      state.isRefusing = refusing
       for end in state.ends { shutdown(end, Int32(SHUT_RDWR)) }
     }
   }
+
+  func mend() { wire.state.withLock { $0.isRefusing = false } }
 
   func close() {
     loopback.close()

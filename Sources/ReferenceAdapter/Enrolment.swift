@@ -120,12 +120,12 @@ public struct Enrolment: Sendable {
 
   private func configuration(
     from client: DeviceClient, nilIfGone: Bool
-  ) async throws -> DeviceConfiguration? {
+  ) async throws(TokenServerFault) -> DeviceConfiguration? {
     do {
       return try DeviceClient.decode(DeviceConfiguration.self, try await client.call(.get, "/configuration"))
-    } catch let fault as TokenServerFault {
-      if nilIfGone, fault == .deviceDeregistered { return nil }
-      throw fault
+    } catch {
+      if nilIfGone, error == .deviceDeregistered { return nil }
+      throw error
     }
   }
 

@@ -22,14 +22,15 @@ extension Simulate {
         )
         let terminal = RawTerminal()
         defer { terminal.restore() }
-        let drawing = Task.detached {
-          try client.follow(ControlCall(request: .followLED), LEDStatus.self) { led in
+        // Threads of their own: these calls block, and the pool of a small board has no thread to spare. They end with
+        // the process.
+        detachThread {
+          try? client.follow(ControlCall(request: .followLED), LEDStatus.self) { led in
             draw(led)
-            return !Task.isCancelled
+            return true
           }
         }
-        defer { drawing.cancel() }
-        while let key = terminal.key(), key != "q" { press(key, client) }
+        while let key = terminal.key(), key != "q", key != RawTerminal.controlC { press(key, client) }
         print("")
       }
     }
@@ -44,7 +45,7 @@ extension Simulate {
         case "d": ControlCall(request: .double)
         default: nil
         }
-      if let call { Task.detached { _ = try? client.call(call, Done.self) } }
+      if let call { detachThread { _ = try? client.call(call, Done.self) } }
       if key == "r", let ask { runShell(ask) }
     }
   }
@@ -73,15 +74,18 @@ extension LEDColour {
   }
 }
 
-/// Keys one by one, without echo; the terminal is given back as it was.
+/// Keys one by one, without echo or signals; the terminal is given back as it was.
 private struct RawTerminal {
+  /// Comes as a key, so that it too gives the terminal back.
+  static let controlC: Character = "\u{03}"
+
   private let former: termios
 
   init() {
     var settings = termios()
     tcgetattr(0, &settings)
     former = settings
-    settings.c_lflag &= ~tcflag_t(ICANON | ECHO)
+    settings.c_lflag &= ~tcflag_t(ICANON | ECHO | ISIG)
     tcsetattr(0, TCSANOW, &settings)
   }
 

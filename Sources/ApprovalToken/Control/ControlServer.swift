@@ -59,7 +59,7 @@ struct ControlServer: Service {
 }
 
 /// A small-stack thread of its own for a call that blocks for good.
-private func detachThread(_ body: @escaping @Sendable () -> Void) {
+func detachThread(_ body: @escaping @Sendable () -> Void) {
   final class Box {
     let body: @Sendable () -> Void
     init(_ body: @escaping @Sendable () -> Void) { self.body = body }

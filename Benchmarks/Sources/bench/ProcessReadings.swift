@@ -43,13 +43,40 @@ struct ProcessReadings {
   }
 }
 
-/// Seconds of processor time of this process, the load client, so far.
-var ownProcessorSeconds: Double {
-  var usage = rusage()
-  getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
-  func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime)
-}
+/// How much processor time a span of a run took: the server's, the load client's, and that of everybody else on the
+/// machine, who should have none.
+struct ProcessorShares {
+  private let server: ProcessReadings
+  private let began = Instant.now
+  private let before: (server: Double, client: Double, machine: Double)
 
-/// A share of processor time in words.
-func cores(_ share: Double) -> String { "\(share.text(2)) of a core" }
+  init(of server: ProcessReadings) {
+    self.server = server
+    before = (server.processorSeconds, Self.client, Self.machine)
+  }
+
+  /// Of one core, from the beginning until now.
+  var text: String {
+    let elapsed = Instant.now - began
+    let own = server.processorSeconds - before.server
+    let client = Self.client - before.client
+    let others = max(0, Self.machine - before.machine - own - client)
+    func share(_ seconds: Double) -> String { (seconds / elapsed).text(2) }
+    return "\(share(own)) of a core server, \(share(client)) load client, \(share(others)) others and kernel"
+  }
+
+  private static var client: Double {
+    var usage = rusage()
+    getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+    func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
+    return seconds(usage.ru_utime) + seconds(usage.ru_stime)
+  }
+
+  /// All cores; time that was neither idle nor spent waiting for a disk (proc(5)).
+  private static var machine: Double {
+    let text = (try? String(contentsOfFile: "/proc/stat", encoding: .utf8)) ?? ""
+    let ticks = text.split(separator: "\n").first?.split(separator: " ").dropFirst().compactMap { Double($0) } ?? []
+    guard ticks.count >= 7 else { return 0 }
+    return (ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6]) / Double(sysconf(Int32(_SC_CLK_TCK)))
+  }
+}

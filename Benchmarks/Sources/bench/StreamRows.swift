@@ -61,7 +61,7 @@ final class StreamRows {
   private func open(_ count: Int) throws {
     let former = streams.count
     let memoryBefore = server.readings.mebibytes("VmRSS")
-    let (serverBefore, clientBefore, began) = (server.readings.processorSeconds, ownProcessorSeconds, Instant.now)
+    let (processor, began) = (ProcessorShares(of: server.readings), Instant.now)
     site.loop.run(for: 120) {
       while streams.count < count, streams.count - opened < Self.abreast { openNext() }
       return opened == count || site.hasFailed
@@ -69,8 +69,7 @@ final class StreamRows {
     try site.requireNoFailures()
     guard opened == count else { throw Failure("only \(opened) of \(count) streams were open after 120 s") }
     let seconds = Instant.now - began
-    let serverShare = (server.readings.processorSeconds - serverBefore) / seconds
-    let clientShare = (ownProcessorSeconds - clientBefore) / seconds
+    let shares = processor.text
     let perSecond = Double(count - former) / seconds
     site.loop.run(for: 5)
     let idleBefore = server.readings.processorSeconds
@@ -87,10 +86,7 @@ final class StreamRows {
       ),
       Row(
         "server, \(count) idle streams: opening",
-        """
-        \(perSecond.text(0)) per second (\(seconds.text(1)) s for \(count - former)); \(cores(serverShare)) server, \
-        \(cores(clientShare)) load client
-        """),
+        "\(perSecond.text(0)) per second (\(seconds.text(1)) s for \(count - former)); \(shares)"),
       Row("server, \(count) idle streams: processor", "\((idle * 100).text(1)) % of a core, heartbeats included"),
     ]
   }

@@ -113,7 +113,7 @@ final class TransactionRows {
   private func run(for seconds: Double, _ pace: Pace) throws -> Load {
     asked = 0
     latencies = []
-    let (serverBefore, clientBefore, began) = (server.readings.processorSeconds, ownProcessorSeconds, Instant.now)
+    let (processor, began) = (ProcessorShares(of: server.readings), Instant.now)
     let deadline = began + seconds
     while Instant.now < deadline, !site.hasFailed {
       switch pace {
@@ -127,8 +127,7 @@ final class TransactionRows {
     }
     let elapsed = Instant.now - began
     let answered = latencies.count
-    let serverShare = (server.readings.processorSeconds - serverBefore) / elapsed
-    let clientShare = (ownProcessorSeconds - clientBefore) / elapsed
+    let shares = processor.text
     // The slowest are still under way, and they count.
     site.loop.run(for: Self.patience) { latencies.count == asked || site.hasFailed }
     try site.requireNoFailures()
@@ -142,6 +141,6 @@ final class TransactionRows {
       perSecond: Double(answered) / elapsed,
       latency: "p50 \(milliseconds(0.5)) ms, p99 \(milliseconds(0.99)) ms, worst \(milliseconds(1)) ms",
       p99: sample.quantile(0.99), unanswered: unanswered,
-      shares: "\(cores(serverShare)) server, \(cores(clientShare)) load client")
+      shares: shares)
   }
 }

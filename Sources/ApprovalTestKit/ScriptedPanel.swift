@@ -21,7 +21,7 @@ public final class ScriptedPanel: Panel {
     change { if $0.shown.last != indication { $0.shown.append(indication) } }
   }
 
-  public func events(for challenge: Challenge) -> AsyncStream<PanelEvent> {
+  public func events(for prompt: Prompt) -> AsyncStream<PanelEvent> {
     let (stream, continuation) = AsyncStream.makeStream(of: PanelEvent.self)
     change { state in
       state.challenge?.finish()

@@ -43,7 +43,8 @@ public actor FrontPanel: Panel {
     player.play(indication)
     // A confirmation is seen to its end, whoever is next.
     switch indication {
-    case .confirmed, .denied: try? await timekeeper.sleep(until: timekeeper.now + indication.pattern.length)
+    case .confirmed, .denied, .pinWrong, .pinRefused:
+      try? await timekeeper.sleep(until: timekeeper.now + indication.pattern.length)
     default: break
     }
   }
@@ -51,7 +52,7 @@ public actor FrontPanel: Panel {
   /// What the LED says now.
   public var showing: Indication { player.showing ?? .disconnected }
 
-  public nonisolated func events(for challenge: Challenge) -> AsyncStream<PanelEvent> {
+  public nonisolated func events(for prompt: Prompt) -> AsyncStream<PanelEvent> {
     AsyncStream(bufferingPolicy: .bufferingNewest(64)) { continuation in
       Task { await self.arm(continuation) }
     }

@@ -7,6 +7,16 @@ extension Indication {
     case .idle(let pending): .flashes(min(max(pending, 1), 5), lit: 60, dark: 240, period: 10_000)
     case .disconnected: .flashes(1, lit: 60, dark: 1_940, period: 2_000)
     case .confirmationWanted: .repeating(500, 500)
+    case .pinWanted: .flashes(2, lit: 150, dark: 150, period: 1_500)
+    case .newPINWanted(let again):
+      again
+        ? .repeating(150, 150, 150, 150, 500, 150, 500, 900)
+        : .repeating(150, 150, 150, 150, 500, 900)
+    case .entering: .repeating(900, 100)
+    // 8 Hz for 1.5 s, a pause, then the number.
+    case .pinWrong(let remaining): .counted(remaining, after: [Int64](repeating: 62, count: 23) + [600])
+    case .pinRefused(let rule): .counted(rule, after: [Int64](repeating: 62, count: 7) + [600])
+    case .veryLongHoldWanted: .repeating(1_800, 200)
     case .releaseToAccept, .talkingToServer: .solid
     case .releaseToReport: .repeating(125, 125)
     case .confirmed: .once(600, 300, 600, 300)
@@ -22,7 +32,8 @@ extension Indication {
     case .idle: .dimGreen
     case .disconnected: .dimRed
     case .confirmationWanted, .releaseToAccept: .blue
-    case .releaseToReport, .misconfigured: .red
+    case .pinWanted, .newPINWanted, .entering: .amber
+    case .releaseToReport, .veryLongHoldWanted, .pinWrong, .pinRefused, .misconfigured: .red
     case .talkingToServer, .denied: .white
     case .confirmed: .green
     case .outcomeUnknown: .orange
@@ -35,6 +46,12 @@ extension Indication {
     case .idle: "idle, connected"
     case .disconnected: "idle, not connected"
     case .confirmationWanted: "confirmation wanted"
+    case .pinWanted: "PIN wanted"
+    case .newPINWanted(let again): again ? "new PIN wanted, a second time" : "new PIN wanted"
+    case .entering: "digits typed: Enter submits"
+    case .pinWrong: "wrong PIN, n attempts left"
+    case .pinRefused: "new PIN refused: 1 block list, 2 sequence, 3 repeats, 4 length, 5 not the same twice"
+    case .veryLongHoldWanted: "very long hold wanted: it cannot be undone"
     case .releaseToAccept: "held long enough: release to accept"
     case .releaseToReport: "held very long: release to deny and report \"not me\""
     case .talkingToServer: "talking to the token server"
@@ -52,6 +69,12 @@ extension Indication {
     case .idle: "blip every 10 s (n blips = n pending, at most 5)"
     case .disconnected: "blip every 2 s"
     case .confirmationWanted: "1 Hz"
+    case .pinWanted: "double blink"
+    case .newPINWanted(let again): again ? "double blink, 2 long" : "double blink, 1 long"
+    case .entering: "solid, dark for an instant every second"
+    case .pinWrong: "8 Hz for 1.5 s, then n blinks"
+    case .pinRefused: "8 Hz for 0.5 s, then n blinks"
+    case .veryLongHoldWanted: "solid, dark for an instant every 2 s"
     case .releaseToAccept, .talkingToServer: "solid"
     case .releaseToReport: "4 Hz"
     case .confirmed: "2 long"
@@ -64,7 +87,8 @@ extension Indication {
 
   /// Every state once, in the order of the legend.
   public static let legend: [Indication] = [
-    .idle(pending: 0), .disconnected, .confirmationWanted, .releaseToAccept, .releaseToReport, .talkingToServer,
-    .confirmed, .denied, .outcomeUnknown, .mustEnrol, .misconfigured,
+    .idle(pending: 0), .disconnected, .confirmationWanted, .pinWanted, .newPINWanted(again: false),
+    .newPINWanted(again: true), .entering, .releaseToAccept, .releaseToReport, .veryLongHoldWanted, .talkingToServer,
+    .confirmed, .denied, .pinWrong(remaining: 2), .pinRefused(rule: 1), .outcomeUnknown, .mustEnrol, .misconfigured,
   ]
 }

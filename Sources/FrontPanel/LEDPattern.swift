@@ -10,6 +10,10 @@ public struct LEDPattern: Sendable, Equatable {
 
   static func repeating(_ steps: Int64...) -> LEDPattern { LEDPattern(steps: steps, repeats: true) }
   static func once(_ steps: Int64...) -> LEDPattern { LEDPattern(steps: steps, repeats: false) }
+  /// `lead` (an even number of steps), then `count` blinks, once.
+  static func counted(_ count: Int, after lead: [Int64]) -> LEDPattern {
+    LEDPattern(steps: lead + [Int64](repeating: 300, count: 2 * count), repeats: false)
+  }
   static let solid = LEDPattern(steps: [], repeats: true)
 
   /// `count` short flashes, then dark up to `period`.

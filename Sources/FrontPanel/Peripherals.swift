@@ -20,7 +20,7 @@ public protocol Indicator: Sendable {
 }
 
 public enum LEDColour: String, Sendable, CaseIterable {
-  case blue, green, magenta, orange, red, white
+  case amber, blue, green, magenta, orange, red, white
   case dimGreen = "dim green"
   case dimRed = "dim red"
 }

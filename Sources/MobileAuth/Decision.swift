@@ -21,6 +21,10 @@ public struct Gesture: Sendable, Equatable {
     case doublePress = "double-press"
     /// Held at least 6 s, then released: deny and report.
     case veryLongHold = "very-long-hold"
+    /// Digits and Enter: accept, if the server finds them right.
+    case enter
+    /// The keypad's cancel key, twice: deny.
+    case cancelKeys = "cancel-keys"
   }
 
   public var kind: Kind
@@ -34,7 +38,8 @@ public struct Gesture: Sendable, Equatable {
 
   public var decision: Decision {
     switch kind {
-    case .hold: .accept
+    case .hold, .enter: .accept
+    case .cancelKeys: .deny(.cancelled)
     case .doublePress: .deny(.declined)
     case .veryLongHold: .deny(.notMe)
     }

@@ -46,7 +46,7 @@ extension Handler {
     do { request = try await open(pending, at: server) } catch let fault as TokenServerFault { return .refused(fault) }
     try record(.opened, pending, request.contents.type)
     await panel.show(.confirmationWanted)
-    for await event in panel.events(for: request.contents.challenge) {
+    for await event in panel.events(for: .confirmation) {
       switch event {
       case .touched: touch.isHeld = true
       case .released: touch.isHeld = false
@@ -54,6 +54,7 @@ extension Handler {
         touch.isHeld = false
         try record(.buttonStuck, pending)
       case .unavailable(let why): try record(.panelUnavailable, pending, why)
+      case .entered: continue
       case .gesture(let gesture):
         return .answered(
           request.answered(

@@ -1,12 +1,25 @@
+public import Secrets
+
 /// What a person sees and touches.
 public protocol Panel: Sendable {
-  /// Shows a state until the next call. `confirmed` and `denied` are played to their end before this returns, so
-  /// that the next request cannot hide how the last one ended.
+  /// Shows a state until the next call. What says how something ended (`confirmed`, `denied`, `pinWrong`,
+  /// `pinRefused`) is played to its end before this returns, so that what comes next cannot hide it.
   func show(_ indication: Indication) async
 
-  /// Arms the panel for one challenge. The stream ends after a gesture, or when its consumer stops; the panel is
-  /// disarmed then. Whatever was touched before this call counts for nothing.
-  func events(for challenge: Challenge) -> AsyncStream<PanelEvent>
+  /// Arms the panel for one prompt. The stream ends after a gesture or an entry, or when its consumer stops; the panel
+  /// is disarmed then, and digits that were typed are wiped. Whatever was touched before this call counts for nothing.
+  func events(for prompt: Prompt) -> AsyncStream<PanelEvent>
+}
+
+/// What a person is asked to do.
+public enum Prompt: Sendable, Equatable {
+  /// Hold to accept, press twice to deny, hold very long to report; the keypad's cancel denies too.
+  case confirmation
+  /// Type exactly so many digits, then Enter. Denying works as for a confirmation; a hold that would accept one means
+  /// nothing here.
+  case digits(count: Int)
+  /// Only a very long hold counts: something cannot be undone.
+  case veryLongHold
 }
 
 public enum PanelEvent: Sendable, Equatable {
@@ -15,6 +28,8 @@ public enum PanelEvent: Sendable, Equatable {
   /// The touch ended and was no gesture: the request is no longer pinned.
   case released
   case gesture(Gesture)
+  /// The digits that were wanted, and Enter.
+  case entered(PIN)
   /// Down for longer than anybody means it; counts for nothing until released.
   case stuck
   /// The hardware is gone or failing: nothing can be approved until it is back, which the panel notices by itself.
@@ -27,6 +42,18 @@ public enum Indication: Sendable, Equatable {
   case idle(pending: Int)
   case disconnected
   case confirmationWanted
+  case pinWanted
+  /// Choose a PIN; `again` the second time.
+  case newPINWanted(again: Bool)
+  /// Something has been typed and not yet submitted. How much, it does not say.
+  case entering
+  /// The server found the PIN wrong and allows so many more attempts.
+  case pinWrong(remaining: Int)
+  /// A new PIN breaks a rule: 1 block list, 2 sequence, 3 repeats, 4 length (9011 to 9014), 5 typed differently the
+  /// second time.
+  case pinRefused(rule: Int)
+  /// A very long hold is wanted, for something that cannot be undone.
+  case veryLongHoldWanted
   /// The button is down long enough to accept when released.
   case releaseToAccept
   /// The button is down long enough to report "not me" when released.

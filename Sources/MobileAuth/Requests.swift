@@ -88,6 +88,36 @@ public struct VerifiedContents: Sendable, Equatable {
 public enum Challenge: Sendable, Equatable {
   /// A deliberate press.
   case confirmation
+  /// The account's PIN, which the server judges.
+  case pin(PINChallenge)
+}
+
+public struct PINChallenge: Sendable, Equatable {
+  /// How many digits the PIN has.
+  public var length: Int
+  public var counts: FailureCounts
+  /// The PIN typed before this challenge was wrong.
+  public var isRetry: Bool
+
+  public init(length: Int, counts: FailureCounts, isRetry: Bool = false) {
+    self.length = length
+    self.counts = counts
+    self.isRetry = isRetry
+  }
+}
+
+/// Wrong PINs of one account on this token, as its judge counts them.
+public struct FailureCounts: Sendable, Equatable {
+  /// So many end the account.
+  public var max: Int
+  /// So many there were since the last right one.
+  public var previous: Int
+  public var remaining: Int { max - previous }
+
+  public init(max: Int, previous: Int) {
+    self.max = max
+    self.previous = previous
+  }
 }
 
 /// A request whose contents are verified: the only kind that is put to a person.

@@ -194,6 +194,8 @@ extension ApprovalAnswer.Gesture {
       case .hold: .hold
       case .doublePress: .doublePress
       case .veryLongHold: .veryLongHold
+      case .enter: .enter
+      case .cancelKeys: .cancelKeys
       }
     self.init(kind: kind, heldMs: gesture.held.milliseconds)
   }

@@ -9,6 +9,8 @@ public struct DeviceConfiguration: Codable, Sendable, Equatable {
   public var minimumSoftwareVersion: String
   /// Whether activating a profile includes choosing a PIN.
   public var pinRequired: Bool
+  /// What a PIN must be like; there where `pinRequired`.
+  public var pinPolicy: PINPolicyDescription?
   public var serverTimeMs: Int64
 
   enum CodingKeys: String, CodingKey {
@@ -16,17 +18,19 @@ public struct DeviceConfiguration: Codable, Sendable, Equatable {
     case openPGPProfiles = "openpgp_profiles"
     case minimumSoftwareVersion = "minimum_software_version"
     case pinRequired = "pin_required"
+    case pinPolicy = "pin_policy"
     case serverTimeMs = "server_time_ms"
   }
 
   public init(
-    transports: [Transport], openPGPProfiles: [String], minimumSoftwareVersion: String, pinRequired: Bool,
-    serverTimeMs: Int64
+    transports: [Transport], openPGPProfiles: [String], minimumSoftwareVersion: String,
+    pinPolicy: PINPolicyDescription?, serverTimeMs: Int64
   ) {
     self.transports = transports
     self.openPGPProfiles = openPGPProfiles
     self.minimumSoftwareVersion = minimumSoftwareVersion
-    self.pinRequired = pinRequired
+    pinRequired = pinPolicy != nil
+    self.pinPolicy = pinPolicy
     self.serverTimeMs = serverTimeMs
   }
 }
@@ -56,17 +60,24 @@ public struct ValidationResponse: Codable, Sendable, Equatable {
   public var removedProfiles: [String]
   /// Those that exist but lost their keys or push enrolment (9020); the device drops their keys.
   public var disenrolledProfiles: [String]
+  /// Of those of the asked profiles that have a PIN.
+  public var failureCounts: [ProfileFailureCounts]?
 
   enum CodingKeys: String, CodingKey {
     case configuration
     case removedProfiles = "removed_profiles"
     case disenrolledProfiles = "disenrolled_profiles"
+    case failureCounts = "failure_counts"
   }
 
-  public init(configuration: DeviceConfiguration, removedProfiles: [String], disenrolledProfiles: [String]) {
+  public init(
+    configuration: DeviceConfiguration, removedProfiles: [String], disenrolledProfiles: [String],
+    failureCounts: [ProfileFailureCounts]? = nil
+  ) {
     self.configuration = configuration
     self.removedProfiles = removedProfiles
     self.disenrolledProfiles = disenrolledProfiles
+    self.failureCounts = failureCounts
   }
 }
 

@@ -23,6 +23,10 @@ public struct ApprovalRequest: Codable, Sendable, Equatable {
   public var nonce: String
   public var sentAtMs: Int64
   public var expiresInMs: Int64
+  /// Of the profile's PIN, when the method needs one.
+  public var maxFailureCount: Int?
+  public var previousFailureCount: Int?
+  public var remainingFailureCount: Int?
 
   enum CodingKeys: String, CodingKey {
     case v, iss
@@ -34,6 +38,9 @@ public struct ApprovalRequest: Codable, Sendable, Equatable {
     case nonce
     case sentAtMs = "sent_at_ms"
     case expiresInMs = "expires_in_ms"
+    case maxFailureCount = "max_failure_count"
+    case previousFailureCount = "previous_failure_count"
+    case remainingFailureCount = "remaining_failure_count"
   }
 
   public init(
@@ -63,6 +70,10 @@ public struct ApprovalAnswer: Codable, Sendable, Equatable {
   public struct Gesture: Codable, Sendable, Equatable {
     public enum Kind: String, Codable, Sendable {
       case hold, doublePress = "double_press", veryLongHold = "very_long_hold"
+      /// Digits and Enter.
+      case enter
+      /// The keypad's cancel.
+      case cancelKeys = "cancel_keys"
     }
 
     public var kind: Kind
@@ -94,6 +105,8 @@ public struct ApprovalAnswer: Codable, Sendable, Equatable {
   public var methodUsed: ApprovalRequest.Method
   public var gesture: Gesture
   public var answeredAfterMs: Int64
+  /// Base64url of `KnowledgeKey.proof`, with an accept of a request that needs the PIN.
+  public var pinProof: String?
 
   enum CodingKeys: String, CodingKey {
     case v, aud
@@ -105,6 +118,7 @@ public struct ApprovalAnswer: Codable, Sendable, Equatable {
     case methodUsed = "method_used"
     case gesture
     case answeredAfterMs = "answered_after_ms"
+    case pinProof = "pin_proof"
   }
 
   public init(

@@ -76,7 +76,7 @@ public struct RegistrationRequest: Codable, Sendable, Equatable {
     self.softwareID = softwareID
     self.softwareVersion = softwareVersion
     tokenEndpointAuthMethod = "private_key_jwt"
-    grantTypes = [Grant.clientCredentials, Grant.preAuthorizedCode]
+    grantTypes = [Grant.clientCredentials, Grant.preAuthorizedCode, Grant.jwtBearer]
     jwks = JWKSet(keys: [key])
     approvalCapabilities = capabilities
   }
@@ -103,8 +103,12 @@ public struct RegistrationResponse: Codable, Sendable, Equatable {
 /// `grant_type` values of the token endpoint.
 public enum Grant {
   public static let clientCredentials = "client_credentials"
-  /// OpenID4VCI: form members `pre-authorized_code` and `profile_id`.
+  /// OpenID4VCI: form members `pre-authorized_code` and `profile_id`, and where the server wants a PIN
+  /// `ephemeral_certificate` (Base64): the OpenPGP certificate, made for this exchange alone, that `RT` is sealed to.
   public static let preAuthorizedCode = "urn:ietf:params:oauth:grant-type:pre-authorized_code"
+  /// RFC 7523 §2.1: form members `assertion`, a `KnowledgeAssertion` for the token endpoint, and `profile_id`. The
+  /// same assertion again is the same attempt.
+  public static let jwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
   /// RFC 7523 §2.2: value of `client_assertion_type`.
   public static let clientAssertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 }
@@ -119,8 +123,12 @@ public struct AccessTokenResponse: Codable, Sendable, Equatable {
   public var scope: Scope
   /// Only for `user`.
   public var profileID: String?
-  /// Base64 OpenPGP message with the refresh token, for profiles that have a PIN.
+  /// Base64 OpenPGP message with `RT`, 32 bytes, while the profile waits for its PIN to be chosen.
   public var sealedToken: String?
+  /// With `sealedToken`: who signed it (Base64 OpenPGP certificate).
+  public var serverCertificate: String?
+  /// With `sealedToken`: the `nonce` of the assertion that activates the PIN.
+  public var pinNonce: String?
 
   enum CodingKeys: String, CodingKey {
     case accessToken = "access_token"
@@ -129,15 +137,16 @@ public struct AccessTokenResponse: Codable, Sendable, Equatable {
     case scope
     case profileID = "profile_id"
     case sealedToken = "sealed_token"
+    case serverCertificate = "server_certificate"
+    case pinNonce = "pin_nonce"
   }
 
-  public init(accessToken: String, expiresIn: Int, scope: Scope, profileID: String? = nil, sealedToken: String? = nil) {
+  public init(accessToken: String, expiresIn: Int, scope: Scope, profileID: String? = nil) {
     self.accessToken = accessToken
     tokenType = "DPoP"
     self.expiresIn = expiresIn
     self.scope = scope
     self.profileID = profileID
-    self.sealedToken = sealedToken
   }
 }
 
@@ -146,11 +155,18 @@ public struct OAuthError: Codable, Sendable, Equatable {
   public var error: String
   public var errorDescription: String?
   public var errorCode: Int?
+  /// With 9009 and 9003.
+  public var maxFailureCount: Int?
+  public var previousFailureCount: Int?
+  public var remainingFailureCount: Int?
 
   enum CodingKeys: String, CodingKey {
     case error
     case errorDescription = "error_description"
     case errorCode = "error_code"
+    case maxFailureCount = "max_failure_count"
+    case previousFailureCount = "previous_failure_count"
+    case remainingFailureCount = "remaining_failure_count"
   }
 
   public init(_ error: String, _ description: String? = nil, code: Int? = nil) {

@@ -82,6 +82,19 @@ public struct Problem: Codable, Sendable, Equatable, Error {
   public var retryable: Bool
   /// With `already-handled`: how the request ended.
   public var state: RequestState?
+  /// With `pin-incorrect`: what the next answer's `nonce` must be.
+  public var nonce: String?
+  /// With `pin-incorrect` and `user-deregistered`.
+  public var maxFailureCount: Int?
+  public var previousFailureCount: Int?
+  public var remainingFailureCount: Int?
+
+  enum CodingKeys: String, CodingKey {
+    case type, title, status, detail, code, retryable, state, nonce
+    case maxFailureCount = "max_failure_count"
+    case previousFailureCount = "previous_failure_count"
+    case remainingFailureCount = "remaining_failure_count"
+  }
 
   public init(_ slug: Slug, issuer: String, detail: String? = nil, state: RequestState? = nil) {
     type = "\(issuer)/problems/\(slug.rawValue)"

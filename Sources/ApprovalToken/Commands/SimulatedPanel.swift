@@ -62,6 +62,7 @@ extension LEDColour {
   /// Number in the 256-colour palette of terminals.
   fileprivate var terminalColour: Int {
     switch self {
+    case .amber: 214
     case .blue: 27
     case .green: 46
     case .magenta: 201

@@ -31,7 +31,7 @@ struct ProfileRoutes: Sendable {
   private var deviceConfiguration: DeviceConfiguration {
     DeviceConfiguration(
       transports: [.sse, .longpoll], openPGPProfiles: ["v4-25519"],
-      minimumSoftwareVersion: settings.minimumSoftwareVersion, pinRequired: false, serverTimeMs: gate.clock.nowMs())
+      minimumSoftwareVersion: settings.minimumSoftwareVersion, pinPolicy: nil, serverTimeMs: gate.clock.nowMs())
   }
 
   private func validate(_ request: Request) async throws -> Response {

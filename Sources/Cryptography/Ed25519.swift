@@ -1,0 +1,70 @@
+import COpenSSL
+public import Secrets
+
+/// Ed25519 signatures (RFC 8032). Every 32 bytes are a valid seed, which is what a PIN-wrapped secret needs: no wrong
+/// PIN gives itself away by giving a key that is none.
+public enum Ed25519 {
+  public final class PrivateKey: Sendable {
+    /// OpenSSL's key; immutable after `init`. OpenSSL zeroes it when it is freed.
+    private nonisolated(unsafe) let key: OpaquePointer
+
+    /// - Parameter seed: 32 bytes.
+    public init(seed: SecretBytes) throws(CryptographyError) {
+      let key = seed.withExposedSecret { seed in
+        EVP_PKEY_new_raw_private_key(
+          EVP_PKEY_ED25519, nil, seed.bindMemory(to: UInt8.self).baseAddress, seed.count)
+      }
+      guard let key else {
+        ERR_clear_error()
+        throw .malformed("Ed25519 seed of \(seed.count) bytes")
+      }
+      self.key = key
+    }
+
+    deinit { EVP_PKEY_free(key) }
+
+    /// 32 bytes.
+    public var publicKey: PublicKey {
+      get throws(CryptographyError) {
+        var bytes = [UInt8](repeating: 0, count: 32)
+        var count = bytes.count
+        guard EVP_PKEY_get_raw_public_key(key, &bytes, &count) == 1 else { throw libraryFailure("Ed25519 public key") }
+        return try PublicKey(bytes: bytes)
+      }
+    }
+
+    /// 64 bytes.
+    public func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
+      let context = EVP_MD_CTX_new()
+      defer { EVP_MD_CTX_free(context) }
+      var signature = [UInt8](repeating: 0, count: 64)
+      var count = signature.count
+      guard EVP_DigestSignInit(context, nil, nil, nil, key) == 1,
+        EVP_DigestSign(context, &signature, &count, message, message.count) == 1
+      else { throw libraryFailure("Ed25519 signature") }
+      return signature
+    }
+  }
+
+  public struct PublicKey: Sendable, Equatable {
+    /// 32 bytes.
+    public let bytes: [UInt8]
+
+    public init(bytes: [UInt8]) throws(CryptographyError) {
+      guard bytes.count == 32 else { throw .malformed("Ed25519 public key of \(bytes.count) bytes") }
+      self.bytes = bytes
+    }
+
+    public func isValidSignature(_ signature: [UInt8], for message: [UInt8]) -> Bool {
+      let key = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nil, bytes, bytes.count)
+      let context = EVP_MD_CTX_new()
+      defer {
+        EVP_MD_CTX_free(context)
+        EVP_PKEY_free(key)
+        ERR_clear_error()
+      }
+      return EVP_DigestVerifyInit(context, nil, nil, nil, key) == 1
+        && EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
+    }
+  }
+}

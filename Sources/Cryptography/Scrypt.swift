@@ -1,0 +1,48 @@
+import COpenSSL
+public import Secrets
+
+/// The password hash scrypt (RFC 7914).
+public enum Scrypt {
+  public struct Parameters: Sendable, Equatable {
+    /// CPU and memory cost N, a power of two.
+    public var cost: UInt64
+    /// r.
+    public var blockSize: UInt64
+    /// p.
+    public var parallelisation: UInt64
+
+    /// About 32 MiB.
+    public static let standard = Parameters(cost: 1 << 15, blockSize: 8, parallelisation: 1)
+
+    public init(cost: UInt64, blockSize: UInt64, parallelisation: UInt64) {
+      self.cost = cost
+      self.blockSize = blockSize
+      self.parallelisation = parallelisation
+    }
+
+    /// Bytes the derivation works in: 128 · r · (N + p + 2).
+    public var memory: UInt64 { 128 * blockSize * (cost + parallelisation + 2) }
+
+    /// No derivation takes more than this, whatever parameters a damaged record holds. Bytes.
+    public static let largestMemory: UInt64 = 256 << 20
+  }
+
+  /// - Throws: `.malformed` for parameters that RFC 7914 §2 does not allow or that need more than `largestMemory`.
+  public static func derive(
+    _ password: SecretBytes, salt: [UInt8], parameters: Parameters, count: Int = 32
+  ) throws(CryptographyError) -> SecretBytes {
+    let (n, r, p) = (parameters.cost, parameters.blockSize, parameters.parallelisation)
+    guard n > 1, n & (n - 1) == 0, n <= 1 << 20, (1...32).contains(r), (1...16).contains(p),
+      parameters.memory <= Parameters.largestMemory
+    else { throw .malformed("scrypt parameters N=\(n) r=\(r) p=\(p)") }
+    return try SecretBytes(count: count) { (target: UnsafeMutableRawBufferPointer) throws(CryptographyError) in
+      let derived = password.withExposedSecret { password in
+        // OpenSSL zeroes its working memory before it frees it (crypto/evp: OPENSSL_clear_free).
+        EVP_PBE_scrypt(
+          password.bindMemory(to: CChar.self).baseAddress, password.count, salt, salt.count, n, r, p,
+          Parameters.largestMemory, target.bindMemory(to: UInt8.self).baseAddress, count)
+      }
+      guard derived == 1 else { throw libraryFailure("scrypt") }
+    }
+  }
+}

@@ -1,0 +1,122 @@
+public import Cryptography
+public import Secrets
+
+/// `KK`, the knowledge key: what a token can sign with only while somebody types the right PIN. The server keeps the
+/// public half alone, the token keeps nothing of it.
+public struct KnowledgeKey: Sendable {
+  private let key: Ed25519.PrivateKey
+
+  /// - Parameter refreshToken: `RT`, 32 bytes, as unwrapped by a PIN; a wrong PIN gives another key, never an error.
+  public init(refreshToken: SecretBytes, clientID: String, profileID: String) throws(CryptographyError) {
+    let seed = HKDF.derive(
+      refreshToken, salt: Array((clientID + profileID).utf8), info: "approval-token/knowledge/v1")
+    key = try Ed25519.PrivateKey(seed: seed)
+  }
+
+  /// For the server, which made `RT`.
+  public var publicKey: Ed25519.PublicKey { get throws(CryptographyError) { try key.publicKey } }
+
+  /// `pin_proof` of an answer: over the exact request, its current nonce and the decision.
+  /// - Returns: 64 bytes.
+  public func proof(_ claim: ApprovalClaim) throws(CryptographyError) -> [UInt8] {
+    try key.signature(for: claim.signedBytes)
+  }
+
+  /// An assertion that the PIN was typed for one purpose (RFC 7523 §3, EdDSA of RFC 8037 §3.1).
+  public func assertion(_ claims: KnowledgeAssertion.Claims) throws(CryptographyError) -> String {
+    let header = Array(#"{"alg":"EdDSA","typ":"JWT"}"#.utf8)
+    let input = "\(header.base64URL).\(JSON.encode(claims).base64URL)"
+    return "\(input).\(try key.signature(for: Array(input.utf8)).base64URL)"
+  }
+}
+
+/// What `pin_proof` signs.
+public struct ApprovalClaim: Sendable, Equatable {
+  /// The request's current nonce, 32 bytes.
+  public var nonce: [UInt8]
+  /// SHA-256 of the exact decrypted request, 32 bytes.
+  public var requestSHA256: [UInt8]
+  public var decision: ApprovalAnswer.Decision
+
+  public init(nonce: [UInt8], requestSHA256: [UInt8], decision: ApprovalAnswer.Decision) {
+    self.nonce = nonce
+    self.requestSHA256 = requestSHA256
+    self.decision = decision
+  }
+
+  fileprivate var signedBytes: [UInt8] {
+    Array("approval-pin/v1".utf8) + nonce + requestSHA256 + Array(decision.rawValue.utf8)
+  }
+
+  public func isProved(by proof: [UInt8], _ key: Ed25519.PublicKey) -> Bool {
+    nonce.count == 32 && requestSHA256.count == 32 && key.isValidSignature(proof, for: signedBytes)
+  }
+}
+
+/// A JWT signed by `KK`. Its form, audience and times are checked before anything is counted against the PIN; the
+/// signature after.
+public struct KnowledgeAssertion: Sendable, Equatable {
+  public struct Claims: Codable, Sendable, Equatable {
+    /// The device's client id.
+    public var iss: String
+    /// The profile.
+    public var sub: String
+    /// The URL the assertion is sent to: an assertion for one purpose is none for another.
+    public var aud: String
+    public var jti: String
+    public var iat: Int64
+    public var exp: Int64
+    /// Where the server gave one: a new PIN's activation, a PIN change's commit.
+    public var nonce: String?
+
+    /// - Parameter now: Unix seconds by the server's clock.
+    public init(
+      clientID: String, profileID: String, audience: String, identifier: String, now: Int64, nonce: String? = nil
+    ) {
+      iss = clientID
+      sub = profileID
+      aud = audience
+      jti = identifier
+      iat = now
+      exp = now + 60
+      self.nonce = nonce
+    }
+  }
+
+  public enum Refusal: Error, Equatable, Sendable {
+    /// Not an attempt at all; the text says what is wrong.
+    case invalid(String)
+    /// More than ten minutes off (9031).
+    case clockWrong
+  }
+
+  public let claims: Claims
+  private let signedText: [UInt8]
+  private let signature: [UInt8]
+
+  /// Everything but the signature.
+  public init(
+    parsing text: String, clientID: String, profileID: String, audience: String, now: Int64, nonce: String? = nil
+  ) throws(Refusal) {
+    let parts = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+    guard text.utf8.count <= 4096, parts.count == 3, let header = bytes(base64URL: parts[0]),
+      let payload = bytes(base64URL: parts[1]), let signature = bytes(base64URL: parts[2]), signature.count == 64
+    else { throw .invalid("form") }
+    guard (try? JSON.decode(Header.self, from: header))?.alg == "EdDSA" else { throw .invalid("alg") }
+    guard let claims = try? JSON.decode(Claims.self, from: payload) else { throw .invalid("claims") }
+    guard claims.iss == clientID, claims.sub == profileID else { throw .invalid("iss and sub") }
+    guard claims.aud == audience else { throw .invalid("aud") }
+    guard (1...64).contains(claims.jti.utf8.count) else { throw .invalid("jti") }
+    guard claims.nonce == nonce else { throw .invalid("nonce") }
+    guard claims.exp >= claims.iat, claims.exp - claims.iat <= 600 else { throw .invalid("lifetime") }
+    guard abs(claims.iat - now) <= 600, claims.exp > now - 600 else { throw .clockWrong }
+    self.claims = claims
+    signedText = Array("\(parts[0]).\(parts[1])".utf8)
+    self.signature = signature
+  }
+
+  private struct Header: Decodable { var alg: String }
+
+  /// The one question a PIN attempt asks.
+  public func isSigned(by key: Ed25519.PublicKey) -> Bool { key.isValidSignature(signature, for: signedText) }
+}

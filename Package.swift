@@ -72,23 +72,27 @@ let package = Package(
     room("Courier"),
     room("CurlCourier", over: ["Courier", "CCurl", "COpenSSL"]),
     room("SQLite", over: ["CSQLite"]),
+    room("PINProtection", over: ["Secrets", "Cryptography"]),
 
     // Second floor: the domain, and the panel a person touches.
     room("MobileAuth", over: ["Secrets"]),
     room("FrontPanel", over: ["MobileAuth"]),
-    room("Vault", over: ["MobileAuth", "Cryptography", "Secrets", "SQLite"]),
+    room("Vault", over: ["MobileAuth", "PINProtection", "Cryptography", "Secrets", "SQLite"]),
 
     // Third floor: the token servers we speak to, and the boards we run on.
     room("ReferenceProtocol", over: ["Cryptography", "OpenPGP"]),
-    room("ReferenceAdapter", over: ["MobileAuth", "ReferenceProtocol", "Cryptography", "OpenPGP", "Courier"]),
+    room(
+      "ReferenceAdapter",
+      over: ["MobileAuth", "ReferenceProtocol", "Cryptography", "OpenPGP", "Courier", "PINProtection", "Secrets"]),
     room("Boards", over: ["FrontPanel", toml]),
-    room("ApprovalTestKit", over: ["MobileAuth", "FrontPanel", "Courier"]),
+    room("ApprovalTestKit", over: ["MobileAuth", "FrontPanel", "Courier", "Secrets"]),
 
     // The roof: the two programs.
     room(
       "ApprovalToken",
       over: [
-        "Boards", "CLinux", "Courier", "Cryptography", "CurlCourier", "FrontPanel", "MobileAuth", "ReferenceAdapter",
+        "Boards", "CLinux", "Courier", "Cryptography", "CurlCourier", "FrontPanel", "MobileAuth", "PINProtection",
+        "ReferenceAdapter",
         "ReferenceProtocol", "Secrets", "Vault", argumentParser, logging, lifecycle, signals, toml,
       ]),
     .executableTarget(
@@ -113,6 +117,7 @@ let package = Package(
     .executableTarget(
       name: "token-server", dependencies: ["ReferenceServer", argumentParser], swiftSettings: strictness),
 
+    tests("PINProtectionTests", of: ["PINProtection", "Cryptography", "Secrets"]),
     tests("OpenPGPTests", of: ["OpenPGP", "Secrets"]),
 
     // Tests of a room are named after it; those that cross rooms, after their kind.

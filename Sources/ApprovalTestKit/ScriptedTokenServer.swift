@@ -1,4 +1,5 @@
 public import MobileAuth
+public import Secrets
 import Synchronization
 
 /// A token server without a network: its list and its answers are what the test sets.
@@ -8,7 +9,9 @@ public final class ScriptedTokenServer: TokenServer {
     var faults: [String: [TokenServerFault]] = [:]
     var validation = Validation()
     var status: [TransactionID: RemoteStatus] = [:]
-    var delivered: [ChallengeResponse] = []
+    var delivered: [SealedResponse] = []
+    var pins: [PIN] = []
+    var challenge = Challenge.confirmation
     var hints: AsyncThrowingStream<Hint, any Error>.Continuation?
     var calls: [String: Int] = [:]
   }
@@ -19,7 +22,12 @@ public final class ScriptedTokenServer: TokenServer {
   public init(_ id: String = "token.example") { self.id = TokenServerID(id) }
 
   /// Every delivery that arrived, repeats included.
-  public var delivered: [ChallengeResponse] { state.withLock { $0.delivered } }
+  public var delivered: [SealedResponse] { state.withLock { $0.delivered } }
+  /// Every PIN that was used to seal an answer.
+  public var pins: [PIN] { state.withLock { $0.pins } }
+
+  /// What its requests want from now on.
+  public func set(challenge: Challenge) { state.withLock { $0.challenge = challenge } }
 
   public func set(list: [PendingMobileAuthRequest]) { state.withLock { $0.list = list } }
   public func set(validation: Validation) { state.withLock { $0.validation = validation } }
@@ -58,10 +66,18 @@ public final class ScriptedTokenServer: TokenServer {
     return try pending.opened(
       VerifiedContents(
         transaction: pending.transaction, profileMatches: true, type: "login", message: nil,
-        challenge: .confirmation, answerContext: []))
+        challenge: state.withLock { $0.challenge }, answerContext: []))
   }
 
-  public func deliver(_ response: ChallengeResponse) async throws(TokenServerFault) -> Verdict {
+  public func seal(_ response: ChallengeResponse) async throws(TokenServerFault) -> SealedResponse {
+    state.withLock { state in
+      if let pin = response.pin { state.pins.append(pin) }
+    }
+    try take("seal")
+    return response.sealed([])
+  }
+
+  public func deliver(_ response: SealedResponse) async throws(TokenServerFault) -> Verdict {
     state.withLock { $0.delivered.append(response) }
     try take("deliver")
     return try response.verdict(response.decision == .accept ? .authenticated : .rejected, receipt: "receipt-1")

@@ -13,8 +13,8 @@ public struct ApprovalTokenCommand: AsyncParsableCommand {
       """,
     version: "0.1.0",
     subcommands: [
-      Enroll.self, Serve.self, Status.self, Accounts.self, Pending.self, Log.self, Remove.self, Doctor.self,
-      BoardCommand.self, Simulate.self,
+      Enroll.self, Serve.self, Status.self, Accounts.self, Pending.self, Log.self, LogIn.self, LogOut.self,
+      PINCommand.self, Forget.self, Remove.self, Doctor.self, BoardCommand.self, Simulate.self,
     ])
 
   public init() {}

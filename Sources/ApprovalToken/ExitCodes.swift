@@ -1,5 +1,6 @@
 import ArgumentParser
 import Boards
+import Cryptography
 import Glibc
 import MobileAuth
 import ReferenceProtocol
@@ -15,10 +16,13 @@ struct CommandFailure: Error, CustomStringConvertible {
 
   let code: Code
   let description: String
+  /// No service runs: nothing has been done, and what needs none may go on.
+  let isServiceMissing: Bool
 
-  init(_ code: Code, _ description: String) {
+  init(_ code: Code, _ description: String, isServiceMissing: Bool = false) {
     self.code = code
     self.description = description
+    self.isServiceMissing = isServiceMissing
   }
 
   init(_ fault: TokenServerFault) {
@@ -37,22 +41,30 @@ struct CommandFailure: Error, CustomStringConvertible {
   }
 }
 
+extension CommandFailure {
+  /// Nil for an error that is none of a person's business: a cancelled task, an interrupted call.
+  init?(explaining error: any Error) {
+    switch error {
+    case let failure as CommandFailure: self = failure
+    case let fault as TokenServerFault: self.init(fault)
+    case let fault as CustodyFault: self.init(fault)
+    case let refusal as ActivationURI.Refusal: self.init(.badData, "\(refusal)")
+    case let failure as BoardCatalogue.Failure: self.init(.badData, "\(failure)")
+    case let error as WireError: self.init(.badData, "\(error)")
+    case let ending as PanelDialogue.Ending: self.init(ending == .cancelled ? .refused : .unavailable, "\(ending)")
+    case let error as CryptographyError: self.init(.unavailable, "\(error)")
+    default: return nil
+    }
+  }
+}
+
 /// Runs a command's body, says on standard error what went wrong, and ends with the right code.
 func reporting(_ body: () async throws -> Void) async throws {
-  let failure: CommandFailure
-  do { return try await body() } catch let error as CommandFailure {
-    failure = error
-  } catch let error as TokenServerFault {
-    failure = CommandFailure(error)
-  } catch let error as CustodyFault {
-    failure = CommandFailure(error)
-  } catch let error as ActivationURI.Refusal {
-    failure = CommandFailure(.badData, "\(error)")
-  } catch let error as BoardCatalogue.Failure {
-    failure = CommandFailure(.badData, "\(error)")
+  do { return try await body() } catch {
+    guard let failure = CommandFailure(explaining: error) else { throw error }
+    say("approval-token: \(failure.description)")
+    throw ExitCode(failure.code.rawValue)
   }
-  say("approval-token: \(failure.description)")
-  throw ExitCode(failure.code.rawValue)
 }
 
 /// One line on standard error: progress and trouble go there, facts to standard output.

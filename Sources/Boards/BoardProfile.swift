@@ -10,11 +10,34 @@ public struct BoardProfile: Sendable, Equatable {
 
   public enum Colours: String, Sendable, CaseIterable { case mono, rgb }
 
+  /// The keypad, and how one types on it.
+  public struct Keypad: Sendable, Equatable {
+    public enum Kind: String, Sendable, CaseIterable {
+      /// Keys in memory, worked through the control socket.
+      case simulated
+    }
+
+    public var kind: Kind
+    public var entry = EntrySettings()
+
+    init(reading reader: inout TableReader) throws(TableReader.Refusal) {
+      kind = try reader.choice("kind", of: Kind.self)
+      try reader.duration("entry_idle_s", 5...120, &entry.idle)
+      entry.feedback = try reader.choice("feedback", of: EntrySettings.Feedback.self, default: entry.feedback)
+      try reader.finish()
+    }
+  }
+
   public var name: String
   public var description: String
   public var kind: Kind
   public var colours: Colours
   public var timing: GestureTiming
+  /// Nil if the board has none.
+  public var keypad: Keypad?
+
+  /// Whether a PIN can be typed.
+  public var hasKeypad: Bool { keypad != nil }
 
   /// What is wrong with a profile, and where.
   public struct Invalid: Error, Equatable, Sendable, CustomStringConvertible {
@@ -46,6 +69,10 @@ public struct BoardProfile: Sendable, Equatable {
       try gestures.duration("report_hold_ms", 4000...9000, &timing.reportHold)
       try gestures.duration("stuck_ms", 10_000...60_000, &timing.stuck)
       try gestures.finish()
+      if reader.has("keypad") {
+        var table = try reader.table("keypad")
+        keypad = try Keypad(reading: &table)
+      }
       try reader.finish()
     } catch { throw Invalid(file: file, why: error.why) }
   }

@@ -46,18 +46,23 @@ public struct TableReader {
     return choice
   }
 
+  /// Milliseconds, or seconds where the key ends in `_s`. Left as it is if there is no such key.
   public mutating func duration(
     _ key: String, _ bounds: ClosedRange<Int>, _ duration: inout Duration
   ) throws(Refusal) {
     known.insert(key)
     guard let value = table[key] else { return }
-    guard let milliseconds = value.int else { throw Refusal(why: "\"\(path)\(key)\" must be a whole number") }
-    guard bounds.contains(milliseconds) else {
+    let unit = key.hasSuffix("_s") ? "s" : "ms"
+    guard let number = value.int else { throw Refusal(why: "\"\(path)\(key)\" must be a whole number") }
+    guard bounds.contains(number) else {
       throw Refusal(
-        why: "\"\(path)\(key)\" is \(milliseconds); it must be \(bounds.lowerBound) to \(bounds.upperBound) ms")
+        why: "\"\(path)\(key)\" is \(number); it must be \(bounds.lowerBound) to \(bounds.upperBound) \(unit)")
     }
-    duration = .milliseconds(milliseconds)
+    duration = unit == "s" ? .seconds(number) : .milliseconds(number)
   }
+
+  /// Whether there is something under `key`.
+  public func has(_ key: String) -> Bool { table[key] != nil }
 
   /// The table under `key`, empty if there is none.
   public mutating func table(_ key: String) throws(Refusal) -> TableReader {

@@ -1,46 +1,74 @@
 public import MobileAuth
 
-/// The panel of a board: one button, one LED. `run()` drains the button for as long as the panel lives, so that a
-/// stray press is taken and forgotten before a challenge is armed.
+/// The panel of a board: one button, one LED, perhaps a keypad. `run()` drains button and keypad for as long as the
+/// panel lives, so that a stray press is taken and forgotten before a prompt is armed.
 public actor FrontPanel: Panel {
-  private struct Armed {
+  /// One prompt, as long as it is the current one. Its end wipes what was typed.
+  struct Armed: ~Copyable {
     let number: Int
-    var recogniser: GestureRecogniser
+    var gestures: GestureRecogniser
+    var entry: EntryRecogniser
+    var isButtonTouched = false
+    var isTouchTold = false
     let continuation: AsyncStream<PanelEvent>.Continuation
+
+    /// A request is pinned while a finger is on the button or something has been typed.
+    mutating func tellTouch() {
+      let isTouched = isButtonTouched || entry.isTyping
+      if isTouchTold != isTouched { continuation.yield(isTouched ? .touched : .released) }
+      isTouchTold = isTouched
+    }
   }
 
   private let button: any Button
-  private let player: LEDPlayer
-  private let timekeeper: any Timekeeper
+  let keypad: (any Keypad)?
+  let player: LEDPlayer
+  let timekeeper: any Timekeeper
   private let timing: GestureTiming
+  let settings: EntrySettings
 
-  private var isDown = false
-  private var armed: Armed?
+  var isDown = false
+  /// Why nobody can type now.
+  var keypadTrouble: String?
+  var armed: Armed?
   private var armings = 0
   private var timer: Task<Void, Never>?
-  /// What the handler wants shown; a finger on the button shows something else meanwhile.
+  /// What the handler wants shown; a hand on the panel shows something else meanwhile.
   private var indication = Indication.disconnected
+  private var flashing: Task<Void, Never>?
 
   public init(
-    button: any Button, indicator: any Indicator, timekeeper: any Timekeeper, timing: GestureTiming = GestureTiming()
+    button: any Button, indicator: any Indicator, keypad: (any Keypad)? = nil, timekeeper: any Timekeeper,
+    timing: GestureTiming = GestureTiming(), entry: EntrySettings = EntrySettings()
   ) {
     self.button = button
+    self.keypad = keypad
+    keypadTrouble = keypad == nil ? "this board has no keypad" : nil
     player = LEDPlayer(indicator: indicator, timekeeper: timekeeper)
     self.timekeeper = timekeeper
     self.timing = timing
+    settings = entry
   }
 
-  /// Runs until the task is cancelled; the LED is dark afterwards.
+  /// Runs until the task is cancelled; the LED is dark and nothing is typed afterwards.
   public func run() async {
-    for await event in button.events { receive(event) }
+    await withDiscardingTaskGroup { group in
+      if let keypad {
+        group.addTask { for await event in keypad.events { await self.receive(event) } }
+      }
+      for await event in button.events { receive(event) }
+      group.cancelAll()
+    }
     timer?.cancel()
+    flashing?.cancel()
     armed?.continuation.finish()
+    armed = nil
     player.stop()
   }
 
   public func show(_ indication: Indication) async {
     self.indication = indication
-    player.play(indication)
+    light(indication)
     // A confirmation is seen to its end, whoever is next.
     switch indication {
     case .confirmed, .denied, .pinWrong, .pinRefused:
@@ -54,19 +82,21 @@ public actor FrontPanel: Panel {
 
   public nonisolated func events(for prompt: Prompt) -> AsyncStream<PanelEvent> {
     AsyncStream(bufferingPolicy: .bufferingNewest(64)) { continuation in
-      Task { await self.arm(continuation) }
+      Task { await self.arm(prompt, continuation) }
     }
   }
 
-  private func arm(_ continuation: AsyncStream<PanelEvent>.Continuation) {
+  private func arm(_ prompt: Prompt, _ continuation: AsyncStream<PanelEvent>.Continuation) {
     armed?.continuation.finish()
     armings += 1
-    let number = armings
+    let (number, now) = (armings, timekeeper.now)
     armed = Armed(
       number: number,
-      recogniser: GestureRecogniser(timing: timing, armedAt: timekeeper.now, isDown: isDown), continuation: continuation
-    )
+      gestures: GestureRecogniser(for: prompt, timing: timing, armedAt: now, isDown: isDown),
+      entry: EntryRecogniser(for: prompt, earliestKey: now + timing.guardTime, idle: settings.idle),
+      continuation: continuation)
     continuation.onTermination = { _ in Task { await self.disarm(number) } }
+    if let keypadTrouble, armed?.entry.wantsDigits == true { continuation.yield(.unavailable(keypadTrouble)) }
     schedule()
   }
 
@@ -76,54 +106,43 @@ public actor FrontPanel: Panel {
     schedule()
   }
 
-  private func receive(_ event: ButtonEvent) {
-    switch event {
-    case .down(let moment):
-      isDown = true
-      report(armed?.recogniser.press(at: moment) ?? [])
-    case .up(let moment):
-      isDown = false
-      report(armed?.recogniser.release(at: moment) ?? [])
-    case .unavailable(let why):
-      // What was held when the line went away is not a gesture: begin again, as if it were still down.
-      isDown = true
-      armed?.recogniser = GestureRecogniser(timing: timing, armedAt: timekeeper.now, isDown: true)
-      armed?.continuation.yield(.released)
-      armed?.continuation.yield(.unavailable(why))
-    }
-    schedule()
+  /// Ends the prompt with what a person did.
+  func finish(_ event: PanelEvent) {
+    armed?.continuation.yield(event)
+    armed?.continuation.finish()
+    armed = nil
   }
 
-  /// Wakes the recogniser when time alone changes something.
-  private func schedule() {
+  /// Wakes the recognisers when time alone changes something.
+  func schedule() {
     timer?.cancel()
     timer = nil
-    guard let moment = armed?.recogniser.nextMoment else { return }
+    guard let moment = [armed?.gestures.nextMoment, armed?.entry.nextMoment].compactMap({ $0 }).min() else { return }
     timer = Task {
       guard (try? await timekeeper.sleep(until: moment)) != nil, !Task.isCancelled else { return }
-      report(armed?.recogniser.time(timekeeper.now) ?? [])
+      report(armed?.gestures.time(timekeeper.now) ?? [])
+      report(armed?.entry.time(timekeeper.now) ?? [])
       schedule()
     }
   }
 
-  private func report(_ findings: [GestureRecogniser.Finding]) {
-    for finding in findings {
-      switch finding {
-      case .touched: armed?.continuation.yield(.touched)
-      case .released:
-        armed?.continuation.yield(.released)
-        player.play(indication)
-      case .longEnoughToAccept: player.play(.releaseToAccept)
-      case .longEnoughToReport: player.play(.releaseToReport)
-      case .stuck:
-        armed?.continuation.yield(.stuck)
-        player.play(.misconfigured)
-      case .gesture(let gesture):
-        armed?.continuation.yield(.gesture(gesture))
-        armed?.continuation.finish()
-        armed = nil
-      }
-    }
+  func light(_ indication: Indication, afterDark pause: Duration = .zero) {
+    flashing?.cancel()
+    player.play(indication, afterDark: pause)
   }
 
+  /// Whatever a hand has shown is over.
+  func lightAgain(afterDark pause: Duration = .zero) {
+    light(armed?.entry.isTyping == true ? .entering : indication, afterDark: pause)
+  }
+
+  /// Shows something to its end, unless something else is shown first.
+  func flash(_ indication: Indication) {
+    light(indication)
+    let end = timekeeper.now + indication.pattern.length
+    flashing = Task {
+      guard (try? await timekeeper.sleep(until: end)) != nil, !Task.isCancelled else { return }
+      lightAgain()
+    }
+  }
 }

@@ -1,22 +1,6 @@
 public import MobileAuth
 
-/// How long is long. A board profile may change these within the stated bounds.
-public struct GestureTiming: Sendable, Equatable {
-  /// A press must begin at least this long after the request became active: 0.3 to 5 s.
-  public var guardTime = Duration.milliseconds(500)
-  /// Held at least this long, then released: accept. 0.5 to 3 s.
-  public var acceptHold = Duration.milliseconds(800)
-  /// Two presses whose beginnings are at most this far apart: deny. 0.3 to 1 s.
-  public var doublePress = Duration.milliseconds(600)
-  /// Held at least this long: deny and report. 4 to 9 s.
-  public var reportHold = Duration.seconds(6)
-  /// Held longer than this: the button is stuck. 10 to 60 s.
-  public var stuck = Duration.seconds(10)
-
-  public init() {}
-}
-
-/// Turns edges and the passing of time into gestures, for one challenge. Pure: it knows no clock and no hardware.
+/// Turns edges and the passing of time into gestures, for one prompt. Pure: it knows no clock and no hardware.
 public struct GestureRecogniser: Sendable {
   public enum Finding: Sendable, Equatable {
     case touched
@@ -40,16 +24,31 @@ public struct GestureRecogniser: Sendable {
   }
 
   private let timing: GestureTiming
-  private let earliestPress: Moment
+  private var earliestPress: Moment
+  /// What means something to this prompt; the others are as if nothing had been done.
+  private let meaningful: Set<Gesture.Kind>
   private var state: State
 
   /// - Parameters:
+  ///   - prompt: decides which gestures mean something.
   ///   - armedAt: when the request became active.
   ///   - isDown: the line's level at that moment.
-  public init(timing: GestureTiming, armedAt: Moment, isDown: Bool) {
+  public init(for prompt: Prompt = .confirmation, timing: GestureTiming, armedAt: Moment, isDown: Bool) {
     self.timing = timing
+    meaningful =
+      switch prompt {
+      case .confirmation: [.hold, .doublePress, .veryLongHold]
+      case .digits: [.doublePress, .veryLongHold]
+      case .veryLongHold: [.veryLongHold]
+      }
     earliestPress = armedAt + timing.guardTime
     state = isDown ? .ignoring(since: armedAt, reportedStuck: false) : .ready
+  }
+
+  /// The line went away: begins again, as if the button were down from before.
+  public mutating func forget(at moment: Moment) {
+    earliestPress = moment + timing.guardTime
+    state = .ignoring(since: moment, reportedStuck: false)
   }
 
   /// When `time(_:)` has something to say even if no edge comes.
@@ -96,9 +95,9 @@ public struct GestureRecogniser: Sendable {
         findings += finish(.doublePress, held)
       } else if held >= timing.reportHold {
         findings += finish(.veryLongHold, held)
-      } else if held >= timing.acceptHold {
+      } else if held >= timing.acceptHold, meaningful.contains(.hold) {
         findings += finish(.hold, held)
-      } else if held < timing.doublePress {
+      } else if held < timing.doublePress, meaningful.contains(.doublePress) {
         state = .between(firstDown: since)
       } else {
         state = .ready
@@ -131,9 +130,10 @@ public struct GestureRecogniser: Sendable {
   }
 
   private func thresholds(isSecond: Bool) -> [(Duration, Finding)] {
-    let stuck = [(timing.stuck, Finding.stuck)]
-    return isSecond
-      ? stuck : [(timing.acceptHold, .longEnoughToAccept), (timing.reportHold, .longEnoughToReport)] + stuck
+    var thresholds: [(Duration, Finding)] = []
+    if !isSecond, meaningful.contains(.hold) { thresholds.append((timing.acceptHold, .longEnoughToAccept)) }
+    if !isSecond { thresholds.append((timing.reportHold, .longEnoughToReport)) }
+    return thresholds + [(timing.stuck, .stuck)]
   }
 
   private mutating func finish(_ kind: Gesture.Kind, _ held: Duration) -> [Finding] {

@@ -22,14 +22,15 @@ final class LEDPlayer: Sendable {
   var showing: Indication? { state.withLock { $0.playing } }
 
   /// Begins the pattern, unless it is the one already playing: asking again must not make it stumble.
-  func play(_ indication: Indication) {
-    let start = timekeeper.now
+  /// - Parameter pause: to be dark first, for so long, and then begin in any case.
+  func play(_ indication: Indication, afterDark pause: Duration = .zero) {
+    let start = timekeeper.now + pause
     state.withLock { state in
-      guard state.playing != indication else { return }
+      guard state.playing != indication || pause > .zero else { return }
       begin(&state, indication)
       let round = state.round
-      light(indication, after: .zero)
-      state.task = Task { await self.continue(indication, from: start, round: round) }
+      if pause > .zero { indicator.light(nil) } else { light(indication, after: .zero) }
+      state.task = Task { await self.continue(indication, from: start, isDark: pause > .zero, round: round) }
     }
   }
 
@@ -52,17 +53,17 @@ final class LEDPlayer: Sendable {
     indicator.light(indication.pattern.isLit(after: elapsed) ? indication.colour : nil)
   }
 
-  private func `continue`(_ indication: Indication, from start: Moment, round: Int) async {
-    var elapsed = Duration.zero
-    while let change = indication.pattern.nextChange(after: elapsed) {
+  private func `continue`(_ indication: Indication, from start: Moment, isDark: Bool, round: Int) async {
+    var next = isDark ? .zero : indication.pattern.nextChange(after: .zero)
+    while let change = next {
       guard (try? await timekeeper.sleep(until: start + change)) != nil else { return }
-      elapsed = change
       let isOurs = state.withLock { state in
         guard state.round == round else { return false }
-        light(indication, after: elapsed)
+        light(indication, after: change)
         return true
       }
       guard isOurs else { return }
+      next = indication.pattern.nextChange(after: change)
     }
   }
 }

@@ -1,4 +1,5 @@
 public import MobileAuth
+public import Secrets
 
 /// One push button. Exactly one consumer is expected; edges nobody takes are dropped, the oldest first.
 public protocol Button: Sendable {
@@ -23,4 +24,19 @@ public enum LEDColour: String, Sendable, CaseIterable {
   case amber, blue, green, magenta, orange, red, white
   case dimGreen = "dim green"
   case dimRed = "dim red"
+}
+
+/// A keypad. Exactly one consumer is expected.
+public protocol Keypad: Sendable {
+  /// Which key it was these do not say; a digit waits in `digits`, one for each `.key(.digit, …)`, in order.
+  var events: AsyncStream<KeypadEvent> { get }
+  var digits: DigitQueue { get }
+}
+
+public enum KeypadEvent: Sendable, Equatable {
+  /// Pressed at a moment of the panel's timekeeper.
+  case key(KeyKind, Moment)
+  /// Unplugged or failing: what was typed counts for nothing.
+  case unavailable(String)
+  case available
 }

@@ -65,6 +65,11 @@ public struct AuditEntry: Sendable, Equatable {
   public enum Kind: String, Sendable, CaseIterable {
     case enrolled, removed, wiped, disenrolled
     case announced, opened, refused, decided, settled
+    case loggedIn = "logged-in"
+    case loggedOut = "logged-out"
+    case pinSet = "pin-set"
+    case pinChanged = "pin-changed"
+    case pinWrong = "pin-wrong"
     case buttonStuck = "button-stuck"
     case panelUnavailable = "panel-unavailable"
   }

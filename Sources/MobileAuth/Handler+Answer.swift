@@ -1,8 +1,14 @@
 /// From a person's answer to the server's word on it.
 extension Handler {
+  enum Delivery: Sendable {
+    /// The request has ended for this token.
+    case ended
+    case askAgain
+  }
+
   /// The same answer under the same idempotency key until the server answers or the request's time is over. Only the
   /// server's verdict is shown as done; without one the outcome is unknown, and said to be.
-  func deliver(_ response: ChallengeResponse, to server: any TokenServer) async throws {
+  func deliver(_ response: SealedResponse, to server: any TokenServer) async throws -> Delivery {
     let pending = response.request.pending
     let decided = entry(.decided, pending, Self.describe(response))
     let intent = AnswerIntent(
@@ -17,9 +23,17 @@ extension Handler {
       do {
         let verdict = try await server.deliver(response)
         try finish(pending, Self.describe(verdict.decision, receipt: verdict.receipt))
-        return await panel.show(verdict.decision == .accept ? .confirmed : .denied)
+        reportRightPIN(response)
+        await panel.show(verdict.decision == .accept ? .confirmed : .denied)
+        return .ended
+      } catch TokenServerFault.pinIncorrect(let counts) {
+        try await takeBack(pending, counts)
+        return .askAgain
       } catch let fault as TokenServerFault {
-        guard fault.effect == .retry else { return try await finish(pending, refusedBy: fault) }
+        guard fault.effect == .retry else {
+          try await finish(pending, refusedBy: fault)
+          return .ended
+        }
         try Task.checkCancellation()
         report(.retrying(pending.transaction, fault))
         await panel.show(.outcomeUnknown)
@@ -29,6 +43,21 @@ extension Handler {
     // The intent stays journalled: `reconcile` asks the server as soon as it can be reached.
     try record(.settled, pending, "unknown: the token server did not confirm the answer in time")
     inbox.finish(pending.transaction)
+    return .ended
+  }
+
+  /// The answer was none: the request is open and the person may try again.
+  private func takeBack(_ pending: PendingMobileAuthRequest, _ counts: FailureCounts) async throws(CustodyFault) {
+    let entry = entry(.pinWrong, pending, "\(counts.remaining) of \(counts.max) attempts left")
+    try custody.settle(pending.transaction, entry)
+    report(.audited(entry))
+    report(.counted(pending.account, counts))
+    await panel.show(.pinWrong(remaining: counts.remaining))
+  }
+
+  private func reportRightPIN(_ response: SealedResponse) {
+    guard response.decision == .accept, case .pin(let challenge) = response.request.contents.challenge else { return }
+    report(.counted(response.request.pending.account, FailureCounts(max: challenge.counts.max, previous: 0)))
   }
 
   /// Finds out what became of answers whose fate is not known, as far as their servers can be reached.
@@ -84,9 +113,14 @@ extension Handler {
     }
   }
 
-  private static func describe(_ response: ChallengeResponse) -> String {
+  private static func describe(_ response: SealedResponse) -> String {
     let word = response.decision == .accept ? "accept" : "deny"
-    return "\(word) by \(response.gesture.kind.rawValue), held \(response.gesture.held.milliseconds) ms"
+    return switch response.gesture.kind {
+    case .enter: "\(word) by PIN"
+    case .cancelKeys: "\(word) by cancel keys"
+    case .hold, .doublePress, .veryLongHold:
+      "\(word) by \(response.gesture.kind.rawValue), held \(response.gesture.held.milliseconds) ms"
+    }
   }
 }
 

@@ -3,7 +3,7 @@ import Synchronization
 /// From `announced` to a person's answer, or to whatever came first.
 extension Handler {
   enum Ending: Sendable {
-    case answered(ChallengeResponse)
+    case answered(SealedResponse)
     case expired
     /// No longer in the pending list.
     case closed
@@ -12,8 +12,11 @@ extension Handler {
     case refused(TokenServerFault)
   }
 
-  func decide(_ pending: PendingMobileAuthRequest, at server: any TokenServer) async throws -> Ending {
-    let touch = Touch()
+  /// - Parameter isPinned: nothing newer takes its place, touched or not.
+  func decide(
+    _ pending: PendingMobileAuthRequest, at server: any TokenServer, isPinned: Bool
+  ) async throws -> Ending {
+    let touch = Touch(isPinned: isPinned)
     return try await withThrowingTaskGroup(of: Ending.self) { group in
       defer { group.cancelAll() }
       group.addTask {
@@ -33,7 +36,8 @@ extension Handler {
     while true {
       let generation = inbox.generation
       if !inbox.contains(pending.transaction) { return .closed }
-      if !touch.isHeld, inbox.requests.first?.transaction != pending.transaction { return .preempted }
+      let isFirst = inbox.requests.first?.transaction == pending.transaction && !errands.isWaiting
+      if !isFirst, !touch.isHeld { return .preempted }
       try await inbox.change(beyond: generation)
     }
   }
@@ -45,8 +49,10 @@ extension Handler {
     let request: MobileAuthRequest
     do { request = try await open(pending, at: server) } catch let fault as TokenServerFault { return .refused(fault) }
     try record(.opened, pending, request.contents.type)
-    await panel.show(.confirmationWanted)
-    for await event in panel.events(for: .confirmation) {
+    let (indication, prompt) = Self.words(for: request.contents.challenge)
+    if case .pin(let challenge) = request.contents.challenge { report(.counted(pending.account, challenge.counts)) }
+    await panel.show(indication)
+    for await event in panel.events(for: prompt) {
       switch event {
       case .touched: touch.isHeld = true
       case .released: touch.isHeld = false
@@ -54,15 +60,32 @@ extension Handler {
         touch.isHeld = false
         try record(.buttonStuck, pending)
       case .unavailable(let why): try record(.panelUnavailable, pending, why)
-      case .entered: continue
+      case .entered(let pin):
+        let response = request.answered(
+          by: Gesture(.enter, held: .zero), typing: pin, after: timekeeper.now - announced,
+          idempotencyKey: makeIdempotencyKey())
+        if let response { return await seal(response, at: server) }
       case .gesture(let gesture):
-        return .answered(
-          request.answered(
-            by: gesture, after: timekeeper.now - announced, idempotencyKey: makeIdempotencyKey()))
+        let response = request.answered(
+          by: gesture, after: timekeeper.now - announced, idempotencyKey: makeIdempotencyKey())
+        if let response { return await seal(response, at: server) }
       }
     }
     // The stream only ends without a gesture when this task was cancelled.
     throw CancellationError()
+  }
+
+  private static func words(for challenge: Challenge) -> (Indication, Prompt) {
+    switch challenge {
+    case .confirmation: (.confirmationWanted, .confirmation)
+    case .pin(let challenge): (.pinWanted, .digits(count: challenge.length))
+    }
+  }
+
+  /// Here the PIN is used, and let go.
+  private func seal(_ response: ChallengeResponse, at server: any TokenServer) async -> Ending {
+    await panel.show(.talkingToServer)
+    do { return .answered(try await server.seal(response)) } catch { return .refused(error) }
   }
 
   private func open(_ pending: PendingMobileAuthRequest, at server: any TokenServer) async throws -> MobileAuthRequest {
@@ -81,10 +104,13 @@ extension Handler {
 
 /// Whether a person is touching the panel right now, as the inbox watcher sees it.
 private final class Touch: Sendable {
+  private let isPinned: Bool
   private let held = Atomic(false)
 
+  init(isPinned: Bool) { self.isPinned = isPinned }
+
   var isHeld: Bool {
-    get { held.load(ordering: .acquiring) }
+    get { isPinned || held.load(ordering: .acquiring) }
     set { held.store(newValue, ordering: .releasing) }
   }
 }

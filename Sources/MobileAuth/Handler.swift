@@ -15,6 +15,7 @@ public struct Handler: Sendable {
 
   let servers: [TokenServerID: any TokenServer]
   let inbox: Inbox
+  let errands: Errands
   let panel: any Panel
   let custody: any Custody
   let timekeeper: any Timekeeper
@@ -25,15 +26,18 @@ public struct Handler: Sendable {
 
   /// - Parameters:
   ///   - mustEnrol: there is no account, or one that has to be enrolled again.
+  ///   - errands: done between requests.
   ///   - random: uniform in 0..<1, for jitter.
   ///   - makeIdempotencyKey: a fresh UUID each time.
   public init(
-    servers: [any TokenServer], inbox: Inbox, panel: any Panel, custody: any Custody, timekeeper: any Timekeeper,
-    mustEnrol: Bool, random: @escaping @Sendable () -> Double, makeIdempotencyKey: @escaping @Sendable () -> String,
+    servers: [any TokenServer], inbox: Inbox, errands: Errands, panel: any Panel, custody: any Custody,
+    timekeeper: any Timekeeper, mustEnrol: Bool, random: @escaping @Sendable () -> Double,
+    makeIdempotencyKey: @escaping @Sendable () -> String,
     report: @escaping @Sendable (TokenEvent) -> Void
   ) {
     self.servers = Dictionary(uniqueKeysWithValues: servers.map { ($0.id, $0) })
     self.inbox = inbox
+    self.errands = errands
     self.panel = panel
     self.custody = custody
     self.timekeeper = timekeeper
@@ -50,7 +54,9 @@ public struct Handler: Sendable {
       do {
         let generation = inbox.generation
         let isEverythingKnown = try await reconcile()
-        if let request = inbox.requests.first {
+        if let errand = errands.next() {
+          await errand.run(panel)
+        } else if let request = inbox.requests.first {
           try await handle(request)
         } else {
           await panel.show(isEverythingKnown ? idleIndication : .outcomeUnknown)
@@ -85,12 +91,18 @@ public struct Handler: Sendable {
   private func handle(_ pending: PendingMobileAuthRequest) async throws {
     guard let server = servers[pending.server] else { return inbox.finish(pending.transaction) }
     try record(.announced, pending)
-    switch try await decide(pending, at: server) {
-    case .answered(let response): try await deliver(response, to: server)
-    case .preempted: return
-    case .expired: try finish(pending, "expired")
-    case .closed: try finish(pending, await endingElsewhere(pending, at: server))
-    case .refused(let fault): try await finish(pending, refusedBy: fault)
+    // Whoever has typed a wrong PIN is in the middle of it: the request is theirs until it ends.
+    var isPinned = false
+    while true {
+      switch try await decide(pending, at: server, isPinned: isPinned) {
+      case .answered(let response):
+        guard try await deliver(response, to: server) == .askAgain else { return }
+        isPinned = true
+      case .preempted: return
+      case .expired: return try finish(pending, "expired")
+      case .closed: return try finish(pending, await endingElsewhere(pending, at: server))
+      case .refused(let fault): return try await finish(pending, refusedBy: fault)
+      }
     }
   }
 
@@ -145,7 +157,7 @@ public struct Handler: Sendable {
       case .wipeAccount: try custody.wipe(account: pending.account, entry(.wiped, pending, "\(fault)"))
       case .dropKeys: try custody.dropKeys(of: pending.account, entry(.disenrolled, pending, "\(fault)"))
       case .stop: return inbox.set(.stopped, to: pending.server)
-      case .drop, .retry: return
+      case .drop, .retry, .askAgain: return
       }
     } catch .unknown {
       // Somebody removed it meanwhile: what was to be done is done.

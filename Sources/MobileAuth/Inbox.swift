@@ -80,6 +80,9 @@ public final class Inbox: Sendable {
     state.withLock { $0.requests[transaction] != nil }
   }
 
+  /// Wakes whoever waits for a change, although nothing here has changed.
+  func nudge() { signal.raise() }
+
   /// The servers known here, and whether each is connected.
   public var connections: [TokenServerID: Reachability] { state.withLock { $0.connections } }
 

@@ -100,6 +100,7 @@ public struct Listener: Sendable {
         try custody.dropKeys(of: account, entry)
       }
     }
+    for (account, counts) in validation.failureCounts { report(.counted(account, counts)) }
     if !validation.removedAccounts.isEmpty || !validation.disenrolledAccounts.isEmpty { report(.rosterChanged) }
   }
 
@@ -115,7 +116,7 @@ public struct Listener: Sendable {
       inbox.set(.stopped, to: server.id)
       report(.stopped(server.id, fault))
       return .stopped(fault)
-    case .retry, .wipeAccount, .dropKeys, .drop: return nil
+    case .retry, .wipeAccount, .dropKeys, .drop, .askAgain: return nil
     }
   }
 

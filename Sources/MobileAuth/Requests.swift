@@ -1,3 +1,5 @@
+public import Secrets
+
 /// The server's name for one mobile-authentication request: a UUID, lower case.
 public struct TransactionID: Hashable, Sendable, CustomStringConvertible {
   public let text: String
@@ -96,13 +98,10 @@ public struct PINChallenge: Sendable, Equatable {
   /// How many digits the PIN has.
   public var length: Int
   public var counts: FailureCounts
-  /// The PIN typed before this challenge was wrong.
-  public var isRetry: Bool
 
-  public init(length: Int, counts: FailureCounts, isRetry: Bool = false) {
+  public init(length: Int, counts: FailureCounts) {
     self.length = length
     self.counts = counts
-    self.isRetry = isRetry
   }
 }
 
@@ -130,16 +129,28 @@ public struct MobileAuthRequest: Sendable, Equatable {
     self.contents = contents
   }
 
-  /// The next step: a person answered the challenge with this gesture.
-  func answered(by gesture: Gesture, after delay: Duration, idempotencyKey: String) -> ChallengeResponse {
-    ChallengeResponse(request: self, gesture: gesture, answeredAfter: delay, idempotencyKey: idempotencyKey)
+  /// The next step: a person answered the challenge, by a gesture or by typing what it wants.
+  /// - Returns: nil if this does not answer it: nothing accepts a request that wants the PIN but the PIN.
+  func answered(by gesture: Gesture, typing pin: PIN? = nil, after delay: Duration, idempotencyKey: String)
+    -> ChallengeResponse?
+  {
+    if gesture.decision == .accept {
+      switch contents.challenge {
+      case .confirmation: guard gesture.kind == .hold else { return nil }
+      case .pin(let challenge): guard gesture.kind == .enter, pin?.count == challenge.length else { return nil }
+      }
+    }
+    return ChallengeResponse(
+      request: self, gesture: gesture, pin: pin, answeredAfter: delay, idempotencyKey: idempotencyKey)
   }
 }
 
-/// A person's answer to a verified request.
+/// A person's answer to a verified request. It may hold a PIN, so it lives only until it is sealed.
 public struct ChallengeResponse: Sendable, Equatable {
   public let request: MobileAuthRequest
   public let gesture: Gesture
+  /// With an accept of a request that wants it, and only then.
+  public let pin: PIN?
   /// From the announcement to the end of the gesture.
   public let answeredAfter: Duration
   /// UUID; the same for every repeat of this answer.
@@ -147,11 +158,37 @@ public struct ChallengeResponse: Sendable, Equatable {
 
   public var decision: Decision { gesture.decision }
 
-  fileprivate init(request: MobileAuthRequest, gesture: Gesture, answeredAfter: Duration, idempotencyKey: String) {
+  fileprivate init(
+    request: MobileAuthRequest, gesture: Gesture, pin: PIN?, answeredAfter: Duration, idempotencyKey: String
+  ) {
     self.request = request
     self.gesture = gesture
+    self.pin = pin
     self.answeredAfter = answeredAfter
     self.idempotencyKey = idempotencyKey
+  }
+
+  /// The next step: the adapter made the bytes that will leave, once for all repeats; no PIN is needed any more.
+  public func sealed(_ body: [UInt8]) -> SealedResponse {
+    SealedResponse(request: request, gesture: gesture, idempotencyKey: idempotencyKey, body: body)
+  }
+}
+
+/// An answer ready to leave: signed, encrypted, and proved by the PIN where one was wanted. Kept in memory only.
+public struct SealedResponse: Sendable, Equatable {
+  public let request: MobileAuthRequest
+  public let gesture: Gesture
+  public let idempotencyKey: String
+  /// The adapter's own bytes.
+  public let body: [UInt8]
+
+  public var decision: Decision { gesture.decision }
+
+  fileprivate init(request: MobileAuthRequest, gesture: Gesture, idempotencyKey: String, body: [UInt8]) {
+    self.request = request
+    self.gesture = gesture
+    self.idempotencyKey = idempotencyKey
+    self.body = body
   }
 
   /// The last step: the server's word on this answer.

@@ -7,6 +7,8 @@ public enum TokenEvent: Sendable, Equatable {
   case retrying(TransactionID, TokenServerFault)
   case audited(AuditEntry)
   case custodyFailed(CustodyFault)
+  /// What the judge of the account's PIN said last.
+  case counted(AccountID, FailureCounts)
   /// Accounts or servers are gone from the vault: whoever composed the service must read it again.
   case rosterChanged
 }
@@ -19,6 +21,8 @@ extension TokenEvent: CustomStringConvertible {
     case .stopped(let server, let fault): "stopped talking to \(server): \(fault)"
     case .retrying(let transaction, let fault): "request \(transaction): trying again: \(fault)"
     case .audited(let entry): entry.description
+    case .counted(let account, let counts):
+      "account \(account): \(counts.previous) wrong PINs, \(counts.remaining) of \(counts.max) attempts left"
     case .custodyFailed(let fault): "nothing can be answered: \(fault)"
     case .rosterChanged: "the accounts have changed"
     }

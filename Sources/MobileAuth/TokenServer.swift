@@ -14,8 +14,12 @@ public protocol TokenServer: Sendable {
   /// Fetches, decrypts and verifies. Can be repeated until the request has ended.
   func open(_ pending: PendingMobileAuthRequest) async throws(TokenServerFault) -> MobileAuthRequest
 
-  /// Delivers the answer; repeated with the same idempotency key it is still one answer.
-  func deliver(_ response: ChallengeResponse) async throws(TokenServerFault) -> Verdict
+  /// Makes the answer ready to leave. Nothing is sent; a PIN in it is used up here, and takes a key derivation's time.
+  func seal(_ response: ChallengeResponse) async throws(TokenServerFault) -> SealedResponse
+
+  /// Delivers the answer; repeated, it is still one answer.
+  /// - Throws: `.pinIncorrect` if the request is still open and wants the PIN again: it must be opened anew.
+  func deliver(_ response: SealedResponse) async throws(TokenServerFault) -> Verdict
 
   /// What has become of a request, and which answer of ours (its idempotency key) settled it, if one did.
   func status(of transaction: TransactionID, account: AccountID) async throws(TokenServerFault) -> RemoteStatus
@@ -25,10 +29,16 @@ public protocol TokenServer: Sendable {
 public struct Validation: Sendable, Equatable {
   public var removedAccounts: [AccountID]
   public var disenrolledAccounts: [AccountID]
+  /// Of accounts with a PIN that this server judges.
+  public var failureCounts: [AccountID: FailureCounts]
 
-  public init(removedAccounts: [AccountID] = [], disenrolledAccounts: [AccountID] = []) {
+  public init(
+    removedAccounts: [AccountID] = [], disenrolledAccounts: [AccountID] = [],
+    failureCounts: [AccountID: FailureCounts] = [:]
+  ) {
     self.removedAccounts = removedAccounts
     self.disenrolledAccounts = disenrolledAccounts
+    self.failureCounts = failureCounts
   }
 }
 

@@ -6,6 +6,8 @@ public enum TokenServerFault: Error, Equatable, Sendable {
   case deviceDeregistered
   case userDeregistered
   case outdated(String)
+  /// The PIN that was typed is wrong; so many were, and so many more are allowed.
+  case pinIncorrect(FailureCounts)
   case notAuthenticated(String)
   case alreadyEnrolled(String)
   case enrolmentDisabled(String)
@@ -30,6 +32,8 @@ public enum TokenServerFault: Error, Equatable, Sendable {
     case wipeServer
     case wipeAccount
     case dropKeys
+    /// Ask the person for the PIN again.
+    case askAgain
     /// Forget the request.
     case drop
     /// Stop talking to this server until a person has looked.
@@ -42,6 +46,7 @@ public enum TokenServerFault: Error, Equatable, Sendable {
     case .deviceDeregistered: .wipeServer
     case .userDeregistered: .wipeAccount
     case .disenrolled, .notEnrolled: .dropKeys
+    case .pinIncorrect: .askAgain
     case .alreadyHandled, .requestNotFound, .answerInvalid, .notHandleable, .refused: .drop
     case .outdated, .notAuthenticated, .alreadyEnrolled, .enrolmentDisabled, .clockWrong, .configurationInvalid: .stop
     }
@@ -54,6 +59,7 @@ public enum TokenServerFault: Error, Equatable, Sendable {
     case .deviceDeregistered: 9002
     case .userDeregistered: 9003
     case .outdated: 9004
+    case .pinIncorrect: 9009
     case .notAuthenticated: 9010
     case .alreadyEnrolled: 9016
     case .enrolmentDisabled: 9017
@@ -79,6 +85,7 @@ extension TokenServerFault: CustomStringConvertible {
     case .deviceDeregistered: "the token server has removed this device; enrol again"
     case .userDeregistered: "the token server has removed this account from the device; enrol again"
     case .outdated(let what): "the token server no longer accepts this version: \(what)"
+    case .pinIncorrect(let counts): "wrong PIN, \(counts.remaining) of \(counts.max) attempts left"
     case .notAuthenticated(let why): "the token server does not accept our credentials: \(why)"
     case .alreadyEnrolled(let why): "already enrolled: \(why)"
     case .enrolmentDisabled(let why): "the token server does not allow enrolment: \(why)"

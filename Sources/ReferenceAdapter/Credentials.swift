@@ -1,6 +1,7 @@
 import Cryptography
 import MobileAuth
 import OpenPGP
+import PINProtection
 import Secrets
 
 /// What the token holds for one reference token server: `DK`, and who it is there.
@@ -37,6 +38,8 @@ struct AccountCredentials: Sendable {
   var serverCertificate: OpenPGPCertificate?
   /// SHA-256 of the one-time activation code: the same code again resumes this enrolment.
   var codeDigest: [UInt8]
+  /// For accounts of servers that want one.
+  var pin: AccountPIN?
 
   init(key: OpenPGPKey, serverCertificate: OpenPGPCertificate?, codeDigest: [UInt8]) {
     self.key = key
@@ -45,7 +48,8 @@ struct AccountCredentials: Sendable {
   }
 
   init(_ record: AccountRecord) throws(CustodyFault) {
-    guard let parts = record.secrets.parts(), parts.count == 3, let key = try? OpenPGPKey(secret: parts[0])
+    guard let parts = record.secrets.parts(), [3, 5, 7].contains(parts.count),
+      let key = try? OpenPGPKey(secret: parts[0])
     else { throw .damaged("the keys of account \(record.id)") }
     self.key = key
     let certificate = parts[1].withExposedSecret { Array($0) }
@@ -53,12 +57,46 @@ struct AccountCredentials: Sendable {
       throw .damaged("the token server's certificate of account \(record.id)")
     }
     codeDigest = parts[2].withExposedSecret { Array($0) }
+    do { pin = try AccountPIN(parts.dropFirst(3)) } catch { throw .damaged("the PIN record of account \(record.id)") }
   }
 
   func encoded() -> SecretBytes {
-    .joining([
-      key.secret, SecretBytes(copying: serverCertificate?.bytes ?? []), SecretBytes(copying: codeDigest),
-    ])
+    .joining(
+      [key.secret, SecretBytes(copying: serverCertificate?.bytes ?? []), SecretBytes(copying: codeDigest)]
+        + (pin?.encoded ?? []))
+  }
+}
+
+/// What the token keeps for a PIN that the server judges: the refresh token under it, and nothing that tells a right
+/// PIN from a wrong one.
+struct AccountPIN: Sendable {
+  /// Digits; no secret.
+  let length: Int
+  var current: WrappedToken
+  /// A change that may or may not be committed: the server knows.
+  var next: Change?
+
+  struct Change: Sendable {
+    let id: String
+    let token: WrappedToken
+  }
+
+  init(length: Int, current: WrappedToken) {
+    self.length = length
+    self.current = current
+  }
+
+  fileprivate init?(_ parts: ArraySlice<SecretBytes>) throws(CryptographyError) {
+    guard let first = parts.first, let length = Int(first.publicText) else { return nil }
+    let parts = Array(parts)
+    self.length = length
+    current = try WrappedToken(encoded: parts[1])
+    if parts.count == 4 { next = Change(id: parts[2].publicText, token: try WrappedToken(encoded: parts[3])) }
+  }
+
+  fileprivate var encoded: [SecretBytes] {
+    [SecretBytes(copying: Array("\(length)".utf8)), current.encoded]
+      + (next.map { [SecretBytes(copying: Array($0.id.utf8)), $0.token.encoded] } ?? [])
   }
 }
 

@@ -19,7 +19,7 @@ actor DeviceClient {
   private static let tries = 3
 
   let issuer: String
-  private let clientID: String?
+  let clientID: String?
   private let key: P256PrivateKey
   private let courier: any Courier
   private let timekeeper: any Timekeeper
@@ -101,6 +101,13 @@ actor DeviceClient {
   /// `POST /oauth/token`.
   func requestToken(grant: String, form: [(String, String)] = []) async throws(TokenServerFault) -> AccessTokenResponse
   {
+    let response = try await oauth(metadata.tokenEndpoint, [("grant_type", grant)] + form)
+    guard response.status == 200 else { throw TokenServerFault(oauth: response) }
+    return try Self.decode(AccessTokenResponse.self, response)
+  }
+
+  /// A form to an OAuth endpoint, with client authentication and proof of possession.
+  private func oauth(_ url: String, _ form: [(String, String)]) async throws(TokenServerFault) -> HTTPResponse {
     guard let clientID else { throw .notAuthenticated("the device is not registered yet") }
     var last: HTTPResponse?
     for _ in 0..<Self.tries {
@@ -110,26 +117,30 @@ actor DeviceClient {
       }
       let members =
         [
-          ("grant_type", grant), ("client_id", clientID), ("client_assertion_type", Grant.clientAssertionType),
+          ("client_id", clientID), ("client_assertion_type", Grant.clientAssertionType),
           ("client_assertion", assertion),
         ] + form
       let request = HTTPRequest(
-        .post, metadata.tokenEndpoint,
+        .post, url,
         headers: [
-          "Content-Type": "application/x-www-form-urlencoded", "DPoP": try proof(.post, metadata.tokenEndpoint, nil),
+          "Content-Type": "application/x-www-form-urlencoded", "DPoP": try proof(.post, url, nil),
         ], body: Array(formEncoded(members).utf8))
       let response: HTTPResponse
       do { response = try await courier.send(request) } catch { throw TokenServerFault(error) }
       let formerNonce = nonce
       hear(response.headers)
-      if response.status == 200 { return try Self.decode(AccessTokenResponse.self, response) }
       let error = try? JSON.decode(OAuthError.self, from: response.body)
-      guard error?.error == OAuthError.useDPoPNonce, nonce != formerNonce else {
-        throw TokenServerFault(oauth: response)
-      }
+      guard error?.error == OAuthError.useDPoPNonce, nonce != formerNonce else { return response }
       last = response
     }
-    throw last.map { TokenServerFault(oauth: $0) } ?? .notAuthenticated("no answer")
+    guard let last else { throw .notAuthenticated("no answer") }
+    return last
+  }
+
+  /// `POST /oauth/revoke` (RFC 7009).
+  func revoke(_ token: String) async throws(TokenServerFault) {
+    let response = try await oauth(metadata.revocationEndpoint, [("token", token)])
+    guard response.status == 200 else { throw TokenServerFault(oauth: response) }
   }
 
   /// The body as the protocol's type; anything else is not the server's answer.

@@ -1,9 +1,10 @@
 public import Courier
-import Cryptography
+public import Cryptography
 public import MobileAuth
 import OpenPGP
+public import PINProtection
 public import ReferenceProtocol
-import Secrets
+public import Secrets
 
 /// Enrols one account: device registration, activation, key exchange, push. Each step is durable before the next
 /// request leaves, and the same activation code again goes on where a cut happened.
@@ -11,15 +12,37 @@ public struct Enrolment: Sendable {
   private let registry: any EnrolmentRegistry & Custody
   private let makeCourier: @Sendable (ServerTrust) -> any Courier
   private let timekeeper: any Timekeeper
+  private let pinDesk: PINDesk?
   private let progress: @Sendable (String) -> Void
 
-  /// - Parameter progress: told what is being done, for the person who waits.
+  /// Where a new PIN comes from, and how it is kept.
+  public struct PINDesk: Sendable {
+    let binding: SecretBytes
+    let parameters: Scrypt.Parameters
+    let choose: @Sendable (PINPolicy) async throws -> PIN
+
+    /// - Parameters:
+    ///   - binding: `Vault.pinBinding`.
+    ///   - choose: asks the person, until the PIN keeps the policy.
+    public init(
+      binding: SecretBytes, parameters: Scrypt.Parameters, choose: @escaping @Sendable (PINPolicy) async throws -> PIN
+    ) {
+      self.binding = binding
+      self.parameters = parameters
+      self.choose = choose
+    }
+  }
+
+  /// - Parameters:
+  ///   - pinDesk: nil where nobody can type a PIN: servers that want one are refused then.
+  ///   - progress: told what is being done, for the person who waits.
   public init(
-    registry: any EnrolmentRegistry & Custody, timekeeper: any Timekeeper,
+    registry: any EnrolmentRegistry & Custody, timekeeper: any Timekeeper, pinDesk: PINDesk?,
     progress: @escaping @Sendable (String) -> Void, makeCourier: @escaping @Sendable (ServerTrust) -> any Courier
   ) {
     self.registry = registry
     self.timekeeper = timekeeper
+    self.pinDesk = pinDesk
     self.progress = progress
     self.makeCourier = makeCourier
   }
@@ -63,18 +86,25 @@ public struct Enrolment: Sendable {
       try registry.wipe(server: server.id, entry)
       return try await enrol(uri, name: name, trust: trust, capabilities: capabilities)
     }
-    guard !configuration.pinRequired else {
-      throw TokenServerFault.configurationInvalid("it wants a PIN for every account, which this version cannot keep")
+    if configuration.pinRequired, pinDesk == nil {
+      throw TokenServerFault.configurationInvalid(
+        "it wants a PIN: enrol while `approval-token serve` runs on a board with a keypad, where the PIN is typed")
     }
     // It has shown that it is the one with the URI's pins.
     try registry.put(server)
 
     var (account, credentials) = try self.account(for: uri, at: server, name: name)
     progress("activating the account")
-    let user = DeviceClient.Authority.user(try await activate(account, with: uri.code, client))
+    let ephemeral = configuration.pinRequired ? try ReferenceTokenServer.ephemeralKey() : nil
+    let activation = try await activate(account, with: uri.code, ephemeral, client)
+    let user = DeviceClient.Authority.user(activation.accessToken)
+    let base = "/profiles/\(account.profile)"
+    if let ephemeral, let description = configuration.pinPolicy {
+      let offer = try PINOffer(activation, to: ephemeral)
+      try await setPIN(offer, PINPolicy(description), of: &account, &credentials, client, user)
+    }
 
     progress("exchanging keys")
-    let base = "/profiles/\(account.profile)"
     let exchange = KeyExchangeRequest(openPGPCertificate: credentials.key.certificate.bytes.base64)
     let keys = try DeviceClient.decode(
       KeyExchangeResponse.self,
@@ -154,18 +184,20 @@ public struct Enrolment: Sendable {
     return (record, credentials)
   }
 
-  /// - Returns: a user access token for the account.
+  /// - Parameter ephemeral: what the refresh token is sealed to, where there is a PIN.
+  /// - Returns: with a user access token for the account.
   private func activate(
-    _ account: AccountRecord, with code: ActivationCode, _ client: DeviceClient
-  ) async throws -> String {
+    _ account: AccountRecord, with code: ActivationCode, _ ephemeral: OpenPGPKey?, _ client: DeviceClient
+  ) async throws -> AccessTokenResponse {
+    let certificate = ephemeral.map { [("ephemeral_certificate", $0.certificate.bytes.base64)] } ?? []
     do {
       let token = try await client.requestToken(
         grant: Grant.preAuthorizedCode,
-        form: [("pre-authorized_code", code.digits), ("profile_id", account.profile)])
+        form: [("pre-authorized_code", code.digits), ("profile_id", account.profile)] + certificate)
       guard token.scope == .user, token.profileID == account.profile else {
         throw TokenServerFault.unreachable("the token server activated something else")
       }
-      return token.accessToken
+      return token
     } catch let fault as TokenServerFault {
       // A code that is refused will never be good for these keys.
       if case .refused = fault {
@@ -173,6 +205,53 @@ public struct Enrolment: Sendable {
       }
       throw fault
     }
+  }
+
+  /// A refresh token that waits for its PIN.
+  private struct PINOffer {
+    let token: SecretBytes
+    let nonce: String
+
+    /// Nil once the profile has its PIN.
+    init?(_ activation: AccessTokenResponse, to ephemeral: OpenPGPKey) throws(TokenServerFault) {
+      guard let sealed = activation.sealedToken else { return nil }
+      guard let nonce = activation.pinNonce, let binary = activation.serverCertificate.flatMap(bytes(base64:)),
+        let server = try? OpenPGPCertificate(parsing: binary)
+      else { throw .unreachable("the token server's offer of a PIN is not complete") }
+      token = try ReferenceTokenServer.openToken(sealed, by: server, with: ephemeral)
+      self.nonce = nonce
+    }
+  }
+
+  /// The refresh token under the PIN is on the card before the server makes it count. After a cut in between, the
+  /// server offers another token, and the person chooses again.
+  private func setPIN(
+    _ offer: PINOffer?, _ policy: PINPolicy, of account: inout AccountRecord, _ credentials: inout AccountCredentials,
+    _ client: DeviceClient, _ user: DeviceClient.Authority
+  ) async throws {
+    guard let offer, let pinDesk else {
+      guard credentials.pin != nil else {
+        throw TokenServerFault.alreadyEnrolled("its PIN was chosen elsewhere; ask for a new activation code")
+      }
+      return
+    }
+    progress("choose a PIN of \(policy.length) digits: type it on the keypad, Enter, and once more")
+    let pin = try await pinDesk.choose(policy)
+    progress("setting the PIN")
+    let wrapped = try WrappedToken.wrap(
+      offer.token, under: pin, binding: pinDesk.binding, parameters: pinDesk.parameters)
+    credentials.pin = AccountPIN(length: pin.count, current: wrapped)
+    account.secrets = credentials.encoded()
+    try registry.put(account, entry(.pinSet, account.id, "\(pin.count) digits"))
+    let clientID = client.clientID ?? ""
+    let key = try KnowledgeKey(refreshToken: offer.token, clientID: clientID, profileID: account.profile)
+    let path = "/profiles/\(account.profile)/pin"
+    let claims = KnowledgeAssertion.Claims(
+      clientID: clientID, profileID: account.profile,
+      audience: ServerMetadata(issuer: client.issuer).approvalDeviceAPI + path, identifier: Random.uuid(),
+      now: await client.now, nonce: offer.nonce)
+    _ = try await client.call(
+      .post, path, body: JSON.encode(PINActivation(assertion: try key.assertion(claims))), as: user)
   }
 
   private static func certificate(_ keys: KeyExchangeResponse) throws -> OpenPGPCertificate {

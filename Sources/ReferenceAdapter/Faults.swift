@@ -28,7 +28,8 @@ extension TokenServerFault {
       case .notFound, .expired: .requestNotFound
       case .answerInvalid, .invalidRequest, .idempotencyConflict: .answerInvalid(detail)
       case .rateLimited: .rateLimited(retryAfter: Self.retryAfter(response))
-      case .authenticatorDeregistered, .biometricFailed, .customFailed, .pinIncorrect: .refused(detail)
+      case .pinIncorrect: FailureCounts(problem).map { .pinIncorrect($0) } ?? Self.unexplained(response)
+      case .authenticatorDeregistered, .biometricFailed, .customFailed: .refused(detail)
       }
   }
 
@@ -44,6 +45,7 @@ extension TokenServerFault {
       case (9002, _): .deviceDeregistered
       case (9003, _): .userDeregistered
       case (9004, _), (9005, _): .outdated(detail)
+      case (9009, _): FailureCounts(error).map { .pinIncorrect($0) } ?? Self.unexplained(response)
       case (9031, _): .clockWrong
       case (_, "slow_down"), (_, "temporarily_unavailable"): .rateLimited(retryAfter: Self.retryAfter(response))
       default: response.status >= 500 ? Self.unexplained(response) : .refused(detail)
@@ -60,6 +62,19 @@ extension TokenServerFault {
   private static func retryAfter(_ response: HTTPResponse) -> Duration? {
     response.headers["Retry-After"].flatMap { Int64($0) }.flatMap { $0 >= 0 ? .seconds(min($0, 86_400)) : nil }
   }
+}
+
+extension FailureCounts {
+  /// Nil unless they make sense: a server's number may not become an index or a blink count unseen.
+  init?(max: Int?, previous: Int?) {
+    guard let max, let previous, (1...100).contains(max), (0...max).contains(previous) else { return nil }
+    self.init(max: max, previous: previous)
+  }
+
+  fileprivate init?(_ problem: Problem) {
+    self.init(max: problem.maxFailureCount, previous: problem.previousFailureCount)
+  }
+  fileprivate init?(_ error: OAuthError) { self.init(max: error.maxFailureCount, previous: error.previousFailureCount) }
 }
 
 extension RemoteState {

@@ -3,6 +3,7 @@ import Cryptography
 public import MobileAuth
 import OpenPGP
 import ReferenceProtocol
+public import Secrets
 import Synchronization
 
 /// The reference token server, seen from the token: an adapter between the domain and `/device/v1`.
@@ -12,33 +13,41 @@ public final class ReferenceTokenServer: TokenServer {
   /// The product's name and version, as the server's administrator sees them.
   public static let software = (id: "approval-token", version: "0.1.0")
 
-  private struct Account {
+  struct Account: Sendable {
     let id: AccountID
+    let profile: String
     let key: OpenPGPKey
     let serverCertificate: OpenPGPCertificate
+    var pin: AccountPIN?
   }
 
   public let id: TokenServerID
-  private let clientID: String
-  private let client: DeviceClient
+  let clientID: String
+  let client: DeviceClient
+  let timekeeper: any Timekeeper
+  let registry: any EnrolmentRegistry
+  /// Makes what a PIN unwraps on this device worthless on another.
+  let pinBinding: SecretBytes
   private let feed: EventFeed
-  private let timekeeper: any Timekeeper
   /// By profile.
-  private let accounts: [String: Account]
+  private let accounts: Mutex<[String: Account]>
   /// Accounts without keys, by profile: kept only so that a person sees that they must be enrolled again.
   private let lapsed: [String: AccountID]
-  /// The last sealed answer. Sealing is randomised, and a repeat must be the same bytes under the same key. In memory
-  /// only: answers are never written.
-  private let lastAnswer = Mutex((idempotencyKey: "", body: [UInt8]()))
 
-  /// - Parameter accounts: those of this server; only active ones are spoken for.
+  /// - Parameters:
+  ///   - accounts: those of this server; only active ones are spoken for.
+  ///   - registry: where they are kept.
+  ///   - pinBinding: `Vault.pinBinding`.
   public init(
-    _ record: TokenServerRecord, accounts: [AccountRecord], courier: any Courier, timekeeper: any Timekeeper
+    _ record: TokenServerRecord, accounts: [AccountRecord], registry: any EnrolmentRegistry, pinBinding: SecretBytes,
+    courier: any Courier, timekeeper: any Timekeeper
   ) throws(CustodyFault) {
     let credentials = try DeviceCredentials(record)
     guard let clientID = credentials.clientID else { throw .unknown("registration with \(record.id)") }
     id = record.id
     self.clientID = clientID
+    self.registry = registry
+    self.pinBinding = pinBinding
     self.timekeeper = timekeeper
     client = DeviceClient(
       issuer: record.url, clientID: clientID, key: credentials.deviceKey, courier: courier, timekeeper: timekeeper)
@@ -47,9 +56,11 @@ public final class ReferenceTokenServer: TokenServer {
     for record in accounts where record.stage == .active {
       let credentials = try AccountCredentials(record)
       guard let certificate = credentials.serverCertificate else { throw .damaged("account \(record.id)") }
-      known[record.profile] = Account(id: record.id, key: credentials.key, serverCertificate: certificate)
+      known[record.profile] = Account(
+        id: record.id, profile: record.profile, key: credentials.key, serverCertificate: certificate,
+        pin: credentials.pin)
     }
-    self.accounts = known
+    self.accounts = Mutex(known)
     let keyless = accounts.filter { $0.stage == .mustEnrolAgain }.map { ($0.profile, $0.id) }
     lapsed = Dictionary(keyless) { first, _ in first }
   }
@@ -60,15 +71,25 @@ public final class ReferenceTokenServer: TokenServer {
   }
 
   public func validate() async throws(TokenServerFault) -> Validation {
+    let accounts = accounts.withLock { $0 }
     let request = ValidationRequest(
       softwareVersion: Self.software.version, osVersion: "linux",
       profiles: (Array(accounts.keys) + lapsed.keys).sorted())
     let response = try await client.call(.post, "/validations", body: JSON.encode(request))
     let validation = try DeviceClient.decode(ValidationResponse.self, response)
+    for profile in accounts.keys where !validation.removedProfiles.contains(profile) {
+      try await settlePINChange(of: profile)
+    }
     return Validation(
       // Whoever enrols again gets a new profile in the place of the old one, and the server says that this is gone.
       removedAccounts: validation.removedProfiles.compactMap { accounts[$0]?.id ?? lapsed[$0] },
-      disenrolledAccounts: validation.disenrolledProfiles.compactMap { accounts[$0]?.id })
+      disenrolledAccounts: validation.disenrolledProfiles.compactMap { accounts[$0]?.id },
+      failureCounts: Dictionary(
+        (validation.failureCounts ?? []).compactMap { entry in
+          guard let account = accounts[entry.profileID]?.id else { return nil }
+          return FailureCounts(max: entry.maxFailureCount, previous: entry.previousFailureCount).map { (account, $0) }
+        }
+      ) { _, last in last })
   }
 
   public func hints() -> AsyncThrowingStream<Hint, any Error> {
@@ -86,6 +107,7 @@ public final class ReferenceTokenServer: TokenServer {
 
   public func pendingRequests() async throws(TokenServerFault) -> [PendingMobileAuthRequest] {
     let asked = timekeeper.now
+    let accounts = accounts.withLock { $0 }
     let list = try DeviceClient.decode(PendingList.self, try await client.call(.get, "/pending"))
     return list.requests.compactMap { entry in
       // Requests of profiles we do not have, and those a newer one replaces, are never shown.
@@ -100,7 +122,7 @@ public final class ReferenceTokenServer: TokenServer {
   }
 
   public func open(_ pending: PendingMobileAuthRequest) async throws(TokenServerFault) -> MobileAuthRequest {
-    let (profile, account) = try self.account(pending.account)
+    let account = try self.account(pending.account)
     let response = try await client.call(.get, "/requests/\(pending.transaction)/message")
     let sealed = try DeviceClient.decode(SealedRequest.self, response)
     guard let message = bytes(base64: sealed.message) else { throw .notHandleable("the message is not Base64") }
@@ -112,20 +134,36 @@ public final class ReferenceTokenServer: TokenServer {
     do { request = try JSON.decode(ApprovalRequest.self, from: plaintext) } catch { throw .notHandleable("\(error)") }
     guard request.v == 1 else { throw .notHandleable("version \(request.v) of the request format") }
     guard request.iss == client.issuer else { throw .notHandleable("the message is from \(request.iss)") }
-    guard request.method == .push else { throw .notHandleable("it needs \(request.method.rawValue)") }
+    let challenge = try Self.challenge(of: request, for: account)
+    guard let attempt = UInt8(exactly: request.attempt ?? 1) else { throw .notHandleable("attempt out of range") }
     guard let nonce = bytes(base64URL: request.nonce), nonce.count == 32 else { throw .notHandleable("no nonce") }
     guard let transaction = TransactionID(request.transactionID) else { throw .notHandleable("no transaction id") }
     return try pending.opened(
       VerifiedContents(
-        transaction: transaction, profileMatches: request.clientID == clientID && request.profileID == profile,
-        type: request.type, message: request.message, challenge: .confirmation,
-        answerContext: SHA256.hash(plaintext) + nonce))
+        transaction: transaction, profileMatches: request.clientID == clientID && request.profileID == account.profile,
+        type: request.type, message: request.message, challenge: challenge,
+        answerContext: SHA256.hash(plaintext) + nonce + [attempt]))
   }
 
-  public func deliver(_ response: ChallengeResponse) async throws(TokenServerFault) -> Verdict {
-    let body = try sealedAnswer(response)
+  private static func challenge(
+    of request: ApprovalRequest, for account: Account
+  ) throws(TokenServerFault) -> Challenge {
+    switch request.method {
+    case .push: return .confirmation
+    case .pushWithPIN:
+      guard let pin = account.pin else { throw .notHandleable("it needs a PIN, and the account has none") }
+      guard let counts = FailureCounts(max: request.maxFailureCount, previous: request.previousFailureCount) else {
+        throw .notHandleable("it does not say how many wrong PINs there were")
+      }
+      return .pin(PINChallenge(length: pin.length, counts: counts))
+    case .pushWithFingerprint, .pushWithCustomAuthenticator:
+      throw .notHandleable("it needs \(request.method.rawValue)")
+    }
+  }
+
+  public func deliver(_ response: SealedResponse) async throws(TokenServerFault) -> Verdict {
     let reply = try await client.call(
-      .post, "/requests/\(response.request.pending.transaction)/answers", body: body,
+      .post, "/requests/\(response.request.pending.transaction)/answers", body: response.body,
       headers: ["Idempotency-Key": response.idempotencyKey])
     let status = try DeviceClient.decode(RequestStatus.self, reply)
     guard let receipt = status.receipt else { throw .unreachable("the token server's answer has no receipt") }
@@ -143,36 +181,45 @@ public final class ReferenceTokenServer: TokenServer {
 
   /// Tells the server that the account leaves this device. The caller wipes it here, whatever the answer.
   public func deregister(_ account: AccountID) async throws(TokenServerFault) {
-    let (profile, _) = try self.account(account)
-    _ = try await client.call(.delete, "/profiles/\(profile)")
+    _ = try await client.call(.delete, "/profiles/\(try self.account(account).profile)")
   }
 
   /// Unix seconds by the server's clock, for boards that have none.
   public var serverTime: Int64 { get async { await client.now } }
 
-  private func account(_ id: AccountID) throws(TokenServerFault) -> (profile: String, Account) {
-    guard let found = accounts.first(where: { $0.value.id == id }) else { throw .notEnrolled }
-    return (found.key, found.value)
+  func account(_ id: AccountID) throws(TokenServerFault) -> Account {
+    guard let found = accounts.withLock({ $0.values.first { $0.id == id } }) else { throw .notEnrolled }
+    return found
   }
 
-  private func sealedAnswer(_ response: ChallengeResponse) throws(TokenServerFault) -> [UInt8] {
-    let cached = lastAnswer.withLock { $0 }
-    if cached.idempotencyKey == response.idempotencyKey { return cached.body }
+  func account(profile: String) -> Account? { accounts.withLock { $0[profile] } }
+
+  /// The caller has made it durable.
+  func set(_ pin: AccountPIN, of profile: String) { accounts.withLock { $0[profile]?.pin = pin } }
+
+  public func seal(_ response: ChallengeResponse) async throws(TokenServerFault) -> SealedResponse {
     let request = response.request
-    let (profile, account) = try self.account(request.pending.account)
-    let answer = ApprovalAnswer(
-      aud: client.issuer, clientID: clientID, profileID: profile, transactionID: request.pending.transaction.text,
-      requestSHA256: request.contents.answerContext.prefix(32).base64URL,
-      nonce: request.contents.answerContext.dropFirst(32).base64URL, attempt: 1,
-      decision: response.decision == .accept ? .accept : .deny, reason: response.decision.reason, methodUsed: .push,
-      gesture: ApprovalAnswer.Gesture(response.gesture), answeredAfterMs: response.answeredAfter.milliseconds)
-    let sealed: [UInt8]
-    do { sealed = try account.key.seal(JSON.encode(answer), to: account.serverCertificate) } catch {
+    let account = try self.account(request.pending.account)
+    let context = request.contents.answerContext
+    let (digest, nonce) = (Array(context[..<32]), Array(context[32..<64]))
+    let method: ApprovalRequest.Method =
+      if case .pin = request.contents.challenge { .pushWithPIN } else { .push }
+    var answer = ApprovalAnswer(
+      aud: client.issuer, clientID: clientID, profileID: account.profile,
+      transactionID: request.pending.transaction.text, requestSHA256: digest.base64URL, nonce: nonce.base64URL,
+      attempt: Int(context[64]), decision: response.decision == .accept ? .accept : .deny,
+      reason: response.decision.reason, methodUsed: method, gesture: ApprovalAnswer.Gesture(response.gesture),
+      answeredAfterMs: response.answeredAfter.milliseconds)
+    do {
+      if let pin = response.pin {
+        let claim = ApprovalClaim(nonce: nonce, requestSHA256: digest, decision: .accept)
+        answer.pinProof = try knowledgeKey(of: account, typed: pin).proof(claim).base64URL
+      }
+      let sealed = try account.key.seal(JSON.encode(answer), to: account.serverCertificate)
+      return response.sealed(JSON.encode(SealedAnswer(answer: sealed.base64)))
+    } catch let fault as TokenServerFault { throw fault } catch {
       throw .refused("sealing the answer failed: \(error)")
     }
-    let body = JSON.encode(SealedAnswer(answer: sealed.base64))
-    lastAnswer.withLock { $0 = (response.idempotencyKey, body) }
-    return body
   }
 }
 

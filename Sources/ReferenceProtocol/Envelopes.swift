@@ -21,6 +21,8 @@ public struct ApprovalRequest: Codable, Sendable, Equatable {
   public var pushMessage: String?
   /// 32 random bytes, Base64url; the answer repeats them.
   public var nonce: String
+  /// What the answer's `attempt` must be; 1 if it is not there.
+  public var attempt: Int?
   public var sentAtMs: Int64
   public var expiresInMs: Int64
   /// Of the profile's PIN, when the method needs one.
@@ -35,7 +37,7 @@ public struct ApprovalRequest: Codable, Sendable, Equatable {
     case transactionID = "transaction_id"
     case type, method, message
     case pushMessage = "push_message"
-    case nonce
+    case nonce, attempt
     case sentAtMs = "sent_at_ms"
     case expiresInMs = "expires_in_ms"
     case maxFailureCount = "max_failure_count"

@@ -6,11 +6,14 @@ struct VaultKeys: Sendable {
   private let seal: SecretBytes
   private let mark: SecretBytes
   private let audit: SecretBytes
+  /// Makes a PIN's key this device's own.
+  let pinBinding: SecretBytes
 
   init(of deviceSecret: DeviceSecret) {
     seal = HKDF.derive(deviceSecret.bytes, info: "approval-token/vault/seal/v1")
     mark = HKDF.derive(deviceSecret.bytes, info: "approval-token/vault/mark/v1")
     audit = HKDF.derive(deviceSecret.bytes, info: "approval-token/vault/audit/v1")
+    pinBinding = HKDF.derive(deviceSecret.bytes, info: "approval-token/pin-binding/v1")
   }
 
   /// - Parameter place: table and clear columns of the row. They are authenticated with the secret, so that neither

@@ -1,6 +1,7 @@
 import Cryptography
 public import MobileAuth
 import SQLite
+public import Secrets
 import Synchronization
 
 /// Where the token keeps accounts, answers on their way, and the audit chain: one SQLite file in a directory only
@@ -36,6 +37,9 @@ public final class Vault: Sendable {
     try StateDirectory.synchronize(directory)
     return Vault(connection, keys, auditCapacity)
   }
+
+  /// What ties a PIN's key to this device: 32 bytes from the device secret, on the card as little as that is.
+  public var pinBinding: SecretBytes { keys.pinBinding }
 
   private init(_ connection: consuming sending Connection, _ keys: VaultKeys, _ auditCapacity: Int64) {
     self.connection = Mutex(connection)

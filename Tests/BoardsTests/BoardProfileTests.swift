@@ -16,6 +16,7 @@ import Testing
     let profile = try BoardCatalogue.profile("simulated")
     #expect(profile.kind == .simulated)
     #expect(profile.timing == GestureTiming())
+    #expect(profile.keypad?.entry == EntrySettings())
     #expect(try BoardProfile(parsing: base, file: "f").timing == GestureTiming())
   }
 
@@ -35,11 +36,27 @@ import Testing
     ("[gestures]\nguard_time_ms = 0", "it must be 300 to 5000 ms"),
     ("[gestures]\nstuck_ms = \"long\"", "must be a whole number"),
     ("[led]\ncolours = \"pink\"", "it can be \"mono\", \"rgb\""),
+    ("[keypad]", "\"keypad.kind\" is missing"),
+    ("[keypad]\nkind = \"usb\"", "\"keypad.kind\" is \"usb\"; it can be \"simulated\""),
+    ("[keypad]\nkind = \"simulated\"\nentry_idle_s = 4", "it must be 5 to 120 s"),
+    ("[keypad]\nkind = \"simulated\"\nentry_idle_s = 121", "it must be 5 to 120 s"),
+    ("[keypad]\nkind = \"simulated\"\nfeedback = \"each-digit\"", "it can be \"entering\", \"each-key\""),
+    ("[keypad]\nkind = \"simulated\"\nbeep = true", "unknown key \"keypad.beep\""),
+    ("keypad = true", "\"keypad\" must be a table"),
     ("[buttons]\npin = 17", "unknown key \"buttons\""),
     ("[gestures]\nreport_hold_ms = 9223372036854775808", ""),
   ])
   func aWrongKeyIsNamed(addition: String, reason: String) throws {
     #expect(try #require(refusal(base + addition)).contains(reason))
+  }
+
+  @Test func aBoardHasAKeypadOnlyIfItsProfileSaysSo() throws {
+    #expect(try !BoardProfile(parsing: base, file: "f").hasKeypad)
+    let table = "[keypad]\nkind = \"simulated\"\nentry_idle_s = 120\nfeedback = \"each-key\""
+    let keypad = try #require(try BoardProfile(parsing: base + table, file: "f").keypad)
+    #expect(keypad.kind == .simulated)
+    #expect(keypad.entry.idle == .seconds(120))
+    #expect(keypad.entry.feedback == .eachKey)
   }
 
   @Test func anUnknownBoardSaysWhereItWasLookedFor() {

@@ -6,9 +6,12 @@ import Testing
 @Suite struct GestureTests {
   typealias Finding = GestureRecogniser.Finding
 
-  private func findings(_ edges: [(Int64, Bool)], downAtStart: Bool = false, until end: Int64 = 60_000) -> [Finding] {
+  private func findings(
+    _ edges: [(Int64, Bool)], prompt: Prompt = .confirmation, downAtStart: Bool = false, until end: Int64 = 60_000
+  ) -> [Finding] {
     func moment(_ milliseconds: Int64) -> Moment { Moment(sinceBeginning: .milliseconds(1_000_000 + milliseconds)) }
-    var recogniser = GestureRecogniser(timing: GestureTiming(), armedAt: moment(0), isDown: downAtStart)
+    var recogniser = GestureRecogniser(
+      for: prompt, timing: GestureTiming(), armedAt: moment(0), isDown: downAtStart)
     var findings: [Finding] = []
     func pass(until limit: Int64) {
       // As the panel does: wake whenever the recogniser asks for it.
@@ -81,6 +84,34 @@ import Testing
       findings([(600, true), (7000, false)]) == [
         .touched, .longEnoughToAccept, .longEnoughToReport, .gesture(Gesture(.veryLongHold, held: .milliseconds(6400))),
       ])
+  }
+
+  @Test(
+    arguments: [
+      ([(600, true), (2600, false)], [.touched, .released], [.touched, .released]),
+      (
+        [(600, true), (700, false), (900, true), (1000, false)],
+        [.touched, .gesture(Gesture(.doublePress, held: .milliseconds(100)))],
+        [.touched, .released, .touched, .released]
+      ),
+      (
+        [(600, true), (7600, false)],
+        [.touched, .longEnoughToReport, .gesture(Gesture(.veryLongHold, held: .seconds(7)))],
+        [.touched, .longEnoughToReport, .gesture(Gesture(.veryLongHold, held: .seconds(7)))]
+      ),
+    ] as [([(Int64, Bool)], [Finding], [Finding])])
+  func otherPromptsLeaveGesturesOut(edges: [(Int64, Bool)], digits: [Finding], veryLongHold: [Finding]) {
+    #expect(findings(edges, prompt: .digits(count: 5)) == digits)
+    #expect(findings(edges, prompt: .veryLongHold) == veryLongHold)
+  }
+
+  @Test func aLineThatCameBackBeginsAgain() {
+    func moment(_ milliseconds: Int64) -> Moment { Moment(sinceBeginning: .milliseconds(milliseconds)) }
+    var recogniser = GestureRecogniser(timing: GestureTiming(), armedAt: moment(0), isDown: false)
+    #expect(recogniser.press(at: moment(600)) == [.touched])
+    recogniser.forget(at: moment(700))
+    #expect(recogniser.release(at: moment(2000)) == [])
+    #expect(recogniser.press(at: moment(2100)) == [.touched])
   }
 
   @Test func afterAGestureNothingMoreHappens() {

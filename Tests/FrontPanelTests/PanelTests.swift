@@ -1,22 +1,7 @@
 import ApprovalTestKit
 import FrontPanel
 import MobileAuth
-import Synchronization
 import Testing
-
-private final class TestButton: Button {
-  let events: AsyncStream<ButtonEvent>
-  let continuation: AsyncStream<ButtonEvent>.Continuation
-
-  init() { (events, continuation) = AsyncStream.makeStream() }
-}
-
-private final class TestIndicator: Indicator {
-  private let state = Mutex<[LEDColour?]>([])
-
-  var lit: [LEDColour?] { state.withLock { $0 } }
-  func light(_ colour: LEDColour?) { state.withLock { $0.append(colour) } }
-}
 
 @Suite struct PanelTests {
   private let timekeeper = ManualTimekeeper()

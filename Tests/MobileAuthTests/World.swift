@@ -9,14 +9,17 @@ final class World: Sendable {
   let panel = ScriptedPanel()
   let custody = MemoryCustody()
   let inbox: Inbox
+  let errands: Errands
   let handler: Handler
   let recorder = Recorder()
 
   init(wallClockMilliseconds: Int64 = 1_790_000_000_000) {
     timekeeper = ManualTimekeeper(wallClockMilliseconds: wallClockMilliseconds)
     inbox = Inbox(timekeeper: timekeeper)
+    errands = Errands(inbox: inbox)
     handler = Handler(
-      servers: [server], inbox: inbox, panel: panel, custody: custody, timekeeper: timekeeper, mustEnrol: false,
+      servers: [server], inbox: inbox, errands: errands, panel: panel, custody: custody, timekeeper: timekeeper,
+      mustEnrol: false,
       random: { 0.5 }, makeIdempotencyKey: { [recorder] in recorder.nextKey() },
       report: { [recorder] in recorder.add($0) })
   }

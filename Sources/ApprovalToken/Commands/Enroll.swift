@@ -1,6 +1,7 @@
 import ArgumentParser
 import Courier
 import CurlCourier
+import Glibc
 import MobileAuth
 import ReferenceAdapter
 import ReferenceProtocol
@@ -39,26 +40,40 @@ struct Enroll: AsyncParsableCommand {
       forbidMemoryDumps()
       let text = uri == "-" ? readLine(strippingNewline: true) ?? "" : uri
       let uri = try ActivationURI(parsing: text)
-      let vault = try state.openVault(creating: true)
-      let trust = try vault.trust(pins: uri.pins, authorities: authorities)
-      let enrolment = Enrolment(
-        registry: vault, timekeeper: SystemTimekeeper(), progress: { say("\($0) …") },
-        makeCourier: { CurlCourier(trust: $0) })
-      let account = try await enrolment.enrol(
-        uri, name: name, trust: trust,
-        capabilities: ApprovalCapabilities(display: .none, keypad: false, button: true, led: .rgb))
-      pokeService(state)
-      json.print(AccountFacts(account: account.id.text, server: account.server.text, profile: account.profile)) {
-        "enrolled \($0.account) at \($0.server)"
-      }
+      let facts = if let done = try throughService(text) { done } else { try await enrol(uri) }
+      json.print(facts) { "enrolled \($0.account) at \($0.server)" }
     }
+  }
+
+  /// The service has the panel, which a PIN needs.
+  /// - Returns: nil if none is running.
+  private func throughService(_ uri: String) throws -> AccountFacts? {
+    let call = ControlCall(request: .enrol, uri: uri, authorities: authorities.map(absolute), account: name)
+    do { return try ControlClient(path: state.controlSocket).callWithProgress(call, AccountFacts.self) } catch {
+      guard let failure = error as? CommandFailure, failure.isServiceMissing else { throw error }
+      return nil
+    }
+  }
+
+  private func enrol(_ uri: ActivationURI) async throws -> AccountFacts {
+    let vault = try state.openVault(creating: true)
+    let trust = try vault.trust(pins: uri.pins, authorities: authorities)
+    let enrolment = Enrolment(
+      registry: vault, timekeeper: SystemTimekeeper(), pinDesk: nil, progress: { say("\($0) …") },
+      makeCourier: { CurlCourier(trust: $0) })
+    let account = try await enrolment.enrol(
+      uri, name: name, trust: trust,
+      capabilities: ApprovalCapabilities(display: .none, keypad: false, button: true, led: .rgb))
+    pokeService(state)
+    return AccountFacts(account: account.id.text, server: account.server.text, profile: account.profile)
   }
 }
 
-private struct AccountFacts: Encodable {
-  var account: String
-  var server: String
-  var profile: String
+/// The service may run in another directory.
+private func absolute(_ path: String) -> String {
+  guard !path.hasPrefix("/"), let folder = getcwd(nil, 0) else { return path }
+  defer { free(folder) }
+  return String(cString: folder) + "/" + path
 }
 
 /// Tells a running service that the accounts have changed. None running is fine: it reads them when it starts.

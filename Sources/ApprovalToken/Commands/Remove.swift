@@ -11,16 +11,6 @@ struct Remove: AsyncParsableCommand {
       portal still lists the device. Other accounts stay as they are.
       """)
 
-  private struct Facts: Encodable {
-    var removed: String
-    var serverTold: Bool
-
-    enum CodingKeys: String, CodingKey {
-      case removed
-      case serverTold = "server_told"
-    }
-  }
-
   @Argument(help: "Account, as `approval-token accounts` lists it.")
   var account: String
 
@@ -44,7 +34,7 @@ struct Remove: AsyncParsableCommand {
         AuditEntry(
           .removed, account: record.id, detail: detail, wallClockMilliseconds: timekeeper.wallClockMilliseconds))
       pokeService(state)
-      json.print(Facts(removed: record.id.text, serverTold: told)) { "removed \($0.removed); \(detail)" }
+      json.print(RemovalFacts(removed: record.id.text, serverTold: told)) { "removed \($0.removed); \(detail)" }
     }
   }
 

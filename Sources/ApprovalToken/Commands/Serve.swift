@@ -52,7 +52,10 @@ struct Serve: AsyncParsableCommand {
       print("ready")
       fflush(nil)
     }
-    let desk = ControlDesk(service: service, vault: vault, board: board)
+    let accounts = AccountDesk(
+      service: service, vault: vault, timekeeper: timekeeper, authorities: configuration.authorities,
+      keyDerivation: board.keyDerivation, capabilities: board.capabilities)
+    let desk = ControlDesk(service: service, vault: vault, board: board, accounts: accounts)
     let group = ServiceGroup(
       configuration: ServiceGroupConfiguration(
         services: [

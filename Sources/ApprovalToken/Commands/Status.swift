@@ -38,6 +38,12 @@ struct Status: AsyncParsableCommand {
     for server in status.servers { lines.append("server    \(server.server): \(server.connection)") }
     lines.append(
       "accounts  \(status.accounts)\(status.mustEnrol > 0 ? ", \(status.mustEnrol) must be enrolled again" : "")")
+    for pin in status.pins ?? [] {
+      lines.append(
+        "PIN       \(pin.account): \(pin.previousFailureCount) wrong, \(pin.remainingFailureCount) of "
+          + "\(pin.maxFailureCount) attempts left")
+    }
+    if let account = status.loggedIn { lines.append("logged in \(account)") }
     if let pending = status.pending { lines.append("pending   \(pending)") }
     return lines.joined(separator: "\n")
   }

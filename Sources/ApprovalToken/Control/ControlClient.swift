@@ -16,6 +16,33 @@ struct ControlClient {
     return answer
   }
 
+  /// Sends one call, says what the service tells of its progress, and decodes the answer.
+  func callWithProgress<Answer: Decodable>(_ call: ControlCall, _ type: Answer.Type) throws -> Answer {
+    var answer: Answer?
+    try follow(call, Line<Answer>.self) { line in
+      switch line {
+      case .progress(let text): say("\(text) …")
+      case .answer(let value): answer = value
+      }
+      return answer == nil
+    }
+    guard let answer else { throw CommandFailure(.unavailable, "the service ended without an answer") }
+    return answer
+  }
+
+  private enum Line<Answer: Decodable>: Decodable {
+    case progress(String)
+    case answer(Answer)
+
+    init(from decoder: any Decoder) throws {
+      if let progress = try? ControlProgress(from: decoder) {
+        self = .progress(progress.progress)
+      } else {
+        self = .answer(try Answer(from: decoder))
+      }
+    }
+  }
+
   /// Sends one call and takes answers until `take` says no or the service ends.
   func follow<Answer: Decodable>(
     _ call: ControlCall, _ type: Answer.Type, take: (Answer) throws -> Bool
@@ -25,7 +52,7 @@ struct ControlClient {
       try socket.write(line: JSON.encode(call))
       while let line = try socket.readLine() {
         if let failure = try? JSON.decode(ControlFailure.self, from: line) {
-          throw CommandFailure(.refused, failure.error)
+          throw CommandFailure(CommandFailure.Code(rawValue: failure.code) ?? .refused, failure.error)
         }
         guard try take(JSON.decode(type, from: line)) else { return }
       }
@@ -39,7 +66,8 @@ struct ControlClient {
   private static func explain(_ failure: UnixSocket.Failure, _ path: String) -> CommandFailure {
     switch failure {
     case .call(_, ENOENT), .call(_, ECONNREFUSED):
-      CommandFailure(.unavailable, "`approval-token serve` is not running (no answer at \(path))")
+      CommandFailure(
+        .unavailable, "`approval-token serve` is not running (no answer at \(path))", isServiceMissing: true)
     default: CommandFailure(.unavailable, "\(failure)")
     }
   }

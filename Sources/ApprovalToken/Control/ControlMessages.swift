@@ -3,6 +3,10 @@
 
 enum ControlRequest: String, Codable, Sendable, CaseIterable {
   case status, pending, reload
+  case enrol, forget
+  case logIn = "log-in"
+  case logOut = "log-out"
+  case changePIN = "change-pin"
   /// Simulated board only.
   case hold, double, led
   case followLED = "follow-led"
@@ -12,10 +16,56 @@ struct ControlCall: Codable, Sendable {
   var request: ControlRequest
   /// For `hold`.
   var milliseconds: Int64?
+  /// For `keys`.
+  var keys: [String]?
+  /// For `enrol`: the activation URI.
+  var uri: String?
+  /// For `enrol`: a PEM file.
+  var authorities: String?
+  /// What is meant, or for `enrol` how it shall be called.
+  var account: String?
 }
 
 struct ControlFailure: Codable, Sendable {
   var error: String
+  /// Exit code of sysexits(3).
+  var code: Int32
+}
+
+/// A line before the answer: what is being done, for the person who waits.
+struct ControlProgress: Codable, Sendable {
+  var progress: String
+}
+
+struct AccountFacts: Codable, Sendable {
+  var account: String
+  var server: String
+  var profile: String
+}
+
+struct SessionFacts: Codable, Sendable {
+  /// Nil when nobody is logged in.
+  var account: String?
+  var secondsLeft: Int64?
+  /// Whether the token server knows that a former session has ended (10009 if not).
+  var serverTold: Bool?
+
+  enum CodingKeys: String, CodingKey {
+    case account
+    case secondsLeft = "seconds_left"
+    case serverTold = "server_told"
+  }
+}
+
+struct RemovalFacts: Codable, Sendable {
+  var removed: String
+  /// Whether the token server knows it (10003 if not).
+  var serverTold: Bool
+
+  enum CodingKeys: String, CodingKey {
+    case removed
+    case serverTold = "server_told"
+  }
 }
 
 struct Done: Codable, Sendable {
@@ -36,7 +86,24 @@ struct ServiceStatus: Codable, Sendable {
   var servers: [Server]
   var accounts: Int
   var mustEnrol: Int
+  /// Of accounts with a PIN, as far as their judges have told.
+  var pins: [PIN]?
+  var loggedIn: String?
   var pending: Int?
+
+  struct PIN: Codable, Sendable {
+    var account: String
+    var maxFailureCount: Int
+    var previousFailureCount: Int
+    var remainingFailureCount: Int
+
+    enum CodingKeys: String, CodingKey {
+      case account
+      case maxFailureCount = "max_failure_count"
+      case previousFailureCount = "previous_failure_count"
+      case remainingFailureCount = "remaining_failure_count"
+    }
+  }
 
   enum CodingKeys: String, CodingKey {
     case running
@@ -45,6 +112,8 @@ struct ServiceStatus: Codable, Sendable {
     case isSimulated = "simulated"
     case led, servers, accounts
     case mustEnrol = "must_enrol"
+    case pins
+    case loggedIn = "logged_in"
     case pending
   }
 }

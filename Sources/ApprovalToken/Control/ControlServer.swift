@@ -7,7 +7,8 @@ import ServiceLifecycle
 struct ControlServer: Service {
   let path: String
   /// Answers one call, with one line or more, until it returns or the caller hangs up (`reply` throws).
-  let answer: @Sendable (ControlCall, _ reply: @Sendable (any Encodable & Sendable) throws -> Void) async throws -> Void
+  let answer:
+    @Sendable (ControlCall, _ reply: @escaping @Sendable (any Encodable & Sendable) throws -> Void) async throws -> Void
 
   func run() async throws {
     let socket = try UnixSocket.listening(at: path)
@@ -48,12 +49,11 @@ struct ControlServer: Service {
     do {
       let call = try JSON.decode(ControlCall.self, from: line)
       try await answer(call) { try socket.write(line: JSON.encode($0)) }
-    } catch let error as CommandFailure {
-      try? socket.write(line: JSON.encode(ControlFailure(error: error.description)))
-    } catch let error as WireError {
-      try? socket.write(line: JSON.encode(ControlFailure(error: "\(error)")))
     } catch {
-      // The caller hung up, or the service is ending: there is nobody to tell.
+      // Nobody is told where the caller hung up, which `write` notices, or where the service is ending.
+      let failure =
+        CommandFailure(explaining: error) ?? CommandFailure(.unavailable, "the service is ending; try again")
+      try? socket.write(line: JSON.encode(ControlFailure(error: failure.description, code: failure.code.rawValue)))
     }
   }
 }

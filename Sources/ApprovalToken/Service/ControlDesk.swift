@@ -1,7 +1,10 @@
 import Boards
+import Cryptography
 import FrontPanel
 import Glibc
 import MobileAuth
+import ReferenceAdapter
+import ReferenceProtocol
 import Vault
 
 /// Answers the calls of the control socket.
@@ -9,14 +12,17 @@ struct ControlDesk: Sendable {
   let service: TokenService
   let vault: Vault
   let board: RunningBoard
+  let accounts: AccountDesk
 
-  func answer(_ call: ControlCall, _ reply: @Sendable (any Encodable & Sendable) throws -> Void) async throws {
+  func answer(_ call: ControlCall, _ reply: @escaping @Sendable (any Encodable & Sendable) throws -> Void) async throws
+  {
     switch call.request {
     case .status: try reply(try await status())
     case .pending: try reply(service.pending.map { PendingSummary($0, now: board.timekeeper.now) })
     case .reload:
       service.reload()
       try reply(Done())
+    case .enrol, .logIn, .logOut, .changePIN, .forget: try await answerForAccount(call, reply)
     case .hold:
       guard let milliseconds = call.milliseconds, (1...60_000).contains(milliseconds) else {
         throw CommandFailure(.usage, "a hold takes 0.001 to 60 seconds")
@@ -32,6 +38,24 @@ struct ControlDesk: Sendable {
     }
   }
 
+  private func answerForAccount(
+    _ call: ControlCall, _ reply: @escaping @Sendable (any Encodable & Sendable) throws -> Void
+  ) async throws {
+    // A caller who has hung up is noticed when the answer is written.
+    let progress: AccountDesk.Progress = { try? reply(ControlProgress(progress: $0)) }
+    switch call.request {
+    case .enrol:
+      let facts = try await accounts.enrol(
+        call.uri ?? "", name: call.account, authorities: call.authorities, progress)
+      try reply(facts)
+    case .logIn: try reply(try await accounts.logIn(call.account, progress))
+    case .logOut: try reply(try await accounts.logOut())
+    case .changePIN: try reply(try await accounts.changePIN(call.account, progress))
+    case .forget: try reply(try await accounts.forget(call.account, progress))
+    default: preconditionFailure("\(call.request) is not about an account")
+    }
+  }
+
   private func status() async throws -> ServiceStatus {
     let accounts = try vault.accountSummaries()
     return ServiceStatus(
@@ -40,7 +64,10 @@ struct ControlDesk: Sendable {
       servers: service.connections.map { .init(server: $0.key.text, connection: $0.value.rawValue) }
         .sorted { $0.server < $1.server },
       accounts: accounts.count, mustEnrol: accounts.filter { $0.stage == .mustEnrolAgain }.count,
-      pending: service.pending.count)
+      pins: accounts.compactMap { account in
+        service.failureCounts[account.id].map { ServiceStatus.PIN(account.id, $0) }
+      },
+      loggedIn: service.session?.account.text, pending: service.pending.count)
   }
 }
 
@@ -60,8 +87,23 @@ struct RunningBoard: Sendable {
     panel = FrontPanel(button: button, indicator: indicator, timekeeper: timekeeper, timing: profile.timing)
   }
 
+  var keyDerivation: Scrypt.Parameters { .standard }
+
+  var capabilities: ApprovalCapabilities {
+    ApprovalCapabilities(
+      display: .none, keypad: false, button: true, led: profile.colours == .rgb ? .rgb : .mono)
+  }
+
   var led: LEDStatus {
     get async { LEDStatus(meaning: await panel.showing.meaning, colour: indicator.colour?.rawValue) }
+  }
+}
+
+extension ServiceStatus.PIN {
+  init(_ account: AccountID, _ counts: FailureCounts) {
+    self.init(
+      account: account.text, maxFailureCount: counts.max, previousFailureCount: counts.previous,
+      remainingFailureCount: counts.remaining)
   }
 }
 

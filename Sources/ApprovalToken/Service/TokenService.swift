@@ -15,6 +15,7 @@ final class TokenService: Service {
   private let logger: Logger
   private let onReady: @Sendable () -> Void
   private let inbox: Inbox
+  private let facts = Mutex(Facts())
   private let (reloads, reloading) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
   init(
@@ -28,7 +29,37 @@ final class TokenService: Service {
     self.logger = logger
     self.onReady = onReady
     inbox = Inbox(timekeeper: timekeeper)
+    errands = Errands(inbox: inbox)
   }
+
+  /// What outlives a round, in memory only.
+  private struct Facts {
+    var servers: [TokenServerID: ReferenceTokenServer] = [:]
+    var failureCounts: [AccountID: FailureCounts] = [:]
+    var session: UserSession?
+  }
+
+  let errands: Errands
+
+  /// The adapter that speaks for the account in this round.
+  func server(of account: AccountRecord) -> ReferenceTokenServer? { facts.withLock { $0.servers[account.server] } }
+
+  /// Whoever is logged in, while the server holds it so.
+  var session: UserSession? {
+    facts.withLock { facts in
+      if let session = facts.session, session.until <= timekeeper.now { facts.session = nil }
+      return facts.session
+    }
+  }
+
+  func set(_ session: UserSession?) { facts.withLock { $0.session = session } }
+
+  /// As the accounts' judges last told them.
+  var failureCounts: [AccountID: FailureCounts] { facts.withLock { $0.failureCounts } }
+
+  func note(_ counts: FailureCounts, of account: AccountID) { facts.withLock { $0.failureCounts[account] = counts } }
+
+  func log(_ entry: AuditEntry) { logger.info("\(entry)") }
 
   var connections: [TokenServerID: Reachability] { inbox.connections }
   var pending: [PendingMobileAuthRequest] { inbox.requests }
@@ -72,9 +103,15 @@ final class TokenService: Service {
     let servers = try vault.servers().filter { active.contains($0.id) }.map {
       try vault.tokenServer($0, authorities: authorities, timekeeper: timekeeper)
     }
+    facts.withLock { facts in
+      facts.servers = Dictionary(uniqueKeysWithValues: servers.map { ($0.id, $0) })
+      if let session = facts.session, !accounts.contains(where: { $0.id == session.account && $0.stage == .active }) {
+        facts.session = nil
+      }
+    }
     let report = reporter(servers)
     let handler = Handler(
-      servers: servers, inbox: inbox, panel: panel, custody: vault, timekeeper: timekeeper,
+      servers: servers, inbox: inbox, errands: errands, panel: panel, custody: vault, timekeeper: timekeeper,
       mustEnrol: !accounts.contains { $0.stage == .active } || accounts.contains { $0.stage == .mustEnrolAgain },
       random: uniformFraction, makeIdempotencyKey: { Random.uuid() }, report: report)
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -94,6 +131,7 @@ final class TokenService: Service {
       case .rosterChanged: reload()
       case .disconnected, .stopped, .retrying, .custodyFailed: logger.warning("\(event)")
       case .audited: logger.info("\(event)")
+      case .counted(let account, let counts): note(counts, of: account)
       case .connected(let id):
         logger.info("\(event)")
         guard let server = servers.first(where: { $0.id == id }) else { return }

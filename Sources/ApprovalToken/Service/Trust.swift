@@ -24,7 +24,8 @@ extension Vault {
     let courier = CurlCourier(
       trust: try trust(pins: ReferenceTokenServer.pins(of: record), authorities: authorities))
     return try ReferenceTokenServer(
-      record, accounts: accounts().filter { $0.server == record.id }, courier: courier, timekeeper: timekeeper)
+      record, accounts: accounts().filter { $0.server == record.id }, registry: self, pinBinding: pinBinding,
+      courier: courier, timekeeper: timekeeper)
   }
 }
 

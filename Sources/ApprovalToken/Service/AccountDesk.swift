@@ -1,0 +1,196 @@
+import Cryptography
+import CurlCourier
+import MobileAuth
+import PINProtection
+import ReferenceAdapter
+import ReferenceProtocol
+import Secrets
+import Vault
+
+/// What a person does to their accounts while the service runs, because it needs the panel: PINs are typed there and
+/// nowhere else.
+struct AccountDesk: Sendable {
+  let service: TokenService
+  let vault: Vault
+  let timekeeper: any Timekeeper
+  let authorities: String?
+  let keyDerivation: Scrypt.Parameters
+  let capabilities: ApprovalCapabilities
+
+  typealias Progress = @Sendable (String) -> Void
+
+  func enrol(_ uri: String, name: String?, authorities: String?, _ progress: @escaping Progress) async throws
+    -> AccountFacts
+  {
+    let uri = try ActivationURI(parsing: uri)
+    let desk = Enrolment.PINDesk(binding: vault.pinBinding, parameters: keyDerivation) { policy in
+      try await service.errands.perform { panel in
+        let dialogue = PanelDialogue(panel, timekeeper: timekeeper)
+        let pin = try await dialogue.newPIN(length: policy.length) { policy.violation(by: $0)?.ordinal }
+        await dialogue.show(.talkingToServer)
+        return pin
+      }
+    }
+    let enrolment = Enrolment(
+      registry: vault, timekeeper: timekeeper, pinDesk: capabilities.keypad ? desk : nil, progress: progress,
+      makeCourier: { CurlCourier(trust: $0) })
+    let trust = try vault.trust(pins: uri.pins, authorities: authorities ?? self.authorities)
+    let account = try await enrolment.enrol(uri, name: name, trust: trust, capabilities: capabilities)
+    service.reload()
+    return AccountFacts(account: account.id.text, server: account.server.text, profile: account.profile)
+  }
+
+  /// Whoever was logged in is logged out first, also if it is the same account.
+  func logIn(_ name: String?, _ progress: @escaping Progress) async throws -> SessionFacts {
+    let (account, server) = try find(name)
+    let former = try await logOut()
+    let length = try server.pinLength(of: account.id)
+    let session = try await service.errands.perform { panel in
+      progress("type the PIN of \(account.id) on the keypad, then Enter")
+      return try await withPIN(of: account, length: length, on: panel) { pin in
+        let session = try await server.logIn(account.id, typing: pin)
+        try record(.loggedIn, account.id)
+        await panel.show(.confirmed)
+        return session
+      }
+    }
+    service.set(session)
+    return facts(of: session, serverTold: former.serverTold)
+  }
+
+  func logOut() async throws -> SessionFacts {
+    guard let session = service.session else { return SessionFacts() }
+    // Over here first: whoever wants out is out, whatever the server says.
+    service.set(nil)
+    try record(.loggedOut, session.account)
+    let account = try vault.accounts().first { $0.id == session.account }
+    guard let server = account.flatMap(service.server(of:)) else { return SessionFacts(serverTold: false) }
+    do { try await server.logOut(session) } catch { return SessionFacts(serverTold: false) }
+    return SessionFacts(serverTold: true)
+  }
+
+  func changePIN(_ name: String?, _ progress: @escaping Progress) async throws -> SessionFacts {
+    let (account, server) = try find(name)
+    let length = try server.pinLength(of: account.id)
+    if let session = service.session, session.account != account.id { _ = try await logOut() }
+    let former = service.session
+    let session = try await service.errands.perform { panel in
+      let dialogue = PanelDialogue(panel, timekeeper: timekeeper)
+      progress("type the present PIN of \(account.id) on the keypad, then Enter")
+      let ticket = try await withPIN(of: account, length: length, on: panel) { pin in
+        try await server.beginPINChange(account.id, typing: pin, session: former)
+      }
+      progress("choose a PIN of \(ticket.policy.length) digits: type it on the keypad, Enter, and once more")
+      let pin = try await dialogue.newPIN(length: ticket.policy.length) { ticket.policy.violation(by: $0)?.ordinal }
+      await dialogue.show(.talkingToServer)
+      let session = try await finish(ticket, choosing: pin, at: server)
+      try record(.pinChanged, account.id, "\(pin.count) digits")
+      await dialogue.show(.confirmed)
+      return session
+    }
+    service.set(session)
+    return facts(of: session, serverTold: nil)
+  }
+
+  /// For a PIN that nobody remembers: the account goes, and a new activation code brings it back with a new PIN.
+  func forget(_ name: String?, _ progress: @escaping Progress) async throws -> RemovalFacts {
+    guard let name else { throw CommandFailure(.usage, "which account?") }
+    guard let account = try vault.accounts().first(where: { $0.id.text == name }) else {
+      throw CommandFailure(.usage, "no account \"\(name)\"; see `approval-token accounts`")
+    }
+    try await service.errands.perform { panel in
+      progress("hold the button for 6 seconds to forget \(account.id)")
+      try await PanelDialogue(panel, timekeeper: timekeeper).veryLongHold()
+    }
+    var serverTold = false
+    if let server = service.server(of: account) {
+      do {
+        try await server.deregister(account.id)
+        serverTold = true
+      } catch { progress("the token server could not be told: \(error)") }
+    }
+    try vault.wipe(account: account.id, entry(.removed, account.id, "forgotten at the panel"))
+    service.reload()
+    return RemovalFacts(removed: account.id.text, serverTold: serverTold)
+  }
+
+  // MARK: The PIN, until it is right
+
+  private func withPIN<Result: Sendable>(
+    of account: AccountRecord, length: Int, on panel: any Panel, _ body: (PIN) async throws -> Result
+  ) async throws -> Result {
+    let dialogue = PanelDialogue(panel, timekeeper: timekeeper)
+    while true {
+      let counts: FailureCounts
+      switch try await attempt(of: account, with: try await dialogue.currentPIN(length: length), on: panel, body) {
+      case .right(let result): return result
+      case .wrong(let told): counts = told
+      }
+      service.note(counts, of: account.id)
+      try record(.pinWrong, account.id, "\(counts.remaining) of \(counts.max) attempts left")
+      await panel.show(.pinWrong(remaining: counts.remaining))
+    }
+  }
+
+  private enum Attempt<Result: Sendable>: Sendable {
+    case right(Result)
+    case wrong(FailureCounts)
+  }
+
+  private func attempt<Result: Sendable>(
+    of account: AccountRecord, with pin: PIN, on panel: any Panel, _ body: (PIN) async throws -> Result
+  ) async throws -> Attempt<Result> {
+    await panel.show(.talkingToServer)
+    do { return .right(try await body(pin)) } catch TokenServerFault.pinIncorrect(let counts) {
+      return .wrong(counts)
+    } catch TokenServerFault.userDeregistered {
+      try vault.wipe(account: account.id, entry(.wiped, account.id, "\(TokenServerFault.userDeregistered)"))
+      service.reload()
+      throw TokenServerFault.userDeregistered
+    }
+  }
+
+  private func finish(
+    _ ticket: PINChangeTicket, choosing pin: PIN, at server: ReferenceTokenServer
+  ) async throws -> UserSession {
+    do {
+      return try await server.finishPINChange(ticket, choosing: pin, parameters: keyDerivation)
+    } catch TokenServerFault.unreachable(let why) {
+      throw CommandFailure(
+        .unavailable,
+        "the token server did not confirm the new PIN, so only it knows which of the two counts; the token asks it as "
+          + "soon as it can (\(why))")
+    }
+  }
+
+  // MARK: Facts
+
+  private func find(_ name: String?) throws -> (AccountRecord, ReferenceTokenServer) {
+    let active = try vault.accounts().filter { $0.stage == .active }
+    guard let account = name == nil && active.count == 1 ? active.first : active.first(where: { $0.id.text == name })
+    else {
+      throw CommandFailure(
+        .usage, name.map { "no active account \"\($0)\"; see `approval-token accounts`" } ?? "which account?")
+    }
+    guard let server = service.server(of: account) else {
+      throw CommandFailure(.unavailable, "the service has not begun to speak to \(account.server); try again")
+    }
+    return (account, server)
+  }
+
+  private func facts(of session: UserSession, serverTold: Bool?) -> SessionFacts {
+    SessionFacts(
+      account: session.account.text, secondsLeft: max(0, (session.until - timekeeper.now).components.seconds),
+      serverTold: serverTold)
+  }
+
+  private func record(_ kind: AuditEntry.Kind, _ account: AccountID, _ detail: String = "") throws(CustodyFault) {
+    let entry = entry(kind, account, detail)
+    try vault.record(entry)
+    service.log(entry)
+  }
+
+  private func entry(_ kind: AuditEntry.Kind, _ account: AccountID, _ detail: String) -> AuditEntry {
+    AuditEntry(kind, account: account, detail: detail, wallClockMilliseconds: timekeeper.wallClockMilliseconds)
+  }
+}

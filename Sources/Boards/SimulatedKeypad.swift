@@ -1,0 +1,44 @@
+public import FrontPanel
+public import MobileAuth
+public import Secrets
+
+/// A simulated keypad: keys are pressed by whoever holds this object.
+public final class SimulatedKeypad: Keypad {
+  /// A key by the name it has on the command line: `0` to `9`, `enter`, `delete`, `clear`, `escape`.
+  public struct Key: Sendable {
+    let kind: KeyKind
+    let digit: UInt8
+
+    /// Nil if there is no such key.
+    public init?(_ name: String) {
+      switch name {
+      case "enter": self.init(.enter)
+      case "delete": self.init(.delete)
+      case "clear": self.init(.clear)
+      case "escape": self.init(.escape)
+      default:
+        guard name.utf8.count == 1, let digit = name.utf8.first, (0x30...0x39).contains(digit) else { return nil }
+        self.init(.digit, digit)
+      }
+    }
+
+    private init(_ kind: KeyKind, _ digit: UInt8 = 0) {
+      self.kind = kind
+      self.digit = digit
+    }
+  }
+
+  private let channel: KeypadChannel
+
+  public init(timekeeper: any Timekeeper) { channel = KeypadChannel(timekeeper: timekeeper) }
+
+  public var events: AsyncStream<KeypadEvent> { channel.events }
+  public var digits: DigitQueue { channel.digits }
+
+  public func press(_ key: Key) { channel.press(key.kind, digit: key.digit) }
+
+  /// Pulls the plug.
+  public func unplug() { channel.keypadIsUnavailable("unplugged") }
+
+  public func plugIn() { channel.keypadIsAvailable() }
+}

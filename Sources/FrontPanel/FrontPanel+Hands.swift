@@ -1,0 +1,83 @@
+import MobileAuth
+import Secrets
+
+/// What hands do to the panel, and what becomes of it.
+extension FrontPanel {
+  func receive(_ event: ButtonEvent) {
+    switch event {
+    case .down(let moment):
+      isDown = true
+      report(armed?.gestures.press(at: moment) ?? [])
+    case .up(let moment):
+      isDown = false
+      report(armed?.gestures.release(at: moment) ?? [])
+    case .unavailable(let why):
+      // What was held when the line went away is not a gesture: begin again, as if it were still down.
+      isDown = true
+      armed?.gestures.forget(at: timekeeper.now)
+      armed?.isButtonTouched = false
+      armed?.tellTouch()
+      armed?.continuation.yield(.unavailable(why))
+    }
+    schedule()
+  }
+
+  func receive(_ event: KeypadEvent) {
+    guard let keypad else { return }
+    switch event {
+    case .key(let kind, let moment):
+      if let findings = armed?.entry.key(kind, at: moment, digits: keypad.digits) {
+        report(findings)
+      } else if kind == .digit {
+        keypad.digits.discard()
+      }
+    case .unavailable(let why):
+      keypadTrouble = "keypad: \(why)"
+      report(armed?.entry.wipe() ?? [])
+      if armed?.entry.wantsDigits == true { armed?.continuation.yield(.unavailable("keypad: \(why)")) }
+    case .available:
+      // Another one, perhaps: nothing typed on the former is continued on this.
+      keypadTrouble = nil
+      report(armed?.entry.wipe() ?? [])
+    }
+    schedule()
+  }
+
+  func report(_ findings: [GestureRecogniser.Finding]) {
+    for finding in findings {
+      switch finding {
+      case .touched:
+        armed?.isButtonTouched = true
+        armed?.tellTouch()
+      case .released:
+        armed?.isButtonTouched = false
+        lightAgain()
+        armed?.tellTouch()
+      case .longEnoughToAccept: light(.releaseToAccept)
+      case .longEnoughToReport: light(.releaseToReport)
+      case .stuck:
+        armed?.continuation.yield(.stuck)
+        light(.misconfigured)
+      case .gesture(let gesture): finish(.gesture(gesture))
+      }
+    }
+  }
+
+  func report(_ findings: [EntryRecogniser.Finding]) {
+    for finding in findings {
+      switch finding {
+      case .keyed: break
+      case .touched, .released:
+        lightAgain()
+        armed?.tellTouch()
+      case .wrongLength: flash(.pinRefused(rule: 4))
+      case .entered(let pin): finish(.entered(pin))
+      case .cancelled: finish(.gesture(Gesture(.cancelKeys, held: .zero)))
+      }
+    }
+    // Enter and cancel are answered by what they bring about.
+    guard settings.feedback == .eachKey, findings.contains(.keyed), armed != nil, !findings.contains(.wrongLength)
+    else { return }
+    lightAgain(afterDark: .milliseconds(80))
+  }
+}

@@ -1,0 +1,92 @@
+public import Secrets
+
+/// What a new PIN must be like, as the server wants it. Only the token can enforce it: the server never sees a PIN.
+///
+/// All rules look at all digits whatever they find, and nothing branches on a digit or looks anything up by one. How
+/// many digits there are, and which rule is broken, is not kept secret: the panel shows it.
+public struct PINPolicy: Sendable, Equatable {
+  /// Why a policy cannot be had.
+  public enum Fault: Error, Equatable, Sendable {
+    /// Not 5 to 32 digits.
+    case length(Int)
+    /// Fewer than 1.
+    case maxRepeats(Int)
+    /// The text, by its place, is not all digits.
+    case blockListEntry(Int)
+    /// More than `longestBlockList` texts.
+    case blockListTooLong(Int)
+  }
+
+  public static let lengths = 5...PIN.longest
+  public static let longestBlockList = 10_000
+
+  /// Exactly this many digits.
+  public let length: Int
+  /// The longest run of one digit that is allowed (2 allows 11 but not 111); nil for any.
+  public let maxRepeats: Int?
+  /// Whether 12345 and 97531 are allowed; the distance does not wrap around: 89012 is no sequence.
+  public let sequencesAllowed: Bool
+  /// ASCII digits. Those that are not as long as a PIN should be say nothing.
+  private let blockList: [[UInt8]]
+
+  public init(
+    length: Int, maxRepeats: Int? = nil, sequencesAllowed: Bool = true, blockList: [String] = []
+  ) throws(Fault) {
+    guard Self.lengths.contains(length) else { throw .length(length) }
+    if let maxRepeats, maxRepeats < 1 { throw .maxRepeats(maxRepeats) }
+    guard blockList.count <= Self.longestBlockList else { throw .blockListTooLong(blockList.count) }
+    let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
+    if let index = blockList.firstIndex(where: { $0.isEmpty || !$0.utf8.allSatisfy(digits.contains) }) {
+      throw .blockListEntry(index)
+    }
+    self.length = length
+    self.maxRepeats = maxRepeats
+    self.sequencesAllowed = sequencesAllowed
+    self.blockList = blockList.map { Array($0.utf8) }
+  }
+
+  /// The rule that the PIN breaks, if any: the length first, then in the order of their numbers.
+  public func violation(by pin: PIN) -> PINRule? { PINRule(rawValue: verdict(of: pin)) }
+
+  /// The broken rule's `ordinal`, or 0. The one value about the digits that may be looked at.
+  public func verdict(of pin: PIN) -> UInt8 {
+    pin.digits.withExposedSecret { digits in
+      let broken = select(
+        isBlocked(digits), PINRule.blockListed.rawValue,
+        else: select(
+          isSequence(digits), PINRule.sequence.rawValue,
+          else: repeatsTooOften(digits) & PINRule.repeats.rawValue))
+      return digits.count == length ? broken : PINRule.length.rawValue
+    }
+  }
+
+  private func isBlocked(_ digits: UnsafeRawBufferPointer) -> UInt8 {
+    var blocked: UInt8 = 0
+    for entry in blockList where entry.count == digits.count {
+      var difference: UInt8 = 0
+      for index in entry.indices { difference |= entry[index] ^ digits[index] }
+      blocked |= equalMask(difference, 0)
+    }
+    return blocked
+  }
+
+  private func isSequence(_ digits: UnsafeRawBufferPointer) -> UInt8 {
+    guard !sequencesAllowed, digits.count > 1 else { return 0 }
+    // Distances of ASCII digits are within ±9, so that none means two modulo 256.
+    let distance = digits[1] &- digits[0]
+    var sequence = ~equalMask(distance, 0)
+    for index in 2..<max(2, digits.count) { sequence &= equalMask(digits[index] &- digits[index - 1], distance) }
+    return sequence
+  }
+
+  private func repeatsTooOften(_ digits: UnsafeRawBufferPointer) -> UInt8 {
+    let longest = UInt8(clamping: maxRepeats ?? .max)
+    var run: UInt8 = 1
+    var tooOften: UInt8 = 0
+    for index in 1..<max(1, digits.count) {
+      run = 1 &+ run & equalMask(digits[index], digits[index - 1])
+      tooOften |= lessMask(longest, than: run)
+    }
+    return tooOften
+  }
+}

@@ -1,0 +1,38 @@
+/// Digits while they are typed, in locked memory. Where a digit is put depends on how many there are, which is no
+/// secret, and never on a digit.
+public struct TypedDigits: ~Copyable, Sendable {
+  private var buffer = SecretBuffer(count: PIN.longest)
+  /// How many there are.
+  public private(set) var count = 0
+
+  public init() {}
+
+  /// - Parameter digit: ASCII. One beyond `PIN.longest` is not kept.
+  public mutating func append(_ digit: UInt8) {
+    guard count < PIN.longest else { return }
+    put(digit, at: count)
+    count += 1
+  }
+
+  public mutating func deleteLast() {
+    guard count > 0 else { return }
+    count -= 1
+    put(0, at: count)
+  }
+
+  public mutating func clear() {
+    buffer.wipe()
+    count = 0
+  }
+
+  /// The PIN, if exactly so many digits were typed. They stay here too, until they are cleared.
+  public func pin(count wanted: Int) -> PIN? {
+    guard count == wanted, count > 0 else { return nil }
+    return buffer.withBytes { bytes in
+      let typed = UnsafeRawBufferPointer(rebasing: bytes[..<wanted])
+      return PIN(digits: SecretBytes(count: wanted) { target in target.copyMemory(from: typed) })
+    }
+  }
+
+  private mutating func put(_ byte: UInt8, at position: Int) { buffer.withMutableBytes { $0[position] = byte } }
+}

@@ -1,0 +1,34 @@
+import ApprovalTestKit
+import Boards
+import FrontPanel
+import MobileAuth
+import Secrets
+import Testing
+
+@Suite struct SimulatedKeypadTests {
+  @Test func keysAreKnownByTheirNames() {
+    for name in (0...9).map(String.init) + ["enter", "delete", "clear", "escape"] {
+      #expect(SimulatedKeypad.Key(name) != nil, "\(name)")
+    }
+    for name in ["", "10", "a", "Enter", "٣", "/", ":", "-1"] { #expect(SimulatedKeypad.Key(name) == nil, "\(name)") }
+  }
+
+  @Test func whatIsPressedIsWhatArrives() async throws {
+    let keypad = SimulatedKeypad(timekeeper: ManualTimekeeper())
+    let start = Moment(sinceBeginning: .zero)
+    for name in ["4", "clear", "2", "delete", "escape", "enter"] {
+      keypad.press(try #require(SimulatedKeypad.Key(name)))
+    }
+    keypad.unplug()
+    keypad.plugIn()
+    var events = keypad.events.makeAsyncIterator()
+    for kind in [KeyKind.digit, .clear, .digit, .delete, .escape, .enter] {
+      #expect(await events.next() == .key(kind, start))
+    }
+    #expect(await events.next() == .unavailable("unplugged"))
+    #expect(await events.next() == .available)
+    var typed = TypedDigits()
+    while keypad.digits.count > 0 { keypad.digits.move(to: &typed) }
+    #expect(typed.pin(count: 2) == PIN(digits: SecretBytes(copying: Array("42".utf8))))
+  }
+}

@@ -1,0 +1,243 @@
+import ApprovalTestKit
+import FrontPanel
+import MobileAuth
+import Secrets
+import Testing
+
+@Suite struct EntryPanelTests {
+  private let timekeeper = ManualTimekeeper()
+  private let button = TestButton()
+  private let indicator = TestIndicator()
+  private let keypad: KeypadChannel
+
+  init() { keypad = KeypadChannel(timekeeper: timekeeper) }
+
+  private typealias Events = AsyncStream<PanelEvent>.Iterator
+
+  private func onPanel(
+    feedback: EntrySettings.Feedback = .entering, hasKeypad: Bool = true,
+    _ body: (FrontPanel) async throws -> Void
+  ) async rethrows {
+    var settings = EntrySettings()
+    settings.feedback = feedback
+    let panel = FrontPanel(
+      button: button, indicator: indicator, keypad: hasKeypad ? keypad : nil, timekeeper: timekeeper, entry: settings)
+    let running = Task { await panel.run() }
+    await panel.show(.pinWanted)
+    try await body(panel)
+    running.cancel()
+    await running.value
+  }
+
+  /// Arms for five digits and lets the guard time pass. An unplugged keypad is told exactly once, when the prompt is
+  /// armed or after: so a test knows that it is.
+  private func armed(_ panel: FrontPanel) async -> Events {
+    keypad.keypadIsUnavailable("test")
+    var events = panel.events(for: .digits(count: 5)).makeAsyncIterator()
+    #expect(await events.next() == .unavailable("keypad: test"))
+    keypad.keypadIsAvailable()
+    timekeeper.advance(by: .seconds(1))
+    return events
+  }
+
+  private func type(_ keys: String) {
+    for key in keys {
+      switch key {
+      case "E": keypad.press(.enter, digit: 0)
+      case "D": keypad.press(.delete, digit: 0)
+      case "X": keypad.press(.escape, digit: 0)
+      default: keypad.press(.digit, digit: key.asciiValue!)
+      }
+    }
+  }
+
+  private func until(_ panel: FrontPanel, shows indication: Indication) async {
+    while await panel.showing != indication { await Task.yield() }
+  }
+
+  private func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }
+
+  @Test func digitsAndEnterAreAnEntryAndTheLastThingThatHappens() async {
+    await onPanel { panel in
+      var events = await armed(panel)
+      type("12D3579E99")
+      #expect(await events.next() == .touched)
+      #expect(await events.next() == .entered(pin("13579")))
+      #expect(await events.next() == nil)
+      while keypad.digits.count > 0 { await Task.yield() }
+    }
+  }
+
+  @Test func theFirstDigitShowsAndItsDeletionHidesAgain() async {
+    await onPanel { panel in
+      var events = await armed(panel)
+      type("1")
+      #expect(await events.next() == .touched)
+      #expect(await panel.showing == .entering)
+      type("D")
+      #expect(await events.next() == .released)
+      #expect(await panel.showing == .pinWanted)
+    }
+  }
+
+  @Test func aWrongNumberOfDigitsIsShownBrieflyAndForgotten() async {
+    await onPanel { panel in
+      var events = await armed(panel)
+      type("1234E")
+      #expect(await events.next() == .touched)
+      #expect(await events.next() == .released)
+      await until(panel, shows: .pinRefused(rule: 4))
+      await timekeeper.untilAsleep(2)
+      timekeeper.advance(by: Indication.pinRefused(rule: 4).pattern.length)
+      await until(panel, shows: .pinWanted)
+      type("56789E")
+      #expect(await events.next() == .touched)
+      #expect(await events.next() == .entered(pin("56789")))
+    }
+  }
+
+  @Test func whatIsLeftTypedIsWiped() async {
+    await onPanel { panel in
+      var events = await armed(panel)
+      type("1")
+      #expect(await events.next() == .touched)
+      // The LED and the idle time-out.
+      await timekeeper.untilAsleep(2)
+      timekeeper.advance(by: .seconds(30))
+      #expect(await events.next() == .released)
+      #expect(await panel.showing == .pinWanted)
+      type("23456E")
+      #expect(await events.next() == .touched)
+      #expect(await events.next() == .entered(pin("23456")))
+    }
+  }
+
+  @Test func aKeypadThatIsPulledOutTakesTheEntryWithIt() async {
+    await onPanel { panel in
+      var events = await armed(panel)
+      type("123")
+      keypad.keypadIsUnavailable("unplugged")
+      #expect(await events.next() == .touched)
+      #expect(await events.next() == .released)
+      #expect(await events.next() == .unavailable("keypad: unplugged"))
+      #expect(await panel.showing == .pinWanted)
+      keypad.keypadIsAvailable()
+      type("45678E")
+      #expect(await events.next() == .touched)
+      #expect(await events.next() == .entered(pin("45678")))
+    }
+  }
+
+  @Test func aBoardWithoutAKeypadSaysSoWhenDigitsAreWanted() async {
+    await onPanel(hasKeypad: false) { panel in
+      var events = panel.events(for: .digits(count: 5)).makeAsyncIterator()
+      #expect(await events.next() == .unavailable("this board has no keypad"))
+    }
+  }
+
+  @Test func theNextPromptBeginsWithNothingTyped() async {
+    await onPanel { panel in
+      var former = await armed(panel)
+      type("123")
+      #expect(await former.next() == .touched)
+      var events = await armed(panel)
+      #expect(await former.next() == nil)
+      #expect(await panel.showing == .entering)
+      await panel.show(.newPINWanted(again: true))
+      type("45E")
+      #expect(await events.next() == .touched)
+      #expect(await events.next() == .released)
+    }
+  }
+
+  @Test func escapeTwiceCancelsWhateverIsAsked() async {
+    await onPanel { panel in
+      var events = await armed(panel)
+      type("12XX")
+      #expect(await events.next() == .touched)
+      #expect(await events.next() == .released)
+      #expect(await events.next() == .gesture(Gesture(.cancelKeys, held: .zero)))
+      #expect(await events.next() == nil)
+    }
+  }
+
+  @Test func aHoldMeansNothingWhileDigitsAreWantedAndADoublePressDenies() async {
+    await onPanel { panel in
+      var events = await armed(panel)
+      let edges: [(Int64, Bool)] = [(0, true), (2000, false), (5000, true), (5100, false), (5300, true), (5400, false)]
+      let start = timekeeper.now
+      for (at, isDown) in edges {
+        let moment = start + .milliseconds(at)
+        button.continuation.yield(isDown ? .down(moment) : .up(moment))
+      }
+      var seen: [PanelEvent] = []
+      while let event = await events.next() { seen.append(event) }
+      #expect(seen == [.touched, .released, .touched, .gesture(Gesture(.doublePress, held: .milliseconds(100)))])
+    }
+  }
+
+  @Test func aFingerThatLeavesTheButtonDoesNotUnpinWhatIsTyped() async {
+    await onPanel { panel in
+      var events = await armed(panel)
+      type("1")
+      #expect(await events.next() == .touched)
+      let now = timekeeper.now
+      button.continuation.yield(.down(now))
+      button.continuation.yield(.up(now + .seconds(1)))
+      button.continuation.yield(.unavailable("line gone"))
+      #expect(await events.next() == .unavailable("line gone"))
+      #expect(await panel.showing == .entering)
+      type("D")
+      #expect(await events.next() == .released)
+    }
+  }
+
+  @Test(arguments: ["1", "9", "17D"])
+  func feedbackForEachKeyIsTheSameForEachKey(keys: String) async {
+    await onPanel(feedback: .eachKey) { panel in
+      var events = await armed(panel)
+      for (index, key) in keys.enumerated() {
+        let before = indicator.lit.count
+        type(String(key))
+        if index == 0 { #expect(await events.next() == .touched) }
+        while indicator.lit.last != .some(nil) || indicator.lit.count == before { await Task.yield() }
+        await timekeeper.untilAsleep(2)
+        timekeeper.advance(by: .milliseconds(80))
+        while indicator.lit.last != .some(.amber) { await Task.yield() }
+        #expect(Array(indicator.lit.dropFirst(before)).suffix(2) == [nil, .amber])
+      }
+    }
+  }
+}
+
+@Suite struct KeypadChannelTests {
+  @Test func aKeyThatNobodyWillHearOfLeavesNoDigitBehind() async {
+    let keypad = KeypadChannel(timekeeper: ManualTimekeeper())
+    for _ in 0..<200 {
+      keypad.press(.digit, digit: 0x31)
+      keypad.press(.enter, digit: 0)
+    }
+    #expect(keypad.digits.count == DigitQueue.capacity / 2)
+    var heard = 0
+    var events = keypad.events.makeAsyncIterator()
+    while keypad.digits.count > 0 {
+      guard case .key(let kind, _) = await events.next() else { break }
+      if kind == .digit {
+        keypad.digits.discard()
+        heard += 1
+      }
+    }
+    #expect(heard == DigitQueue.capacity / 2)
+  }
+
+  @Test func keysCarryTheirMomentAndNotTheirDigit() async {
+    let timekeeper = ManualTimekeeper()
+    timekeeper.advance(by: .seconds(7))
+    let keypad = KeypadChannel(timekeeper: timekeeper)
+    keypad.press(.digit, digit: 0x37)
+    keypad.keypadIsUnavailable("gone")
+    var events = keypad.events.makeAsyncIterator()
+    #expect(await events.next() == .key(.digit, Moment(sinceBeginning: .seconds(7))))
+    #expect(await events.next() == .unavailable("gone"))
+  }
+}

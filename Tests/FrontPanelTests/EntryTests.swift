@@ -1,0 +1,141 @@
+import FrontPanel
+import MobileAuth
+import Secrets
+import Testing
+
+/// Keys by their characters: digits, `E`nter, `D`elete, `C`lear, `X` for escape, `O`ther.
+private func kind(_ key: Character) -> KeyKind {
+  switch key {
+  case "E": .enter
+  case "D": .delete
+  case "C": .clear
+  case "X": .escape
+  case "O": .other
+  default: .digit
+  }
+}
+
+@Suite struct EntryTests {
+  typealias Finding = EntryRecogniser.Finding
+
+  private func moment(_ milliseconds: Int) -> Moment { Moment(sinceBeginning: .milliseconds(5_000_000 + milliseconds)) }
+
+  private func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }
+
+  /// Presses the keys at their moments (milliseconds from arming; 500 is the guard time), waking the recogniser when
+  /// it asks for it, as the panel does.
+  private func findings(_ keys: [(Int, Character)], prompt: Prompt = .digits(count: 5), until end: Int = 0) -> [Finding]
+  {
+    var recogniser = EntryRecogniser(for: prompt, earliestKey: moment(500), idle: .seconds(30))
+    let queue = DigitQueue()
+    var findings: [Finding] = []
+    func pass(_ recogniser: inout EntryRecogniser, until limit: Int) {
+      while let next = recogniser.nextMoment, next <= moment(limit) { findings += recogniser.time(next) }
+    }
+    for (at, key) in keys {
+      pass(&recogniser, until: at)
+      if kind(key) == .digit { queue.put(key.asciiValue!) { true } }
+      findings += recogniser.key(kind(key), at: moment(at), digits: queue)
+      #expect(queue.count == 0, "every digit is taken")
+    }
+    pass(&recogniser, until: end)
+    return findings.filter { $0 != .keyed }
+  }
+
+  /// One key every 100 ms from the end of the guard time.
+  private func findings(_ keys: String, prompt: Prompt = .digits(count: 5)) -> [Finding] {
+    findings(zip(0..., keys).map { (500 + 100 * $0, $1) }, prompt: prompt)
+  }
+
+  @Test(arguments: [
+    ("13579E", "13579"), ("O1O3579E", "13579"), ("12D3579E", "13579"), ("9DD13579E", "13579"),
+    ("99C13579E", "13579"), ("99X13579E", "13579"), ("X1X13579E", "13579"), ("123E13579E", "13579"),
+    ("123456E13579E", "13579"), ("00000E", "00000"), ("135790DE", "13579"),
+  ])
+  func whatIsTypedIsEntered(keys: String, entered: String) {
+    #expect(findings(keys).last == .entered(pin(entered)))
+  }
+
+  @Test(
+    arguments: [
+      ("", []), ("E", [.wrongLength]), ("D", []), ("C", []), ("O", []), ("X", []), ("XX", [.cancelled]),
+      ("1", [.touched]), ("123", [.touched]), ("1D", [.touched, .released]), ("12D", [.touched]),
+      ("12C", [.touched, .released]), ("12X", [.touched, .released]), ("12XX", [.touched, .released, .cancelled]),
+      ("XOX", [.cancelled]), ("XCX", []), ("X1X", [.touched, .released]), ("XEX", [.wrongLength]),
+      ("1234E", [.touched, .released, .wrongLength]), ("123456E", [.touched, .released, .wrongLength]),
+      ("1234E5", [.touched, .released, .wrongLength, .touched]),
+    ] as [(String, [Finding])])
+  func keysDoWhatTheyAreFor(keys: String, expected: [Finding]) {
+    #expect(findings(keys) == expected)
+  }
+
+  @Test(
+    arguments: [
+      ("12345E", []), ("X", []), ("XX", [.cancelled]), ("X1X", [.cancelled]),
+    ] as [(String, [Finding])])
+  func aConfirmationCanOnlyBeCancelled(keys: String, expected: [Finding]) {
+    #expect(findings(keys, prompt: .confirmation) == expected)
+  }
+
+  @Test func whatCannotBeUndoneHasNothingToDoWithKeys() {
+    #expect(findings("12345EXXCD", prompt: .veryLongHold) == [])
+  }
+
+  @Test func keysBeforeTheEndOfTheGuardTimeCountForNothing() {
+    #expect(
+      findings([(0, "9"), (499, "9"), (500, "1"), (600, "E")], prompt: .digits(count: 1)).last == .entered(pin("1")))
+    #expect(findings([(499, "X"), (500, "X")]) == [])
+  }
+
+  @Test func whatWaitsTooLongIsWiped() {
+    #expect(findings([(1000, "1"), (30_999, "2")], until: 60_998) == [.touched])
+    #expect(findings([(1000, "1"), (30_999, "2")], until: 60_999) == [.touched, .released])
+    // Also when nobody woke the recogniser in time.
+    #expect(findings([(1000, "1"), (31_000, "2")]) == [.touched, .released, .touched])
+    #expect(findings([(1000, "X"), (31_000, "X")]) == [])
+  }
+
+  @Test func everyKeyThatMeansSomethingIsTold() {
+    var recogniser = EntryRecogniser(for: .digits(count: 5), earliestKey: moment(0), idle: .seconds(30))
+    let queue = DigitQueue()
+    for key in KeyKind.allCases {
+      if key == .digit { queue.put(0x31) { true } }
+      #expect(recogniser.key(key, at: moment(0), digits: queue).contains(.keyed) == (key != .other), "\(key)")
+    }
+  }
+
+  /// Whatever a person hammers, what comes out is what a naive line editor would hold at Enter.
+  @Test func aRandomTypistEntersWhatANaiveLineWouldHold() {
+    let seed = UInt64.random(in: .min ... .max)
+    var random = SplitMix(state: seed)
+    let alphabet = Array("0123456789012345678901234567890123456789EEEDCXO")
+    for _ in 0..<2000 {
+      let keys = (0..<40).map { _ in alphabet[Int(random.next() % UInt64(alphabet.count))] }
+      var expected: [Finding] = []
+      var line = ""
+      var escaped = false
+      for key in keys {
+        switch key {
+        case "E":
+          if line.count == 5 { expected.append(.entered(pin(line))) }
+          line = ""
+        case "D": line = String(line.dropLast())
+        case "C": line = ""
+        case "X":
+          if escaped { expected.append(.cancelled) }
+          line = ""
+        case "O": continue
+        default: line.append(key)
+        }
+        escaped = key == "X"
+      }
+      let outcomes = findings(String(keys)).filter {
+        switch $0 {
+        case .entered, .cancelled: true
+        default: false
+        }
+      }
+      #expect(outcomes == expected, "seed \(seed), keys \(String(keys))")
+    }
+  }
+}

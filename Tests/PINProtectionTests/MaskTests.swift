@@ -1,0 +1,19 @@
+import Testing
+
+@testable import PINProtection
+
+@Suite struct Masks {
+  @Test func `Answer every question about two bytes`() {
+    var wrong: [(UInt8, UInt8)] = []
+    for one in UInt8.min ... .max {
+      for other in UInt8.min ... .max {
+        let right =
+          equalMask(one, other) == (one == other ? 0xFF : 0) && lessMask(one, than: other) == (one < other ? 0xFF : 0)
+        if !right { wrong.append((one, other)) }
+      }
+      #expect(select(0xFF, one, else: ~one) == one)
+      #expect(select(0, one, else: ~one) == ~one)
+    }
+    #expect(wrong.isEmpty)
+  }
+}

@@ -1,0 +1,91 @@
+import PINProtection
+import Secrets
+import Testing
+
+func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }
+
+@Suite struct `A PIN policy` {
+  @Test(
+    arguments: [
+      ("13574", nil), ("11223", nil), ("12321", nil), ("86428", nil), ("89012", nil), ("21098", nil),
+      ("12345", .sequence), ("13579", .sequence), ("97531", .sequence), ("02468", .sequence), ("98765", .sequence),
+      ("11123", .repeats), ("12333", .repeats), ("12223", .repeats), ("00000", .repeats),
+      ("20202", .blockListed), ("24680", nil), ("23456", .blockListed), ("99999", .blockListed),
+      ("1357", .length), ("135790", .length), ("1234", .length), ("1", .length), ("11", .length),
+    ] as [(String, PINRule?)])
+  func `Names the rule that is broken`(digits: String, rule: PINRule?) throws {
+    let policy = try PINPolicy(
+      length: 5, maxRepeats: 2, sequencesAllowed: false, blockList: ["20202", "23456", "99999", "135790", "1"])
+    #expect(policy.violation(by: pin(digits)) == rule)
+  }
+
+  @Test func `Has the numbers that apps have always shown`() {
+    #expect(PINRule.allCases.map(\.number) == [9011, 9012, 9013, 9014])
+    #expect(PINRule.allCases.map(\.ordinal) == [1, 2, 3, 4])
+  }
+
+  @Test func `Judges all five-digit PINs as a plain reading of the rules does`() throws {
+    let cases = [
+      PolicyCase(maxRepeats: nil, sequences: true, blocked: []),
+      PolicyCase(maxRepeats: 1, sequences: true, blocked: []),
+      PolicyCase(maxRepeats: 2, sequences: false, blocked: ["12345", "00000", "81726", "11211"]),
+      PolicyCase(maxRepeats: 3, sequences: true, blocked: ["55555", "5555", "555555"]),
+      PolicyCase(maxRepeats: 4, sequences: false, blocked: []),
+      PolicyCase(maxRepeats: 5, sequences: false, blocked: []),
+    ]
+    let policies = try cases.map {
+      try PINPolicy(length: 5, maxRepeats: $0.maxRepeats, sequencesAllowed: $0.sequences, blockList: $0.blocked)
+    }
+    var differing: [String] = []
+    for number in 0..<100_000 {
+      let digits = String("\(100_000 + number)".dropFirst())
+      let typed = pin(digits)
+      for (policy, plain) in zip(policies, cases) where policy.violation(by: typed) != plain.violation(by: digits) {
+        differing.append("\(digits) under \(plain)")
+      }
+    }
+    #expect(differing.isEmpty)
+  }
+
+  /// The longest PINs, at random: nothing overflows.
+  @Test(arguments: [6, 31, 32]) func `Judges longer PINs likewise`(length: Int) throws {
+    let long = PolicyCase(maxRepeats: length - 1, sequences: false, blocked: [String(repeating: "7", count: length)])
+    let policy = try PINPolicy(
+      length: length, maxRepeats: long.maxRepeats, sequencesAllowed: false, blockList: long.blocked)
+    for digit in "0123456789" {
+      let same = String(repeating: digit, count: length)
+      #expect(policy.violation(by: pin(same)) == (digit == "7" ? .blockListed : .repeats))
+      #expect(policy.violation(by: pin("\(digit == "1" ? 2 : 1)" + same.dropFirst())) == nil)
+    }
+  }
+
+  @Test func `Is refused where it could never be kept, or could not be meant`() {
+    #expect(throws: PINPolicy.Fault.length(4)) { try PINPolicy(length: 4) }
+    #expect(throws: PINPolicy.Fault.length(33)) { try PINPolicy(length: 33) }
+    #expect(throws: PINPolicy.Fault.maxRepeats(0)) { try PINPolicy(length: 5, maxRepeats: 0) }
+    for text in ["", "1234x", "１２３４５", "12 45"] {
+      #expect(throws: PINPolicy.Fault.blockListEntry(1)) { try PINPolicy(length: 5, blockList: ["00000", text]) }
+    }
+    #expect(throws: PINPolicy.Fault.blockListTooLong(10_001)) {
+      try PINPolicy(length: 5, blockList: Array(repeating: "00000", count: 10_001))
+    }
+  }
+}
+
+/// The rules once more, as somebody reads them who need not hide the digits.
+struct PolicyCase: Sendable {
+  let maxRepeats: Int?
+  let sequences: Bool
+  let blocked: [String]
+
+  func violation(by text: String) -> PINRule? {
+    let digits = text.utf8.map { Int($0) }
+    if blocked.contains(text) { return .blockListed }
+    let step = digits[1] - digits[0]
+    if !sequences, step != 0, (1..<digits.count).allSatisfy({ digits[$0] - digits[$0 - 1] == step }) {
+      return .sequence
+    }
+    let runs = digits.indices.map { start in digits[start...].prefix { $0 == digits[start] }.count }
+    return runs.max()! > maxRepeats ?? .max ? .repeats : nil
+  }
+}

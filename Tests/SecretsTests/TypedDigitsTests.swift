@@ -1,0 +1,61 @@
+import Secrets
+import Testing
+
+@Suite struct `Typed digits` {
+  private func digits(_ typed: borrowing TypedDigits, _ count: Int) -> String? {
+    typed.pin(count: count).map { $0.digits.withExposedSecret { String(decoding: $0, as: UTF8.self) } }
+  }
+
+  private func typing(_ digits: String) -> TypedDigits {
+    var typed = TypedDigits()
+    for digit in digits.utf8 { typed.append(digit) }
+    return typed
+  }
+
+  @Test func `Become a PIN only if there are as many as wanted`() {
+    let typed = typing("13579")
+    #expect(digits(typed, 5) == "13579")
+    #expect(digits(typed, 4) == nil)
+    #expect(digits(typed, 6) == nil)
+    #expect(digits(TypedDigits(), 0) == nil)
+  }
+
+  @Test func `Are taken back one by one, and all at once`() {
+    var typed = typing("1234")
+    typed.deleteLast()
+    typed.append(0x39)
+    #expect(digits(typed, 4) == "1239")
+    typed.clear()
+    typed.deleteLast()
+    #expect(typed.count == 0)
+    typed.append(0x37)
+    #expect(digits(typed, 1) == "7")
+  }
+
+  @Test func `Are at most as many as the longest PIN has`() {
+    let long = String(repeating: "12345678", count: 4)
+    let typed = typing(long + "9")
+    #expect(typed.count == PIN.longest)
+    #expect(digits(typed, 32) == long)
+  }
+
+  @Test func `Do not change a PIN that was made of them`() {
+    var typed = typing("24680")
+    let pin = typed.pin(count: 5)
+    typed.clear()
+    #expect(pin == typing("24680").pin(count: 5))
+    #expect(pin != typing("24681").pin(count: 5))
+  }
+}
+
+@Suite struct `A secret buffer` {
+  @Test(arguments: [0, 1, 4_096, 5_000])
+  func `Is zero at first, keeps what is written, and is zero again when wiped`(count: Int) {
+    var buffer = SecretBuffer(count: count)
+    #expect(buffer.withBytes { $0.count == count && $0.allSatisfy { $0 == 0 } })
+    buffer.withMutableBytes { for index in $0.indices { $0[index] = 0x5A } }
+    #expect(buffer.withBytes { $0.allSatisfy { $0 == 0x5A } })
+    buffer.wipe()
+    #expect(buffer.withBytes { $0.count == count && $0.allSatisfy { $0 == 0 } })
+  }
+}

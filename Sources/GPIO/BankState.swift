@@ -8,7 +8,7 @@ final class BankState: Sendable {
     var values: [Bool]
     /// Empty while the chip is away.
     var lines: [RequestedLine] = []
-    var trouble: GPIOError?
+    var trouble: GPIOError? = .notYetOpened
     /// What an output said when it was told; the thread then looks after it.
     var failure: GPIOError?
     var isEnded = false

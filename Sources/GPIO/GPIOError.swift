@@ -1,5 +1,7 @@
 /// Why a line cannot be used, in words that say what to do about it.
 public enum GPIOError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// The lines have not been looked for yet.
+  case notYetOpened
   /// No chip has one of the labels; `present` are those that can be seen.
   case noChip(labels: [String], present: [String])
   /// More than one chip has the label, so which one is meant is a guess.
@@ -20,8 +22,10 @@ public enum GPIOError: Error, Equatable, Sendable, CustomStringConvertible {
 
   public var description: String {
     switch self {
+    case .notYetOpened: "the GPIO lines are not open yet"
     case .noChip(let labels, let present):
-      "no GPIO chip has the label \(Self.list(labels)); \(present.isEmpty ? "there is none at all" : "there are \(Self.list(present))")"
+      "no GPIO chip has the label \(Self.list(labels)); "
+        + (present.isEmpty ? "there is none at all" : "there are \(Self.list(present))")
     case .severalChips(let label, let paths): "several GPIO chips have the label \"\(label)\": \(Self.list(paths))"
     case .noLine(let offset, let chip, let count): "GPIO chip \(chip) has no line \(offset), its last is \(count - 1)"
     case .otherName(let offset, let chip, let expected, let found):

@@ -25,7 +25,9 @@ extension LineBank {
   }
 
   fileprivate func opened() async throws -> Bool {
-    guard case .opened(let isActive, _) = await next() else { throw BenchFailure(what: "not opened: \(trouble as Any)") }
+    guard case .opened(let isActive, _) = await next() else {
+      throw BenchFailure(what: "not opened: \(trouble as Any)")
+    }
     return isActive
   }
 }

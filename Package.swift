@@ -76,7 +76,7 @@ let package = Package(
 
     // Second floor: the domain, and the panel a person touches.
     room("MobileAuth", over: ["Secrets"]),
-    room("FrontPanel", over: ["MobileAuth"]),
+    room("FrontPanel", over: ["MobileAuth", "Secrets"]),
     room("Vault", over: ["MobileAuth", "PINProtection", "Cryptography", "Secrets", "SQLite"]),
 
     // Third floor: the token servers we speak to, and the boards we run on.
@@ -84,7 +84,7 @@ let package = Package(
     room(
       "ReferenceAdapter",
       over: ["MobileAuth", "ReferenceProtocol", "Cryptography", "OpenPGP", "Courier", "PINProtection", "Secrets"]),
-    room("Boards", over: ["FrontPanel", toml]),
+    room("Boards", over: ["FrontPanel", "MobileAuth", "Secrets", toml]),
     room("ApprovalTestKit", over: ["MobileAuth", "FrontPanel", "Courier", "Secrets"]),
 
     // The roof: the two programs.
@@ -139,12 +139,12 @@ let package = Package(
       "ReferenceAdapterTests",
       of: [
         "ReferenceAdapter", "ReferenceProtocol", "MobileAuth", "Courier", "OpenPGP", "Cryptography", "Secrets",
-        "ApprovalTestKit",
+        "PINProtection", "ApprovalTestKit",
       ]),
-    tests("BoardsTests", of: ["Boards", "FrontPanel"]),
+    tests("BoardsTests", of: ["Boards", "FrontPanel", "MobileAuth", "Secrets", "ApprovalTestKit"]),
     tests("ApprovalTokenTests", of: ["ApprovalToken"]),
-    tests("MobileAuthTests", of: ["MobileAuth", "ApprovalTestKit"]),
-    tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "ApprovalTestKit"]),
+    tests("MobileAuthTests", of: ["MobileAuth", "Secrets", "ApprovalTestKit"]),
+    tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "Secrets", "ApprovalTestKit"]),
     tests("EndToEnd", of: []),
     tests("Interop", of: ["OpenPGP", "Secrets"]),
     tests("CourierTests", of: ["Courier"]),

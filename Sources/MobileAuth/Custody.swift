@@ -67,6 +67,9 @@ public struct AuditEntry: Sendable, Equatable {
     case announced, opened, refused, decided, settled
     case buttonStuck = "button-stuck"
     case panelUnavailable = "panel-unavailable"
+    case pinWrong = "pin-wrong"
+    case pinChanged = "pin-changed"
+    case pinSet = "pin-set"
   }
 
   public var kind: Kind

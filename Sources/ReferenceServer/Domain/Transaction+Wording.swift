@@ -11,6 +11,7 @@ extension Transaction {
   func reworded(counts: ProfileFailureCounts) throws -> Transaction {
     var wording = try JSON.decode(ApprovalRequest.self, from: request)
     wording.nonce = nonce
+    wording.attempt = pinAttempts + 1
     wording.state(counts)
     var reworded = self
     reworded.request = JSON.encode(wording)

@@ -93,6 +93,7 @@ struct TransactionStarter: Sendable {
       type: order.type.name, method: order.type.method, message: order.secureMessage, pushMessage: order.message,
       nonce: Random.bytes(32).base64URL, sentAtMs: nowMs, expiresInMs: lifetimeMs)
     if order.type.method == .pushWithPIN {
+      request.attempt = 1
       request.state(profile.knowledge?.counts(of: profile.id, limit: configuration.application.maxPINAttempts))
     }
     return Transaction(

@@ -63,7 +63,7 @@ final class ServerJudgedLife {
   /// All that was ever written, and all that the device secret opens of the card's every day.
   func loot() throws -> Loot {
     let secret = try contents(of: "\(playground.path)/device-secret")
-    var loot = Loot(binding: bytes(vault.pinBinding), identities: ["client profile"])
+    var loot = Loot(binding: bytes(vault.pinBinding))
     var random = SeededGenerator(seed: 0)
     var card = SimulatedCard()
     for event in log.events {

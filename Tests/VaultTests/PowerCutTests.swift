@@ -1,6 +1,5 @@
 import MobileAuth
 import SQLite
-import Synchronization
 import Testing
 import Vault
 import VaultModel
@@ -68,10 +67,4 @@ import VaultModel
     #expect(card.files(after: .everythingElse, &random)["vault.sqlite3"]?.count == 8192)
     #expect(card.files(after: .nothingElse, &random)["vault.sqlite3"] == nil)
   }
-}
-
-private final class Log: Sendable {
-  private let recorded = Mutex<[CardEvent]>([])
-  var events: [CardEvent] { recorded.withLock { $0 } }
-  func append(_ event: CardEvent) { recorded.withLock { $0.append(event) } }
 }

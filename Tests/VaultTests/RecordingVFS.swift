@@ -14,6 +14,12 @@ enum CardEvent: Sendable {
   case returned
 }
 
+final class Log: Sendable {
+  private let recorded = Mutex<[CardEvent]>([])
+  var events: [CardEvent] { recorded.withLock { $0 } }
+  func append(_ event: CardEvent) { recorded.withLock { $0.append(event) } }
+}
+
 /// Passes everything on to SQLite's own Unix layer and keeps a log of what would reach a card
 /// (https://sqlite.org/vfs.html).
 enum RecordingVFS {

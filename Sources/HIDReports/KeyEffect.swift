@@ -1,0 +1,47 @@
+import Secrets
+
+/// What a key does: how many keys of which kind it stands for. A keypad may have keys for two and for three zeros.
+struct KeyEffect {
+  let kind: KeyKind
+  let count: Int
+
+  /// - Parameter code: no longer secret. As `code(of:)` makes it.
+  init(code: UInt8) {
+    switch code {
+    case 1, 2, 3: (kind, count) = (.digit, Int(code))
+    case 4: (kind, count) = (.enter, 1)
+    case 5: (kind, count) = (.delete, 1)
+    case 6: (kind, count) = (.clear, 1)
+    case 7: (kind, count) = (.escape, 1)
+    case 8: (kind, count) = (.other, 1)
+    default: (kind, count) = (.other, 0)
+    }
+  }
+
+  /// Computed without looking: every usage takes the same way. HID Usage Tables 1.5, chapter 10, page 0x07.
+  static func code(of usage: UInt8) -> UInt8 {
+    let digits = mask(usage, isIn: mainDigits) | mask(usage, isIn: keypadDigits)
+    let twoZeros = mask(usage, is: 0xB0)
+    let threeZeros = mask(usage, is: 0xB1)
+    let enter = mask(usage, is: 0x28) | mask(usage, is: 0x58)
+    // Backspace, and the keypad's `.`.
+    let delete = mask(usage, is: 0x2A) | mask(usage, is: 0x63)
+    let clear = mask(usage, is: 0x55)
+    let escape = mask(usage, is: 0x29)
+    // Some keypads press NumLock around every digit by themselves. The digits' usages do not depend on it.
+    let nothing = mask(usage, is: 0x53)
+    let known = digits | twoZeros | threeZeros | enter | delete | clear | escape | nothing
+    return digits & 1 | twoZeros & 2 | threeZeros & 3 | enter & 4 | delete & 5 | clear & 6 | escape & 7 | ~known & 8
+  }
+}
+
+/// 1 to 9, then 0.
+private let mainDigits: ClosedRange<UInt8> = 0x1E...0x27
+private let keypadDigits: ClosedRange<UInt8> = 0x59...0x62
+
+/// In ASCII; of a key that is none, or stands for several zeros, `0`.
+func digit(of usage: UInt8) -> UInt8 {
+  let onMain = mask(usage, isIn: mainDigits.lowerBound...mainDigits.upperBound - 1)
+  let onKeypad = mask(usage, isIn: keypadDigits.lowerBound...keypadDigits.upperBound - 1)
+  return 0x30 | onMain & (usage &- mainDigits.lowerBound &+ 1) | onKeypad & (usage &- keypadDigits.lowerBound &+ 1)
+}

@@ -73,6 +73,7 @@ let package = Package(
     room("CurlCourier", over: ["Courier", "CCurl", "COpenSSL"]),
     room("SQLite", over: ["CSQLite"]),
     room("PINProtection", over: ["Secrets", "Cryptography"]),
+    room("HIDReports", over: ["Secrets"]),
 
     // Second floor: the domain, and the panel a person touches.
     room("MobileAuth", over: ["Secrets"]),
@@ -117,6 +118,7 @@ let package = Package(
     .executableTarget(
       name: "token-server", dependencies: ["ReferenceServer", argumentParser], swiftSettings: strictness),
 
+    tests("HIDReportsTests", of: ["HIDReports", "Secrets"]),
     tests("PINProtectionTests", of: ["PINProtection", "Cryptography", "Secrets"]),
     tests("OpenPGPTests", of: ["OpenPGP", "Secrets"]),
 
@@ -146,6 +148,13 @@ let package = Package(
     tests("MobileAuthTests", of: ["MobileAuth", "Secrets", "ApprovalTestKit"]),
     tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "Secrets", "ApprovalTestKit"]),
     tests("EndToEnd", of: []),
+    // What a PIN and a whole card give together: what the memory of a running token is searched for.
+    .executableTarget(
+      name: "card-secrets",
+      dependencies: [
+        "ReferenceAdapter", "ReferenceProtocol", "PINProtection", "MobileAuth", "Vault", "Cryptography", "Secrets",
+      ],
+      path: "Tests/Support/card-secrets", swiftSettings: strictness),
     tests("Interop", of: ["OpenPGP", "Secrets"]),
     tests("CourierTests", of: ["Courier"]),
     tests("CurlCourierTests", of: ["CurlCourier", "Courier"], resources: [.copy("Fixtures")]),
@@ -154,8 +163,12 @@ let package = Package(
     tests("SQLiteTests", of: ["SQLite"]),
     tests(
       "VaultTests",
-      of: ["Vault", "MobileAuth", "Cryptography", "Secrets", "SQLite", "CSQLite", "VaultModel", "vault-crash-probe"]),
-    testSupport("VaultModel", over: ["Vault", "MobileAuth", "Secrets"]),
+      of: [
+        "Vault", "MobileAuth", "PINProtection", "Cryptography", "Secrets", "SQLite", "CSQLite", "VaultModel",
+        "OfflineAttack", "vault-crash-probe",
+      ]),
+    testSupport("OfflineAttack", over: ["COpenSSL"]),
+    testSupport("VaultModel", over: ["Vault", "MobileAuth", "Cryptography", "Secrets"]),
     .executableTarget(
       name: "vault-crash-probe", dependencies: ["VaultModel", "Vault", "MobileAuth"],
       path: "Tests/Support/vault-crash-probe", swiftSettings: strictness),

@@ -72,9 +72,6 @@ public struct AuditEntry: Sendable, Equatable {
     case pinWrong = "pin-wrong"
     case buttonStuck = "button-stuck"
     case panelUnavailable = "panel-unavailable"
-    case pinWrong = "pin-wrong"
-    case pinChanged = "pin-changed"
-    case pinSet = "pin-set"
   }
 
   public var kind: Kind

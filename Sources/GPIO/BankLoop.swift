@@ -23,12 +23,11 @@ final class BankLoop {
       state.closeOutputs()
       guard let failure else { break }
       if state.note(failure) {
-        for continuation in state.continuations { continuation.yield(.unavailable(failure)) }
+        for index in state.inputs.indices { state.hear(index, .unavailable(failure)) }
       }
       // A chip that failed after a while may be back already; one that fails at once must not keep us busy.
       if monotonicTime() - began < .seconds(1) { sleep(until: monotonicTime() + Self.pause) }
     }
-    for continuation in state.continuations { continuation.finish() }
   }
 
   /// - Returns: why the lines cannot be used, or no longer; nil when the bank is closed.
@@ -38,14 +37,12 @@ final class BankLoop {
       var readers: [InputReader] = []
       for input in state.inputs { readers.append(try InputReader(input, of: chip, consumer: state.consumer)) }
       try state.openOutputs(of: chip)
-      for (reader, continuation) in zip(readers, state.continuations) {
-        continuation.yield(try reader.opened(at: monotonicTime()))
-      }
+      for index in readers.indices { state.hear(index, try readers[index].opened(at: monotonicTime())) }
       while !state.isEnded {
         try wait(for: readers, of: chip)
         for index in readers.indices {
           for event in try readers[index].drain(now: monotonicTime) + readers[index].time(monotonicTime()) {
-            state.continuations[index].yield(event)
+            state.hear(index, event)
           }
         }
       }

@@ -18,20 +18,20 @@ final class BankState: Sendable {
   let inputs: [InputLine]
   let outputs: [OutputLine]
   let consumer: String
-  let continuations: [AsyncStream<InputEvent>.Continuation]
+  let hear: @Sendable (_ input: Int, InputEvent) -> Void
   /// An eventfd, readable when the thread is to look at this state.
   let wakeUp: Int32
   private let shared: Mutex<Shared>
 
   init(
     chip labels: [String], inputs: [InputLine], outputs: [OutputLine], consumer: String,
-    continuations: [AsyncStream<InputEvent>.Continuation]
+    hear: @escaping @Sendable (_ input: Int, InputEvent) -> Void
   ) {
     self.labels = labels
     self.inputs = inputs
     self.outputs = outputs
     self.consumer = consumer
-    self.continuations = continuations
+    self.hear = hear
     wakeUp = approval_gpio_new_wake_up()
     guard wakeUp >= 0 else { fatalError("eventfd failed: errno \(errno)") }
     shared = Mutex(Shared(values: outputs.map { _ in false }))

@@ -9,22 +9,18 @@ import Synchronization
 /// Outputs are off until told otherwise, and off when the bank closes. What a line does after a crash is up to the chip's
 /// driver, once the kernel has taken the line back.
 public final class LineBank: Sendable {
-  /// One stream per input, in their order. Each has one consumer; events nobody takes are dropped, the oldest first.
-  public let inputs: [AsyncStream<InputEvent>]
-
   private let state: BankState
   private let thread: Mutex<pthread_t?>
 
   /// - Parameters:
   ///   - labels: what the chip may be called, as kernels differ.
   ///   - consumer: what others see as the user of the lines.
+  ///   - hear: told what the inputs say, with their place in `inputs`, on the bank's own thread; never after `close`.
   public init(
-    chip labels: [String], inputs: [InputLine], outputs: [OutputLine], consumer: String = "approval-token"
+    chip labels: [String], inputs: [InputLine], outputs: [OutputLine], consumer: String = "approval-token",
+    _ hear: @escaping @Sendable (_ input: Int, InputEvent) -> Void
   ) {
-    let streams = inputs.map { _ in AsyncStream<InputEvent>.makeStream(bufferingPolicy: .bufferingNewest(64)) }
-    self.inputs = streams.map(\.stream)
-    state = BankState(
-      chip: labels, inputs: inputs, outputs: outputs, consumer: consumer, continuations: streams.map(\.continuation))
+    state = BankState(chip: labels, inputs: inputs, outputs: outputs, consumer: consumer, hear: hear)
     thread = Mutex(start(state))
   }
 

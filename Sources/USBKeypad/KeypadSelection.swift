@@ -8,6 +8,15 @@ public struct KeypadSelection: Sendable, Equatable {
       self.vendor = vendor
       self.product = product
     }
+
+    /// As lsusb shows it, "1a2c:0e24"; nil if it is not that.
+    public init?(_ text: String) {
+      let numbers = text.split(separator: ":", omittingEmptySubsequences: false).map { half in
+        half.utf8.count == 4 && half.allSatisfy(\.isHexDigit) ? UInt16(half, radix: 16) : nil
+      }
+      guard numbers.count == 2, let vendor = numbers[0], let product = numbers[1] else { return nil }
+      self.init(vendor: vendor, product: product)
+    }
   }
 
   /// Nil for any boot keyboard.

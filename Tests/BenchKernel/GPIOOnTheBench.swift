@@ -5,26 +5,39 @@ import Testing
 private let button = InputLine(offset: 0, name: "BUTTON", bias: .pullUp, isActiveLow: true)
 private let red = OutputLine(offset: 2, name: "RED")
 
-private func bank(
-  _ labels: [String] = [Bench.label], inputs: [InputLine] = [button], outputs: [OutputLine] = [red],
-  consumer: String = "approval-token"
-) -> LineBank {
-  LineBank(chip: labels, inputs: inputs, outputs: outputs, consumer: consumer)
-}
+/// A bank whose first input can be waited for.
+private final class Bank {
+  private let events: AsyncStream<InputEvent>
+  private let lines: LineBank
 
-extension LineBank {
-  /// The next thing the first input says.
-  fileprivate func next() async -> InputEvent? {
-    for await event in inputs[0] { return event }
+  init(
+    _ labels: [String] = [Bench.label], inputs: [InputLine] = [button], outputs: [OutputLine] = [red],
+    consumer: String = "approval-token"
+  ) {
+    let (events, continuation) = AsyncStream<InputEvent>.makeStream()
+    self.events = events
+    lines = LineBank(chip: labels, inputs: inputs, outputs: outputs, consumer: consumer) { input, event in
+      if input == 0 { continuation.yield(event) }
+    }
+  }
+
+  var trouble: GPIOError? { lines.trouble }
+
+  func set(_ output: Int, _ isOn: Bool) { lines.set(output, isOn) }
+
+  func close() { lines.close() }
+
+  func next() async -> InputEvent? {
+    for await event in events { return event }
     return nil
   }
 
-  fileprivate func nextEdge() async throws -> (isActive: Bool, at: Duration) {
+  func nextEdge() async throws -> (isActive: Bool, at: Duration) {
     guard case .edge(let isActive, let at) = await next() else { throw BenchFailure(what: "no edge") }
     return (isActive, at)
   }
 
-  fileprivate func opened() async throws -> Bool {
+  func opened() async throws -> Bool {
     guard case .opened(let isActive, _) = await next() else {
       throw BenchFailure(what: "not opened: \(trouble as Any)")
     }
@@ -39,7 +52,7 @@ struct `GPIO on the bench` {
   init() throws { bench = try Bench() }
 
   @Test func `a press and a release arrive, dated by the kernel`() async throws {
-    let bank = bank()
+    let bank = Bank()
     #expect(try await bank.opened() == false)
     let before = monotonicTime()
     try bench.press()
@@ -59,7 +72,7 @@ struct `GPIO on the bench` {
     var slow = button
     // Wider than usual: whoever writes these edges may be kept waiting by the machine.
     slow.debounce = .milliseconds(50)
-    let bank = bank(inputs: [slow])
+    let bank = Bank(inputs: [slow])
     #expect(try await bank.opened() == false)
     for gap in [100, 250, 1000, 5000] as [UInt32] {
       for _ in 0..<4 {
@@ -76,7 +89,7 @@ struct `GPIO on the bench` {
   }
 
   @Test func `an LED lights, is dark at first, and dark when the bank closes`() async throws {
-    let bank = bank()
+    let bank = Bank()
     _ = try await bank.opened()
     #expect(try !bench.isHigh(.red))
     bank.set(0, true)
@@ -89,7 +102,7 @@ struct `GPIO on the bench` {
   }
 
   @Test func `an LED between supply and line is dark while its line is high`() async throws {
-    let bank = bank(outputs: [OutputLine(offset: 2, name: "RED", isActiveLow: true)])
+    let bank = Bank(outputs: [OutputLine(offset: 2, name: "RED", isActiveLow: true)])
     _ = try await bank.opened()
     #expect(try bench.isHigh(.red))
     bank.set(0, true)
@@ -101,16 +114,16 @@ struct `GPIO on the bench` {
     // A request with a bias sets gpio-sim's pull, and would let the finger go.
     var held = button
     held.bias = .asIs
-    let bank = bank(inputs: [held])
+    let bank = Bank(inputs: [held])
     #expect(try await bank.opened())
     try bench.release()
     #expect(try await bank.nextEdge().isActive == false)
   }
 
   @Test func `a line in use names its user, and opens when it is let go`() async throws {
-    let intruder = bank(consumer: "intruder")
+    let intruder = Bank(consumer: "intruder")
     _ = try await intruder.opened()
-    let bank = bank()
+    let bank = Bank()
     #expect(await bank.next() == .unavailable(.busy(offset: 0, chip: Bench.label, consumer: "intruder")))
     intruder.close()
     #expect(try await bank.opened() == false)
@@ -118,19 +131,19 @@ struct `GPIO on the bench` {
   }
 
   @Test func `wrong chips, lines and names are told apart`() async throws {
-    let noChip = await bank(["pinctrl-rp1", "pinctrl-bcm2711"]).next()
+    let noChip = await Bank(["pinctrl-rp1", "pinctrl-bcm2711"]).next()
     #expect(
       noChip == .unavailable(.noChip(labels: ["pinctrl-rp1", "pinctrl-bcm2711"], present: [Bench.label])))
     #expect(
-      await bank(inputs: [InputLine(offset: 6)]).next()
+      await Bank(inputs: [InputLine(offset: 6)]).next()
         == .unavailable(.noLine(offset: 6, chip: Bench.label, count: 6)))
     #expect(
-      await bank(inputs: [InputLine(offset: 0, name: "GPIO17")]).next()
+      await Bank(inputs: [InputLine(offset: 0, name: "GPIO17")]).next()
         == .unavailable(.otherName(offset: 0, chip: Bench.label, expected: "GPIO17", found: "BUTTON")))
   }
 
   @Test func `a chip that goes away is reported, and comes back by itself with its LED`() async throws {
-    let bank = bank()
+    let bank = Bank()
     _ = try await bank.opened()
     bank.set(0, true)
     try bench.removeChip()
@@ -146,7 +159,7 @@ struct `GPIO on the bench` {
   }
 
   @Test func `edges that nobody could keep are reported, and the level read anew`() async throws {
-    let bank = bank()
+    let bank = Bank()
     _ = try await bank.opened()
     try starvingOthers {
       for _ in 0..<20 {
@@ -161,7 +174,7 @@ struct `GPIO on the bench` {
   }
 
   @Test func `sleeps while nothing happens`() async throws {
-    let bank = bank()
+    let bank = Bank()
     _ = try await bank.opened()
     // Until udev has done with the new device node.
     try await Task.sleep(for: .seconds(2))
@@ -173,7 +186,7 @@ struct `GPIO on the bench` {
   }
 
   @Test func `lists the chip with its lines and their users`() async throws {
-    let bank = bank()
+    let bank = Bank()
     _ = try await bank.opened()
     let chips = try describeChips().map { try $0.get() }
     #expect(chips.map(\.label) == [Bench.label])

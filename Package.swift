@@ -73,10 +73,11 @@ let package = Package(
     room("CurlCourier", over: ["Courier", "CCurl", "COpenSSL"]),
     room("SQLite", over: ["CSQLite"]),
     room("PINProtection", over: ["Secrets", "Cryptography"]),
+    room("HIDReports", over: ["Secrets"]),
 
     // Second floor: the domain, and the panel a person touches.
     room("MobileAuth", over: ["Secrets"]),
-    room("FrontPanel", over: ["MobileAuth"]),
+    room("FrontPanel", over: ["MobileAuth", "Secrets"]),
     room("Vault", over: ["MobileAuth", "PINProtection", "Cryptography", "Secrets", "SQLite"]),
 
     // Third floor: the token servers we speak to, and the boards we run on.
@@ -84,7 +85,7 @@ let package = Package(
     room(
       "ReferenceAdapter",
       over: ["MobileAuth", "ReferenceProtocol", "Cryptography", "OpenPGP", "Courier", "PINProtection", "Secrets"]),
-    room("Boards", over: ["FrontPanel", toml]),
+    room("Boards", over: ["FrontPanel", "MobileAuth", "Secrets", toml]),
     room("ApprovalTestKit", over: ["MobileAuth", "FrontPanel", "Courier", "Secrets"]),
 
     // The roof: the two programs.
@@ -117,6 +118,7 @@ let package = Package(
     .executableTarget(
       name: "token-server", dependencies: ["ReferenceServer", argumentParser], swiftSettings: strictness),
 
+    tests("HIDReportsTests", of: ["HIDReports", "Secrets"]),
     tests("PINProtectionTests", of: ["PINProtection", "Cryptography", "Secrets"]),
     tests("OpenPGPTests", of: ["OpenPGP", "Secrets"]),
 
@@ -139,13 +141,20 @@ let package = Package(
       "ReferenceAdapterTests",
       of: [
         "ReferenceAdapter", "ReferenceProtocol", "MobileAuth", "Courier", "OpenPGP", "Cryptography", "Secrets",
-        "ApprovalTestKit",
+        "PINProtection", "ApprovalTestKit",
       ]),
-    tests("BoardsTests", of: ["Boards", "FrontPanel"]),
+    tests("BoardsTests", of: ["Boards", "FrontPanel", "MobileAuth", "Secrets", "ApprovalTestKit"]),
     tests("ApprovalTokenTests", of: ["ApprovalToken"]),
-    tests("MobileAuthTests", of: ["MobileAuth", "ApprovalTestKit"]),
-    tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "ApprovalTestKit"]),
+    tests("MobileAuthTests", of: ["MobileAuth", "Secrets", "ApprovalTestKit"]),
+    tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "Secrets", "ApprovalTestKit"]),
     tests("EndToEnd", of: []),
+    // What a PIN and a whole card give together: what the memory of a running token is searched for.
+    .executableTarget(
+      name: "card-secrets",
+      dependencies: [
+        "ReferenceAdapter", "ReferenceProtocol", "PINProtection", "MobileAuth", "Vault", "Cryptography", "Secrets",
+      ],
+      path: "Tests/Support/card-secrets", swiftSettings: strictness),
     tests("Interop", of: ["OpenPGP", "Secrets"]),
     tests("CourierTests", of: ["Courier"]),
     tests("CurlCourierTests", of: ["CurlCourier", "Courier"], resources: [.copy("Fixtures")]),
@@ -154,8 +163,12 @@ let package = Package(
     tests("SQLiteTests", of: ["SQLite"]),
     tests(
       "VaultTests",
-      of: ["Vault", "MobileAuth", "Cryptography", "Secrets", "SQLite", "CSQLite", "VaultModel", "vault-crash-probe"]),
-    testSupport("VaultModel", over: ["Vault", "MobileAuth", "Secrets"]),
+      of: [
+        "Vault", "MobileAuth", "PINProtection", "Cryptography", "Secrets", "SQLite", "CSQLite", "VaultModel",
+        "OfflineAttack", "vault-crash-probe",
+      ]),
+    testSupport("OfflineAttack", over: ["COpenSSL"]),
+    testSupport("VaultModel", over: ["Vault", "MobileAuth", "Cryptography", "Secrets"]),
     .executableTarget(
       name: "vault-crash-probe", dependencies: ["VaultModel", "Vault", "MobileAuth"],
       path: "Tests/Support/vault-crash-probe", swiftSettings: strictness),

@@ -6,7 +6,7 @@ public final class ScriptedPanel: Panel {
   private struct State {
     var shown: [Indication] = []
     var challenge: AsyncStream<PanelEvent>.Continuation?
-    var challenges = 0
+    var prompts: [Prompt] = []
     var watchers: [(isSatisfied: @Sendable (State) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
   }
 
@@ -17,6 +17,9 @@ public final class ScriptedPanel: Panel {
   /// Everything shown so far, in order, without immediate repeats.
   public var shown: [Indication] { state.withLock { $0.shown } }
 
+  /// Everything asked so far, in order.
+  public var prompts: [Prompt] { state.withLock { $0.prompts } }
+
   public func show(_ indication: Indication) async {
     change { if $0.shown.last != indication { $0.shown.append(indication) } }
   }
@@ -26,7 +29,7 @@ public final class ScriptedPanel: Panel {
     change { state in
       state.challenge?.finish()
       state.challenge = continuation
-      state.challenges += 1
+      state.prompts.append(prompt)
     }
     return stream
   }
@@ -43,7 +46,7 @@ public final class ScriptedPanel: Panel {
 
   /// Waits until `count` challenges have been armed in all.
   public func until(challenges count: Int) async {
-    await wait { $0.challenges >= count }
+    await wait { $0.prompts.count >= count }
   }
 
   private func wait(_ isSatisfied: @escaping @Sendable (borrowing State) -> Bool) async {

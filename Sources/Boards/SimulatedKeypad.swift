@@ -28,6 +28,33 @@ public final class SimulatedKeypad: Keypad {
     }
   }
 
+  /// Whatever can be done to the keypad by name: a key, or the plug.
+  public enum Act: Sendable {
+    case press(Key)
+    case unplug, plugIn
+
+    public static let names = "0 to 9, enter, delete, clear, escape, unplug, plug-in"
+
+    /// Nil if there is no such thing.
+    public init?(_ name: String) {
+      switch name {
+      case "unplug": self = .unplug
+      case "plug-in": self = .plugIn
+      default:
+        guard let key = Key(name) else { return nil }
+        self = .press(key)
+      }
+    }
+  }
+
+  public func perform(_ act: Act) {
+    switch act {
+    case .press(let key): press(key)
+    case .unplug: unplug()
+    case .plugIn: plugIn()
+    }
+  }
+
   private let channel: KeypadChannel
 
   public init(timekeeper: any Timekeeper) { channel = KeypadChannel(timekeeper: timekeeper) }

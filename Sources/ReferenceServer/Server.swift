@@ -36,7 +36,7 @@ struct Server {
     let router = Router(context: ServerContext.self)
     router.add(
       middleware: OuterMiddleware(origin: origin, nonces: nonces, logsAccess: configuration.accessLog))
-    addDeviceRoutes(to: router, gate: gate, announcer: announcer)
+    addDeviceRoutes(to: router, gate: gate, announcer: announcer, expiry: expiry)
     let starter = TransactionStarter(
       store: store, origin: origin, clock: clock, announcer: announcer, expiry: expiry, configuration: configuration)
     let portal = PortalGate(store: store, peppered: peppered)
@@ -66,17 +66,25 @@ struct Server {
     try await ServiceGroup(configuration: services).run()
   }
 
-  private func addDeviceRoutes(to router: Router<ServerContext>, gate: DeviceGate, announcer: Announcer) {
+  private func addDeviceRoutes(
+    to router: Router<ServerContext>, gate: DeviceGate, announcer: Announcer, expiry: ExpiryTimer
+  ) {
     let keyring = ServerKeyring(store: gate.store, peppered: gate.peppered)
+    let pins = PINJudge(
+      store: gate.store, announcer: announcer, clock: gate.clock, limit: configuration.application.maxPINAttempts)
     let codes = ActivationDesk(
-      store: gate.store, peppered: gate.peppered, clock: gate.clock, announcer: announcer)
+      store: gate.store, peppered: gate.peppered, keyring: keyring, clock: gate.clock, announcer: announcer,
+      expiry: expiry)
     // An assertion is good for at most twenty minutes: ten of life, ten of clock error.
     let tokens = TokenEndpoint(
-      gate: gate, codes: codes, seenAssertions: ReplayCache(lifetimeMs: 1_200_000, capacity: 500_000))
+      gate: gate, codes: codes, logins: LoginDesk(gate: gate, pins: pins), wantsPIN: configuration.application.pin,
+      seenAssertions: ReplayCache(lifetimeMs: 1_200_000, capacity: 500_000))
     OAuthRoutes(gate: gate, codes: codes, tokens: tokens, announcer: announcer).add(to: router)
     ProfileRoutes(gate: gate, keyring: keyring, announcer: announcer, configuration: configuration).add(to: router)
-    RequestRoutes(gate: gate, keyring: keyring).add(to: router)
-    AnswerRoutes(gate: gate, keyring: keyring, announcer: announcer).add(to: router)
+    PINRoutes(gate: gate, pins: pins, log: announcer.log).add(to: router)
+    PINChangeRoutes(gate: gate, keyring: keyring, pins: pins, log: announcer.log).add(to: router)
+    RequestRoutes(gate: gate, keyring: keyring, pins: pins).add(to: router)
+    AnswerRoutes(gate: gate, keyring: keyring, pins: pins, announcer: announcer).add(to: router)
     EventRoutes(gate: gate, hub: announcer.hub).add(to: router)
   }
 

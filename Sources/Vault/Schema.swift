@@ -3,12 +3,12 @@ import MobileAuth
 import SQLite
 import Secrets
 
-/// Format 1. A new format is a new step at the end, never a change of this one.
+/// A new format is a new step at the end, never a change of one that was ever released.
 ///
 /// The names of servers, accounts and profiles are readable to whoever has the card; secrets are boxes.
 enum Schema {
   static func steps(_ keys: VaultKeys) -> [(borrowing Connection) throws -> Void] {
-    [{ connection in try makeFormat1(connection, keys) }]
+    [{ connection in try makeFormat1(connection, keys) }, makeFormat2]
   }
 
   private static func makeFormat1(_ connection: borrowing Connection, _ keys: VaultKeys) throws {
@@ -39,6 +39,16 @@ enum Schema {
       "INSERT INTO canary VALUES (1, ?)", keys.seal(SecretBytes(copying: canary), at: CanonicalBytes("canary")))
     try AuditHead.empty.write(to: connection, keys)
     try connection.run("INSERT INTO clock VALUES (1, 0, ?)", keys.mark(KnownTime.row(0)))
+  }
+
+  /// PINs that the token judges.
+  private static func makeFormat2(_ connection: borrowing Connection) throws {
+    try connection.execute(
+      """
+      CREATE TABLE pins (
+        account TEXT PRIMARY KEY NOT NULL REFERENCES accounts ON DELETE CASCADE,
+        max_failures INTEGER NOT NULL, failures INTEGER NOT NULL, box BLOB NOT NULL, mark BLOB NOT NULL) STRICT;
+      """)
   }
 
   /// Opens only with the device secret the vault was made with, and so tells a wrong one at once.

@@ -15,6 +15,8 @@ public final class Vault: Sendable {
   let keys: VaultKeys
   /// How many audit lines are kept.
   let auditCapacity: Int64
+  let waits = PINWaits()
+  private let path: String
   private let connection: Mutex<Connection>
 
   /// Opens the vault in `directory`, and makes it if there is none.
@@ -27,21 +29,24 @@ public final class Vault: Sendable {
     precondition(auditCapacity >= 10, "an audit chain of \(auditCapacity) lines")
     try StateDirectory.prepare(directory)
     let keys = VaultKeys(of: deviceSecret)
+    let path = "\(directory)/\(fileName)"
     let connection = try custodyFaults {
-      let connection = try Connection(path: "\(directory)/\(fileName)")
-      try configure(connection)
+      let connection = try connect(to: path)
       try connection.migrate(Schema.steps(keys))
       try Schema.checkCanary(connection, keys)
       return connection
     }
     try StateDirectory.synchronize(directory)
-    return Vault(connection, keys, auditCapacity)
+    return Vault(path, connection, keys, auditCapacity)
   }
 
   /// What ties a PIN's key to this device: 32 bytes from the device secret, on the card as little as that is.
   public var pinBinding: SecretBytes { keys.pinBinding }
 
-  private init(_ connection: consuming sending Connection, _ keys: VaultKeys, _ auditCapacity: Int64) {
+  private init(
+    _ path: String, _ connection: consuming sending Connection, _ keys: VaultKeys, _ auditCapacity: Int64
+  ) {
+    self.path = path
     self.connection = Mutex(connection)
     self.keys = keys
     self.auditCapacity = auditCapacity
@@ -52,7 +57,8 @@ public final class Vault: Sendable {
   /// commit and, from `synchronous=FULL` on, waits until that is on the card; `EXTRA` keeps the same promise should
   /// SQLite ever have to delete the journal instead. `secure_delete` zeroes in the file what rows leave behind (the
   /// card's own wear levelling is out of reach). A few transactions per request make the slower mode no matter.
-  private static func configure(_ connection: borrowing Connection) throws {
+  private static func connect(to path: String) throws -> Connection {
+    let connection = try Connection(path: path)
     let mode = try connection.rows("PRAGMA journal_mode = TRUNCATE") { try $0.text(0) }
     guard mode == ["truncate"] else { throw CustodyFault.storage("journal_mode is \(mode), not truncate") }
     try connection.execute(
@@ -63,6 +69,7 @@ public final class Vault: Sendable {
       PRAGMA trusted_schema = OFF;
       PRAGMA temp_store = MEMORY;
       """)
+    return connection
   }
 
   /// All of `body` is on the card when this returns, or none of it happened.
@@ -70,6 +77,11 @@ public final class Vault: Sendable {
     _ body: @Sendable (borrowing Connection) throws -> Result
   ) throws(CustodyFault) -> Result {
     try custodyFaults { try connection.withLock { try $0.transaction(body) } }
+  }
+
+  /// As `snapshot`, but from the file as it is: over a connection of its own, which has nothing cached.
+  func freshly<Result: Sendable>(_ body: (borrowing Connection) throws -> Result) throws(CustodyFault) -> Result {
+    try custodyFaults { try Self.connect(to: path).snapshot(body) }
   }
 
   /// `body` reads one state of the vault.
@@ -81,7 +93,7 @@ public final class Vault: Sendable {
 }
 
 /// Says what went wrong in the words the handler knows.
-private func custodyFaults<Result: ~Copyable>(_ body: () throws -> Result) throws(CustodyFault) -> Result {
+func custodyFaults<Result: ~Copyable>(_ body: () throws -> Result) throws(CustodyFault) -> Result {
   do { return try body() } catch let fault as CustodyFault { throw fault } catch let error as SQLiteError {
     throw error.isDamage ? .damaged("\(error)") : .storage("\(error)")
   } catch CryptographyError.libraryFailure(let what) {

@@ -56,7 +56,7 @@ extension Vault: Custody {
     }
   }
 
-  /// The account's stage becomes `mustEnrolAgain`, its secrets empty. Its unsettled intents stay.
+  /// The account's stage becomes `mustEnrolAgain`, its secrets empty, and its PIN goes. Its unsettled intents stay.
   public func dropKeys(of account: AccountID, _ entry: AuditEntry) throws(CustodyFault) {
     try transaction { connection in
       let found = try connection.rows("SELECT server, profile FROM accounts WHERE id = ?", account.text) { row in
@@ -66,18 +66,21 @@ extension Vault: Custody {
       }
       guard let emptied = found.first else { throw CustodyFault.unknown("account \(account)") }
       try put(emptied, on: connection)
+      try connection.run("DELETE FROM pins WHERE account = ?", account.text)
       try append(entry, on: connection)
     }
   }
 
   /// Its unsettled intents go too; its name stays in the audit lines.
   public func wipe(account: AccountID, _ entry: AuditEntry) throws(CustodyFault) {
-    try transaction { connection in
-      guard try connection.run("DELETE FROM accounts WHERE id = ?", account.text) == 1 else {
-        throw CustodyFault.unknown("account \(account)")
-      }
-      try append(entry, on: connection)
+    try transaction { connection in try wipe(account: account, entry, on: connection) }
+  }
+
+  func wipe(account: AccountID, _ entry: AuditEntry, on connection: borrowing Connection) throws {
+    guard try connection.run("DELETE FROM accounts WHERE id = ?", account.text) == 1 else {
+      throw CustodyFault.unknown("account \(account)")
     }
+    try append(entry, on: connection)
   }
 
   /// Its accounts' unsettled intents go too; their names stay in the audit lines.

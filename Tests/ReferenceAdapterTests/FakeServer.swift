@@ -85,16 +85,27 @@ final class FakeServer: Sendable {
       issuer: Self.url, clientID: Self.clientID, key: deviceKey, courier: courier, timekeeper: timekeeper)
   }
 
+  let registry = MemoryRegistry()
+  static let pinBinding = SecretBytes(copying: [UInt8](repeating: 3, count: 32))
+
   /// The adapter, enrolled with one account "A", profile "PROFIL".
-  func adapter(_ courier: RecordingCourier) throws -> ReferenceTokenServer {
+  func adapter(_ courier: RecordingCourier, pin: AccountPIN? = nil) throws -> ReferenceTokenServer {
     let device = DeviceCredentials(deviceKey: deviceKey, clientID: Self.clientID, pins: [])
-    let account = AccountCredentials(key: token, serverCertificate: server.certificate, codeDigest: [])
+    var account = AccountCredentials(key: token, serverCertificate: server.certificate, codeDigest: [])
+    account.pin = pin
     let id = TokenServerID("token.example")
-    return try ReferenceTokenServer(
-      TokenServerRecord(id: id, kind: ReferenceTokenServer.kind, url: Self.url, secrets: device.encoded()),
-      accounts: [
-        AccountRecord(id: AccountID("A"), server: id, profile: "PROFIL", stage: .active, secrets: account.encoded())
-      ], courier: courier, timekeeper: timekeeper)
+    try registry.put(
+      TokenServerRecord(id: id, kind: ReferenceTokenServer.kind, url: Self.url, secrets: device.encoded()))
+    try registry.put(
+      AccountRecord(id: AccountID("A"), server: id, profile: "PROFIL", stage: .active, secrets: account.encoded()), nil)
+    return try reopened(courier)
+  }
+
+  /// The adapter over what the registry holds now: as after a restart.
+  func reopened(_ courier: RecordingCourier) throws -> ReferenceTokenServer {
+    try ReferenceTokenServer(
+      registry.servers()[0], accounts: registry.accounts(), registry: registry, pinBinding: Self.pinBinding,
+      courier: courier, timekeeper: timekeeper)
   }
 
   static let transaction = "00000000-0000-4000-8000-000000000001"
@@ -117,6 +128,26 @@ final class FakeServer: Sendable {
     let sealed = try (signer ?? server).seal(plaintext, to: recipient ?? token.certificate)
     let body = JSON.encode(SealedRequest(message: sealed.base64, expiresInMs: 60_000))
     on("/requests/\(Self.transaction)/message") { _ in HTTPResponse(status: 200, body: body) }
+  }
+}
+
+/// Enrolments in memory.
+final class MemoryRegistry: EnrolmentRegistry {
+  private let state = Mutex((servers: [TokenServerRecord](), accounts: [AccountRecord]()))
+
+  func servers() throws(CustodyFault) -> [TokenServerRecord] { state.withLock { $0.servers } }
+  func accounts() throws(CustodyFault) -> [AccountRecord] { state.withLock { $0.accounts } }
+  func put(_ server: TokenServerRecord) throws(CustodyFault) {
+    state.withLock { state in
+      state.servers.removeAll { $0.id == server.id }
+      state.servers.append(server)
+    }
+  }
+  func put(_ account: AccountRecord, _ entry: AuditEntry?) throws(CustodyFault) {
+    state.withLock { state in
+      state.accounts.removeAll { $0.id == account.id }
+      state.accounts.append(account)
+    }
   }
 }
 

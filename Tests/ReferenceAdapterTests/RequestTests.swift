@@ -98,7 +98,8 @@ import Testing
     let panel = ScriptedPanel()
     let inbox = Inbox(timekeeper: server.timekeeper)
     let handler = Handler(
-      servers: [adapter], inbox: inbox, panel: panel, custody: custody, timekeeper: server.timekeeper,
+      servers: [adapter], inbox: inbox, errands: Errands(inbox: inbox), panel: panel, custody: custody,
+      timekeeper: server.timekeeper,
       mustEnrol: false, random: { 0.5 }, makeIdempotencyKey: { Random.uuid() }, report: { _ in })
     inbox.set(.connected, to: adapter.id)
     inbox.replace(requestsOf: adapter.id, with: [server.pending])

@@ -22,5 +22,6 @@ import VaultModel
     }
     #expect(try vault.verifyAudit() == .intact(lines: Int64(model.audit.count), first: 1))
     #expect(model.audit.count > 100)
+    #expect(try model.pinsThatFail(in: vault) == [], "seed \(seed)")
   }
 }

@@ -3,6 +3,7 @@ import MobileAuth
 import SQLite
 import Testing
 import Vault
+import VaultModel
 
 /// Somebody who has the card, but not the device secret, edits what is kept about servers, accounts and answers.
 @Suite struct `A record that was tampered with` {
@@ -16,6 +17,26 @@ import Vault
     for account in [account(alice), account(bob, stage: .mustEnrolAgain)] { try vault.put(account) }
     try vault.journal(intent(login, alice, key: "key 1"), entry(.decided))
     try vault.note(time: 1_760_000_000)
+    for account in [alice, bob] { try vault.setPIN(of: account, to: pin("13579"), keys: secrets("signing key")) }
+    for account in [alice, alice, bob] { try vault.expectWrong(account) }
+  }
+
+  @Test(arguments: [
+    "UPDATE pins SET failures = 0", "UPDATE pins SET failures = failures - 1", "UPDATE pins SET max_failures = 10",
+    "UPDATE pins SET failures = -100", "UPDATE pins SET mark = x''",
+    "UPDATE pins SET box = (SELECT box FROM pins WHERE account = 'bob')",
+    "UPDATE pins SET (failures, mark) = (SELECT failures, mark FROM pins WHERE account = 'bob')",
+    "UPDATE pins SET (failures, box, mark) = (SELECT failures, box, mark FROM pins WHERE account = 'bob')",
+  ])
+  func `A count of wrong PINs, its limit and its PIN are not believed`(sql: String) throws {
+    try playground.raw { try $0.execute("\(sql) WHERE account = 'alice'") }
+    let clock = PatientClock(wallClockMilliseconds: 0)
+    expectDamage(sql) { _ = try vault.pinStatus(of: alice, clock: clock) }
+    expectDamage(sql) { _ = try vault.unlock(alice, with: pin("13579"), clock: clock) }
+    expectDamage(sql) {
+      _ = try vault.changePIN(of: alice, from: pin("13579"), to: pin("24680"), parameters: cheap, clock: clock)
+    }
+    #expect(try vault.pinStatus(of: bob, clock: clock)?.counts == FailureCounts(max: 3, previous: 1))
   }
 
   @Test(arguments: [
@@ -120,10 +141,10 @@ import Vault
   }
 
   @Test func `A vault of a later format is refused and untouched`() throws {
-    try playground.raw { try $0.execute("PRAGMA user_version = 2") }
+    try playground.raw { try $0.execute("PRAGMA user_version = 3") }
     let before = try contents(of: playground.database)
     let fault = #expect(throws: CustodyFault.self) { try playground.vault() }
-    #expect("\(fault!)".contains("the file has format 2, this program knows formats up to 1"))
+    #expect("\(fault!)".contains("the file has format 3, this program knows formats up to 2"))
     #expect(try contents(of: playground.database) == before)
   }
 

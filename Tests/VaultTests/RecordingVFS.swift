@@ -14,6 +14,12 @@ enum CardEvent: Sendable {
   case returned
 }
 
+final class Log: Sendable {
+  private let recorded = Mutex<[CardEvent]>([])
+  var events: [CardEvent] { recorded.withLock { $0 } }
+  func append(_ event: CardEvent) { recorded.withLock { $0.append(event) } }
+}
+
 /// Passes everything on to SQLite's own Unix layer and keeps a log of what would reach a card
 /// (https://sqlite.org/vfs.html).
 enum RecordingVFS {
@@ -23,10 +29,28 @@ enum RecordingVFS {
   ) rethrows -> Result {
     listeners.withLock { $0[directory] = log }
     // Other tests that open a database meanwhile go through this layer too, and report nothing.
-    sqlite3_vfs_register(layer, 1)
-    defer { sqlite3_vfs_register(original, 1) }
-    return try body()
+    return try oneAtATime.withLock { _ in
+      sqlite3_vfs_register(layer, 1)
+      defer { sqlite3_vfs_register(original, 1) }
+      return try body()
+    }
   }
+}
+
+extension RecordingVFS {
+  /// From now on the card says it did what it was asked, and does nothing: for the directory's files that are open
+  /// through this layer.
+  static func deafen(_ directory: String) { _ = deaf.withLock { $0.insert(directory) } }
+}
+
+/// SQLite has one default layer.
+private let oneAtATime = Mutex(())
+
+private let deaf = Mutex<Set<String>>([])
+
+private func isDeaf(_ file: File?) -> Bool {
+  guard let open = slot(of: file).pointee?.takeUnretainedValue() else { return false }
+  return deaf.withLock { $0.contains(open.directory) }
 }
 
 /// By directory; added to and never taken from, because the journal is opened much later than the database.
@@ -39,10 +63,12 @@ private func directoryAndName(_ path: UnsafePointer<CChar>) -> (String, String) 
 
 /// Kept between SQLite's file header and the Unix layer's own file: what the file is called, and who listens.
 private final class OpenFile {
+  let directory: String
   let name: String
   let log: @Sendable (CardEvent) -> Void
 
-  init(name: String, log: @escaping @Sendable (CardEvent) -> Void) {
+  init(directory: String, name: String, log: @escaping @Sendable (CardEvent) -> Void) {
+    self.directory = directory
     self.name = name
     self.log = log
   }
@@ -82,7 +108,7 @@ private nonisolated(unsafe) let layer: UnsafeMutablePointer<sqlite3_vfs> = {
     file?.pointee.pMethods = UnsafePointer(recordingMethods)
     slot(of: file).initialize(to: nil)
     if let (directory, name) = path.map(directoryAndName), let log = listeners.withLock({ $0[directory] }) {
-      slot(of: file).pointee = .passRetained(OpenFile(name: name, log: log))
+      slot(of: file).pointee = .passRetained(OpenFile(directory: directory, name: name, log: log))
       if isNew { log(.created(name)) }
     }
     return code
@@ -105,15 +131,18 @@ private nonisolated(unsafe) let recordingMethods: UnsafeMutablePointer<sqlite3_i
   }
   own.xRead = { methods(of: $0).xRead(original(of: $0), $1, $2, $3) }
   own.xWrite = { file, bytes, count, offset in
+    if isDeaf(file) { return SQLITE_OK }
     let written = Array(UnsafeRawBufferPointer(start: bytes, count: Int(count)))
     report(file) { .wrote($0, offset: Int(offset), written) }
     return methods(of: file).xWrite(original(of: file), bytes, count, offset)
   }
   own.xTruncate = { file, size in
+    if isDeaf(file) { return SQLITE_OK }
     report(file) { .truncated($0, Int(size)) }
     return methods(of: file).xTruncate(original(of: file), size)
   }
   own.xSync = { file, flags in
+    if isDeaf(file) { return SQLITE_OK }
     let code = methods(of: file).xSync(original(of: file), flags)
     report(file) { .synced($0) }
     return code

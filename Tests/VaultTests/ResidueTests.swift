@@ -3,6 +3,7 @@ import SQLite
 import Secrets
 import Testing
 import Vault
+import VaultModel
 
 /// What a wipe leaves behind in the files. What a flash card's controller keeps elsewhere no file shows.
 @Suite struct `Nothing of a sealed secret is left in any file` {
@@ -37,6 +38,30 @@ import Vault
       _ = try other.accounts()
       let box = try playground.raw { raw in
         try raw.rows("SELECT box FROM accounts WHERE id = 'alice'") { try $0.blob(0) }[0]
+      }
+      #expect(try traces(of: box) > 0, "the search itself must find a box that is there")
+      try remove()
+      #expect(try traces(of: box) == 0, "\(what) of \(size) bytes")
+    }
+  }
+
+  @Test(arguments: [32, 4_000])
+  func `After a changed PIN, a new PIN, dropped keys, too many wrong PINs, a wipe`(size: Int) throws {
+    let keys = SecretBytes(copying: [UInt8](repeating: 0, count: size))
+    let clock = PatientClock(wallClockMilliseconds: 0)
+    let removals: [(String, () throws -> Void)] = [
+      ("change", { _ = try vault.changePIN(of: alice, from: pin("1"), to: pin("2"), parameters: cheap, clock: clock) }),
+      ("set", { try vault.setPIN(of: alice, to: pin("3"), keys: keys) }),
+      ("drop", { try vault.dropKeys(of: alice, entry(.disenrolled)) }),
+      ("limit", { for _ in 1...3 { _ = try vault.unlock(alice, "9") } }),
+      ("wipe", { try vault.wipe(account: alice, entry(.wiped)) }),
+    ]
+    for (what, remove) in removals {
+      try vault.put(server(acme))
+      try vault.put(account(alice))
+      try vault.setPIN(of: alice, to: pin("1"), keys: keys)
+      let box = try playground.raw { raw in
+        try raw.rows("SELECT box FROM pins WHERE account = 'alice'") { try $0.blob(0) }[0]
       }
       #expect(try traces(of: box) > 0, "the search itself must find a box that is there")
       try remove()

@@ -7,7 +7,7 @@ struct Simulate: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Work the simulated board: press its button, read its LED.",
     discussion: "Only for a service that runs with a simulated board; whoever may open the control socket may do this.",
-    subcommands: [Press.self, Hold.self, Double.self, NotMe.self, LED.self, Panel.self])
+    subcommands: [Press.self, Hold.self, Double.self, NotMe.self, Keys.self, LED.self, Panel.self])
 
   struct Press: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "One short press. On its own it means nothing.")
@@ -46,6 +46,22 @@ struct Simulate: AsyncParsableCommand {
     @OptionGroup var state: StateOption
 
     func run() async throws { try await hold(milliseconds: 6200, state) }
+  }
+
+  struct Keys: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Press keys of the keypad, one after the other.",
+      discussion: "Keys: \(SimulatedKeypad.Act.names). Example: simulate keys 1 3 5 7 9 enter")
+
+    @Argument(help: "Keys.")
+    var keys: [String]
+    @OptionGroup var state: StateOption
+
+    func run() async throws {
+      try await reporting {
+        _ = try ControlClient(path: state.controlSocket).call(ControlCall(request: .keys, keys: keys), Done.self)
+      }
+    }
   }
 
   struct LED: AsyncParsableCommand {

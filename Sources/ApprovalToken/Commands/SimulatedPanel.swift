@@ -18,7 +18,7 @@ extension Simulate {
         let client = ControlClient(path: state.controlSocket)
         _ = try client.call(ControlCall(request: .led), LEDStatus.self)
         print(
-          "keys: h hold (accept)   d double press (deny)   n not me   p short press   \(ask == nil ? "" : "r new request   ")q quit"
+          "keys: h hold (accept)   d double press (deny)   n not me   p short press   0-9 Enter Backspace c clear   x escape   \(ask == nil ? "" : "r new request   ")q quit"
         )
         let terminal = RawTerminal()
         defer { terminal.restore() }
@@ -43,6 +43,11 @@ extension Simulate {
         case "p": ControlCall(request: .hold, milliseconds: 100)
         case "n": ControlCall(request: .hold, milliseconds: 6200)
         case "d": ControlCall(request: .double)
+        case "0"..."9": ControlCall(request: .keys, keys: [String(key)])
+        case "\r", "\n": ControlCall(request: .keys, keys: ["enter"])
+        case "\u{7F}", "\u{08}": ControlCall(request: .keys, keys: ["delete"])
+        case "c": ControlCall(request: .keys, keys: ["clear"])
+        case "x": ControlCall(request: .keys, keys: ["escape"])
         default: nil
         }
       if let call { detachThread { _ = try? client.call(call, Done.self) } }

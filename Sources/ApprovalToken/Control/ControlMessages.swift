@@ -8,7 +8,7 @@ enum ControlRequest: String, Codable, Sendable, CaseIterable {
   case logOut = "log-out"
   case changePIN = "change-pin"
   /// Simulated board only.
-  case hold, double, led
+  case hold, double, led, keys
   case followLED = "follow-led"
 }
 

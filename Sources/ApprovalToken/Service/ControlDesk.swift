@@ -32,9 +32,29 @@ struct ControlDesk: Sendable {
     case .double:
       await board.button.doublePress()
       try reply(Done())
+    case .keys:
+      try await press(call.keys ?? [])
+      try reply(Done())
     case .led: try reply(await board.led)
     case .followLED:
       for await _ in board.indicator.changes() { try reply(await board.led) }
+    }
+  }
+
+  /// All or none: a slip in the last key must not leave the others typed.
+  private func press(_ names: [String]) async throws {
+    guard let keypad = board.keypad else { throw CommandFailure(.usage, "this board has no keypad") }
+    guard names.count <= 64 else { throw CommandFailure(.usage, "at most 64 keys at once") }
+    let acts = try names.map { name in
+      guard let act = SimulatedKeypad.Act(name) else {
+        throw CommandFailure(.usage, "no key \"\(name)\"; there are: \(SimulatedKeypad.Act.names)")
+      }
+      return act
+    }
+    for act in acts {
+      keypad.perform(act)
+      // As fast as a quick hand: more at once than the panel takes would be lost.
+      try await board.timekeeper.sleep(until: board.timekeeper.now + .milliseconds(20))
     }
   }
 
@@ -77,6 +97,7 @@ struct RunningBoard: Sendable {
   let timekeeper: any Timekeeper
   let button: SimulatedButton
   let indicator: SimulatedIndicator
+  let keypad: SimulatedKeypad?
   let panel: FrontPanel
 
   init(_ profile: BoardProfile, timekeeper: any Timekeeper) {
@@ -84,14 +105,17 @@ struct RunningBoard: Sendable {
     self.timekeeper = timekeeper
     button = SimulatedButton(timekeeper: timekeeper)
     indicator = SimulatedIndicator()
-    panel = FrontPanel(button: button, indicator: indicator, timekeeper: timekeeper, timing: profile.timing)
+    keypad = profile.hasKeypad ? SimulatedKeypad(timekeeper: timekeeper) : nil
+    panel = FrontPanel(
+      button: button, indicator: indicator, keypad: keypad, timekeeper: timekeeper, timing: profile.timing,
+      entry: profile.keypad?.entry ?? EntrySettings())
   }
 
   var keyDerivation: Scrypt.Parameters { .standard }
 
   var capabilities: ApprovalCapabilities {
     ApprovalCapabilities(
-      display: .none, keypad: false, button: true, led: profile.colours == .rgb ? .rgb : .mono)
+      display: .none, keypad: profile.hasKeypad, button: true, led: profile.colours == .rgb ? .rgb : .mono)
   }
 
   var led: LEDStatus {

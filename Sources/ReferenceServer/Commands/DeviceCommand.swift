@@ -15,9 +15,15 @@ struct DeviceCommand: AsyncParsableCommand {
         var profileID: String
         var mobileAuthentication: Bool
         var push: Bool
+        var pin: PINState
+        /// Wrong PINs since the last right one; only where there is one.
+        var pinFailures: Int?
+
+        enum PINState: String, Encodable { case none, pending, active }
 
         enum CodingKeys: String, CodingKey {
-          case user, push
+          case user, push, pin
+          case pinFailures = "pin_failures"
           case profileID = "profile_id"
           case mobileAuthentication = "mobile_authentication"
         }
@@ -46,7 +52,9 @@ struct DeviceCommand: AsyncParsableCommand {
         lastLoginAtMs = device.lastLoginAtMs
         users = profiles.map {
           User(
-            user: $0.userID, profileID: $0.id, mobileAuthentication: $0.hasKeys, push: $0.isEnrolledForPush)
+            user: $0.userID, profileID: $0.id, mobileAuthentication: $0.hasKeys, push: $0.isEnrolledForPush,
+            pin: $0.hasPIN ? .active : $0.knowledge == nil ? .none : .pending,
+            pinFailures: $0.hasPIN ? $0.knowledge?.failures : nil)
         }
       }
 
@@ -54,7 +62,13 @@ struct DeviceCommand: AsyncParsableCommand {
         let lastLogin = lastLoginAtMs.map { ", last login \(moment($0))" } ?? ""
         let lines = users.map { user in
           let enrolment = user.push ? "push" : user.mobileAuthentication ? "keys, no push" : "not enrolled"
-          return "  \(user.user)  profile \(user.profileID), \(enrolment)"
+          let pin =
+            switch user.pin {
+            case .none: ""
+            case .pending: ", PIN not chosen yet"
+            case .active: ", PIN, \(user.pinFailures ?? 0) wrong"
+            }
+          return "  \(user.user)  profile \(user.profileID), \(enrolment)\(pin)"
         }
         return (["\(deviceID)  \(name) \(softwareVersion)\(lastLogin)"] + lines).joined(separator: "\n")
       }

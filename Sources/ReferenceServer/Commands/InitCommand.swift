@@ -17,6 +17,9 @@ struct InitCommand: AsyncParsableCommand {
   @Option(help: "A DNS name or IP address for the certificate, beside localhost. Repeatable.")
   var host: [String] = []
 
+  @Flag(help: "Users choose a PIN when they are activated; the type \"payment\" asks for it.")
+  var pin = false
+
   private struct Made: Encodable {
     var directory: String
     var authority: String
@@ -66,7 +69,7 @@ struct InitCommand: AsyncParsableCommand {
     for (name, text, mode) in [
       ("ca.pem", certificates.authority, 0o644), ("ca.key", certificates.authorityKey, 0o600),
       ("server.pem", certificates.server, 0o644), ("server.key", certificates.serverKey, 0o600),
-      ("config.toml", ConfigurationTemplate.text, 0o600),
+      ("config.toml", ConfigurationTemplate.text(pin: pin), 0o600),
     ] as [(String, String, mode_t)] {
       try ServerDirectory.write(Array(text.utf8), to: directory.file(name), mode: mode)
     }

@@ -1,64 +1,82 @@
 /// The configuration `init` writes: every setting, the optional ones as comments with their defaults.
 enum ConfigurationTemplate {
-  static let text = """
-    # Configuration of the token server. A restart makes changes count; an unknown setting is an error.
+  /// - Parameter pin: whether there is a PIN, and the type "payment" needs it.
+  static func text(pin: Bool) -> String {
+    let whenPIN = pin ? "" : "# "
+    let payment =
+      pin ? "method = \"push_with_pin\"" : "method = \"push\"\n# Needs application.pin:\n# method = \"push_with_pin\""
+    return """
+      # Configuration of the token server. A restart makes changes count; an unknown setting is an error.
 
-    listen = "127.0.0.1"
-    port = 8443
-    # What tokens and portals call this server; by default the address and port above.
-    # issuer = "https://auth.example.org"
-    # access_log = false
+      listen = "127.0.0.1"
+      port = 8443
+      # What tokens and portals call this server; by default the address and port above.
+      # issuer = "https://auth.example.org"
+      # access_log = false
 
-    [tls]
-    certificate = "server.pem"
-    key = "server.key"
+      [tls]
+      certificate = "server.pem"
+      key = "server.key"
 
-    [mobile_authentication]
-    enabled = true
-    enrolment = true
-    # How many devices of one user may be enrolled for push: "single" (a second is refused), "override" (a second
-    # takes over), "multiple" (portals must use API version 4).
-    push_enrolment_mode = "multiple"
-    # One OpenPGP key of the server per enrolment instead of one for all.
-    # unique_server_keys = false
-    # max_message_length = 155
-    # Whether callback_uri must be one of the [[callback]] entries.
-    # callback_allow_list = false
-    # What portals read as the devices' platform.
-    # portal_platform_alias = "linux"
-    # result_retention_hours = 24
-    # minimum_software_version = "0.0.0"
+      [mobile_authentication]
+      enabled = true
+      enrolment = true
+      # How many devices of one user may be enrolled for push: "single" (a second is refused), "override" (a second
+      # takes over), "multiple" (portals must use API version 4).
+      push_enrolment_mode = "multiple"
+      # One OpenPGP key of the server per enrolment instead of one for all.
+      # unique_server_keys = false
+      # max_message_length = 155
+      # Whether callback_uri must be one of the [[callback]] entries.
+      # callback_allow_list = false
+      # What portals read as the devices' platform.
+      # portal_platform_alias = "linux"
+      # result_retention_hours = 24
+      # minimum_software_version = "0.0.0"
 
-    # [limits]
-    # device_requests_per_second = 200
-    # open_requests_per_device = 100
+      # [limits]
+      # device_requests_per_second = 200
+      # open_requests_per_device = 100
 
-    # [application]
-    # id = "approval-token"
-    # name = "Approval Token"
+      [application]
+      # id = "approval-token"
+      # name = "Approval Token"
+      # Whether activating a user includes choosing a PIN.
+      \(whenPIN)pin = true
+      # Wrong PINs after which the user is deregistered, 1 to 10.
+      # max_pin_attempts = 3
 
-    # [[callback]]
-    # url = "https://portal.example.org/finished"
-    # username = "token-server"
-    # password = "..."
+      # [application.pin_policy]
+      # length = 5
+      # The longest run of one digit; any, if absent.
+      # max_repeats = 2
+      # Whether all digits may stand at one distance, as in 12345.
+      # sequences_allowed = false
+      # block_list = []
 
-    [[type]]
-    name = "login"
-    method = "push"
-    # Seconds.
-    request_expires_in = 60
-    # callback_on_expiry = false
-    # A newer request of this type replaces the user's older ones.
-    # supersede = false
-    # A device that is not connected makes the transaction fail at once.
-    # delivery_required = false
-    [type.messages]
-    en = "Do you want to log in?"
+      # [[callback]]
+      # url = "https://portal.example.org/finished"
+      # username = "token-server"
+      # password = "..."
 
-    [[type]]
-    name = "payment"
-    method = "push"
-    request_expires_in = 120
+      [[type]]
+      name = "login"
+      method = "push"
+      # Seconds.
+      request_expires_in = 60
+      # callback_on_expiry = false
+      # A newer request of this type replaces the user's older ones.
+      # supersede = false
+      # A device that is not connected makes the transaction fail at once.
+      # delivery_required = false
+      [type.messages]
+      en = "Do you want to log in?"
 
-    """
+      [[type]]
+      name = "payment"
+      \(payment)
+      request_expires_in = 120
+
+      """
+  }
 }

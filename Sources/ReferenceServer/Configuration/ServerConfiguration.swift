@@ -56,6 +56,24 @@ struct ServerConfiguration: Sendable, Equatable {
   struct Application: Sendable, Equatable {
     var id = "approval-token"
     var name = "Approval Token"
+    /// Whether activating a profile includes choosing a PIN.
+    var pin = false
+    /// Wrong PINs after which the user is deregistered.
+    var maxPINAttempts = 3
+    /// Digits.
+    var pinLength = 5
+    /// The longest run of one digit; nil for any.
+    var maxPINRepeats: Int?
+    var pinSequencesAllowed = false
+    var pinBlockList: [String] = []
+
+    /// What devices are told; nil if there is no PIN.
+    var pinPolicy: PINPolicyDescription? {
+      guard pin else { return nil }
+      return PINPolicyDescription(
+        length: pinLength, maxRepeats: maxPINRepeats, sequencesAllowed: pinSequencesAllowed, blockList: pinBlockList,
+        maxFailureCount: maxPINAttempts)
+    }
   }
 
   struct Limits: Sendable, Equatable {

@@ -1,6 +1,7 @@
 import Cryptography
 import HTTPTypes
 import Logging
+import OpenPGP
 import ReferenceProtocol
 
 /// Turns activation codes into devices and profiles. A code names no account, so wrong ones can only be slowed down:
@@ -12,17 +13,24 @@ struct ActivationDesk: Sendable {
 
   let store: Store
   let peppered: Peppered
+  let keyring: ServerKeyring
   let clock: ServerClock
   let announcer: Announcer
+  let expiry: ExpiryTimer
   private let everybody = RateLimiter(perSecond: wrongCodesPerMinute / 60, burst: wrongCodesPerMinute)
   private let sources = RateLimiter(
     perSecond: wrongCodesPerMinuteAndSource / 60, burst: wrongCodesPerMinuteAndSource)
 
-  init(store: Store, peppered: Peppered, clock: ServerClock, announcer: Announcer) {
+  init(
+    store: Store, peppered: Peppered, keyring: ServerKeyring, clock: ServerClock, announcer: Announcer,
+    expiry: ExpiryTimer
+  ) {
     self.store = store
     self.peppered = peppered
+    self.keyring = keyring
     self.clock = clock
     self.announcer = announcer
+    self.expiry = expiry
   }
 
   private enum Registration: Sendable {
@@ -69,36 +77,34 @@ struct ActivationDesk: Sendable {
     return clientID
   }
 
-  private enum Activation: Sendable {
-    case wrongCode, profileInUse
-    case activated(userID: String, Effects)
+  /// The refresh token of a profile that waits for its PIN.
+  struct Proposal: Sendable {
+    /// Base64.
+    let sealedToken: String
+    let serverCertificate: OpenPGPCertificate
+    let nonce: String
   }
 
-  /// Makes the user's profile on the device. The same code, device and profile id again is a success that changes
-  /// nothing; a new code makes the user's profile on this device anew.
-  func activate(_ code: String, on device: Device, profileID: String, peer: String) async throws {
+  /// Makes the user's profile on the device. Every repeat, while its PIN is not chosen, makes the refresh token of
+  /// before worthless.
+  /// - Parameter recipient: who a refresh token is sealed to; nil where profiles have no PIN.
+  /// - Returns: nil without a PIN, or once it is chosen.
+  func activate(
+    _ code: String, on device: Device, profileID: String, sealingTo recipient: OpenPGPCertificate?, peer: String
+  ) async throws -> Proposal? {
     try requireRoom(for: peer)
     let hash = ActivationCode(code).map { peppered.hash($0.digits, for: .activationCode) }
-    let nowMs = clock.nowMs()
-    let outcome = try await store.write { database -> Activation in
-      guard let hash, let stored = try database.activationCode(hash, nowMs: nowMs),
-        stored.clientID == nil || stored.clientID == device.id,
-        stored.profileID == nil || stored.profileID == profileID
-      else { return .wrongCode }
-      let inPlace = try database.profile(profileID, on: device.id).flatMap { $0.isDeleted ? nil : $0 }
-      if let inPlace, inPlace.userID != stored.userID { return .profileInUse }
-      if inPlace?.activation == hash { return .activated(userID: stored.userID, Effects()) }
-      // The profile this code made was deleted since: a deleted profile does not come back by a repeated message.
-      guard stored.profileID == nil else { return .wrongCode }
-      var effects = Effects()
-      if let older = try database.profile(of: stored.userID, on: device.id) {
-        effects = try database.deleteProfile(older, nowMs: nowMs)
-      }
-      try database.insertProfile(profileID, on: device.id, userID: stored.userID, activation: hash, nowMs: nowMs)
-      try database.bindActivationCode(hash, to: device.id, profile: profileID)
-      return .activated(userID: stored.userID, effects)
+    let fresh = try recipient.map { _ in
+      try FreshKnowledge(clientID: device.id, profileID: profileID, peppered: peppered)
     }
-    switch outcome {
+    let nonce = Random.bytes(32).base64URL
+    let nowMs = clock.nowMs()
+    let (activation, isProposed) = try await store.write { database in
+      let activation = try database.activate(hash, as: profileID, on: device.id, nowMs: nowMs)
+      guard case .activated = activation, let fresh else { return (activation, false) }
+      return (activation, try database.propose(fresh, nonce: nonce, nowMs: nowMs))
+    }
+    switch activation {
     case .wrongCode:
       countWrongCode(from: peer)
       throw Refusal(.badRequest, "invalid_grant", "The activation code is wrong, used or expired.")
@@ -108,6 +114,11 @@ struct ActivationDesk: Sendable {
       announcer.announce(effects)
       announcer.log.info("user \(userID) activated as profile \(profileID) on device \(device.id)")
     }
+    guard isProposed, let fresh, let recipient else { return nil }
+    expiry.expect(atMs: nowMs + Knowledge.pendingForMs)
+    let key = try await keyring.shared()
+    return Proposal(
+      sealedToken: try fresh.sealed(to: recipient, by: key), serverCertificate: key.certificate, nonce: nonce)
   }
 
   private func requireRoom(for peer: String) throws(Refusal) {

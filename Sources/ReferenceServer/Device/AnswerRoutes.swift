@@ -1,152 +1,86 @@
 import Cryptography
-import Foundation
-import GRDB
-import HTTPTypes
 import Hummingbird
-import Logging
 import OpenPGP
 import ReferenceProtocol
 
 /// Answers and denials. Each carries an `Idempotency-Key`: the same key with the same body gets the stored verdict,
 /// whatever has happened to the request since.
 struct AnswerRoutes: Sendable {
-  /// A blob that is not the device's answer does not close a request; this many do.
-  static let badAnswersAllowed = 5
-
   let gate: DeviceGate
   let keyring: ServerKeyring
+  let pins: PINJudge
   let announcer: Announcer
 
   func add(to router: Router<ServerContext>) {
-    router.post("/device/v1/requests/:tid/answers") { request, context in
-      try await settle(request, context) { body, transaction, profile in
-        try await judge(body, transaction, profile)
-      }
-    }
-    router.post("/device/v1/requests/:tid/denials") { request, context in
-      try await settle(request, context) { body, _, _ in
-        .ending(.denied, try JSON.decode(Denial.self, from: body).reason)
-      }
-    }
+    router.post("/device/v1/requests/:tid/answers") { try await answer(ArrivedAnswer($0, $1, gate)) }
+    router.post("/device/v1/requests/:tid/denials") { try await deny(ArrivedAnswer($0, $1, gate)) }
   }
 
-  private enum Judgement: Sendable {
+  enum Judgement: Sendable {
     case ending(Ending, DenialReason?)
     case invalid(String)
   }
 
-  private func judge(_ body: [UInt8], _ transaction: Transaction, _ profile: Profile) async throws -> Judgement {
-    let sealed = try JSON.decode(SealedAnswer.self, from: body).answer
+  private func answer(_ arrival: ArrivedAnswer) async throws -> Response {
+    if let known = try await replay(arrival) { return known }
+    let transaction = try await transaction(for: arrival)
+    guard transaction.method == .pushWithPIN else { return try await settle(arrival, transaction) }
+    return try await pins.alone(with: transaction.profileID, on: transaction.clientID) {
+      // While this one waited its turn, another may have been judged.
+      if let known = try await replay(arrival) { return known }
+      return try await settle(arrival, try await self.transaction(for: arrival))
+    }
+  }
+
+  private func deny(_ arrival: ArrivedAnswer) async throws -> Response {
+    if let known = try await replay(arrival) { return known }
+    let transaction = try await transaction(for: arrival)
+    _ = try await arrival.caller.profile(transaction.profileID, in: gate.store)
+    let reason = try JSON.decode(Denial.self, from: arrival.body).reason
+    return try await record(.ending(.denied, reason), of: arrival, for: transaction)
+  }
+
+  private func settle(_ arrival: ArrivedAnswer, _ transaction: Transaction) async throws -> Response {
+    let profile = try await arrival.caller.profile(transaction.profileID, in: gate.store)
+    let sealed = try JSON.decode(SealedAnswer.self, from: arrival.body).answer
     guard let certificate = try keyring.certificate(of: profile), let serverKey = profile.serverKey else {
       throw DeviceRefusal(profile.isDisenrolled ? .disenrolled : .notEnrolled)
     }
-    guard let message = bytes(base64: sealed) else { return .invalid("the answer is not Base64") }
+    let key = try await keyring.key(serverKey)
+    switch try read(sealed, by: certificate, with: key, for: transaction) {
+    case .success(.ending(let ending, let reason)):
+      return try await record(.ending(ending, reason), of: arrival, for: transaction)
+    case .success(.proof(let proof, let claim)):
+      return try await record(proof, of: claim, in: arrival, for: transaction)
+    case .failure(let refusal): return try await record(.invalid(refusal.why), of: arrival, for: transaction)
+    }
+  }
+
+  private func read(
+    _ sealed: String, by certificate: OpenPGPCertificate, with key: OpenPGPKey, for transaction: Transaction
+  ) throws -> Result<AnswerJudge.Reading, AnswerJudge.Refusal> {
+    guard let message = bytes(base64: sealed) else { return .failure(.init(why: "the answer is not Base64")) }
     let plaintext: [UInt8]
-    do { plaintext = try await keyring.key(serverKey).open(message, from: certificate, limit: 65_536) } catch {
-      guard error is OpenPGPError else { throw error }
-      return .invalid("the answer cannot be opened, or is not by the enrolled device")
+    do { plaintext = try key.open(message, from: certificate, limit: 65_536) } catch {
+      return .failure(.init(why: "the answer cannot be opened, or is not by the enrolled device"))
     }
-    do {
-      // The request names the server as it was called when it asked.
-      let issuer = try JSON.decode(ApprovalRequest.self, from: transaction.request).iss
-      let (ending, denial) = try AnswerJudge.judge(plaintext, for: transaction, issuer: issuer)
-      return .ending(ending, denial)
-    } catch let refusal as AnswerJudge.Refusal { return .invalid(refusal.why) }
-  }
-
-  private func settle(
-    _ request: Request, _ context: ServerContext,
-    judge: @Sendable ([UInt8], Transaction, Profile) async throws -> Judgement
-  ) async throws -> Response {
-    let caller = try await gate.admit(request)
-    let arrivedAtMs = gate.clock.nowMs()
-    let key = try idempotencyKey(of: request)
-    let body = try await request.bytes()
-    let requestHash = SHA256.hash(Array(request.uri.path.utf8) + [0] + body)
-    let clientID = caller.device.id
-    if let known = try await gate.store.read({ try $0.verdict(key, of: clientID) }) {
-      return try replay(known, requestHash: requestHash)
-    }
-    let transaction = try await gate.transaction(context.path("tid"), of: caller)
-    try transaction.requireOpen(at: arrivedAtMs)
-    let profile = try await caller.profile(transaction.profileID, in: gate.store)
-    let judgement = try await judge(body, transaction, profile)
-    let issuer = gate.origin.issuer
-    let outcome = try await gate.store.write { database in
-      try Self.record(
-        judgement, of: transaction, key: key, requestHash: requestHash, issuer: issuer, nowMs: arrivedAtMs, in: database
-      )
-    }
-    switch outcome {
-    case .recorded(let verdict, let effects):
-      announcer.announce(effects)
-      announcer.log.info("transaction \(transaction.id): \(describe(judgement))")
-      return response(verdict)
-    case .known(let verdict): return try replay(verdict, requestHash: requestHash)
-    case .tooLate(let state):
-      throw DeviceRefusal(state == .expired ? .expired : .alreadyHandled, state: state)
+    // The request names the server as it was called when it asked.
+    let issuer = try JSON.decode(ApprovalRequest.self, from: transaction.request).iss
+    return Result { () throws(AnswerJudge.Refusal) in
+      try AnswerJudge.read(plaintext, for: transaction, issuer: issuer)
     }
   }
 
-  private enum Outcome: Sendable {
-    case recorded(Verdict, Effects)
-    /// The same key came twice at the same time, and the other one was first.
-    case known(Verdict)
-    case tooLate(RequestState)
+  /// The request it answers, which was open when it came.
+  private func transaction(for arrival: ArrivedAnswer) async throws -> Transaction {
+    let transaction = try await gate.transaction(arrival.transactionID, of: arrival.caller)
+    try transaction.requireOpen(at: arrival.atMs)
+    return transaction
   }
 
-  /// Result, verdict and callback become durable together, before the device is told.
-  private static func record(
-    _ judgement: Judgement, of transaction: Transaction, key: String, requestHash: [UInt8], issuer: String,
-    nowMs: Int64, in database: Database
-  ) throws -> Outcome {
-    if let known = try database.verdict(key, of: transaction.clientID) { return .known(known) }
-    var effects: Effects?
-    let verdict: Verdict
-    switch judgement {
-    case .ending(let ending, let denial):
-      let settlement = Settlement(receipt: Random.uuid(), idempotencyKey: key, denial: denial)
-      effects = try database.end(transaction, ending, settlement: settlement, nowMs: nowMs)
-      let status = RequestStatus(state: ending.state, receipt: settlement.receipt, idempotencyKey: key)
-      verdict = Verdict(requestHash: requestHash, status: 200, body: JSON.encode(status))
-    case .invalid(let why):
-      let count = try database.countBadAnswer(to: transaction.id)
-      if count > 0 {
-        effects =
-          count < badAnswersAllowed ? Effects() : try database.end(transaction, .invalidAnswers, nowMs: nowMs)
-      }
-      let problem = Problem(.answerInvalid, issuer: issuer, detail: why)
-      verdict = Verdict(requestHash: requestHash, status: problem.status, body: JSON.encode(problem))
-    }
-    guard let effects else {
-      return .tooLate(try database.transaction(transaction.id)?.state(at: nowMs) ?? .expired)
-    }
-    try database.insert(verdict, key: key, clientID: transaction.clientID, nowMs: nowMs)
-    return .recorded(verdict, effects)
-  }
-
-  private func replay(_ verdict: Verdict, requestHash: [UInt8]) throws(DeviceRefusal) -> Response {
-    guard verdict.requestHash == requestHash else { throw DeviceRefusal(.idempotencyConflict) }
-    return response(verdict)
-  }
-
-  private func response(_ verdict: Verdict) -> Response {
-    verdict.status == 200
-      ? .json(bytes: verdict.body)
-      : .json(bytes: verdict.body, status: .init(code: verdict.status), type: "application/problem+json")
-  }
-
-  private func idempotencyKey(of request: Request) throws(DeviceRefusal) -> String {
-    guard let key = request.headers[.idempotencyKey], let uuid = UUID(uuidString: key) else {
-      throw DeviceRefusal(.invalidRequest, "Idempotency-Key must be a UUID")
-    }
-    return uuid.uuidString.lowercased()
-  }
-
-  private func describe(_ judgement: Judgement) -> String {
-    switch judgement {
-    case .ending(let ending, let denial): ending.state.rawValue + (denial.map { " (\($0.rawValue))" } ?? "")
-    case .invalid(let why): "invalid answer: \(why)"
-    }
+  /// What was said to the same answer before.
+  private func replay(_ arrival: ArrivedAnswer) async throws -> Response? {
+    let clientID = arrival.caller.device.id
+    return try await gate.store.read { try $0.verdict(arrival.key, of: clientID) }?.response(to: arrival.hash)
   }
 }

@@ -31,7 +31,8 @@ struct ProfileRoutes: Sendable {
   private var deviceConfiguration: DeviceConfiguration {
     DeviceConfiguration(
       transports: [.sse, .longpoll], openPGPProfiles: ["v4-25519"],
-      minimumSoftwareVersion: settings.minimumSoftwareVersion, pinPolicy: nil, serverTimeMs: gate.clock.nowMs())
+      minimumSoftwareVersion: settings.minimumSoftwareVersion, pinPolicy: configuration.application.pinPolicy,
+      serverTimeMs: gate.clock.nowMs())
   }
 
   private func validate(_ request: Request) async throws -> Response {
@@ -52,15 +53,24 @@ struct ProfileRoutes: Sendable {
     }
     let profiles = try await gate.store.read { try $0.profiles(on: device.id) }
     let known = Dictionary(uniqueKeysWithValues: profiles.map { ($0.id, $0) })
+    let counts = validation.profiles.compactMap { id in
+      known[id]?.knowledge.flatMap {
+        $0.isActive ? $0.counts(of: id, limit: configuration.application.maxPINAttempts) : nil
+      }
+    }
     return .json(
       ValidationResponse(
         configuration: deviceConfiguration, removedProfiles: validation.profiles.filter { known[$0] == nil },
-        disenrolledProfiles: validation.profiles.filter { known[$0]?.isDisenrolled == true }))
+        disenrolledProfiles: validation.profiles.filter { known[$0]?.isDisenrolled == true },
+        failureCounts: counts.isEmpty ? nil : counts))
   }
 
   private func exchangeKeys(_ request: Request, _ context: ServerContext) async throws -> Response {
     let profile = try await userProfile(request, context)
     guard settings.enabled, settings.enrolment else { throw DeviceRefusal(.enrolmentDisabled) }
+    guard profile.knowledge?.isActive != false else {
+      throw DeviceRefusal(.actionNotAllowed, "the profile's PIN has not been chosen yet")
+    }
     let exchange = try JSON.decode(KeyExchangeRequest.self, from: await request.bytes())
     guard let bytes = bytes(base64: exchange.openPGPCertificate),
       let certificate = try? OpenPGPCertificate(parsing: bytes)

@@ -9,6 +9,7 @@ import ReferenceProtocol
 struct RequestRoutes: Sendable {
   let gate: DeviceGate
   let keyring: ServerKeyring
+  let pins: PINJudge
 
   func add(to router: Router<ServerContext>) {
     router.get("/device/v1/pending") { request, _ in try await pending(request) }
@@ -41,18 +42,30 @@ struct RequestRoutes: Sendable {
     return .json(try await gate.transaction(context.path("tid"), of: caller).status(at: gate.clock.nowMs()))
   }
 
-  /// Repeatable: every fetch seals the same bytes.
+  /// Repeatable: every fetch seals the same bytes, until a PIN was judged.
   private func message(_ request: Request, _ context: ServerContext) async throws -> Response {
     let caller = try await gate.admit(request)
-    let transaction = try await gate.transaction(context.path("tid"), of: caller)
+    var transaction = try await gate.transaction(context.path("tid"), of: caller)
     let nowMs = gate.clock.nowMs()
     try transaction.requireOpen(at: nowMs)
     let profile = try await caller.profile(transaction.profileID, in: gate.store)
     guard let certificate = try keyring.certificate(of: profile), let serverKey = profile.serverKey else {
       throw DeviceRefusal(profile.isDisenrolled ? .disenrolled : .notEnrolled)
     }
+    if transaction.method == .pushWithPIN { transaction = try await reworded(transaction, profile) }
     let sealed = try await keyring.key(serverKey).seal(transaction.request, to: certificate)
     return .json(SealedRequest(message: sealed.base64, expiresInMs: transaction.timeLeftMs(at: nowMs)))
+  }
+
+  /// With the nonce and the counts of now, stored before anybody can answer to it.
+  private func reworded(_ transaction: Transaction, _ profile: Profile) async throws -> Transaction {
+    guard let counts = profile.knowledge?.counts(of: profile.id, limit: pins.limit) else { return transaction }
+    guard try transaction.reworded(counts: counts).request != transaction.request else { return transaction }
+    return try await gate.store.write { database in
+      let reworded = try (database.transaction(transaction.id) ?? transaction).reworded(counts: counts)
+      try database.setRequest(reworded)
+      return reworded
+    }
   }
 }
 

@@ -1,46 +1,57 @@
 import Cryptography
 import Hummingbird
+import OpenPGP
 import ReferenceProtocol
 
 /// `POST /oauth/token` and `/oauth/revoke`: `private_key_jwt` clients (RFC 7523) and DPoP-bound tokens (RFC 9449 §5).
 struct TokenEndpoint: Sendable {
-  /// Seconds.
-  static let lifetime: Int64 = 900
-
   let gate: DeviceGate
   let codes: ActivationDesk
+  let logins: LoginDesk
+  /// Whether activating a profile includes choosing a PIN.
+  let wantsPIN: Bool
   let seenAssertions: ReplayCache
 
   func issue(_ request: Request, _ context: ServerContext) async throws -> Response {
     let form = try await request.form()
     let device = try await authenticate(request, form)
-    var profileID: String?
     switch form["grant_type"] {
-    case Grant.clientCredentials: break
-    case Grant.preAuthorizedCode:
-      guard let code = form["pre-authorized_code"], let profile = form["profile_id"] else {
-        throw Refusal.invalidRequest("pre-authorized_code and profile_id are needed.")
-      }
-      guard profile.utf8.count == 6, profile.allSatisfy({ $0.isASCII && ($0.isUppercase || $0.isNumber) }) else {
-        throw Refusal.invalidRequest("profile_id must be 6 characters of A-Z and 0-9.")
-      }
-      try await codes.activate(code, on: device, profileID: profile, peer: context.peer)
-      profileID = profile
+    case Grant.clientCredentials: return .json(try await token(for: device, profileID: nil))
+    case Grant.preAuthorizedCode: return .json(try await activate(form, on: device, context))
+    case Grant.jwtBearer: return try await logins.logIn(form, on: device)
     case nil: throw Refusal.invalidRequest("grant_type is missing.")
     default: throw Refusal(.badRequest, "unsupported_grant_type")
     }
-    let token = Random.bytes(32).lowercaseHex
-    let hash = gate.peppered.hash(token, for: .accessToken)
-    let nowMs = gate.clock.nowMs()
-    let issuedProfile = profileID
-    try await gate.store.write { database in
-      try database.insertAccessToken(
-        hash, clientID: device.id, profileID: issuedProfile, expiresAtMs: nowMs + Self.lifetime * 1000, nowMs: nowMs)
+  }
+
+  private func activate(_ form: Form, on device: Device, _ context: ServerContext) async throws -> AccessTokenResponse {
+    guard let code = form["pre-authorized_code"], let profileID = form["profile_id"] else {
+      throw Refusal.invalidRequest("pre-authorized_code and profile_id are needed.")
     }
-    return .json(
-      AccessTokenResponse(
-        accessToken: token, expiresIn: Int(Self.lifetime), scope: profileID == nil ? .device : .user,
-        profileID: profileID))
+    guard profileID.utf8.count == 6, profileID.allSatisfy({ $0.isASCII && ($0.isUppercase || $0.isNumber) }) else {
+      throw Refusal.invalidRequest("profile_id must be 6 characters of A-Z and 0-9.")
+    }
+    var recipient: OpenPGPCertificate?
+    if wantsPIN {
+      recipient = form["ephemeral_certificate"].flatMap(FreshKnowledge.recipient)
+      guard recipient != nil else {
+        throw Refusal.invalidRequest("ephemeral_certificate must be a certificate of the profile v4-25519.")
+      }
+    }
+    let proposal = try await codes.activate(
+      code, on: device, profileID: profileID, sealingTo: recipient, peer: context.peer)
+    var response = try await token(for: device, profileID: profileID)
+    response.sealedToken = proposal?.sealedToken
+    response.serverCertificate = proposal?.serverCertificate.bytes.base64
+    response.pinNonce = proposal?.nonce
+    return response
+  }
+
+  private func token(for device: Device, profileID: String?) async throws -> AccessTokenResponse {
+    let token = FreshAccessToken(for: device.id, profileID: profileID, peppered: gate.peppered)
+    let nowMs = gate.clock.nowMs()
+    try await gate.store.write { try token.insert(into: $0, nowMs: nowMs) }
+    return token.response
   }
 
   /// RFC 7009: whether the token existed is not told.

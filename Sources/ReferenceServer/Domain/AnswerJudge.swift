@@ -7,10 +7,16 @@ enum AnswerJudge {
     let why: String
   }
 
-  /// - Returns: the ending, and for a refusal the reason that the device signed.
-  static func judge(
+  enum Reading: Sendable, Equatable {
+    /// For a refusal with the reason that the device signed.
+    case ending(Ending, DenialReason?)
+    /// Accepted, if the proof is the PIN's.
+    case proof([UInt8], of: ApprovalClaim)
+  }
+
+  static func read(
     _ plaintext: [UInt8], for transaction: Transaction, issuer: String
-  ) throws(Refusal) -> (Ending, DenialReason?) {
+  ) throws(Refusal) -> Reading {
     let answer: ApprovalAnswer
     do { answer = try JSON.decode(ApprovalAnswer.self, from: plaintext) } catch { throw Refusal(why: "\(error)") }
     func require(_ holds: Bool, _ what: String) throws(Refusal) { if !holds { throw Refusal(why: what) } }
@@ -19,17 +25,18 @@ enum AnswerJudge {
     try require(answer.clientID == transaction.clientID, "client_id is another device")
     try require(answer.profileID == transaction.profileID, "profile_id is another profile")
     try require(answer.transactionID == transaction.id, "transaction_id is another request")
-    try require(
-      constantTimeEqual(Array(answer.requestSHA256.utf8), Array(SHA256.hash(transaction.request).base64URL.utf8)),
-      "request_sha256 is not the request that was sent")
+    let requestSHA256 = bytes(base64URL: answer.requestSHA256) ?? []
+    try require(transaction.wasWorded(requestSHA256), "request_sha256 is not the request that was sent")
     try require(
       constantTimeEqual(Array(answer.nonce.utf8), Array(transaction.nonce.utf8)), "nonce is not the request's")
-    switch answer.decision {
-    case .accept:
-      try require(answer.methodUsed == transaction.method, "method_used is not the request's method")
-      return (.accepted, nil)
-    case .deny:
-      return (.denied, answer.reason ?? .declined)
-    }
+    guard answer.decision == .accept else { return .ending(.denied, answer.reason ?? .declined) }
+    try require(answer.methodUsed == transaction.method, "method_used is not the request's method")
+    guard transaction.method == .pushWithPIN else { return .ending(.accepted, nil) }
+    try require(answer.attempt == transaction.pinAttempts + 1, "attempt is not the next one")
+    guard let proof = answer.pinProof.flatMap({ bytes(base64URL: $0) }), proof.count == 64,
+      let nonce = bytes(base64URL: transaction.nonce)
+    else { throw Refusal(why: "pin_proof is not a signature") }
+    return .proof(
+      proof, of: ApprovalClaim(nonce: nonce, requestSHA256: requestSHA256, decision: answer.decision))
   }
 }

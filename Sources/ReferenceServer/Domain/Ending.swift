@@ -4,7 +4,7 @@ import ReferenceProtocol
 enum Ending: Sendable, Equatable {
   case accepted
   case denied
-  /// Too many answers that were not the device's, or not to this request.
+  /// Too many answers that were not the device's, or not to this request; or one wrong PIN too many.
   case invalidAnswers
   /// The keys, the push enrolment, the user or the device went away.
   case enrolmentRemoved

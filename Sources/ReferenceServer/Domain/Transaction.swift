@@ -11,10 +11,10 @@ struct Transaction: Sendable, Equatable {
   let callbackURI: String
   /// The portal's short message.
   let message: String?
-  /// Base64url, as in the request.
+  /// Base64url; what the next answer must repeat. A wrong PIN spends it.
   let nonce: String
-  /// The exact bytes of the `ApprovalRequest`: every fetch seals these, every answer is judged against their hash.
-  let request: [UInt8]
+  /// The exact bytes of the `ApprovalRequest`, as the last fetch sealed them; answers name their hash.
+  var request: [UInt8]
   let callbackOnExpiry: Bool
   let createdAtMs: Int64
   let expiresAtMs: Int64
@@ -24,6 +24,10 @@ struct Transaction: Sendable, Equatable {
   var receipt: String?
   /// The `Idempotency-Key` of that answer.
   var idempotencyKey: String?
+  /// PINs judged for it.
+  var pinAttempts = 0
+  /// SHA-256 of each earlier wording of `request` that a device may hold, 32 bytes each, newest last.
+  var formerRequests: [UInt8] = []
 
   /// The state as it is now: expiry counts from its moment, also before anything wrote it down.
   func state(at nowMs: Int64) -> RequestState { state == .open && nowMs >= expiresAtMs ? .expired : state }

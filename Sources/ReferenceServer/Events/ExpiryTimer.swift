@@ -2,7 +2,7 @@ import Logging
 import ServiceLifecycle
 import Synchronization
 
-/// One timer for all open requests: it sleeps until the next of them expires. Readers judge expiry for themselves;
+/// One timer for all open requests and for profiles that wait for their PIN: it sleeps until the next is over. Readers judge expiry for themselves;
 /// this is what tells devices and portals, and what throws old results away.
 final class ExpiryTimer: Service {
   /// After the moment itself, so that an answer that arrived in time and is still being verified is not cut off.
@@ -23,7 +23,7 @@ final class ExpiryTimer: Service {
     retentionMs = Int64(retentionHours) * 3_600_000
   }
 
-  /// A request was made that expires then.
+  /// Something was made that is over then.
   func expect(atMs: Int64) {
     let isSooner = plannedMs.withLock { planned in
       guard atMs < planned else { return false }
@@ -57,15 +57,20 @@ final class ExpiryTimer: Service {
 
   private func expire(nowMs: Int64) async throws {
     let dueMs = nowMs - Self.graceMs
-    let next = try await store.read { try $0.nextExpiryMs() }
+    let next = try await store.read { try $0.nextDueMs() }
     guard let next, next <= dueMs else { return }
-    announcer.announce(try await store.write { try $0.expireTransactions(nowMs: dueMs) })
+    announcer.announce(
+      try await store.write { database in
+        var effects = try database.expireTransactions(nowMs: dueMs)
+        effects.add(try database.lapseProfiles(nowMs: dueMs))
+        return effects
+      })
   }
 
   private func planNext() async throws {
     // Cleared first: what is expected while we look it up must not be lost.
     plannedMs.withLock { $0 = .max }
-    if let next = try await store.read({ try $0.nextExpiryMs() }) {
+    if let next = try await store.read({ try $0.nextDueMs() }) {
       plannedMs.withLock { $0 = min($0, next) }
     }
   }

@@ -17,6 +17,22 @@ struct DeviceRefusal: Error {
 
   func problem(at issuer: String) -> Problem { Problem(slug, issuer: issuer, detail: detail, state: state) }
 
+  /// A knowledge assertion that is none: nothing was counted.
+  init(_ refusal: KnowledgeAssertion.Refusal) {
+    switch refusal {
+    case .invalid(let what): self.init(.invalidRequest, "the assertion's \(what) is wrong")
+    case .clockWrong: self.init(.invalidDatetime, "the assertion's times are more than ten minutes off")
+    }
+  }
+
+  init(_ refusal: PINJudge.Refusal) {
+    switch refusal {
+    case .conflict: self.init(.idempotencyConflict)
+    case .noPIN: self.init(.actionNotAllowed, "the profile has no PIN")
+    case .profileGone: self.init(.userDeregistered)
+    }
+  }
+
   /// RFC 9449 §7.1: the proof or the token was not accepted.
   static func challenge(_ error: String, _ detail: String) -> DeviceRefusal {
     DeviceRefusal(

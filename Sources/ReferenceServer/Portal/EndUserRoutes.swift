@@ -125,6 +125,6 @@ struct EndUserRoutes: Sendable {
 }
 
 extension Profile {
-  /// Without a PIN or a fingerprint a profile has no tokens but the short-lived access token.
-  fileprivate var tokenTypes: [String] { ["access_token"] }
+  /// Without a PIN a profile has no tokens but the short-lived access token.
+  fileprivate var tokenTypes: [String] { ["access_token"] + (hasPIN ? ["refresh_token"] : []) }
 }

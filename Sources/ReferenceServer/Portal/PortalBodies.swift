@@ -82,6 +82,8 @@ struct TransactionResult: Encodable, Equatable {
   var isAuthenticated: Bool
   /// After an answer.
   var authenticationMethod: String?
+  /// For requests that need a PIN.
+  var usedAuthenticationAttempts: Int?
   /// When it has finally failed.
   var notAuthenticatedReason: Reason?
 
@@ -92,6 +94,7 @@ struct TransactionResult: Encodable, Equatable {
     case userID = "user_id"
     case isAuthenticated = "is_authenticated"
     case authenticationMethod = "authentication_method"
+    case usedAuthenticationAttempts = "used_authentication_attempts"
     case notAuthenticatedReason = "not_authenticated_reason"
   }
 
@@ -101,8 +104,10 @@ struct TransactionResult: Encodable, Equatable {
     timestamp = transaction.createdAtMs
     userID = transaction.userID
     isAuthenticated = transaction.state == .authenticated
-    let wasAnswered = transaction.receipt != nil || transaction.reason == .invalidAnswer
+    let wasAnswered =
+      transaction.receipt != nil || transaction.reason == .invalidAnswer || transaction.pinAttempts > 0
     authenticationMethod = wasAnswered ? transaction.method.rawValue : nil
+    usedAuthenticationAttempts = transaction.method == .pushWithPIN ? transaction.pinAttempts : nil
     notAuthenticatedReason = transaction.reason.map { Reason(reason: $0.rawValue, description: $0.description) }
   }
 }

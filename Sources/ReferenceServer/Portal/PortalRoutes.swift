@@ -75,44 +75,54 @@ struct PortalRoutes: Sendable {
 
   private func types(for user: String, onDevice device: String) async throws -> Response {
     let profile = try await gate.store.read { try $0.profile(of: user, on: device) }
-    return enabledTypes(profile?.isEnrolledForPush == true)
+    return enabledTypes(profile.map { [$0] } ?? [])
   }
 
   private func types(for user: String, inApplication application: String) async throws -> Response {
     let profiles = try await gate.store.read { try $0.profiles(of: user) }
-    return enabledTypes(application == configuration.application.id && profiles.contains(where: \.isEnrolledForPush))
+    return enabledTypes(application == configuration.application.id ? profiles : [])
   }
 
-  private func enabledTypes(_ isEnrolled: Bool) -> Response {
-    .json(PortalBody.EnabledTypes(enabled: isEnrolled ? configuration.types.map(\.name) : []))
+  private func enabledTypes(_ profiles: [Profile]) -> Response {
+    let usable = configuration.types.filter { type in profiles.contains { $0.canBeAsked(by: type.method) } }
+    return .json(PortalBody.EnabledTypes(enabled: usable.map(\.name)))
   }
 
   private func options(for user: String, _ version: Version) async throws -> Response {
-    let devices = try await gate.store.read { database in
-      try database.profiles(of: user).filter(\.isEnrolledForPush).compactMap { try database.device($0.clientID) }
+    let enrolled = try await gate.store.read { database in
+      try database.profiles(of: user).filter(\.isEnrolledForPush).compactMap { profile in
+        try database.device(profile.clientID).map { (profile, $0) }
+      }
     }
-    guard !devices.isEmpty else { return .json(PortalBody.EnabledTypes(enabled: [])) }
     let application = configuration.application
     switch version {
     case .v3:
-      return options([PortalBody.Application(id: application.id, name: application.name)])
+      return options { type in
+        enrolled.contains { profile, _ in profile.canBeAsked(by: type.method) }
+          ? [PortalBody.Application(id: application.id, name: application.name)] : []
+      }
     case .v4:
-      return options(
-        devices.map { device in
+      return options { type in
+        enrolled.filter { profile, _ in profile.canBeAsked(by: type.method) }.map { _, device in
           PortalBody.EnrolledDevice(
             appID: application.id, appName: application.name, deviceID: device.id, deviceName: device.name,
             platform: configuration.mobileAuthentication.portalPlatformAlias)
-        })
+        }
+      }
     }
   }
 
-  private func options<Enrolment: Encodable>(_ enrolments: [Enrolment]) -> Response {
-    .json(
-      PortalBody.EnabledOptions(
-        enabled: configuration.types.map { type in
-          PortalBody.Option(
-            type: type.name, method: type.method.rawValue.uppercased(), appsEnrolledForPush: enrolments)
-        }))
+  /// The types somebody is enrolled for.
+  private func options<Enrolment: Encodable>(
+    _ enrolments: (ServerConfiguration.MobileAuthenticationType) -> [Enrolment]
+  ) -> Response {
+    let options = configuration.types.compactMap { type -> PortalBody.Option<Enrolment>? in
+      let enrolments = enrolments(type)
+      guard !enrolments.isEmpty else { return nil }
+      return PortalBody.Option(
+        type: type.name, method: type.method.rawValue.uppercased(), appsEnrolledForPush: enrolments)
+    }
+    return .json(PortalBody.EnabledOptions(enabled: options))
   }
 
   private func result(of id: String) async throws -> Response {

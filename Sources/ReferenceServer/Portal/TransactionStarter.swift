@@ -31,7 +31,7 @@ struct TransactionStarter: Sendable {
   func start(_ form: Form, device: @escaping @Sendable ([Profile]) -> Profile?) async throws -> PortalBody.Started {
     let order = try check(form)
     let outcome = try await store.write { [self] database -> Outcome in
-      let profiles = try database.profiles(of: order.userID).filter(\.isEnrolledForPush)
+      let profiles = try database.profiles(of: order.userID).filter { $0.canBeAsked(by: order.type.method) }
       guard let profile = device(profiles), let target = try database.device(profile.clientID) else {
         return .refused(.notPossible)
       }
@@ -88,10 +88,14 @@ struct TransactionStarter: Sendable {
 
   private func transaction(for order: Order, _ profile: Profile, nowMs: Int64) -> Transaction {
     let lifetimeMs = Int64(order.type.requestExpiresIn) * 1000
-    let request = ApprovalRequest(
+    var request = ApprovalRequest(
       iss: origin.issuer, clientID: profile.clientID, profileID: profile.id, transactionID: Random.uuid(),
       type: order.type.name, method: order.type.method, message: order.secureMessage, pushMessage: order.message,
       nonce: Random.bytes(32).base64URL, sentAtMs: nowMs, expiresInMs: lifetimeMs)
+    if order.type.method == .pushWithPIN {
+      request.attempt = 1
+      request.state(profile.knowledge?.counts(of: profile.id, limit: configuration.application.maxPINAttempts))
+    }
     return Transaction(
       id: request.transactionID, userID: order.userID, clientID: profile.clientID, profileID: profile.id,
       type: request.type, method: request.method, callbackURI: order.callbackURI, message: order.message,

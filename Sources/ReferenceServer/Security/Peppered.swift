@@ -9,6 +9,9 @@ struct Peppered: Sendable {
     case activationCode = "activation-code"
     case fleetToken = "fleet-token"
     case accessToken = "access-token"
+    case refreshToken = "refresh-token"
+    /// What a PIN was proved with; without the key a stored hash of it could be tried against a stolen card.
+    case knowledgeAssertion = "knowledge-assertion"
   }
 
   private let hashKeys: [Purpose: SecretBytes]
@@ -27,5 +30,11 @@ struct Peppered: Sendable {
   /// need a slow hash.
   func hash(_ secret: String, for purpose: Purpose) -> [UInt8] {
     HMACSHA256.authenticate(Array(secret.utf8), key: hashKeys[purpose]!)
+  }
+
+  func hash(_ secret: SecretBytes, for purpose: Purpose) -> [UInt8] {
+    var bytes = secret.withExposedSecret { Array($0) }
+    defer { cleanse(&bytes) }
+    return HMACSHA256.authenticate(bytes, key: hashKeys[purpose]!)
   }
 }

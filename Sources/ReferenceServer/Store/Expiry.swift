@@ -18,11 +18,17 @@ extension Database {
       .flatMap { $0["next"] }
   }
 
+  /// When the next transaction expires or the next profile lapses.
+  func nextDueMs() throws -> Int64? { try [nextExpiryMs(), nextLapseMs()].compactMap { $0 }.min() }
+
   /// Forgets what nobody may ask for any more.
   func forget(endedBeforeMs: Int64, nowMs: Int64) throws {
     try run("DELETE FROM mobile_auth_transaction WHERE ended_at_ms < ?", [endedBeforeMs])
     try run("DELETE FROM callback WHERE created_at_ms < ?", [endedBeforeMs])
     try run("DELETE FROM verdict WHERE created_at_ms < ?", [endedBeforeMs])
+    try run("DELETE FROM pin_attempt WHERE created_at_ms < ?", [endedBeforeMs])
+    try run(
+      "DELETE FROM pin_change WHERE created_at_ms <= ? AND NOT is_committed", [nowMs - StoredPINChange.lifetimeMs])
     try run("DELETE FROM access_token WHERE expires_at_ms < ?", [nowMs])
     try run("DELETE FROM activation_code WHERE expires_at_ms < ?", [nowMs])
   }

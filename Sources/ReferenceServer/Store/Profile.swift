@@ -19,11 +19,27 @@ struct Profile: Sendable {
   /// The portal took keys or push enrolment away and the device has not made new ones yet.
   let isDisenrolled: Bool
   let isDeleted: Bool
+  /// What its PIN is judged by, if it is to have one.
+  let knowledge: Knowledge?
 
   var hasKeys: Bool { certificate != nil && isAcknowledged }
   var isEnrolledForPush: Bool { hasKeys && pushToken != nil }
+  var hasPIN: Bool { knowledge?.isActive == true }
 
-  init(_ row: Row) {
+  /// Whether its user can be asked this way now.
+  func canBeAsked(by method: ApprovalRequest.Method) -> Bool {
+    isEnrolledForPush && (method != .pushWithPIN || hasPIN)
+  }
+
+  /// Profiles as `init` reads them; a condition follows.
+  static let query = """
+    SELECT profile.*, public_key AS knowledge_key, state AS knowledge_state, nonce AS knowledge_nonce,
+      knowledge.activation AS knowledge_activation, failures AS knowledge_failures,
+      proposed_at_ms AS knowledge_proposed_at_ms
+    FROM profile LEFT JOIN knowledge ON knowledge.client_id = profile.client_id AND profile_id = profile.id
+    """
+
+  init(_ row: Row) throws {
     clientID = row["client_id"]
     id = row["id"]
     userID = row["user_id"]
@@ -37,26 +53,28 @@ struct Profile: Sendable {
     pushToken = row["push_token"]
     isDisenrolled = row["disenrolled"]
     isDeleted = row["deleted_at_ms"] != nil
+    knowledge = try Knowledge(row)
   }
 }
 
 extension Database {
   /// Also a deleted one.
   func profile(_ id: String, on clientID: String) throws -> Profile? {
-    try row("SELECT * FROM profile WHERE client_id = ? AND id = ?", [clientID, id]).map(Profile.init)
+    try row(Profile.query + " WHERE profile.client_id = ? AND profile.id = ?", [clientID, id]).map(Profile.init)
   }
 
   func profiles(on clientID: String) throws -> [Profile] {
-    try rows("SELECT * FROM profile WHERE client_id = ? AND deleted_at_ms IS NULL", [clientID]).map(Profile.init)
+    try rows(Profile.query + " WHERE profile.client_id = ? AND deleted_at_ms IS NULL", [clientID])
+      .map(Profile.init)
   }
 
   func profiles(of userID: String) throws -> [Profile] {
-    try rows("SELECT * FROM profile WHERE user_id = ? AND deleted_at_ms IS NULL", [userID]).map(Profile.init)
+    try rows(Profile.query + " WHERE user_id = ? AND deleted_at_ms IS NULL", [userID]).map(Profile.init)
   }
 
   func profile(of userID: String, on clientID: String) throws -> Profile? {
     try row(
-      "SELECT * FROM profile WHERE user_id = ? AND client_id = ? AND deleted_at_ms IS NULL", [userID, clientID]
+      Profile.query + " WHERE user_id = ? AND profile.client_id = ? AND deleted_at_ms IS NULL", [userID, clientID]
     ).map(Profile.init)
   }
 
@@ -75,6 +93,7 @@ extension Database {
         key_id = NULL, acknowledged = 0, push_token = NULL, push_transport = NULL
       WHERE client_id = ? AND id = ?
       """, [nowMs, profile.clientID, profile.id])
+    try forgetKnowledge(of: profile)
     try run("DELETE FROM access_token WHERE client_id = ? AND profile_id = ?", [profile.clientID, profile.id])
     var effects = try failOpenTransactions(of: profile, nowMs: nowMs)
     effects.tell(profile.clientID, DeviceEvent(.profileRevoked, profileID: profile.id))

@@ -1,9 +1,7 @@
 import GRDB
 
-/// The tables. A migration, once released, is never changed; a later version adds one.
-///
-/// What a PIN, a biometric or a custom authenticator needs will be tables of their own that refer to `profile`
-/// (knowledge key, keyed hash of the refresh token, failure counter) and to `mobile_auth_transaction` (attempts).
+/// The tables. A migration, once released, is never changed; a later version adds one. What a PIN needs is in
+/// `PINSchema`.
 enum Schema {
   static var migrator: DatabaseMigrator {
     var migrator = DatabaseMigrator()
@@ -12,6 +10,7 @@ enum Schema {
       try database.execute(sql: access)
       try database.execute(sql: transactions)
     }
+    migrator.registerMigration("2: pin") { try $0.execute(sql: PINSchema.statements) }
     return migrator
   }
 

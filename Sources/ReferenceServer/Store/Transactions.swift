@@ -15,7 +15,8 @@ extension Transaction {
       nonce: row["nonce"], request: row.bytes("request"), callbackOnExpiry: row["callback_on_expiry"],
       createdAtMs: row["created_at_ms"], expiresAtMs: row["expires_at_ms"], state: state,
       reason: (row["reason"] as String?).flatMap(NotAuthenticatedReason.init), receipt: row["receipt"],
-      idempotencyKey: row["idempotency_key"])
+      idempotencyKey: row["idempotency_key"], pinAttempts: row["pin_attempts"],
+      formerRequests: row.bytes("former_requests"))
   }
 }
 
@@ -103,6 +104,22 @@ extension Database {
       RETURNING bad_answers
       """, [id]
     ).map { $0["bad_answers"] } ?? 0
+  }
+
+  /// One more PIN was judged for this transaction.
+  /// - Parameter nonce: what the next answer must repeat.
+  /// - Returns: false if it is not open.
+  func countPINAttempt(for id: String, nonce: String) throws -> Bool {
+    try run(
+      """
+      UPDATE mobile_auth_transaction SET pin_attempts = pin_attempts + 1, nonce = ? WHERE id = ? AND state = 'open'
+      """, [nonce, id]) == 1
+  }
+
+  func setRequest(_ transaction: Transaction) throws {
+    try run(
+      "UPDATE mobile_auth_transaction SET request = ?, former_requests = ? WHERE id = ? AND state = 'open'",
+      [Data(transaction.request), Data(transaction.formerRequests), transaction.id])
   }
 
   func failOpenTransactions(of profile: Profile, nowMs: Int64) throws -> Effects {

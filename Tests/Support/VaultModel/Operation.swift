@@ -14,6 +14,10 @@ public enum Operation: Sendable, Equatable {
   case wipeAccount(AccountID, AuditEntry)
   case wipeServer(TokenServerID, AuditEntry)
   case noteTime(Int64)
+  /// Times are milliseconds since 1970.
+  case setPIN(VaultState.PINRecord, at: Int64)
+  case unlock(AccountID, String, at: Int64)
+  case changePIN(AccountID, String, to: String, at: Int64)
 
   /// Few servers, accounts and transactions, so that operations meet.
   public init(number: Int, seed: UInt64) {
@@ -26,28 +30,54 @@ public enum Operation: Sendable, Equatable {
       transaction: Bool.random(using: &random) ? transaction : nil, detail: "operation \(number)",
       wallClockMilliseconds: Int64(number))
     switch Int.random(in: 0..<100, using: &random) {
-    case 0..<10:
+    case 0..<8:
       let secrets = random.bytes(Int.random(in: 0...6_000, using: &random))
       self = .putServer(.init(id: server, kind: "reference", url: "https://\(server):\(number)", secrets: secrets))
-    case 10..<35:
+    case 8..<26:
       let secrets = random.bytes(Int.random(in: 0...6_000, using: &random))
       let stage: EnrolmentStage = Bool.random(using: &random) ? .active : .enrolling
       let record = VaultState.Account(
         id: account, server: server, profile: "profile \(number)", stage: stage, secrets: secrets)
       self = .putAccount(record, Bool.random(using: &random) ? entry : nil)
-    case 35..<45: self = .record(entry)
-    case 45..<70:
+    case 26..<31: self = .record(entry)
+    case 31..<46:
       let decisions: [Decision] = [.accept, .deny(.declined), .deny(.cancelled), .deny(.notMe)]
       let intent = AnswerIntent(
         transaction: transaction, server: server, account: account, idempotencyKey: "key \(number)",
         decision: decisions.randomElement(using: &random)!)
       self = .journal(intent, entry)
-    case 70..<85: self = .settle(transaction, entry)
-    case 85..<90: self = .dropKeys(account, entry)
-    case 90..<94: self = .wipeAccount(account, entry)
-    case 94..<96: self = .wipeServer(server, entry)
-    default: self = .noteTime(Int64.random(in: 0...1_000_000, using: &random))
+    case 46..<56: self = .settle(transaction, entry)
+    case 56..<59: self = .dropKeys(account, entry)
+    case 59..<61: self = .wipeAccount(account, entry)
+    case 61..<62: self = .wipeServer(server, entry)
+    case 62..<66: self = .noteTime(Int64.random(in: 0...1_000_000, using: &random))
+    case 66..<76:
+      let keys = random.bytes(Int.random(in: 0...3_000, using: &random))
+      let pin = VaultState.PINRecord(
+        account: account, limit: Int.random(in: 1...4, using: &random), digits: Self.digits(&random), keys: keys)
+      self = .setPIN(pin, at: Int64(number))
+    case 76..<92: self = .unlock(account, Self.digits(&random), at: Int64(number))
+    default: self = .changePIN(account, Self.digits(&random), to: Self.digits(&random), at: Int64(number))
     }
+  }
+
+  /// A PIN set, changed, right and wrong, and one account that is wiped at its limit.
+  public static let beginning: [Operation] = [
+    .putServer(.init(id: TokenServerID("s1"), kind: "reference", url: "https://s1", secrets: [])),
+    .putAccount(
+      .init(id: AccountID("a1"), server: TokenServerID("s1"), profile: "p", stage: .active, secrets: []), nil),
+    .setPIN(.init(account: AccountID("a1"), limit: 3, digits: "13579", keys: [1, 2, 3]), at: 0),
+    .changePIN(AccountID("a1"), "13579", to: "24680", at: 0),
+    .unlock(AccountID("a1"), "13579", at: 0),
+    .unlock(AccountID("a1"), "24680", at: 0),
+    .setPIN(.init(account: AccountID("a1"), limit: 2, digits: "13579", keys: [1, 2, 3]), at: 0),
+    .unlock(AccountID("a1"), "24680", at: 0),
+    .unlock(AccountID("a1"), "24680", at: 0),
+  ]
+
+  /// Right half of the time.
+  private static func digits(_ random: inout SeededGenerator) -> String {
+    Bool.random(using: &random) ? "13579" : "24680"
   }
 
   /// Does it to a real vault.
@@ -62,6 +92,18 @@ public enum Operation: Sendable, Equatable {
     case .wipeAccount(let account, let entry): try vault.wipe(account: account, entry)
     case .wipeServer(let server, let entry): try vault.wipe(server: server, entry)
     case .noteTime(let seconds): try vault.note(time: seconds)
+    case .setPIN(let pin, let time):
+      try vault.setPIN(
+        of: pin.account, to: typed(pin.digits), keys: SecretBytes(copying: pin.keys), limit: pin.limit,
+        parameters: cheap, clock: PatientClock(wallClockMilliseconds: time))
+    case .unlock(let account, let digits, let time):
+      _ = try PatientClock(wallClockMilliseconds: time).waitOut { clock throws(CustodyFault) in
+        try vault.unlock(account, with: typed(digits), clock: clock)
+      }
+    case .changePIN(let account, let old, let new, let time):
+      _ = try PatientClock(wallClockMilliseconds: time).waitOut { clock throws(CustodyFault) in
+        try vault.changePIN(of: account, from: typed(old), to: typed(new), parameters: cheap, clock: clock)
+      }
     }
   }
 }

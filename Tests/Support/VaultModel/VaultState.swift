@@ -47,6 +47,7 @@ public struct VaultState: Sendable, Equatable {
   public var intents: [AnswerIntent] = []
   public var audit: [AuditEntry] = []
   public var latestKnownTime: Int64 = 0
+  public var pins: [PINRecord] = []
 
   public init() {}
 
@@ -63,6 +64,12 @@ public struct VaultState: Sendable, Equatable {
     intents = try vault.unsettledIntents()
     audit = try vault.auditLines(after: 0, limit: .max).map(\.entry)
     latestKnownTime = try vault.latestKnownTime()
+    let clock = PatientClock(wallClockMilliseconds: 0)
+    pins = try accounts.compactMap { account in
+      try vault.pinStatus(of: account.id, clock: clock).map { status in
+        PINRecord(account: account.id, limit: status.counts.max, failures: status.counts.previous)
+      }
+    }
   }
 }
 
@@ -93,6 +100,7 @@ extension VaultState {
       guard let index = accounts.firstIndex(where: { $0.id == id }) else { return false }
       accounts[index].stage = .mustEnrolAgain
       accounts[index].secrets = []
+      pins.removeAll { $0.account == id }
       audit.append(entry)
     case .wipeAccount(let id, let entry):
       guard accounts.contains(where: { $0.id == id }) else { return false }
@@ -104,13 +112,15 @@ extension VaultState {
       forget { $0.server == id }
       audit.append(entry)
     case .noteTime(let seconds): latestKnownTime = max(latestKnownTime, seconds)
+    case .setPIN, .unlock, .changePIN: return applyToPINs(operation)
     }
     return true
   }
 
-  private mutating func forget(_ isForgotten: (Account) -> Bool) {
+  mutating func forget(_ isForgotten: (Account) -> Bool) {
     let gone = Set(accounts.filter(isForgotten).map(\.id))
     accounts.removeAll { gone.contains($0.id) }
     intents.removeAll { gone.contains($0.account) }
+    pins.removeAll { gone.contains($0.account) }
   }
 }

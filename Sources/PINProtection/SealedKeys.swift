@@ -1,0 +1,56 @@
+public import Cryptography
+public import Secrets
+
+/// An account's keys under a PIN that this token judges itself, for servers that do not: AES-256-GCM under the PIN's
+/// key. The PIN is never compared; without the right one there is nothing to go on with.
+///
+/// Whoever has all of the device can try all PINs against it, which is its weakness: only the cost of the key
+/// derivation is in the way (docs/pin.md).
+public struct SealedKeys: Sendable {
+  public let derivation: KeyDerivation
+  private let commitment: KeyCommitment
+  private let box: [UInt8]
+
+  private static let version: UInt8 = 1
+  private static let purpose = "approval-token/pin-sealed-keys/v1"
+
+  /// - Parameter binding: `Vault.pinBinding`.
+  public static func seal(
+    _ keys: SecretBytes, under pin: PIN, binding: SecretBytes, parameters: Scrypt.Parameters
+  ) throws(CryptographyError) -> SealedKeys {
+    let derivation = KeyDerivation(parameters: parameters)
+    let key = try derivation.key(from: pin, binding: binding, purpose: purpose)
+    let box = try AES256GCM.seal(keys, key: HKDF.derive(key, info: "seal"), context: context(derivation))
+    return SealedKeys(derivation: derivation, commitment: KeyCommitment(to: key), box: box)
+  }
+
+  /// - Returns: the keys, or nil if the PIN is not the right one.
+  /// - Throws: never because of the PIN; `.notAuthentic` if the PIN is right and the box is damaged.
+  public func open(with pin: PIN, binding: SecretBytes) throws(CryptographyError) -> SecretBytes? {
+    let key = try derivation.key(from: pin, binding: binding, purpose: Self.purpose)
+    guard commitment.isKept(by: key) else { return nil }
+    return try AES256GCM.open(box, key: HKDF.derive(key, info: "seal"), context: Self.context(derivation))
+  }
+
+  private static func context(_ derivation: KeyDerivation) -> [UInt8] { [version] + derivation.encoded }
+}
+
+/// Version, parameters, salt, commitment, box. The vault seals it once more, under a key without a PIN.
+extension SealedKeys {
+  public var encoded: SecretBytes {
+    SecretBytes(copying: Self.context(derivation) + commitment.bytes.withExposedSecret { Array($0) } + box)
+  }
+
+  /// - Throws: `.malformed` if this is not what `encoded` gives.
+  public init(encoded: SecretBytes) throws(CryptographyError) {
+    let headerBytes = 1 + KeyDerivation.encodedBytes
+    self = try encoded.withExposedSecret { (bytes: UnsafeRawBufferPointer) throws(CryptographyError) in
+      guard bytes.count >= headerBytes + 32 else { throw .malformed("sealed keys of \(bytes.count) bytes") }
+      guard bytes[0] == Self.version else { throw .malformed("sealed keys of version \(bytes[0])") }
+      return SealedKeys(
+        derivation: try KeyDerivation(encoded: bytes[1..<headerBytes]),
+        commitment: KeyCommitment(bytes: SecretBytes(copying: bytes[headerBytes..<headerBytes + 32])),
+        box: Array(bytes[(headerBytes + 32)...]))
+    }
+  }
+}

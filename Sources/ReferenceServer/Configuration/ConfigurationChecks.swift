@@ -1,0 +1,120 @@
+import ReferenceProtocol
+import Secrets
+
+/// What a configuration must be like beyond its form. The messages name the setting.
+extension ConfigurationFile {
+  func checked() throws(Refusal) -> ServerConfiguration {
+    var configuration = ServerConfiguration()
+    configuration.listen = listen ?? configuration.listen
+    configuration.port = try within(0...65535, port, "port") ?? configuration.port
+    if let issuer {
+      guard issuer.hasPrefix("https://"), !issuer.hasSuffix("/") else {
+        throw Refusal("\"issuer\" must be https://HOST[:PORT] without a slash at the end, not \"\(issuer)\"")
+      }
+      configuration.issuer = issuer
+    }
+    configuration.accessLog = accessLog ?? false
+    configuration.certificateFile = tls?.certificate ?? configuration.certificateFile
+    configuration.privateKeyFile = tls?.key ?? configuration.privateKeyFile
+    try check(mobileAuthentication, into: &configuration.mobileAuthentication)
+    configuration.limits.deviceRequestsPerSecond =
+      try within(1...100_000, limits?.deviceRequestsPerSecond, "limits.device_requests_per_second")
+      ?? configuration.limits.deviceRequestsPerSecond
+    configuration.limits.openRequestsPerDevice =
+      try within(1...100_000, limits?.openRequestsPerDevice, "limits.open_requests_per_device")
+      ?? configuration.limits.openRequestsPerDevice
+    try check(application, into: &configuration.application)
+    for entry in callback ?? [] {
+      guard CallbackURL.isAcceptable(entry.url) else {
+        throw Refusal("callback url \"\(entry.url)\" is not http:// or https://")
+      }
+      guard (entry.username == nil) == (entry.password == nil) else {
+        throw Refusal("callback \"\(entry.url)\" needs both username and password, or neither")
+      }
+      configuration.callbacks.append(.init(url: entry.url, username: entry.username, password: entry.password))
+    }
+    for entry in type ?? [] {
+      let type = try checked(entry, after: configuration.types)
+      guard type.method != .pushWithPIN || configuration.application.pin else {
+        throw Refusal("type \"\(type.name)\": the method \"push_with_pin\" needs application.pin = true")
+      }
+      configuration.types.append(type)
+    }
+    return configuration
+  }
+
+  private func check(
+    _ file: MobileAuthentication?, into settings: inout ServerConfiguration.MobileAuthentication
+  ) throws(Refusal) {
+    guard let file else { return }
+    settings.enabled = file.enabled ?? settings.enabled
+    settings.enrolment = file.enrolment ?? settings.enrolment
+    settings.uniqueServerKeys = file.uniqueServerKeys ?? settings.uniqueServerKeys
+    settings.callbackAllowList = file.callbackAllowList ?? settings.callbackAllowList
+    settings.portalPlatformAlias = file.portalPlatformAlias ?? settings.portalPlatformAlias
+    settings.minimumSoftwareVersion = file.minimumSoftwareVersion ?? settings.minimumSoftwareVersion
+    if let mode = file.pushEnrolmentMode {
+      guard let mode = ServerConfiguration.PushEnrolmentMode(rawValue: mode) else {
+        throw Refusal("push_enrolment_mode is \"single\", \"override\" or \"multiple\", not \"\(mode)\"")
+      }
+      settings.pushEnrolmentMode = mode
+    }
+    settings.maxMessageLength =
+      try within(1...10_000, file.maxMessageLength, "max_message_length") ?? settings.maxMessageLength
+    settings.resultRetentionHours =
+      try within(1...8760, file.resultRetentionHours, "result_retention_hours") ?? settings.resultRetentionHours
+  }
+
+  private func check(
+    _ file: Application?, into application: inout ServerConfiguration.Application
+  ) throws(Refusal) {
+    application.id = file?.id ?? application.id
+    application.name = file?.name ?? application.name
+    application.pin = file?.pin ?? application.pin
+    // No "0 for any number": a PIN that may be guessed for ever protects nothing.
+    application.maxPINAttempts =
+      try within(1...10, file?.maxPINAttempts, "application.max_pin_attempts") ?? application.maxPINAttempts
+    guard let policy = file?.pinPolicy else { return }
+    application.pinLength =
+      try within(5...PIN.longest, policy.length, "application.pin_policy.length") ?? application.pinLength
+    application.maxPINRepeats = try within(
+      1...PIN.longest, policy.maxRepeats, "application.pin_policy.max_repeats")
+    application.pinSequencesAllowed = policy.sequencesAllowed ?? false
+    for blocked in policy.blockList ?? [] {
+      guard blocked.utf8.count == application.pinLength, blocked.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+        throw Refusal(
+          "\"application.pin_policy.block_list\" has \"\(blocked)\"; a PIN has \(application.pinLength) digits")
+      }
+    }
+    application.pinBlockList = policy.blockList ?? []
+  }
+
+  private func checked(
+    _ entry: TypeEntry, after earlier: [ServerConfiguration.MobileAuthenticationType]
+  ) throws(Refusal) -> ServerConfiguration.MobileAuthenticationType {
+    guard !entry.name.isEmpty, entry.name.utf8.count <= 64 else { throw Refusal("a type's name has 1 to 64 bytes") }
+    guard !earlier.contains(where: { $0.name == entry.name }) else {
+      throw Refusal("the type \"\(entry.name)\" is there twice")
+    }
+    guard let method = ApprovalRequest.Method(rawValue: entry.method), method == .push || method == .pushWithPIN else {
+      let offered = "\"push\" and \"push_with_pin\""
+      throw Refusal("type \"\(entry.name)\": this version offers the methods \(offered), not \"\(entry.method)\"")
+    }
+    var type = ServerConfiguration.MobileAuthenticationType(name: entry.name, method: method)
+    type.requestExpiresIn =
+      try within(1...86_400, entry.requestExpiresIn, "type.request_expires_in") ?? type.requestExpiresIn
+    type.messages = entry.messages ?? [:]
+    type.callbackOnExpiry = entry.callbackOnExpiry ?? false
+    type.supersede = entry.supersede ?? false
+    type.deliveryRequired = entry.deliveryRequired ?? false
+    return type
+  }
+
+  private func within(_ range: ClosedRange<Int>, _ value: Int?, _ name: String) throws(Refusal) -> Int? {
+    guard let value else { return nil }
+    guard range.contains(value) else {
+      throw Refusal("\"\(name)\" is \(value); it must be \(range.lowerBound) to \(range.upperBound)")
+    }
+    return value
+  }
+}

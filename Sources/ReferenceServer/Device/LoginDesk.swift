@@ -1,0 +1,77 @@
+import Hummingbird
+import ReferenceProtocol
+
+/// The `jwt-bearer` grant (RFC 7523 §2.1): a user access token for whoever proves that the PIN was typed. The refresh
+/// token behind the proof never travels.
+struct LoginDesk: Sendable {
+  let gate: DeviceGate
+  let pins: PINJudge
+
+  func logIn(_ form: Form, on device: Device) async throws -> Response {
+    guard let text = form["assertion"], let profileID = form["profile_id"] else {
+      throw Refusal.invalidRequest("assertion and profile_id are needed.")
+    }
+    let assertion: KnowledgeAssertion
+    do {
+      assertion = try KnowledgeAssertion(
+        parsing: text, clientID: device.id, profileID: profileID,
+        audience: ServerMetadata(issuer: gate.origin.issuer).tokenEndpoint, now: gate.clock.nowSeconds)
+    } catch .invalid(let what) { throw Self.refusal("The assertion's \(what) is wrong.", .invalidRequest) } catch {
+      throw Self.refusal("The assertion's times are more than ten minutes off.", .invalidDatetime)
+    }
+    let attempt = PINAttempt(
+      clientID: device.id, profileID: profileID, key: "login/\(profileID)/\(assertion.claims.jti)",
+      requestHash: gate.peppered.hash(text, for: .knowledgeAssertion))
+    return try await pins.alone(with: profileID, on: device.id) {
+      let (known, profile) = try await gate.store.read { database in
+        (try database.verdict(attempt.key, of: device.id), try database.profile(profileID, on: device.id))
+      }
+      if let known { return try await replay(known, to: attempt, assertion, profile) }
+      guard let profile else { throw Self.refusal("There is no such profile.", .notFound) }
+      guard !profile.isDeleted else { throw Self.refusal("The user is deregistered.", .userDeregistered) }
+      return try await judge(attempt, assertion)
+    }
+  }
+
+  private func judge(_ attempt: PINAttempt, _ assertion: KnowledgeAssertion) async throws -> Response {
+    let token = FreshAccessToken(for: attempt.clientID, profileID: attempt.profileID, peppered: gate.peppered)
+    let nowMs = gate.clock.nowMs()
+    let verdict: Verdict?
+    do {
+      verdict = try await pins.judge(attempt, isRight: assertion.isSigned) { database, finding in
+        guard let error = OAuthError(finding) else {
+          try token.insert(into: database, nowMs: nowMs)
+          return .init(verdict: .success(attempt.requestHash))
+        }
+        return .init(verdict: Verdict(requestHash: attempt.requestHash, status: 400, body: JSON.encode(error)))
+      }
+    } catch PINJudge.Refusal.conflict { throw Self.anotherAssertion } catch PINJudge.Refusal.noPIN {
+      throw Self.refusal("The profile has no PIN.", .actionNotAllowed)
+    } catch PINJudge.Refusal.profileGone { throw Self.refusal("The user is deregistered.", .userDeregistered) }
+    guard let verdict, !verdict.isSuccess else { return .json(token.response) }
+    return verdict.response(error: Self.errorType)
+  }
+
+  /// The answer got lost: a wrong PIN stays wrong, a right one gets a token for as long as it is the PIN.
+  private func replay(
+    _ verdict: Verdict, to attempt: PINAttempt, _ assertion: KnowledgeAssertion, _ profile: Profile?
+  ) async throws -> Response {
+    guard verdict.requestHash == attempt.requestHash else { throw Self.anotherAssertion }
+    guard verdict.isSuccess else { return verdict.response(error: Self.errorType) }
+    guard let profile, !profile.isDeleted else { throw Self.refusal("The user is deregistered.", .userDeregistered) }
+    guard let key = profile.knowledge?.publicKey, assertion.isSigned(by: key) else {
+      throw Self.refusal("The PIN was changed since.", .invalidRequest)
+    }
+    let token = FreshAccessToken(for: attempt.clientID, profileID: attempt.profileID, peppered: gate.peppered)
+    let nowMs = gate.clock.nowMs()
+    try await gate.store.write { try token.insert(into: $0, nowMs: nowMs) }
+    return .json(token.response)
+  }
+
+  private static let errorType = "application/json;charset=UTF-8"
+  private static let anotherAssertion = refusal("The assertion's jti was used for another one.", .idempotencyConflict)
+
+  private static func refusal(_ why: String, _ slug: Problem.Slug) -> Refusal {
+    Refusal(.badRequest, "invalid_grant", why, code: slug.code)
+  }
+}

@@ -1,0 +1,124 @@
+import Cryptography
+import Hummingbird
+import Logging
+import OpenPGP
+import ReferenceProtocol
+
+/// Two phases, so that a token that loses power in between still has one wrapped token that opens: the change is begun
+/// with the old PIN, and the server swaps when the new one has signed.
+struct PINChangeRoutes: Sendable {
+  let gate: DeviceGate
+  let keyring: ServerKeyring
+  let pins: PINJudge
+  let log: Logger
+
+  func add(to router: Router<ServerContext>) {
+    let base = "/device/v1/profiles/:pid/pin-changes"
+    router.post(RouterPath(base)) { try await begin($0, $1) }
+    router.post(RouterPath("\(base)/:change/commit")) { try await commit($0, $1) }
+    router.get(RouterPath("\(base)/:change")) { try await status($0, $1) }
+  }
+
+  private func begin(_ request: Request, _ context: ServerContext) async throws -> Response {
+    let caller = try await gate.admit(request)
+    let profileID = try context.path("pid")
+    let audience = gate.origin.issuer + request.uri.path
+    let order = try JSON.decode(PINChangeRequest.self, from: await request.bytes())
+    guard let recipient = FreshKnowledge.recipient(order.ephemeralCertificate) else {
+      throw DeviceRefusal(.invalidRequest, "ephemeral_certificate is not a certificate of the profile v4-25519")
+    }
+    let clientID = caller.device.id
+    return try await pins.alone(with: profileID, on: clientID) {
+      let assertion = try self.assertion(order.assertion, by: caller, for: profileID, audience: audience)
+      let attempt = PINAttempt(
+        clientID: clientID, profileID: profileID, key: "pin-change/\(profileID)/\(assertion.claims.jti)",
+        requestHash: gate.peppered.hash(order.assertion, for: .knowledgeAssertion))
+      let known = try await gate.store.read { try $0.verdict(attempt.key, of: clientID) }
+      if let known, !known.isSuccess || known.requestHash != attempt.requestHash {
+        return try known.response(to: attempt.requestHash)
+      }
+      let profile = try await caller.profile(profileID, in: gate.store)
+      try caller.requireUser(profileID)
+      if known != nil {
+        // The answer got lost. The refresh token in it cannot be sealed again: begin anew, if it is still the PIN.
+        guard let key = profile.knowledge?.publicKey, assertion.isSigned(by: key) else {
+          throw DeviceRefusal(.alreadyHandled, "the PIN was changed since")
+        }
+      } else if let verdict = try await judge(attempt, assertion), !verdict.isSuccess {
+        return verdict.response()
+      }
+      return .json(try await propose(to: recipient, for: profile), status: .created)
+    }
+  }
+
+  private func judge(_ attempt: PINAttempt, _ assertion: KnowledgeAssertion) async throws -> Verdict? {
+    let issuer = gate.origin.issuer
+    do {
+      return try await pins.judge(attempt, isRight: assertion.isSigned) { _, finding in
+        .init(
+          verdict: Problem(finding, issuer: issuer).map { Verdict($0, to: attempt.requestHash) }
+            ?? .success(attempt.requestHash))
+      }
+    } catch let refusal as PINJudge.Refusal { throw DeviceRefusal(refusal) }
+  }
+
+  private func propose(to recipient: OpenPGPCertificate, for profile: Profile) async throws -> PINChange {
+    let fresh = try FreshKnowledge(clientID: profile.clientID, profileID: profile.id, peppered: gate.peppered)
+    let key =
+      if let serverKey = profile.serverKey { try await keyring.key(serverKey) } else { try await keyring.shared() }
+    let change = PINChange(
+      changeID: Random.uuid(), sealedToken: try fresh.sealed(to: recipient, by: key),
+      expiresInMs: StoredPINChange.lifetimeMs)
+    let nowMs = gate.clock.nowMs()
+    try await gate.store.write { try $0.insertPINChange(change.changeID, fresh, nowMs: nowMs) }
+    return change
+  }
+
+  private func commit(_ request: Request, _ context: ServerContext) async throws -> Response {
+    let caller = try await gate.admit(request)
+    let (profileID, changeID) = (try context.path("pid"), try context.path("change"))
+    let audience = gate.origin.issuer + request.uri.path
+    let text = try JSON.decode(PINChangeCommit.self, from: await request.bytes()).assertion
+    return try await pins.alone(with: profileID, on: caller.device.id) {
+      let profile = try await caller.profile(profileID, in: gate.store)
+      let assertion = try self.assertion(text, by: caller, for: profileID, audience: audience, nonce: changeID)
+      let nowMs = gate.clock.nowMs()
+      let change = try await gate.store.read { try $0.pinChange(changeID, of: profile) }
+      switch change?.state(at: nowMs) {
+      case .committed: return .noContent
+      case .void, nil: throw DeviceRefusal(.notFound, "there is no such PIN change; the former PIN stands")
+      case .pending: break
+      }
+      // One try: the new PIN must not be one to guess at while its change is open. Whoever has just been given the
+      // refresh token signs with it, and needs no second.
+      guard let change, assertion.isSigned(by: change.publicKey) else {
+        try await gate.store.write { try $0.deletePINChange(changeID) }
+        log.notice("profile \(profileID) on device \(profile.clientID): PIN change void, committed by another key")
+        throw DeviceRefusal(.answerInvalid, "the assertion is not made with the new refresh token")
+      }
+      guard try await gate.store.write({ try $0.commitPINChange(changeID, of: profile) }) else {
+        throw DeviceRefusal(.userDeregistered)
+      }
+      log.info("profile \(profileID) on device \(profile.clientID): PIN changed")
+      return .noContent
+    }
+  }
+
+  private func status(_ request: Request, _ context: ServerContext) async throws -> Response {
+    let caller = try await gate.admit(request)
+    let profile = try await caller.profile(context.path("pid"), in: gate.store)
+    let changeID = try context.path("change")
+    let change = try await gate.store.read { try $0.pinChange(changeID, of: profile) }
+    return .json(PINChangeStatus(state: change?.state(at: gate.clock.nowMs()) ?? .void))
+  }
+
+  private func assertion(
+    _ text: String, by caller: DeviceGate.Caller, for profileID: String, audience: String, nonce: String? = nil
+  ) throws(DeviceRefusal) -> KnowledgeAssertion {
+    do {
+      return try KnowledgeAssertion(
+        parsing: text, clientID: caller.device.id, profileID: profileID, audience: audience,
+        now: gate.clock.nowSeconds, nonce: nonce)
+    } catch { throw DeviceRefusal(error) }
+  }
+}

@@ -1,0 +1,62 @@
+import Cryptography
+import Hummingbird
+import Logging
+import ReferenceProtocol
+
+/// `POST /profiles/{pid}/pin`: the end of an activation. The token shows that it can use the refresh token it was given;
+/// from then on the PIN that wraps it counts.
+struct PINRoutes: Sendable {
+  let gate: DeviceGate
+  let pins: PINJudge
+  let log: Logger
+
+  func add(to router: Router<ServerContext>) {
+    router.post("/device/v1/profiles/:pid/pin") { try await activate($0, $1) }
+  }
+
+  private func activate(_ request: Request, _ context: ServerContext) async throws -> Response {
+    let caller = try await gate.admit(request)
+    let profileID = try context.path("pid")
+    let audience = gate.origin.issuer + request.uri.path
+    let text = try JSON.decode(PINActivation.self, from: await request.bytes()).assertion
+    return try await pins.alone(with: profileID, on: caller.device.id) {
+      let profile = try await caller.profile(profileID, in: gate.store)
+      try caller.requireUser(profileID)
+      try await activate(profile, text, audience: audience)
+      return .noContent
+    }
+  }
+
+  private func activate(_ profile: Profile, _ text: String, audience: String) async throws {
+    guard let knowledge = profile.knowledge else {
+      throw DeviceRefusal(.actionNotAllowed, "the profile was activated without a PIN")
+    }
+    let hash = gate.peppered.hash(text, for: .knowledgeAssertion)
+    guard !knowledge.isActive else {
+      // Only the very assertion that did it: asking the key would be asking the PIN, and not counting it.
+      guard let activation = knowledge.activation, constantTimeEqual(activation, hash) else {
+        throw DeviceRefusal(.actionNotAllowed, "the profile has a PIN already")
+      }
+      return
+    }
+    guard !knowledge.hasLapsed(at: gate.clock.nowMs()) else { throw DeviceRefusal(.userDeregistered) }
+    guard let nonce = knowledge.nonce else {
+      throw DeviceRefusal(.actionNotAllowed, "the refresh token was tried before; activate once more for another")
+    }
+    let assertion: KnowledgeAssertion
+    do {
+      assertion = try KnowledgeAssertion(
+        parsing: text, clientID: profile.clientID, profileID: profile.id, audience: audience,
+        now: gate.clock.nowSeconds, nonce: nonce)
+    } catch { throw DeviceRefusal(error) }
+    guard assertion.isSigned(by: knowledge.publicKey) else {
+      try await gate.store.write { try $0.spendNonce(of: profile) }
+      log.notice("profile \(profile.id) on device \(profile.clientID): activated with another refresh token")
+      throw DeviceRefusal(.answerInvalid, "the assertion is not made with the refresh token")
+    }
+    guard try await gate.store.write({ try $0.activateKnowledge(of: profile, nonce: nonce, activation: hash) }) else {
+      throw DeviceRefusal(.userDeregistered)
+    }
+    log.info("profile \(profile.id) on device \(profile.clientID) has a PIN")
+  }
+}

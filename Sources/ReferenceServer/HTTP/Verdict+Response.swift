@@ -1,0 +1,67 @@
+import Hummingbird
+import ReferenceProtocol
+
+extension Verdict {
+  /// - Parameter error: media type of what is said when it is not a success.
+  func response(error: String = "application/problem+json") -> Response {
+    guard status >= 300 else { return .json(bytes: body, status: .init(code: status)) }
+    return .json(bytes: body, status: .init(code: status), type: error)
+  }
+
+  /// Said again, to the same request.
+  func response(to requestHash: [UInt8]) throws(DeviceRefusal) -> Response {
+    guard self.requestHash == requestHash else { throw DeviceRefusal(.idempotencyConflict) }
+    return response()
+  }
+
+  /// A success that is not stored as it was said, because a secret was in it.
+  static func success(_ requestHash: [UInt8]) -> Verdict { Verdict(requestHash: requestHash, status: 200, body: []) }
+
+  var isSuccess: Bool { status < 300 }
+
+  init(_ problem: Problem, to requestHash: [UInt8]) {
+    self.init(requestHash: requestHash, status: problem.status, body: JSON.encode(problem))
+  }
+}
+
+extension Problem {
+  /// What a device is told about a PIN that was not right.
+  /// - Returns: nil if it was.
+  init?(_ finding: PINFinding, issuer: String, nonce: String? = nil) {
+    switch finding {
+    case .right: return nil
+    case .wrong(let counts):
+      self.init(.pinIncorrect, issuer: issuer)
+      self.nonce = nonce
+      set(counts)
+    case .limitReached(let counts):
+      self.init(.userDeregistered, issuer: issuer, detail: "too many wrong PINs")
+      set(counts)
+    }
+  }
+
+  private mutating func set(_ counts: ProfileFailureCounts) {
+    maxFailureCount = counts.maxFailureCount
+    previousFailureCount = counts.previousFailureCount
+    remainingFailureCount = counts.remainingFailureCount
+  }
+}
+
+extension OAuthError {
+  /// - Returns: nil if the PIN was right.
+  init?(_ finding: PINFinding) {
+    let counts: ProfileFailureCounts
+    switch finding {
+    case .right: return nil
+    case .wrong(let left):
+      self.init("invalid_grant", "The PIN is wrong.", code: Problem.Slug.pinIncorrect.code)
+      counts = left
+    case .limitReached(let all):
+      self.init("invalid_grant", "Too many wrong PINs.", code: Problem.Slug.userDeregistered.code)
+      counts = all
+    }
+    maxFailureCount = counts.maxFailureCount
+    previousFailureCount = counts.previousFailureCount
+    remainingFailureCount = counts.remainingFailureCount
+  }
+}

@@ -1,0 +1,28 @@
+import Cryptography
+import GRDB
+import ReferenceProtocol
+
+/// An access token made just now; the database only ever sees its hash.
+struct FreshAccessToken: Sendable {
+  /// Seconds.
+  static let lifetime: Int64 = 900
+
+  let response: AccessTokenResponse
+  private let clientID: String
+  private let hash: [UInt8]
+
+  /// - Parameter profileID: for a `user` token.
+  init(for clientID: String, profileID: String?, peppered: Peppered) {
+    let token = Random.bytes(32).lowercaseHex
+    self.clientID = clientID
+    hash = peppered.hash(token, for: .accessToken)
+    response = AccessTokenResponse(
+      accessToken: token, expiresIn: Int(Self.lifetime), scope: profileID == nil ? .device : .user,
+      profileID: profileID)
+  }
+
+  func insert(into database: Database, nowMs: Int64) throws {
+    try database.insertAccessToken(
+      hash, clientID: clientID, profileID: response.profileID, expiresAtMs: nowMs + Self.lifetime * 1000, nowMs: nowMs)
+  }
+}

@@ -1,0 +1,28 @@
+import GRDB
+
+extension Database {
+  enum Activation: Sendable {
+    case wrongCode, profileInUse
+    case activated(userID: String, Effects)
+  }
+
+  /// Makes a user's profile on a device. The same code, device and profile id again is a success that changes nothing;
+  /// a new code makes the user's profile on this device anew.
+  /// - Parameter code: keyed hash; nil for what cannot be a code.
+  func activate(_ code: [UInt8]?, as profileID: String, on clientID: String, nowMs: Int64) throws -> Activation {
+    guard let code, let stored = try activationCode(code, nowMs: nowMs),
+      stored.clientID == nil || stored.clientID == clientID,
+      stored.profileID == nil || stored.profileID == profileID
+    else { return .wrongCode }
+    let inPlace = try profile(profileID, on: clientID).flatMap { $0.isDeleted ? nil : $0 }
+    if let inPlace, inPlace.userID != stored.userID { return .profileInUse }
+    if inPlace?.activation == code { return .activated(userID: stored.userID, Effects()) }
+    // The profile this code made was deleted since: a deleted profile does not come back by a repeated message.
+    guard stored.profileID == nil else { return .wrongCode }
+    var effects = Effects()
+    if let older = try profile(of: stored.userID, on: clientID) { effects = try deleteProfile(older, nowMs: nowMs) }
+    try insertProfile(profileID, on: clientID, userID: stored.userID, activation: code, nowMs: nowMs)
+    try bindActivationCode(code, to: clientID, profile: profileID)
+    return .activated(userID: stored.userID, effects)
+  }
+}

@@ -1,0 +1,94 @@
+import Cryptography
+import Foundation
+import GRDB
+import ReferenceProtocol
+
+/// What the server knows of a profile's PIN: enough to judge what was made with it, nothing to make that.
+struct Knowledge: Sendable {
+  /// How long a profile may stay without the PIN it was activated for, milliseconds.
+  static let pendingForMs: Int64 = 600_000
+
+  let publicKey: Ed25519.PublicKey
+  let isActive: Bool
+  let nonce: String?
+  let activation: [UInt8]?
+  /// Attempts since the last right one.
+  let failures: Int
+  let proposedAtMs: Int64
+
+  /// - Returns: nil for a profile without one.
+  init?(_ row: Row) throws {
+    guard let key = row["knowledge_key"] as Data? else { return nil }
+    publicKey = try Ed25519.PublicKey(bytes: [UInt8](key))
+    isActive = row["knowledge_state"] == "active"
+    nonce = row["knowledge_nonce"]
+    activation = (row["knowledge_activation"] as Data?).map { [UInt8]($0) }
+    failures = row["knowledge_failures"]
+    proposedAtMs = row["knowledge_proposed_at_ms"]
+  }
+
+  func hasLapsed(at nowMs: Int64) -> Bool { !isActive && nowMs >= proposedAtMs + Self.pendingForMs }
+
+  func counts(of profileID: String, limit: Int) -> ProfileFailureCounts {
+    ProfileFailureCounts(profileID: profileID, max: limit, previous: min(failures, limit))
+  }
+}
+
+extension Database {
+  /// A pending one takes the place of an earlier pending one, so that of several tokens sealed for one profile only the
+  /// last can become active.
+  /// - Returns: false if there is an active one, which stays.
+  func propose(_ knowledge: FreshKnowledge, nonce: String, nowMs: Int64) throws -> Bool {
+    try run(
+      """
+      INSERT INTO knowledge (client_id, profile_id, public_key, refresh_token_hash, state, nonce, proposed_at_ms)
+      VALUES (?, ?, ?, ?, 'pending', ?, ?)
+      ON CONFLICT (client_id, profile_id) DO UPDATE SET public_key = excluded.public_key,
+        refresh_token_hash = excluded.refresh_token_hash, nonce = excluded.nonce,
+        proposed_at_ms = excluded.proposed_at_ms
+      WHERE state = 'pending'
+      """,
+      [
+        knowledge.clientID, knowledge.profileID, Data(knowledge.publicKey.bytes), Data(knowledge.refreshTokenHash),
+        nonce, nowMs,
+      ]) == 1
+  }
+
+  /// - Parameter activation: keyed hash of the assertion.
+  /// - Returns: false if what was proposed with this nonce is gone.
+  func activateKnowledge(of profile: Profile, nonce: String, activation: [UInt8]) throws -> Bool {
+    try run(
+      """
+      UPDATE knowledge SET state = 'active', nonce = NULL, activation = ?
+      WHERE client_id = ? AND profile_id = ? AND state = 'pending' AND nonce = ?
+      """, [Data(activation), profile.clientID, profile.id, nonce]) == 1
+  }
+
+  /// What was proposed can be tried once: a pending key must not be one to guess at.
+  func spendNonce(of profile: Profile) throws {
+    try run(
+      "UPDATE knowledge SET nonce = NULL WHERE client_id = ? AND profile_id = ?", [profile.clientID, profile.id])
+  }
+
+  func forgetKnowledge(of profile: Profile) throws {
+    for table in ["knowledge", "pin_attempt", "pin_change"] {
+      try run("DELETE FROM \(table) WHERE client_id = ? AND profile_id = ?", [profile.clientID, profile.id])
+    }
+  }
+
+  /// Takes away the profiles whose PIN was never chosen.
+  func lapseProfiles(nowMs: Int64) throws -> Effects {
+    var effects = Effects()
+    let due = try rows(
+      Profile.query + " WHERE knowledge.state = 'pending' AND knowledge.proposed_at_ms <= ? LIMIT 500",
+      [nowMs - Knowledge.pendingForMs])
+    for profile in try due.map(Profile.init) { effects.add(try deleteProfile(profile, nowMs: nowMs)) }
+    return effects
+  }
+
+  /// When the next pending profile lapses.
+  func nextLapseMs() throws -> Int64? {
+    try row("SELECT MIN(proposed_at_ms) AS next FROM knowledge WHERE state = 'pending'")
+      .flatMap { $0["next"] as Int64? }.map { $0 + Knowledge.pendingForMs }
+  }
+}

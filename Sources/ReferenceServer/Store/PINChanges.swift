@@ -1,0 +1,71 @@
+import Cryptography
+import Foundation
+import GRDB
+import ReferenceProtocol
+
+/// A PIN change that was begun with the right PIN.
+struct StoredPINChange: Sendable {
+  /// Milliseconds from its beginning to its commit, at most.
+  static let lifetimeMs: Int64 = 600_000
+
+  let id: String
+  /// The new PIN's.
+  let publicKey: Ed25519.PublicKey
+  let createdAtMs: Int64
+  let isCommitted: Bool
+
+  init(_ row: Row) throws {
+    id = row["id"]
+    publicKey = try Ed25519.PublicKey(bytes: row.bytes("public_key"))
+    createdAtMs = row["created_at_ms"]
+    isCommitted = row["is_committed"]
+  }
+
+  func state(at nowMs: Int64) -> PINChangeStatus.State {
+    if isCommitted { return .committed }
+    return nowMs < createdAtMs + Self.lifetimeMs ? .pending : .void
+  }
+}
+
+extension Database {
+  func pinChange(_ id: String, of profile: Profile) throws -> StoredPINChange? {
+    try row(
+      "SELECT * FROM pin_change WHERE id = ? AND client_id = ? AND profile_id = ?", [id, profile.clientID, profile.id]
+    ).map(StoredPINChange.init)
+  }
+
+  /// Takes the place of one that was not committed.
+  func insertPINChange(_ id: String, _ knowledge: FreshKnowledge, nowMs: Int64) throws {
+    try run(
+      "DELETE FROM pin_change WHERE client_id = ? AND profile_id = ? AND NOT is_committed",
+      [knowledge.clientID, knowledge.profileID])
+    try run(
+      """
+      INSERT INTO pin_change (id, client_id, profile_id, public_key, refresh_token_hash, created_at_ms)
+      VALUES (?, ?, ?, ?, ?, ?)
+      """,
+      [
+        id, knowledge.clientID, knowledge.profileID, Data(knowledge.publicKey.bytes),
+        Data(knowledge.refreshTokenHash), nowMs,
+      ])
+  }
+
+  /// From here on the former knowledge key opens nothing.
+  /// - Returns: false if the change, or the profile, is gone.
+  func commitPINChange(_ id: String, of profile: Profile) throws -> Bool {
+    let changed = try run(
+      """
+      UPDATE knowledge SET public_key = change.public_key, refresh_token_hash = change.refresh_token_hash
+      FROM pin_change AS change
+      WHERE knowledge.client_id = ? AND knowledge.profile_id = ? AND change.id = ? AND NOT change.is_committed
+        AND change.client_id = knowledge.client_id AND change.profile_id = knowledge.profile_id
+      """, [profile.clientID, profile.id, id])
+    guard changed == 1 else { return false }
+    try run(
+      "DELETE FROM pin_change WHERE client_id = ? AND profile_id = ? AND is_committed", [profile.clientID, profile.id])
+    try run("UPDATE pin_change SET is_committed = 1 WHERE id = ?", [id])
+    return true
+  }
+
+  func deletePINChange(_ id: String) throws { try run("DELETE FROM pin_change WHERE id = ?", [id]) }
+}

@@ -1,0 +1,45 @@
+import Cryptography
+import Secrets
+import Testing
+
+@testable import PINProtection
+
+@Suite struct `Sealed keys` {
+  private let keys = Random.secret(100)
+  private let sealed: SealedKeys
+
+  init() throws { sealed = try SealedKeys.seal(keys, under: pin("13579"), binding: binding, parameters: cheap) }
+
+  @Test func `Open with their PIN on their device, and with nothing else`() throws {
+    let stored = try SealedKeys(encoded: sealed.encoded)
+    #expect(same(try #require(try stored.open(with: pin("13579"), binding: binding)), keys))
+    for digits in ["13578", "1357", "135790", "00000"] {
+      #expect(try stored.open(with: pin(digits), binding: binding) === nil, "\(digits)")
+    }
+    #expect(try stored.open(with: pin("13579"), binding: Random.secret(32)) === nil)
+  }
+
+  /// A changed byte is a wrong PIN (parameters, salt, commitment) or damage (box), never other keys.
+  @Test func `Never give other keys for a changed byte`() throws {
+    let good = bytes(sealed.encoded)
+    for index in good.indices {
+      var bad = good
+      bad[index] ^= 0x10
+      let found = try? SealedKeys(encoded: secret(bad)).open(with: pin("13579"), binding: binding)
+      #expect(found === nil, "byte \(index)")
+    }
+    #expect(throws: CryptographyError.notAuthentic) {
+      try SealedKeys(encoded: secret(good.dropLast() + [good.last! ^ 1])).open(with: pin("13579"), binding: binding)
+    }
+  }
+
+  @Test func `Are refused in any other form`() {
+    let good = bytes(sealed.encoded)
+    for bad in [[], Array(good[..<51]), [0] + good.dropFirst(), [1, 64] + good.dropFirst(2)] {
+      #expect(throws: CryptographyError.self, "\(bad)") { try SealedKeys(encoded: secret(bad)) }
+    }
+    #expect(throws: CryptographyError.malformed("sealed box of 27 bytes")) {
+      try SealedKeys(encoded: secret(Array(good[..<79]))).open(with: pin("13579"), binding: binding)
+    }
+  }
+}

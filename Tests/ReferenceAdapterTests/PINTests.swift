@@ -1,0 +1,242 @@
+import ApprovalTestKit
+import Courier
+import Cryptography
+import MobileAuth
+import OpenPGP
+import PINProtection
+import ReferenceProtocol
+import Secrets
+import Synchronization
+import Testing
+
+@testable import ReferenceAdapter
+
+/// PINs over the wire: what the server gets to see, and what the card gets to keep.
+@Suite struct PINTests {
+  private let server: FakeServer
+  private let courier: RecordingCourier
+  /// `RT`.
+  private let token = SecretBytes(copying: Array(0..<32))
+  private static let cheap = Scrypt.Parameters(cost: 16, blockSize: 1, parallelisation: 1)
+
+  init() throws {
+    server = try FakeServer()
+    courier = server.makeCourier()
+  }
+
+  private func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }
+
+  private func enrolled(_ digits: String = "13579") throws -> ReferenceTokenServer {
+    let wrapped = try WrappedToken.wrap(
+      token, under: pin(digits), binding: FakeServer.pinBinding, parameters: Self.cheap)
+    return try server.adapter(courier, pin: AccountPIN(length: 5, current: wrapped))
+  }
+
+  private func publicKey(_ token: SecretBytes) throws -> Ed25519.PublicKey {
+    try KnowledgeKey(refreshToken: token, clientID: FakeServer.clientID, profileID: "PROFIL").publicKey
+  }
+
+  private func request(attempt: Int? = nil) -> ApprovalRequest {
+    var request = server.request()
+    request.method = .pushWithPIN
+    request.attempt = attempt
+    request.maxFailureCount = 3
+    request.previousFailureCount = 1
+    request.remainingFailureCount = 2
+    return request
+  }
+
+  private static let wrong: Problem = {
+    var problem = Problem(.pinIncorrect, issuer: FakeServer.url)
+    problem.maxFailureCount = 3
+    problem.previousFailureCount = 2
+    problem.remainingFailureCount = 1
+    return problem
+  }()
+
+  /// Runs a handler with one request until `body` is over.
+  private func withHandler(_ adapter: ReferenceTokenServer, _ body: (ScriptedPanel) async throws -> Void) async throws {
+    let panel = ScriptedPanel()
+    let inbox = Inbox(timekeeper: server.timekeeper)
+    let handler = Handler(
+      servers: [adapter], inbox: inbox, errands: Errands(inbox: inbox), panel: panel, custody: MemoryCustody(),
+      timekeeper: server.timekeeper, mustEnrol: false, random: { 0.5 }, makeIdempotencyKey: { Random.uuid() },
+      report: { _ in })
+    inbox.set(.connected, to: adapter.id)
+    inbox.replace(requestsOf: adapter.id, with: [server.pending])
+    let running = Task { try await handler.run() }
+    try await body(panel)
+    running.cancel()
+  }
+
+  @Test(arguments: [("13579", true), ("13578", false)])
+  func anAnswerIsProvedByWhateverWasTyped(typed: String, isRight: Bool) async throws {
+    let adapter = try enrolled()
+    try server.serve(JSON.encode(request(attempt: 2)))
+    server.on("/requests/\(FakeServer.transaction)/answers") { _ in
+      HTTPResponse(status: 200, body: JSON.encode(RequestStatus(state: .authenticated, receipt: "R")))
+    }
+    try await withHandler(adapter) { panel in
+      await panel.until(challenges: 1)
+      #expect(panel.prompts == [.digits(count: 5)])
+      panel.perform(.entered(pin(typed)))
+      await panel.until(showing: .idle(pending: 0))
+    }
+    let posted = try #require(courier.requests.last { $0.url.hasSuffix("/answers") })
+    let sealed = try JSON.decode(SealedAnswer.self, from: posted.body)
+    let message = try #require(bytes(base64: sealed.answer))
+    let answer = try JSON.decode(
+      ApprovalAnswer.self, from: server.server.open(message, from: server.token.certificate))
+    #expect(answer.methodUsed == .pushWithPIN && answer.attempt == 2 && answer.gesture.kind == .enter)
+    let claim = ApprovalClaim(
+      nonce: [UInt8](repeating: 7, count: 32), requestSHA256: SHA256.hash(JSON.encode(request(attempt: 2))),
+      decision: .accept)
+    let proof = try #require(answer.pinProof.flatMap(bytes(base64URL:)))
+    let key = try publicKey(token)
+    #expect(claim.isProved(by: proof, key) == isRight)
+  }
+
+  @Test func aWrongPINIsAskedForAgainAndADenialNeedsNone() async throws {
+    let adapter = try enrolled()
+    try server.serve(JSON.encode(request()))
+    let answers = Counter()
+    server.on("/requests/\(FakeServer.transaction)/answers") { _ in
+      answers.increment() == 1
+        ? HTTPResponse(status: 422, body: JSON.encode(Self.wrong))
+        : HTTPResponse(status: 200, body: JSON.encode(RequestStatus(state: .rejected, receipt: "R")))
+    }
+    try await withHandler(adapter) { panel in
+      await panel.until(challenges: 1)
+      panel.perform(.entered(pin("00000")))
+      await panel.until(challenges: 2)
+      #expect(panel.shown.contains(.pinWrong(remaining: 1)))
+      panel.perform(.gesture(Gesture(.doublePress, held: .milliseconds(100))))
+      await panel.until(showing: .idle(pending: 0))
+    }
+    let bodies = try courier.requests.filter { $0.url.hasSuffix("/answers") }.map { request in
+      let message = try #require(bytes(base64: JSON.decode(SealedAnswer.self, from: request.body).answer))
+      return try JSON.decode(ApprovalAnswer.self, from: server.server.open(message, from: server.token.certificate))
+    }
+    #expect(bodies.map { $0.pinProof == nil } == [false, true])
+    #expect(bodies.map(\.decision) == [.accept, .deny])
+  }
+
+  @Test(arguments: [
+    (nil, nil), (3, nil), (0, 0), (3, 4), (3, -1), (1_000_000, 1),
+  ])
+  func aChallengeWithoutSenseInItsCountsIsRefused(max: Int?, previous: Int?) async throws {
+    let adapter = try enrolled()
+    var request = request()
+    request.maxFailureCount = max
+    request.previousFailureCount = previous
+    try server.serve(JSON.encode(request))
+    await #expect(
+      throws: TokenServerFault.notHandleable("it does not say how many wrong PINs there were")
+    ) { try await adapter.open(server.pending) }
+  }
+
+  @Test func anAccountWithoutAPINAnswersNoRequestForOne() async throws {
+    let adapter = try server.adapter(courier)
+    try server.serve(JSON.encode(request()))
+    await #expect(throws: TokenServerFault.notHandleable("it needs a PIN, and the account has none")) {
+      try await adapter.open(server.pending)
+    }
+    await #expect(throws: TokenServerFault.refused("account A has no PIN")) {
+      try await adapter.logIn(AccountID("A"), typing: pin("13579"))
+    }
+  }
+
+  @Test func aLostLoginIsRepeatedAsTheSameAttempt() async throws {
+    let adapter = try enrolled()
+    let calls = Counter()
+    server.on("/oauth/token") { request throws(CourierError) in
+      guard String(decoding: request.body, as: UTF8.self).contains("jwt-bearer") else {
+        let device = AccessTokenResponse(accessToken: "D", expiresIn: 900, scope: .device)
+        return HTTPResponse(status: 200, body: JSON.encode(device))
+      }
+      if calls.increment() == 1 { throw .timedOut(after: .seconds(15)) }
+      let user = AccessTokenResponse(accessToken: "U", expiresIn: 900, scope: .user, profileID: "PROFIL")
+      return HTTPResponse(status: 200, body: JSON.encode(user))
+    }
+    async let session = adapter.logIn(AccountID("A"), typing: pin("13579"))
+    await server.timekeeper.untilAsleep()
+    server.timekeeper.advance(by: .seconds(1))
+    #expect(try await session.account == AccountID("A"))
+    let forms = courier.requests.filter { $0.url.hasSuffix("/oauth/token") }.map {
+      String(decoding: $0.body, as: UTF8.self)
+    }.filter { $0.contains("jwt-bearer") && $0.contains("assertion=") }
+    let assertions = Set(
+      forms.compactMap { form in
+        form.split(separator: "&").first { $0.hasPrefix("assertion=") }.map { $0.dropFirst("assertion=".count) }
+      })
+    #expect(forms.count >= 2)
+    #expect(assertions.count == 1)
+    let text = String(try #require(assertions.first))
+    let assertion = try KnowledgeAssertion(
+      parsing: text, clientID: FakeServer.clientID, profileID: "PROFIL", audience: FakeServer.url + "/oauth/token",
+      now: 1_795_219_200)
+    let key = try publicKey(token)
+    #expect(assertion.isSigned(by: key))
+  }
+
+  @Test(arguments: [
+    ("committed", "24680"), ("void", "13579"), ("pending", "13579"),
+  ])
+  func afterACutTheServerSaysWhichPINCounts(state: String, right: String) async throws {
+    let adapter = try enrolled()
+    let next = SecretBytes(copying: Array(100..<132))
+    serveChange(of: next)
+    // The commit's answer is lost, and so are its repeats.
+    server.on("/profiles/PROFIL/pin-changes/C/commit") { _ throws(CourierError) in
+      throw .timedOut(after: .seconds(15))
+    }
+    let ticket = try await adapter.beginPINChange(AccountID("A"), typing: pin("13579"), session: nil)
+    let finishing = Task { try await adapter.finishPINChange(ticket, choosing: pin("24680"), parameters: Self.cheap) }
+    for _ in ReferenceTokenServer.pauses {
+      await server.timekeeper.untilAsleep()
+      server.timekeeper.advance(by: .seconds(2))
+    }
+    await #expect(throws: TokenServerFault.self) { try await finishing.value }
+
+    // The token starts again and asks.
+    let restarted = try server.reopened(courier)
+    server.on("/profiles/PROFIL/pin-changes/C", #"{"state":"\(state)"}"#)
+    server.on(
+      "/validations",
+      """
+      {"configuration":{"transports":["sse"],"openpgp_profiles":[],"minimum_software_version":"0","pin_required":true,
+      "server_time_ms":1},"removed_profiles":[],"disenrolled_profiles":[]}
+      """)
+    _ = try await restarted.validate()
+    let account = try restarted.account(AccountID("A"))
+    let expected = try publicKey(state == "committed" ? next : token)
+    #expect(try restarted.knowledgeKey(of: account, typed: pin(right)).publicKey == expected)
+    // Undecided, nothing is thrown away.
+    #expect((account.pin?.next != nil) == (state == "pending"))
+  }
+
+  private func serveChange(of next: SecretBytes) {
+    let policy = PINPolicyDescription(
+      length: 5, maxRepeats: 2, sequencesAllowed: false, blockList: [], maxFailureCount: 3)
+    let configuration = DeviceConfiguration(
+      transports: [.sse], openPGPProfiles: [], minimumSoftwareVersion: "0", pinPolicy: policy, serverTimeMs: 1)
+    server.on("/configuration") { _ in HTTPResponse(status: 200, body: JSON.encode(configuration)) }
+    server.on("/oauth/token") { request in
+      let isUser = String(decoding: request.body, as: UTF8.self).contains("jwt-bearer")
+      let response = AccessTokenResponse(
+        accessToken: isUser ? "U" : "D", expiresIn: 900, scope: isUser ? .user : .device,
+        profileID: isUser ? "PROFIL" : nil)
+      return HTTPResponse(status: 200, body: JSON.encode(response))
+    }
+    let signer = server.server
+    server.on("/profiles/PROFIL/pin-changes") { request throws(CourierError) in
+      guard let change = try? JSON.decode(PINChangeRequest.self, from: request.body),
+        let binary = bytes(base64: change.ephemeralCertificate),
+        let recipient = try? OpenPGPCertificate(parsing: binary),
+        let sealed = try? signer.seal(next.withExposedSecret { Array($0) }, to: recipient)
+      else { throw .malformed("not a change") }
+      return HTTPResponse(
+        status: 201, body: JSON.encode(PINChange(changeID: "C", sealedToken: sealed.base64, expiresInMs: 600_000)))
+    }
+  }
+}

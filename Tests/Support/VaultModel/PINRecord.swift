@@ -1,0 +1,120 @@
+import Cryptography
+public import MobileAuth
+import Secrets
+public import Vault
+
+extension VaultState {
+  /// A PIN that the token judges. Two are the same if the vault says the same of them; digits and keys it only gives
+  /// away to whoever tries, see `pinsThatFail(in:)`.
+  public struct PINRecord: Sendable, Equatable {
+    public var account: AccountID
+    public var limit: Int
+    public var failures: Int
+    public var digits: String
+    public var keys: [UInt8]
+
+    public init(account: AccountID, limit: Int, failures: Int = 0, digits: String = "", keys: [UInt8] = []) {
+      self.account = account
+      self.limit = limit
+      self.failures = failures
+      self.digits = digits
+      self.keys = keys
+    }
+
+    public static func == (one: PINRecord, other: PINRecord) -> Bool {
+      one.account == other.account && one.limit == other.limit && one.failures == other.failures
+    }
+  }
+
+  /// What the vault may hold while the operation is under way, one state per commit; the last when it has returned.
+  /// - Returns: nothing if the operation cannot be done.
+  public func steps(of operation: Operation) -> [VaultState] {
+    var next = self
+    guard next.apply(operation) else { return [] }
+    guard let account = operation.attemptedAccount,
+      let index = pins.firstIndex(where: { $0.account == account }), pins[index].failures < pins[index].limit
+    else { return [next] }
+    var counted = self
+    counted.pins[index].failures += 1
+    return [counted, next]
+  }
+
+  /// Tries every PIN of the model on a real vault, which counts as attempts.
+  /// - Returns: accounts whose keys did not come out, or that were not wiped where all attempts were used up.
+  public func pinsThatFail(in vault: Vault) throws -> [String] {
+    try pins.compactMap { pin in
+      let verdict = try PatientClock(wallClockMilliseconds: 0).waitOut { clock throws(CustodyFault) in
+        try vault.unlock(pin.account, with: typed(pin.digits), clock: clock)
+      }
+      switch verdict {
+      case .unlocked(let keys) where pin.failures < pin.limit && keys.withExposedSecret({ Array($0) }) == pin.keys:
+        return nil
+      case .wiped where pin.failures == pin.limit: return nil
+      default: return "\(pin.account): \(verdict)"
+      }
+    }
+  }
+
+  mutating func applyToPINs(_ operation: Operation) -> Bool {
+    switch operation {
+    case .setPIN(let pin, let time):
+      guard accounts.contains(where: { $0.id == pin.account }) else { return false }
+      pins = (pins.filter { $0.account != pin.account } + [pin]).sorted { $0.account.text < $1.account.text }
+      audit.append(AuditEntry(.pinSet, account: pin.account, wallClockMilliseconds: time))
+    case .unlock(let account, let digits, let time):
+      return attempt(account, digits, at: time) { $0.failures = 0 }
+    case .changePIN(let account, let old, let new, let time):
+      var changed = false
+      let done = attempt(account, old, at: time) { pin in
+        pin.failures = 0
+        pin.digits = new
+        changed = true
+      }
+      if changed { audit.append(AuditEntry(.pinChanged, account: account, wallClockMilliseconds: time)) }
+      return done
+    default: preconditionFailure("\(operation) is not about a PIN")
+    }
+    return true
+  }
+
+  private mutating func attempt(
+    _ account: AccountID, _ digits: String, at time: Int64, onSuccess: (inout PINRecord) -> Void
+  ) -> Bool {
+    guard let index = pins.firstIndex(where: { $0.account == account }) else { return false }
+    let limit = pins[index].limit
+    if pins[index].failures == limit {
+      wipe(account, "the last PIN of \(limit) was cut off before it was judged", at: time)
+    } else if pins[index].digits == digits {
+      onSuccess(&pins[index])
+    } else {
+      pins[index].failures += 1
+      let failures = pins[index].failures
+      if failures == limit {
+        wipe(account, "\(limit) wrong PINs", at: time)
+      } else {
+        audit.append(
+          AuditEntry(.pinWrong, account: account, detail: "\(failures) of \(limit)", wallClockMilliseconds: time))
+      }
+    }
+    return true
+  }
+
+  private mutating func wipe(_ account: AccountID, _ why: String, at time: Int64) {
+    forget { $0.id == account }
+    audit.append(AuditEntry(.wiped, account: account, detail: why, wallClockMilliseconds: time))
+  }
+}
+
+extension Operation {
+  fileprivate var attemptedAccount: AccountID? {
+    switch self {
+    case .unlock(let account, _, _), .changePIN(let account, _, _, _): account
+    default: nil
+    }
+  }
+}
+
+/// So that an attempt costs a test nothing.
+let cheap = Scrypt.Parameters(cost: 2, blockSize: 1, parallelisation: 1)
+
+func typed(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }

@@ -1,0 +1,27 @@
+public import MobileAuth
+import Synchronization
+public import Vault
+
+/// A clock that moves only when it is told to, and then as far as it must.
+public final class PatientClock: Timekeeper {
+  private let passed = Mutex(Duration.zero)
+  public let wallClockMilliseconds: Int64
+
+  public init(wallClockMilliseconds: Int64) { self.wallClockMilliseconds = wallClockMilliseconds }
+
+  public var now: Moment { Moment(sinceBeginning: passed.withLock { $0 }) }
+
+  public func advance(by duration: Duration) { passed.withLock { $0 += duration } }
+
+  public func sleep(until moment: Moment) async throws { advance(by: moment - now) }
+
+  /// Tries again as soon as it is told it may.
+  public func waitOut(
+    _ attempt: (PatientClock) throws(CustodyFault) -> PINVerdict
+  ) throws(CustodyFault) -> PINVerdict {
+    let verdict = try attempt(self)
+    guard case .mustWait(let wait) = verdict else { return verdict }
+    advance(by: wait)
+    return try attempt(self)
+  }
+}

@@ -1,0 +1,130 @@
+import Cryptography
+import MobileAuth
+import OfflineAttack
+import Secrets
+import Testing
+import Vault
+
+/// A thief has the whole card, every byte that was ever written to it, the device secret, and time for all PINs. Key
+/// derivations are cheap here (N = 2 and 16) so that a test has that time too; N changes how long a guess takes, not
+/// what it tells.
+@Suite struct `Offline, with everything that was ever on the card` {
+  @Test func `Nothing tells any five-digit PIN from the others where the server judges it`() async throws {
+    let life = try ServerJudgedLife()
+    try life.enrol(alice, "13579")
+    // The same person, who chose the same PIN again.
+    try life.enrol(bob, "13579")
+    try life.answer(alice, "13579", "accepted")
+    for wrong in ["13578", "00000"] { try life.answer(alice, wrong, "wrong PIN") }
+    try life.change(alice, to: "86420")
+    try life.change(alice, to: "55555", isCommitted: false)
+    // The same PIN, another cost.
+    try life.change(alice, to: "86420", parameters: Scrypt.Parameters(cost: 16, blockSize: 1, parallelisation: 1))
+    try life.change(alice, to: "13579")
+    try life.answer(alice, "86420", "wrong PIN")
+    try life.vault.wipe(account: bob, entry(.wiped, bob))
+
+    var loot = try life.loot()
+    let attack = await OfflineAttack(on: loot, pins: OfflineAttack.fiveDigits)
+    // It has them all, those that were deleted too, and its formula is the right one: only the name of the PIN lacks.
+    #expect(attack.blobCount == life.wraps.count)
+    for (token, pin) in life.wraps { #expect(attack.unwraps(bytes(token), with: pin)) }
+
+    #expect(await attack.signs() == [])
+    for offset in [0, 13, 29] {
+      let (found, expected) = attack.coincidences(at: offset)
+      #expect(abs(Double(found) - expected) < 6 * expected.squareRoot(), "\(found), chance makes \(expected)")
+    }
+
+    // Knowledge keys take ten times as long as all the rest: every fiftieth PIN, and those that were used.
+    loot.identities = ["client profile"]
+    let some = Set(stride(from: 0, to: 100_000, by: 50).map { OfflineAttack.fiveDigits[$0] } + life.wraps.map(\.pin))
+    #expect(await OfflineAttack(on: loot, pins: some.sorted()).signs() == [])
+  }
+
+  /// The same program, when a build wraps one token twice.
+  @Test(arguments: [("13579", "the same PIN, a new salt"), ("86420", "another PIN")])
+  func `One token wrapped twice tells its PINs`(newPIN: String, what: String) async throws {
+    let life = try ServerJudgedLife()
+    try life.enrol(alice, "13579")
+    try life.change(alice, to: newPIN, token: life.token(of: alice))
+    let attack = await OfflineAttack(on: try life.loot(), pins: OfflineAttack.fiveDigits)
+    let signs = await attack.signs()
+    #expect(!signs.isEmpty && signs.allSatisfy { Set($0.pins) == ["13579", newPIN] }, "\(what): \(signs)")
+  }
+
+  /// Every other sign that the program knows is shown to it once.
+  @Test(arguments: Mistake.allCases) func `A mistake tells the PIN`(mistake: Mistake) async throws {
+    let life = try ServerJudgedLife()
+    let token = Random.secret(32)
+    try life.enrol(alice, "01357", token: mistake.made(of: token))
+    try life.vault.record(entry(.settled, alice, mistake.note(of: token)))
+    if mistake == .related { try life.change(alice, to: "01357", token: mistake.next(after: life.token(of: alice))) }
+    var loot = try life.loot()
+    loot.identities = ["client profile"]
+    if let left = mistake.leftOnTheCard(of: token) { loot.add(opened: left) }
+    let attack = await OfflineAttack(on: loot, pins: Array(OfflineAttack.fiveDigits[..<2000]))
+    let signs = await attack.signs()
+    #expect(!signs.isEmpty && signs.allSatisfy { Set($0.pins) == ["01357"] }, "\(signs)")
+  }
+
+  /// What the form that needs no judging server cannot do better: see docs/pin.md.
+  @Test func `Where the token judges it, trying all finds the PIN`() throws {
+    let life = try ServerJudgedLife()
+    try life.vault.put(account(alice))
+    try life.vault.setPIN(of: alice, to: pin("13579"), keys: secrets("keys"))
+    for wrong in 1...2 { #expect(try life.vault.unlock(alice, "0000\(wrong)").text.hasPrefix("wrong")) }
+    let loot = try life.loot()
+    let found = loot.opened.compactMap {
+      OfflineAttack.pin(ofSealedKeys: $0, binding: loot.binding, pins: OfflineAttack.fiveDigits)
+    }
+    #expect(found.map(\.pin) == ["13579"])
+    #expect(found.map(\.derivations) == [13580])
+  }
+}
+
+/// Ways to tell a PIN that this token does not have.
+enum Mistake: CaseIterable {
+  case text, checksum, digest, biased, related, keptToken, keptDigest, keptKnowledgeKey, logged
+
+  /// What is wrapped instead of 32 random bytes.
+  func made(of token: SecretBytes) -> SecretBytes {
+    let random = bytes(token)
+    return switch self {
+    case .text: SecretBytes(copying: random.map { 0x30 + $0 % 64 })
+    case .checksum: SecretBytes(copying: random[..<28] + crc32(random[..<28]))
+    case .digest: SecretBytes(copying: random[..<28] + SHA256.hash(Array(random[..<28]))[..<4])
+    case .biased: SecretBytes(copying: random.map { $0 & 0x11 })
+    default: token
+    }
+  }
+
+  /// A token that is not fresh but made of the one before.
+  func next(after token: SecretBytes) -> SecretBytes {
+    SecretBytes(copying: bytes(token)[..<31] + [bytes(token)[31] &+ 1])
+  }
+
+  func leftOnTheCard(of token: SecretBytes) -> [UInt8]? {
+    switch self {
+    case .keptToken: [7, 7, 7] + bytes(token)
+    case .keptDigest: SHA256.hash(bytes(token))
+    case .keptKnowledgeKey:
+      try? Ed25519.PrivateKey(
+        seed: HKDF.derive(token, salt: Array("client profile".utf8), info: "approval-token/knowledge/v1")
+      ).publicKey.bytes
+    default: nil
+    }
+  }
+
+  func note(of token: SecretBytes) -> String { self == .logged ? "RT \(bytes(token).lowercaseHex)" : "accepted" }
+}
+
+/// ISO 3309, little endian, bit by bit.
+private func crc32(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
+  var remainder: UInt32 = 0xFFFF_FFFF
+  for byte in bytes {
+    remainder ^= UInt32(byte)
+    for _ in 0..<8 { remainder = remainder & 1 == 1 ? remainder >> 1 ^ 0xEDB8_8320 : remainder >> 1 }
+  }
+  return withUnsafeBytes(of: (~remainder).littleEndian) { Array($0) }
+}

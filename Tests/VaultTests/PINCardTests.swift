@@ -1,0 +1,96 @@
+import Cryptography
+import MobileAuth
+import PINProtection
+import SQLite
+import Secrets
+import Testing
+import VaultModel
+
+@testable import Vault
+
+/// PINs, and a card that lies, is old, or is put back to an earlier day.
+@Suite struct `PINs and the card` {
+  private let playground: Playground
+
+  init() throws { playground = try Playground(in: "/dev/shm") }
+
+  private func prepared(_ vault: Vault) throws -> Vault {
+    try vault.put(server(acme))
+    try vault.put(account(alice))
+    try vault.setPIN(of: alice, to: pin("13579"), keys: secrets("keys"))
+    return vault
+  }
+
+  @Test(arguments: ["13579", "00000"])
+  func `A count that the card swallowed is missed before the PIN is looked at`(digits: String) throws {
+    let secret = try playground.deviceSecret()
+    let vault = try prepared(
+      RecordingVFS.recording(playground.path, in: { _ in }) {
+        try Vault.open(directory: playground.path, deviceSecret: secret)
+      })
+    RecordingVFS.deafen(playground.path)
+    let clock = PatientClock(wallClockMilliseconds: 0)
+    #expect(
+      throws: CustodyFault.damaged("the count of wrong PINs of account alice was written, and is not there")
+    ) { try vault.unlock(alice, with: pin(digits), clock: clock) }
+  }
+
+  /// What no file can prevent: the count is a number on a card that can be copied.
+  @Test func `An old image gives attempts back, and nothing shows it`() throws {
+    let vault = try prepared(try playground.vault())
+    let image = try contents(of: playground.database)
+    for _ in 1...2 { try vault.expectWrong(alice) }
+    #expect(try vault.unlock(alice, "00000").text == "wiped")
+
+    let copy = try Playground(in: "/dev/shm")
+    try write(try contents(of: "\(playground.path)/device-secret"), to: "\(copy.path)/device-secret", mode: 0o400)
+    try write(image, to: copy.database)
+    let old = try copy.vault()
+    #expect(try old.unlock(alice, "00000").text == "wrong 1 of 3, 1 s")
+    #expect(try old.unlock(alice, "13579").text == "keys")
+    guard case .intact = try old.verifyAudit() else { return #expect(Bool(false), "the old chain is whole in itself") }
+  }
+
+  /// Where the server judges there is no count on the card that could be put back: trying leaves it as it is.
+  @Test func `An old image gives no attempts for a PIN that the server judges`() throws {
+    let vault = try playground.vault()
+    let token = Random.secret(32)
+    let wrapped = try WrappedToken.wrap(token, under: pin("13579"), binding: vault.pinBinding, parameters: cheap)
+    try vault.put(server(acme))
+    var record = account(alice)
+    record.secrets = SecretBytes.joining([secrets("other keys"), wrapped.encoded])
+    try vault.put(record)
+    let image = try contents(of: playground.database)
+    for digits in ["00000", "00001", "00002", "00003", "13579"] {
+      let parts = try #require(try vault.account(alice).secrets.parts())
+      let found = try WrappedToken(encoded: parts[1]).unwrap(with: pin(digits), binding: vault.pinBinding)
+      #expect(SecretBytes.constantTimeEqual(found, token) == (digits == "13579"))
+    }
+    #expect(try contents(of: playground.database) == image)
+    #expect(try vault.pinStatus(of: alice, clock: PatientClock(wallClockMilliseconds: 0)) == nil)
+  }
+
+  @Test func `A vault of format 1 is brought to format 2 with all that is in it`() throws {
+    let secret = try playground.deviceSecret()
+    let keys = VaultKeys(of: secret)
+    try playground.raw { raw in
+      try raw.migrate(Array(Schema.steps(keys).prefix(1)))
+      let serverPlace = CanonicalBytes("servers", "acme", "reference", "https://tokens.example")
+      try raw.run(
+        "INSERT INTO servers VALUES ('acme', 'reference', 'https://tokens.example', ?)",
+        keys.seal(secrets("server key"), at: serverPlace))
+      let place = CanonicalBytes("accounts", "alice", "acme", "p", "active")
+      try raw.run(
+        "INSERT INTO accounts VALUES ('alice', 'acme', 'p', 'active', ?)", keys.seal(secrets("account key"), at: place))
+      #expect(try raw.rows("PRAGMA user_version") { try $0.integer(0) } == [1])
+    }
+    let vault = try playground.vault()
+    #expect(try playground.raw { try $0.rows("PRAGMA user_version") { try $0.integer(0) } } == [2])
+    #expect(bytes(try vault.account(alice).secrets) == bytes(secrets("account key")))
+    #expect(bytes(try vault.servers()[0].secrets) == bytes(secrets("server key")))
+    #expect(try vault.pinStatus(of: alice, clock: PatientClock(wallClockMilliseconds: 0)) == nil)
+    try vault.setPIN(of: alice, to: pin("13579"), keys: secrets("keys"))
+    #expect(try playground.vault().unlock(alice, "13579").text == "keys")
+    #expect(try vault.verifyAudit() == .intact(lines: 1, first: 1))
+  }
+}

@@ -1,0 +1,49 @@
+import Cryptography
+import MobileAuth
+import Secrets
+import Testing
+import Vault
+import VaultModel
+
+/// So that an attempt costs a test nothing.
+let cheap = Scrypt.Parameters(cost: 2, blockSize: 1, parallelisation: 1)
+
+func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }
+
+func bytes(_ secret: SecretBytes) -> [UInt8] { secret.withExposedSecret { Array($0) } }
+
+extension Vault {
+  func setPIN(
+    of account: AccountID, to pin: PIN, keys: SecretBytes, limit: Int = 3, at time: Int64 = 1_760_000_000_123
+  ) throws(CustodyFault) {
+    try setPIN(
+      of: account, to: pin, keys: keys, limit: limit, parameters: cheap,
+      clock: PatientClock(wallClockMilliseconds: time))
+  }
+
+  /// However long it takes.
+  func unlock(_ account: AccountID, _ digits: String) throws(CustodyFault) -> PINVerdict {
+    try PatientClock(wallClockMilliseconds: 1_760_000_000_123).waitOut { clock throws(CustodyFault) in
+      try unlock(account, with: pin(digits), clock: clock)
+    }
+  }
+
+  func expectWrong(_ account: AccountID, sourceLocation: SourceLocation = #_sourceLocation) throws {
+    guard case .wrong = try unlock(account, "00000") else {
+      Issue.record("it was not wrong", sourceLocation: sourceLocation)
+      return
+    }
+  }
+}
+
+/// For comparing: keys as text.
+extension PINVerdict {
+  var text: String {
+    switch self {
+    case .unlocked(let keys): String(decoding: bytes(keys), as: UTF8.self)
+    case .wrong(let counts, let wait): "wrong \(counts.previous) of \(counts.max), \(wait.components.seconds) s"
+    case .wiped: "wiped"
+    case .mustWait(let wait): "wait \(wait.components.seconds) s"
+    }
+  }
+}

@@ -1,0 +1,137 @@
+import MobileAuth
+import Secrets
+import Testing
+import VaultModel
+
+@testable import Vault
+
+@Suite struct `A PIN that the token judges` {
+  private let playground: Playground
+  private let vault: Vault
+  private let clock = PatientClock(wallClockMilliseconds: 1_760_000_000_123)
+
+  init() throws {
+    playground = try Playground(in: "/dev/shm")
+    vault = try playground.vault()
+    try vault.put(server(acme))
+    for id in [alice, bob] { try vault.put(account(id)) }
+    try vault.setPIN(of: alice, to: pin("13579"), keys: secrets("alice's keys"))
+  }
+
+  private var counts: FailureCounts? {
+    get throws { try vault.pinStatus(of: alice, clock: clock)?.counts }
+  }
+
+  @Test func `Gives the keys, and forgets what was wrong before`() throws {
+    #expect(try vault.unlock(alice, with: pin("13579"), clock: clock).text == "alice's keys")
+    try vault.expectWrong(alice)
+    #expect(try counts == FailureCounts(max: 3, previous: 1))
+    #expect(try vault.unlock(alice, "13579").text == "alice's keys")
+    #expect(try counts == FailureCounts(max: 3, previous: 0))
+  }
+
+  @Test(arguments: ["00000", "13578", "03579", "1357", "135790", "97531", "1", "13579135791357913579135791357913"])
+  func `Gives nothing for another`(digits: String) throws {
+    #expect(try vault.unlock(alice, with: pin(digits), clock: clock).text == "wrong 1 of 3, 1 s")
+    let line = try vault.auditLines(newest: 1)[0].entry
+    #expect(line == entry(.pinWrong, alice, "1 of 3"))
+  }
+
+  @Test func `Wipes its account after so many, and no other`() throws {
+    try vault.setPIN(of: bob, to: pin("24680"), keys: secrets("bob's keys"))
+    try vault.journal(intent(login, alice), entry(.decided))
+    #expect(try vault.unlock(alice, "00000").text == "wrong 1 of 3, 1 s")
+    #expect(try vault.unlock(alice, "00001").text == "wrong 2 of 3, 3 s")
+    #expect(try vault.unlock(alice, "00002").text == "wiped")
+    #expect(try vault.accounts().map(\.id) == [bob])
+    #expect(try vault.unsettledIntents() == [])
+    #expect(try counts == nil)
+    #expect(throws: CustodyFault.unknown("PIN of account alice")) { try vault.unlock(alice, "13579") }
+    #expect(try vault.unlock(bob, "24680").text == "bob's keys")
+    #expect(try vault.auditLines(newest: 1)[0].entry == entry(.wiped, alice, "3 wrong PINs"))
+    guard case .intact = try vault.verifyAudit() else { return #expect(Bool(false), "the chain is broken") }
+  }
+
+  @Test func `That was wrong once with a limit of one is the end`() throws {
+    try vault.setPIN(of: alice, to: pin("13579"), keys: secrets("k"), limit: 1)
+    #expect(try vault.unlock(alice, with: pin("13579"), clock: clock).text == "k")
+    #expect(try vault.unlock(alice, with: pin("13570"), clock: clock).text == "wiped")
+  }
+
+  @Test func `Waits longer after every wrong one`() throws {
+    try vault.setPIN(of: alice, to: pin("13579"), keys: secrets("k"), limit: 10)
+    for (failures, seconds) in [1, 3, 7, 15, 31, 63, 127, 255, 511].enumerated() {
+      let verdict = try vault.unlock(alice, with: pin("00000"), clock: clock)
+      #expect(verdict.text == "wrong \(failures + 1) of 10, \(seconds) s")
+      clock.advance(by: .seconds(seconds) - .milliseconds(1))
+      guard case .mustWait(.milliseconds(1)) = try vault.unlock(alice, with: pin("13579"), clock: clock) else {
+        return #expect(Bool(false), "the right PIN did not wait after \(failures + 1)")
+      }
+      clock.advance(by: .milliseconds(1))
+    }
+    #expect(try counts == FailureCounts(max: 10, previous: 9))
+    #expect(try vault.unlock(alice, with: pin("13579"), clock: clock).text == "k")
+  }
+
+  @Test func `Waits in full again after a restart, a clock that went back, or another process's attempt`() throws {
+    try vault.expectWrong(alice)
+    try vault.expectWrong(alice)
+    clock.advance(by: .seconds(1_000_000))
+    let restarted = try playground.vault()
+    #expect(try restarted.unlock(alice, with: pin("13579"), clock: clock).text == "wait 3 s")
+    clock.advance(by: .seconds(3))
+    let young = PatientClock(wallClockMilliseconds: 0)
+    #expect(try restarted.unlock(alice, with: pin("13579"), clock: young).text == "wait 3 s")
+    young.advance(by: .seconds(2))
+    #expect(try restarted.pinStatus(of: alice, clock: young)?.wait == .seconds(1))
+    try vault.setPIN(of: alice, to: pin("13579"), keys: secrets("k"), limit: 10)
+    for _ in 1...4 { try vault.expectWrong(alice) }
+    young.advance(by: .seconds(1_000_000))
+    #expect(try restarted.unlock(alice, with: pin("13579"), clock: young).text == "wait 15 s")
+    young.advance(by: .seconds(15))
+    #expect(try restarted.unlock(alice, with: pin("13579"), clock: young).text == "k")
+  }
+
+  @Test func `Is not given back an attempt that was counted while a right one was judged`() throws {
+    guard case .right(let counted, _) = try vault.attempt(alice, pin("13579"), clock) else {
+      return #expect(Bool(false), "it was right")
+    }
+    let elsewhere = try playground.vault()
+    try elsewhere.expectWrong(alice)
+    try vault.clear(counted)
+    #expect(try counts == FailureCounts(max: 3, previous: 2))
+  }
+
+  @Test func `Is changed by whoever knows it`() throws {
+    let tries: [(String, String, String)] = [
+      ("00000", "24680", "wrong 1 of 3, 1 s"), ("13579", "24680", "alice's keys"),
+      ("13579", "24680", "wrong 1 of 3, 1 s"),
+      ("24680", "24680", "alice's keys"), ("00000", "1", "wrong 1 of 3, 1 s"), ("00000", "1", "wrong 2 of 3, 3 s"),
+      ("00000", "1", "wiped"),
+    ]
+    for (old, new, verdict) in tries {
+      let found = try clock.waitOut { clock throws(CustodyFault) in
+        try vault.changePIN(of: alice, from: pin(old), to: pin(new), parameters: cheap, clock: clock)
+      }
+      #expect(found.text == verdict, "from \(old) to \(new)")
+    }
+    let kinds = try vault.auditLines(newest: 8).map(\.entry.kind)
+    #expect(kinds == [.pinSet, .pinWrong, .pinChanged, .pinWrong, .pinChanged, .pinWrong, .pinWrong, .wiped])
+  }
+
+  @Test func `Goes with the keys when they are dropped`() throws {
+    try vault.dropKeys(of: alice, entry(.disenrolled))
+    #expect(throws: CustodyFault.unknown("PIN of account alice")) { try vault.unlock(alice, "13579") }
+    #expect(throws: CustodyFault.unknown("PIN of account bob")) { try vault.unlock(bob, "13579") }
+    #expect(throws: CustodyFault.unknown("account carol")) {
+      try vault.setPIN(of: AccountID("carol"), to: pin("13579"), keys: secrets("k"))
+    }
+  }
+
+  @Test func `Opens on its own device only`() throws {
+    let other = try Playground(in: "/dev/shm")
+    let stranger = try other.vault()
+    #expect(!SecretBytes.constantTimeEqual(stranger.pinBinding, vault.pinBinding))
+    #expect(SecretBytes.constantTimeEqual(try playground.vault().pinBinding, vault.pinBinding))
+  }
+}

@@ -1,0 +1,99 @@
+import Cryptography
+import MobileAuth
+import OfflineAttack
+import PINProtection
+import Secrets
+import VaultModel
+
+@testable import Vault
+
+/// Accounts whose PINs a server judges, kept as an adapter keeps them: a wrapped token among an account's other
+/// secrets, two while a change is under way. Every byte that reaches the card is recorded.
+final class ServerJudgedLife {
+  let playground: Playground
+  let vault: Vault
+  /// Every token that was ever wrapped, and the PIN.
+  private(set) var wraps: [(token: SecretBytes, pin: String)] = []
+  private let log = Log()
+  private var current: [AccountID: (keys: SecretBytes, wrapped: WrappedToken, token: SecretBytes)] = [:]
+
+  init() throws {
+    playground = try Playground(in: "/dev/shm")
+    let secret = try playground.deviceSecret()
+    vault = try RecordingVFS.recording(playground.path, in: log.append) { [playground] in
+      try Vault.open(directory: playground.path, deviceSecret: secret)
+    }
+    try vault.put(server(acme))
+  }
+
+  func enrol(_ id: AccountID, _ digits: String, token: SecretBytes = Random.secret(32)) throws {
+    let keys = Random.secret(200)
+    try store(id, [keys], .enrolling, nil)
+    let wrapped = try wrap(token, digits, cheap)
+    current[id] = (keys, wrapped, token)
+    try store(id, [keys, wrapped.encoded], .active, entry(.enrolled, id))
+  }
+
+  /// A request that is answered with this PIN, whatever the server says to it.
+  func answer(_ id: AccountID, _ digits: String, _ outcome: String) throws {
+    _ = try current[id]!.wrapped.unwrap(with: pin(digits), binding: vault.pinBinding)
+    let transaction = TransactionID(Random.uuid())!
+    try vault.record(entry(.opened, id))
+    try vault.journal(intent(transaction, id, key: Random.uuid()), entry(.decided, id, "accept"))
+    try vault.settle(transaction, entry(.settled, id, outcome))
+  }
+
+  /// In two phases, with both tokens on the card in between.
+  /// - Parameter token: the server's fresh one; the old one here is the mistake that tells the PIN.
+  func change(
+    _ id: AccountID, to digits: String, token: SecretBytes = Random.secret(32), parameters: Scrypt.Parameters = cheap,
+    isCommitted: Bool = true
+  ) throws {
+    let (keys, old, oldToken) = current[id]!
+    let new = try wrap(token, digits, parameters)
+    try store(id, [keys, old.encoded, new.encoded], .active, nil)
+    let (left, leftToken) = isCommitted ? (new, token) : (old, oldToken)
+    current[id] = (keys, left, leftToken)
+    try store(id, [keys, left.encoded], .active, isCommitted ? entry(.pinChanged, id) : nil)
+  }
+
+  /// The token that the account's PIN wraps now.
+  func token(of id: AccountID) -> SecretBytes { current[id]!.token }
+
+  /// All that was ever written, and all that the device secret opens of the card's every day.
+  func loot() throws -> Loot {
+    let secret = try contents(of: "\(playground.path)/device-secret")
+    var loot = Loot(binding: bytes(vault.pinBinding))
+    var random = SeededGenerator(seed: 0)
+    var card = SimulatedCard()
+    for event in log.events {
+      card.add(event)
+      if case .wrote(_, _, let bytes) = event { loot.add(written: bytes) }
+      // Without the journal, so that what was taken back later counts too.
+      guard case .synced("vault.sqlite3") = event,
+        let image = card.files(after: .everythingElse, &random)["vault.sqlite3"]
+      else { continue }
+      let copy = try Playground(in: "/dev/shm")
+      try write(secret, to: "\(copy.path)/device-secret", mode: 0o400)
+      try write(image, to: copy.database)
+      let day = try copy.vault()
+      for server in try day.servers() { loot.add(opened: bytes(server.secrets)) }
+      for account in try day.accounts() {
+        loot.add(opened: bytes(account.secrets))
+        let record = try day.snapshot { try PINRecord.find(account.id, on: $0, day.keys) }
+        if let record { loot.add(opened: bytes(try record.sealedKeys(day.keys).encoded)) }
+      }
+    }
+    return loot
+  }
+
+  private func wrap(_ token: SecretBytes, _ digits: String, _ parameters: Scrypt.Parameters) throws -> WrappedToken {
+    wraps.append((token, digits))
+    return try WrappedToken.wrap(token, under: pin(digits), binding: vault.pinBinding, parameters: parameters)
+  }
+
+  private func store(_ id: AccountID, _ parts: [SecretBytes], _ stage: EnrolmentStage, _ entry: AuditEntry?) throws {
+    try vault.put(
+      AccountRecord(id: id, server: acme, profile: "profile", stage: stage, secrets: SecretBytes.joining(parts)), entry)
+  }
+}

@@ -40,6 +40,8 @@ let package = Package(
     .library(name: "ApprovalTestKit", targets: ["ApprovalTestKit"]),
     // For whoever writes another device or another server, as Benchmarks/ does.
     .library(name: "ReferenceProtocol", targets: ["ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets"]),
+    // The way of a PIN, for Benchmarks/.
+    .library(name: "PINEntry", targets: ["HIDReports", "PINProtection", "Secrets"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -118,23 +120,30 @@ let package = Package(
     .executableTarget(
       name: "token-server", dependencies: ["ReferenceServer", argumentParser], swiftSettings: strictness),
 
+    tests("ConstantTime", of: []),
+    // Built for release, and run under valgrind by the tests above.
+    .executableTarget(
+      name: "constant-time-probe",
+      dependencies: ["CMemcheck", "Cryptography", "FrontPanel", "HIDReports", "MobileAuth", "PINProtection", "Secrets"],
+      path: "Tests/Support/constant-time-probe", swiftSettings: strictness),
+    .systemLibrary(name: "CMemcheck", path: "Tests/Support/CMemcheck", providers: [.apt(["valgrind"])]),
     tests("HIDReportsTests", of: ["HIDReports", "Secrets"]),
     tests("PINProtectionTests", of: ["PINProtection", "Cryptography", "Secrets"]),
     tests("OpenPGPTests", of: ["OpenPGP", "Secrets"]),
 
     // Tests of a room are named after it; those that cross rooms, after their kind.
     .target(
-      name: "ServerTestSupport", dependencies: ["ReferenceProtocol", "Cryptography", "OpenPGP"],
+      name: "ServerTestSupport", dependencies: ["ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets"],
       path: "Tests/ServerTestSupport", swiftSettings: strictness),
     tests(
       "ReferenceServerTests",
       of: [
-        "ReferenceServer", "ServerTestSupport", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets",
+        "ReferenceServer", "ServerTestSupport", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", logging,
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     tests(
-      "PortalConformance", of: ["ServerTestSupport", "ReferenceProtocol", "Cryptography", "OpenPGP"],
+      "PortalConformance", of: ["ServerTestSupport", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets"],
       resources: [.copy("Fixtures/callback_sink.py")]),
     tests("ReferenceProtocolTests", of: ["ReferenceProtocol", "Cryptography"]),
     tests(

@@ -2,6 +2,7 @@
 // What glibc declares variadic, as a macro, or only for _GNU_SOURCE, and Swift therefore cannot call.
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -15,6 +16,10 @@ static inline int approval_linux_forbid_dumps(void) {
   int dumpable = prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   return limit == 0 && dumpable == 0 ? 0 : -1;
 }
+
+/// From here on larger pieces of freed memory are overwritten (glibc's M_PERTURB; those up to about 1 KiB that a thread
+/// keeps for itself are not). 1 if it will be so.
+static inline int approval_linux_overwrite_freed_memory(void) { return mallopt(M_PERTURB, 0xA5); }
 
 static inline int approval_linux_leave_out_of_dumps(void *address, size_t count) {
   return madvise(address, count, MADV_DONTDUMP);

@@ -88,6 +88,7 @@ public actor FrontPanel: Panel {
 
   private func arm(_ prompt: Prompt, _ continuation: AsyncStream<PanelEvent>.Continuation) {
     armed?.continuation.finish()
+    forget()
     armings += 1
     let (number, now) = (armings, timekeeper.now)
     armed = Armed(
@@ -102,8 +103,15 @@ public actor FrontPanel: Panel {
 
   private func disarm(_ number: Int) {
     guard armed?.number == number else { return }
-    armed = nil
+    forget()
     schedule()
+  }
+
+  /// Wipes what was typed, and the LED no longer says that something is.
+  private func forget() {
+    let wasTyping = armed?.entry.isTyping == true
+    armed = nil
+    if wasTyping { lightAgain() }
   }
 
   /// Ends the prompt with what a person did.

@@ -15,7 +15,7 @@ extension Vault {
   /// Puts the account's keys under a PIN that this token judges, in place of a former one: whoever calls has the keys.
   /// That the PIN keeps to the policy has been looked at before.
   /// - Parameters:
-  ///   - keys: exist nowhere else on the token from now on.
+  ///   - keys: the caller sees to it that they are nowhere else on the token from now on.
   ///   - limit: so many wrong PINs in a row wipe the account, 1 to 10.
   ///   - clock: for the audit line.
   /// - Throws: `.unknown` if there is no such account.

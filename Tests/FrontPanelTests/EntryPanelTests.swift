@@ -142,11 +142,23 @@ import Testing
       #expect(await former.next() == .touched)
       var events = await armed(panel)
       #expect(await former.next() == nil)
-      #expect(await panel.showing == .entering)
-      await panel.show(.newPINWanted(again: true))
+      #expect(await panel.showing == .pinWanted)
       type("45E")
       #expect(await events.next() == .touched)
       #expect(await events.next() == .released)
+    }
+  }
+
+  @Test func whoStopsListeningLeavesNothingTyped() async {
+    await onPanel { panel in
+      var events: Events? = await armed(panel)
+      type("123")
+      #expect(await events?.next() == .touched)
+      events = nil
+      await until(panel, shows: .pinWanted)
+      type("45")
+      while keypad.digits.count > 0 { await Task.yield() }
+      #expect(await panel.showing == .pinWanted)
     }
   }
 

@@ -73,7 +73,7 @@ import Testing
     #expect(bad.json["error_code"] as? Int == 1003)
   }
 
-  @Test(arguments: ["otp", "sms", "push_with_pin", "telepathy"])
+  @Test(arguments: ["otp", "sms", "push_with_fingerprint", "telepathy"])
   func aMethodThisVersionDoesNotOfferIsRefusedAtTheStart(method: String) {
     let types = "[[type]]\nname = \"login\"\nmethod = \"\(method)\"\n"
     let failure = #expect(throws: Curl.Failure.self) { try TokenServer(configuration: configuration(types: types)) }

@@ -77,4 +77,29 @@ import Testing
       #expect((try? JSONSerialization.jsonObject(with: Data(output.bytes))) is [Any])
     }
   }
+
+  @Test func initWithAPIN() throws {
+    let directory = NSTemporaryDirectory() + "init-\(UUID().uuidString)"
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    #expect(try serverProgram("init", "--directory", directory, "--pin").status == 0)
+    let types = try serverProgram("type", "list", "--directory", directory)
+    #expect(types.text == "login  push  60 s\npayment  push_with_pin  120 s\n")
+  }
+
+  @Test func theDeviceListShowsHowPINsStand() throws {
+    let scene = try PINScene()
+    func list(_ options: String...) throws -> String {
+      try run(builtProgram("token-server"), ["device", "list", "--directory", scene.server.directory] + options).text
+    }
+    let device = try DeviceClient(scene.server)
+    let code = try scene.server.activationCode(for: "alice")
+    try device.register(code).expect(201)
+    try device.activateForPIN(code).expect(200)
+    #expect(try list().contains("alice  profile PROF01, not enrolled, PIN not chosen yet"))
+    try device.activatePIN().expect(204)
+    try device.logInWithPIN(.wrong).expect(400)
+    #expect(try list().contains("alice  profile PROF01, not enrolled, PIN, 1 wrong"))
+    let json = try list("--json")
+    #expect(json.contains(#""pin":"active","pin_failures":1"#))
+  }
 }

@@ -1,15 +1,20 @@
+import ReferenceProtocol
 import Testing
 
 @testable import ReferenceServer
 
 @Suite struct ConfigurationTests {
-  @Test func whatInitWritesIsTheDefaults() throws {
-    let configuration = try ConfigurationFile.parse(ConfigurationTemplate.text)
+  @Test(arguments: [false, true])
+  func whatInitWritesIsTheDefaults(pin: Bool) throws {
+    let configuration = try ConfigurationFile.parse(ConfigurationTemplate.text(pin: pin))
     var expected = ServerConfiguration()
+    expected.application.pin = pin
     expected.types = [
-      .init(name: "login", messages: ["en": "Do you want to log in?"]), .init(name: "payment", requestExpiresIn: 120),
+      .init(name: "login", messages: ["en": "Do you want to log in?"]),
+      .init(name: "payment", method: pin ? .pushWithPIN : .push, requestExpiresIn: 120),
     ]
     #expect(configuration == expected)
+    #expect((configuration.application.pinPolicy != nil) == pin)
   }
 
   @Test func everySetting() throws {
@@ -38,6 +43,13 @@ import Testing
       [application]
       id = "app"
       name = "App"
+      pin = true
+      max_pin_attempts = 10
+      [application.pin_policy]
+      length = 6
+      max_repeats = 2
+      sequences_allowed = true
+      block_list = ["000000", "123456"]
       [[callback]]
       url = "https://portal.example/cb"
       username = "u"
@@ -60,7 +72,15 @@ import Testing
           enabled: false, enrolment: false, pushEnrolmentMode: .override, uniqueServerKeys: true, maxMessageLength: 10,
           callbackAllowList: true, portalPlatformAlias: "ios", resultRetentionHours: 1, minimumSoftwareVersion: "2.1"))
     #expect(configuration.limits == .init(deviceRequestsPerSecond: 7, openRequestsPerDevice: 3))
-    #expect(configuration.application == .init(id: "app", name: "App"))
+    #expect(
+      configuration.application
+        == .init(
+          id: "app", name: "App", pin: true, maxPINAttempts: 10, pinLength: 6, maxPINRepeats: 2,
+          pinSequencesAllowed: true, pinBlockList: ["000000", "123456"]))
+    #expect(
+      configuration.application.pinPolicy
+        == .init(
+          length: 6, maxRepeats: 2, sequencesAllowed: true, blockList: ["000000", "123456"], maxFailureCount: 10))
     #expect(configuration.callbacks.first?.authorization == "Basic dTpw")
     #expect(
       configuration.types == [
@@ -83,6 +103,16 @@ import Testing
     ("[[type]]\nname = \"a\"\nmethod = \"push\"\nrequest_expires_in = 0", "request_expires_in"),
     ("[[type]]\nname = \"a\"\nmethod = \"push\"\n[[type]]\nname = \"a\"\nmethod = \"push\"", "twice"),
     ("listen = ", "line 1"),
+    ("[application]\nmax_pin_attempts = 0", "\"application.max_pin_attempts\" is 0; it must be 1 to 10"),
+    ("[application]\nmax_pin_attempts = 11", "\"application.max_pin_attempts\" is 11; it must be 1 to 10"),
+    ("[application.pin_policy]\nlength = 4", "\"application.pin_policy.length\" is 4; it must be 5 to 32"),
+    ("[application.pin_policy]\nlength = 33", "\"application.pin_policy.length\" is 33"),
+    ("[application.pin_policy]\nmax_repeats = 0", "\"application.pin_policy.max_repeats\" is 0"),
+    ("[application.pin_policy]\nblock_list = [\"1234\"]", "has \"1234\"; a PIN has 5 digits"),
+    ("[application.pin_policy]\nlength = 6\nblock_list = [\"12345\"]", "a PIN has 6 digits"),
+    ("[application.pin_policy]\nblock_list = [\"1234x\"]", "block_list"),
+    ("[application.pin_policy]\nblocklist = []", "blocklist"),
+    ("[[type]]\nname = \"a\"\nmethod = \"push_with_pin\"", "needs application.pin = true"),
   ])
   func refused(text: String, names: String) {
     let refusal = #expect(throws: ConfigurationFile.Refusal.self) { try ConfigurationFile.parse(text) }

@@ -57,14 +57,14 @@ import Testing
   @Test func goodAnswers() throws {
     let transaction = Transaction.sample()
     let plaintext = JSON.encode(Self.answer(to: transaction, .accept))
-    #expect(try AnswerJudge.judge(plaintext, for: transaction, issuer: "https://a") == (.accepted, nil))
+    #expect(try AnswerJudge.read(plaintext, for: transaction, issuer: "https://a") == .ending(.accepted, nil))
   }
 
   @Test func aRefusalKeepsTheReasonThatWasSigned() throws {
     let transaction = Transaction.sample()
     for (given, reason) in [(DenialReason?.none, DenialReason.declined), (.declined, .declined), (.notMe, .notMe)] {
       let plaintext = JSON.encode(Self.answer(to: transaction, .deny, given))
-      #expect(try AnswerJudge.judge(plaintext, for: transaction, issuer: "https://a") == (.denied, reason))
+      #expect(try AnswerJudge.read(plaintext, for: transaction, issuer: "https://a") == .ending(.denied, reason))
     }
   }
 
@@ -84,14 +84,14 @@ import Testing
     var answer = Self.answer(to: transaction, .accept)
     change(&answer)
     let refusal = #expect(throws: AnswerJudge.Refusal.self) {
-      try AnswerJudge.judge(JSON.encode(answer), for: transaction, issuer: "https://a")
+      try AnswerJudge.read(JSON.encode(answer), for: transaction, issuer: "https://a")
     }
     #expect(refusal?.why.hasPrefix(name) == true)
   }
 
   @Test func notJSON() {
     #expect(throws: AnswerJudge.Refusal.self) {
-      try AnswerJudge.judge(Array("{".utf8), for: .sample(), issuer: "https://a")
+      try AnswerJudge.read(Array("{".utf8), for: .sample(), issuer: "https://a")
     }
   }
 }

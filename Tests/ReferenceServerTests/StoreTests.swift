@@ -8,7 +8,7 @@ import Testing
 /// A store in a file of its own.
 final class TemporaryStore: Sendable {
   let store: Store
-  private let path = NSTemporaryDirectory() + "store-\(UUID().uuidString).db"
+  let path = NSTemporaryDirectory() + "store-\(UUID().uuidString).db"
 
   init() throws { store = try Store(path: path) }
 

@@ -2,6 +2,7 @@ public import Cryptography
 import Foundation
 public import OpenPGP
 import ReferenceProtocol
+public import Secrets
 
 /// A device made of the wire types and `curl`: just enough to enrol and answer, with none of the token's own code.
 /// One test owns one.
@@ -16,12 +17,16 @@ public final class DeviceClient: @unchecked Sendable {
   public var nonce: String?
   public var serverCertificate: OpenPGPCertificate?
   public var keyID = ""
+  /// `RT`. A token keeps it only wrapped in a PIN.
+  public var refreshToken: SecretBytes?
+  public var pinNonce: String?
   /// How the last exchange went.
   public private(set) var retries = 0
 
-  public init(_ server: TokenServer) throws {
+  /// - Parameter key: of a device that has registered; nil makes a new one.
+  public init(_ server: TokenServer, key: P256PrivateKey? = nil) throws {
     self.server = server
-    key = try P256PrivateKey()
+    self.key = try key ?? P256PrivateKey()
     openPGP = try OpenPGPKey.generate(userID: "device")
   }
 
@@ -74,20 +79,24 @@ public final class DeviceClient: @unchecked Sendable {
   /// The token endpoint, once more if it wants a nonce.
   @discardableResult
   public func token(_ fields: [String], path: String = "/oauth/token", now: Int64? = nil) throws -> Curl.Reply {
-    let url = server.url + path
-    let now = now ?? Int64(Date().timeIntervalSince1970)
     func attempt() throws -> Curl.Reply {
-      let assertion = try ClientAssertion.make(clientID: clientID, audience: server.url, now: now, key: key)
-      let proof = try DPoPProof.make(
-        method: "POST", url: url, nonce: nonce, accessToken: nil, issuedAt: now, key: key)
-      let form = fields + ["client_assertion_type=\(Grant.clientAssertionType)", "client_assertion=\(assertion)"]
-      let reply = try server.curl(["--header", "DPoP: \(proof)"] + form.flatMap { ["--data-urlencode", $0] } + [url])
+      let reply = try server.curl(tokenArguments(fields, path: path, now: now))
       nonce = reply.headers["dpop-nonce"]
       return reply
     }
     let reply = try attempt()
     guard reply.json["error"] as? String == OAuthError.useDPoPNonce else { return reply }
     return try attempt()
+  }
+
+  /// The curl command line of one call of the token endpoint.
+  public func tokenArguments(_ fields: [String], path: String = "/oauth/token", now: Int64? = nil) throws -> [String] {
+    let url = server.url + path
+    let now = now ?? Int64(Date().timeIntervalSince1970)
+    let assertion = try ClientAssertion.make(clientID: clientID, audience: server.url, now: now, key: key)
+    let proof = try DPoPProof.make(method: "POST", url: url, nonce: nonce, accessToken: nil, issuedAt: now, key: key)
+    let form = fields + ["client_assertion_type=\(Grant.clientAssertionType)", "client_assertion=\(assertion)"]
+    return ["--header", "DPoP: \(proof)"] + form.flatMap { ["--data-urlencode", $0] } + [url]
   }
 
   /// A call of the device API, once more if it wants a nonce.

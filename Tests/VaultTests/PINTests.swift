@@ -1,4 +1,5 @@
 import MobileAuth
+import PINProtection
 import Secrets
 import Testing
 import VaultModel
@@ -100,6 +101,17 @@ import VaultModel
     try elsewhere.expectWrong(alice)
     try vault.clear(counted)
     #expect(try counts == FailureCounts(max: 3, previous: 2))
+  }
+
+  /// Parameters that scrypt refuses: nothing can be derived, and the attempt is spent all the same.
+  @Test func `Is counted before anything is derived from it`() throws {
+    let sealed = try SealedKeys(encoded: SecretBytes(copying: [1, 1, 0, 1] + [UInt8](repeating: 0, count: 80)))
+    try vault.transaction { [vault] connection in
+      let box = try PINRecord.box(of: sealed, for: alice, vault.keys)
+      try PINRecord(account: alice, limit: 3, failures: 0, box: box).write(to: connection, vault.keys)
+    }
+    #expect(throws: CustodyFault.self) { try vault.unlock(alice, with: pin("13579"), clock: clock) }
+    #expect(try counts == FailureCounts(max: 3, previous: 1))
   }
 
   @Test func `Is changed by whoever knows it`() throws {

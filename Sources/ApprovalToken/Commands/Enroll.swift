@@ -38,6 +38,7 @@ struct Enroll: AsyncParsableCommand {
   func run() async throws {
     try await reporting {
       forbidMemoryDumps()
+      overwriteFreedMemory()
       let text = uri == "-" ? readLine(strippingNewline: true) ?? "" : uri
       let uri = try ActivationURI(parsing: text)
       let facts = if let done = try throughService(text) { done } else { try await enrol(uri) }

@@ -26,6 +26,7 @@ struct Serve: AsyncParsableCommand {
     try await reporting {
       // Before the first secret is in memory.
       forbidMemoryDumps()
+      overwriteFreedMemory()
       let configuration = try config.map(Configuration.read) ?? Configuration()
       var state = state
       state.chosen = state.chosen ?? configuration.state

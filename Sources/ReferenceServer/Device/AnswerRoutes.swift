@@ -43,10 +43,9 @@ struct AnswerRoutes: Sendable {
   private func settle(_ arrival: ArrivedAnswer, _ transaction: Transaction) async throws -> Response {
     let profile = try await arrival.caller.profile(transaction.profileID, in: gate.store)
     let sealed = try JSON.decode(SealedAnswer.self, from: arrival.body).answer
-    guard let certificate = try keyring.certificate(of: profile), let serverKey = profile.serverKey else {
+    guard let (key, certificate) = try await keyring.correspondence(of: profile) else {
       throw DeviceRefusal(profile.isDisenrolled ? .disenrolled : .notEnrolled)
     }
-    let key = try await keyring.key(serverKey)
     switch try read(sealed, by: certificate, with: key, for: transaction) {
     case .success(.ending(let ending, let reason)):
       return try await record(.ending(ending, reason), of: arrival, for: transaction)

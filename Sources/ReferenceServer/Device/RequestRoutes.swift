@@ -49,11 +49,11 @@ struct RequestRoutes: Sendable {
     let nowMs = gate.clock.nowMs()
     try transaction.requireOpen(at: nowMs)
     let profile = try await caller.profile(transaction.profileID, in: gate.store)
-    guard let certificate = try keyring.certificate(of: profile), let serverKey = profile.serverKey else {
+    guard let (key, certificate) = try await keyring.correspondence(of: profile) else {
       throw DeviceRefusal(profile.isDisenrolled ? .disenrolled : .notEnrolled)
     }
     if transaction.method == .pushWithPIN { transaction = try await reworded(transaction, profile) }
-    let sealed = try await keyring.key(serverKey).seal(transaction.request, to: certificate)
+    let sealed = try key.seal(transaction.request, to: certificate)
     return .json(SealedRequest(message: sealed.base64, expiresInMs: transaction.timeLeftMs(at: nowMs)))
   }
 

@@ -15,6 +15,7 @@ final class ServerKeyring: Sendable {
   private let sealingKey: SecretBytes
   private let keys = Mutex<[String: OpenPGPKey]>([:])
   private let certificates = Mutex<[String: OpenPGPCertificate]>([:])
+  private let correspondents = Mutex(Correspondents())
 
   init(store: Store, peppered: Peppered) {
     self.store = store
@@ -56,6 +57,39 @@ final class ServerKeyring: Sendable {
     let key = try OpenPGPKey(secret: secret)
     keep(key, as: fingerprint)
     return key
+  }
+
+  /// The profile's server key, in an instance of its own: librnp needs the two certificates of a conversation loaded,
+  /// an `OpenPGPKey` keeps only few of those loaded, and loading costs three times what a message does.
+  /// - Returns: nil for a profile without keys.
+  func correspondence(of profile: Profile) async throws -> (key: OpenPGPKey, certificate: OpenPGPCertificate)? {
+    guard let serverKey = profile.serverKey, let certificate = try certificate(of: profile) else { return nil }
+    let name = "\(serverKey)/\(certificate.fingerprint)"
+    if let key = correspondents.withLock({ $0.key(name) }) { return (key, certificate) }
+    let key = try OpenPGPKey(secret: try await key(serverKey).secret)
+    correspondents.withLock { $0.keep(key, as: name) }
+    return (key, certificate)
+  }
+
+  /// Those who wrote lately, in bounded memory: two generations, the older one dropped as a whole.
+  private struct Correspondents {
+    /// Each generation; some 60 KB a correspondent.
+    static let capacity = 500
+
+    private var current: [String: OpenPGPKey] = [:]
+    private var previous: [String: OpenPGPKey] = [:]
+
+    mutating func key(_ name: String) -> OpenPGPKey? {
+      if let key = current[name] { return key }
+      guard let key = previous[name] else { return nil }
+      keep(key, as: name)
+      return key
+    }
+
+    mutating func keep(_ key: OpenPGPKey, as name: String) {
+      if current.count >= Self.capacity { (previous, current) = (current, [:]) }
+      current[name] = key
+    }
   }
 
   /// A device's certificate, as stored at its enrolment.

@@ -1,0 +1,65 @@
+import Glibc
+
+/// Differences between two classes, each measured side by side, so that what disturbs the machine disturbs both.
+/// Ranks and signs are asked, not means: one interrupt must not decide.
+struct PairedDifferences {
+  private let values: [Double]
+
+  init(_ values: [Double]) { self.values = values }
+
+  var count: Int { values.count }
+  var median: Double { Self.median(values) }
+
+  /// Standard deviations by which the number of positive differences is off half of them.
+  var signScore: Double {
+    let positive = Double(values.count { $0 > 0 })
+    let decided = positive + Double(values.count { $0 < 0 })
+    return decided == 0 ? 0 : (2 * positive - decided) / decided.squareRoot()
+  }
+
+  /// Wilcoxon's signed-rank statistic in standard deviations; ties share their ranks, zeros have none.
+  var wilcoxonScore: Double { wilcoxonScore(shiftedBy: 0) }
+
+  private func wilcoxonScore(shiftedBy shift: Double) -> Double {
+    let sorted = values.map { $0 + shift }.filter { $0 != 0 }.sorted { abs($0) < abs($1) }
+    var (signed, squares, first) = (0.0, 0.0, 0)
+    while first < sorted.count {
+      let end = sorted[first...].firstIndex { abs($0) > abs(sorted[first]) } ?? sorted.count
+      let rank = Double(first + 1 + end) / 2
+      for value in sorted[first..<end] { signed += value > 0 ? rank : -rank }
+      squares += rank * rank * Double(end - first)
+      first = end
+    }
+    return squares == 0 ? 0 : signed / squares.squareRoot()
+  }
+
+  /// The interval that the median lies in with this confidence, by drawing the sample anew from itself.
+  func medianInterval(confidence: Double, draws: Int, using random: inout some RandomNumberGenerator)
+    -> ClosedRange<Double>
+  {
+    let medians = (0..<draws).map { _ in
+      Self.median((0..<count).map { _ in values[Int.random(in: 0..<count, using: &random)] })
+    }.sorted()
+    let tail = Int((1 - confidence) / 2 * Double(draws))
+    return medians[tail]...medians[draws - 1 - tail]
+  }
+
+  /// The smallest difference that would be found nine times out of ten with so much noise: the shift at which these
+  /// differences, centred, lie 1.28 standard deviations beyond the threshold.
+  func smallestVisible(threshold: Double) -> Double {
+    let centred = PairedDifferences(values.map { $0 - median })
+    var (below, above) = (0.0, values.map(abs).max() ?? 0)
+    for _ in 0..<40 {
+      let middle = (below + above) / 2
+      if centred.wilcoxonScore(shiftedBy: middle) < threshold + 1.28 { below = middle } else { above = middle }
+    }
+    return above
+  }
+
+  private static func median(_ values: [Double]) -> Double {
+    let sorted = values.sorted()
+    guard !sorted.isEmpty else { return .nan }
+    let middle = sorted.count / 2
+    return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+  }
+}

@@ -1,0 +1,91 @@
+import HIDReports
+import PINProtection
+import Secrets
+
+/// Something that is done with secret digits, in two classes that must take the same time.
+struct Subject {
+  let name: String
+  let classes: (String, String)
+  /// Whether a difference is wanted: it shows that the measurement would see one.
+  var isControl = false
+  /// Prepares one class, in memory of its own and new each time, so that no class has the better place; what it returns
+  /// does the thing once.
+  let prepare: (_ isSecond: Bool) -> () -> Void
+
+  static var all: [Subject] {
+    [
+      Subject(name: "report to digit", classes: ("keypad 1", "keypad 0")) { isSecond in
+        let bench = DecodingBench(usage: isSecond ? 0x62 : 0x59)
+        return { bench.work() }
+      },
+      Subject(name: "report to digit", classes: ("main row 5", "keypad 5")) { isSecond in
+        let bench = DecodingBench(usage: isSecond ? 0x5D : 0x22)
+        return { bench.work() }
+      },
+      Subject(name: "typed again", classes: ("the same", "first digit differs")) { isSecond in
+        let (one, other) = (pin("24689"), pin(isSecond ? "34689" : "24689"))
+        return { keep(one == other) }
+      },
+      Subject(name: "policy", classes: ("24689, good", "13579, a sequence")) { isSecond in
+        let pin = pin(isSecond ? "13579" : "24689")
+        return { keep(policy.verdict(of: pin)) }
+      },
+      Subject(name: "policy", classes: ("first on the block list", "last on it")) { isSecond in
+        let pin = pin(isSecond ? "00999" : "00000")
+        return { keep(policy.verdict(of: pin)) }
+      },
+      Subject(name: "early exit", classes: ("the same", "first digit differs"), isControl: true) { isSecond in
+        let (one, other) = (pin("24689"), pin(isSecond ? "34689" : "24689"))
+        return { keep(isSameWithEarlyExit(one, other)) }
+      },
+    ]
+  }
+}
+
+/// One key down, and up again, by the decoder and through the queue.
+private final class DecodingBench: KeySink {
+  // One thread only.
+  private nonisolated(unsafe) var decoder = BootKeyboardDecoder()
+  private nonisolated(unsafe) let reports = UnsafeMutableRawBufferPointer.allocate(byteCount: 16, alignment: 16)
+  private let queue = DigitQueue()
+
+  init(usage: UInt8) {
+    reports.initializeMemory(as: UInt8.self, repeating: 0)
+    reports[2] = usage
+  }
+
+  deinit { reports.deallocate() }
+
+  func work() {
+    for start in [0, 8] {
+      try? decoder.decode(UnsafeRawBufferPointer(rebasing: reports[start..<start + 8]), into: self)
+    }
+  }
+
+  func press(_ kind: KeyKind, digit: UInt8) {
+    queue.put(digit) { true }
+    queue.discard()
+  }
+
+  func keypadIsUnavailable(_ why: String) {}
+  func keypadIsAvailable() {}
+}
+
+private let policy = try! PINPolicy(
+  length: 5, maxRepeats: 2, sequencesAllowed: false,
+  blockList: (0..<1000).map { number in String("0000\(number)".suffix(5)) })
+
+private func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }
+
+private func isSameWithEarlyExit(_ one: PIN, _ other: PIN) -> Bool {
+  one.digits.withExposedSecret { one in
+    other.digits.withExposedSecret { other in
+      for index in one.indices where one[index] != other[index] { return false }
+      return true
+    }
+  }
+}
+
+/// Makes a compiler believe that somebody wants to know.
+@inline(never)
+private func keep<Value>(_ value: Value) {}

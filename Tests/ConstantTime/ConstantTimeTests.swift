@@ -1,0 +1,48 @@
+import Testing
+
+/// docs/constant-time.md. Serialized: each run keeps a core busy for seconds.
+@Suite(.serialized) struct `In release code, the digits of a PIN` {
+  @Test func `Decide no branch and no address on their way from the keypad to the key derivation`() throws {
+    let run = try ProbeRun("path")
+    #expect(run.errors == 0, "\(run.log)")
+    #expect(run.exitCode == 0)
+    // That the answers are right, and that what was revealed had been secret until then: all of it.
+    #expect(
+      run.output == [
+        "typed again, the same: true",
+        "typed again, another: false",
+        "rule broken by 24689: 0",
+        "rule broken by 24680: 1",
+        "rule broken by 13579: 2",
+        "rule broken by 98765: 2",
+        "rule broken by 11129: 3",
+        "rule broken by 55555: 3",
+        "token unwrapped with the digits that were typed: true",
+        "commitment, the key: true",
+        "commitment, another: false",
+        // Five digits.
+        "revealed input of the key derivation: 5",
+        // Nine PINs, 30 reports each, six keys a report.
+        "revealed kind of key: 1620",
+        "revealed verdict of the commitment: 2",
+        "revealed verdict of the policy: 6",
+        "revealed verdict of typing again: 2",
+      ])
+  }
+
+  @Test(
+    arguments: [
+      ("early-exit", "compareWithEarlyExit", "Conditional jump or move depends on uninitialised value(s)"),
+      ("table", "lookUp", "Use of uninitialised value of size 8"),
+      ("branch", "branch", "Conditional jump or move depends on uninitialised value(s)"),
+      ("naive-decoder", "decodeNaively", "Conditional jump or move depends on uninitialised value(s)"),
+    ])
+  func `Are seen where they do`(mode: String, function: String, finding: String) throws {
+    let run = try ProbeRun(mode)
+    #expect(run.exitCode == ProbeRun.foundSomething)
+    #expect(try #require(run.errors) > 0)
+    #expect(!run.findings.isEmpty)
+    // Nothing else on the way is reported, so that what is found is the control.
+    for place in run.findings { #expect(place.contains(finding) && place.contains(function), "\(place)") }
+  }
+}

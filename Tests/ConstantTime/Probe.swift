@@ -1,0 +1,69 @@
+import Glibc
+
+/// One run of `constant-time-probe` under valgrind.
+struct ProbeRun {
+  let exitCode: Int32
+  /// The probe's own lines.
+  let output: [String]
+  /// Valgrind's.
+  let log: String
+
+  /// What valgrind exits with when it has found something.
+  static let foundSomething: Int32 = 99
+
+  struct Fault: Error { let why: String }
+
+  /// - Parameter mode: what the probe is to do.
+  init(_ mode: String) throws {
+    guard access(Self.program, X_OK) == 0 else {
+      throw Fault(
+        why: "\(Self.program) is missing: swift build -c release --static-swift-stdlib --product constant-time-probe")
+    }
+    var name = Array("/tmp/constant-time-XXXXXX".utf8CString)
+    let descriptor = mkstemp(&name)
+    guard descriptor >= 0 else { throw Fault(why: "mkstemp: errno \(errno)") }
+    defer { unlink(name) }
+    close(descriptor)
+    let file = String(decoding: name.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+
+    let command =
+      "valgrind --error-exitcode=\(Self.foundSomething) --error-limit=no --log-file=\(file) '\(Self.program)' \(mode)"
+    guard let pipe = popen(command, "re") else { throw Fault(why: "popen: errno \(errno)") }
+    output = Self.text(of: pipe).split(separator: "\n").map(String.init)
+    let status = pclose(pipe)
+    guard status & 0x7F == 0 else { throw Fault(why: "\(command): ended by signal \(status & 0x7F)") }
+    exitCode = status >> 8 & 0xFF
+    guard let stream = fopen(file, "re") else { throw Fault(why: "cannot read \(file)") }
+    defer { fclose(stream) }
+    log = Self.text(of: stream)
+  }
+
+  /// Valgrind's own count, or nil if it did not get to the end.
+  var errors: Int? {
+    log.split(separator: "\n").last { $0.contains("ERROR SUMMARY: ") }?
+      .split(separator: " ").dropFirst(3).first.flatMap { Int($0) }
+  }
+
+  /// The places that were reported, each with its kind, and its stack below.
+  var findings: [String] {
+    log.split(separator: "\n").split { $0.hasSuffix("== ") }.map { $0.joined(separator: "\n") }
+      .filter { $0.contains("uninitialised value(s)") || $0.contains("uninitialised value of size") }
+  }
+
+  private static func text(of stream: UnsafeMutablePointer<FILE>) -> String {
+    var text: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 4096)
+    while case let count = fread(&chunk, 1, chunk.count, stream), count > 0 { text += chunk[..<count] }
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  /// Release code, wherever the tests were built.
+  private static let program: String = {
+    if let named = getenv("CONSTANT_TIME_PROBE") { return String(cString: named) }
+    var path = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let count = readlink("/proc/self/exe", &path, path.count)
+    let own = String(decoding: path[..<max(count, 0)].map(UInt8.init(bitPattern:)), as: UTF8.self)
+    let folder = own.split(separator: "/", omittingEmptySubsequences: false).dropLast(2).joined(separator: "/")
+    return folder + "/release/constant-time-probe"
+  }()
+}

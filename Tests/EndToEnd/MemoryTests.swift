@@ -1,0 +1,127 @@
+import Foundation
+import Glibc
+import Testing
+
+extension EndToEnd {
+  /// The memory of a running token, searched after each way a PIN can go.
+  @Suite struct Memory {
+    private static let right = "27182845"
+    private static let wrong = "90817263"
+    private static let unfinished = "46130572"
+    private static let other = "31415926"
+    private static let chosen = "50926738"
+
+    /// Needs to read another process's memory although that forbids it: root, as in `.ci/run`.
+    @Test(.enabled(if: geteuid() == 0, "reading the memory of a process that forbids it needs root"))
+    func holdsNoPINAndNothingThatAPINUnwraps() async throws {
+      try await withPINScene(users: [], settings: "[application.pin_policy]\nlength = 8") { scene in
+        for (user, pin) in [("bob", Self.other), ("alice", Self.right)] {
+          try await scene.server.addUser(user)
+          let mark = try scene.token.log.mark
+          let uri = try await scene.server.activation(for: user)
+          try await scene.token.enrol(uri, name: user, choosing: pin).succeeded()
+          try await scene.token.log.line(with: " connected to", from: mark)
+        }
+        // While the token keeps still: nothing of a PIN, and yet the name it was told is found.
+        try await Self.search(scene.token, after: "choosing a PIN", secretsOf: Self.right)
+
+        let device = try #require(try await scene.portal.devices().first).id
+        let scene = Scene(
+          folder: scene.folder, server: scene.server, token: scene.token, portal: scene.portal, device: device,
+          account: "alice")
+        let transaction = try await scene.askForPIN()
+        try await scene.token.type(Self.wrong)
+        try await scene.token.log.line(with: "pin-wrong request \(transaction)")
+        try await Self.search(scene.token, after: "a wrong PIN", secretsOf: Self.wrong)
+
+        try await scene.token.type(Self.right)
+        #expect(try await scene.settled(transaction).hasPrefix("approved"))
+        try await Self.search(scene.token, after: "the right PIN", secretsOf: Self.right)
+
+        let cancelled = try await scene.askForPIN()
+        try await scene.token.beginTyping(Self.unfinished)
+        try await scene.token.press("escape", "escape")
+        #expect(try await scene.settled(cancelled).hasPrefix("denied (cancelled)"))
+        try await Self.search(scene.token, after: "a cancelled PIN", secretsOf: Self.right)
+
+        // A task that ends in the middle: the accounts are read anew, and every task of the round is cancelled.
+        _ = try await scene.askForPIN()
+        try await scene.token.beginTyping(Self.unfinished)
+        let reloading = try scene.token.log.mark
+        try await scene.token.command("remove", "bob").succeeded()
+        try await scene.token.log.line(with: " connected to", from: reloading)
+        try await Self.search(scene.token, after: "a task that was cancelled", secretsOf: Self.right)
+        try await scene.token.press("escape", "escape")
+
+        try await scene.changePIN(from: Self.right, to: Self.chosen)
+        try await Self.search(scene.token, after: "a PIN change", secretsOf: Self.chosen)
+      }
+    }
+
+    private static func search(_ token: TestToken, after what: String, secretsOf pin: String) async throws {
+      var forbidden: [(String, [UInt8])] = []
+      for digits in [right, wrong, unfinished, chosen, other] {
+        let values = digits.utf8.map { $0 - 48 }
+        forbidden += [
+          ("\(digits) as text", Array(digits.utf8)), ("\(digits) as numbers", values),
+          ("\(digits) as keys", values.map { 0x1E + ($0 + 9) % 10 }),
+          ("\(digits) as keypad keys", values.map { 0x59 + ($0 + 9) % 10 }),
+        ]
+      }
+      let unwrapped = try await run(Program.cardSecrets, [token.state, pin]).succeeded().output
+      for line in unwrapped.split(separator: "\n") {
+        let words = line.split(separator: " ").map(String.init)
+        let bytes = stride(from: 0, to: words[1].count, by: 2).map { offset in
+          UInt8(words[1].dropFirst(offset).prefix(2), radix: 16)!
+        }
+        // A half of it would be as good as the whole to whoever guesses PINs.
+        forbidden += [
+          ("\(words[0])'s first half", Array(bytes[..<16])), ("\(words[0])'s second half", Array(bytes[16...])),
+          ("\(words[0]) as hexadecimal text", Array(words[1].prefix(32).utf8)),
+          ("\(words[0]) as Base64", Array(Data(bytes).base64EncodedString().prefix(40).utf8)),
+        ]
+      }
+      let memory = try ProcessMemory(of: token.running.processID)
+      #expect(memory.bytes > 1 << 20, "only \(memory.bytes) bytes could be read")
+      // What is known to be there is found.
+      #expect(memory.holds(Array(token.state.utf8)))
+      for (name, pattern) in forbidden {
+        #expect(!memory.holds(pattern), "after \(what), memory holds \(name)")
+      }
+    }
+  }
+}
+
+/// All that a process can write to, at one moment.
+private struct ProcessMemory {
+  private let regions: [Data]
+
+  init(of process: pid_t) throws {
+    let handle = try FileHandle(forReadingFrom: URL(fileURLWithPath: "/proc/\(process)/mem"))
+    let maps = try String(contentsOfFile: "/proc/\(process)/maps", encoding: .utf8)
+    regions = maps.split(separator: "\n").compactMap { line in
+      let fields = line.split(separator: " ", omittingEmptySubsequences: true)
+      guard fields[1].hasPrefix("rw") else { return nil }
+      let ends = fields[0].split(separator: "-").compactMap { UInt64($0, radix: 16) }
+      // Guard pages and the like cannot be read.
+      guard (try? handle.seek(toOffset: ends[0])) != nil else { return nil }
+      return try? handle.read(upToCount: Int(ends[1] - ends[0]))
+    }
+  }
+
+  var bytes: Int { regions.reduce(0) { $0 + $1.count } }
+
+  func holds(_ pattern: [UInt8]) -> Bool {
+    let pattern = Data(pattern)
+    return regions.contains { $0.range(of: pattern) != nil }
+  }
+}
+
+extension TestToken {
+  fileprivate func beginTyping(_ digits: String) async throws {
+    try await shows(Wanted.pin.rawValue)
+    try await Task.sleep(for: .milliseconds(450))
+    try await press(keys: digits.map(String.init))
+    try await shows(Self.entering)
+  }
+}

@@ -1,0 +1,138 @@
+import Cryptography
+import Foundation
+import GRDB
+import OpenPGP
+import ReferenceProtocol
+import Secrets
+import ServerTestSupport
+import Testing
+
+/// From an activation code to a PIN that counts, against the running server.
+@Suite struct PINActivationTests {
+  let scene: PINScene
+  let device: DeviceClient
+  let code: String
+
+  init() throws {
+    scene = try PINScene()
+    device = try DeviceClient(scene.server)
+    code = try scene.server.activationCode(for: "alice")
+    try device.register(code).expect(201)
+  }
+
+  @Test func thePolicyIsTold() throws {
+    try device.logIn().expect(200)
+    let configuration = try device.call("GET", "/device/v1/configuration").decoded(DeviceConfiguration.self)
+    #expect(configuration.pinRequired)
+    #expect(
+      configuration.pinPolicy
+        == PINPolicyDescription(
+          length: 5, maxRepeats: nil, sequencesAllowed: false, blockList: [], maxFailureCount: 3))
+  }
+
+  @Test(arguments: [nil, "", "x", "AAAA"])
+  func aCertificateForTheExchangeIsNeeded(certificate: String?) throws {
+    let reply = try device.token(
+      ["grant_type=\(Grant.preAuthorizedCode)", "pre-authorized_code=\(code)", "profile_id=PROF01"]
+        + (certificate.map { ["ephemeral_certificate=\($0)"] } ?? []))
+    #expect(reply.status == 400 && reply.json["error"] as? String == "invalid_request")
+    // The code is not spent by it.
+    try device.activateForPIN(code).expect(200)
+  }
+
+  @Test func theRefreshTokenIsGivenUntilThePINIsChosen() throws {
+    try device.activateForPIN(code).expect(200)
+    let (first, firstNonce) = (try #require(device.refreshToken), device.pinNonce)
+    #expect(first.count == 32)
+    try device.activateForPIN(code).expect(200)
+    let second = try #require(device.refreshToken)
+    #expect(!SecretBytes.constantTimeEqual(first, second))
+    // The first one lost its worth when the second was made.
+    let path = "/device/v1/profiles/PROF01/pin"
+    let stale = try device.activatePIN(try device.assertion(path, first, nonce: firstNonce))
+    #expect(stale.slug == .invalidRequest)
+    let activation = try device.assertion(path, nonce: device.pinNonce)
+    try device.activatePIN(activation).expect(204)
+    try device.activatePIN(activation).expect(204)
+    let after = try device.activateForPIN(code).expect(200).decoded(AccessTokenResponse.self)
+    #expect(after.sealedToken == nil && after.serverCertificate == nil && after.pinNonce == nil)
+    try device.logInWithPIN(second).expect(200)
+  }
+
+  @Test func anActivePINCannotBeAskedThere() throws {
+    try device.activateForPIN(code).expect(200)
+    let nonce = device.pinNonce
+    try device.activatePIN().expect(204)
+    let path = "/device/v1/profiles/PROF01/pin"
+    for token in [device.refreshToken, .wrong] {
+      #expect(try device.activatePIN(device.assertion(path, token, nonce: nonce)).slug == .actionNotAllowed)
+    }
+    try device.logIn().expect(200)
+    #expect(try device.failureCounts()?.previousFailureCount == 0)
+  }
+
+  @Test func aPendingRefreshTokenIsTriedOnce() throws {
+    try device.activateForPIN(code).expect(200)
+    let path = "/device/v1/profiles/PROF01/pin"
+    #expect(
+      try device.activatePIN(device.assertion(path, .wrong, nonce: device.pinNonce)).slug == .answerInvalid)
+    #expect(try device.activatePIN().slug == .actionNotAllowed)
+    try device.activateForPIN(code).expect(200)
+    try device.activatePIN().expect(204)
+  }
+
+  @Test func withoutItsPINAProfileIsGoodForNothing() throws {
+    try device.activateForPIN(code).expect(200)
+    #expect(try device.exchangeKeys().slug == .actionNotAllowed)
+    let login = try device.logInWithPIN()
+    #expect(login.status == 400 && login.errorCode == 10000)
+    try device.logIn().expect(200)
+    #expect(try device.failureCounts() == nil)
+    #expect(try device.beginPINChange().reply.slug == .actionNotAllowed)
+  }
+
+  @Test func andLapsesAfterTenMinutes() throws {
+    try device.activateForPIN(code).expect(200)
+    try scene.database().write { try $0.execute(sql: "UPDATE knowledge SET proposed_at_ms = proposed_at_ms - 600000") }
+    #expect(try device.activatePIN().slug == .userDeregistered)
+    // What tells everybody is the timer; a new server looks at once.
+    _ = scene.server.stop(killing: true)
+    let again = try PINScene(after: scene)
+    try device.logIn().expect(200)
+    var page = try device.events(after: nil)
+    let validation = ValidationRequest(softwareVersion: "1.0.0", osVersion: "x", profiles: ["PROF01"])
+    func removed() throws -> [String] {
+      try device.call("POST", "/device/v1/validations", body: validation).decoded(ValidationResponse.self)
+        .removedProfiles
+    }
+    while try removed().isEmpty { page = try device.events(after: page?.cursor) }
+    #expect(try removed() == ["PROF01"])
+    #expect(try device.activateForPIN(code).json["error"] as? String == "invalid_grant")
+    _ = again
+  }
+
+  @Test func activationNeedsTheUser() throws {
+    try device.activateForPIN(code).expect(200)
+    device.userToken = nil
+    try device.logIn().expect(200)
+    device.userToken = device.deviceToken
+    #expect(try device.activatePIN().slug == .notAuthenticated)
+  }
+
+  @Test func aServerWithoutPINsGivesNoRefreshToken() throws {
+    let server = try TokenServer()
+    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    let response = try device.activateForPIN(server.activationCode(for: "alice")).decoded(AccessTokenResponse.self)
+    #expect(response.sealedToken == nil)
+    #expect(try device.call("GET", "/device/v1/configuration").decoded(DeviceConfiguration.self).pinPolicy == nil)
+    #expect(
+      try device.activatePIN(KnowledgeKey(refreshToken: .wrong, clientID: "", profileID: "").emptyAssertion()).slug
+        == .actionNotAllowed)
+  }
+}
+
+extension KnowledgeKey {
+  fileprivate func emptyAssertion() throws -> String {
+    try assertion(.init(clientID: "", profileID: "", audience: "", identifier: "", now: 0))
+  }
+}

@@ -1,0 +1,196 @@
+import Cryptography
+import Foundation
+import GRDB
+import ReferenceProtocol
+import Secrets
+import ServerTestSupport
+import Testing
+
+/// Races, kill -9 and repeated messages: the count stays right.
+@Suite struct PINRaceTests {
+  private static func command(
+    _ device: DeviceClient, _ answer: SealedAnswer, to transaction: String, key: String = Random.uuid()
+  ) throws -> Curl.Command {
+    (
+      try device.arguments(
+        "POST", "/device/v1/requests/\(transaction)/answers", headers: ["Idempotency-Key: \(key)"]),
+      JSON.encode(answer)
+    )
+  }
+
+  /// Those after the right one count from one again, so each side is 1, 2, 3 … without a gap.
+  private static func areCountedOnce(_ wrong: [Int], failuresNow: Int) -> Bool {
+    let before = wrong.count - failuresNow
+    return before >= 0 && wrong.sorted() == (Array(1..<(before + 1)) + Array(1..<(failuresNow + 1))).sorted()
+  }
+
+  @Test func eightAnswersToOneRequestAndOneIsRight() throws {
+    let scene = try PINScene(attempts: 10)
+    let device = try DeviceClient.enrolledWithPIN(at: scene.server, as: "alice")
+    let transaction = try scene.ask(device)
+    let fetched = try device.fetch(transaction)
+    let commands = try (0..<8).map { index in
+      try Self.command(device, device.answerWithPIN(fetched, index == 4 ? nil : .wrong), to: transaction)
+    }
+    let replies = try scene.server.curl.race(commands)
+    // The first to be judged spends the nonce or ends the request; the others are no attempts.
+    let judged = replies.filter { $0.status == 200 || $0.slug == .pinIncorrect }
+    #expect(judged.count == 1, "\(replies.map(\.status))")
+    let isRight = judged.first?.status == 200
+    #expect(isRight == (replies[4].status == 200))
+    #expect(try device.failureCounts()?.previousFailureCount == (isRight ? 0 : 1))
+    #expect(try scene.result(transaction)["used_authentication_attempts"] as? Int == 1)
+  }
+
+  @Test func eightAnswersToEightRequestsAndOneIsRight() throws {
+    let scene = try PINScene(attempts: 10)
+    let device = try DeviceClient.enrolledWithPIN(at: scene.server, as: "alice")
+    let commands = try (0..<8).map { index in
+      let transaction = try scene.ask(device)
+      let answer = try device.answerWithPIN(device.fetch(transaction), index == 4 ? nil : .wrong)
+      return try Self.command(device, answer, to: transaction)
+    }
+    let replies = try scene.server.curl.race(commands)
+    #expect(replies[4].status == 200)
+    let wrong = replies.filter { $0.slug == .pinIncorrect }.compactMap { $0.counts[1] }
+    #expect(wrong.count == 7)
+    let failures = try #require(try device.failureCounts()).previousFailureCount
+    #expect(Self.areCountedOnce(wrong, failuresNow: failures), "\(wrong), \(failures) now")
+  }
+
+  @Test func onlyTheLimitIsEverJudged() throws {
+    let scene = try PINScene(attempts: 3)
+    let device = try DeviceClient.enrolledWithPIN(at: scene.server, as: "alice")
+    var commands: [Curl.Command] = []
+    for _ in 0..<4 {
+      let transaction = try scene.ask(device)
+      commands.append(
+        try Self.command(device, device.answerWithPIN(device.fetch(transaction), .wrong), to: transaction))
+      commands.append((try device.tokenArguments(device.loginForm(.wrong)), nil))
+    }
+    let replies = try scene.server.curl.race(commands)
+    #expect(replies.compactMap { $0.counts[1] }.sorted() == [1, 2, 3])
+    #expect(replies.filter { $0.counts[2] == 0 }.count == 1)
+    #expect(try device.logInWithPIN().errorCode == 9003)
+  }
+
+  @Test func aLoginAndAnAnswer() throws {
+    let scene = try PINScene(attempts: 10)
+    let device = try DeviceClient.enrolledWithPIN(at: scene.server, as: "alice")
+    for _ in 1...5 {
+      let transaction = try scene.ask(device)
+      let answer = try device.answerWithPIN(device.fetch(transaction), .wrong)
+      let replies = try scene.server.curl.race([
+        Self.command(device, answer, to: transaction), (device.tokenArguments(device.loginForm()), nil),
+      ])
+      #expect(replies[0].slug == .pinIncorrect && replies[1].status == 200)
+      // Whichever was first: one wrong one is left if it came after the right one.
+      let failures = try device.failureCounts()?.previousFailureCount
+      #expect(failures == 0 || failures == 1)
+      #expect(replies[0].counts[1] == 1)
+      try device.logInWithPIN().expect(200)
+    }
+  }
+
+  @Test func theSameAnswerEightTimesAtOnce() throws {
+    let scene = try PINScene()
+    let device = try DeviceClient.enrolledWithPIN(at: scene.server, as: "alice")
+    let transaction = try scene.ask(device)
+    let (answer, key) = (try device.answerWithPIN(device.fetch(transaction), .wrong), Random.uuid())
+    let commands = try (0..<8).map { _ in try Self.command(device, answer, to: transaction, key: key) }
+    let replies = try scene.server.curl.race(commands)
+    #expect(Set(replies.map(\.body)).count == 1)
+    #expect(replies[0].counts == [3, 1, 2])
+    #expect(try device.failureCounts()?.previousFailureCount == 1)
+  }
+
+  /// A trigger in the server's own database makes every verdict impossible, so that kill -9 finds what it finds between
+  /// count and verdict.
+  private func killBetweenCountAndVerdict(
+    _ scene: PINScene, _ send: () throws -> Curl.Reply
+  ) throws -> PINScene {
+    try scene.database().write {
+      try $0.execute(
+        sql: """
+          CREATE TRIGGER no_verdict BEFORE DELETE ON pin_attempt BEGIN SELECT RAISE(ABORT, 'killed here'); END
+          """)
+    }
+    #expect(try send().status == 500)
+    _ = scene.server.stop(killing: true)
+    try scene.database().write { try $0.execute(sql: "DROP TRIGGER no_verdict") }
+    return try PINScene(after: scene)
+  }
+
+  @Test(arguments: [true, false])
+  func anAnswerKilledBetweenCountAndVerdict(isRight: Bool) throws {
+    let first = try PINScene()
+    let device = try DeviceClient.enrolledWithPIN(at: first.server, as: "alice")
+    let transaction = try first.ask(device)
+    let fetched = try device.fetch(transaction)
+    let (answer, key) = (try device.answerWithPIN(fetched, isRight ? nil : .wrong), Random.uuid())
+    let scene = try killBetweenCountAndVerdict(first) { try device.send(answer, to: transaction, key: key) }
+    #expect(try device.failureCounts()?.previousFailureCount == 1)
+    // Under the same key nothing else is judged; the same answer is, and not counted again.
+    #expect(try device.send(device.answerWithPIN(fetched), to: transaction, key: key).slug == .idempotencyConflict)
+    let reply = try device.send(answer, to: transaction, key: key)
+    #expect(reply.status == (isRight ? 200 : 422))
+    #expect(reply.counts == (isRight ? [nil, nil, nil] : [3, 1, 2]))
+    #expect(try device.failureCounts()?.previousFailureCount == (isRight ? 0 : 1))
+    #expect(try device.send(answer, to: transaction, key: key).body == reply.body)
+    #expect(try scene.result(transaction)["used_authentication_attempts"] as? Int == 1)
+  }
+
+  @Test func anotherAnswerCountsOn() throws {
+    let first = try PINScene()
+    let device = try DeviceClient.enrolledWithPIN(at: first.server, as: "alice")
+    let transaction = try first.ask(device)
+    let fetched = try device.fetch(transaction)
+    let scene = try killBetweenCountAndVerdict(first) {
+      try device.send(device.answerWithPIN(fetched, .wrong), to: transaction)
+    }
+    let reply = try device.send(device.answerWithPIN(fetched, .wrong), to: transaction)
+    #expect(reply.counts == [3, 2, 1])
+    _ = scene
+  }
+
+  @Test func aLoginKilledBetweenCountAndVerdict() throws {
+    let first = try PINScene()
+    let device = try DeviceClient.enrolledWithPIN(at: first.server, as: "alice")
+    let (lost, repeated) = (
+      try device.assertion("/oauth/token", .wrong), try device.assertion("/oauth/token", .wrong)
+    )
+    let second = try killBetweenCountAndVerdict(first) { try device.logInWithPIN(assertion: lost) }
+    let third = try killBetweenCountAndVerdict(second) { try device.logInWithPIN(assertion: repeated) }
+    #expect(try device.failureCounts()?.previousFailureCount == 2)
+    #expect(try device.logInWithPIN(assertion: repeated).counts == [3, 2, 1])
+    // The right one clears what was counted, also for the one that was never judged: that one counts anew.
+    try device.logInWithPIN().expect(200)
+    #expect(try device.failureCounts()?.previousFailureCount == 0)
+    #expect(try device.logInWithPIN(assertion: lost).counts == [3, 1, 2])
+    _ = third
+  }
+
+  @Test func theSameLoginEightTimesAtOnce() throws {
+    let scene = try PINScene()
+    let device = try DeviceClient.enrolledWithPIN(at: scene.server, as: "alice")
+    let assertion = try device.assertion("/oauth/token", .wrong)
+    let commands = try (0..<8).map { _ -> Curl.Command in
+      (try device.tokenArguments(device.loginForm(assertion: assertion)), nil)
+    }
+    let replies = try scene.server.curl.race(commands)
+    #expect(replies.allSatisfy { $0.counts == [3, 1, 2] })
+  }
+
+  @Test func twoCommitsAtOnce() throws {
+    let scene = try PINScene()
+    let device = try DeviceClient.enrolledWithPIN(at: scene.server, as: "alice")
+    let change = try #require(try device.beginPINChange().change)
+    let path = "/device/v1/profiles/PROF01/pin-changes/\(change.id)/commit"
+    let commands = try (0..<4).map { _ -> Curl.Command in
+      let assertion = try device.assertion(path, change.refreshToken, nonce: change.id)
+      return (try device.arguments("POST", path), JSON.encode(PINChangeCommit(assertion: assertion)))
+    }
+    #expect(try scene.server.curl.race(commands).allSatisfy { $0.status == 204 })
+    try device.logInWithPIN(change.refreshToken).expect(200)
+  }
+}

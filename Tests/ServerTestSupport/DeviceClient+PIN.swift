@@ -1,0 +1,150 @@
+public import Cryptography
+import Foundation
+import OpenPGP
+public import ReferenceProtocol
+public import Secrets
+
+/// What a PIN is for: here the refresh token itself stands for "the right PIN was typed", and another for a wrong one.
+extension DeviceClient {
+  /// As `enrolled`, at a server that wants a PIN.
+  public static func enrolledWithPIN(at server: TokenServer, as user: String, profile: String = "PROF01") throws
+    -> DeviceClient
+  {
+    let device = try DeviceClient(server)
+    device.profileID = profile
+    let code = try server.activationCode(for: user)
+    try device.register(code).expect(201)
+    try device.finishEnrolment(with: code)
+    return device
+  }
+
+  /// Another user on the same device.
+  public func secondUser(_ user: String, profile: String) throws -> DeviceClient {
+    let other = try DeviceClient(server, key: key)
+    (other.clientID, other.profileID) = (clientID, profile)
+    try other.finishEnrolment(with: server.activationCode(for: user))
+    return other
+  }
+
+  private func finishEnrolment(with code: String) throws {
+    try activateForPIN(code).expect(200)
+    try activatePIN().expect(204)
+    try exchangeKeys().expect(200)
+    try acknowledgeKeys().expect(204)
+    try enrolForPush().expect(200)
+    try logIn().expect(200)
+  }
+
+  /// The pre-authorized code with a certificate made for the exchange; keeps the refresh token and its nonce.
+  @discardableResult
+  public func activateForPIN(_ code: String) throws -> Curl.Reply {
+    let ephemeral = try OpenPGPKey.generate(userID: "ephemeral")
+    let reply = try token([
+      "grant_type=\(Grant.preAuthorizedCode)", "pre-authorized_code=\(code)", "profile_id=\(profileID)",
+      "ephemeral_certificate=\(ephemeral.certificate.bytes.base64)",
+    ])
+    guard reply.status == 200 else { return reply }
+    let response = try reply.decoded(AccessTokenResponse.self)
+    userToken = response.accessToken
+    if let sealed = response.sealedToken, let certificate = response.serverCertificate {
+      let signer = try OpenPGPCertificate(parsing: bytes(base64: certificate)!)
+      refreshToken = SecretBytes(copying: try ephemeral.open(bytes(base64: sealed)!, from: signer))
+      pinNonce = response.pinNonce
+    }
+    return reply
+  }
+
+  private var profileURL: String { "/device/v1/profiles/\(profileID)" }
+
+  public func knowledgeKey(_ refreshToken: SecretBytes? = nil) throws -> KnowledgeKey {
+    try KnowledgeKey(refreshToken: refreshToken ?? self.refreshToken!, clientID: clientID, profileID: profileID)
+  }
+
+  /// An assertion for an address of the server.
+  public func assertion(
+    _ path: String, _ refreshToken: SecretBytes? = nil, identifier: String = Random.uuid(), nonce: String? = nil,
+    change: (inout KnowledgeAssertion.Claims) -> Void = { _ in }
+  ) throws -> String {
+    var claims = KnowledgeAssertion.Claims(
+      clientID: clientID, profileID: profileID, audience: server.url + path, identifier: identifier,
+      now: Int64(Date().timeIntervalSince1970), nonce: nonce)
+    change(&claims)
+    return try knowledgeKey(refreshToken).assertion(claims)
+  }
+
+  @discardableResult
+  public func activatePIN(_ assertion: String? = nil) throws -> Curl.Reply {
+    let assertion = try assertion ?? self.assertion(profileURL + "/pin", nonce: pinNonce)
+    return try call("POST", profileURL + "/pin", body: PINActivation(assertion: assertion), token: userToken)
+  }
+
+  /// A login with the PIN; a user access token if it is the right one.
+  @discardableResult
+  public func logInWithPIN(_ refreshToken: SecretBytes? = nil, assertion: String? = nil) throws -> Curl.Reply {
+    let reply = try token(loginForm(refreshToken, assertion: assertion))
+    if reply.status == 200 { userToken = try reply.decoded(AccessTokenResponse.self).accessToken }
+    return reply
+  }
+
+  public func loginForm(_ refreshToken: SecretBytes? = nil, assertion: String? = nil) throws -> [String] {
+    let assertion = try assertion ?? self.assertion("/oauth/token", refreshToken)
+    return ["grant_type=\(Grant.jwtBearer)", "assertion=\(assertion)", "profile_id=\(profileID)"]
+  }
+
+  /// - Returns: the reply, and what was in it if it was a `201`.
+  public func beginPINChange(
+    _ refreshToken: SecretBytes? = nil, assertion: String? = nil
+  ) throws -> (reply: Curl.Reply, change: (id: String, refreshToken: SecretBytes)?) {
+    let ephemeral = try OpenPGPKey.generate(userID: "ephemeral")
+    let path = profileURL + "/pin-changes"
+    let reply = try call(
+      "POST", path,
+      body: PINChangeRequest(
+        assertion: try assertion ?? self.assertion(path, refreshToken),
+        ephemeralCertificate: ephemeral.certificate.bytes.base64), token: userToken)
+    guard reply.status == 201 else { return (reply, nil) }
+    let change = try reply.decoded(PINChange.self)
+    let opened = try ephemeral.open(bytes(base64: change.sealedToken)!, from: serverCertificate!)
+    return (reply, (change.changeID, SecretBytes(copying: opened)))
+  }
+
+  @discardableResult
+  public func commitPINChange(_ id: String, _ refreshToken: SecretBytes, assertion: String? = nil) throws -> Curl.Reply
+  {
+    let path = "\(profileURL)/pin-changes/\(id)/commit"
+    let assertion = try assertion ?? self.assertion(path, refreshToken, nonce: id)
+    return try call("POST", path, body: PINChangeCommit(assertion: assertion))
+  }
+
+  public func pinChangeState(_ id: String) throws -> PINChangeStatus.State {
+    try call("GET", "\(profileURL)/pin-changes/\(id)").expect(200).decoded(PINChangeStatus.self).state
+  }
+
+  /// The profile's counts, as a validation tells them.
+  public func failureCounts() throws -> ProfileFailureCounts? {
+    let validation = ValidationRequest(softwareVersion: "1.0.0", osVersion: "x", profiles: [profileID])
+    return try call("POST", "/device/v1/validations", body: validation).expect(200)
+      .decoded(ValidationResponse.self).failureCounts?.first
+  }
+
+  /// An acceptance with a PIN proof, to a fetched request.
+  /// - Parameters:
+  ///   - nonce: what a wrong PIN brought; nil for the request's own.
+  ///   - change: makes it a wrong one.
+  public func answerWithPIN(
+    _ fetched: (bytes: [UInt8], request: ApprovalRequest), _ refreshToken: SecretBytes? = nil, attempt: Int = 1,
+    nonce: String? = nil, change: (inout ApprovalAnswer) -> Void = { _ in }
+  ) throws -> SealedAnswer {
+    let nonce = nonce ?? fetched.request.nonce
+    let hash = SHA256.hash(fetched.bytes)
+    let claim = ApprovalClaim(nonce: bytes(base64URL: nonce)!, requestSHA256: hash, decision: .accept)
+    var answer = ApprovalAnswer(
+      aud: fetched.request.iss, clientID: clientID, profileID: profileID,
+      transactionID: fetched.request.transactionID, requestSHA256: hash.base64URL, nonce: nonce, attempt: attempt,
+      decision: .accept, reason: nil, methodUsed: fetched.request.method, gesture: .init(kind: .enter, heldMs: 0),
+      answeredAfterMs: 1500)
+    answer.pinProof = try knowledgeKey(refreshToken).proof(claim).base64URL
+    change(&answer)
+    return SealedAnswer(answer: try openPGP.seal(JSON.encode(answer), to: serverCertificate!).base64)
+  }
+}

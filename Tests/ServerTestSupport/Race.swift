@@ -1,0 +1,25 @@
+import Foundation
+import Synchronization
+
+extension Curl {
+  public typealias Command = (arguments: [String], input: [UInt8]?)
+
+  /// All at once, each by a `curl` of its own.
+  /// - Returns: the replies, in the order of the commands.
+  public func race(_ commands: [Command]) throws -> [Reply] {
+    let replies = Mutex([Int: Result<Reply, any Error>]())
+    let group = DispatchGroup()
+    for (index, command) in commands.enumerated() {
+      group.enter()
+      let run = { @Sendable in
+        let result = Result { try self(command.arguments, input: command.input) }
+        replies.withLock { $0[index] = result }
+        group.leave()
+      }
+      // A thread each: a queue would let some wait for others.
+      Thread.detachNewThread(run)
+    }
+    group.wait()
+    return try replies.withLock { replies in try commands.indices.map { try replies[$0]!.get() } }
+  }
+}

@@ -7,35 +7,35 @@ let elsewhere: Comment = "runs inside the bench kernel: scripts/test bench-kerne
 
 /// The panel of the bench kernel: a GPIO chip and a keypad that are made of configuration but are real to whoever uses
 /// them. One at a time; gone when the last owner lets go.
-final class Bench {
+final class Bench: Sendable {
   static let label = "bench-panel"
   /// By offset, as Tests/BenchKernel/Kernel/panel has them.
   enum Line: Int, CaseIterable { case button, deny, red, green, blue, buzzer }
-
-  private var simulated = ""
 
   init() throws { try makeChip() }
 
   deinit { _ = try? panel("down") }
 
-  func makeChip() throws {
-    try panel("up")
-    let sim = "/sys/kernel/config/gpio-sim/panel"
-    simulated = "/sys/devices/platform/\(try contents("\(sim)/dev_name"))/\(try contents("\(sim)/bank/chip_name"))"
-  }
+  func makeChip() throws { try panel("up") }
 
   func removeChip() throws { try panel("down") }
 
   /// A finger on a button to ground.
-  func press(_ line: Line = .button) throws { try overwrite("\(simulated)/sim_gpio\(line.rawValue)/pull", "pull-down") }
+  func press(_ line: Line = .button) throws { try overwrite(try file("pull", of: line), "pull-down") }
 
-  func release(_ line: Line = .button) throws { try overwrite("\(simulated)/sim_gpio\(line.rawValue)/pull", "pull-up") }
+  func release(_ line: Line = .button) throws { try overwrite(try file("pull", of: line), "pull-up") }
 
   /// What a voltmeter says.
-  func isHigh(_ line: Line) throws -> Bool { try contents("\(simulated)/sim_gpio\(line.rawValue)/value") == "1" }
+  func isHigh(_ line: Line) throws -> Bool { try contents(try file("value", of: line)) == "1" }
+
+  private func file(_ name: String, of line: Line) throws -> String {
+    let sim = "/sys/kernel/config/gpio-sim/panel"
+    let chip = try "\(contents("\(sim)/dev_name"))/\(contents("\(sim)/bank/chip_name"))"
+    return "/sys/devices/platform/\(chip)/sim_gpio\(line.rawValue)/\(name)"
+  }
 
   @discardableResult
-  func panel(_ arguments: String...) throws -> Int32 {
+  private func panel(_ arguments: String...) throws -> Int32 {
     let status = system("panel " + arguments.joined(separator: " "))
     guard status == 0 else { throw BenchFailure(what: "panel \(arguments.joined(separator: " ")): status \(status)") }
     return status

@@ -3,7 +3,14 @@ import Testing
 extension EndToEnd {
   /// The PIN is chosen when the account is activated, at the panel, and kept to the server's policy by the token.
   @Suite struct PINActivations {
-    @Test func aPINThatThePolicyRefusesIsChosenAnew() async throws {
+    @Test func allOfThemSideBySide() async {
+      await sideBySide([
+        aPINThatThePolicyRefusesIsChosenAnew, whoeverCancelsGoesOnWithTheSameURI,
+        whereNobodyCanTypeThatIsSaidAndTheCodeIsNotSpent,
+      ])
+    }
+
+    private func aPINThatThePolicyRefusesIsChosenAnew() async throws {
       let policy = """
         max_pin_attempts = 3
         [application.pin_policy]
@@ -32,8 +39,8 @@ extension EndToEnd {
       }
     }
 
-    @Test func whoeverCancelsGoesOnWithTheSameURI() async throws {
-      try await withPINScenes(for: [Wanted.newPIN, .newPINAgain], users: []) { wanted, scene in
+    private func whoeverCancelsGoesOnWithTheSameURI() async throws {
+      await withPINScenes(for: [Wanted.newPIN, .newPINAgain], users: []) { wanted, scene in
         let token = scene.token
         try await scene.server.addUser("alice")
         let uri = try await scene.server.activation(for: "alice")
@@ -56,8 +63,8 @@ extension EndToEnd {
       }
     }
 
-    @Test func whereNobodyCanTypeThatIsSaidAndTheCodeIsNotSpent() async throws {
-      try await withPINScenes(for: [true, false], users: []) { running, scene in
+    private func whereNobodyCanTypeThatIsSaidAndTheCodeIsNotSpent() async throws {
+      await withPINScenes(for: [true, false], users: []) { running, scene in
         try await scene.server.addUser("alice")
         let uri = try await scene.server.activation(for: "alice")
         try await scene.token.stop()

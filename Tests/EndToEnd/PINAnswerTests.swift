@@ -3,7 +3,15 @@ import Testing
 extension EndToEnd {
   /// Requests that only the PIN accepts, as token, server and portal see them.
   @Suite struct PINAnswers {
-    @Test func theRightPINApproves() async throws {
+    @Test func allOfThemSideBySide() async {
+      await sideBySide([
+        theRightPINApproves, aWrongPINLeavesTheRequestOpenAndIsCountedEverywhere, aDenialNeedsNoPIN,
+        aHoldAcceptsNothingThatWantsThePIN, aRequestThatEndsUnderTheFingersTakesTheDigitsWithIt,
+        anUnpluggedKeypadWipesWhatWasTyped,
+      ])
+    }
+
+    private func theRightPINApproves() async throws {
       let sink = try CallbackSink()
       defer { sink.close() }
       try await withPINScene { scene in
@@ -20,7 +28,7 @@ extension EndToEnd {
       }
     }
 
-    @Test func aWrongPINLeavesTheRequestOpenAndIsCountedEverywhere() async throws {
+    private func aWrongPINLeavesTheRequestOpenAndIsCountedEverywhere() async throws {
       let sink = try CallbackSink()
       defer { sink.close() }
       try await withPINScene { scene in
@@ -49,9 +57,9 @@ extension EndToEnd {
       }
     }
 
-    @Test func aDenialNeedsNoPIN() async throws {
+    private func aDenialNeedsNoPIN() async throws {
       let denials = [(Act.double, "declined"), (.notMe, "not_me"), (.cancelKeys, "cancelled")]
-      try await withPINScenes(for: denials) { denial, scene in
+      await withPINScenes(for: denials) { denial, scene in
         let (act, reason) = denial
         let transaction = try await scene.askForPIN()
         try await scene.token.answer(transaction, with: act)
@@ -65,7 +73,7 @@ extension EndToEnd {
       }
     }
 
-    @Test func aHoldAcceptsNothingThatWantsThePIN() async throws {
+    private func aHoldAcceptsNothingThatWantsThePIN() async throws {
       try await withPINScene { scene in
         let transaction = try await scene.askForPIN()
         try await scene.token.shows("PIN wanted")
@@ -79,12 +87,12 @@ extension EndToEnd {
       }
     }
 
-    @Test func aRequestThatEndsUnderTheFingersTakesTheDigitsWithIt() async throws {
+    private func aRequestThatEndsUnderTheFingersTakesTheDigitsWithIt() async throws {
       let short = """
         [[type]]
         name = "short"
         method = "push_with_pin"
-        request_expires_in = 6
+        request_expires_in = 8
         """
       try await withPINScene(types: short) { scene in
         let transaction = try await scene.askForPIN(type: "short")
@@ -105,7 +113,7 @@ extension EndToEnd {
       }
     }
 
-    @Test func anUnpluggedKeypadWipesWhatWasTyped() async throws {
+    private func anUnpluggedKeypadWipesWhatWasTyped() async throws {
       try await withPINScene { scene in
         let transaction = try await scene.askForPIN()
         try await scene.token.shows("PIN wanted")

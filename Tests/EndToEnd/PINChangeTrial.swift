@@ -2,14 +2,29 @@
 struct PINChangeTrial {
   let scene: Scene
 
+  private enum Cut {
+    case sinceBegun(Duration)
+    /// After the last Enter, when both sides write.
+    case sinceChosen(Duration)
+    /// After the server took the new PIN, and the token may not know it yet.
+    case sinceChanged(Duration)
+
+    static func random(using dice: inout Dice) -> Cut {
+      switch Int.random(in: 0..<5, using: &dice) {
+      case 0: .sinceBegun(dice.milliseconds(0...2500))
+      case 1...2: .sinceChosen(dice.milliseconds(0...500))
+      default: .sinceChanged(dice.milliseconds(0...25))
+      }
+    }
+  }
+
   func run(_ model: inout PINModel, _ dice: inout Dice) async throws {
     let (token, server) = (scene.token, scene.server)
     var chosen = dice.pin()
     while chosen == model.pin { chosen = dice.pin() }
-    // Most of them in the time after the last Enter, when both sides write.
-    let isEarly = Int.random(in: 0..<4, using: &dice) == 0
-    let delay = isEarly ? dice.milliseconds(0...2500) : dice.milliseconds(0...600)
+    let cut = Cut.random(using: &dice)
     let isOtherTried = Int.random(in: 0..<3, using: &dice) == 0
+    let mark = try server.log.mark
     let changedBefore = server.logged(": PIN changed")
     let change = try token.begin("pin", "change")
     let typing = Task { [model, chosen] in
@@ -20,8 +35,15 @@ struct PINChangeTrial {
       try await Task.sleep(for: .milliseconds(450))
       try await token.press(keys: chosen.map(String.init) + ["enter"])
     }
-    if isEarly { try await change.errors.line(with: "type the present PIN") } else { try await typing.value }
-    try await Task.sleep(for: delay)
+    switch cut {
+    case .sinceBegun(let delay): try await Task.sleep(for: delay)
+    case .sinceChosen(let delay):
+      try await typing.value
+      try await Task.sleep(for: delay)
+    case .sinceChanged(let delay):
+      try await server.log.line(with: ": PIN changed", from: mark)
+      try await Task.sleep(for: delay)
+    }
     try await token.kill9()
     _ = try? await typing.value
     let outcome = try await change.outcome()

@@ -8,9 +8,9 @@ extension EndToEnd {
 
     /// Side by side, because most of the time of each goes by in front of an LED.
     private static let lanes: [(Lane, cuts: Int)] =
-      [(Lane, cuts: Int)](repeating: (.answers, 31), count: 3)
-      + [(Lane, cuts: Int)](repeating: (.changes, 12), count: 4)
-      + [(Lane, cuts: Int)](repeating: (.enrolments, 10), count: 2)
+      [(Lane, cuts: Int)](repeating: (.answers, 23), count: 4)
+      + [(Lane, cuts: Int)](repeating: (.changes, 11), count: 4)
+      + [(Lane, cuts: Int)](repeating: (.enrolments, 9), count: 2)
 
     @Test func aKilledTokenNeitherGuessesNorForgets() async throws {
       let dice = Dice.fresh()

@@ -3,11 +3,25 @@ struct PINEnrolmentTrial {
   let scene: Scene
   let user: String
 
+  private enum Cut {
+    case sinceBegun(Duration)
+    /// After the command said that it begins with this.
+    case after(String, Duration)
+
+    static func random(using dice: inout Dice) -> Cut {
+      switch Int.random(in: 0..<6, using: &dice) {
+      case 0: .sinceBegun(dice.milliseconds(0...1500))
+      case 1...3: .after("setting the PIN", dice.milliseconds(0...400))
+      case 4: .after("exchanging keys", dice.milliseconds(0...40))
+      default: .after("enrolling for push", dice.milliseconds(0...40))
+      }
+    }
+  }
+
   func run(_ model: inout PINModel, _ dice: inout Dice) async throws {
     let server = scene.server
     let (first, second) = (dice.pin(), dice.pin())
-    let isEarly = Int.random(in: 0..<4, using: &dice) == 0
-    let delay = isEarly ? dice.milliseconds(0...1500) : dice.milliseconds(0...700)
+    let cut = Cut.random(using: &dice)
     try await server.addUser(user)
     let uri = try await server.activation(for: user)
     let devices = try await server.devices().count
@@ -21,8 +35,12 @@ struct PINEnrolmentTrial {
       try await Task.sleep(for: .milliseconds(450))
       try await token.press(keys: first.map(String.init) + ["enter"])
     }
-    if !isEarly { try await typing.value }
-    try await Task.sleep(for: delay)
+    switch cut {
+    case .sinceBegun(let delay): try await Task.sleep(for: delay)
+    case .after(let step, let delay):
+      try await enrolment.errors.line(with: step)
+      try await Task.sleep(for: delay)
+    }
     try await token.kill9()
     _ = try? await typing.value
     _ = try await enrolment.outcome()

@@ -3,7 +3,14 @@ import Testing
 extension EndToEnd {
   /// The server counts, per user and token; nothing a token can be made to do gives a guess back.
   @Suite struct PINLimits {
-    @Test func theLimitEndsTheAccountOnBothSidesAndNoOther() async throws {
+    @Test func allOfThemSideBySide() async {
+      await sideBySide([
+        theLimitEndsTheAccountOnBothSidesAndNoOther, anOldImageGivesNoGuessBack,
+        anImageFromBeforeAPINChangeOpensNothing, twoTokensOfOneUserCountEachForItself,
+      ])
+    }
+
+    private func theLimitEndsTheAccountOnBothSidesAndNoOther() async throws {
       let sink = try CallbackSink()
       defer { sink.close() }
       try await withPINScene(users: ["alice", "bob"]) { scene in
@@ -27,7 +34,7 @@ extension EndToEnd {
       }
     }
 
-    @Test func anOldImageGivesNoGuessBack() async throws {
+    private func anOldImageGivesNoGuessBack() async throws {
       try await withPINScene { scene in
         let image = try await scene.saveImage("before")
         let transaction = try await scene.askForPIN()
@@ -51,8 +58,8 @@ extension EndToEnd {
       }
     }
 
-    @Test func anImageFromBeforeAPINChangeOpensNothing() async throws {
-      try await withPINScene(settings: "max_pin_attempts = 4") { scene in
+    private func anImageFromBeforeAPINChangeOpensNothing() async throws {
+      try await withPINScene { scene in
         let old = try await scene.saveImage("old")
         try await scene.changePIN(from: "13589", to: "80261")
         let new = try await scene.saveImage("new")
@@ -61,7 +68,7 @@ extension EndToEnd {
         let transaction = try await scene.askForPIN()
         for (pin, failures) in [("13589", 1), ("80261", 2)] {
           try await scene.token.type(pin)
-          try await scene.token.log.line(with: "pin-wrong request \(transaction)", "\(4 - failures) of 4 attempts left")
+          try await scene.token.log.line(with: "pin-wrong request \(transaction)", "\(3 - failures) of 3 attempts left")
           #expect(try await scene.server.pinFailures() == failures)
         }
         try await scene.portal.cancel(transaction)
@@ -72,7 +79,7 @@ extension EndToEnd {
       }
     }
 
-    @Test func twoTokensOfOneUserCountEachForItself() async throws {
+    private func twoTokensOfOneUserCountEachForItself() async throws {
       try await withPINScene { scene in
         let folder = scene.folder
         let token = TestToken(state: folder.file("second"), board: folder.file("board.toml"))

@@ -3,7 +3,14 @@ import Testing
 extension EndToEnd {
   /// One PIN typed is one attempt, whatever gets lost on the way.
   @Suite struct PINOutages {
-    @Test func aLostVerdictOnAWrongPINIsHeardWithoutAnotherAttempt() async throws {
+    @Test func allOfThemSideBySide() async {
+      await sideBySide([
+        aLostVerdictOnAWrongPINIsHeardWithoutAnotherAttempt, aLostVerdictOnTheRightPINIsHeardWithoutAnotherAttempt,
+        aServerKilledOverAnAnswerCountsItOnce,
+      ])
+    }
+
+    private func aLostVerdictOnAWrongPINIsHeardWithoutAnotherAttempt() async throws {
       let proxy = try CuttingProxy()
       defer { proxy.close() }
       try await withPINScene(behind: proxy) { scene in
@@ -25,7 +32,7 @@ extension EndToEnd {
       }
     }
 
-    @Test func aLostVerdictOnTheRightPINIsHeardWithoutAnotherAttempt() async throws {
+    private func aLostVerdictOnTheRightPINIsHeardWithoutAnotherAttempt() async throws {
       let sink = try CallbackSink()
       defer { sink.close() }
       let proxy = try CuttingProxy()
@@ -50,9 +57,9 @@ extension EndToEnd {
     }
 
     /// Counted before it is judged, and judged before anybody is told: wherever the server dies, it is one.
-    @Test func aServerKilledOverAnAnswerCountsItOnce() async throws {
+    private func aServerKilledOverAnAnswerCountsItOnce() async throws {
       let deaths = [(Scene.wrongPIN, 0), (Scene.wrongPIN, 25), (Scene.wrongPIN, 60), ("13589", 10), ("13589", 40)]
-      try await withPINScenes(for: deaths) { death, scene in
+      await withPINScenes(for: deaths) { death, scene in
         let (pin, milliseconds) = death
         let transaction = try await scene.askForPIN()
         async let typing = scene.token.type(pin)

@@ -8,7 +8,14 @@ extension EndToEnd {
       let serverTold: Bool?
     }
 
-    @Test func whoeverTypesThePINIsLoggedInUntilTheNextOneIs() async throws {
+    @Test func allOfThemSideBySide() async {
+      await sideBySide([
+        whoeverTypesThePINIsLoggedInUntilTheNextOneIs, aLoginThatIsCancelledCostsNothing, theLimitIsTheSameForALogin,
+        onlyAVeryLongHoldForgets,
+      ])
+    }
+
+    private func whoeverTypesThePINIsLoggedInUntilTheNextOneIs() async throws {
       try await withPINScene(users: ["alice", "bob"]) { scene in
         let token = scene.token
         let login = try token.begin("login", "alice", "--json")
@@ -42,7 +49,7 @@ extension EndToEnd {
       }
     }
 
-    @Test func aLoginThatIsCancelledCostsNothing() async throws {
+    private func aLoginThatIsCancelledCostsNothing() async throws {
       try await withPINScene { scene in
         let login = try scene.token.begin("login")
         try await scene.token.shows("PIN wanted")
@@ -54,7 +61,7 @@ extension EndToEnd {
       }
     }
 
-    @Test func theLimitIsTheSameForALogin() async throws {
+    private func theLimitIsTheSameForALogin() async throws {
       try await withPINScene(settings: "max_pin_attempts = 2") { scene in
         let login = try scene.token.begin("login")
         try await scene.token.type("24601")
@@ -68,7 +75,7 @@ extension EndToEnd {
       }
     }
 
-    @Test func onlyAVeryLongHoldForgets() async throws {
+    private func onlyAVeryLongHoldForgets() async throws {
       try await withPINScene { scene in
         let forget = try scene.token.begin("forget", "alice", "--json")
         try await scene.token.shows("very long hold wanted: it cannot be undone")

@@ -5,7 +5,7 @@ extension EndToEnd {
   @Suite struct Secrets {
     /// Eight digits do not stand anywhere by chance.
     private static let policy = """
-      max_pin_attempts = 5
+      max_pin_attempts = 3
       [application.pin_policy]
       length = 8
       max_repeats = 2
@@ -34,10 +34,6 @@ extension EndToEnd {
         try await token.type(Self.wrong)
         try await token.type(Self.first)
         #expect(try await scene.settled(transaction).hasPrefix("approved, receipt "))
-        let login = try token.begin("login", "alice")
-        try await token.type(Self.wrong)
-        try await token.type(Self.first)
-        said += try await login.outcome().words
         let change = try token.begin("pin", "change")
         try await token.type(Self.first)
         try await token.choose(Self.second)

@@ -150,7 +150,7 @@ let package = Package(
       "ReferenceAdapterTests",
       of: [
         "ReferenceAdapter", "ReferenceProtocol", "MobileAuth", "Courier", "OpenPGP", "Cryptography", "Secrets",
-        "PINProtection", "ApprovalTestKit",
+        "PINProtection", "ApprovalTestKit", "OfflineAttack", "Vault",
       ]),
     tests("BoardsTests", of: ["Boards", "FrontPanel", "MobileAuth", "Secrets", "ApprovalTestKit"]),
     tests("ApprovalTokenTests", of: ["ApprovalToken"]),

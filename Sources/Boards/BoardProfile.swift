@@ -25,12 +25,16 @@ public struct BoardProfile: Sendable, Equatable {
     /// Nil unless it is on USB.
     public var usb: USB?
     public var entry = EntrySettings()
+    /// What a PIN's key derivation costs on this board: the binary logarithm of scrypt's N. 15 takes 32 MiB. Holds for
+    /// PINs that are chosen from now on; each record says what it was made with.
+    public var scryptLog2N = 15
 
     init(reading reader: inout TableReader) throws(TableReader.Refusal) {
       kind = try reader.choice("kind", of: Kind.self)
       if kind == .usb { usb = try USB(reading: &reader) }
       try reader.duration("entry_idle_s", 5...120, &entry.idle)
       entry.feedback = try reader.choice("feedback", of: EntrySettings.Feedback.self, default: entry.feedback)
+      if reader.has("scrypt_log2_n") { scryptLog2N = try reader.number("scrypt_log2_n", 14...18) }
       try reader.finish()
     }
   }

@@ -55,7 +55,10 @@ struct RunningBoard: Sendable {
     }
   }
 
-  var keyDerivation: Scrypt.Parameters { .standard }
+  var keyDerivation: Scrypt.Parameters {
+    guard let keypad = profile.keypad else { return .standard }
+    return Scrypt.Parameters(cost: 1 << UInt64(keypad.scryptLog2N), blockSize: 8, parallelisation: 1)
+  }
 
   var capabilities: ApprovalCapabilities {
     ApprovalCapabilities(

@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 extension EndToEnd {
@@ -81,15 +82,27 @@ extension EndToEnd {
         try await scene.token.shows("very long hold wanted: it cannot be undone")
         try await Task.sleep(for: .milliseconds(450))
         try await scene.token.perform(.hold)
-        try await scene.token.perform(.double)
-        try await Task.sleep(for: .milliseconds(700))
         #expect(forget.isRunning)
+        try await scene.token.perform(.double)
+        #expect(try await forget.exit() == .code(77))
         #expect(try await scene.token.accounts().map(\.stage) == ["active"])
         #expect(try await scene.server.pinFailures() == 0)
 
+        // Nobody waits for it any more: then the panel does not either, and a long hold means something else.
+        let abandoned = try scene.token.begin("forget", "alice")
+        try await scene.token.shows("very long hold wanted: it cannot be undone")
+        abandoned.send(SIGINT)
+        try await abandoned.exit()
+        try await scene.token.shows("idle, connected")
+        try await scene.token.perform(.notMe)
+        #expect(try await scene.token.accounts().map(\.stage) == ["active"])
+
+        let meant = try scene.token.begin("forget", "alice", "--json")
+        try await scene.token.shows("very long hold wanted: it cannot be undone")
+        try await Task.sleep(for: .milliseconds(450))
         try await scene.token.perform(.notMe)
         struct Removal: Decodable { let serverTold: Bool }
-        let removal: Removal = try await forget.outcome().succeeded().decoded()
+        let removal: Removal = try await meant.outcome().succeeded().decoded()
         #expect(removal.serverTold)
         #expect(try await scene.token.accounts().isEmpty)
         #expect(try await scene.portal.devices().isEmpty)

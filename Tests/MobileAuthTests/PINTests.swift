@@ -210,6 +210,24 @@ import Testing
     }
   }
 
+  /// What nobody waits for any more must not go on at the panel.
+  @Test func whoeverGivesUpInTheMiddleEndsIt() async throws {
+    try await world.withHandler {
+      let errand = Task {
+        try await world.errands.perform { panel in
+          try await PanelDialogue(panel, timekeeper: world.timekeeper).veryLongHold()
+        }
+      }
+      await world.panel.until(challenges: 1)
+      errand.cancel()
+      await #expect(throws: CancellationError.self) { try await errand.value }
+      await world.panel.until(showing: .disconnected)
+      world.announce(world.request(1))
+      await world.panel.until(challenges: 2)
+    }
+    #expect(world.panel.prompts == [.veryLongHold, .confirmation])
+  }
+
   @Test func whoeverGivesUpBeforeTheirTurnIsNotAsked() async throws {
     let errand = Task { try await world.errands.perform { _ in Issue.record("it ran") } }
     errand.cancel()

@@ -23,8 +23,8 @@ import Vault
   @Test func aWholeLifeOfTheAdapterTellsNoPIN() async throws {
     let life = try await Life()
     let attack = await OfflineAttack(on: life.loot, pins: OfflineAttack.fiveDigits)
-    // The first PIN, two changes, and another key derivation.
-    #expect(attack.blobCount == 4)
+    // The first PIN, two changes, and another key derivation; a thief also takes pieces of OpenPGP keys for some.
+    #expect(attack.blobCount >= 4)
     for (token, pin) in life.tokens { #expect(attack.unwraps(token, with: pin)) }
     #expect(await attack.signs().isEmpty)
   }

@@ -61,7 +61,11 @@ public final class Errands: Sendable {
       return task
     }
     guard let task else { return false }
-    await withTaskCancellationHandler { await task.value } onCancel: { task.cancel() }
+    await withTaskCancellationHandler {
+      await task.value
+    } onCancel: {
+      task.cancel()
+    }
     state.withLock { $0.running = nil }
     return true
   }

@@ -67,7 +67,11 @@ private func untilHangUp(of socket: UnixSocket, _ body: @escaping @Sendable () a
     work.cancel()
     withExtendedLifetime(socket) {}
   }
-  let result = await withTaskCancellationHandler { await work.result } onCancel: { work.cancel() }
+  let result = await withTaskCancellationHandler {
+    await work.result
+  } onCancel: {
+    work.cancel()
+  }
   // Wakes the thread, whose work is over.
   defer { shutdown(descriptor, Int32(SHUT_RD)) }
   try result.get()

@@ -44,7 +44,7 @@ struct AccountDesk: Sendable {
   func logIn(_ name: String?, _ progress: @escaping Progress) async throws -> SessionFacts {
     let (account, server) = try find(name)
     let former = try await logOut()
-    let length = try server.pinLength(of: account.id)
+    let length = try await server.pinLength(of: account.id)
     let session = try await service.errands.perform { panel in
       progress("type the PIN of \(account.id) on the keypad, then Enter")
       return try await withPIN(of: account, length: length, on: panel) { pin in
@@ -71,7 +71,7 @@ struct AccountDesk: Sendable {
 
   func changePIN(_ name: String?, _ progress: @escaping Progress) async throws -> SessionFacts {
     let (account, server) = try find(name)
-    let length = try server.pinLength(of: account.id)
+    let length = try await server.pinLength(of: account.id)
     if let session = service.session, session.account != account.id { _ = try await logOut() }
     let former = service.session
     let session = try await service.errands.perform { panel in

@@ -89,7 +89,8 @@ extension ReferenceTokenServer {
     let key = try KnowledgeKey(refreshToken: ticket.token, clientID: clientID, profileID: ticket.profile)
     let path = "/profiles/\(ticket.profile)/pin-changes/\(ticket.id)/commit"
     let body = JSON.encode(
-      PINChangeCommit(assertion: try await client.assertion(by: key, for: ticket.profile, path: path, nonce: ticket.id)))
+      PINChangeCommit(assertion: try await client.assertion(by: key, for: ticket.profile, path: path, nonce: ticket.id))
+    )
     _ = try await repeating { [client] () async throws(TokenServerFault) in
       try await client.call(.post, path, body: body)
     }

@@ -151,7 +151,9 @@ public final class ReferenceTokenServer: TokenServer {
     switch request.method {
     case .push: return .confirmation
     case .pushWithPIN:
-      guard let pin = try await settled(account).pin else { throw .notHandleable("it needs a PIN, and the account has none") }
+      guard let pin = try await settled(account).pin else {
+        throw .notHandleable("it needs a PIN, and the account has none")
+      }
       guard let counts = FailureCounts(max: request.maxFailureCount, previous: request.previousFailureCount) else {
         throw .notHandleable("it does not say how many wrong PINs there were")
       }

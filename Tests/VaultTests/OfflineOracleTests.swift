@@ -42,6 +42,15 @@ import Vault
     #expect(await OfflineAttack(on: loot, pins: some.sorted()).signs() == [])
   }
 
+  /// Among enough random bytes there is one some day, and with it a hundred thousand derivations of 64 MiB.
+  @Test func `What only looks like a token keeps the thief from nothing`() async throws {
+    let life = try ServerJudgedLife()
+    try life.enrol(alice, "13579")
+    var loot = try life.loot()
+    loot.add(opened: [1, 10, 32, 16] + [UInt8](repeating: 7, count: 48))
+    #expect(await OfflineAttack(on: loot, pins: ["13579"]).blobCount == 1)
+  }
+
   /// The same program, when a build wraps one token twice.
   @Test(arguments: [("13579", "the same PIN, a new salt"), ("86420", "another PIN")])
   func `One token wrapped twice tells its PINs`(newPIN: String, what: String) async throws {

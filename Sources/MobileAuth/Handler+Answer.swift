@@ -48,7 +48,7 @@ extension Handler {
 
   /// The answer was none: the request is open and the person may try again.
   private func takeBack(_ pending: PendingMobileAuthRequest, _ counts: FailureCounts) async throws(CustodyFault) {
-    let entry = entry(.pinWrong, pending, "\(counts.remaining) of \(counts.max) attempts left")
+    let entry = entry(.pinWrong, pending, "\(counts)")
     try custody.settle(pending.transaction, entry)
     report(.audited(entry))
     report(.counted(pending.account, counts))

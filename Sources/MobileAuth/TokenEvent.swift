@@ -22,7 +22,7 @@ extension TokenEvent: CustomStringConvertible {
     case .retrying(let transaction, let fault): "request \(transaction): trying again: \(fault)"
     case .audited(let entry): entry.description
     case .counted(let account, let counts):
-      "account \(account): \(counts.previous) wrong PINs, \(counts.remaining) of \(counts.max) attempts left"
+      "account \(account): \(counts.previous) wrong PINs, \(counts)"
     case .custodyFailed(let fault): "nothing can be answered: \(fault)"
     case .rosterChanged: "the accounts have changed"
     }

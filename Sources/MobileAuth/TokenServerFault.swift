@@ -85,7 +85,7 @@ extension TokenServerFault: CustomStringConvertible {
     case .deviceDeregistered: "the token server has removed this device; enrol again"
     case .userDeregistered: "the token server has removed this account from the device; enrol again"
     case .outdated(let what): "the token server no longer accepts this version: \(what)"
-    case .pinIncorrect(let counts): "wrong PIN, \(counts.remaining) of \(counts.max) attempts left"
+    case .pinIncorrect(let counts): "wrong PIN, \(counts)"
     case .notAuthenticated(let why): "the token server does not accept our credentials: \(why)"
     case .alreadyEnrolled(let why): "already enrolled: \(why)"
     case .enrolmentDisabled(let why): "the token server does not allow enrolment: \(why)"

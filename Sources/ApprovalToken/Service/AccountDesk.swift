@@ -127,7 +127,7 @@ struct AccountDesk: Sendable {
       case .wrong(let told): counts = told
       }
       service.note(counts, of: account.id)
-      try record(.pinWrong, account.id, "\(counts.remaining) of \(counts.max) attempts left")
+      try record(.pinWrong, account.id, "\(counts)")
       await panel.show(.pinWrong(remaining: counts.remaining))
     }
   }
@@ -143,10 +143,13 @@ struct AccountDesk: Sendable {
     await panel.show(.talkingToServer)
     do { return .right(try await body(pin)) } catch TokenServerFault.pinIncorrect(let counts) {
       return .wrong(counts)
-    } catch TokenServerFault.userDeregistered {
-      try vault.wipe(account: account.id, entry(.wiped, account.id, "\(TokenServerFault.userDeregistered)"))
-      service.reload()
-      throw TokenServerFault.userDeregistered
+    } catch let fault as TokenServerFault {
+      let loss = EnrolmentLoss(fault, at: account.server, account.id)
+      if let entry = try loss?.carryOut(on: vault, at: timekeeper.wallClockMilliseconds) {
+        service.log(entry)
+        service.reload()
+      }
+      throw fault
     }
   }
 

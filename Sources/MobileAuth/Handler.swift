@@ -90,7 +90,6 @@ public struct Handler: Sendable {
 
   private func handle(_ pending: PendingMobileAuthRequest) async throws {
     guard let server = servers[pending.server] else { return inbox.finish(pending.transaction) }
-    try record(.announced, pending)
     // Whoever has typed a wrong PIN is in the middle of it: the request is theirs until it ends.
     var isPinned = false
     while true {

@@ -137,13 +137,18 @@ public struct P256PublicKey: Sendable, Equatable {
     let count = i2d_ECDSA_SIG(parsed, &der)
     guard count > 0, let der else { return false }
     defer { CRYPTO_free(der, #file, #line) }
+    return isValidDERSignature(Array(UnsafeBufferPointer(start: der, count: Int(count))), for: message)
+  }
+
+  /// - Parameter signature: DER ECDSA-Sig-Value.
+  public func isValidDERSignature(_ signature: [UInt8], for message: [UInt8]) -> Bool {
     let context = EVP_MD_CTX_new()
     defer {
       EVP_MD_CTX_free(context)
       ERR_clear_error()
     }
     return EVP_DigestVerifyInit(context, nil, EVP_sha256(), nil, handle.key) == 1
-      && EVP_DigestVerify(context, der, Int(count), message, message.count) == 1
+      && EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
   }
 
   /// DER SubjectPublicKeyInfo (RFC 5480): what stands before an uncompressed point is the same for every key.

@@ -21,8 +21,11 @@ final class ServerClock: Sendable {
       return heard.milliseconds + (timekeeper.now - heard.at).milliseconds
     }
     let own = timekeeper.wallClockMilliseconds
-    return own >= Self.earliestPlausible ? own : nil
+    return Self.isPlausible(own) ? own : nil
   }
+
+  /// - Parameter milliseconds: since 1970.
+  static func isPlausible(_ milliseconds: Int64) -> Bool { milliseconds >= earliestPlausible }
 
   /// - Returns: by how much the answer's `Date` is away from `stamp` (milliseconds since 1970), or nil without one.
   @discardableResult
@@ -55,11 +58,4 @@ func timeStamp(_ milliseconds: Int64) -> String {
   let date = "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))"
   let time = "\(padded(rest / 3_600_000, 2)):\(padded(rest / 60_000 % 60, 2)):\(padded(rest / 1000 % 60, 2))"
   return "\(date)T\(time).\(padded(rest % 1000, 3))Z"
-}
-
-extension Duration {
-  var milliseconds: Int64 {
-    let (seconds, attoseconds) = components
-    return seconds * 1000 + attoseconds / 1_000_000_000_000_000
-  }
 }

@@ -1,0 +1,20 @@
+public import MobileAuth
+
+/// Push tokens of privacyIDEA and eduMFA.
+public enum PrivacyIDEA {
+  /// Kind of `TokenServerRecord`.
+  public static let kind = "privacyidea"
+
+  /// Whether this is, or is meant to be, an enrolment URL of such a server.
+  public static func recognises(_ text: String) -> Bool {
+    do {
+      _ = try EnrolmentURI(text)
+      return true
+    } catch { return error != .notAnEnrolment }
+  }
+
+  /// The certificate pins that the endpoint was enrolled with.
+  public static func pins(of record: TokenServerRecord) throws(CustodyFault) -> [String] {
+    try EndpointCredentials(record).pins
+  }
+}

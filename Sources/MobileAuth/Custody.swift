@@ -70,6 +70,7 @@ public struct AuditEntry: Sendable, Equatable {
     case pinSet = "pin-set"
     case pinChanged = "pin-changed"
     case pinWrong = "pin-wrong"
+    case choiceWrong = "choice-wrong"
     case buttonStuck = "button-stuck"
     case panelUnavailable = "panel-unavailable"
   }

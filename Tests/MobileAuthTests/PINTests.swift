@@ -84,6 +84,8 @@ import Testing
       world.announce(world.request(1))
       await world.panel.until(challenges: 1)
       world.panel.perform(.entered(pin("13579")))
+      // Not before: the request's deadline sleeps too, until the answer is on its way.
+      await world.panel.until(showing: .outcomeUnknown)
       for _ in 1...2 {
         await world.timekeeper.untilAsleep()
         world.timekeeper.advance(by: .seconds(2))

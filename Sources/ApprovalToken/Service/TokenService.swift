@@ -129,8 +129,8 @@ final class TokenService: Service {
     { [logger, vault, self] event in
       switch event {
       case .rosterChanged: reload()
-      case .disconnected, .stopped, .retrying, .custodyFailed: logger.warning("\(event)")
-      case .audited: logger.info("\(event)")
+      case .disconnected, .stopped, .retrying, .custodyFailed, .trouble: logger.warning("\(event)")
+      case .audited, .code: logger.info("\(event)")
       case .counted(let account, let counts): note(counts, of: account)
       case .connected(let id):
         logger.info("\(event)")

@@ -230,8 +230,8 @@ final class EnrolmentWorld: Sendable {
     let first = try await client.poll(serial: "PIPU1", key: .rsa(key))
     // Nothing was signed for 1970: the board asked first.
     #expect(first.correctedClock.map { $0 - .seconds(90) < .seconds(2) } ?? (drift > .seconds(1000)))
-    #expect(server.state.withLock { $0.polls } == 2)
+    #expect(server.state.withLock { $0.polls.count } == 2)
     #expect(try await client.poll(serial: "PIPU1", key: .rsa(key)).correctedClock == nil)
-    #expect(server.state.withLock { $0.polls } == 3)
+    #expect(server.state.withLock { $0.polls.count } == 3)
   }
 }

@@ -25,7 +25,8 @@ final class FakePushServer: Sendable {
     var credentials: [String: String] = [:]
     var keys: [String: RSAPublicKey] = [:]
     var challenges: [Challenge] = []
-    var polls = 0
+    /// When each came.
+    var polls: [Moment] = []
     var failures: [HTTPResponse] = []
     var drift: Duration = .zero
     var isPollingForbidden: Set<String> = []
@@ -97,7 +98,7 @@ final class FakePushServer: Sendable {
   }
 
   private func poll(_ url: String, _ now: Int64) -> HTTPResponse {
-    state.withLock { $0.polls += 1 }
+    state.withLock { $0.polls.append(timekeeper.now) }
     guard let mark = url.firstIndex(of: "?") else { return Self.error(400, 905) }
     let pairs = url[url.index(after: mark)...].split(separator: "&").map { $0.split(separator: "=", maxSplits: 1) }
     let query = Dictionary(uniqueKeysWithValues: pairs.map { (String($0[0]), String($0[1])) })

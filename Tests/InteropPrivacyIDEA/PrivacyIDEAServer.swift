@@ -1,0 +1,119 @@
+import Foundation
+import Synchronization
+
+/// A privacyIDEA of its own on loopback, and what administrators and portals ask of it, by curl.
+final class PrivacyIDEAServer: Sendable {
+  struct Failure: Error, CustomStringConvertible { let description: String }
+
+  let directory: URL
+  let port: Int
+  private let process: Process
+  private let keepAlive: Pipe
+  private let token = Mutex("")
+
+  /// Returns when it listens. The first time ever this installs it, which takes minutes.
+  init() throws {
+    directory = FileManager.default.temporaryDirectory.appending(path: "privacyidea-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    port = Int.random(in: 20_000..<32_000)
+    process = Process()
+    process.executableURL = Bundle.module.url(
+      forResource: "privacyidea-server", withExtension: nil, subdirectory: "Fixtures")
+    process.arguments = [directory.path, "\(port)"]
+    keepAlive = Pipe()
+    process.standardInput = keepAlive
+    let output = Pipe()
+    process.standardOutput = output
+    try process.run()
+    let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+    guard line == "ready\n" else {
+      process.waitUntilExit()
+      throw Failure(
+        description: "privacyIDEA did not start: exit \(process.terminationStatus), 69 is PyPI out of reach")
+    }
+    let answer = try call("auth", form: ["username": "admin", "password": "admin"])
+    let value = (answer["result"] as? [String: Any])?["value"] as? [String: Any]
+    token.withLock { $0 = value?["token"] as? String ?? "" }
+    try policy(
+      "push", scope: "enrollment",
+      ["push_firebase_configuration": "poll only", "push_registration_url": "https://localhost:\(port)/ttype/push"])
+  }
+
+  deinit {
+    try? keepAlive.fileHandleForWriting.write(contentsOf: Data("end\n".utf8))
+    process.waitUntilExit()
+    try? FileManager.default.removeItem(at: directory)
+  }
+
+  var authority: String { directory.appending(path: "tls.pem").path }
+
+  func policy(_ name: String, scope: String, _ action: [String: String]) throws {
+    try call("policy/\(name)", json: ["scope": scope, "action": action, "active": true])
+  }
+
+  func removePolicy(_ name: String) throws { try call("policy/\(name)", method: "DELETE") }
+
+  func set(_ key: String, to value: String) throws { try call("system/setConfig", json: [key: value]) }
+
+  /// - Returns: serial and enrolment URL of a new token, or of a known one that is enrolled again.
+  func makeToken(again serial: String? = nil) throws -> (serial: String, url: String) {
+    var body: [String: Any] = ["type": "push", "genkey": 1]
+    body["serial"] = serial
+    let detail = try call("token/init", json: body)["detail"] as? [String: Any] ?? [:]
+    guard let serial = detail["serial"] as? String, let url = (detail["pushurl"] as? [String: Any])?["value"] as? String
+    else { throw Failure(description: "no push token: \(detail)") }
+    return (serial, url)
+  }
+
+  func deleteToken(_ serial: String) throws { try call("token/\(serial)", method: "DELETE") }
+
+  /// A portal begins a login.
+  func trigger(_ serial: String) throws -> (transaction: String, presence: String?) {
+    let answer = try call("validate/triggerchallenge", form: ["serial": serial, "type": "push"])
+    let detail = answer["detail"] as? [String: Any] ?? [:]
+    guard let transaction = detail["transaction_id"] as? String else {
+      throw Failure(description: "not triggered: \(answer)")
+    }
+    let challenge = (detail["multi_challenge"] as? [[String: Any]])?.first
+    return (transaction, challenge?["presence_answer"] as? String)
+  }
+
+  /// What the portal sees: "pending", "accept", "declined" or "cancelled".
+  func challengeStatus(_ transaction: String) throws -> String {
+    let answer = try call("validate/polltransaction/\(transaction)", method: "GET")
+    return (answer["detail"] as? [String: Any])?["challenge_status"] as? String ?? "\(answer)"
+  }
+
+  /// The portal ends the login.
+  func finalise(_ serial: String, _ transaction: String, code: String = "") throws -> String {
+    let answer = try call("validate/check", form: ["serial": serial, "transaction_id": transaction, "pass": code])
+    return (answer["result"] as? [String: Any])?["authentication"] as? String ?? "\(answer)"
+  }
+
+  @discardableResult
+  private func call(
+    _ path: String, method: String = "POST", form: [String: String]? = nil, json: [String: Any]? = nil
+  ) throws -> [String: Any] {
+    var arguments = [
+      "curl", "--silent", "--cacert", authority, "--request", method, "--header",
+      "Authorization: \(token.withLock { $0 })",
+    ]
+    for (name, value) in form ?? [:] { arguments += ["--data-urlencode", "\(name)=\(value)"] }
+    if let json {
+      let body = String(decoding: try JSONSerialization.data(withJSONObject: json), as: UTF8.self)
+      arguments += ["--header", "Content-Type: application/json", "--data", body]
+    }
+    let curl = Process()
+    curl.executableURL = URL(filePath: "/usr/bin/env")
+    curl.arguments = arguments + ["https://localhost:\(port)/\(path)"]
+    let output = Pipe()
+    curl.standardOutput = output
+    try curl.run()
+    let data = output.fileHandleForReading.readDataToEndOfFile()
+    curl.waitUntilExit()
+    guard let answer = try? JSONSerialization.jsonObject(with: data) as? [String: Any] else {
+      throw Failure(description: "\(path): \(String(decoding: data, as: UTF8.self))")
+    }
+    return answer
+  }
+}

@@ -66,6 +66,8 @@ let package = Package(
     systemLibrary("CRNP", pkgConfig: "librnp", debian: "librnp-dev"),
     systemLibrary("CCurl", pkgConfig: "libcurl", debian: "libcurl4-openssl-dev"),
     systemLibrary("CSQLite", pkgConfig: "sqlite3", debian: "libsqlite3-dev"),
+    systemLibrary("CGPIOD", pkgConfig: "libgpiod", debian: "libgpiod-dev"),
+    systemLibrary("CUSB", pkgConfig: "libusb-1.0", debian: "libusb-1.0-0-dev"),
 
     // First floor: what the system libraries are for us.
     room("Secrets", over: ["CLinux", "COpenSSL"]),
@@ -76,6 +78,8 @@ let package = Package(
     room("SQLite", over: ["CSQLite"]),
     room("PINProtection", over: ["Secrets", "Cryptography"]),
     room("HIDReports", over: ["Secrets"]),
+    room("GPIO", over: ["CGPIOD"]),
+    room("USBKeypad", over: ["CUSB", "HIDReports", "Secrets"]),
 
     // Second floor: the domain, and the panel a person touches.
     room("MobileAuth", over: ["Secrets"]),
@@ -87,7 +91,7 @@ let package = Package(
     room(
       "ReferenceAdapter",
       over: ["MobileAuth", "ReferenceProtocol", "Cryptography", "OpenPGP", "Courier", "PINProtection", "Secrets"]),
-    room("Boards", over: ["FrontPanel", "MobileAuth", "Secrets", toml]),
+    room("Boards", over: ["FrontPanel", "GPIO", "MobileAuth", "Secrets", "USBKeypad", toml]),
     room("ApprovalTestKit", over: ["MobileAuth", "FrontPanel", "Courier", "Secrets"]),
 
     // The roof: the two programs.
@@ -124,7 +128,9 @@ let package = Package(
     // Built for release, and run under valgrind by the tests above.
     .executableTarget(
       name: "constant-time-probe",
-      dependencies: ["CMemcheck", "Cryptography", "FrontPanel", "HIDReports", "MobileAuth", "PINProtection", "Secrets"],
+      dependencies: [
+        "CMemcheck", "Cryptography", "FrontPanel", "HIDReports", "MobileAuth", "PINProtection", "Secrets",
+      ],
       path: "Tests/Support/constant-time-probe", swiftSettings: strictness),
     .systemLibrary(name: "CMemcheck", path: "Tests/Support/CMemcheck", providers: [.apt(["valgrind"])]),
     tests("HIDReportsTests", of: ["HIDReports", "Secrets"]),
@@ -150,9 +156,19 @@ let package = Package(
       "ReferenceAdapterTests",
       of: [
         "ReferenceAdapter", "ReferenceProtocol", "MobileAuth", "Courier", "OpenPGP", "Cryptography", "Secrets",
-        "PINProtection", "ApprovalTestKit",
+        "PINProtection", "ApprovalTestKit", "OfflineAttack", "Vault",
       ]),
-    tests("BoardsTests", of: ["Boards", "FrontPanel", "MobileAuth", "Secrets", "ApprovalTestKit"]),
+    tests(
+      "BoardsTests", of: ["ApprovalTestKit", "Boards", "FrontPanel", "GPIO", "MobileAuth", "Secrets", "USBKeypad"]),
+    tests("GPIOTests", of: ["GPIO"]),
+    tests("USBKeypadTests", of: ["USBKeypad", "CUSB"]),
+    // Runs inside scripts/bench-kernel; Kernel/ is what that boots.
+    .testTarget(
+      name: "BenchKernel",
+      dependencies: ["Boards", "FrontPanel", "GPIO", "MobileAuth", "Secrets", "USBKeypad", "bench-probe"],
+      exclude: ["Kernel"], swiftSettings: strictness),
+    .executableTarget(
+      name: "bench-probe", dependencies: ["GPIO"], path: "Tests/Support/bench-probe", swiftSettings: strictness),
     tests("ApprovalTokenTests", of: ["ApprovalToken"]),
     tests("MobileAuthTests", of: ["MobileAuth", "Secrets", "ApprovalTestKit"]),
     tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "Secrets", "ApprovalTestKit"]),

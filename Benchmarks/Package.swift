@@ -16,8 +16,17 @@ let package = Package(
       dependencies: [
         "CBench",
         .product(name: "ReferenceProtocol", package: "approval-token"),
+        .product(name: "PINEntry", package: "approval-token"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
+      swiftSettings: [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+      ]),
+    .executableTarget(
+      name: "timing",
+      dependencies: [.product(name: "PINEntry", package: "approval-token")],
       swiftSettings: [
         .enableUpcomingFeature("ExistentialAny"),
         .enableUpcomingFeature("MemberImportVisibility"),

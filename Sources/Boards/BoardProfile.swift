@@ -6,6 +6,8 @@ public struct BoardProfile: Sendable, Equatable {
   public enum Kind: String, Sendable, CaseIterable {
     /// Button and LED in memory, worked through the control socket. Says that it is simulated.
     case simulated
+    /// A real button and a real LED on lines of a GPIO chip.
+    case gpio
   }
 
   public enum Colours: String, Sendable, CaseIterable { case mono, rgb }
@@ -15,15 +17,24 @@ public struct BoardProfile: Sendable, Equatable {
     public enum Kind: String, Sendable, CaseIterable {
       /// Keys in memory, worked through the control socket.
       case simulated
+      /// A boot keyboard on USB.
+      case usb
     }
 
     public var kind: Kind
+    /// Nil unless it is on USB.
+    public var usb: USB?
     public var entry = EntrySettings()
+    /// What a PIN's key derivation costs on this board: the binary logarithm of scrypt's N. 15 takes 32 MiB. Holds for
+    /// PINs that are chosen from now on; each record says what it was made with.
+    public var scryptLog2N = 15
 
     init(reading reader: inout TableReader) throws(TableReader.Refusal) {
       kind = try reader.choice("kind", of: Kind.self)
+      if kind == .usb { usb = try USB(reading: &reader) }
       try reader.duration("entry_idle_s", 5...120, &entry.idle)
       entry.feedback = try reader.choice("feedback", of: EntrySettings.Feedback.self, default: entry.feedback)
+      if reader.has("scrypt_log2_n") { scryptLog2N = try reader.number("scrypt_log2_n", 14...18) }
       try reader.finish()
     }
   }
@@ -32,6 +43,8 @@ public struct BoardProfile: Sendable, Equatable {
   public var description: String
   public var kind: Kind
   public var colours: Colours
+  /// Nil on a simulated board.
+  public var lines: Lines?
   public var timing: GestureTiming
   /// Nil if the board has none.
   public var keypad: Keypad?
@@ -53,13 +66,14 @@ public struct BoardProfile: Sendable, Equatable {
   public init(parsing toml: String, file: String) throws(Invalid) {
     let table: TOMLTable
     do { table = try TOMLTable(string: toml) } catch { throw Invalid(file: file, why: "not TOML: \(error)") }
-    do {
+    do throws(TableReader.Refusal) {
       var reader = TableReader(table)
       name = try reader.text("name")
       description = try reader.text("description")
       kind = try reader.choice("kind", of: Kind.self)
       var led = try reader.table("led")
       colours = try led.choice("colours", of: Colours.self, default: .rgb)
+      if kind == .gpio { lines = try Lines(reading: &reader, led: &led, colours: colours) }
       try led.finish()
       var gestures = try reader.table("gestures")
       timing = GestureTiming()
@@ -72,6 +86,9 @@ public struct BoardProfile: Sendable, Equatable {
       if reader.has("keypad") {
         var table = try reader.table("keypad")
         keypad = try Keypad(reading: &table)
+        guard (keypad?.kind == .simulated) == (kind == .simulated) else {
+          throw reader.refusal("keypad.kind", "must be simulated on a simulated board, and there alone")
+        }
       }
       try reader.finish()
     } catch { throw Invalid(file: file, why: error.why) }

@@ -32,6 +32,34 @@ public struct TableReader {
     return text
   }
 
+  /// Texts in a list with at least one.
+  public mutating func texts(_ key: String) throws(Refusal) -> [String] {
+    known.insert(key)
+    guard let value = table[key] else { throw Refusal(why: "\"\(path)\(key)\" is missing") }
+    let texts = value.array.map { array in array.compactMap(\.string) } ?? []
+    guard !texts.isEmpty, texts.count == value.array?.count else {
+      throw Refusal(why: "\"\(path)\(key)\" must be a list of texts in quotes")
+    }
+    return texts
+  }
+
+  public mutating func number(_ key: String, _ bounds: ClosedRange<Int>) throws(Refusal) -> Int {
+    known.insert(key)
+    guard let value = table[key] else { throw Refusal(why: "\"\(path)\(key)\" is missing") }
+    guard let number = value.int, bounds.contains(number) else {
+      throw Refusal(
+        why: "\"\(path)\(key)\" must be a whole number from \(bounds.lowerBound) to \(bounds.upperBound)")
+    }
+    return number
+  }
+
+  public mutating func flag(_ key: String, default fallback: Bool) throws(Refusal) -> Bool {
+    known.insert(key)
+    guard let value = table[key] else { return fallback }
+    guard let flag = value.bool else { throw Refusal(why: "\"\(path)\(key)\" must be true or false") }
+    return flag
+  }
+
   public mutating func choice<Choice: RawRepresentable<String> & CaseIterable>(
     _ key: String, of type: Choice.Type, default fallback: Choice? = nil
   ) throws(Refusal) -> Choice {
@@ -60,6 +88,9 @@ public struct TableReader {
     }
     duration = unit == "s" ? .seconds(number) : .milliseconds(number)
   }
+
+  /// For what is wrong with a value that is well-formed.
+  public func refusal(_ key: String, _ why: String) -> Refusal { Refusal(why: "\"\(path)\(key)\" \(why)") }
 
   /// Whether there is something under `key`.
   public func has(_ key: String) -> Bool { table[key] != nil }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -35,6 +36,13 @@ static inline unsigned long long approval_linux_lockable_bytes(void) {
 static inline unsigned long long approval_linux_swap_bytes(void) {
   struct sysinfo info;
   return sysinfo(&info) == 0 ? (unsigned long long)info.totalswap * info.mem_unit : 0;
+}
+
+/// Sleeps until the other side of a socket closes it, or this side does. POLLRDHUP, which says so before anything is
+/// written, is only there for _GNU_SOURCE.
+static inline void approval_linux_wait_for_hang_up(int descriptor) {
+  struct pollfd watched = {descriptor, 0x2000, 0};
+  while (poll(&watched, 1, -1) < 0 && errno == EINTR) {}
 }
 
 /// The next caller, closed on exec; -1 and errno when there is none.

@@ -5,11 +5,17 @@ import Synchronization
 public final class Errands: Sendable {
   struct Errand: Sendable {
     fileprivate let number: Int
-    let run: @Sendable (any Panel) async -> Void
+    fileprivate let begin: @Sendable (any Panel) -> Task<Void, Never>
     fileprivate let abandon: @Sendable () -> Void
   }
 
-  private let waiting = Mutex((errands: [Errand](), lastNumber: 0))
+  private struct State {
+    var waiting: [Errand] = []
+    var lastNumber = 0
+    var running: (number: Int, task: Task<Void, Never>)?
+  }
+
+  private let state = Mutex(State())
   private let inbox: Inbox
 
   /// - Parameter inbox: the one the handler waits for.
@@ -20,18 +26,20 @@ public final class Errands: Sendable {
   public func perform<Result: Sendable>(
     _ body: @escaping @Sendable (any Panel) async throws -> Result
   ) async throws -> Result {
-    let number = waiting.withLock { waiting in
-      waiting.lastNumber += 1
-      return waiting.lastNumber
+    let number = state.withLock { state in
+      state.lastNumber += 1
+      return state.lastNumber
     }
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         let errand = Errand(number: number) { panel in
-          do { continuation.resume(returning: try await body(panel)) } catch { continuation.resume(throwing: error) }
+          Task {
+            do { continuation.resume(returning: try await body(panel)) } catch { continuation.resume(throwing: error) }
+          }
         } abandon: {
           continuation.resume(throwing: CancellationError())
         }
-        waiting.withLock { $0.errands.append(errand) }
+        state.withLock { $0.waiting.append(errand) }
         if Task.isCancelled { abandon(number) }
         inbox.nudge()
       }
@@ -40,17 +48,32 @@ public final class Errands: Sendable {
     }
   }
 
-  var isWaiting: Bool { waiting.withLock { !$0.errands.isEmpty } }
+  var isWaiting: Bool { state.withLock { !$0.waiting.isEmpty } }
 
-  /// Whoever takes it runs it.
-  func next() -> Errand? {
-    waiting.withLock { $0.errands.isEmpty ? nil : $0.errands.removeFirst() }
+  /// Does the one that has waited longest, to its end or until whoever wanted it, or the handler, gives up.
+  /// - Returns: whether there was one.
+  func runNext(on panel: any Panel) async -> Bool {
+    let task = state.withLock { state -> Task<Void, Never>? in
+      guard !state.waiting.isEmpty else { return nil }
+      let errand = state.waiting.removeFirst()
+      let task = errand.begin(panel)
+      state.running = (errand.number, task)
+      return task
+    }
+    guard let task else { return false }
+    await withTaskCancellationHandler {
+      await task.value
+    } onCancel: {
+      task.cancel()
+    }
+    state.withLock { $0.running = nil }
+    return true
   }
 
-  /// Only one that nobody has begun: who runs it hears of the end by itself.
   private func abandon(_ number: Int) {
-    let errand: Errand? = waiting.withLock { waiting in
-      waiting.errands.firstIndex { $0.number == number }.map { waiting.errands.remove(at: $0) }
+    let errand: Errand? = state.withLock { state in
+      if let running = state.running, running.number == number { running.task.cancel() }
+      return state.waiting.firstIndex { $0.number == number }.map { state.waiting.remove(at: $0) }
     }
     errand?.abandon()
   }

@@ -54,8 +54,8 @@ public struct Handler: Sendable {
       do {
         let generation = inbox.generation
         let isEverythingKnown = try await reconcile()
-        if let errand = errands.next() {
-          await errand.run(panel)
+        if await errands.runNext(on: panel) {
+          try Task.checkCancellation()
         } else if let request = inbox.requests.first {
           try await handle(request)
         } else {

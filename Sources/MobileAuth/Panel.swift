@@ -18,7 +18,7 @@ public enum Prompt: Sendable, Equatable {
   /// Type exactly so many digits, then Enter. Denying works as for a confirmation; a hold that would accept one means
   /// nothing here.
   case digits(count: Int)
-  /// Only a very long hold counts: something cannot be undone.
+  /// Only a very long hold does what cannot be undone; a double press and the keypad's cancel give it up.
   case veryLongHold
 }
 

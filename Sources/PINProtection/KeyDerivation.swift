@@ -1,5 +1,5 @@
 public import Cryptography
-public import Secrets
+import Secrets
 
 /// How a PIN becomes a key on one device: scrypt makes each guess cost memory and time, the device binding makes a
 /// guess without the device impossible.

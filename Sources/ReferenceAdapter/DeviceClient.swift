@@ -46,6 +46,11 @@ actor DeviceClient {
     return serverTime.seconds + (timekeeper.now - serverTime.at).components.seconds
   }
 
+  /// Makes sure that `now` is the server's time and not what a board without a clock believes.
+  func hearTime() async throws(TokenServerFault) {
+    if serverTime == nil { _ = try await call(.get, "/configuration") }
+  }
+
   /// One call of the device API.
   /// - Parameter path: below the API's base, beginning with `/`; may have a query.
   /// - Returns: a 2xx answer, or 304.

@@ -169,6 +169,7 @@ extension ReferenceTokenServer {
   private func assertion(
     by key: KnowledgeKey, for profile: String, audience: String, nonce: String? = nil
   ) async throws(TokenServerFault) -> String {
+    try await client.hearTime()
     let claims = KnowledgeAssertion.Claims(
       clientID: clientID, profileID: profile, audience: audience, identifier: Random.uuid(), now: await client.now,
       nonce: nonce)

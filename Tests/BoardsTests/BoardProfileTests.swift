@@ -23,7 +23,7 @@ import Testing
   @Test(arguments: [
     ("", "\"name\" is missing"),
     ("name = 1", "\"name\" must be a text"),
-    ("name = \"b\"\ndescription = \"d\"\nkind = \"real\"", "it can be \"simulated\""),
+    ("name = \"b\"\ndescription = \"d\"\nkind = \"real\"", "it can be \"simulated\", \"gpio\""),
     ("name = [", "not TOML"),
   ])
   func aProfileThatLacksSomethingSaysWhat(toml: String, reason: String) throws {
@@ -37,7 +37,7 @@ import Testing
     ("[gestures]\nstuck_ms = \"long\"", "must be a whole number"),
     ("[led]\ncolours = \"pink\"", "it can be \"mono\", \"rgb\""),
     ("[keypad]", "\"keypad.kind\" is missing"),
-    ("[keypad]\nkind = \"usb\"", "\"keypad.kind\" is \"usb\"; it can be \"simulated\""),
+    ("[keypad]\nkind = \"ps2\"", "\"keypad.kind\" is \"ps2\"; it can be \"simulated\", \"usb\""),
     ("[keypad]\nkind = \"simulated\"\nentry_idle_s = 4", "it must be 5 to 120 s"),
     ("[keypad]\nkind = \"simulated\"\nentry_idle_s = 121", "it must be 5 to 120 s"),
     ("[keypad]\nkind = \"simulated\"\nfeedback = \"each-digit\"", "it can be \"entering\", \"each-key\""),

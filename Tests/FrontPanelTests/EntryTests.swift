@@ -77,8 +77,9 @@ private func kind(_ key: Character) -> KeyKind {
     #expect(findings(keys, prompt: .confirmation) == expected)
   }
 
-  @Test func whatCannotBeUndoneHasNothingToDoWithKeys() {
-    #expect(findings("12345EXXCD", prompt: .veryLongHold) == [])
+  @Test func whatCannotBeUndoneCanOnlyBeGivenUpByKeys() {
+    #expect(findings("12345ECD", prompt: .veryLongHold) == [])
+    #expect(findings("12XX", prompt: .veryLongHold) == [.cancelled])
   }
 
   @Test func keysBeforeTheEndOfTheGuardTimeCountForNothing() {

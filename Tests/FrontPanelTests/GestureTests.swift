@@ -92,7 +92,7 @@ import Testing
       (
         [(600, true), (700, false), (900, true), (1000, false)],
         [.touched, .gesture(Gesture(.doublePress, held: .milliseconds(100)))],
-        [.touched, .released, .touched, .released]
+        [.touched, .gesture(Gesture(.doublePress, held: .milliseconds(100)))]
       ),
       (
         [(600, true), (7600, false)],

@@ -84,7 +84,6 @@ import Testing
       world.announce(world.request(1))
       await world.panel.until(challenges: 1)
       world.panel.perform(.entered(pin("13579")))
-      // Not before: the request's deadline sleeps too, until the answer is on its way.
       await world.panel.until(showing: .outcomeUnknown)
       for _ in 1...2 {
         await world.timekeeper.untilAsleep()
@@ -209,6 +208,24 @@ import Testing
       world.timekeeper.advance(by: .seconds(120))
       await #expect(throws: PanelDialogue.Ending.timedOut) { try await errand.value }
     }
+  }
+
+  /// What nobody waits for any more must not go on at the panel.
+  @Test func whoeverGivesUpInTheMiddleEndsIt() async throws {
+    try await world.withHandler {
+      let errand = Task {
+        try await world.errands.perform { panel in
+          try await PanelDialogue(panel, timekeeper: world.timekeeper).veryLongHold()
+        }
+      }
+      await world.panel.until(challenges: 1)
+      errand.cancel()
+      await #expect(throws: CancellationError.self) { try await errand.value }
+      await world.panel.until(showing: .disconnected)
+      world.announce(world.request(1))
+      await world.panel.until(challenges: 2)
+    }
+    #expect(world.panel.prompts == [.veryLongHold, .confirmation])
   }
 
   @Test func whoeverGivesUpBeforeTheirTurnIsNotAsked() async throws {

@@ -69,7 +69,9 @@ import Testing
     (.invalidDatetime, .clockWrong), (.configurationInvalid, .configurationInvalid("d")),
     (.notFound, .requestNotFound), (.expired, .requestNotFound), (.answerInvalid, .answerInvalid("d")),
     (.invalidRequest, .answerInvalid("d")), (.idempotencyConflict, .answerInvalid("d")),
-    (.rateLimited, .rateLimited(retryAfter: nil)), (.pinIncorrect, .refused("d")), (.customFailed, .refused("d")),
+    (.rateLimited, .rateLimited(retryAfter: nil)),
+    // Without the counts it is not the server's word.
+    (.pinIncorrect, .unreachable("status 422 without an explanation we understand")), (.customFailed, .refused("d")),
     (.biometricFailed, .refused("d")), (.authenticatorDeregistered, .refused("d")),
     (.actionNotAllowed, .notAuthenticated("d")),
   ])

@@ -23,8 +23,14 @@ final class FakeServer: Sendable {
   let server: OpenPGPKey
   private let state = Mutex((nonce: 1, tokens: 0, routes: [String: Route]()))
   private let stream: @Sendable (HTTPRequest) -> HTTPResponseStream
+  /// Where the adapter keeps its enrolments.
+  let registry: any EnrolmentRegistry
 
-  init(stream: @escaping @Sendable (HTTPRequest) -> HTTPResponseStream = RecordingCourier.silentStream) throws {
+  init(
+    registry: any EnrolmentRegistry = MemoryRegistry(),
+    stream: @escaping @Sendable (HTTPRequest) -> HTTPResponseStream = RecordingCourier.silentStream
+  ) throws {
+    self.registry = registry
     deviceKey = try P256PrivateKey()
     token = try OpenPGPKey.generate(userID: "token")
     server = try OpenPGPKey.generate(userID: "server")
@@ -85,7 +91,6 @@ final class FakeServer: Sendable {
       issuer: Self.url, clientID: Self.clientID, key: deviceKey, courier: courier, timekeeper: timekeeper)
   }
 
-  let registry = MemoryRegistry()
   static let pinBinding = SecretBytes(copying: [UInt8](repeating: 3, count: 32))
 
   /// The adapter, enrolled with one account "A", profile "PROFIL".
@@ -102,9 +107,11 @@ final class FakeServer: Sendable {
   }
 
   /// The adapter over what the registry holds now: as after a restart.
-  func reopened(_ courier: RecordingCourier) throws -> ReferenceTokenServer {
+  func reopened(
+    _ courier: RecordingCourier, pinBinding: SecretBytes = FakeServer.pinBinding
+  ) throws -> ReferenceTokenServer {
     try ReferenceTokenServer(
-      registry.servers()[0], accounts: registry.accounts(), registry: registry, pinBinding: Self.pinBinding,
+      registry.servers()[0], accounts: registry.accounts(), registry: registry, pinBinding: pinBinding,
       courier: courier, timekeeper: timekeeper)
   }
 

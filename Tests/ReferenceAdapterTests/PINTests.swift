@@ -148,9 +148,11 @@ import Testing
 
   @Test func aLostLoginIsRepeatedAsTheSameAttempt() async throws {
     let adapter = try enrolled()
+    // Asked for the time: the board believes that it is 1970.
+    server.on("/configuration", "{}")
     let calls = Counter()
     server.on("/oauth/token") { request throws(CourierError) in
-      guard String(decoding: request.body, as: UTF8.self).contains("jwt-bearer") else {
+      guard String(decoding: request.body, as: UTF8.self).contains("grant-type%3Ajwt-bearer") else {
         let device = AccessTokenResponse(accessToken: "D", expiresIn: 900, scope: .device)
         return HTTPResponse(status: 200, body: JSON.encode(device))
       }
@@ -164,7 +166,7 @@ import Testing
     #expect(try await session.account == AccountID("A"))
     let forms = courier.requests.filter { $0.url.hasSuffix("/oauth/token") }.map {
       String(decoding: $0.body, as: UTF8.self)
-    }.filter { $0.contains("jwt-bearer") && $0.contains("assertion=") }
+    }.filter { $0.contains("grant-type%3Ajwt-bearer") && $0.contains("assertion=") }
     let assertions = Set(
       forms.compactMap { form in
         form.split(separator: "&").first { $0.hasPrefix("assertion=") }.map { $0.dropFirst("assertion=".count) }
@@ -185,7 +187,7 @@ import Testing
   func afterACutTheServerSaysWhichPINCounts(state: String, right: String) async throws {
     let adapter = try enrolled()
     let next = SecretBytes(copying: Array(100..<132))
-    serveChange(of: next)
+    server.serveChange(of: next)
     // The commit's answer is lost, and so are its repeats.
     server.on("/profiles/PROFIL/pin-changes/C/commit") { _ throws(CourierError) in
       throw .timedOut(after: .seconds(15))
@@ -200,7 +202,7 @@ import Testing
 
     // The token starts again and asks.
     let restarted = try server.reopened(courier)
-    server.on("/profiles/PROFIL/pin-changes/C", #"{"state":"\(state)"}"#)
+    server.on("/profiles/PROFIL/pin-changes/C", #"{"state":"\#(state)"}"#)
     server.on(
       "/validations",
       """
@@ -213,30 +215,5 @@ import Testing
     #expect(try restarted.knowledgeKey(of: account, typed: pin(right)).publicKey == expected)
     // Undecided, nothing is thrown away.
     #expect((account.pin?.next != nil) == (state == "pending"))
-  }
-
-  private func serveChange(of next: SecretBytes) {
-    let policy = PINPolicyDescription(
-      length: 5, maxRepeats: 2, sequencesAllowed: false, blockList: [], maxFailureCount: 3)
-    let configuration = DeviceConfiguration(
-      transports: [.sse], openPGPProfiles: [], minimumSoftwareVersion: "0", pinPolicy: policy, serverTimeMs: 1)
-    server.on("/configuration") { _ in HTTPResponse(status: 200, body: JSON.encode(configuration)) }
-    server.on("/oauth/token") { request in
-      let isUser = String(decoding: request.body, as: UTF8.self).contains("jwt-bearer")
-      let response = AccessTokenResponse(
-        accessToken: isUser ? "U" : "D", expiresIn: 900, scope: isUser ? .user : .device,
-        profileID: isUser ? "PROFIL" : nil)
-      return HTTPResponse(status: 200, body: JSON.encode(response))
-    }
-    let signer = server.server
-    server.on("/profiles/PROFIL/pin-changes") { request throws(CourierError) in
-      guard let change = try? JSON.decode(PINChangeRequest.self, from: request.body),
-        let binary = bytes(base64: change.ephemeralCertificate),
-        let recipient = try? OpenPGPCertificate(parsing: binary),
-        let sealed = try? signer.seal(next.withExposedSecret { Array($0) }, to: recipient)
-      else { throw .malformed("not a change") }
-      return HTTPResponse(
-        status: 201, body: JSON.encode(PINChange(changeID: "C", sealedToken: sealed.base64, expiresInMs: 600_000)))
-    }
   }
 }

@@ -130,7 +130,7 @@ import Testing
 
   @Test func aProfileThatGoesAwayInBetween() async throws {
     let store = temporary.store
-    await #expect(throws: PINJudge.Refusal.profileGone) {
+    await #expect(throws: PINJudge.Refusal.overtaken) {
       _ = try await judge.judge(attempt("a")) { _ in
         // As an administrator's command does, which waits for nobody.
         try? store.pool.write { database in

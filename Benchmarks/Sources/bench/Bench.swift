@@ -9,11 +9,12 @@ struct Bench: ParsableCommand {
       "scripts/bench builds everything and runs this. Prints one table; what it is doing is on standard error.")
 
   enum Measurement: String, CaseIterable, ExpressibleByArgument {
-    case latency, idle, start, streams, transactions
+    case latency, pin, idle, start, streams, transactions
 
     func rows(on stage: Stage) throws -> [Row] {
       switch self {
       case .latency: try LatencyRows.measure(on: stage)
+      case .pin: try PINRows.measure(on: stage)
       case .idle: try IdleRows.measure(on: stage)
       case .start: try StartRow.measure(on: stage)
       case .streams: try StreamRows.measure(on: stage)

@@ -58,6 +58,15 @@ struct ControlSocket {
     }
   }
 
+  /// Presses keys of the simulated keypad.
+  /// - Returns: when that was reported.
+  @discardableResult
+  func press(_ keys: [String]) throws -> Instant {
+    let list = keys.map { "\"\($0)\"" }.joined(separator: ",")
+    _ = try Call(path, #"{"request":"keys","keys":[\#(list)]}"#).readLine()
+    return .now
+  }
+
   func followLED() throws -> Call { try Call(path, #"{"request":"follow-led"}"#) }
 
   /// Presses, holds and releases the button.

@@ -44,10 +44,22 @@ final class LatencyRows {
     return measurement.rows
   }
 
+  /// Seconds curl takes for one answer on an open connection, while a token runs beside.
+  static func answerByCurl(on stage: Stage) throws -> Sample {
+    let server = try TokenServer(on: stage, named: "answer-server")
+    defer { server.end() }
+    let token = try Token(on: stage, user: "neighbour", at: server)
+    defer { token.end() }
+    let measurement = try LatencyRows(stage, server, token)
+    let answers = try (0...rounds).map { _ in try measurement.approveWithCurl(anew: false).answer }
+    try measurement.site.requireNoFailures()
+    return Sample(Array(answers.dropFirst()))
+  }
+
   private init(_ stage: Stage, _ server: TokenServer, _ token: Token) throws {
     self.token = token
     site = Site(server)
-    tokenID = try server.deviceID(of: "person")
+    tokenID = try server.deviceID(of: token.user)
     device = try server.enrol(1, as: "beside", at: site)[0]
     portal = Connection(to: site)
     events = Connection(to: site)

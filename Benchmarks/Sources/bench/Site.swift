@@ -62,11 +62,11 @@ final class Site {
   }
 
   /// A portal's question to one device.
-  func ask(_ user: String, on clientID: String, callback: String) -> [UInt8] {
+  func ask(_ user: String, on clientID: String, type: String = "login", callback: String) -> [UInt8] {
     request(
       "POST", "/oauth/api/v4/authenticate/user",
       [("Authorization", "Basic \(portalCredentials)"), ("Content-Type", "application/x-www-form-urlencoded")],
-      Array("type=login&user_id=\(user)&device_id=\(clientID)&message=Log+in%3F&callback_uri=\(callback)".utf8))
+      Array("type=\(type)&user_id=\(user)&device_id=\(clientID)&message=Log+in%3F&callback_uri=\(callback)".utf8))
   }
 
   struct Asked: Decodable {

@@ -51,10 +51,11 @@ final class TokenServer {
     var uri: String
   }
 
-  init(on stage: Stage, named name: String) throws {
+  /// - Parameter pins: whether accounts have PINs; a type "payment" then wants them.
+  init(on stage: Stage, named name: String, pins: Bool = false) throws {
     self.stage = stage
     directory = "\(stage.directory)/\(name)"
-    _ = try stage.run("token-server", ["init", "--directory", directory])
+    _ = try stage.run("token-server", ["init", "--directory", directory] + (pins ? ["--pin"] : []))
     let portal = try stage.run("token-server", ["api-client", "add", "portal", "--directory", directory, "--json"])
     portalSecret = try JSON.decode(Portal.self, from: portal).secret
     child = try stage.start("token-server", ["serve", "--directory", directory, "--port", "0"])
@@ -113,17 +114,38 @@ final class TokenServer {
 
 /// An enrolled token with the simulated board, running.
 final class Token {
+  let user: String
   let readings: ProcessReadings
   let control: ControlSocket
   private let child: Child
 
   init(on stage: Stage, user: String, at server: TokenServer) throws {
+    self.user = user
     let state = "\(stage.directory)/\(user)"
     _ = try stage.run("approval-token", ["enroll", server.add(user: user).uri, "--state", state])
     child = try stage.start("approval-token", ["serve", "--state", state])
     guard try child.readLine() == "ready" else { throw Failure("approval-token is not ready") }
     readings = ProcessReadings(processID: child.processID)
     control = ControlSocket(path: state + "/control.sock")
+  }
+
+  /// Starts first and enrols then, with a PIN that is typed.
+  init(on stage: Stage, user: String, choosing pin: String, at server: TokenServer) throws {
+    self.user = user
+    let state = "\(stage.directory)/\(user)"
+    child = try stage.start("approval-token", ["serve", "--state", state])
+    guard try child.readLine() == "ready" else { throw Failure("approval-token is not ready") }
+    readings = ProcessReadings(processID: child.processID)
+    control = ControlSocket(path: state + "/control.sock")
+    let led = try control.followLED()
+    let enrolment = try stage.start("approval-token", ["enroll", server.add(user: user).uri, "--state", state])
+    for wanted in ["new PIN wanted", "new PIN wanted, a second time"] {
+      _ = try led.waitForLED(wanted)
+      pause(seconds: 0.6)
+      try control.press(pin.map(String.init) + ["enter"])
+    }
+    _ = try enrolment.readLine()
+    _ = try led.waitForLED("idle, connected")
   }
 
   func end() { child.end() }

@@ -43,7 +43,7 @@ struct Serve: AsyncParsableCommand {
     var logger = Logger(label: "approval-token") { StreamLogHandler.standardError(label: $0) }
     logger.logLevel = .info
     let timekeeper = SystemTimekeeper()
-    let board = RunningBoard(profile, timekeeper: timekeeper)
+    let board = try RunningBoard(profile, timekeeper: timekeeper)
     if profile.kind == .simulated {
       logger.warning("button and LED are simulated: never approve anything real with this")
     }

@@ -48,7 +48,7 @@ struct ControlServer: Service {
     guard let line = try? socket.readLine() else { return }
     do {
       let call = try JSON.decode(ControlCall.self, from: line)
-      try await answer(call) { try socket.write(line: JSON.encode($0)) }
+      try await untilHangUp(of: socket) { try await answer(call) { try socket.write(line: JSON.encode($0)) } }
     } catch {
       // Nobody is told where the caller hung up, which `write` notices, or where the service is ending.
       let failure =
@@ -56,6 +56,25 @@ struct ControlServer: Service {
       try? socket.write(line: JSON.encode(ControlFailure(error: failure.description, code: failure.code.rawValue)))
     }
   }
+}
+
+/// Runs `body`, and cancels it when the caller hangs up: what nobody waits for any more must not go on at the panel.
+private func untilHangUp(of socket: UnixSocket, _ body: @escaping @Sendable () async throws -> Void) async throws {
+  let work = Task { try await body() }
+  let descriptor = socket.descriptor
+  detachThread {
+    approval_linux_wait_for_hang_up(descriptor)
+    work.cancel()
+    withExtendedLifetime(socket) {}
+  }
+  let result = await withTaskCancellationHandler {
+    await work.result
+  } onCancel: {
+    work.cancel()
+  }
+  // Wakes the thread, whose work is over.
+  defer { shutdown(descriptor, Int32(SHUT_RD)) }
+  try result.get()
 }
 
 /// A small-stack thread of its own for a call that blocks for good.

@@ -27,10 +27,10 @@ struct ControlDesk: Sendable {
       guard let milliseconds = call.milliseconds, (1...60_000).contains(milliseconds) else {
         throw CommandFailure(.usage, "a hold takes 0.001 to 60 seconds")
       }
-      await board.button.hold(for: .milliseconds(milliseconds))
+      try await board.simulatedButton.hold(for: .milliseconds(milliseconds))
       try reply(Done())
     case .double:
-      await board.button.doublePress()
+      try await board.simulatedButton.doublePress()
       try reply(Done())
     case .keys:
       try await press(call.keys ?? [])
@@ -43,7 +43,7 @@ struct ControlDesk: Sendable {
 
   /// All or none: a slip in the last key must not leave the others typed.
   private func press(_ names: [String]) async throws {
-    guard let keypad = board.keypad else { throw CommandFailure(.usage, "this board has no keypad") }
+    let keypad = try board.simulatedKeypad
     guard names.count <= 64 else { throw CommandFailure(.usage, "at most 64 keys at once") }
     let acts = try names.map { name in
       guard let act = SimulatedKeypad.Act(name) else {
@@ -88,38 +88,6 @@ struct ControlDesk: Sendable {
         service.failureCounts[account.id].map { ServiceStatus.PIN(account.id, $0) }
       },
       loggedIn: service.session?.account.text, pending: service.pending.count)
-  }
-}
-
-/// The board this service runs on.
-struct RunningBoard: Sendable {
-  let profile: BoardProfile
-  let timekeeper: any Timekeeper
-  let button: SimulatedButton
-  let indicator: SimulatedIndicator
-  let keypad: SimulatedKeypad?
-  let panel: FrontPanel
-
-  init(_ profile: BoardProfile, timekeeper: any Timekeeper) {
-    self.profile = profile
-    self.timekeeper = timekeeper
-    button = SimulatedButton(timekeeper: timekeeper)
-    indicator = SimulatedIndicator()
-    keypad = profile.hasKeypad ? SimulatedKeypad(timekeeper: timekeeper) : nil
-    panel = FrontPanel(
-      button: button, indicator: indicator, keypad: keypad, timekeeper: timekeeper, timing: profile.timing,
-      entry: profile.keypad?.entry ?? EntrySettings())
-  }
-
-  var keyDerivation: Scrypt.Parameters { .standard }
-
-  var capabilities: ApprovalCapabilities {
-    ApprovalCapabilities(
-      display: .none, keypad: profile.hasKeypad, button: true, led: profile.colours == .rgb ? .rgb : .mono)
-  }
-
-  var led: LEDStatus {
-    get async { LEDStatus(meaning: await panel.showing.meaning, colour: indicator.colour?.rawValue) }
   }
 }
 

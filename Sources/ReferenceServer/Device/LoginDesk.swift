@@ -47,7 +47,7 @@ struct LoginDesk: Sendable {
       }
     } catch PINJudge.Refusal.conflict { throw Self.anotherAssertion } catch PINJudge.Refusal.noPIN {
       throw Self.refusal("The profile has no PIN.", .actionNotAllowed)
-    } catch PINJudge.Refusal.profileGone { throw Self.refusal("The user is deregistered.", .userDeregistered) }
+    } catch PINJudge.Refusal.overtaken { throw Self.refusal("The profile changed meanwhile.", .actionNotAllowed) }
     guard let verdict, !verdict.isSuccess else { return .json(token.response) }
     return verdict.response(error: Self.errorType)
   }

@@ -86,7 +86,7 @@ struct PINChangeRoutes: Sendable {
       let change = try await gate.store.read { try $0.pinChange(changeID, of: profile) }
       switch change?.state(at: nowMs) {
       case .committed: return .noContent
-      case .void, nil: throw DeviceRefusal(.notFound, "there is no such PIN change; the former PIN stands")
+      case .void, nil: throw Self.noSuchChange
       case .pending: break
       }
       // One try: the new PIN must not be one to guess at while its change is open. Whoever has just been given the
@@ -97,7 +97,7 @@ struct PINChangeRoutes: Sendable {
         throw DeviceRefusal(.answerInvalid, "the assertion is not made with the new refresh token")
       }
       guard try await gate.store.write({ try $0.commitPINChange(changeID, of: profile) }) else {
-        throw DeviceRefusal(.userDeregistered)
+        throw Self.noSuchChange
       }
       log.info("profile \(profileID) on device \(profile.clientID): PIN changed")
       return .noContent
@@ -111,6 +111,9 @@ struct PINChangeRoutes: Sendable {
     let change = try await gate.store.read { try $0.pinChange(changeID, of: profile) }
     return .json(PINChangeStatus(state: change?.state(at: gate.clock.nowMs()) ?? .void))
   }
+
+  private static let noSuchChange = DeviceRefusal(
+    .notFound, "there is no such PIN change; the former PIN stands")
 
   private func assertion(
     _ text: String, by caller: DeviceGate.Caller, for profileID: String, audience: String, nonce: String? = nil

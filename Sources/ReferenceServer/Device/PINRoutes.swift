@@ -50,12 +50,12 @@ struct PINRoutes: Sendable {
         now: gate.clock.nowSeconds, nonce: nonce)
     } catch { throw DeviceRefusal(error) }
     guard assertion.isSigned(by: knowledge.publicKey) else {
-      try await gate.store.write { try $0.spendNonce(of: profile) }
+      try await gate.store.write { try $0.spend(nonce, of: profile) }
       log.notice("profile \(profile.id) on device \(profile.clientID): activated with another refresh token")
       throw DeviceRefusal(.answerInvalid, "the assertion is not made with the refresh token")
     }
     guard try await gate.store.write({ try $0.activateKnowledge(of: profile, nonce: nonce, activation: hash) }) else {
-      throw DeviceRefusal(.userDeregistered)
+      throw DeviceRefusal(.actionNotAllowed, "another refresh token was made meanwhile")
     }
     log.info("profile \(profile.id) on device \(profile.clientID) has a PIN")
   }

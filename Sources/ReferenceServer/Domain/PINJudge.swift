@@ -34,7 +34,8 @@ struct PINJudge: Sendable {
     /// The key of the attempt was used for another.
     case conflict
     case noPIN
-    case profileGone
+    /// The profile went away, and may have come again, before there was a verdict.
+    case overtaken
   }
 
   /// Nobody else's attempt on this profile is judged, and none of its keys changes, while `body` runs.
@@ -71,7 +72,7 @@ struct PINJudge: Sendable {
       }
       return (finding, ruling)
     }
-    guard let (finding, ruling) = judged else { throw Refusal.profileGone }
+    guard let (finding, ruling) = judged else { throw Refusal.overtaken }
     announcer.announce(ruling.effects)
     announcer.log.notice("profile \(attempt.profileID) on device \(attempt.clientID): \(describe(finding))")
     return ruling.verdict

@@ -29,7 +29,7 @@ struct DeviceRefusal: Error {
     switch refusal {
     case .conflict: self.init(.idempotencyConflict)
     case .noPIN: self.init(.actionNotAllowed, "the profile has no PIN")
-    case .profileGone: self.init(.userDeregistered)
+    case .overtaken: self.init(.actionNotAllowed, "the profile changed meanwhile")
     }
   }
 

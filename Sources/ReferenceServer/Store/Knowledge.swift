@@ -65,9 +65,10 @@ extension Database {
   }
 
   /// What was proposed can be tried once: a pending key must not be one to guess at.
-  func spendNonce(of profile: Profile) throws {
+  func spend(_ nonce: String, of profile: Profile) throws {
     try run(
-      "UPDATE knowledge SET nonce = NULL WHERE client_id = ? AND profile_id = ?", [profile.clientID, profile.id])
+      "UPDATE knowledge SET nonce = NULL WHERE client_id = ? AND profile_id = ? AND nonce = ?",
+      [profile.clientID, profile.id, nonce])
   }
 
   func forgetKnowledge(of profile: Profile) throws {

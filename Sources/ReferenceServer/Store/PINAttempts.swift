@@ -52,7 +52,7 @@ extension Database {
     return .counted(knowledge.publicKey)
   }
 
-  /// - Returns: nil if the profile went away after the attempt was counted.
+  /// - Returns: nil if the attempt is not the profile's any more: it went away after the attempt was counted.
   func conclude(_ attempt: PINAttempt, isRight: Bool, limit: Int) throws -> PINFinding? {
     let owner: StatementArguments = [attempt.clientID, attempt.profileID]
     let open = try run(

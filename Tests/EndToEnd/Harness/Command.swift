@@ -37,6 +37,7 @@ extension ChildProcess {
 enum Program {
   static let token = folder + "/approval-token"
   static let server = folder + "/token-server"
+  static let cardSecrets = folder + "/card-secrets"
 
   private static let folder: String = {
     let runner = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""

@@ -2,8 +2,15 @@
 enum Act: String, Sendable {
   case hold, double
   case notMe = "not-me"
+  case cancelKeys
 
-  fileprivate var words: [String] { self == .hold ? ["hold", "1"] : [rawValue] }
+  fileprivate var words: [String] {
+    switch self {
+    case .hold: ["hold", "1"]
+    case .double, .notMe: [rawValue]
+    case .cancelKeys: ["keys", "escape", "escape"]
+    }
+  }
 }
 
 extension TestToken {

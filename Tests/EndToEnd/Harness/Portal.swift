@@ -43,6 +43,7 @@ struct Portal: Sendable {
     let transactionId: String
     let isAuthenticated: Bool
     let notAuthenticatedReason: Reason?
+    let usedAuthenticationAttempts: Int?
 
     var reason: String? { notAuthenticatedReason?.reason }
   }

@@ -13,14 +13,25 @@ final class TestServer: Sendable {
   /// - Parameters:
   ///   - proxy: in front of the server, which then calls itself by the proxy's name.
   ///   - types: `[[type]]` entries beside the template's `login` and `payment`.
-  init(in folder: TemporaryDirectory, behind proxy: CuttingProxy? = nil, types: String = "") async throws {
+  ///   - pin: where users have a PIN, the settings of `[application]` about it.
+  init(
+    in folder: TemporaryDirectory, behind proxy: CuttingProxy? = nil, types: String = "", pin: String? = nil
+  ) async throws {
     port = Mutex(try proxy?.findTarget() ?? 0)
     directory = folder.file("server")
-    try await command("init")
+    if let pin {
+      try await command("init", "--pin")
+      try rewrite { $0.replacing("# max_pin_attempts = 3", with: pin) }
+    } else {
+      try await command("init")
+    }
+    try rewrite { template in (proxy.map { "issuer = \"\($0.issuer)\"\n" } ?? "") + template + types }
+  }
+
+  private func rewrite(_ change: (String) -> String) throws {
     let file = directory + "/config.toml"
-    let template = try String(contentsOfFile: file, encoding: .utf8)
-    let issuer = proxy.map { "issuer = \"\($0.issuer)\"\n" } ?? ""
-    try (issuer + template + types).write(toFile: file, atomically: true, encoding: .utf8)
+    try change(try String(contentsOfFile: file, encoding: .utf8)).write(
+      toFile: file, atomically: true, encoding: .utf8)
   }
 
   /// Runs one admin command to its end.
@@ -93,6 +104,10 @@ final class TestServer: Sendable {
       let user: String
       let profileId: String
       let push: Bool
+      /// `none`, `pending` or `active`.
+      let pin: String
+      /// Wrong PINs since the last right one, where there is one.
+      let pinFailures: Int?
     }
 
     let deviceId: String
@@ -100,6 +115,17 @@ final class TestServer: Sendable {
   }
 
   func devices() async throws -> [Device] { try await command("device", "list").decoded() }
+
+  /// A user's account on a token; of the first token if none is named.
+  func account(of user: String = "alice", on device: String? = nil) async throws -> Device.User? {
+    let devices = try await devices().filter { device == nil || $0.deviceId == device }
+    return devices.flatMap(\.users).first { $0.user == user }
+  }
+
+  /// Wrong PINs since the last right one; nil where there is no PIN.
+  func pinFailures(of user: String = "alice", on device: String? = nil) async throws -> Int? {
+    try await account(of: user, on: device)?.pinFailures
+  }
 
   struct Transaction: Decodable {
     let transactionId: String

@@ -28,6 +28,9 @@ final class TestToken: Sendable {
     return try await launch(["enroll", uri, "--json"] + naming).outcome()
   }
 
+  /// Starts one command, which may have to be finished at the panel.
+  func begin(_ words: String...) throws -> ChildProcess { try launch(words) }
+
   private func launch(_ words: [String], input: String = "") throws -> ChildProcess {
     let line = launcher + [Program.token] + words + ["--state", state]
     return try ChildProcess(line[0], Array(line.dropFirst()), input: input)
@@ -110,11 +113,21 @@ final class TestToken: Sendable {
   struct Status: Decodable, Sendable {
     struct Server: Decodable, Sendable { let connection: String }
 
+    struct PIN: Decodable, Sendable, Equatable {
+      let account: String
+      let previousFailureCount: Int
+      let remainingFailureCount: Int
+    }
+
     let running: Bool
     let servers: [Server]
     let accounts: Int
     let mustEnrol: Int
     let pending: Int?
+    let pins: [PIN]?
+    let loggedIn: String?
+
+    func pin(of account: String = "alice") -> PIN? { pins?.first { $0.account == account } }
   }
 
   func status() async throws -> Status { try await command("status", "--json").succeeded().decoded() }

@@ -53,6 +53,17 @@ final class Transcript: Sendable {
     throw NotSeen(description: "a line with \(parts) on \(name) within \(limit). Its last lines:\(tail)")
   }
 
+  /// The first line from `mark` on that `isWanted`; nil if none comes any more.
+  func first(
+    from mark: Int, within limit: Duration, _ isWanted: @escaping @Sendable (String) -> Bool
+  ) async -> String? {
+    let found: String?? = await text.first(within: limit) { text in
+      if let line = text.lines.dropFirst(mark).first(where: isWanted) { return .some(line) }
+      return text.hasEnded ? .some(nil) : nil
+    }
+    return found ?? nil
+  }
+
   func count(of part: String) -> Int { lines.count { $0.contains(part) } }
 }
 

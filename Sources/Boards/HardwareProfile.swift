@@ -1,0 +1,75 @@
+public import GPIO
+import TOMLKit
+public import USBKeypad
+
+extension BoardProfile {
+  /// What is wired to which line of the board's GPIO chip.
+  public struct Lines: Sendable, Equatable {
+    /// What the chip may be called; kernels differ.
+    public var chips: [String]
+    public var button: InputLine
+    /// A second button, to deny with.
+    public var denyButton: InputLine?
+    /// One line, or those for red, green and blue.
+    public var led: [OutputLine]
+
+    init(
+      reading reader: inout TableReader, led ledReader: inout TableReader, colours: Colours
+    ) throws(TableReader.Refusal) {
+      var gpio = try reader.table("gpio")
+      chips = try gpio.texts("chips")
+      try gpio.finish()
+      button = try Self.input("button", in: &reader)
+      if reader.has("deny_button") { denyButton = try Self.input("deny_button", in: &reader) }
+      led = []
+      for key in colours == .rgb ? ["red", "green", "blue"] : ["light"] {
+        var line = try ledReader.table(key)
+        led.append(
+          OutputLine(
+            offset: try line.number("line", Self.offsets), name: try line.optionalText("name"),
+            isActiveLow: try line.flag("active_low", default: false)))
+        try line.finish()
+      }
+      let offsets = [button.offset] + [denyButton?.offset].compactMap(\.self) + led.map(\.offset)
+      guard Set(offsets).count == offsets.count else {
+        throw reader.refusal("gpio", "gives one line two uses: \(offsets.map(String.init).joined(separator: ", "))")
+      }
+    }
+
+    /// No chip in use has more lines.
+    private static let offsets = 0...1023
+
+    private static func input(_ key: String, in reader: inout TableReader) throws(TableReader.Refusal) -> InputLine {
+      var table = try reader.table(key)
+      var input = InputLine(
+        offset: try table.number("line", offsets), name: try table.optionalText("name"),
+        bias: try table.choice("bias", of: Bias.self, default: .asIs),
+        // A contact to ground, as almost all buttons are wired.
+        isActiveLow: try table.flag("active_low", default: true))
+      try table.duration("debounce_ms", 1...50, &input.debounce)
+      try table.finish()
+      return input
+    }
+  }
+}
+
+extension BoardProfile.Keypad {
+  /// Which device on the bus is the keypad.
+  public struct USB: Sendable, Equatable {
+    public var selection: KeypadSelection
+    /// Whether the console gets the keypad back when the service ends.
+    public var givesBack: Bool
+
+    init(reading reader: inout TableReader) throws(TableReader.Refusal) {
+      selection = KeypadSelection()
+      if let text = try reader.optionalText("device") {
+        guard let identity = KeypadSelection.Identity(text) else {
+          throw reader.refusal("device", "must be vendor and product as lsusb shows them, like \"1a2c:0e24\"")
+        }
+        selection.identity = identity
+      }
+      selection.port = try reader.optionalText("port")
+      givesBack = try reader.flag("give_back", default: false)
+    }
+  }
+}

@@ -1,0 +1,102 @@
+import CGPIOD
+import Glibc
+
+/// The life of a bank's thread: look for the chip, serve its lines until they fail, look again.
+final class BankLoop {
+  /// Device nodes tell when a chip comes back or a group is granted, but nothing tells when somebody else lets a line go.
+  private static let pause = Duration.seconds(5)
+
+  private let state: BankState
+  private let deviceNodes: Int32
+
+  init(_ state: BankState) {
+    self.state = state
+    deviceNodes = approval_gpio_watch_device_nodes()
+  }
+
+  deinit { if deviceNodes >= 0 { close(deviceNodes) } }
+
+  func run() {
+    while !state.isEnded {
+      let began = monotonicTime()
+      let failure = serve()
+      state.closeOutputs()
+      guard let failure else { break }
+      if state.note(failure) {
+        for index in state.inputs.indices { state.hear(index, .unavailable(failure)) }
+      }
+      // A chip that failed after a while may be back already; one that fails at once must not keep us busy.
+      if monotonicTime() - began < .seconds(1) { sleep(until: monotonicTime() + Self.pause) }
+    }
+  }
+
+  /// - Returns: why the lines cannot be used, or no longer; nil when the bank is closed.
+  private func serve() -> GPIOError? {
+    do throws(GPIOError) {
+      let chip = try Chip.labelled(state.labels)
+      var readers: [InputReader] = []
+      for input in state.inputs { readers.append(try InputReader(input, of: chip, consumer: state.consumer)) }
+      try state.openOutputs(of: chip)
+      for index in readers.indices { state.hear(index, try readers[index].opened(at: monotonicTime())) }
+      while !state.isEnded {
+        try wait(for: readers, of: chip)
+        for index in readers.indices {
+          for event in try readers[index].drain(now: monotonicTime) + readers[index].time(monotonicTime()) {
+            state.hear(index, event)
+          }
+        }
+      }
+      return nil
+    } catch { return error }
+  }
+
+  /// Returns when an edge waits or one has settled.
+  private func wait(for readers: [InputReader], of chip: Chip) throws(GPIOError) {
+    let lines = readers.map { pollfd(fd: $0.line.descriptor, events: Int16(POLLIN), revents: 0) }
+    let ready = poll(lines, until: readers.compactMap(\.nextMoment).min())
+    if ready.contains(where: { $0.revents & Int16(POLLERR | POLLHUP | POLLNVAL) != 0 }) {
+      throw .gone(chip: chip.label)
+    }
+    if let failure = state.takeFailure() { throw failure }
+    // Kernels before 6.6 do not wake a line's poll when its chip goes; its device node goes in any case.
+    if access(chip.path, F_OK) != 0 { throw .gone(chip: chip.label) }
+  }
+
+  private func sleep(until moment: Duration) {
+    _ = poll([], until: moment)
+  }
+
+  /// Sleeps until something is ready, a device node changes, the state does, or `moment` comes.
+  private func poll(_ lines: [pollfd], until moment: Duration?) -> [pollfd] {
+    var descriptors = lines
+    for descriptor in [state.wakeUp, deviceNodes] {
+      descriptors.append(pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0))
+    }
+    var timeout = timespec()
+    if let moment {
+      let (seconds, attoseconds) = max(.zero, moment - monotonicTime()).components
+      timeout = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
+    }
+    let count = withUnsafePointer(to: timeout) {
+      approval_gpio_poll(&descriptors, UInt(descriptors.count), moment == nil ? nil : $0)
+    }
+    if count > 0 {
+      for descriptor in descriptors.suffix(2) where descriptor.revents != 0 { empty(descriptor.fd) }
+    }
+    return Array(descriptors.prefix(lines.count))
+  }
+
+  /// What was written does not matter, only that it was.
+  private func empty(_ descriptor: Int32) {
+    withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) { buffer in
+      while read(descriptor, buffer.baseAddress, buffer.count) > 0 {}
+    }
+  }
+}
+
+/// CLOCK_MONOTONIC, which the kernel stamps edges with.
+public func monotonicTime() -> Duration {
+  var time = timespec()
+  clock_gettime(CLOCK_MONOTONIC, &time)
+  return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+}

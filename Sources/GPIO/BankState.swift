@@ -1,0 +1,95 @@
+import CGPIOD
+import Glibc
+import Synchronization
+
+/// What a bank's owner and its thread share.
+final class BankState: Sendable {
+  private struct Shared {
+    var values: [Bool]
+    /// Empty while the chip is away.
+    var lines: [RequestedLine] = []
+    var trouble: GPIOError? = .notYetOpened
+    /// What an output said when it was told; the thread then looks after it.
+    var failure: GPIOError?
+    var isEnded = false
+  }
+
+  let labels: [String]
+  let inputs: [InputLine]
+  let outputs: [OutputLine]
+  let consumer: String
+  let hear: @Sendable (_ input: Int, InputEvent) -> Void
+  /// An eventfd, readable when the thread is to look at this state.
+  let wakeUp: Int32
+  private let shared: Mutex<Shared>
+
+  init(
+    chip labels: [String], inputs: [InputLine], outputs: [OutputLine], consumer: String,
+    hear: @escaping @Sendable (_ input: Int, InputEvent) -> Void
+  ) {
+    self.labels = labels
+    self.inputs = inputs
+    self.outputs = outputs
+    self.consumer = consumer
+    self.hear = hear
+    wakeUp = approval_gpio_new_wake_up()
+    guard wakeUp >= 0 else { fatalError("eventfd failed: errno \(errno)") }
+    shared = Mutex(Shared(values: outputs.map { _ in false }))
+  }
+
+  deinit { Glibc.close(wakeUp) }
+
+  var trouble: GPIOError? { shared.withLock { $0.trouble } }
+  var isEnded: Bool { shared.withLock { $0.isEnded } }
+
+  func set(_ output: Int, _ isOn: Bool) {
+    let failed = shared.withLock { shared in
+      shared.values[output] = isOn
+      guard !shared.isEnded, !shared.lines.isEmpty else { return false }
+      do throws(GPIOError) { try shared.lines[output].set(isOn) } catch { shared.failure = error }
+      return shared.failure != nil
+    }
+    if failed { wake() }
+  }
+
+  func end() {
+    shared.withLock { $0.isEnded = true }
+    wake()
+  }
+
+  func takeFailure() -> GPIOError? { shared.withLock { $0.failure.take() } }
+
+  /// Requests the outputs with the values they were given last.
+  func openOutputs(of chip: Chip) throws(GPIOError) {
+    try shared.withLock { shared throws(GPIOError) in
+      var lines: [RequestedLine] = []
+      for (output, isOn) in zip(outputs, shared.values) {
+        lines.append(try RequestedLine(output, isOn: isOn, of: chip, consumer: consumer))
+      }
+      shared.lines = lines
+      shared.trouble = nil
+      shared.failure = nil
+    }
+  }
+
+  /// Gives the outputs back, switched off as far as the chip still listens.
+  func closeOutputs() {
+    shared.withLock { shared in
+      for line in shared.lines { try? line.set(false) }
+      shared.lines = []
+    }
+  }
+
+  /// - Returns: whether this is news.
+  func note(_ trouble: GPIOError) -> Bool {
+    shared.withLock { shared in
+      defer { shared.trouble = trouble }
+      return shared.trouble != trouble
+    }
+  }
+
+  private func wake() {
+    var one: UInt64 = 1
+    _ = write(wakeUp, &one, 8)
+  }
+}

@@ -1,0 +1,122 @@
+import CGPIOD
+import Glibc
+
+/// A chip as it presents itself.
+public struct ChipDescription: Sendable, Equatable {
+  public struct Line: Sendable, Equatable {
+    public let offset: Int
+    /// Empty where the device tree gives none.
+    public let name: String
+    /// Who has requested the line, nil if nobody has.
+    public let consumer: String?
+    public let isOutput: Bool
+  }
+
+  public let path: String
+  public let label: String
+  public let lines: [Line]
+}
+
+/// An open chip; closed when the last owner lets go.
+final class Chip {
+  let path: String
+  let label: String
+  let lineCount: Int
+  let handle: OpaquePointer
+
+  init(path: String) throws(GPIOError) {
+    guard let handle = gpiod_chip_open(path) else { throw Self.failure(opening: path) }
+    var label = [CChar](repeating: 0, count: Int(APPROVAL_GPIO_NAME_SIZE))
+    let count = approval_gpio_describe_chip(handle, &label)
+    guard count >= 0 else {
+      gpiod_chip_close(handle)
+      throw .failed(call: "describing \(path)", errno: errno)
+    }
+    self.path = path
+    self.handle = handle
+    self.label = label.text
+    lineCount = Int(count)
+  }
+
+  deinit { gpiod_chip_close(handle) }
+
+  /// The one chip that has one of the labels. The number in a device node's name says nothing: it depends on the
+  /// kernel's version and on what else is plugged in.
+  static func labelled(_ labels: [String]) throws(GPIOError) -> Chip {
+    var found: [Chip] = []
+    var present: [String] = []
+    var obstacle: GPIOError?
+    for path in deviceNodes() {
+      do throws(GPIOError) {
+        let chip = try Chip(path: path)
+        present.append(chip.label)
+        if labels.contains(chip.label) { found.append(chip) }
+      } catch {
+        obstacle = obstacle ?? error
+      }
+    }
+    if found.count > 1 { throw .severalChips(label: found[0].label, paths: found.map(\.path)) }
+    if let chip = found.first { return chip }
+    throw obstacle ?? .noChip(labels: labels, present: present)
+  }
+
+  func line(_ offset: Int) throws(GPIOError) -> ChipDescription.Line {
+    guard (0..<lineCount).contains(offset) else { throw .noLine(offset: offset, chip: label, count: lineCount) }
+    var info = approval_gpio_line_info()
+    guard approval_gpio_describe_line(handle, UInt32(offset), &info) == 0 else {
+      throw .failed(call: "describing line \(offset) of \(path)", errno: errno)
+    }
+    let consumer = withUnsafeBytes(of: info.consumer) { $0.text }
+    return ChipDescription.Line(
+      offset: offset, name: withUnsafeBytes(of: info.name) { $0.text },
+      consumer: info.is_used ? consumer : nil, isOutput: info.is_output)
+  }
+
+  /// Without the links that some kernels leave for old numbers.
+  static func deviceNodes() -> [String] {
+    guard let directory = opendir("/dev") else { return [] }
+    defer { closedir(directory) }
+    var nodes: [String] = []
+    while let entry = readdir(directory) {
+      let name = withUnsafeBytes(of: entry.pointee.d_name) { $0.text }
+      if name.hasPrefix("gpiochip"), entry.pointee.d_type != DT_LNK { nodes.append("/dev/\(name)") }
+    }
+    return nodes.sorted()
+  }
+
+  private static func failure(opening path: String) -> GPIOError {
+    let number = errno
+    guard number == EACCES || number == EPERM else { return .failed(call: "opening \(path)", errno: number) }
+    var status = stat()
+    guard stat(path, &status) == 0 else { return .failed(call: "opening \(path)", errno: number) }
+    var entry = group()
+    var result: UnsafeMutablePointer<group>?
+    var buffer = [CChar](repeating: 0, count: 4096)
+    let isNamed = getgrgid_r(status.st_gid, &entry, &buffer, buffer.count, &result) == 0 && result != nil
+    return .notPermitted(path: path, group: isNamed ? String(cString: entry.gr_name) : "\(status.st_gid)")
+  }
+}
+
+/// Every chip that may be opened, with all its lines, and why the others may not.
+public func describeChips() -> [Result<ChipDescription, GPIOError>] {
+  Chip.deviceNodes().map { path in
+    Result { () throws(GPIOError) in
+      let chip = try Chip(path: path)
+      var lines: [ChipDescription.Line] = []
+      for offset in 0..<chip.lineCount { lines.append(try chip.line(offset)) }
+      return ChipDescription(path: path, label: chip.label, lines: lines)
+    }
+  }
+}
+
+/// The libgpiod in use, as "1.6.3".
+public var gpioLibraryVersion: String { String(cString: approval_gpio_library_version()) }
+
+extension UnsafeRawBufferPointer {
+  /// Up to the first zero.
+  fileprivate var text: String { String(decoding: prefix { $0 != 0 }, as: UTF8.self) }
+}
+
+extension [CChar] {
+  fileprivate var text: String { withUnsafeBytes { $0.text } }
+}

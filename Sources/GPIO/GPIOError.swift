@@ -1,0 +1,43 @@
+/// Why a line cannot be used, in words that say what to do about it.
+public enum GPIOError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// The lines have not been looked for yet.
+  case notYetOpened
+  /// No chip has one of the labels; `present` are those that can be seen.
+  case noChip(labels: [String], present: [String])
+  /// More than one chip has the label, so which one is meant is a guess.
+  case severalChips(label: String, paths: [String])
+  case noLine(offset: Int, chip: String, count: Int)
+  /// The line at this offset is not the one the profile means.
+  case otherName(offset: Int, chip: String, expected: String, found: String)
+  /// Somebody else has requested the line; `consumer` is what they call themselves.
+  case busy(offset: Int, chip: String, consumer: String)
+  /// The device node may not be opened; `group` is the group that owns it.
+  case notPermitted(path: String, group: String)
+  /// The chip went away while its lines were in use.
+  case gone(chip: String)
+  /// More edges came than the kernel keeps; what happened in between is not known.
+  case edgesLost(offset: Int)
+  /// A call failed otherwise; `errno` as in errno(3).
+  case failed(call: String, errno: Int32)
+
+  public var description: String {
+    switch self {
+    case .notYetOpened: "the GPIO lines are not open yet"
+    case .noChip(let labels, let present):
+      "no GPIO chip has the label \(Self.list(labels)); "
+        + (present.isEmpty ? "there is none at all" : "there are \(Self.list(present))")
+    case .severalChips(let label, let paths): "several GPIO chips have the label \"\(label)\": \(Self.list(paths))"
+    case .noLine(let offset, let chip, let count): "GPIO chip \(chip) has no line \(offset), its last is \(count - 1)"
+    case .otherName(let offset, let chip, let expected, let found):
+      "line \(offset) of GPIO chip \(chip) is called \"\(found)\", not \"\(expected)\""
+    case .busy(let offset, let chip, let consumer):
+      "line \(offset) of GPIO chip \(chip) is in use by \"\(consumer)\""
+    case .notPermitted(let path, let group): "no permission for \(path), which belongs to the group \(group)"
+    case .gone(let chip): "GPIO chip \(chip) is gone"
+    case .edgesLost(let offset): "edges of GPIO line \(offset) were lost"
+    case .failed(let call, let number): "\(call) failed: errno \(number)"
+    }
+  }
+
+  private static func list(_ names: [String]) -> String { names.map { "\"\($0)\"" }.joined(separator: ", ") }
+}

@@ -1,0 +1,174 @@
+import CUSB
+import Glibc
+import HIDReports
+import Secrets
+
+/// A keypad that is open and claimed: the kernel's drivers are off it, and nothing it sends reaches anyone but us. All of
+/// it happens on the thread of its loop; what is marked so, in a callback of libusb's.
+final class Connection {
+  enum Failure: Equatable {
+    /// The device is gone.
+    case gone
+    /// A transfer went wrong, and whatever it held is lost.
+    case transfer(String)
+    case misbehaved(String)
+  }
+
+  private static let controlTimeout: UInt32 = 1000  // ms
+
+  let device: OpaquePointer
+  let description: KeypadDescription
+  /// Why nothing is being read; nil while all is well.
+  private(set) var failure: Failure?
+  private var failures = 0
+  private let handle: OpaquePointer
+  private let sink: any KeySink
+  private let givesBack: Bool
+  private var detached: [UInt8] = []
+  private var claimed: [UInt8] = []
+
+  private var decoder = BootKeyboardDecoder()
+  /// Reports arrive here, straight from the kernel. Mapped memory, whose address stays.
+  private var buffer: SecretBuffer
+  private let transfer: UnsafeMutablePointer<libusb_transfer>
+  private var isInFlight = false
+
+  /// Takes the device away from the kernel and sets it to the boot protocol. Reads nothing yet.
+  init(
+    _ device: OpaquePointer, _ description: KeypadDescription, sink: any KeySink, givesBack: Bool
+  ) throws(USBKeypadError) {
+    guard let boot = description.bootInterface else { throw .noBootKeyboard }
+    var opened: OpaquePointer?
+    let status = libusb_open(device, &opened)
+    guard status == 0, let opened else { throw Self.failure(opening: description.path, status) }
+    guard let transfer = libusb_alloc_transfer(0) else {
+      libusb_close(opened)
+      throw .failed("libusb_alloc_transfer", LIBUSB_ERROR_NO_MEM.rawValue)
+    }
+    self.device = libusb_ref_device(device)
+    self.description = description
+    self.sink = sink
+    self.givesBack = givesBack
+    self.transfer = transfer
+    handle = opened
+    buffer = SecretBuffer(count: boot.packetBytes)
+    for interface in description.hidInterfaces { try claim(interface) }
+    // HID 1.11, section 7.2: SET_PROTOCOL boot, which every boot keyboard must know, and SET_IDLE for ever, which it need
+    // not: a report comes when something changes, or more often.
+    try control(request: 0x0B, interface: boot.number, call: "SET_PROTOCOL")
+    _ = try? control(request: 0x0A, interface: boot.number, call: "SET_IDLE")
+    fill(boot)
+  }
+
+  /// After `close`, or after `init` threw.
+  deinit {
+    libusb_free_transfer(transfer)
+    for interface in claimed { libusb_release_interface(handle, Int32(interface)) }
+    if givesBack { for interface in detached { libusb_attach_kernel_driver(handle, Int32(interface)) } }
+    libusb_close(handle)
+    libusb_unref_device(device)
+  }
+
+  /// Begins to read, or begins again after a transfer failed.
+  func listen() throws(USBKeypadError) {
+    if failure != nil { libusb_clear_halt(handle, transfer.pointee.endpoint) }
+    decoder.reset()
+    failure = nil
+    switch libusb_submit_transfer(transfer) {
+    case 0: isInFlight = true
+    case LIBUSB_ERROR_NO_DEVICE.rawValue: throw .unplugged
+    case let status: throw .failed("libusb_submit_transfer", status)
+    }
+  }
+
+  /// Gives up reading. A transfer that is under way belongs to libusb until its callback has come, cancelled or not.
+  /// - Returns: false if it did not come in time; the connection must then never be let go of.
+  func close(_ context: OpaquePointer) -> Bool {
+    if isInFlight { libusb_cancel_transfer(transfer) }
+    for _ in 0..<20 where isInFlight {
+      var patience = timeval(tv_sec: 0, tv_usec: 100_000)
+      libusb_handle_events_timeout_completed(context, &patience, nil)
+    }
+    buffer.wipe()
+    return !isInFlight
+  }
+
+  /// How often in a row a transfer has failed.
+  var failuresInARow: Int { failures }
+
+  /// In the callback.
+  private func finished() {
+    isInFlight = false
+    switch transfer.pointee.status {
+    case LIBUSB_TRANSFER_COMPLETED: take(Int(transfer.pointee.actual_length))
+    case LIBUSB_TRANSFER_NO_DEVICE: failure = .gone
+    // Ours, from `close`; or the device's end, which is about to be said.
+    case LIBUSB_TRANSFER_CANCELLED: failure = failure ?? .gone
+    case LIBUSB_TRANSFER_STALL: failure = .transfer("stalled")
+    case LIBUSB_TRANSFER_OVERFLOW: failure = .transfer("sent more than it said it would")
+    default: failure = .transfer("could not be read")
+    }
+    if failure != nil { failures += 1 } else { failures = 0 }
+    buffer.wipe()
+    guard failure == nil else { return }
+    switch libusb_submit_transfer(transfer) {
+    case 0: isInFlight = true
+    case LIBUSB_ERROR_NO_DEVICE.rawValue: failure = .gone
+    default: failure = .transfer("could not be read")
+    }
+  }
+
+  private func take(_ count: Int) {
+    // A packet without anything in it is not a report.
+    guard count > 0 else { return }
+    let fault = buffer.withBytes { bytes -> BootKeyboardDecoder.Fault? in
+      do throws(BootKeyboardDecoder.Fault) {
+        try decoder.decode(UnsafeRawBufferPointer(rebasing: bytes[..<count]), into: sink)
+        return nil
+      } catch { return error }
+    }
+    if case .length(let bytes) = fault { failure = .misbehaved("sent a report of \(bytes) bytes") }
+  }
+
+  private func fill(_ boot: KeypadDescription.BootInterface) {
+    let bytes = buffer.withMutableBytes { $0.baseAddress }
+    libusb_fill_interrupt_transfer(
+      transfer, handle, boot.endpoint, bytes?.assumingMemoryBound(to: UInt8.self), Int32(boot.packetBytes),
+      { transfer in
+        guard let context = transfer?.pointee.user_data else { return }
+        Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue().finished()
+      }, Unmanaged.passUnretained(self).toOpaque(), 0)
+  }
+
+  private func claim(_ interface: UInt8) throws(USBKeypadError) {
+    switch libusb_detach_kernel_driver(handle, Int32(interface)) {
+    case 0: detached.append(interface)
+    // No driver was on it.
+    case LIBUSB_ERROR_NOT_FOUND.rawValue: break
+    case let status: throw .failed("libusb_detach_kernel_driver", status)
+    }
+    switch libusb_claim_interface(handle, Int32(interface)) {
+    case 0: claimed.append(interface)
+    case LIBUSB_ERROR_BUSY.rawValue: throw .busy(interface: Int(interface))
+    case let status: throw .failed("libusb_claim_interface", status)
+    }
+  }
+
+  /// A request of the HID class without data, value 0.
+  private func control(request: UInt8, interface: UInt8, call: String) throws(USBKeypadError) {
+    let status = libusb_control_transfer(handle, 0x21, request, 0, UInt16(interface), nil, 0, Self.controlTimeout)
+    guard status >= 0 else { throw .failed(call, status) }
+  }
+
+  private static func failure(opening path: String, _ status: Int32) -> USBKeypadError {
+    var node = stat()
+    guard status == LIBUSB_ERROR_ACCESS.rawValue, stat(path, &node) == 0 else {
+      return .failed("libusb_open", status)
+    }
+    var entry = group()
+    var result: UnsafeMutablePointer<group>?
+    var buffer = [CChar](repeating: 0, count: 4096)
+    let isNamed = getgrgid_r(node.st_gid, &entry, &buffer, buffer.count, &result) == 0 && result != nil
+    return .notPermitted(path: path, group: isNamed ? String(cString: entry.gr_name) : "\(node.st_gid)")
+  }
+}

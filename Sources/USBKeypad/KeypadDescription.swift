@@ -1,0 +1,84 @@
+import CUSB
+
+/// A device on the bus, as far as it matters here. Read from its descriptors, which are anything it likes to say.
+public struct KeypadDescription: Sendable, Equatable {
+  public let identity: KeypadSelection.Identity
+  public let port: String
+  /// The device node, as "/dev/bus/usb/001/004".
+  public let path: String
+  /// Every interface of class HID. All of them are claimed, lest the kernel hand what comes from one to the console.
+  let hidInterfaces: [UInt8]
+  let bootInterface: BootInterface?
+
+  public var isBootKeyboard: Bool { bootInterface != nil }
+
+  /// The one that speaks the boot protocol of a keyboard: class 3, subclass 1, protocol 1 (HID 1.11, section 4).
+  struct BootInterface: Sendable, Equatable {
+    let number: UInt8
+    let endpoint: UInt8
+    let packetBytes: Int
+  }
+}
+
+extension KeypadDescription {
+  /// Nil if the device's descriptors cannot be read.
+  init?(_ device: OpaquePointer) {
+    var descriptor = libusb_device_descriptor()
+    guard libusb_get_device_descriptor(device, &descriptor) == 0 else { return nil }
+    identity = KeypadSelection.Identity(vendor: descriptor.idVendor, product: descriptor.idProduct)
+    let bus = libusb_get_bus_number(device)
+    // USB allows seven tiers.
+    var ports = [UInt8](repeating: 0, count: 7)
+    let depth = max(0, Int(libusb_get_port_numbers(device, &ports, Int32(ports.count))))
+    port = "\(bus)-" + ports[..<depth].map(String.init).joined(separator: ".")
+    path = "/dev/bus/usb/\(padded(bus))/\(padded(libusb_get_device_address(device)))"
+
+    var configuration: UnsafeMutablePointer<libusb_config_descriptor>?
+    guard libusb_get_active_config_descriptor(device, &configuration) == 0, let configuration else { return nil }
+    defer { libusb_free_config_descriptor(configuration) }
+    (hidInterfaces, bootInterface) = Self.interfaces(of: configuration.pointee)
+  }
+
+  static func interfaces(of configuration: libusb_config_descriptor) -> ([UInt8], BootInterface?) {
+    var all: [UInt8] = []
+    var boot: BootInterface?
+    for interface in UnsafeBufferPointer(
+      start: configuration.interface, count: Int(configuration.bNumInterfaces))
+    {
+      // The first alternate setting is the one in force until somebody chooses another, which nobody does.
+      guard interface.num_altsetting > 0, let setting = interface.altsetting?.pointee,
+        setting.bInterfaceClass == UInt8(LIBUSB_CLASS_HID.rawValue)
+      else { continue }
+      all.append(setting.bInterfaceNumber)
+      guard boot == nil, setting.bInterfaceSubClass == 1, setting.bInterfaceProtocol == 1 else { continue }
+      for endpoint in UnsafeBufferPointer(start: setting.endpoint, count: Int(setting.bNumEndpoints))
+      where endpoint.bmAttributes & 3 == 3 && endpoint.bEndpointAddress & 0x80 != 0 {
+        // Bits 11 and 12 are further packets in a microframe (USB 2.0, 9.6.6), which no keyboard has.
+        let bytes = Int(endpoint.wMaxPacketSize)
+        guard (8...1024).contains(bytes) else { break }
+        boot = BootInterface(
+          number: setting.bInterfaceNumber, endpoint: endpoint.bEndpointAddress, packetBytes: bytes)
+        break
+      }
+    }
+    return (all, boot)
+  }
+}
+
+private func padded(_ number: UInt8) -> String {
+  let digits = String(number)
+  return String(repeating: "0", count: 3 - digits.count) + digits
+}
+
+/// Every boot keyboard on the bus.
+public func describeKeypads() throws(USBKeypadError) -> [KeypadDescription] {
+  var context: OpaquePointer?
+  let status = libusb_init(&context)
+  guard status == 0 else { throw .failed("libusb_init", status) }
+  defer { libusb_exit(context) }
+  var list: UnsafeMutablePointer<OpaquePointer?>?
+  let count = libusb_get_device_list(context, &list)
+  guard count >= 0, let list else { throw .failed("libusb_get_device_list", Int32(count)) }
+  defer { libusb_free_device_list(list, 1) }
+  return (0..<count).compactMap { list[$0].flatMap(KeypadDescription.init) }.filter(\.isBootKeyboard)
+}

@@ -1,0 +1,37 @@
+/// Which of the devices on the bus is the keypad.
+public struct KeypadSelection: Sendable, Equatable {
+  public struct Identity: Sendable, Equatable {
+    public let vendor: UInt16
+    public let product: UInt16
+
+    public init(vendor: UInt16, product: UInt16) {
+      self.vendor = vendor
+      self.product = product
+    }
+
+    /// As lsusb shows it, "1a2c:0e24"; nil if it is not that.
+    public init?(_ text: String) {
+      let numbers = text.split(separator: ":", omittingEmptySubsequences: false).map { half in
+        half.utf8.count == 4 && half.allSatisfy(\.isHexDigit) ? UInt16(half, radix: 16) : nil
+      }
+      guard numbers.count == 2, let vendor = numbers[0], let product = numbers[1] else { return nil }
+      self.init(vendor: vendor, product: product)
+    }
+  }
+
+  /// Nil for any boot keyboard.
+  public var identity: Identity?
+  /// Where it must be plugged in, as the kernel names it: bus, then ports from the root, as "1-1.2". Nil for anywhere.
+  public var port: String?
+
+  public init(identity: Identity? = nil, port: String? = nil) {
+    self.identity = identity
+    self.port = port
+  }
+
+  func matches(_ keypad: KeypadDescription) -> Bool {
+    (identity == nil || identity == keypad.identity) && (port == nil || port == keypad.port)
+      // Named by its numbers, it is meant even if it turns out to be no keyboard; that is then said.
+      && (identity != nil || keypad.bootInterface != nil)
+  }
+}

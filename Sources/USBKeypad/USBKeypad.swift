@@ -1,0 +1,112 @@
+import CUSB
+import Glibc
+public import Secrets
+import Synchronization
+
+/// A keypad on USB, taken away from the kernel for as long as this lives: what is typed on it reaches the sink and nobody
+/// else. Keypads come and go; the sink is told.
+///
+/// A keypad that is already plugged in types on the console until it is claimed, and so does one that was just plugged
+/// in, for some milliseconds; the `usbhid` quirk in `udev/` closes that gap.
+public final class USBKeypad: Sendable {
+  private let state: USBState
+  private let thread: Mutex<pthread_t?>
+
+  /// - Parameters:
+  ///   - selection: which device it is. If several are meant all are claimed, and one is listened to.
+  ///   - givesBack: whether the kernel gets the keypad back at the end, and the console with it.
+  ///   - sink: called on the keypad's own thread.
+  public init(
+    _ selection: KeypadSelection = KeypadSelection(), givesBack: Bool = false, into sink: any KeySink
+  ) throws(USBKeypadError) {
+    var context: OpaquePointer?
+    let status = libusb_init(&context)
+    guard status == 0, let context else { throw .failed("libusb_init", status) }
+    state = USBState(context: context, selection: selection, givesBack: givesBack, sink: sink)
+    thread = Mutex(start(state))
+  }
+
+  deinit { close() }
+
+  /// Why nothing can be typed now; nil while it can.
+  public var trouble: USBKeypadError? { state.trouble }
+
+  /// Stops reading and waits until that is done: milliseconds, or 2 s if the device does not answer.
+  public func close() {
+    state.end()
+    if let thread = thread.withLock({ $0.take() }) { pthread_join(thread, nil) }
+  }
+}
+
+/// What a keypad's owner and its thread share. Owns libusb's context because waking the thread needs it alive.
+final class USBState: Sendable {
+  private struct Shared {
+    var trouble: USBKeypadError? = .notPluggedIn
+    var isEnded = false
+  }
+
+  let selection: KeypadSelection
+  let givesBack: Bool
+  let sink: any KeySink
+  /// Used by the thread alone, save for `libusb_interrupt_event_handler`, which any thread may call.
+  nonisolated(unsafe) let context: OpaquePointer
+  private let shared = Mutex(Shared())
+
+  init(context: OpaquePointer, selection: KeypadSelection, givesBack: Bool, sink: any KeySink) {
+    self.context = context
+    self.selection = selection
+    self.givesBack = givesBack
+    self.sink = sink
+  }
+
+  deinit { libusb_exit(context) }
+
+  var trouble: USBKeypadError? { shared.withLock { $0.trouble } }
+  var isEnded: Bool { shared.withLock { $0.isEnded } }
+
+  func end() {
+    shared.withLock { $0.isEnded = true }
+    libusb_interrupt_event_handler(context)
+  }
+
+  /// What the sink begins with, whatever is on the bus.
+  func tellSink() {
+    if let trouble { sink.keypadIsUnavailable("\(trouble)") }
+  }
+
+  func isUnavailable(_ why: USBKeypadError) {
+    let isNews = shared.withLock { shared in
+      defer { shared.trouble = why }
+      return shared.trouble != why
+    }
+    if isNews { sink.keypadIsUnavailable("\(why)") }
+  }
+
+  func isAvailable() {
+    shared.withLock { $0.trouble = nil }
+    sink.keypadIsAvailable()
+  }
+}
+
+private func start(_ state: USBState) -> pthread_t {
+  var thread = pthread_t()
+  let status = pthread_create(
+    &thread, nil,
+    { context in
+      guard let context else { return nil }
+      let state = Unmanaged<USBState>.fromOpaque(context).takeRetainedValue()
+      blockAllSignals()
+      approval_usb_name_thread("keypad")
+      USBLoop(state, context: state.context).run()
+      return nil
+    }, Unmanaged.passRetained(state).toOpaque())
+  guard status == 0 else { fatalError("the thread for the keypad cannot be started: errno \(status)") }
+  return thread
+}
+
+/// Signals are for the threads that expect them.
+private func blockAllSignals() {
+  var all = sigset_t()
+  sigfillset(&all)
+  pthread_sigmask(SIG_BLOCK, &all, nil)
+}

@@ -1,0 +1,214 @@
+import GPIO
+import Glibc
+import Testing
+
+private let button = InputLine(offset: 0, name: "BUTTON", bias: .pullUp, isActiveLow: true)
+private let red = OutputLine(offset: 2, name: "RED")
+
+/// A bank whose first input can be waited for.
+private final class Bank {
+  private let events: AsyncStream<InputEvent>
+  private let lines: LineBank
+
+  init(
+    _ labels: [String] = [Bench.label], inputs: [InputLine] = [button], outputs: [OutputLine] = [red],
+    consumer: String = "approval-token"
+  ) {
+    let (events, continuation) = AsyncStream<InputEvent>.makeStream()
+    self.events = events
+    lines = LineBank(chip: labels, inputs: inputs, outputs: outputs, consumer: consumer) { input, event in
+      if input == 0 { continuation.yield(event) }
+    }
+  }
+
+  var trouble: GPIOError? { lines.trouble }
+
+  func set(_ output: Int, _ isOn: Bool) { lines.set(output, isOn) }
+
+  func close() { lines.close() }
+
+  func next() async -> InputEvent? {
+    for await event in events { return event }
+    return nil
+  }
+
+  func nextEdge() async throws -> (isActive: Bool, at: Duration) {
+    guard case .edge(let isActive, let at) = await next() else { throw BenchFailure(what: "no edge") }
+    return (isActive, at)
+  }
+
+  func opened() async throws -> Bool {
+    guard case .opened(let isActive, _) = await next() else {
+      throw BenchFailure(what: "not opened: \(trouble as Any)")
+    }
+    return isActive
+  }
+}
+
+@Suite(.serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(2)))
+struct `GPIO on the bench` {
+  let bench: Bench
+
+  init() throws { bench = try Bench() }
+
+  @Test func `a press and a release arrive, dated by the kernel`() async throws {
+    let bank = Bank()
+    #expect(try await bank.opened() == false)
+    let before = monotonicTime()
+    try bench.press()
+    let between = monotonicTime()
+    let down = try await bank.nextEdge()
+    #expect(down.isActive)
+    // The interrupt is simulated by a thread of the kernel's, which may run just after the write has returned.
+    #expect((before...between + .milliseconds(200)).contains(down.at))
+    try bench.release()
+    let up = try await bank.nextEdge()
+    #expect(!up.isActive)
+    #expect(up.at > down.at)
+    #expect(bank.trouble == nil)
+  }
+
+  @Test func `a bouncing contact counts once`() async throws {
+    var slow = button
+    // Wider than usual: whoever writes these edges may be kept waiting by the machine.
+    slow.debounce = .milliseconds(50)
+    let bank = Bank(inputs: [slow])
+    #expect(try await bank.opened() == false)
+    for gap in [100, 250, 1000, 5000] as [UInt32] {
+      for _ in 0..<4 {
+        try bench.press()
+        usleep(gap)
+        try bench.release()
+        usleep(gap)
+      }
+      try bench.press()
+      #expect(try await bank.nextEdge().isActive, "gap \(gap) µs")
+      try bench.release()
+      #expect(try await bank.nextEdge().isActive == false, "gap \(gap) µs")
+    }
+  }
+
+  @Test func `an LED lights, is dark at first, and dark when the bank closes`() async throws {
+    let bank = Bank()
+    _ = try await bank.opened()
+    #expect(try !bench.isHigh(.red))
+    bank.set(0, true)
+    #expect(try bench.isHigh(.red))
+    bank.set(0, false)
+    #expect(try !bench.isHigh(.red))
+    bank.set(0, true)
+    bank.close()
+    #expect(try !bench.isHigh(.red))
+  }
+
+  @Test func `an LED between supply and line is dark while its line is high`() async throws {
+    let bank = Bank(outputs: [OutputLine(offset: 2, name: "RED", isActiveLow: true)])
+    _ = try await bank.opened()
+    #expect(try bench.isHigh(.red))
+    bank.set(0, true)
+    #expect(try !bench.isHigh(.red))
+  }
+
+  @Test func `a button held since before is said to be down, and no edge`() async throws {
+    try bench.press()
+    // A request with a bias sets gpio-sim's pull, and would let the finger go.
+    var held = button
+    held.bias = .asIs
+    let bank = Bank(inputs: [held])
+    #expect(try await bank.opened())
+    try bench.release()
+    #expect(try await bank.nextEdge().isActive == false)
+  }
+
+  @Test func `a line in use names its user, and opens when it is let go`() async throws {
+    let intruder = Bank(consumer: "intruder")
+    _ = try await intruder.opened()
+    let bank = Bank()
+    #expect(await bank.next() == .unavailable(.busy(offset: 0, chip: Bench.label, consumer: "intruder")))
+    intruder.close()
+    #expect(try await bank.opened() == false)
+    #expect(bank.trouble == nil)
+  }
+
+  @Test func `wrong chips, lines and names are told apart`() async throws {
+    let noChip = await Bank(["pinctrl-rp1", "pinctrl-bcm2711"]).next()
+    #expect(
+      noChip == .unavailable(.noChip(labels: ["pinctrl-rp1", "pinctrl-bcm2711"], present: [Bench.label])))
+    #expect(
+      await Bank(inputs: [InputLine(offset: 6)]).next()
+        == .unavailable(.noLine(offset: 6, chip: Bench.label, count: 6)))
+    #expect(
+      await Bank(inputs: [InputLine(offset: 0, name: "GPIO17")]).next()
+        == .unavailable(.otherName(offset: 0, chip: Bench.label, expected: "GPIO17", found: "BUTTON")))
+  }
+
+  @Test func `a chip that goes away is reported, and comes back by itself with its LED`() async throws {
+    let bank = Bank()
+    _ = try await bank.opened()
+    bank.set(0, true)
+    try bench.removeChip()
+    #expect(await bank.next() == .unavailable(.gone(chip: Bench.label)))
+    try bench.makeChip()
+    var event = await bank.next()
+    // Between the two it may have looked for the chip once.
+    if case .unavailable(.noChip) = event { event = await bank.next() }
+    guard case .opened(isActive: false, _) = event else { throw BenchFailure(what: "\(event as Any)") }
+    #expect(try bench.isHigh(.red))
+    try bench.press()
+    #expect(try await bank.nextEdge().isActive)
+  }
+
+  @Test func `edges that nobody could keep are reported, and the level read anew`() async throws {
+    let bank = Bank()
+    _ = try await bank.opened()
+    try starvingOthers {
+      for _ in 0..<20 {
+        try bench.press()
+        spin(for: .milliseconds(15))
+        try bench.release()
+        spin(for: .milliseconds(15))
+      }
+    }
+    #expect(await bank.next() == .unavailable(.edgesLost(offset: 0)))
+    #expect(try await bank.opened() == false)
+  }
+
+  @Test func `sleeps while nothing happens`() async throws {
+    let bank = Bank()
+    _ = try await bank.opened()
+    // Until udev has done with the new device node.
+    try await Task.sleep(for: .seconds(2))
+    let before = try sleeps(ofThreadsCalled: "gpio")
+    #expect(before > 0)
+    try await Task.sleep(for: .seconds(10))
+    #expect(try sleeps(ofThreadsCalled: "gpio") == before)
+    bank.close()
+  }
+
+  @Test func `lists the chip with its lines and their users`() async throws {
+    let bank = Bank()
+    _ = try await bank.opened()
+    let chips = try describeChips().map { try $0.get() }
+    #expect(chips.map(\.label) == [Bench.label])
+    #expect(chips[0].lines.map(\.name) == ["BUTTON", "DENY", "RED", "GREEN", "BLUE", "BUZZER"])
+    #expect(chips[0].lines.map(\.consumer) == ["approval-token", nil, "approval-token", nil, nil, nil])
+    #expect(chips[0].lines[2].isOutput)
+  }
+}
+
+/// The kernel simulates interrupts once a tick, 10 ms; edges that are closer together become one.
+private func spin(for duration: Duration) {
+  let end = monotonicTime() + duration
+  while monotonicTime() < end {}
+}
+
+/// Runs `body` so that no ordinary thread gets a processor meanwhile, as a storm of interrupts would have it.
+private func starvingOthers(_ body: () throws -> Void) throws {
+  var urgent = sched_param(sched_priority: 10)
+  guard sched_setscheduler(0, SCHED_FIFO, &urgent) == 0 else {
+    throw BenchFailure(what: "sched_setscheduler: errno \(errno)")
+  }
+  var ordinary = sched_param(sched_priority: 0)
+  defer { sched_setscheduler(0, SCHED_OTHER, &ordinary) }
+  try body()
+}

@@ -1,0 +1,282 @@
+import Glibc
+import Secrets
+import Synchronization
+import Testing
+import USBKeypad
+
+/// Remembers what a keypad brought, and lets a test wait for it.
+private final class Recorder: KeySink {
+  enum Event: Equatable {
+    /// A digit, or the first letter of what else a key is for.
+    case key(Character)
+    case available
+    case unavailable(String)
+  }
+
+  let events: AsyncStream<Event>
+  private let continuation: AsyncStream<Event>.Continuation
+
+  init() { (events, continuation) = AsyncStream.makeStream() }
+
+  func press(_ kind: KeyKind, digit: UInt8) {
+    continuation.yield(.key(kind == .digit ? Character(UnicodeScalar(digit)) : "\(kind)".first!))
+  }
+  func keypadIsUnavailable(_ why: String) { continuation.yield(.unavailable(why)) }
+  func keypadIsAvailable() { continuation.yield(.available) }
+
+  func next() async -> Event? {
+    for await event in events { return event }
+    return nil
+  }
+
+  func next(_ count: Int) async -> String {
+    var typed = ""
+    for _ in 0..<count {
+      guard case .key(let key) = await next() else { return typed + "?" }
+      typed.append(key)
+    }
+    return typed
+  }
+
+  /// A transfer may fail before the kernel says that the device is gone.
+  func untilUnplugged() async -> Bool {
+    while case .unavailable(let why) = await next() {
+      if why == "the keypad was unplugged" { return true }
+    }
+    return false
+  }
+
+  /// What comes before the keypad can be used.
+  func untilAvailable() async -> [String] {
+    var obstacles: [String] = []
+    while case .unavailable(let why) = await next() { obstacles.append(why) }
+    return obstacles
+  }
+}
+
+/// The other end of the cable.
+private struct Plug {
+  static func panel(_ words: String) throws {
+    guard system("panel \(words)") == 0 else { throw BenchFailure(what: "panel \(words)") }
+  }
+
+  /// Opened once: a gadget takes reports faster than one can open it.
+  let file: Int32
+
+  init(_ device: String = "/dev/hidg0") throws {
+    file = open(device, O_RDWR | O_CLOEXEC)
+    guard file >= 0 else { throw BenchFailure(what: "\(device): errno \(errno)") }
+  }
+
+  func send(_ report: [UInt8]) throws {
+    guard write(file, report, report.count) == report.count else { throw BenchFailure(what: "report: errno \(errno)") }
+  }
+
+  /// Every key goes down and up again.
+  func type(_ usages: [UInt8]) throws {
+    for usage in usages {
+      try send([0, 0, usage, 0, 0, 0, 0, 0])
+      try send([0, 0, 0, 0, 0, 0, 0, 0])
+    }
+  }
+}
+
+/// Whoever listens to these hears what is typed.
+private func inputDevices() throws -> [String] {
+  try contents("/proc/bus/input/devices").split(separator: "\n").filter { $0.hasPrefix("H:") }.map(String.init)
+}
+
+private func inputDevicesAppear() async throws -> Bool {
+  for _ in 0..<100 {
+    if try !inputDevices().isEmpty { return true }
+    try await Task.sleep(for: .milliseconds(50))
+  }
+  return false
+}
+
+@Suite(.serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(2)))
+final class `A keypad on the bench` {
+  private let recorder = Recorder()
+
+  deinit { for socket in 0...1 { _ = system("panel unplug \(socket) 2>/dev/null") } }
+
+  @Test func `takes the keypad from the kernel, and what is typed reaches nobody else`() async throws {
+    try Plug.panel("plug")
+    // The kernel's driver gets there first, as it does on a board without the quirk.
+    #expect(try await inputDevicesAppear())
+    let keypad = try USBKeypad(into: recorder)
+    #expect(await recorder.untilAvailable() == ["no keypad is plugged in"])
+    #expect(try inputDevices() == [])
+    let plug = try Plug()
+    try plug.type([0x59, 0x5A, 0x62, 0x1E, 0x27, 0x53, 0x2A, 0x29, 0x55, 0xB0, 0x58])
+    #expect(await recorder.next(11) == "12010dec00e")
+    #expect(keypad.trouble == nil)
+    keypad.close()
+    #expect(try inputDevices() == [])
+  }
+
+  @Test func `gives the keypad back at the end if it is told to`() async throws {
+    try Plug.panel("plug")
+    #expect(try await inputDevicesAppear())
+    let keypad = try USBKeypad(givesBack: true, into: recorder)
+    _ = await recorder.untilAvailable()
+    #expect(try inputDevices() == [])
+    keypad.close()
+    #expect(try await inputDevicesAppear())
+  }
+
+  @Test func `follows a keypad that is unplugged while somebody types, and plugged in again`() async throws {
+    let keypad = try USBKeypad(into: recorder)
+    #expect(await recorder.next() == .unavailable("no keypad is plugged in"))
+    for _ in 0..<3 {
+      try Plug.panel("plug")
+      #expect(await recorder.next() == .available)
+      let plug = try Plug()
+      try plug.send([0, 0, 0x59, 0, 0, 0, 0, 0])
+      #expect(await recorder.next(1) == "1")
+      close(plug.file)
+      try Plug.panel("unplug")
+      #expect(await recorder.untilUnplugged())
+    }
+    keypad.close()
+  }
+
+  @Test func `takes every interface of a composite keypad`() async throws {
+    try Plug.panel("plug composite")
+    #expect(try await inputDevicesAppear())
+    let keypad = try USBKeypad(into: recorder)
+    _ = await recorder.untilAvailable()
+    #expect(try inputDevices() == [])
+    try Plug().type([0x61])
+    #expect(await recorder.next(1) == "9")
+    keypad.close()
+  }
+
+  @Test func `keeps a second keypad off the console, and uses it when the first one goes`() async throws {
+    try Plug.panel("plug keypad 0")
+    let keypad = try USBKeypad(into: recorder)
+    _ = await recorder.untilAvailable()
+    try Plug.panel("plug keypad 1")
+    try await Task.sleep(for: .seconds(2))
+    #expect(try inputDevices() == [])
+    try Plug.panel("unplug 0")
+    #expect(await recorder.untilUnplugged())
+    #expect(await recorder.next() == .available)
+    try Plug("/dev/hidg1").type([0x5B])
+    #expect(await recorder.next(1) == "3")
+    keypad.close()
+  }
+
+  @Test func `leaves a device alone that is not meant`() async throws {
+    try Plug.panel("plug keypad 0")
+    let other = KeypadSelection(identity: .init(vendor: 0x1D6B, product: 0x0105))
+    let keypad = try USBKeypad(other, into: recorder)
+    #expect(await recorder.next() == .unavailable("no keypad is plugged in"))
+    #expect(try await inputDevicesAppear())
+    try Plug.panel("plug keypad 1")
+    #expect(await recorder.next() == .available)
+    #expect(try inputDevices().count == 1)
+    keypad.close()
+    let found = try describeKeypads()
+    #expect(found.map(\.identity.product).sorted() == [0x0104, 0x0105])
+    let pinned = found.first { $0.identity.product == 0x0104 }!.port
+    let atPort = try USBKeypad(KeypadSelection(port: pinned), into: recorder)
+    #expect(await recorder.untilAvailable() == ["no keypad is plugged in"])
+    try Plug("/dev/hidg0").type([0x5C])
+    #expect(await recorder.next(1) == "4")
+    atPort.close()
+  }
+
+  @Test func `says that another program has it`() async throws {
+    try Plug.panel("plug")
+    let first = try USBKeypad(into: recorder)
+    _ = await recorder.untilAvailable()
+    let other = Recorder()
+    let second = try USBKeypad(into: other)
+    #expect(await other.next() == .unavailable("no keypad is plugged in"))
+    #expect(await other.next() == .unavailable("interface 0 of the keypad is in use by another program"))
+    #expect(second.trouble == .busy(interface: 0))
+    #expect(first.trouble == nil)
+    second.close()
+    first.close()
+  }
+
+  @Test func `loses and invents nothing when reports come as fast as they can`() async throws {
+    try Plug.panel("plug")
+    let keypad = try USBKeypad(into: recorder)
+    _ = await recorder.untilAvailable()
+    let plug = try Plug()
+    let usages = (0..<500).map { UInt8(0x59 + $0 % 10) }
+    let sender = Thread { try? plug.type(usages) }
+    #expect(await recorder.next(500) == String(repeating: "1234567890", count: 50))
+    sender.join()
+    keypad.close()
+  }
+
+  @Test func `rollover says nothing`() async throws {
+    try Plug.panel("plug")
+    let keypad = try USBKeypad(into: recorder)
+    _ = await recorder.untilAvailable()
+    let plug = try Plug()
+    try plug.send([0, 0, 0x59, 0, 0, 0, 0, 0])
+    for _ in 0..<200 { try plug.send([0, 0, 1, 1, 1, 1, 1, 1]) }
+    try plug.send([0, 0, 0x59, 0x5A, 0, 0, 0, 0])
+    #expect(await recorder.next(2) == "12")
+    keypad.close()
+  }
+
+  @Test func `gives up on reports that are none, and says so`() async throws {
+    try Plug.panel("plug wide")
+    let keypad = try USBKeypad(into: recorder)
+    _ = await recorder.untilAvailable()
+    try Plug().send([UInt8](repeating: 0x59, count: 64))
+    #expect(await recorder.next() == .unavailable("the keypad sent a report of 64 bytes; plug it in anew"))
+    #expect(try inputDevices() == [])
+    try Plug.panel("unplug")
+    #expect(await recorder.untilUnplugged())
+    try Plug.panel("plug")
+    #expect(await recorder.next() == .available)
+    keypad.close()
+  }
+
+  @Test func `has no use for a report descriptor, broken or not`() async throws {
+    try Plug.panel("plug nonsense")
+    let keypad = try USBKeypad(into: recorder)
+    _ = await recorder.untilAvailable()
+    try Plug().type([0x60])
+    #expect(await recorder.next(1) == "8")
+    keypad.close()
+  }
+
+  @Test func `sleeps while nobody types`() async throws {
+    try Plug.panel("plug")
+    let keypad = try USBKeypad(into: recorder)
+    _ = await recorder.untilAvailable()
+    try await Task.sleep(for: .seconds(2))
+    let before = try sleeps(ofThreadsCalled: "keypad")
+    #expect(before > 0)
+    try await Task.sleep(for: .seconds(20))
+    #expect(try sleeps(ofThreadsCalled: "keypad") - before <= 1)
+    keypad.close()
+  }
+}
+
+/// A write to a gadget waits until somebody reads it, and must not keep the test's own thread.
+private final class Thread {
+  private var thread = pthread_t()
+
+  init(_ body: @escaping () -> Void) {
+    final class Box {
+      let body: () -> Void
+      init(_ body: @escaping () -> Void) { self.body = body }
+    }
+    pthread_create(
+      &thread, nil,
+      {
+        Unmanaged<Box>.fromOpaque($0!).takeRetainedValue().body()
+        return nil
+      }, Unmanaged.passRetained(Box(body)).toOpaque())
+  }
+
+  func join() { pthread_join(thread, nil) }
+}

@@ -1,0 +1,154 @@
+import Boards
+import FrontPanel
+import GPIO
+import Glibc
+import MobileAuth
+import Secrets
+import Testing
+
+/// The panel as the service has it, from the board's profile to gestures and PINs, on real lines and a real keypad.
+@Suite(.serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(2)))
+final class `The panel on the bench`: Sendable {
+  let bench: Bench
+  let board: HardwareBoard
+  let panel: FrontPanel
+  private let running: Task<Void, Never>
+
+  init() async throws {
+    bench = try Bench()
+    guard system("panel plug") == 0 else { throw BenchFailure(what: "panel plug") }
+    let profile = try BoardCatalogue.profile("boards/bench-kernel/board.toml")
+    let timekeeper = SystemTimekeeper()
+    board = try HardwareBoard(try #require(profile.lines), keypad: profile.keypad?.usb, timekeeper: timekeeper)
+    let panel = FrontPanel(
+      button: board.button, indicator: board.indicator, keypad: board.keypad, timekeeper: timekeeper,
+      timing: profile.timing, entry: profile.keypad?.entry ?? EntrySettings())
+    self.panel = panel
+    running = Task { await panel.run() }
+    while !board.troubles.isEmpty { try await Task.sleep(for: .milliseconds(20)) }
+  }
+
+  deinit {
+    running.cancel()
+    board.close()
+    _ = system("panel unplug")
+  }
+
+  /// What the panel makes of `action`, which begins once the guard time is over.
+  private func outcome(
+    of prompt: Prompt = .confirmation, _ action: @escaping @Sendable () async throws -> Void
+  ) async throws -> [PanelEvent] {
+    let person = Task {
+      try await Task.sleep(for: .milliseconds(700))
+      try await action()
+    }
+    var events: [PanelEvent] = []
+    for await event in panel.events(for: prompt) {
+      events.append(event)
+      if case .unavailable = event { break }
+    }
+    try await person.value
+    return events
+  }
+
+  private func hold(_ line: Bench.Line, for duration: Duration) async throws {
+    try bench.press(line)
+    try await Task.sleep(for: duration)
+    try bench.release(line)
+  }
+
+  private func gestures(_ events: [PanelEvent]) -> [Gesture.Kind] {
+    events.compactMap { if case .gesture(let gesture) = $0 { gesture.kind } else { nil } }
+  }
+
+  @Test func `a hold accepts`() async throws {
+    let events = try await outcome { [self] in try await hold(.button, for: .milliseconds(1200)) }
+    #expect(gestures(events) == [.hold])
+  }
+
+  @Test func `the second button denies`() async throws {
+    let events = try await outcome { [self] in try await hold(.deny, for: .milliseconds(200)) }
+    #expect(gestures(events) == [.doublePress])
+  }
+
+  @Test func `a button held from before the request counts for nothing, and one press later it counts`() async throws {
+    try bench.press()
+    try await Task.sleep(for: .milliseconds(200))
+    let events = try await outcome { [self] in
+      try await Task.sleep(for: .seconds(1))
+      try bench.release()
+      try await Task.sleep(for: .milliseconds(200))
+      try await hold(.button, for: .milliseconds(1200))
+    }
+    #expect(gestures(events) == [.hold])
+    guard case .gesture(let gesture)? = events.last else { throw BenchFailure(what: "\(events)") }
+    #expect(gesture.held < .milliseconds(2000))
+  }
+
+  @Test func `a hold across the chip's going away is no gesture`() async throws {
+    let events = try await outcome { [self] in
+      try bench.press()
+      try await Task.sleep(for: .milliseconds(500))
+      try bench.removeChip()
+    }
+    #expect(gestures(events) == [])
+    guard case .unavailable? = events.last else { throw BenchFailure(what: "\(events)") }
+    #expect(!board.troubles.isEmpty)
+    try bench.makeChip()
+    // This test's own thread was busy making the chip; the panel still has to hear of it.
+    repeat { try await Task.sleep(for: .milliseconds(300)) } while !board.troubles.isEmpty
+    let again = try await outcome { [self] in try await hold(.button, for: .milliseconds(1200)) }
+    #expect(gestures(again) == [.hold], "\(again)")
+  }
+
+  @Test func `digits typed on the keypad are the PIN`() async throws {
+    let events = try await outcome(of: .digits(count: 5)) {
+      let gadget = open("/dev/hidg0", O_RDWR | O_CLOEXEC)
+      defer { close(gadget) }
+      for usage in [0x59, 0x5A, 0x5B, 0x63, 0x5C, 0x5D, 0x62, 0x58] as [UInt8] {
+        for report in [[0, 0, usage, 0, 0, 0, 0, 0], [UInt8](repeating: 0, count: 8)] {
+          guard write(gadget, report, 8) == 8 else { throw BenchFailure(what: "report: errno \(errno)") }
+        }
+      }
+    }
+    guard case .entered(let pin)? = events.last else { throw BenchFailure(what: "\(events)") }
+    #expect(pin == PIN(digits: SecretBytes(copying: Array("12450".utf8))))
+  }
+
+  @Test func `the LED shows what it is told, in its colours`() async throws {
+    await panel.show(.disconnected)
+    var seen: Set<[Bool]> = []
+    let end = monotonicTime() + .seconds(5)
+    while monotonicTime() < end {
+      seen.insert(try [Bench.Line.red, .green, .blue].map { try bench.isHigh($0) })
+      try await Task.sleep(for: .milliseconds(10))
+    }
+    // A dim red blip every two seconds.
+    #expect(seen == [[false, false, false], [true, false, false]])
+  }
+}
+
+@Suite(.serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(2)))
+struct `A crash on the bench` {
+  @Test func `gives the lines back, and leaves the LED dark on this chip`() throws {
+    let bench = try Bench()
+    let folder = try #require(try executable().split(separator: "/").dropLast().joined(separator: "/") as String?)
+    guard let probe = popen("exec /\(folder)/bench-probe", "re") else { throw BenchFailure(what: "popen") }
+    var line = [CChar](repeating: 0, count: 16)
+    #expect(fgets(&line, 16, probe) != nil)
+    #expect(try bench.isHigh(.red))
+    let users = try describeChips()[0].get().lines.compactMap(\.consumer)
+    #expect(users == ["approval-token", "approval-token"])
+    #expect(system("kill -KILL $(pidof bench-probe)") == 0)
+    pclose(probe)
+    #expect(try describeChips()[0].get().lines.allSatisfy { $0.consumer == nil })
+    #expect(try !bench.isHigh(.red))
+  }
+
+  private func executable() throws -> String {
+    var path = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let length = readlink("/proc/self/exe", &path, path.count)
+    guard length > 0 else { throw BenchFailure(what: "/proc/self/exe: errno \(errno)") }
+    return String(decoding: path[..<length].map(UInt8.init(bitPattern:)), as: UTF8.self)
+  }
+}

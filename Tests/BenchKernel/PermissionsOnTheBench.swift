@@ -1,0 +1,65 @@
+import GPIO
+import Glibc
+import Secrets
+import Synchronization
+import Testing
+import USBKeypad
+
+/// `udev/` on the bench's own udev: who may open what. The group exists inside only.
+@Suite(.serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(2)))
+final class `Permissions on the bench` {
+  private static let group: gid_t = 4711
+
+  init() throws {
+    let status = system(
+      """
+      grep -q ^approval-token: /etc/group || echo approval-token:x:\(Self.group): >>/etc/group
+      mkdir -p /etc/udev/rules.d && cp udev/70-approval-token.rules /etc/udev/rules.d/ && udevadm control --reload
+      """)
+    guard status == 0 else { throw BenchFailure(what: "installing the rules: status \(status)") }
+  }
+
+  deinit {
+    _ = system("rm /etc/udev/rules.d/70-approval-token.rules; udevadm control --reload; panel unplug 2>/dev/null")
+  }
+
+  @Test func `the chip belongs to the group, and others are told which`() throws {
+    let bench = try Bench()
+    #expect(system("udevadm settle") == 0)
+    let node = try #require(try describeChips().first?.get().path)
+    #expect(try owner(of: node) == (Self.group, 0o660))
+    #expect(seteuid(65534) == 0)
+    let refused = describeChips()
+    #expect(seteuid(0) == 0)
+    #expect(refused == [.failure(.notPermitted(path: node, group: "approval-token"))])
+    withExtendedLifetime(bench) {}
+  }
+
+  @Test func `the keypad belongs to the group, and others are told which`() throws {
+    #expect(system("panel plug") == 0)
+    // A bus takes its time to notice; only then is there anything for udev to settle.
+    for _ in 0..<500 where try describeKeypads().isEmpty { usleep(20_000) }
+    #expect(system("udevadm settle") == 0)
+    let node = try #require(try describeKeypads().first?.path)
+    #expect(try owner(of: node) == (Self.group, 0o660))
+    #expect(seteuid(65534) == 0)
+    defer { _ = seteuid(0) }
+    let keypad = try USBKeypad(into: Nobody())
+    let expected = USBKeypadError.notPermitted(path: node, group: "approval-token")
+    while keypad.trouble == .notPluggedIn { usleep(20_000) }
+    #expect(keypad.trouble == expected)
+    keypad.close()
+  }
+
+  private func owner(of path: String) throws -> (gid_t, mode_t) {
+    var status = stat()
+    guard stat(path, &status) == 0 else { throw BenchFailure(what: "\(path): errno \(errno)") }
+    return (status.st_gid, status.st_mode & 0o777)
+  }
+}
+
+private struct Nobody: KeySink {
+  func press(_ kind: KeyKind, digit: UInt8) {}
+  func keypadIsUnavailable(_ why: String) {}
+  func keypadIsAvailable() {}
+}

@@ -1,0 +1,95 @@
+import FrontPanel
+import GPIO
+import MobileAuth
+import Testing
+
+@testable import Boards
+
+@Suite struct `One button made of one line or two` {
+  struct Case: CustomTestStringConvertible {
+    let testDescription: String
+    /// The line, whether it closes, and when in milliseconds.
+    let edges: [(TwoButtons.Line, Bool, Int)]
+    let events: [ButtonEvent]
+  }
+
+  static let both = ButtonEvent.unavailable("both buttons are down")
+
+  static let cases = [
+    Case(
+      testDescription: "the main button is the button", edges: [(.main, true, 1000), (.main, false, 2000)],
+      events: [.down(at(1000)), .up(at(2000))]),
+    Case(
+      testDescription: "the other one is the button twice", edges: [(.deny, true, 1000), (.deny, false, 1200)],
+      events: [.down(at(1000)), .up(at(1000)), .down(at(1000)), .up(at(1200))]),
+    Case(
+      testDescription: "deny in the middle of a hold ends it without an answer",
+      edges: [(.main, true, 1000), (.deny, true, 2000), (.deny, false, 2100), (.main, false, 2200)],
+      events: [.down(at(1000)), both, .down(at(2000)), .up(at(2200))]),
+    Case(
+      testDescription: "and so does the main button while deny is held",
+      edges: [(.deny, true, 1000), (.main, true, 1100), (.deny, false, 1200), (.main, false, 3000)],
+      events: [.down(at(1000)), .up(at(1000)), .down(at(1000)), both, .down(at(1100)), .up(at(3000))]),
+    Case(
+      testDescription: "after both are up, a press is a press again",
+      edges: [
+        (.main, true, 1000), (.deny, true, 1001), (.main, false, 1100), (.deny, false, 1200), (.main, true, 2000),
+      ],
+      events: [.down(at(1000)), both, .down(at(1001)), .up(at(1200)), .down(at(2000))]),
+  ]
+
+  static func at(_ milliseconds: Int) -> Moment { Moment(sinceBeginning: .milliseconds(milliseconds)) }
+
+  private func hear(_ buttons: inout TwoButtons, _ line: TwoButtons.Line, _ event: InputEvent) -> [ButtonEvent] {
+    buttons.hear(line, event) { Moment(sinceBeginning: $0) }
+  }
+
+  @Test(arguments: cases) func `edges`(_ table: Case) {
+    var buttons = TwoButtons()
+    let events = table.edges.flatMap { line, isActive, milliseconds in
+      hear(&buttons, line, .edge(isActive: isActive, at: .milliseconds(milliseconds)))
+    }
+    #expect(events == table.events)
+  }
+
+  /// What the recogniser of gestures makes of it is what counts.
+  @Test(arguments: cases) func `a hold that deny comes across is never an acceptance`(_ table: Case) {
+    var recogniser = GestureRecogniser(timing: GestureTiming(), armedAt: Self.at(0), isDown: false)
+    var gestures: [Gesture.Kind] = []
+    for event in table.events {
+      let findings =
+        switch event {
+        case .down(let moment): recogniser.press(at: moment)
+        case .up(let moment): recogniser.release(at: moment)
+        case .unavailable:
+          {
+            recogniser = GestureRecogniser(timing: GestureTiming(), armedAt: Self.at(0), isDown: true)
+            return [GestureRecogniser.Finding]()
+          }()
+        }
+      for case .gesture(let gesture) in findings { gestures.append(gesture.kind) }
+    }
+    let isClean = !table.events.contains(Self.both)
+    #expect(gestures == (isClean ? [table.edges[0].0 == .main ? .hold : .doublePress] : []))
+  }
+
+  @Test func `what is held when the line opens is no press`() {
+    var buttons = TwoButtons()
+    let opened = hear(&buttons, .main, .opened(isActive: true, at: .seconds(1)))
+    #expect(
+      opened == [.unavailable("a button has been held since before it could be read"), .down(Self.at(1000))])
+    #expect(hear(&buttons, .main, .edge(isActive: false, at: .seconds(2))) == [.up(Self.at(2000))])
+    #expect(hear(&buttons, .main, .edge(isActive: true, at: .seconds(3))) == [.down(Self.at(3000))])
+  }
+
+  @Test func `a line that opens up says nothing the first time, and that it is up after it was away`() {
+    var buttons = TwoButtons()
+    #expect(hear(&buttons, .main, .opened(isActive: false, at: .seconds(1))) == [])
+    #expect(hear(&buttons, .main, .edge(isActive: true, at: .seconds(2))) == [.down(Self.at(2000))])
+    let gone = GPIOError.gone(chip: "c")
+    #expect(hear(&buttons, .main, .unavailable(gone)) == [.unavailable("\(gone)")])
+    #expect(hear(&buttons, .deny, .unavailable(gone)) == [.unavailable("\(gone)")])
+    #expect(hear(&buttons, .main, .opened(isActive: false, at: .seconds(5))) == [])
+    #expect(hear(&buttons, .deny, .opened(isActive: false, at: .seconds(6))) == [.up(Self.at(6000))])
+  }
+}

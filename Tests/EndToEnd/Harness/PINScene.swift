@@ -1,0 +1,119 @@
+import Foundation
+import Testing
+
+extension Scene {
+  static let pinBoard =
+    fastBoard + """
+
+      [keypad]
+      kind = "simulated"
+      """
+
+  /// What people choose when the scene is set.
+  static let pins = ["alice": "13589", "bob": "80261"]
+  static let wrongPIN = "24601"
+
+  /// A request that wants the PIN; waits until it is put to the person.
+  func askForPIN(
+    of user: String = "alice", type: String = "payment", callback: String = "http://127.0.0.1:9/"
+  ) async throws -> String {
+    let transaction = try await portal.ask(user, on: device, type: type, callback: callback)
+    try await token.log.line(with: "opened request \(transaction) account \(user)")
+    return transaction
+  }
+
+  /// Asks, and expects that this PIN is the one.
+  func expectApproval(of user: String = "alice", typing pin: String) async throws {
+    let transaction = try await askForPIN(of: user)
+    try await token.type(pin)
+    #expect(try await settled(transaction).hasPrefix("approved, receipt "))
+    #expect(try await portal.finalResult(of: transaction).isAuthenticated)
+    #expect(try await server.pinFailures(of: user, on: device) == 0)
+  }
+}
+
+/// Like `withScene`, at a server that wants PINs and with a token that can be typed on.
+/// - Parameters:
+///   - users: enrolled under their own names, with their `Scene.pins`.
+///   - settings: of the server's `[application]`, about PINs.
+///   - board: a profile's text.
+func withPINScene(
+  users: [String] = ["alice"], settings: String = "max_pin_attempts = 3", types: String = "",
+  board: String = Scene.pinBoard, behind proxy: CuttingProxy? = nil, _ body: (Scene) async throws -> Void
+) async throws {
+  let folder = try TemporaryDirectory()
+  defer { folder.remove() }
+  let server = try await TestServer(in: folder, behind: proxy, types: types, pin: settings)
+  defer { server.end() }
+  try await server.start()
+  let token = TestToken(state: folder.file("token"), board: try folder.write(board, to: "board.toml"))
+  defer { token.end() }
+  try await token.start()
+  for user in users {
+    try await server.addUser(user)
+    let mark = try token.log.mark
+    let pin = try #require(Scene.pins[user])
+    try await token.enrol(try await server.activation(for: user), name: user, choosing: pin).succeeded()
+    try await token.log.line(with: " connected to", from: mark)
+  }
+  let portal = try await server.makePortal()
+  let device = users.isEmpty ? "" : try #require(try await portal.devices(of: users[0]).first).id
+  try await body(
+    Scene(
+      folder: folder, server: server, token: token, portal: portal, device: device, account: users.first ?? ""))
+  #expect(try await token.provesItsLog())
+}
+
+/// Plays all of them at once: most of the time of each somebody waits for an LED.
+func sideBySide(_ plays: [@Sendable () async throws -> Void]) async {
+  await withDiscardingTaskGroup { group in
+    for play in plays {
+      group.addTask {
+        do { try await play() } catch { Issue.record(error) }
+      }
+    }
+  }
+}
+
+/// One scene for each case, all at once.
+func withPINScenes<Case: Sendable>(
+  for cases: [Case], users: [String] = ["alice"], _ body: @escaping @Sendable (Case, Scene) async throws -> Void
+) async {
+  await withDiscardingTaskGroup { group in
+    for one in cases {
+      group.addTask {
+        do { try await withPINScene(users: users) { try await body(one, $0) } } catch {
+          Issue.record(error, "\(one)")
+        }
+      }
+    }
+  }
+}
+
+// MARK: Changes
+
+extension Scene {
+  func changePIN(from old: String, to new: String) async throws {
+    let change = try token.begin("pin", "change")
+    try await token.type(old)
+    try await token.choose(new)
+    try await change.outcome().succeeded()
+  }
+
+  /// What is on the token's card now. The token is off meanwhile.
+  func saveImage(_ name: String) async throws -> String {
+    try await token.stop()
+    let image = folder.file(name)
+    try FileManager.default.copyItem(atPath: token.state, toPath: image)
+    try await token.startConnected()
+    return image
+  }
+
+  /// Puts an old card into the token.
+  func putBack(_ image: String) async throws {
+    try await token.stop()
+    try FileManager.default.removeItem(atPath: token.state)
+    try FileManager.default.copyItem(atPath: image, toPath: token.state)
+    try await token.start()
+  }
+}

@@ -1,0 +1,110 @@
+/// One request that wants the PIN, one entry, one cut.
+struct PINAnswerTrial {
+  let scene: Scene
+
+  private enum Cut {
+    case sinceOpened(Duration)
+    case sinceTyped(Duration)
+    case sinceDecided(Duration)
+
+    static func random(using dice: inout Dice) -> Cut {
+      switch Int.random(in: 0..<6, using: &dice) {
+      case 0: .sinceOpened(dice.milliseconds(0...700))
+      case 1...2: .sinceTyped(dice.milliseconds(0...500))
+      default: .sinceDecided(dice.milliseconds(0...70))
+      }
+    }
+  }
+
+  func run(_ model: inout PINModel, _ dice: inout Dice) async throws {
+    let (token, server) = (scene.token, scene.server)
+    let isRight = model.failures >= 3 || Bool.random(using: &dice)
+    let isAnsweredAgain = model.failures >= 2 || Int.random(in: 0..<4, using: &dice) == 0
+    let cut = Cut.random(using: &dice)
+    let wrongBefore = server.logged(": PIN wrong")
+    let transaction = try await scene.askForPIN()
+    let typist = Typist(token: token, keys: (isRight ? model.pin : Scene.wrongPIN).map(String.init) + ["enter"])
+    let process = try token.running
+    let typing = Task { await typist.answer(transaction) }
+    switch cut {
+    case .sinceOpened(let delay): try await Task.sleep(for: delay)
+    case .sinceTyped(let delay):
+      try model.require(await typist.hasTyped(), "nobody typed")
+      try await Task.sleep(for: delay)
+    case .sinceDecided(let delay):
+      try await process.errors.line(with: "decided request \(transaction)")
+      try await Task.sleep(for: delay)
+    }
+    try await token.kill9()
+    await typing.value
+    try await token.startConnected()
+
+    let result = try await scene.portal.result(of: transaction)
+    let failures = try await server.pinFailures()
+    let told = process.errors.count(of: "pin-wrong request \(transaction)")
+    let judged = server.logged(": PIN wrong") - wrongBefore
+    try model.require(!result.isAuthenticated || isRight, "approved with a wrong PIN")
+    try model.require(!result.isAuthenticated || typist.didType, "approved without a PIN")
+    if result.isAuthenticated {
+      try model.require(failures == 0, "\(failures ?? -1) failures after the right PIN")
+      _ = try await eventually("the approval in the audit chain") {
+        try await token.ending(of: transaction)?.hasPrefix("approved, receipt ") == true ? true : nil
+      }
+    } else {
+      let most = !isRight && typist.didType ? 1 : 0
+      try model.require((told...most).contains(judged), "\(judged) judged, \(told) told, at most \(most) typed")
+      try model.require(failures == model.failures + judged, "\(failures ?? -1) after \(model.failures) + \(judged)")
+      try await token.log.line(with: "opened request \(transaction)")
+    }
+    try model.require(
+      result.usedAuthenticationAttempts ?? 0 == (result.isAuthenticated ? 1 : judged), "attempts of the portal's")
+    model.failures = failures ?? 0
+    let shown = try await token.status().pin()?.previousFailureCount
+    try model.require(shown == failures, "the token shows \(shown ?? -1) failures")
+    model.count(result.isAuthenticated ? "approved" : judged > 0 ? "wrong" : "untouched")
+    try await end(transaction, result, isAnsweredAgain, &model)
+  }
+
+  private func end(
+    _ transaction: String, _ result: Portal.Result, _ isAnsweredAgain: Bool, _ model: inout PINModel
+  ) async throws {
+    if !result.isAuthenticated, isAnsweredAgain {
+      try await scene.token.type(model.pin)
+      try await scene.token.log.line(with: "settled request \(transaction)", "approved, receipt ")
+      try model.require(try await scene.server.pinFailures() == 0, "the right PIN does not clear the count")
+      model.failures = 0
+    } else if !result.isAuthenticated {
+      try await scene.portal.cancel(transaction)
+      try await scene.token.log.line(with: "settled request \(transaction)", "cancelled")
+    }
+    let decisions = try await scene.token.audit(of: transaction).count { $0.kind == "decided" }
+    try model.require(decisions <= 2, "\(decisions) decisions")
+    try model.require(try await scene.token.provesItsLog(), "the audit chain is broken")
+  }
+}
+
+/// Somebody who types when a request is put to them, until the token has taken it or is dead.
+private struct Typist: Sendable {
+  let token: TestToken
+  let keys: [String]
+  private let typed = Observed(false)
+
+  init(token: TestToken, keys: [String]) {
+    self.token = token
+    self.keys = keys
+  }
+
+  var didType: Bool { typed.value }
+
+  func hasTyped() async -> Bool { await typed.first(within: .seconds(10)) { $0 ? true : nil } ?? false }
+
+  func answer(_ transaction: String) async {
+    guard let process = try? token.running else { return }
+    while process.isRunning, process.errors.count(of: "decided request \(transaction)") == 0 {
+      // Longer than the guard time, and than it takes to seal an answer.
+      try? await Task.sleep(for: .milliseconds(420))
+      typed.change { $0 = true }
+      try? await token.press(keys: keys)
+    }
+  }
+}

@@ -1,0 +1,51 @@
+import Testing
+
+extension EndToEnd {
+  @Suite struct PINChanges {
+    @Test func allOfThemSideBySide() async {
+      await sideBySide([
+        theNewPINCountsAndTheOldOneNoMore, whoeverCancelsKeepsTheOldPIN,
+      ])
+    }
+
+    private func theNewPINCountsAndTheOldOneNoMore() async throws {
+      try await withPINScene { scene in
+        let token = scene.token
+        let change = try token.begin("pin", "change")
+        try await token.type(Scene.wrongPIN)
+        try await token.shows("wrong PIN, n attempts left")
+        #expect(try await scene.server.pinFailures() == 1)
+        try await token.type("13589")
+        #expect(try await token.type("12345", when: .newPIN) == TestToken.newPINRefused)
+        #expect(scene.server.logged("PIN changed") == 0)
+        try await token.choose("80261")
+        try await change.outcome().succeeded()
+        #expect(try await token.audit().count { $0.kind == "pin-changed" } == 1)
+        #expect(scene.server.logged("PIN changed") == 1)
+
+        let transaction = try await scene.askForPIN()
+        try await token.type("13589")
+        try await token.log.line(with: "pin-wrong request \(transaction)", "2 of 3 attempts left")
+        try await token.type("80261")
+        #expect(try await scene.settled(transaction).hasPrefix("approved, receipt "))
+      }
+    }
+
+    private func whoeverCancelsKeepsTheOldPIN() async throws {
+      await withPINScenes(for: [Wanted.pin, .newPIN, .newPINAgain]) { wanted, scene in
+        let token = scene.token
+        let change = try token.begin("pin", "change")
+        if wanted != .pin { try await token.type("13589") }
+        if wanted == .newPINAgain { try await token.type("80261", when: .newPIN) }
+        try await token.shows(wanted.rawValue)
+        try await Task.sleep(for: .milliseconds(450))
+        try await token.perform(.cancelKeys)
+        let outcome = try await change.outcome()
+        #expect(outcome.exit == .code(77))
+        #expect(outcome.errors.contains("9006"), "\(outcome.errors)")
+        #expect(scene.server.logged("PIN changed") == 0)
+        try await scene.expectApproval(typing: "13589")
+      }
+    }
+  }
+}

@@ -1,0 +1,84 @@
+import Testing
+
+extension EndToEnd {
+  /// One PIN typed is one attempt, whatever gets lost on the way.
+  @Suite struct PINOutages {
+    @Test func allOfThemSideBySide() async {
+      await sideBySide([
+        aLostVerdictOnAWrongPINIsHeardWithoutAnotherAttempt, aLostVerdictOnTheRightPINIsHeardWithoutAnotherAttempt,
+        aServerKilledOverAnAnswerCountsItOnce,
+      ])
+    }
+
+    private func aLostVerdictOnAWrongPINIsHeardWithoutAnotherAttempt() async throws {
+      let proxy = try CuttingProxy()
+      defer { proxy.close() }
+      try await withPINScene(behind: proxy) { scene in
+        let transaction = try await scene.askForPIN()
+        try await scene.token.shows("PIN wanted")
+        proxy.swallowAnswers()
+        try await scene.token.type(Scene.wrongPIN)
+        try await scene.server.log.line(with: "PIN wrong, 2 of 3 attempts left")
+        proxy.cut(refusing: true)
+        try await scene.token.log.line(with: "request \(transaction): trying again")
+        proxy.mend()
+        try await scene.token.log.line(with: "pin-wrong request \(transaction)", "2 of 3 attempts left")
+        #expect(try await scene.server.pinFailures() == 1)
+        #expect(scene.server.logged(": PIN ") == 1)
+
+        try await scene.token.type("13589")
+        #expect(try await scene.settled(transaction).hasPrefix("approved, receipt "))
+        #expect(try await scene.portal.finalResult(of: transaction).usedAuthenticationAttempts == 2)
+      }
+    }
+
+    private func aLostVerdictOnTheRightPINIsHeardWithoutAnotherAttempt() async throws {
+      let sink = try CallbackSink()
+      defer { sink.close() }
+      let proxy = try CuttingProxy()
+      defer { proxy.close() }
+      try await withPINScene(behind: proxy) { scene in
+        let transaction = try await scene.askForPIN(callback: sink.address)
+        try await scene.token.shows("PIN wanted")
+        proxy.swallowAnswers()
+        try await scene.token.type("13589")
+        try await scene.server.log.line(with: "transaction \(transaction): authenticated")
+        proxy.cut(refusing: true)
+        try await scene.token.log.line(with: "request \(transaction): trying again")
+        proxy.mend()
+        // Only the answer's own key brings its receipt back.
+        #expect(try await scene.settled(transaction).hasPrefix("approved, receipt "))
+        #expect(try await scene.portal.finalResult(of: transaction).usedAuthenticationAttempts == 1)
+        #expect(try await scene.server.pinFailures() == 0)
+        #expect(scene.server.logged(": PIN ") == 1)
+        _ = try await sink.firstCall()
+        #expect(sink.calls.count == 1)
+      }
+    }
+
+    /// Counted before it is judged, and judged before anybody is told: wherever the server dies, it is one.
+    private func aServerKilledOverAnAnswerCountsItOnce() async throws {
+      let deaths = [(Scene.wrongPIN, 0), (Scene.wrongPIN, 25), (Scene.wrongPIN, 60), ("13589", 10), ("13589", 40)]
+      await withPINScenes(for: deaths) { death, scene in
+        let (pin, milliseconds) = death
+        let transaction = try await scene.askForPIN()
+        async let typing = scene.token.type(pin)
+        try await scene.token.log.line(with: "decided request \(transaction)")
+        try await Task.sleep(for: .milliseconds(milliseconds))
+        try await scene.server.kill9()
+        _ = try await typing
+        try await scene.server.start()
+        if pin == Scene.wrongPIN {
+          try await scene.token.log.line(with: "pin-wrong request \(transaction)", "2 of 3 attempts left")
+          #expect(try await scene.server.pinFailures() == 1)
+          #expect(try await scene.portal.result(of: transaction).usedAuthenticationAttempts == 1)
+          try await scene.token.type("13589")
+        }
+        #expect(try await scene.settled(transaction).hasPrefix("approved, receipt "))
+        #expect(try await scene.server.pinFailures() == 0)
+        let attempts = try await scene.portal.finalResult(of: transaction).usedAuthenticationAttempts
+        #expect(attempts == (pin == Scene.wrongPIN ? 2 : 1))
+      }
+    }
+  }
+}

@@ -1,0 +1,114 @@
+import Glibc
+import Testing
+
+extension EndToEnd {
+  /// What is begun at the command line and done at the panel: log in, log out, forget.
+  @Suite struct PINSessions {
+    private struct Session: Decodable, Equatable {
+      let account: String?
+      let serverTold: Bool?
+    }
+
+    @Test func allOfThemSideBySide() async {
+      await sideBySide([
+        whoeverTypesThePINIsLoggedInUntilTheNextOneIs, aLoginThatIsCancelledCostsNothing, theLimitIsTheSameForALogin,
+        onlyAVeryLongHoldForgets,
+      ])
+    }
+
+    private func whoeverTypesThePINIsLoggedInUntilTheNextOneIs() async throws {
+      try await withPINScene(users: ["alice", "bob"]) { scene in
+        let token = scene.token
+        let login = try token.begin("login", "alice", "--json")
+        try await token.type(Scene.wrongPIN)
+        try await token.shows("wrong PIN, n attempts left")
+        #expect(try await scene.server.pinFailures() == 1)
+        #expect(try await token.status().pin()?.remainingFailureCount == 2)
+        #expect(try await token.status().loggedIn == nil)
+        try await token.type("13589")
+        let session: Session = try await login.outcome().succeeded().decoded()
+        #expect(session == Session(account: "alice", serverTold: nil))
+        #expect(try await scene.server.pinFailures() == 0)
+        #expect(try await token.status().loggedIn == "alice")
+
+        let second = try token.begin("login", "bob", "--json")
+        try await token.shows("PIN wanted")
+        #expect(try await token.status().loggedIn == nil, "the former one is out before anybody types")
+        try await token.type("80261")
+        let next: Session = try await second.outcome().succeeded().decoded()
+        #expect(next == Session(account: "bob", serverTold: true))
+        #expect(try await token.status().loggedIn == "bob")
+
+        let out: Session = try await token.command("logout", "--json").succeeded().decoded()
+        #expect(out == Session(account: nil, serverTold: true))
+        #expect(try await token.status().loggedIn == nil)
+        let again: Session = try await token.command("logout", "--json").succeeded().decoded()
+        #expect(again == Session(account: nil, serverTold: nil))
+        let kinds = try await token.audit().filter { $0.kind.hasPrefix("logged-") }.map { [$0.kind, $0.account] }
+        #expect(
+          kinds == [["logged-in", "alice"], ["logged-out", "alice"], ["logged-in", "bob"], ["logged-out", "bob"]])
+      }
+    }
+
+    private func aLoginThatIsCancelledCostsNothing() async throws {
+      try await withPINScene { scene in
+        let login = try scene.token.begin("login")
+        try await scene.token.shows("PIN wanted")
+        try await Task.sleep(for: .milliseconds(450))
+        try await scene.token.press("1", "3", "escape", "escape")
+        #expect(try await login.outcome().exit == .code(77))
+        #expect(try await scene.server.pinFailures() == 0)
+        try await scene.token.shows("idle, connected")
+      }
+    }
+
+    private func theLimitIsTheSameForALogin() async throws {
+      try await withPINScene(settings: "max_pin_attempts = 2") { scene in
+        let login = try scene.token.begin("login")
+        try await scene.token.type("24601")
+        try await scene.token.type("24602")
+        let outcome = try await login.outcome()
+        #expect(outcome.exit == .code(77))
+        #expect(outcome.errors.contains("9003"))
+        #expect(try await scene.token.accounts().isEmpty)
+        try await scene.token.shows("must be enrolled (again)")
+        #expect(try await scene.server.account() == nil)
+      }
+    }
+
+    private func onlyAVeryLongHoldForgets() async throws {
+      try await withPINScene { scene in
+        let forget = try scene.token.begin("forget", "alice", "--json")
+        try await scene.token.shows("very long hold wanted: it cannot be undone")
+        try await Task.sleep(for: .milliseconds(450))
+        try await scene.token.perform(.hold)
+        #expect(forget.isRunning)
+        try await scene.token.perform(.double)
+        #expect(try await forget.exit() == .code(77))
+        #expect(try await scene.token.accounts().map(\.stage) == ["active"])
+        #expect(try await scene.server.pinFailures() == 0)
+
+        // Nobody waits for it any more: then the panel does not either, and a long hold means something else.
+        let abandoned = try scene.token.begin("forget", "alice")
+        try await scene.token.shows("very long hold wanted: it cannot be undone")
+        abandoned.send(SIGINT)
+        try await abandoned.exit()
+        try await scene.token.shows("idle, connected")
+        try await scene.token.perform(.notMe)
+        #expect(try await scene.token.accounts().map(\.stage) == ["active"])
+
+        let meant = try scene.token.begin("forget", "alice", "--json")
+        try await scene.token.shows("very long hold wanted: it cannot be undone")
+        try await Task.sleep(for: .milliseconds(450))
+        try await scene.token.perform(.notMe)
+        struct Removal: Decodable { let serverTold: Bool }
+        let removal: Removal = try await meant.outcome().succeeded().decoded()
+        #expect(removal.serverTold)
+        #expect(try await scene.token.accounts().isEmpty)
+        #expect(try await scene.portal.devices().isEmpty)
+        #expect(try await scene.token.audit().last?.kind == "removed")
+        try await scene.token.shows("must be enrolled (again)")
+      }
+    }
+  }
+}

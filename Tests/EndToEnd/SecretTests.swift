@@ -1,0 +1,88 @@
+import Foundation
+import Testing
+
+extension EndToEnd {
+  @Suite struct Secrets {
+    /// Eight digits do not stand anywhere by chance.
+    private static let policy = """
+      max_pin_attempts = 3
+      [application.pin_policy]
+      length = 8
+      max_repeats = 2
+      """
+    private static let refused = "72000418"
+    private static let first = "27049163"
+    private static let wrong = "50218347"
+    private static let second = "71940258"
+
+    /// Every PIN that was typed in a whole life, the refused and the wrong ones too, is in no file and in no words.
+    @Test func noPINIsWrittenOrSaid() async throws {
+      try await withPINScene(users: [], settings: Self.policy) { scene in
+        let token = scene.token
+        try await scene.server.addUser("alice")
+        var said: [String] = []
+        let enrolment = try token.begin(
+          "enroll", try await scene.server.activation(for: "alice"), "--name", "alice", "--json")
+        try await token.type(Self.refused, when: .newPIN)
+        try await token.choose(Self.first)
+        said += try await enrolment.outcome().words
+        let scene = Scene(
+          folder: scene.folder, server: scene.server, token: token, portal: scene.portal,
+          device: try #require(try await scene.portal.devices().first).id, account: "alice")
+
+        let transaction = try await scene.askForPIN()
+        try await token.type(Self.wrong)
+        try await token.type(Self.first)
+        #expect(try await scene.settled(transaction).hasPrefix("approved, receipt "))
+        let change = try token.begin("pin", "change")
+        try await token.type(Self.first)
+        try await token.choose(Self.second)
+        said += try await change.outcome().words
+        try await scene.expectApproval(typing: Self.second)
+        let cancelled = try token.begin("login")
+        try await token.shows("PIN wanted")
+        try await Task.sleep(for: .milliseconds(450))
+        try await token.press(keys: Self.second.map(String.init) + ["escape", "escape"])
+        said += try await cancelled.outcome().words
+
+        for words in [["status"], ["accounts"], ["log", "--lines", "1000"], ["logout"]] {
+          said += try await run(Program.token, words + ["--json", "--state", token.state]).succeeded().words
+        }
+        said += try await scene.server.command("device", "list").words
+        said += try await scene.portal.call("GET", "/authenticate/transaction/\(transaction)").outcome.words
+        try await expectNoPIN(in: scene, said + (try token.running.output.lines))
+        // What a stop leaves behind is less than what lay there before.
+        try await token.stop()
+        try await scene.server.stop()
+        try await expectNoPIN(in: scene, said)
+        try await scene.server.start()
+        try await token.start()
+      }
+    }
+
+    private func expectNoPIN(in scene: Scene, _ said: [String]) async throws {
+      let words = said + (try scene.token.log.lines) + (try scene.server.log.lines)
+      var places = ["what was said": Data(words.joined(separator: "\n").utf8)]
+      for folder in [scene.token.state, scene.server.directory] {
+        for file in try FileManager.default.subpathsOfDirectory(atPath: folder) {
+          // No file is left out but sockets, which hold nothing.
+          places["\(folder)/\(file)"] = FileManager.default.contents(atPath: "\(folder)/\(file)")
+        }
+      }
+      for pin in [Self.refused, Self.first, Self.wrong, Self.second] {
+        let found = places.filter { $0.value.range(of: Data(pin.utf8)) != nil }.map(\.key)
+        #expect(found.isEmpty, "\(pin)")
+      }
+      // The same search finds what is there: the user by name in words, on the card and at the server.
+      let found = places.filter { $0.value.range(of: Data("alice".utf8)) != nil }.map(\.key)
+      #expect(found.contains("what was said"))
+      for folder in [scene.token.state, scene.server.directory] {
+        #expect(found.contains { $0.hasPrefix(folder) }, "\(folder): \(places.keys.sorted())")
+      }
+    }
+  }
+}
+
+extension Outcome {
+  fileprivate var words: [String] { [output, errors] }
+}

@@ -1,0 +1,34 @@
+import Courier
+import Cryptography
+import MobileAuth
+import OpenPGP
+import ReferenceProtocol
+import Secrets
+
+extension FakeServer {
+  /// Logs everybody in, and gives this refresh token to whoever changes a PIN.
+  func serveChange(of next: SecretBytes) {
+    let policy = PINPolicyDescription(
+      length: 5, maxRepeats: 2, sequencesAllowed: false, blockList: [], maxFailureCount: 3)
+    let configuration = DeviceConfiguration(
+      transports: [.sse], openPGPProfiles: [], minimumSoftwareVersion: "0", pinPolicy: policy, serverTimeMs: 1)
+    on("/configuration") { _ in HTTPResponse(status: 200, body: JSON.encode(configuration)) }
+    on("/oauth/token") { request in
+      let isUser = String(decoding: request.body, as: UTF8.self).contains("grant-type%3Ajwt-bearer")
+      let response = AccessTokenResponse(
+        accessToken: isUser ? "U" : "D", expiresIn: 900, scope: isUser ? .user : .device,
+        profileID: isUser ? "PROFIL" : nil)
+      return HTTPResponse(status: 200, body: JSON.encode(response))
+    }
+    let signer = server
+    on("/profiles/PROFIL/pin-changes") { request throws(CourierError) in
+      guard let change = try? JSON.decode(PINChangeRequest.self, from: request.body),
+        let binary = bytes(base64: change.ephemeralCertificate),
+        let recipient = try? OpenPGPCertificate(parsing: binary),
+        let sealed = try? signer.seal(next.withExposedSecret { Array($0) }, to: recipient)
+      else { throw .malformed("not a change") }
+      return HTTPResponse(
+        status: 201, body: JSON.encode(PINChange(changeID: "C", sealedToken: sealed.base64, expiresInMs: 600_000)))
+    }
+  }
+}

@@ -1,0 +1,127 @@
+import ApprovalTestKit
+import Cryptography
+import Foundation
+import MobileAuth
+import OfflineAttack
+import PINProtection
+import ReferenceProtocol
+import Secrets
+import Synchronization
+import Testing
+import Vault
+
+@testable import ReferenceAdapter
+
+/// Everything that the adapter ever writes about a PIN, in the hands of a thief who has the device secret too. The key
+/// derivation is nearly free here, so that all PINs can be tried; what makes each guess dear is not what is tested.
+@Suite struct OfflineOracleTests {
+  private static let cheap = Scrypt.Parameters(cost: 4, blockSize: 2, parallelisation: 1)
+  private static let dearer = Scrypt.Parameters(cost: 8, blockSize: 2, parallelisation: 1)
+
+  private static func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }
+
+  @Test func aWholeLifeOfTheAdapterTellsNoPIN() async throws {
+    let life = try await Life()
+    let attack = await OfflineAttack(on: life.loot, pins: OfflineAttack.fiveDigits)
+    // The first PIN, two changes, and another key derivation; a thief also takes pieces of OpenPGP keys for some.
+    #expect(attack.blobCount >= 4)
+    for (token, pin) in life.tokens { #expect(attack.unwraps(token, with: pin)) }
+    #expect(await attack.signs().isEmpty)
+  }
+
+  /// The same, by an adapter that asks for no new token when the PIN changes.
+  @Test func oneTokenUnderTwoPINsWouldTellBoth() async throws {
+    let life = try await Life(reusingToken: true)
+    // Fewer PINs are enough to see that it would be seen.
+    let pins = OfflineAttack.fiveDigits.filter { $0.hasSuffix("79") || $0.hasSuffix("80") }
+    let attack = await OfflineAttack(on: life.loot, pins: pins)
+    let signs = await attack.signs()
+    #expect(signs.contains { Set($0.pins).isSuperset(of: ["13579", "24680"]) })
+  }
+
+  /// Enrolled, typed right and wrong, changed twice, and given another key derivation, which is a change as well.
+  private struct Life {
+    private(set) var loot: Loot
+    private(set) var tokens: [([UInt8], String)] = []
+
+    init(reusingToken: Bool = false) async throws {
+      let directory = "/tmp/oracle-\(UInt32.random(in: .min ... .max))"
+      try FileManager.default.createDirectory(
+        atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+      defer { try? FileManager.default.removeItem(atPath: directory) }
+      let card = try WatchedCard(directory)
+      let server = try FakeServer(registry: card)
+      server.on("/configuration", "{}")
+      let courier = server.makeCourier()
+      var token = Random.bytes(32)
+      let first = try WrappedToken.wrap(
+        SecretBytes(copying: token), under: OfflineOracleTests.pin("13579"), binding: card.vault.pinBinding,
+        parameters: OfflineOracleTests.cheap)
+      tokens.append((token, "13579"))
+      _ = try server.adapter(courier, pin: AccountPIN(length: 5, current: first))
+      var former = "13579"
+      for (next, parameters) in [
+        ("24680", OfflineOracleTests.cheap), ("86420", OfflineOracleTests.cheap), ("86420", OfflineOracleTests.dearer),
+      ] {
+        if !reusingToken { token = Random.bytes(32) }
+        server.serveChange(of: SecretBytes(copying: token))
+        server.on("/profiles/PROFIL/pin-changes/C/commit", status: 204, "")
+        let adapter = try server.reopened(courier, pinBinding: card.vault.pinBinding)
+        let account = try adapter.account(AccountID("A"))
+        for typed in ["00000", former, "99999"] {
+          _ = try adapter.knowledgeKey(of: account, typed: OfflineOracleTests.pin(typed))
+        }
+        let ticket = try await adapter.beginPINChange(
+          AccountID("A"), typing: OfflineOracleTests.pin(former), session: nil)
+        _ = try await adapter.finishPINChange(ticket, choosing: OfflineOracleTests.pin(next), parameters: parameters)
+        tokens.append((token, next))
+        former = next
+      }
+      loot = card.loot()
+    }
+  }
+}
+
+/// A vault that keeps every state of its card.
+private final class WatchedCard: EnrolmentRegistry {
+  let vault: Vault
+  private let directory: String
+  private let states = Mutex((opened: [[UInt8]](), written: [[UInt8]]()))
+
+  init(_ directory: String) throws {
+    self.directory = directory
+    vault = try Vault.open(
+      directory: directory, deviceSecret: DeviceSecret.load(stateDirectory: directory, credentialsDirectory: nil))
+  }
+
+  func servers() throws(CustodyFault) -> [TokenServerRecord] { try vault.servers() }
+  func accounts() throws(CustodyFault) -> [AccountRecord] { try vault.accounts() }
+
+  func put(_ server: TokenServerRecord) throws(CustodyFault) {
+    try vault.put(server)
+    try look()
+  }
+
+  func put(_ account: AccountRecord, _ entry: AuditEntry?) throws(CustodyFault) {
+    try vault.put(account, entry)
+    try look()
+  }
+
+  private func look() throws(CustodyFault) {
+    let opened = try vault.accounts().map(\.secrets) + vault.servers().map(\.secrets)
+    let files = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+    let written = files.compactMap { FileManager.default.contents(atPath: "\(directory)/\($0)") }
+    states.withLock { states in
+      states.opened += opened.map { $0.withExposedSecret { Array($0) } }
+      states.written += written.map { Array($0) }
+    }
+  }
+
+  func loot() -> Loot {
+    var loot = Loot(binding: vault.pinBinding.withExposedSecret { Array($0) })
+    let states = states.withLock { $0 }
+    for secret in states.opened { loot.add(opened: secret) }
+    for bytes in states.written { loot.add(written: bytes) }
+    return loot
+  }
+}

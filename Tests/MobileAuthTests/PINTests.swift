@@ -221,7 +221,7 @@ import Testing
       await world.panel.until(challenges: 1)
       errand.cancel()
       await #expect(throws: CancellationError.self) { try await errand.value }
-      await world.panel.until(showing: .disconnected)
+      await world.panel.until(showing: .idle(pending: 0))
       world.announce(world.request(1))
       await world.panel.until(challenges: 2)
     }

@@ -12,39 +12,41 @@ final class PINRows {
   private static let callback = "http://127.0.0.1:9/"
 
   static func measure(on stage: Stage) throws -> [Row] {
-    let derivations = try [14, 15, 16].map { ($0, try derivation(log2N: $0)) }
-    guard let standard = derivations.first(where: { $0.0 == 15 })?.1 else { return [] }
-    let waits = try enterToVerdict(on: stage)
+    let (waits, derivations) = try enterToVerdict(on: stage)
     let exchange = try LatencyRows.answerByCurl(on: stage)
-    let rest = waits.median - standard.median - exchange.median
+    let rest = Sample(zip(waits, derivations).map { $0 - $1 - exchange.median })
+    let what = "  what is left: sealing, durable lines, panel"
     return [
-      Row("token: Enter to verdict, N = 2^15", waits.inMilliseconds),
-      Row("  of it the key derivation", standard.inMilliseconds),
+      Row("token: Enter to verdict, N = 2^15", Sample(waits).inMilliseconds),
+      Row("  a key derivation beside it, in the same round", Sample(derivations).inMilliseconds),
       Row("  an answer by curl, without a PIN", exchange.inMilliseconds),
-      Row(
-        "  what is left: sealing, durable lines, panel", "\((rest * 1e3).text(1)) ms", goal: "≤ 5 ms",
-        met: rest <= 0.005),
+      // Less than nothing is left where others had the machine meanwhile: then nothing was measured.
+      rest.median < 0
+        ? Row(what, "\(rest.inMilliseconds): not measurable on a machine so busy")
+        : Row(what, rest.inMilliseconds, goal: "≤ 5 ms", met: rest.median <= 0.005),
     ]
-      + derivations.map { log2N, sample in
+      + (try [14, 15, 16].map { log2N in
+        let derive = try derivation(log2N: log2N)
+        let sample = Sample(try (0..<rounds).map { _ in try derive() })
         let memory = Scrypt.Parameters(cost: 1 << UInt64(log2N), blockSize: 8, parallelisation: 1).memory >> 20
         return Row("key derivation, scrypt_log2_n = \(log2N)", "\(sample.inMilliseconds), \(memory) MiB")
-      }
-  }
-
-  /// Seconds a wrapped token takes to unwrap: the derivation and next to nothing else.
-  private static func derivation(log2N: Int) throws -> Sample {
-    let parameters = Scrypt.Parameters(cost: 1 << UInt64(log2N), blockSize: 8, parallelisation: 1)
-    let (pin, binding) = (PIN(digits: SecretBytes(copying: Array(pin.utf8))), Random.secret(32))
-    let wrapped = try WrappedToken.wrap(Random.secret(32), under: pin, binding: binding, parameters: parameters)
-    return Sample(
-      try (0..<rounds).map { _ in
-        let began = Instant.now
-        _ = try wrapped.unwrap(with: pin, binding: binding)
-        return Instant.now - began
       })
   }
 
-  private static func enterToVerdict(on stage: Stage) throws -> Sample {
+  /// What takes so many seconds to unwrap a token: the derivation and next to nothing else.
+  private static func derivation(log2N: Int) throws -> () throws -> Double {
+    let parameters = Scrypt.Parameters(cost: 1 << UInt64(log2N), blockSize: 8, parallelisation: 1)
+    let (pin, binding) = (PIN(digits: SecretBytes(copying: Array(pin.utf8))), Random.secret(32))
+    let wrapped = try WrappedToken.wrap(Random.secret(32), under: pin, binding: binding, parameters: parameters)
+    return {
+      let began = Instant.now
+      _ = try wrapped.unwrap(with: pin, binding: binding)
+      return Instant.now - began
+    }
+  }
+
+  private static func enterToVerdict(on stage: Stage) throws -> (waits: [Double], derivations: [Double]) {
+    let derive = try derivation(log2N: 15)
     let server = try TokenServer(on: stage, named: "pin-server", pins: true)
     defer { server.end() }
     let token = try Token(on: stage, user: "typist", choosing: pin, at: server)
@@ -53,7 +55,7 @@ final class PINRows {
     let portal = Connection(to: site)
     let device = try server.deviceID(of: "typist")
     let led = try token.control.followLED()
-    var waits: [Double] = []
+    var (waits, derivations): ([Double], [Double]) = ([], [])
     for round in 0...rounds {
       _ = try led.waitForLED("idle, connected")
       let asked = portal.exchange(site.ask("typist", on: device, type: "payment", callback: callback))
@@ -63,9 +65,12 @@ final class PINRows {
       try token.control.press(pin.map(String.init))
       let entered = try token.control.press(["enter"]) + -keyPause
       let green = try led.waitForLED("approved")
-      if round > 0 { waits.append(green - entered) }
+      let derivation = try derive()
+      guard round > 0 else { continue }
+      waits.append(green - entered)
+      derivations.append(derivation)
     }
     try site.requireNoFailures()
-    return Sample(waits)
+    return (waits, derivations)
   }
 }

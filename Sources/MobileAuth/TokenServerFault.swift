@@ -5,6 +5,8 @@ public enum TokenServerFault: Error, Equatable, Sendable {
   case unreachable(String)
   case deviceDeregistered
   case userDeregistered
+  /// The last wrong PIN that this token's own judge allows: the account is gone.
+  case pinsUsedUp
   case outdated(String)
   /// The PIN that was typed is wrong; so many were, and so many more are allowed.
   case pinIncorrect(FailureCounts)
@@ -50,7 +52,7 @@ public enum TokenServerFault: Error, Equatable, Sendable {
     switch self {
     case .unreachable, .rateLimited, .switchedOff: .retry
     case .deviceDeregistered: .wipeServer
-    case .userDeregistered: .wipeAccount
+    case .userDeregistered, .pinsUsedUp: .wipeAccount
     case .disenrolled, .notEnrolled: .dropKeys
     case .pinIncorrect, .choiceIncorrect: .askAgain
     case .alreadyHandled, .requestNotFound, .outcomeUnknown, .answerInvalid, .notHandleable, .refused: .drop
@@ -63,7 +65,7 @@ public enum TokenServerFault: Error, Equatable, Sendable {
     switch self {
     case .unreachable, .outcomeUnknown: 9001
     case .deviceDeregistered: 9002
-    case .userDeregistered: 9003
+    case .userDeregistered, .pinsUsedUp: 9003
     case .outdated: 9004
     case .pinIncorrect: 9009
     case .notAuthenticated: 9010
@@ -90,6 +92,7 @@ extension TokenServerFault: CustomStringConvertible {
     case .unreachable(let why): why
     case .deviceDeregistered: "the token server has removed this device; enrol again"
     case .userDeregistered: "the token server has removed this account from the device; enrol again"
+    case .pinsUsedUp: "too many wrong PINs: the account is gone from this device; enrol again"
     case .outdated(let what): "the token server no longer accepts this version: \(what)"
     case .pinIncorrect(let counts): "wrong PIN, \(counts.remaining) of \(counts.max) attempts left"
     case .choiceIncorrect(let counts): "not what the portal shows, \(counts.remaining) of \(counts.max) attempts left"

@@ -74,7 +74,7 @@ extension PrivacyIDEATokenServer {
       switch judgement {
       case .right: return
       case .wrong(let counts): throw .pinIncorrect(counts)
-      case .wiped: throw .userDeregistered
+      case .wiped: throw .pinsUsedUp
       case .mustWait(let wait):
         do { try await timekeeper.sleep(until: timekeeper.now + wait) } catch { throw .unreachable("cancelled") }
       }

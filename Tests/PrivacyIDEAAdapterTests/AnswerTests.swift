@@ -139,7 +139,7 @@ import Testing
     let world = try ServerWorld(wantsPIN: true, judge: judge)
     let nonce = world.server.challenge("PIPU0")
     let request = try await world.open()
-    await #expect(throws: TokenServerFault.userDeregistered) {
+    await #expect(throws: TokenServerFault.pinsUsedUp) {
       try await world.answer(request, .enter, pin: pin("00000"))
     }
     _ = try await world.answer(request, .doublePress)

@@ -13,6 +13,11 @@ public enum PrivacyIDEA {
     } catch { return error != .notAnEnrolment }
   }
 
+  /// Digits of the PIN that a person types before each accept of this account; nil if its token server wants none.
+  public static func pinLength(of record: AccountRecord) throws(CustodyFault) -> Int? {
+    try PushCredentials(record).pinLength
+  }
+
   /// The certificate pins that the endpoint was enrolled with.
   public static func pins(of record: TokenServerRecord) throws(CustodyFault) -> [String] {
     try EndpointCredentials(record).pins

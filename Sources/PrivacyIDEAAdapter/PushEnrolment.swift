@@ -90,7 +90,9 @@ public struct PushEnrolment: Sendable {
     }
     guard let unlock = uri.unlock else { return }
     guard unlock != .biometric || settings.takesPINForBiometric else {
-      throw .configurationInvalid("it wants a fingerprint before each accept (app_force_unlock=biometric)")
+      throw .configurationInvalid(
+        "it wants a fingerprint before each accept (app_force_unlock=biometric), which this token has not; "
+          + "`pin_for_biometric = true` under [push] in its configuration lets the PIN stand for it")
     }
     guard pinDesk != nil else {
       throw .configurationInvalid(

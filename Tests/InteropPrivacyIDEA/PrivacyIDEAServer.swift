@@ -5,10 +5,14 @@ import Synchronization
 final class PrivacyIDEAServer: Sendable {
   struct Failure: Error, CustomStringConvertible { let description: String }
 
+  /// One for all tests, which take turns.
+  static let shared = Result { try PrivacyIDEAServer() }
+
   let directory: URL
   let port: Int
   private let process: Process
-  private let keepAlive: Pipe
+  private let orders: Pipe
+  private let output = Pipe()
   private let token = Mutex("")
 
   /// Returns when it listens. The first time ever this installs it, which takes minutes.
@@ -20,17 +24,11 @@ final class PrivacyIDEAServer: Sendable {
     process.executableURL = Bundle.module.url(
       forResource: "privacyidea-server", withExtension: nil, subdirectory: "Fixtures")
     process.arguments = [directory.path, "\(port)"]
-    keepAlive = Pipe()
-    process.standardInput = keepAlive
-    let output = Pipe()
+    orders = Pipe()
+    process.standardInput = orders
     process.standardOutput = output
     try process.run()
-    let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
-    guard line == "ready\n" else {
-      process.waitUntilExit()
-      throw Failure(
-        description: "privacyIDEA did not start: exit \(process.terminationStatus), 69 is PyPI out of reach")
-    }
+    try expect("ready")
     let answer = try call("auth", form: ["username": "admin", "password": "admin"])
     let value = (answer["result"] as? [String: Any])?["value"] as? [String: Any]
     token.withLock { $0 = value?["token"] as? String ?? "" }
@@ -40,9 +38,28 @@ final class PrivacyIDEAServer: Sendable {
   }
 
   deinit {
-    try? keepAlive.fileHandleForWriting.write(contentsOf: Data("end\n".utf8))
+    try? orders.fileHandleForWriting.close()
     process.waitUntilExit()
     try? FileManager.default.removeItem(at: directory)
+  }
+
+  private func expect(_ word: String) throws {
+    let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+    guard line != "\(word)\n" else { return }
+    process.waitUntilExit()
+    throw Failure(description: "privacyIDEA did not start: exit \(process.terminationStatus), 69 is PyPI out of reach")
+  }
+
+  /// Nobody listens on its port any more when this returns.
+  func stop() throws {
+    try orders.fileHandleForWriting.write(contentsOf: Data("stop\n".utf8))
+    try expect("stopped")
+  }
+
+  /// It listens again when this returns, and remembers everything.
+  func start() throws {
+    try orders.fileHandleForWriting.write(contentsOf: Data("start\n".utf8))
+    try expect("ready")
   }
 
   var authority: String { directory.appending(path: "tls.pem").path }
@@ -55,10 +72,22 @@ final class PrivacyIDEAServer: Sendable {
 
   func set(_ key: String, to value: String) throws { try call("system/setConfig", json: [key: value]) }
 
-  /// - Returns: serial and enrolment URL of a new token, or of a known one that is enrolled again.
-  func makeToken(again serial: String? = nil) throws -> (serial: String, url: String) {
+  /// A realm with one user in it, who becomes nobody's default.
+  func addUser(_ name: String) throws {
+    let file = directory.appending(path: "passwd")
+    try "\(name):x:1000:1000:\(name),,,:/nowhere:/bin/false\n".write(to: file, atomically: true, encoding: .utf8)
+    try call("resolver/people", json: ["type": "passwdresolver", "fileName": file.path])
+    try call("realm/lab", json: ["resolvers": "people"])
+  }
+
+  /// - Parameters:
+  ///   - serial: of a token that is enrolled again.
+  ///   - user: in the realm that `addUser` made.
+  /// - Returns: serial and enrolment URL.
+  func makeToken(again serial: String? = nil, of user: String? = nil) throws -> (serial: String, url: String) {
     var body: [String: Any] = ["type": "push", "genkey": 1]
     body["serial"] = serial
+    if let user { body.merge(["user": user, "realm": "lab"]) { $1 } }
     let detail = try call("token/init", json: body)["detail"] as? [String: Any] ?? [:]
     guard let serial = detail["serial"] as? String, let url = (detail["pushurl"] as? [String: Any])?["value"] as? String
     else { throw Failure(description: "no push token: \(detail)") }
@@ -67,9 +96,20 @@ final class PrivacyIDEAServer: Sendable {
 
   func deleteToken(_ serial: String) throws { try call("token/\(serial)", method: "DELETE") }
 
+  func disableToken(_ serial: String) throws { try call("token/disable", form: ["serial": serial]) }
+
   /// A portal begins a login.
   func trigger(_ serial: String) throws -> (transaction: String, presence: String?) {
-    let answer = try call("validate/triggerchallenge", form: ["serial": serial, "type": "push"])
+    try trigger(["serial": serial, "type": "push"])
+  }
+
+  /// A portal begins a login with any token of the user.
+  func trigger(user: String) throws -> (transaction: String, presence: String?) {
+    try trigger(["user": user, "realm": "lab", "type": "push"])
+  }
+
+  private func trigger(_ form: [String: String]) throws -> (transaction: String, presence: String?) {
+    let answer = try call("validate/triggerchallenge", form: form)
     let detail = answer["detail"] as? [String: Any] ?? [:]
     guard let transaction = detail["transaction_id"] as? String else {
       throw Failure(description: "not triggered: \(answer)")
@@ -86,7 +126,15 @@ final class PrivacyIDEAServer: Sendable {
 
   /// The portal ends the login.
   func finalise(_ serial: String, _ transaction: String, code: String = "") throws -> String {
-    let answer = try call("validate/check", form: ["serial": serial, "transaction_id": transaction, "pass": code])
+    try finalise(["serial": serial, "transaction_id": transaction, "pass": code])
+  }
+
+  func finalise(user: String, _ transaction: String) throws -> String {
+    try finalise(["user": user, "realm": "lab", "transaction_id": transaction, "pass": ""])
+  }
+
+  private func finalise(_ form: [String: String]) throws -> String {
+    let answer = try call("validate/check", form: form)
     return (answer["result"] as? [String: Any])?["authentication"] as? String ?? "\(answer)"
   }
 

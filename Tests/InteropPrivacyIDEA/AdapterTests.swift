@@ -14,12 +14,12 @@ import Testing
 extension InteropPrivacyIDEA {
   /// The domain and the adapter, with a scripted hand.
   @Suite final class Adapter {
-    private let server: PrivacyIDEAServer
+    private let server: PushServer
     private let registry = MemoryRegistry()
     private let timekeeper = SystemTimekeeper()
     private let panel = ScriptedPanel()
 
-    init() throws { server = try PrivacyIDEAServer.shared.get() }
+    init() throws { server = try PushServer.shared.get() }
 
     private func courier() -> CurlCourier { CurlCourier(trust: ServerTrust(authorityFile: server.authority)) }
 

@@ -5,7 +5,7 @@ extension InteropPrivacyIDEA {
   /// The program itself, enrolled and answering.
   @Suite struct Answers {
     @Test func `Enrolled from an argument, a file and standard input, with the service and without`() async throws {
-      let server = try PrivacyIDEAServer.shared.get()
+      let server = try PushServer.shared.get()
       let scene = try PushScene(at: server)
       let authority = scene.folder.file("ca.pem")
       let tokens = try (0..<3).map { _ in try server.makeToken() }

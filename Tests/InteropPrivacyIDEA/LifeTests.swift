@@ -68,7 +68,7 @@ extension InteropPrivacyIDEA {
     }
 
     @Test func `Server and token end and begin again, and another server is off meanwhile`() async throws {
-      let (server, dead) = (try PrivacyIDEAServer.shared.get(), try PrivacyIDEAServer())
+      let (server, dead) = (try PushServer.shared.get(), try PushServer())
       try await withDesk(and: [dead]) { scene, serial in
         try await scene.enrol(dead.makeToken().url, as: "elsewhere")
         try dead.stop()
@@ -105,7 +105,7 @@ extension InteropPrivacyIDEA {
     }
 
     @Test func `A PIN where the administrator wants one, and no fingerprint`() async throws {
-      let server = try PrivacyIDEAServer.shared.get()
+      let server = try PushServer.shared.get()
       let scene = try PushScene(at: server, settings: "pin_attempts = 2")
       try await scene.token.start()
       func url(wanting unlock: String) throws -> (serial: String, url: String) {

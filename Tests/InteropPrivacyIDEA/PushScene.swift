@@ -4,7 +4,7 @@ import Testing
 /// privacyIDEA, a portal that is curl, and an approval token as a process with the simulated board.
 struct PushScene: Sendable {
   let folder: TemporaryDirectory
-  let server: PrivacyIDEAServer
+  let server: PushServer
   let token: TestToken
 
   /// A login that is put to the person.
@@ -36,8 +36,8 @@ struct PushScene: Sendable {
   ///   - settings: more lines of the table `[push]`.
   ///   - authorities: beside those of `server`.
   init(
-    at server: PrivacyIDEAServer, launcher: [String] = [], settings: String = "",
-    and others: [PrivacyIDEAServer] = []
+    at server: PushServer, launcher: [String] = [], settings: String = "",
+    and others: [PushServer] = []
   ) throws {
     self.server = server
     folder = try TemporaryDirectory()
@@ -117,10 +117,10 @@ struct PushScene: Sendable {
 
 /// Sets the scene with one token enrolled as "desk" and running, and plays.
 func withDesk(
-  launcher: [String] = [], and others: [PrivacyIDEAServer] = [],
+  launcher: [String] = [], and others: [PushServer] = [],
   _ body: (PushScene, _ serial: String) async throws -> Void
 ) async throws {
-  let server = try PrivacyIDEAServer.shared.get()
+  let server = try PushServer.shared.get()
   let scene = try PushScene(at: server, launcher: launcher, and: others)
   try await scene.token.start()
   let (serial, url) = try server.makeToken()

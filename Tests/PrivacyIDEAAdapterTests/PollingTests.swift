@@ -91,6 +91,19 @@ import Testing
     #expect(world.events.troubles == ["a challenge was dropped: its question is too long"])
   }
 
+  /// An element of one token's list, sent again in another's, or after it was answered.
+  @Test func `Neither another token's challenge nor one that was answered is put to anybody`() async throws {
+    let world = try ServerWorld(accounts: 2)
+    let nonce = world.server.challenge("PIPU0")
+    _ = try await world.answer(world.open(), .hold)
+    world.server.state.withLock { $0.challenges[0].isOpen = true }
+    world.server.challenge("PIPU1", ["serial": "PIPU0"])
+    world.timekeeper.advance(by: .seconds(2))
+    #expect(try await world.token.pendingRequests().isEmpty)
+    #expect(world.events.troubles == ["a challenge was dropped: it is for another token"])
+    #expect(world.server.answers(to: nonce).count == 1)
+  }
+
   @Test func `Five hundred open challenges are no trouble`() async throws {
     let world = try ServerWorld()
     for _ in 0..<500 { world.server.challenge("PIPU0") }

@@ -68,6 +68,24 @@ import Testing
     #expect(JSONValue(parsing: body) == .object(expected))
   }
 
+  /// We have no address to change; the form of the signature is the same all the same.
+  @Test func `A change of the push address is signed so`() throws {
+    let form = WorkedExamples.form("addressBody")
+    let text = WorkedExamples["addressText"]
+    #expect(text == [form["new_fb_token"]!, form["serial"]!, form["timestamp"]!].joined(separator: "|"))
+    #expect(try key.signatureOnTheWire(for: text) == form["signature"])
+  }
+
+  @Test func `What the server says to an accept, with and without a code for the portal`() throws {
+    for (name, code) in [("acceptAnswer", String?.none), ("codeAnswer", "63")] {
+      let reply = Reply(HTTPResponse(status: 200, body: Array(WorkedExamples[name].utf8)))
+      guard case .value(.bool(true), let detail)? = reply else {
+        return #expect(Bool(false), "\(name): \(reply as Any)")
+      }
+      #expect(detail?["display_code"]?.text == code)
+    }
+  }
+
   @Test func `eduMFA's elliptic example verifies, both ways`() throws {
     guard case .p256(let key) = WorkedExamples.ellipticKey else { return #expect(Bool(false), "not P-256") }
     let challenge = try PushChallenge(

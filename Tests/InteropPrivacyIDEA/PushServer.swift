@@ -1,13 +1,21 @@
 import Foundation
 import Synchronization
 
-/// A privacyIDEA of its own on loopback, and what administrators and portals ask of it, by curl.
-final class PrivacyIDEAServer: Sendable {
+/// A privacyIDEA or eduMFA of its own on loopback, and what administrators and portals ask of it, by curl.
+final class PushServer: Sendable {
   struct Failure: Error, CustomStringConvertible { let description: String }
 
-  /// One for all tests, which take turns.
-  static let shared = Result { try PrivacyIDEAServer() }
+  enum Product: String {
+    case privacyIDEA = "privacyidea"
+    case eduMFA = "edumfa"
 
+    var tokenType: String { self == .eduMFA ? "edupush" : "push" }
+  }
+
+  /// One for all tests, which take turns.
+  static let shared = Result { try PushServer() }
+
+  let product: Product
   let directory: URL
   let port: Int
   private let process: Process
@@ -16,14 +24,15 @@ final class PrivacyIDEAServer: Sendable {
   private let token = Mutex("")
 
   /// Returns when it listens. The first time ever this installs it, which takes minutes.
-  init() throws {
-    directory = FileManager.default.temporaryDirectory.appending(path: "privacyidea-\(UUID().uuidString)")
+  init(_ product: Product = .privacyIDEA) throws {
+    self.product = product
+    directory = FileManager.default.temporaryDirectory.appending(path: "\(product.rawValue)-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     port = Int.random(in: 20_000..<32_000)
     process = Process()
     process.executableURL = Bundle.module.url(
-      forResource: "privacyidea-server", withExtension: nil, subdirectory: "Fixtures")
-    process.arguments = [directory.path, "\(port)"]
+      forResource: "push-server", withExtension: nil, subdirectory: "Fixtures")
+    process.arguments = [product.rawValue, directory.path, "\(port)"]
     orders = Pipe()
     process.standardInput = orders
     process.standardOutput = output
@@ -34,7 +43,10 @@ final class PrivacyIDEAServer: Sendable {
     token.withLock { $0 = value?["token"] as? String ?? "" }
     try policy(
       "push", scope: "enrollment",
-      ["push_firebase_configuration": "poll only", "push_registration_url": "https://localhost:\(port)/ttype/push"])
+      [
+        "\(product.tokenType)_firebase_configuration": "poll only",
+        "\(product.tokenType)_registration_url": "https://localhost:\(port)/ttype/\(product.tokenType)",
+      ])
   }
 
   deinit {
@@ -47,7 +59,7 @@ final class PrivacyIDEAServer: Sendable {
     let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
     guard line != "\(word)\n" else { return }
     process.waitUntilExit()
-    throw Failure(description: "privacyIDEA did not start: exit \(process.terminationStatus), 69 is PyPI out of reach")
+    throw Failure(description: "\(product) did not start: exit \(process.terminationStatus), 69 is PyPI out of reach")
   }
 
   /// Nobody listens on its port any more when this returns.
@@ -65,19 +77,28 @@ final class PrivacyIDEAServer: Sendable {
   var authority: String { directory.appending(path: "tls.pem").path }
 
   func policy(_ name: String, scope: String, _ action: [String: String]) throws {
-    try call("policy/\(name)", json: ["scope": scope, "action": action, "active": true])
+    try configure(
+      "policy/\(name)",
+      ["scope": scope, "action": action, "active": true, "realm": "", "resolver": "", "user": "", "client": ""])
   }
 
   func removePolicy(_ name: String) throws { try call("policy/\(name)", method: "DELETE") }
 
-  func set(_ key: String, to value: String) throws { try call("system/setConfig", json: [key: value]) }
+  func set(_ key: String, to value: String) throws { try configure("system/setConfig", [key: value]) }
+
+  private func configure(_ path: String, _ settings: [String: Any]) throws {
+    let answer = try call(path, json: settings)
+    guard (answer["result"] as? [String: Any])?["status"] as? Bool == true else {
+      throw Failure(description: "\(path): \(answer)")
+    }
+  }
 
   /// A realm with one user in it, who becomes nobody's default.
   func addUser(_ name: String) throws {
     let file = directory.appending(path: "passwd")
     try "\(name):x:1000:1000:\(name),,,:/nowhere:/bin/false\n".write(to: file, atomically: true, encoding: .utf8)
-    try call("resolver/people", json: ["type": "passwdresolver", "fileName": file.path])
-    try call("realm/lab", json: ["resolvers": "people"])
+    try configure("resolver/people", ["type": "passwdresolver", "fileName": file.path])
+    try configure("realm/lab", ["resolvers": "people"])
   }
 
   /// - Parameters:
@@ -85,7 +106,7 @@ final class PrivacyIDEAServer: Sendable {
   ///   - user: in the realm that `addUser` made.
   /// - Returns: serial and enrolment URL.
   func makeToken(again serial: String? = nil, of user: String? = nil) throws -> (serial: String, url: String) {
-    var body: [String: Any] = ["type": "push", "genkey": 1]
+    var body: [String: Any] = ["type": product.tokenType, "genkey": 1]
     body["serial"] = serial
     if let user { body.merge(["user": user, "realm": "lab"]) { $1 } }
     let detail = try call("token/init", json: body)["detail"] as? [String: Any] ?? [:]
@@ -94,18 +115,26 @@ final class PrivacyIDEAServer: Sendable {
     return (serial, url)
   }
 
+  /// The device's public key as the server keeps it.
+  func deviceKey(of serial: String) throws -> String {
+    let answer = try call("token/?serial=\(serial)", method: "GET")
+    let value = (answer["result"] as? [String: Any])?["value"] as? [String: Any]
+    let info = (value?["tokens"] as? [[String: Any]])?.first?["info"] as? [String: Any]
+    return info?["public_key_smartphone"] as? String ?? ""
+  }
+
   func deleteToken(_ serial: String) throws { try call("token/\(serial)", method: "DELETE") }
 
   func disableToken(_ serial: String) throws { try call("token/disable", form: ["serial": serial]) }
 
   /// A portal begins a login.
   func trigger(_ serial: String) throws -> (transaction: String, presence: String?) {
-    try trigger(["serial": serial, "type": "push"])
+    try trigger(["serial": serial, "type": product.tokenType])
   }
 
   /// A portal begins a login with any token of the user.
   func trigger(user: String) throws -> (transaction: String, presence: String?) {
-    try trigger(["user": user, "realm": "lab", "type": "push"])
+    try trigger(["user": user, "realm": "lab", "type": product.tokenType])
   }
 
   private func trigger(_ form: [String: String]) throws -> (transaction: String, presence: String?) {

@@ -91,6 +91,8 @@ let package = Package(
     room(
       "ReferenceAdapter",
       over: ["MobileAuth", "ReferenceProtocol", "Cryptography", "OpenPGP", "Courier", "PINProtection", "Secrets"]),
+    room(
+      "PrivacyIDEAAdapter", over: ["MobileAuth", "Cryptography", "Courier", "Secrets", "PINProtection"]),
     room("Boards", over: ["FrontPanel", "GPIO", "MobileAuth", "Secrets", "USBKeypad", toml]),
     room("ApprovalTestKit", over: ["MobileAuth", "FrontPanel", "Courier", "Secrets"]),
 
@@ -99,7 +101,7 @@ let package = Package(
       "ApprovalToken",
       over: [
         "Boards", "CLinux", "Courier", "Cryptography", "CurlCourier", "FrontPanel", "MobileAuth", "PINProtection",
-        "ReferenceAdapter",
+        "PrivacyIDEAAdapter", "ReferenceAdapter",
         "ReferenceProtocol", "Secrets", "Vault", argumentParser, logging, lifecycle, signals, toml,
       ]),
     .executableTarget(
@@ -159,6 +161,10 @@ let package = Package(
         "PINProtection", "ApprovalTestKit", "OfflineAttack", "Vault",
       ]),
     tests(
+      "PrivacyIDEAAdapterTests",
+      of: ["PrivacyIDEAAdapter", "MobileAuth", "Courier", "Cryptography", "Secrets", "ApprovalTestKit"],
+      resources: [.copy("Fixtures")]),
+    tests(
       "BoardsTests", of: ["ApprovalTestKit", "Boards", "FrontPanel", "GPIO", "MobileAuth", "Secrets", "USBKeypad"]),
     tests("GPIOTests", of: ["GPIO", "ApprovalTestKit"]),
     tests("USBKeypadTests", of: ["USBKeypad", "CUSB"]),
@@ -180,6 +186,13 @@ let package = Package(
         "ReferenceAdapter", "ReferenceProtocol", "PINProtection", "MobileAuth", "Vault", "Cryptography", "Secrets",
       ],
       path: "Tests/Support/card-secrets", swiftSettings: strictness),
+    // Apart from the other interop tests: it installs a server, and takes a minute.
+    tests(
+      "InteropPrivacyIDEA",
+      of: [
+        "PrivacyIDEAAdapter", "MobileAuth", "CurlCourier", "Courier", "Cryptography", "Secrets", "ApprovalTestKit",
+      ],
+      resources: [.copy("Fixtures")]),
     tests("Interop", of: ["OpenPGP", "Secrets"]),
     tests("CourierTests", of: ["Courier"]),
     tests("CurlCourierTests", of: ["CurlCourier", "Courier"], resources: [.copy("Fixtures")]),

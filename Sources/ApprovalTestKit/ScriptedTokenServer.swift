@@ -11,6 +11,8 @@ public final class ScriptedTokenServer: TokenServer {
     var status: [TransactionID: RemoteStatus] = [:]
     var delivered: [SealedResponse] = []
     var pins: [PIN] = []
+    var choices: [String?] = []
+    var code: PortalCode?
     var challenge = Challenge.confirmation
     var hints: AsyncThrowingStream<Hint, any Error>.Continuation?
     var calls: [String: Int] = [:]
@@ -25,6 +27,12 @@ public final class ScriptedTokenServer: TokenServer {
   public var delivered: [SealedResponse] { state.withLock { $0.delivered } }
   /// Every PIN that was used to seal an answer.
   public var pins: [PIN] { state.withLock { $0.pins } }
+
+  /// What was chosen in each sealed answer.
+  public var choices: [String?] { state.withLock { $0.choices } }
+
+  /// What its verdicts bring along from now on.
+  public func set(code: PortalCode?) { state.withLock { $0.code = code } }
 
   /// What its requests want from now on.
   public func set(challenge: Challenge) { state.withLock { $0.challenge = challenge } }
@@ -72,6 +80,7 @@ public final class ScriptedTokenServer: TokenServer {
   public func seal(_ response: ChallengeResponse) async throws(TokenServerFault) -> SealedResponse {
     state.withLock { state in
       if let pin = response.pin { state.pins.append(pin) }
+      state.choices.append(response.choice)
     }
     try take("seal")
     return response.sealed([])
@@ -80,7 +89,8 @@ public final class ScriptedTokenServer: TokenServer {
   public func deliver(_ response: SealedResponse) async throws(TokenServerFault) -> Verdict {
     state.withLock { $0.delivered.append(response) }
     try take("deliver")
-    return try response.verdict(response.decision == .accept ? .authenticated : .rejected, receipt: "receipt-1")
+    return try response.verdict(
+      response.decision == .accept ? .authenticated : .rejected, receipt: "receipt-1", code: state.withLock { $0.code })
   }
 
   public func status(of transaction: TransactionID, account: AccountID) async throws(TokenServerFault) -> RemoteStatus {

@@ -5,7 +5,7 @@ public struct ApprovalTokenCommand: AsyncParsableCommand {
     commandName: "approval-token",
     abstract: "A physical approval token: approve logins and payments with a button on a small board.",
     discussion: """
-      Enrol once with the activation URI that your portal gives you, then keep `approval-token serve` running. When the \
+      Enrol once with what your portal gives you, then keep `approval-token serve` running. When the \
       LED blinks blue, hold the button for a second to accept, press twice to deny, or hold for six seconds to deny \
       and report that it was not you.
 
@@ -14,7 +14,7 @@ public struct ApprovalTokenCommand: AsyncParsableCommand {
     version: "0.1.0",
     subcommands: [
       Enroll.self, Serve.self, Status.self, Accounts.self, Pending.self, Log.self, LogIn.self, LogOut.self,
-      PINCommand.self, Forget.self, Remove.self, Doctor.self, BoardCommand.self, Simulate.self,
+      PINCommand.self, Forget.self, Rename.self, Remove.self, Doctor.self, BoardCommand.self, Simulate.self,
     ])
 
   public init() {}

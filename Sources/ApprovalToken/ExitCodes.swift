@@ -3,6 +3,7 @@ import Boards
 import Cryptography
 import Glibc
 import MobileAuth
+import PrivacyIDEAAdapter
 import ReferenceProtocol
 
 /// A failure of a command: what to tell the person, and the code of sysexits(3) to end with.
@@ -49,6 +50,7 @@ extension CommandFailure {
     case let fault as TokenServerFault: self.init(fault)
     case let fault as CustodyFault: self.init(fault)
     case let refusal as ActivationURI.Refusal: self.init(.badData, "\(refusal)")
+    case let flaw as EnrolmentURI.Flaw: self.init(.badData, "\(flaw)")
     case let failure as BoardCatalogue.Failure: self.init(.badData, "\(failure)")
     case let error as WireError: self.init(.badData, "\(error)")
     case let ending as PanelDialogue.Ending: self.init(ending == .cancelled ? .refused : .unavailable, "\(ending)")

@@ -84,7 +84,8 @@ extension LEDColour? {
     case .green, .dimGreen: [false, true, false]
     case .blue: [false, false, true]
     case .amber, .orange: [true, true, false]
-    case .magenta: [true, false, true]
+    // Lines are on or off: these two differ in their patterns alone.
+    case .magenta, .violet: [true, false, true]
     case .white: [true, true, true]
     }
   }

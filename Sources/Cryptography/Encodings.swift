@@ -1,31 +1,33 @@
-/// Hexadecimal, Base64 (RFC 4648 §4) and Base64url without padding (§5). Decoding is strict: no white space, no
+/// Hexadecimal, Base64 (RFC 4648 §4), Base64url without padding (§5) and Base32 with padding (§6). Decoding is strict: no white space, no
 /// stray bits, no missing or extra padding.
 extension Collection where Element == UInt8 {
   public var lowercaseHex: String { hex(digits: Array("0123456789abcdef".utf8)) }
   public var uppercaseHex: String { hex(digits: Array("0123456789ABCDEF".utf8)) }
-  public var base64: String { base64Text(alphabet: standardAlphabet, padded: true) }
-  public var base64URL: String { base64Text(alphabet: urlAlphabet, padded: false) }
+  public var base64: String { text(alphabet: standardAlphabet, bitsEach: 6, group: 4) }
+  public var base64URL: String { text(alphabet: urlAlphabet, bitsEach: 6, group: 1) }
+  public var base32: String { text(alphabet: base32Alphabet, bitsEach: 5, group: 8) }
 
   private func hex(digits: [UInt8]) -> String {
     String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
   }
 
-  private func base64Text(alphabet: [UInt8], padded: Bool) -> String {
+  /// - Parameter group: the text is padded to a multiple of so many letters.
+  private func text(alphabet: [UInt8], bitsEach width: Int, group: Int) -> String {
     var text: [UInt8] = []
-    text.reserveCapacity((count + 2) / 3 * 4)
+    text.reserveCapacity((count * 8 / width / group + 1) * group)
     var bits = 0
     var bitCount = 0
     for byte in self {
       bits = bits << 8 | Int(byte)
       bitCount += 8
-      while bitCount >= 6 {
-        bitCount -= 6
-        text.append(alphabet[bits >> bitCount & 63])
+      while bitCount >= width {
+        bitCount -= width
+        text.append(alphabet[bits >> bitCount & (1 << width - 1)])
       }
       bits &= (1 << bitCount) - 1
     }
-    if bitCount > 0 { text.append(alphabet[bits << (6 - bitCount) & 63]) }
-    while padded, text.count % 4 != 0 { text.append(UInt8(ascii: "=")) }
+    if bitCount > 0 { text.append(alphabet[bits << (width - bitCount) & (1 << width - 1)]) }
+    while text.count % group != 0 { text.append(UInt8(ascii: "=")) }
     return String(decoding: text, as: UTF8.self)
   }
 }
@@ -35,18 +37,28 @@ public func bytes(base64 text: String) -> [UInt8]? {
   guard text.utf8.count % 4 == 0 else { return nil }
   let padding = text.utf8.reversed().prefix { $0 == UInt8(ascii: "=") }.count
   guard padding <= 2 else { return nil }
-  return decode(text.utf8.dropLast(padding), alphabet: standardValues)
+  return decode(text.utf8.dropLast(padding), alphabet: standardValues, bitsEach: 6)
+}
+
+/// The bytes of a padded, upper-case Base32 text, or nil if it is not exactly that.
+public func bytes(base32 text: String) -> [UInt8]? {
+  guard text.utf8.count % 8 == 0 else { return nil }
+  let padding = text.utf8.reversed().prefix { $0 == UInt8(ascii: "=") }.count
+  guard [0, 1, 3, 4, 6].contains(padding) else { return nil }
+  return decode(text.utf8.dropLast(padding), alphabet: base32Values, bitsEach: 5)
 }
 
 /// The bytes of an unpadded Base64url text, or nil if it is not exactly that.
 public func bytes(base64URL text: String) -> [UInt8]? {
-  decode(text.utf8[...], alphabet: urlValues)
+  decode(text.utf8[...], alphabet: urlValues, bitsEach: 6)
 }
 
 private let standardAlphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 private let urlAlphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+private let base32Alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".utf8)
 private let standardValues = values(of: standardAlphabet)
 private let urlValues = values(of: urlAlphabet)
+private let base32Values = values(of: base32Alphabet)
 
 private func values(of alphabet: [UInt8]) -> [UInt8?] {
   var values = [UInt8?](repeating: nil, count: 256)
@@ -54,15 +66,15 @@ private func values(of alphabet: [UInt8]) -> [UInt8?] {
   return values
 }
 
-private func decode(_ text: Substring.UTF8View, alphabet: [UInt8?]) -> [UInt8]? {
+private func decode(_ text: Substring.UTF8View, alphabet: [UInt8?], bitsEach width: Int) -> [UInt8]? {
   var bytes: [UInt8] = []
-  bytes.reserveCapacity(text.count * 3 / 4)
+  bytes.reserveCapacity(text.count * width / 8)
   var bits = 0
   var bitCount = 0
   for letter in text {
     guard let value = alphabet[Int(letter)] else { return nil }
-    bits = bits << 6 | Int(value)
-    bitCount += 6
+    bits = bits << width | Int(value)
+    bitCount += width
     if bitCount >= 8 {
       bitCount -= 8
       bytes.append(UInt8(truncatingIfNeeded: bits >> bitCount))
@@ -70,6 +82,6 @@ private func decode(_ text: Substring.UTF8View, alphabet: [UInt8?]) -> [UInt8]? 
     }
   }
   // One letter alone carries no byte, and the bits left over must be zero, or two texts would mean one value.
-  guard bitCount < 6, bits == 0 else { return nil }
+  guard bitCount < width, bits == 0 else { return nil }
   return bytes
 }

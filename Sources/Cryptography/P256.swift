@@ -52,16 +52,10 @@ public final class P256PrivateKey: Sendable {
 
   /// 64 bytes, r ‖ s.
   public func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
-    let context = EVP_MD_CTX_new()
-    defer { EVP_MD_CTX_free(context) }
-    var der = [UInt8](repeating: 0, count: 80)
-    var count = der.count
-    guard EVP_DigestSignInit(context, nil, EVP_sha256(), nil, key) == 1,
-      EVP_DigestSign(context, &der, &count, message, message.count) == 1
-    else { throw libraryFailure("ES256 signature") }
+    let der = try derSignature(for: message)
     let parsed = der.withUnsafeBufferPointer { buffer in
       var position = buffer.baseAddress
-      return d2i_ECDSA_SIG(nil, &position, count)
+      return d2i_ECDSA_SIG(nil, &position, buffer.count)
     }
     defer { ECDSA_SIG_free(parsed) }
     var raw = [UInt8](repeating: 0, count: 64)
@@ -71,6 +65,18 @@ public final class P256PrivateKey: Sendable {
     }
     guard padded else { throw libraryFailure("ES256 signature") }
     return raw
+  }
+
+  /// The same kind of signature as DER ECDSA-Sig-Value (RFC 3279 §2.2.3).
+  public func derSignature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
+    let context = EVP_MD_CTX_new()
+    defer { EVP_MD_CTX_free(context) }
+    var der = [UInt8](repeating: 0, count: 80)
+    var count = der.count
+    guard EVP_DigestSignInit(context, nil, EVP_sha256(), nil, key) == 1,
+      EVP_DigestSign(context, &der, &count, message, message.count) == 1
+    else { throw libraryFailure("ES256 signature") }
+    return Array(der[..<count])
   }
 }
 
@@ -131,13 +137,27 @@ public struct P256PublicKey: Sendable, Equatable {
     let count = i2d_ECDSA_SIG(parsed, &der)
     guard count > 0, let der else { return false }
     defer { CRYPTO_free(der, #file, #line) }
+    return isValidDERSignature(Array(UnsafeBufferPointer(start: der, count: Int(count))), for: message)
+  }
+
+  /// - Parameter signature: DER ECDSA-Sig-Value.
+  public func isValidDERSignature(_ signature: [UInt8], for message: [UInt8]) -> Bool {
     let context = EVP_MD_CTX_new()
     defer {
       EVP_MD_CTX_free(context)
       ERR_clear_error()
     }
     return EVP_DigestVerifyInit(context, nil, EVP_sha256(), nil, handle.key) == 1
-      && EVP_DigestVerify(context, der, Int(count), message, message.count) == 1
+      && EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
+  }
+
+  /// DER SubjectPublicKeyInfo (RFC 5480): what stands before an uncompressed point is the same for every key.
+  public var subjectPublicKeyInfo: [UInt8] {
+    let header: [UInt8] = [
+      0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE,
+      0x3D, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00, 0x04,
+    ]
+    return header + x + y
   }
 
   public static func == (one: P256PublicKey, other: P256PublicKey) -> Bool { one.x == other.x && one.y == other.y }

@@ -71,7 +71,7 @@ public actor FrontPanel: Panel {
     light(indication)
     // A confirmation is seen to its end, whoever is next.
     switch indication {
-    case .confirmed, .denied, .pinWrong, .pinRefused:
+    case .confirmed, .denied, .pinWrong, .pinRefused, .noSuchChoice, .code:
       try? await timekeeper.sleep(until: timekeeper.now + indication.pattern.length)
     default: break
     }

@@ -8,6 +8,9 @@ extension Indication {
     case .disconnected: .flashes(1, lit: 60, dark: 1_940, period: 2_000)
     case .confirmationWanted: .repeating(500, 500)
     case .pinWanted: .flashes(2, lit: 150, dark: 150, period: 1_500)
+    case .numberWanted: .flashes(3, lit: 150, dark: 150, period: 1_800)
+    case .noSuchChoice: .once([Int64](repeating: 62, count: 8))
+    case .code(let digits): .spelled(digits)
     case .newPINWanted(let again):
       again
         ? .repeating(150, 150, 150, 150, 500, 150, 500, 900)
@@ -33,6 +36,7 @@ extension Indication {
     case .disconnected: .dimRed
     case .confirmationWanted, .releaseToAccept: .blue
     case .pinWanted, .newPINWanted, .entering: .amber
+    case .numberWanted, .noSuchChoice, .code: .violet
     case .releaseToReport, .veryLongHoldWanted, .pinWrong, .pinRefused, .misconfigured: .red
     case .talkingToServer, .denied: .white
     case .confirmed: .green
@@ -47,9 +51,12 @@ extension Indication {
     case .disconnected: "idle, not connected"
     case .confirmationWanted: "confirmation wanted"
     case .pinWanted: "PIN wanted"
+    case .numberWanted: "number or other data wanted"
+    case .noSuchChoice: "that is none of the choices"
+    case .code: "type these digits into the portal"
     case .newPINWanted(let again): again ? "new PIN wanted, a second time" : "new PIN wanted"
     case .entering: "digits typed: Enter submits"
-    case .pinWrong: "wrong PIN, n attempts left"
+    case .pinWrong: "wrong PIN or choice, n attempts left"
     case .pinRefused: "new PIN refused: 1 block list, 2 sequence, 3 repeats, 4 length, 5 not the same twice"
     case .veryLongHoldWanted: "very long hold wanted: it cannot be undone"
     case .releaseToAccept: "held long enough: release to accept"
@@ -70,6 +77,9 @@ extension Indication {
     case .disconnected: "blip every 2 s"
     case .confirmationWanted: "1 Hz"
     case .pinWanted: "double blink"
+    case .numberWanted: "triple blink"
+    case .noSuchChoice: "8 Hz for 0.5 s"
+    case .code: "each digit as so many blinks, 0 as one long, twice over"
     case .newPINWanted(let again): again ? "double blink, 2 long" : "double blink, 1 long"
     case .entering: "solid, dark for an instant every second"
     case .pinWrong: "8 Hz for 1.5 s, then n blinks"
@@ -87,7 +97,8 @@ extension Indication {
 
   /// Every state once, in the order of the legend.
   public static let legend: [Indication] = [
-    .idle(pending: 0), .disconnected, .confirmationWanted, .pinWanted, .newPINWanted(again: false),
+    .idle(pending: 0), .disconnected, .confirmationWanted, .pinWanted, .numberWanted, .noSuchChoice, .code([2, 0]),
+    .newPINWanted(again: false),
     .newPINWanted(again: true), .entering, .releaseToAccept, .releaseToReport, .veryLongHoldWanted, .talkingToServer,
     .confirmed, .denied, .pinWrong(remaining: 2), .pinRefused(rule: 1), .outcomeUnknown, .mustEnrol, .misconfigured,
   ]

@@ -9,10 +9,21 @@ public struct LEDPattern: Sendable, Equatable {
   let repeats: Bool
 
   static func repeating(_ steps: Int64...) -> LEDPattern { LEDPattern(steps: steps, repeats: true) }
-  static func once(_ steps: Int64...) -> LEDPattern { LEDPattern(steps: steps, repeats: false) }
+  static func once(_ steps: Int64...) -> LEDPattern { once(steps) }
+  static func once(_ steps: [Int64]) -> LEDPattern { LEDPattern(steps: steps, repeats: false) }
   /// `lead` (an even number of steps), then `count` blinks, once.
   static func counted(_ count: Int, after lead: [Int64]) -> LEDPattern {
     LEDPattern(steps: lead + [Int64](repeating: 300, count: 2 * count), repeats: false)
+  }
+  /// Digit after digit, all of it twice: so many blinks, a zero as one long, a pause after each and a longer one after
+  /// the last.
+  static func spelled(_ digits: [Int]) -> LEDPattern {
+    var steps: [Int64] = [0, 1_000]
+    for digit in digits {
+      steps += digit == 0 ? [1_200, 1_500] : [Int64](repeating: 300, count: 2 * digit - 1) + [1_500]
+    }
+    steps[steps.count - 1] = 3_000
+    return once(steps + steps.dropFirst(2))
   }
   static let solid = LEDPattern(steps: [], repeats: true)
 

@@ -21,7 +21,7 @@ public protocol Indicator: Sendable {
 }
 
 public enum LEDColour: String, Sendable, CaseIterable {
-  case amber, blue, green, magenta, orange, red, white
+  case amber, blue, green, magenta, orange, red, violet, white
   case dimGreen = "dim green"
   case dimRed = "dim red"
 }

@@ -63,13 +63,14 @@ public struct AnswerIntent: Sendable, Equatable {
 /// One line of the audit chain, before the vault numbers, stamps and links it.
 public struct AuditEntry: Sendable, Equatable {
   public enum Kind: String, Sendable, CaseIterable {
-    case enrolled, removed, wiped, disenrolled
+    case enrolled, removed, renamed, wiped, disenrolled
     case announced, opened, refused, decided, settled
     case loggedIn = "logged-in"
     case loggedOut = "logged-out"
     case pinSet = "pin-set"
     case pinChanged = "pin-changed"
     case pinWrong = "pin-wrong"
+    case choiceWrong = "choice-wrong"
     case buttonStuck = "button-stuck"
     case panelUnavailable = "panel-unavailable"
   }

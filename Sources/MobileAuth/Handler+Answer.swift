@@ -25,11 +25,20 @@ extension Handler {
         try finish(pending, Self.describe(verdict.decision, receipt: verdict.receipt))
         reportRightPIN(response)
         await panel.show(verdict.decision == .accept ? .confirmed : .denied)
+        if let code = verdict.code {
+          report(.code(pending.account, code))
+          await panel.show(.code(code.digits.compactMap(\.wholeNumberValue)))
+        }
         return .ended
-      } catch TokenServerFault.pinIncorrect(let counts) {
-        try await takeBack(pending, counts)
-        return .askAgain
       } catch let fault as TokenServerFault {
+        if case .pinIncorrect(let counts) = fault {
+          try await takeBack(pending, .pinWrong, counts)
+          return .askAgain
+        }
+        if case .choiceIncorrect(let counts) = fault {
+          try await takeBack(pending, .choiceWrong, counts)
+          return .askAgain
+        }
         guard fault.effect == .retry else {
           try await finish(pending, refusedBy: fault)
           return .ended
@@ -47,16 +56,18 @@ extension Handler {
   }
 
   /// The answer was none: the request is open and the person may try again.
-  private func takeBack(_ pending: PendingMobileAuthRequest, _ counts: FailureCounts) async throws(CustodyFault) {
-    let entry = entry(.pinWrong, pending, "\(counts)")
+  func takeBack(
+    _ pending: PendingMobileAuthRequest, _ kind: AuditEntry.Kind, _ counts: FailureCounts
+  ) async throws(CustodyFault) {
+    let entry = entry(kind, pending, "\(counts)")
     try custody.settle(pending.transaction, entry)
     report(.audited(entry))
-    report(.counted(pending.account, counts))
+    if kind == .pinWrong { report(.counted(pending.account, counts)) }
     await panel.show(.pinWrong(remaining: counts.remaining))
   }
 
   private func reportRightPIN(_ response: SealedResponse) {
-    guard response.decision == .accept, case .pin(let challenge) = response.request.contents.challenge else { return }
+    guard response.decision == .accept, let challenge = response.request.contents.challenge.pin else { return }
     report(.counted(response.request.pending.account, FailureCounts(max: challenge.counts.max, previous: 0)))
   }
 
@@ -116,7 +127,7 @@ extension Handler {
   private static func describe(_ response: SealedResponse) -> String {
     let word = response.decision == .accept ? "accept" : "deny"
     return switch response.gesture.kind {
-    case .enter: "\(word) by PIN"
+    case .enter: if case .choice = response.request.contents.challenge { "\(word) by choice" } else { "\(word) by PIN" }
     case .cancelKeys: "\(word) by cancel keys"
     case .hold, .doublePress, .veryLongHold:
       "\(word) by \(response.gesture.kind.rawValue), held \(response.gesture.held.milliseconds) ms"

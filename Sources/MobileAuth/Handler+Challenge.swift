@@ -1,3 +1,4 @@
+import Secrets
 import Synchronization
 
 /// From `announced` to a person's answer, or to whatever came first.
@@ -52,9 +53,56 @@ extension Handler {
     let request: MobileAuthRequest
     do { request = try await opened } catch let fault as TokenServerFault { return .refused(fault) }
     try record(.opened, pending, request.contents.type)
-    let (indication, prompt) = Self.words(for: request.contents.challenge)
-    if case .pin(let challenge) = request.contents.challenge { report(.counted(pending.account, challenge.counts)) }
-    await panel.show(indication)
+    if let challenge = request.contents.challenge.pin { report(.counted(pending.account, challenge.counts)) }
+    var chosen: String?
+    while true {
+      let (indication, prompt) = Self.words(for: request.contents.challenge, chosen: chosen)
+      await panel.show(indication)
+      let act = try await act(on: prompt, pending, touch) { event in
+        Self.act(event, on: request, chosen: chosen, after: timekeeper.now - announced, makeIdempotencyKey)
+      }
+      switch act {
+      case .answered(let response): return await seal(response, at: server)
+      case .chosen(let option): chosen = option
+      case .noSuchChoice: await panel.show(.noSuchChoice)
+      }
+    }
+  }
+
+  /// What a person did that moves the request on.
+  private enum Act {
+    case answered(ChallengeResponse)
+    /// And the PIN is wanted next.
+    case chosen(String)
+    case noSuchChoice
+  }
+
+  private static func act(
+    _ event: PanelEvent, on request: MobileAuthRequest, chosen: String?, after delay: Duration,
+    _ makeIdempotencyKey: () -> String
+  ) -> Act? {
+    switch event {
+    case .gesture(let gesture):
+      return request.answered(by: gesture, after: delay, idempotencyKey: makeIdempotencyKey()).map(Act.answered)
+    case .entered(let typed):
+      var (pin, option): (PIN?, String?) = (typed, chosen)
+      if case .choice(let challenge) = request.contents.challenge, chosen == nil {
+        guard let choice = challenge.option(typed: typed) else { return .noSuchChoice }
+        if challenge.pin != nil { return .chosen(choice) }
+        (pin, option) = (nil, choice)
+      }
+      return request.answered(
+        by: Gesture(.enter, held: .zero), typing: pin, choosing: option, after: delay,
+        idempotencyKey: makeIdempotencyKey()
+      ).map(Act.answered)
+    case .touched, .released, .stuck, .unavailable: return nil
+    }
+  }
+
+  /// Waits for what `take` makes something of.
+  private func act(
+    on prompt: Prompt, _ pending: PendingMobileAuthRequest, _ touch: Touch, take: (PanelEvent) -> Act?
+  ) async throws -> Act {
     for await event in panel.events(for: prompt) {
       switch event {
       case .touched: touch.isHeld = true
@@ -63,25 +111,23 @@ extension Handler {
         touch.isHeld = false
         try record(.buttonStuck, pending)
       case .unavailable(let why): try record(.panelUnavailable, pending, why)
-      case .entered(let pin):
-        let response = request.answered(
-          by: Gesture(.enter, held: .zero), typing: pin, after: timekeeper.now - announced,
-          idempotencyKey: makeIdempotencyKey())
-        if let response { return await seal(response, at: server) }
-      case .gesture(let gesture):
-        let response = request.answered(
-          by: gesture, after: timekeeper.now - announced, idempotencyKey: makeIdempotencyKey())
-        if let response { return await seal(response, at: server) }
+      case .entered, .gesture: if let act = take(event) { return act }
       }
     }
     // The stream only ends without a gesture when this task was cancelled.
     throw CancellationError()
   }
 
-  private static func words(for challenge: Challenge) -> (Indication, Prompt) {
+  private static func words(for challenge: Challenge, chosen: String?) -> (Indication, Prompt) {
     switch challenge {
     case .confirmation: (.confirmationWanted, .confirmation)
     case .pin(let challenge): (.pinWanted, .digits(count: challenge.length))
+    case .choice(let challenge):
+      if let pin = challenge.pin, chosen != nil {
+        (.pinWanted, .digits(count: pin.length))
+      } else {
+        (.numberWanted, .digits(count: challenge.digitCount))
+      }
     }
   }
 

@@ -90,7 +90,7 @@ public struct Handler: Sendable {
 
   private func handle(_ pending: PendingMobileAuthRequest) async throws {
     guard let server = servers[pending.server] else { return inbox.finish(pending.transaction) }
-    // Whoever has typed a wrong PIN is in the middle of it: the request is theirs until it ends.
+    // Whoever has typed something wrong is in the middle of it: the request is theirs until it ends.
     var isPinned = false
     while true {
       switch try await decide(pending, at: server, isPinned: isPinned) {
@@ -100,6 +100,9 @@ public struct Handler: Sendable {
       case .preempted: return
       case .expired: return try finish(pending, "expired")
       case .closed: return try finish(pending, await endingElsewhere(pending, at: server))
+      case .refused(.pinIncorrect(let counts)):
+        try await takeBack(pending, .pinWrong, counts)
+        isPinned = true
       case .refused(let fault): return try await finish(pending, refusedBy: fault)
       }
     }
@@ -147,6 +150,10 @@ public struct Handler: Sendable {
 
   /// The server refused a step; what that means for the token is decided in one place, `TokenServerFault.effect`.
   func finish(_ pending: PendingMobileAuthRequest, refusedBy fault: TokenServerFault) async throws(CustodyFault) {
+    if case .outcomeUnknown(let why) = fault {
+      try finish(pending, "unknown for good: \(why)")
+      return await panel.show(.outcomeUnknown)
+    }
     if case .alreadyHandled(let state) = fault { return try finish(pending, Self.describe(elsewhere: state)) }
     try finish(pending, "not approved: \(fault)")
     if fault.effect == .stop { return inbox.set(.stopped, to: pending.server) }

@@ -5,6 +5,8 @@ public struct Listener: Sendable {
   static let listInterval = Duration.seconds(600)
   /// A connection that lived this long was healthy: the next back-off starts small.
   static let healthyAfter = Duration.seconds(60)
+  /// What an administrator has switched off is not asked for more often than this.
+  static let switchedOffPause = Duration.seconds(300)
 
   private let server: any TokenServer
   private let inbox: Inbox
@@ -45,6 +47,7 @@ public struct Listener: Sendable {
         report(.disconnected(server.id, "\(fault)"))
         if timekeeper.now - started >= Self.healthyAfter { retry.reset() }
         var pause = retry.next()
+        if case .switchedOff = fault { pause = Self.switchedOffPause }
         if case .rateLimited(let wanted?) = fault { pause = max(pause, min(wanted, .seconds(3600))) }
         try await timekeeper.sleep(until: timekeeper.now + pause)
       }

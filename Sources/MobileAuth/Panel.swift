@@ -3,7 +3,7 @@ public import Secrets
 /// What a person sees and touches.
 public protocol Panel: Sendable {
   /// Shows a state until the next call. What says how something ended (`confirmed`, `denied`, `pinWrong`,
-  /// `pinRefused`) is played to its end before this returns, so that what comes next cannot hide it.
+  /// `pinRefused`, `noSuchChoice`, `code`) is played to its end before this returns, so that what comes next cannot hide it.
   func show(_ indication: Indication) async
 
   /// Arms the panel for one prompt. The stream ends after a gesture or an entry, or when its consumer stops; the panel
@@ -43,11 +43,17 @@ public enum Indication: Sendable, Equatable {
   case disconnected
   case confirmationWanted
   case pinWanted
+  /// A number that the portal shows, or the position of what it shows.
+  case numberWanted
+  /// What was typed is none of the choices.
+  case noSuchChoice
+  /// Digits for the portal, one after the other.
+  case code([Int])
   /// Choose a PIN; `again` the second time.
   case newPINWanted(again: Bool)
   /// Something has been typed and not yet submitted. How much, it does not say.
   case entering
-  /// The server found the PIN wrong and allows so many more attempts.
+  /// The PIN, or what was chosen, was found wrong; so many more attempts are allowed.
   case pinWrong(remaining: Int)
   /// A new PIN breaks a rule: 1 block list, 2 sequence, 3 repeats, 4 length (9011 to 9014), 5 typed differently the
   /// second time.

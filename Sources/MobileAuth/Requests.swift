@@ -90,8 +90,21 @@ public struct VerifiedContents: Sendable, Equatable {
 public enum Challenge: Sendable, Equatable {
   /// A deliberate press.
   case confirmation
-  /// The account's PIN, which the server judges.
+  /// The account's PIN, which the server judges, or this token where the server does not.
   case pin(PINChallenge)
+  /// One of several options that the portal shows.
+  case choice(ChoiceChallenge)
+}
+
+extension Challenge {
+  /// The PIN it wants, alone or after a choice.
+  var pin: PINChallenge? {
+    switch self {
+    case .confirmation: nil
+    case .pin(let challenge): challenge
+    case .choice(let challenge): challenge.pin
+    }
+  }
 }
 
 public struct PINChallenge: Sendable, Equatable {
@@ -135,17 +148,23 @@ public struct MobileAuthRequest: Sendable, Equatable {
 
   /// The next step: a person answered the challenge, by a gesture or by typing what it wants.
   /// - Returns: nil if this does not answer it: nothing accepts a request that wants the PIN but the PIN.
-  func answered(by gesture: Gesture, typing pin: PIN? = nil, after delay: Duration, idempotencyKey: String)
-    -> ChallengeResponse?
-  {
+  func answered(
+    by gesture: Gesture, typing pin: PIN? = nil, choosing option: String? = nil, after delay: Duration,
+    idempotencyKey: String
+  ) -> ChallengeResponse? {
     if gesture.decision == .accept {
       switch contents.challenge {
       case .confirmation: guard gesture.kind == .hold else { return nil }
       case .pin(let challenge): guard gesture.kind == .enter, pin?.count == challenge.length else { return nil }
+      case .choice(let challenge):
+        guard gesture.kind == .enter, let option, challenge.options.contains(option),
+          pin?.count == challenge.pin?.length
+        else { return nil }
       }
     }
     return ChallengeResponse(
-      request: self, gesture: gesture, pin: pin, answeredAfter: delay, idempotencyKey: idempotencyKey)
+      request: self, gesture: gesture, pin: pin, choice: gesture.decision == .accept ? option : nil,
+      answeredAfter: delay, idempotencyKey: idempotencyKey)
   }
 }
 
@@ -155,6 +174,8 @@ public struct ChallengeResponse: Sendable, Equatable {
   public let gesture: Gesture
   /// With an accept of a request that wants it, and only then.
   public let pin: PIN?
+  /// The option chosen, with an accept of a request that wants one.
+  public let choice: String?
   /// From the announcement to the end of the gesture.
   public let answeredAfter: Duration
   /// UUID; the same for every repeat of this answer.
@@ -163,11 +184,13 @@ public struct ChallengeResponse: Sendable, Equatable {
   public var decision: Decision { gesture.decision }
 
   fileprivate init(
-    request: MobileAuthRequest, gesture: Gesture, pin: PIN?, answeredAfter: Duration, idempotencyKey: String
+    request: MobileAuthRequest, gesture: Gesture, pin: PIN?, choice: String?, answeredAfter: Duration,
+    idempotencyKey: String
   ) {
     self.request = request
     self.gesture = gesture
     self.pin = pin
+    self.choice = choice
     self.answeredAfter = answeredAfter
     self.idempotencyKey = idempotencyKey
   }
@@ -196,11 +219,15 @@ public struct SealedResponse: Sendable, Equatable {
   }
 
   /// The last step: the server's word on this answer.
-  /// - Parameter receipt: the server's reference.
+  /// - Parameters:
+  ///   - receipt: the server's reference.
+  ///   - code: what the person has to type into the portal now.
   /// - Throws: `.answerInvalid` if the server says anything but what was answered.
-  public func verdict(_ state: RemoteState, receipt: String) throws(TokenServerFault) -> Verdict {
+  public func verdict(_ state: RemoteState, receipt: String, code: PortalCode? = nil) throws(TokenServerFault)
+    -> Verdict
+  {
     switch (decision, state) {
-    case (.accept, .authenticated), (.deny, .rejected): Verdict(decision: decision, receipt: receipt)
+    case (.accept, .authenticated), (.deny, .rejected): Verdict(decision: decision, receipt: receipt, code: code)
     default: throw .answerInvalid("the server calls the answer \(state.rawValue)")
     }
   }
@@ -210,10 +237,13 @@ public struct SealedResponse: Sendable, Equatable {
 public struct Verdict: Sendable, Equatable {
   public let decision: Decision
   public let receipt: String
+  /// The login is not finished until the person has typed it into the portal.
+  public let code: PortalCode?
 
-  fileprivate init(decision: Decision, receipt: String) {
+  fileprivate init(decision: Decision, receipt: String, code: PortalCode?) {
     self.decision = decision
     self.receipt = receipt
+    self.code = code
   }
 }
 

@@ -9,6 +9,10 @@ public enum TokenEvent: Sendable, Equatable {
   case custodyFailed(CustodyFault)
   /// What the judge of the account's PIN said last.
   case counted(AccountID, FailureCounts)
+  /// Something about one account that a person should look into, although others of the server work.
+  case trouble(AccountID, String)
+  /// The login is finished by typing this into the portal.
+  case code(AccountID, PortalCode)
   /// Accounts or servers are gone from the vault: whoever composed the service must read it again.
   case rosterChanged
 }
@@ -23,6 +27,9 @@ extension TokenEvent: CustomStringConvertible {
     case .audited(let entry): entry.description
     case .counted(let account, let counts):
       "account \(account): \(counts.previous) wrong PINs, \(counts)"
+    case .trouble(let account, let what): "account \(account): \(what)"
+    // Logs outlive the login, and are read by others.
+    case .code(let account, _): "account \(account): a code has to be typed into the portal"
     case .custodyFailed(let fault): "nothing can be answered: \(fault)"
     case .rosterChanged: "the accounts have changed"
     }

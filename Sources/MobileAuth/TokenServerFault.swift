@@ -5,9 +5,13 @@ public enum TokenServerFault: Error, Equatable, Sendable {
   case unreachable(String)
   case deviceDeregistered
   case userDeregistered
+  /// The last wrong PIN that this token's own judge allows: the account is gone.
+  case pinsUsedUp
   case outdated(String)
   /// The PIN that was typed is wrong; so many were, and so many more are allowed.
   case pinIncorrect(FailureCounts)
+  /// What was chosen is not what the portal shows.
+  case choiceIncorrect(FailureCounts)
   case notAuthenticated(String)
   case alreadyEnrolled(String)
   case enrolmentDisabled(String)
@@ -19,10 +23,14 @@ public enum TokenServerFault: Error, Equatable, Sendable {
   case configurationInvalid(String)
   case requestNotFound
   case answerInvalid(String)
+  /// The answer may or may not have counted, and nobody will ever say.
+  case outcomeUnknown(String)
   /// Not ours, malformed, forged, or of a kind this token cannot answer.
   case notHandleable(String)
   /// The server wants us to wait; nil if it did not say how long.
   case rateLimited(retryAfter: Duration?)
+  /// The server's administrator has switched off what we ask for; it may be switched on again.
+  case switchedOff(String)
   case refused(String)
 
   /// What the token does about it, once and whatever the step was.
@@ -42,12 +50,12 @@ public enum TokenServerFault: Error, Equatable, Sendable {
 
   public var effect: LocalEffect {
     switch self {
-    case .unreachable, .rateLimited: .retry
+    case .unreachable, .rateLimited, .switchedOff: .retry
     case .deviceDeregistered: .wipeServer
-    case .userDeregistered: .wipeAccount
+    case .userDeregistered, .pinsUsedUp: .wipeAccount
     case .disenrolled, .notEnrolled: .dropKeys
-    case .pinIncorrect: .askAgain
-    case .alreadyHandled, .requestNotFound, .answerInvalid, .notHandleable, .refused: .drop
+    case .pinIncorrect, .choiceIncorrect: .askAgain
+    case .alreadyHandled, .requestNotFound, .outcomeUnknown, .answerInvalid, .notHandleable, .refused: .drop
     case .outdated, .notAuthenticated, .alreadyEnrolled, .enrolmentDisabled, .clockWrong, .configurationInvalid: .stop
     }
   }
@@ -55,9 +63,9 @@ public enum TokenServerFault: Error, Equatable, Sendable {
   /// Number of the error catalogue: below 10000 it is for the person, from there on for the administrator.
   public var number: Int {
     switch self {
-    case .unreachable: 9001
+    case .unreachable, .outcomeUnknown: 9001
     case .deviceDeregistered: 9002
-    case .userDeregistered: 9003
+    case .userDeregistered, .pinsUsedUp: 9003
     case .outdated: 9004
     case .pinIncorrect: 9009
     case .notAuthenticated: 9010
@@ -67,7 +75,7 @@ public enum TokenServerFault: Error, Equatable, Sendable {
     case .notEnrolled: 9021
     case .alreadyHandled: 9029
     case .clockWrong: 9031
-    case .rateLimited, .refused: 10000
+    case .rateLimited, .switchedOff, .refused, .choiceIncorrect: 10000
     case .configurationInvalid: 10001
     case .requestNotFound: 10013
     case .answerInvalid: 10015
@@ -84,8 +92,12 @@ extension TokenServerFault: CustomStringConvertible {
     case .unreachable(let why): why
     case .deviceDeregistered: "the token server has removed this device; enrol again"
     case .userDeregistered: "the token server has removed this account from the device; enrol again"
+    case .pinsUsedUp: "too many wrong PINs: the account is gone from this device; enrol again"
     case .outdated(let what): "the token server no longer accepts this version: \(what)"
     case .pinIncorrect(let counts): "wrong PIN, \(counts)"
+    case .choiceIncorrect(let counts): "not what the portal shows, \(counts)"
+    case .outcomeUnknown(let why): why
+    case .switchedOff(let why): "the token server does not allow it at the moment: \(why)"
     case .notAuthenticated(let why): "the token server does not accept our credentials: \(why)"
     case .alreadyEnrolled(let why): "already enrolled: \(why)"
     case .enrolmentDisabled(let why): "the token server does not allow enrolment: \(why)"

@@ -33,11 +33,15 @@ extension Vault {
   /// - Throws: `.unknown` if there is no such account.
   public func account(_ id: AccountID) throws(CustodyFault) -> AccountRecord {
     try snapshot { connection in
-      let found = try connection.rows(
-        "SELECT id, server, profile, stage, box FROM accounts WHERE id = ?", id.text, as: account(in:))
-      guard let account = found.first else { throw CustodyFault.unknown("account \(id)") }
+      guard let account = try account(id, on: connection) else { throw CustodyFault.unknown("account \(id)") }
       return account
     }
+  }
+
+  func account(_ id: AccountID, on connection: borrowing Connection) throws -> AccountRecord? {
+    try connection.rows(
+      "SELECT id, server, profile, stage, box FROM accounts WHERE id = ?", id.text, as: account(in:)
+    ).first
   }
 
   /// All accounts, by id, with nothing unsealed.

@@ -17,15 +17,19 @@ extension Vault: Custody {
       guard !owner.isEmpty else {
         throw CustodyFault.unknown("account \(intent.account) at token server \(intent.server)")
       }
-      try connection.run(
-        """
-        INSERT INTO intents (txn, server, account, idempotency_key, decision, mark) VALUES (?, ?, ?, ?, ?, ?)
-        ON CONFLICT (txn) DO UPDATE SET server = excluded.server, account = excluded.account,
-          idempotency_key = excluded.idempotency_key, decision = excluded.decision, mark = excluded.mark
-        """, intent.transaction.text, intent.server.text, intent.account.text, intent.idempotencyKey,
-        intent.decision.text, keys.mark(row(of: intent)))
+      try write(intent, on: connection)
       try append(entry, on: connection)
     }
+  }
+
+  func write(_ intent: AnswerIntent, on connection: borrowing Connection) throws {
+    try connection.run(
+      """
+      INSERT INTO intents (txn, server, account, idempotency_key, decision, mark) VALUES (?, ?, ?, ?, ?, ?)
+      ON CONFLICT (txn) DO UPDATE SET server = excluded.server, account = excluded.account,
+        idempotency_key = excluded.idempotency_key, decision = excluded.decision, mark = excluded.mark
+      """, intent.transaction.text, intent.server.text, intent.account.text, intent.idempotencyKey,
+      intent.decision.text, keys.mark(row(of: intent)))
   }
 
   /// Without an intent (its account was wiped meanwhile) the end is recorded all the same.
@@ -38,21 +42,23 @@ extension Vault: Custody {
 
   /// By transaction.
   public func unsettledIntents() throws(CustodyFault) -> [AnswerIntent] {
-    try snapshot { connection in
-      try connection.rows(
-        "SELECT txn, server, account, idempotency_key, decision, mark FROM intents ORDER BY txn"
-      ) { row in
-        guard let transaction = TransactionID(try row.text(0)), let decision = Decision(text: try row.text(4)) else {
-          throw CustodyFault.damaged("an intent for \(try row.text(0))")
-        }
-        let intent = AnswerIntent(
-          transaction: transaction, server: TokenServerID(try row.text(1)), account: AccountID(try row.text(2)),
-          idempotencyKey: try row.text(3), decision: decision)
-        guard keys.isMark(try row.blob(5), of: self.row(of: intent)) else {
-          throw CustodyFault.damaged("the intent for \(transaction)")
-        }
-        return intent
+    try snapshot { connection in try intents(on: connection) }
+  }
+
+  func intents(on connection: borrowing Connection) throws -> [AnswerIntent] {
+    try connection.rows(
+      "SELECT txn, server, account, idempotency_key, decision, mark FROM intents ORDER BY txn"
+    ) { row in
+      guard let transaction = TransactionID(try row.text(0)), let decision = Decision(text: try row.text(4)) else {
+        throw CustodyFault.damaged("an intent for \(try row.text(0))")
       }
+      let intent = AnswerIntent(
+        transaction: transaction, server: TokenServerID(try row.text(1)), account: AccountID(try row.text(2)),
+        idempotencyKey: try row.text(3), decision: decision)
+      guard keys.isMark(try row.blob(5), of: self.row(of: intent)) else {
+        throw CustodyFault.damaged("the intent for \(transaction)")
+      }
+      return intent
     }
   }
 

@@ -23,6 +23,22 @@ import Testing
     #expect(Array(plain.utf8).lowercaseHex == encoded.lowercased())
   }
 
+  /// RFC 4648 §10.
+  @Test(arguments: [
+    ("", ""), ("f", "MY======"), ("fo", "MZXQ===="), ("foo", "MZXW6==="), ("foob", "MZXW6YQ="), ("fooba", "MZXW6YTB"),
+    ("foobar", "MZXW6YTBOI======"),
+  ])
+  func `Base32`(plain: String, encoded: String) {
+    #expect(Array(plain.utf8).base32 == encoded)
+    #expect(bytes(base32: encoded) == Array(plain.utf8))
+  }
+
+  @Test(arguments: [
+    "MY", "MY=====", "my======", "MY=======", "M=======", "MZX=====", "MZ======", "MY======MY======", "========",
+    "MZXW6YT1", "MY====== ", "MZXW6Y\u{0}B",
+  ])
+  func `Base32 that is not exactly so is nothing`(text: String) { #expect(bytes(base32: text) == nil) }
+
   @Test func `The two alphabets differ in two letters`() {
     #expect(([0xFB, 0xFF, 0xBF] as [UInt8]).base64 == "+/+/")
     #expect(([0xFB, 0xFF, 0xBF] as [UInt8]).base64URL == "-_-_")
@@ -35,6 +51,7 @@ import Testing
       let plain = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ count) }
       #expect(bytes(base64: plain.base64) == plain)
       #expect(bytes(base64URL: plain.base64URL) == plain)
+      #expect(bytes(base32: plain.base32) == plain)
     }
     #expect(bytes(base64: ([UInt8](0...255)).base64) == [UInt8](0...255))
   }

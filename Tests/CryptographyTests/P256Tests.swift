@@ -95,3 +95,16 @@ import Testing
     #expect(throws: CryptographyError.self, "\(kind)") { try P256PrivateKey(secret: secret(der)) }
   }
 }
+
+@Suite struct `P-256 for others` {
+  @Test func `The openssl program reads our public key and accepts our DER signatures`() throws {
+    let openssl = try OpenSSLTool()
+    let key = try P256PrivateKey()
+    try openssl.write(key.publicKey.subjectPublicKeyInfo, to: "public.der")
+    try openssl.write(Array("text".utf8), to: "message")
+    for _ in 0..<20 {
+      try openssl.write(key.derSignature(for: Array("text".utf8)), to: "signature")
+      #expect(try openssl.run("dgst -sha256 -verify public.der -keyform DER -signature signature message"))
+    }
+  }
+}

@@ -123,3 +123,17 @@ import Testing
     #expect(Set(looks).count == looks.count)
   }
 }
+
+@Suite struct CodePatternTests {
+  /// So many blinks for each digit, a long one for zero, twice over.
+  @Test(arguments: [([2, 0], 6), ([0, 0], 4), ([9, 9], 36), ([6, 3], 18)])
+  func aCodeIsSpelledTwice(digits: [Int], flashes: Int) {
+    let pattern = Indication.code(digits).pattern
+    let length = Int(pattern.length.components.seconds * 1000) + 1000
+    let starts = (1..<length).filter {
+      pattern.isLit(after: .milliseconds($0)) && !pattern.isLit(after: .milliseconds($0 - 1))
+    }
+    #expect(starts.count == flashes)
+    #expect(!pattern.isLit(after: .zero) && !pattern.isLit(after: pattern.length))
+  }
+}

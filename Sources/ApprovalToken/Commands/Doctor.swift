@@ -5,6 +5,7 @@ import CurlCourier
 import MobileAuth
 import ReferenceAdapter
 import ReferenceProtocol
+import Synchronization
 import Vault
 
 struct Doctor: AsyncParsableCommand {
@@ -92,8 +93,14 @@ struct Doctor: AsyncParsableCommand {
     var findings: [Finding] = []
     for record in try vault.servers() {
       do {
-        let server = try vault.tokenServer(record, authorities: authorities, timekeeper: SystemTimekeeper())
+        let troubles = Mutex<[String]>([])
+        let adapters = Adapters(vault: vault, authorities: authorities, timekeeper: SystemTimekeeper())
+        let server = try adapters.tokenServer(record) { event in troubles.withLock { $0.append("\(event)") } }
         _ = try await server.validate()
+        _ = try await server.pendingRequests()
+        findings += troubles.withLock { $0 }.map {
+          Finding(verdict: .bad, subject: "server \(record.id)", text: $0)
+        }
         findings.append(
           Finding(
             verdict: .good, subject: "server \(record.id)", text: "reached, certificate trusted, registration valid"))

@@ -3,6 +3,7 @@ import Courier
 import CurlCourier
 import Glibc
 import MobileAuth
+import PrivacyIDEAAdapter
 import ReferenceAdapter
 import ReferenceProtocol
 import Secrets
@@ -10,28 +11,41 @@ import Vault
 
 struct Enroll: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Enrol an account with the activation URI that the portal gives you.",
+    abstract: "Enrol an account with what the portal, or the administrator, gives you.",
     discussion: """
-      The URI looks like approvaltoken://activate?server=…&code=…&pin_sha256=…. Give it as the argument, or "-" to \
-      read it from standard input, which keeps the one-time code out of the shell's history. After a power cut or an \
-      outage, the same URI goes on where it stopped.
+      That is approvaltoken://activate?server=…, or, for a push token of privacyIDEA or eduMFA, what their QR code \
+      says: otpauth://pipush/…, pia://pipush/… or edumfa-push://edumfa/…. Give it as the argument, in a file, or "-" \
+      to read it from standard input; the last two keep the one-time code out of the shell's history. After a power \
+      cut or an outage, the same again goes on where it stopped.
       """)
 
-  @Argument(help: ArgumentHelp("Activation URI, or - for standard input.", valueName: "uri"))
-  var uri: String
+  @Argument(help: ArgumentHelp("Activation URI or enrolment URL, or - for standard input.", valueName: "uri"))
+  var uri: String?
 
-  @Option(help: "What you call this account. Default: the server's profile id.")
+  @Option(help: "File that holds it.", completion: .file())
+  var file: String?
+
+  @Option(help: "What you call this account. Default: the server's profile id, or the push token's serial.")
   var name: String?
 
   @Option(help: "PEM file with more certificate authorities, for servers without a pin.", completion: .file())
   var authorities: String?
 
+  @Option(
+    name: .customLong("pin"),
+    help: ArgumentHelp(
+      "For push tokens: SHA-256 of the public key in the server's certificate, in Base64. May be repeated.",
+      valueName: "hash"))
+  var pins: [String] = []
+
   @OptionGroup var state: StateOption
   @OptionGroup var json: JSONOption
 
   func validate() throws {
-    if let name, !(1...64).contains(name.utf8.count) || name.contains(where: { $0.isWhitespace || $0.isNewline }) {
-      throw ValidationError("--name takes 1 to 64 bytes without blanks")
+    if let name, !isAccountName(name) { throw ValidationError("--name takes 1 to 64 bytes without blanks") }
+    guard (uri == nil) != (file == nil) else { throw ValidationError("give a URI, or --file, or - to read one") }
+    guard pins.allSatisfy({ $0.utf8.count == 44 && $0.hasSuffix("=") }) else {
+      throw ValidationError("--pin takes 44 characters of Base64, the last of them \"=\"")
     }
   }
 
@@ -39,34 +53,65 @@ struct Enroll: AsyncParsableCommand {
     try await reporting {
       forbidMemoryDumps()
       overwriteFreedMemory()
-      let text = uri == "-" ? readLine(strippingNewline: true) ?? "" : uri
-      let uri = try ActivationURI(parsing: text)
-      let facts = if let done = try throughService(text) { done } else { try await enrol(uri) }
+      let text = try read()
+      if PrivacyIDEA.recognises(text) { _ = try EnrolmentURI(text) } else { _ = try ActivationURI(parsing: text) }
+      let facts = if let done = try throughService(text) { done } else { try await enrol(text) }
       json.print(facts) { "enrolled \($0.account) at \($0.server)" }
     }
   }
 
-  /// The service has the panel, which a PIN needs.
+  /// The first line of whatever it is in.
+  private func read() throws -> String {
+    if let file {
+      guard let stream = fopen(file, "re") else {
+        throw CommandFailure(.badData, "cannot read \(file): \(String(cString: strerror(errno)))")
+      }
+      defer { fclose(stream) }
+      var bytes = [UInt8](repeating: 0, count: 8192)
+      let count = fread(&bytes, 1, bytes.count, stream)
+      let line = bytes[..<count].drop { $0 == UInt8(ascii: "\n") }.prefix { $0 != UInt8(ascii: "\n") }
+      return String(decoding: line, as: UTF8.self)
+    }
+    return uri == "-" ? readLine(strippingNewline: true) ?? "" : uri ?? ""
+  }
+
+  /// The service has the panel, which a PIN needs, and the configuration.
   /// - Returns: nil if none is running.
   private func throughService(_ uri: String) throws -> AccountFacts? {
-    let call = ControlCall(request: .enrol, uri: uri, authorities: authorities.map(absolute), account: name)
+    let call = ControlCall(
+      request: .enrol, uri: uri, authorities: authorities.map(absolute), pins: pins.isEmpty ? nil : pins, account: name)
     do { return try ControlClient(path: state.controlSocket).callWithProgress(call, AccountFacts.self) } catch {
       guard let failure = error as? CommandFailure, failure.isServiceMissing else { throw error }
       return nil
     }
   }
 
-  private func enrol(_ uri: ActivationURI) async throws -> AccountFacts {
+  private func enrol(_ text: String) async throws -> AccountFacts {
     let vault = try state.openVault(creating: true)
+    let account =
+      if PrivacyIDEA.recognises(text) { try await enrolPushToken(text, vault) } else {
+        try await enrolDevice(text, vault)
+      }
+    pokeService(state)
+    return AccountFacts(account: account.id.text, server: account.server.text, profile: account.profile)
+  }
+
+  private func enrolDevice(_ text: String, _ vault: Vault) async throws -> AccountRecord {
+    let uri = try ActivationURI(parsing: text)
     let trust = try vault.trust(pins: uri.pins, authorities: authorities)
     let enrolment = Enrolment(
       registry: vault, timekeeper: SystemTimekeeper(), pinDesk: nil, progress: { say("\($0) …") },
       makeCourier: { CurlCourier(trust: $0) })
-    let account = try await enrolment.enrol(
+    return try await enrolment.enrol(
       uri, name: name, trust: trust,
       capabilities: ApprovalCapabilities(display: .none, keypad: false, button: true, led: .rgb))
-    pokeService(state)
-    return AccountFacts(account: account.id.text, server: account.server.text, profile: account.profile)
+  }
+
+  private func enrolPushToken(_ text: String, _ vault: Vault) async throws -> AccountRecord {
+    let enrolment = PushEnrolment(
+      registry: vault, timekeeper: SystemTimekeeper(), pinDesk: nil, progress: { say("\($0) …") },
+      makeCourier: { CurlCourier(trust: $0) })
+    return try await enrolment.enrol(text, name: name, trust: try vault.trust(pins: pins, authorities: authorities))
   }
 }
 

@@ -28,7 +28,7 @@ struct Remove: AsyncParsableCommand {
       }
       let timekeeper = SystemTimekeeper()
       let told = await tellServer(of: record, vault, timekeeper)
-      let detail = told ? "the token server knows" : "locally only: the token server could not be told (10003)"
+      let detail = told ? "the token server knows" : "here only; the token server still lists it (10003)"
       try vault.wipe(
         account: record.id,
         AuditEntry(
@@ -41,7 +41,12 @@ struct Remove: AsyncParsableCommand {
   private func tellServer(of record: AccountRecord, _ vault: Vault, _ timekeeper: any Timekeeper) async -> Bool {
     do {
       guard let server = try vault.servers().first(where: { $0.id == record.server }) else { return false }
-      try await vault.tokenServer(server, authorities: authorities, timekeeper: timekeeper).deregister(record.id)
+      guard server.kind == ReferenceTokenServer.kind else {
+        say("push tokens are deleted at their server by its administrator: \(record.profile) at \(server.url)")
+        return false
+      }
+      let adapters = Adapters(vault: vault, authorities: authorities, timekeeper: timekeeper)
+      try await (try adapters.tokenServer(server) as? ReferenceTokenServer)?.deregister(record.id)
       return true
     } catch let fault as TokenServerFault where fault == .userDeregistered || fault == .deviceDeregistered {
       return true

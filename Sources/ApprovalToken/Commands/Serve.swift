@@ -48,14 +48,19 @@ struct Serve: AsyncParsableCommand {
       logger.warning("button and LED are simulated: never approve anything real with this")
     }
     let service = TokenService(
-      vault: vault, panel: board.panel, authorities: configuration.authorities, timekeeper: timekeeper, logger: logger
+      vault: vault, panel: board.panel,
+      adapters: Adapters(
+        vault: vault, authorities: configuration.authorities, timekeeper: timekeeper, pace: configuration.push.pace,
+        judge: profile.hasKeypad ? VaultPINJudge(vault: vault, timekeeper: timekeeper) : nil),
+      timekeeper: timekeeper, logger: logger
     ) {
       print("ready")
       fflush(nil)
     }
     let accounts = AccountDesk(
       service: service, vault: vault, timekeeper: timekeeper, authorities: configuration.authorities,
-      keyDerivation: board.keyDerivation, capabilities: board.capabilities)
+      keyDerivation: board.keyDerivation, capabilities: board.capabilities,
+      push: configuration.push)
     let desk = ControlDesk(service: service, vault: vault, board: board, accounts: accounts)
     let group = ServiceGroup(
       configuration: ServiceGroupConfiguration(

@@ -71,6 +71,7 @@ extension LEDColour {
     case .blue: 27
     case .green: 46
     case .magenta: 201
+    case .violet: 99
     case .orange: 208
     case .red: 196
     case .white: 231

@@ -45,6 +45,13 @@ struct Status: AsyncParsableCommand {
     }
     if let account = status.loggedIn { lines.append("logged in \(account)") }
     if let pending = status.pending { lines.append("pending   \(pending)") }
+    for request in status.requests ?? [] {
+      let choices = request.choices.map { "; type what the portal shows: \(printable($0))" } ?? ""
+      lines.append("asked     \(request.account): \(printable(request.message ?? request.type ?? ""))\(choices)")
+    }
+    for code in status.codes ?? [] {
+      lines.append("code      \(code.account): type \(code.code) into the portal. \(printable(code.message))")
+    }
     return lines.joined(separator: "\n")
   }
 }
@@ -92,12 +99,16 @@ struct Pending: AsyncParsableCommand {
       json.print(pending) { pending in
         pending.isEmpty
           ? "nothing is pending"
-          : pending.map {
-            "\($0.transaction)  \($0.account)  \($0.type ?? "-")  \($0.expiresInSeconds) s left  \(printable($0.message ?? ""))"
-          }.joined(separator: "\n")
+          : pending.map(describe).joined(separator: "\n")
       }
     }
   }
+}
+
+private func describe(_ request: PendingSummary) -> String {
+  let choices = request.choices.map { "  choices: \(printable($0))" } ?? ""
+  return "\(request.transaction)  \(request.account)  \(printable(request.type ?? "-"))  "
+    + "\(request.expiresInSeconds) s left  \(printable(request.message ?? ""))\(choices)"
 }
 
 /// A portal's text without what could move a terminal's cursor.

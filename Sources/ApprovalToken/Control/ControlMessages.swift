@@ -18,10 +18,12 @@ struct ControlCall: Codable, Sendable {
   var milliseconds: Int64?
   /// For `keys`.
   var keys: [String]?
-  /// For `enrol`: the activation URI.
+  /// For `enrol`: the activation URI or enrolment URL.
   var uri: String?
   /// For `enrol`: a PEM file.
   var authorities: String?
+  /// For `enrol`: SHA-256 of the server's public key, in Base64.
+  var pins: [String]?
   /// What is meant, or for `enrol` how it shall be called.
   var account: String?
 }
@@ -90,6 +92,17 @@ struct ServiceStatus: Codable, Sendable {
   var pins: [PIN]?
   var loggedIn: String?
   var pending: Int?
+  /// What is pending, newest first.
+  var requests: [PendingSummary]?
+  /// What has to be typed into portals to finish logins that this token has just accepted.
+  var codes: [Code]?
+
+  struct Code: Codable, Sendable {
+    var account: String
+    var code: String
+    /// What the portal's administrator says about it.
+    var message: String
+  }
 
   struct PIN: Codable, Sendable {
     var account: String
@@ -114,7 +127,7 @@ struct ServiceStatus: Codable, Sendable {
     case mustEnrol = "must_enrol"
     case pins
     case loggedIn = "logged_in"
-    case pending
+    case pending, requests, codes
   }
 }
 
@@ -131,10 +144,13 @@ struct PendingSummary: Codable, Sendable {
   var server: String
   var type: String?
   var message: String?
+  /// What to type for each of the options that the portal may show: "1 dark blue, 2 green"; the numbers themselves
+  /// where the options are numbers.
+  var choices: String?
   var expiresInSeconds: Int64
 
   enum CodingKeys: String, CodingKey {
-    case transaction, account, server, type, message
+    case transaction, account, server, type, message, choices
     case expiresInSeconds = "expires_in_seconds"
   }
 }

@@ -2,6 +2,7 @@ import Cryptography
 import CurlCourier
 import MobileAuth
 import PINProtection
+import PrivacyIDEAAdapter
 import ReferenceAdapter
 import ReferenceProtocol
 import Secrets
@@ -16,13 +17,13 @@ struct AccountDesk: Sendable {
   let authorities: String?
   let keyDerivation: Scrypt.Parameters
   let capabilities: ApprovalCapabilities
+  let push: PushSettings
 
   typealias Progress = @Sendable (String) -> Void
 
-  func enrol(_ uri: String, name: String?, authorities: String?, _ progress: @escaping Progress) async throws
-    -> AccountFacts
-  {
-    let uri = try ActivationURI(parsing: uri)
+  func enrol(_ call: ControlCall, _ progress: @escaping Progress) async throws -> AccountFacts {
+    if PrivacyIDEA.recognises(call.uri ?? "") { return try await enrolPushToken(call, progress) }
+    let uri = try ActivationURI(parsing: call.uri ?? "")
     let desk = Enrolment.PINDesk(binding: vault.pinBinding, parameters: keyDerivation) { policy in
       try await service.errands.perform { panel in
         let dialogue = PanelDialogue(panel, timekeeper: timekeeper)
@@ -34,15 +35,15 @@ struct AccountDesk: Sendable {
     let enrolment = Enrolment(
       registry: vault, timekeeper: timekeeper, pinDesk: capabilities.keypad ? desk : nil, progress: progress,
       makeCourier: { CurlCourier(trust: $0) })
-    let trust = try vault.trust(pins: uri.pins, authorities: authorities ?? self.authorities)
-    let account = try await enrolment.enrol(uri, name: name, trust: trust, capabilities: capabilities)
+    let trust = try vault.trust(pins: uri.pins, authorities: call.authorities ?? authorities)
+    let account = try await enrolment.enrol(uri, name: call.account, trust: trust, capabilities: capabilities)
     service.reload()
     return AccountFacts(account: account.id.text, server: account.server.text, profile: account.profile)
   }
 
   /// Whoever was logged in is logged out first, also if it is the same account.
   func logIn(_ name: String?, _ progress: @escaping Progress) async throws -> SessionFacts {
-    let (account, server) = try find(name)
+    let (account, server) = try findWithSessions(name)
     let former = try await logOut()
     let length = try await server.pinLength(of: account.id)
     let session = try await service.errands.perform { panel in
@@ -64,13 +65,17 @@ struct AccountDesk: Sendable {
     service.set(nil)
     try record(.loggedOut, session.account)
     let account = try vault.accounts().first { $0.id == session.account }
-    guard let server = account.flatMap(service.server(of:)) else { return SessionFacts(serverTold: false) }
+    guard let server = account.flatMap(service.server(of:)) as? ReferenceTokenServer else {
+      return SessionFacts(serverTold: false)
+    }
     do { try await server.logOut(session) } catch { return SessionFacts(serverTold: false) }
     return SessionFacts(serverTold: true)
   }
 
   func changePIN(_ name: String?, _ progress: @escaping Progress) async throws -> SessionFacts {
-    let (account, server) = try find(name)
+    let found = try find(name)
+    if found.server is PrivacyIDEATokenServer { return try await changePushPIN(of: found.account.id, progress) }
+    let (account, server) = try findWithSessions(name)
     let length = try await server.pinLength(of: account.id)
     if let session = service.session, session.account != account.id { _ = try await logOut() }
     let former = service.session
@@ -103,7 +108,7 @@ struct AccountDesk: Sendable {
       try await PanelDialogue(panel, timekeeper: timekeeper).veryLongHold()
     }
     var serverTold = false
-    if let server = service.server(of: account) {
+    if let server = service.server(of: account) as? ReferenceTokenServer {
       do {
         try await server.deregister(account.id)
         serverTold = true
@@ -168,7 +173,16 @@ struct AccountDesk: Sendable {
 
   // MARK: Facts
 
-  private func find(_ name: String?) throws -> (AccountRecord, ReferenceTokenServer) {
+  /// At a token server where people log in themselves.
+  private func findWithSessions(_ name: String?) throws -> (AccountRecord, ReferenceTokenServer) {
+    let (account, server) = try find(name)
+    guard let server = server as? ReferenceTokenServer else {
+      throw CommandFailure(.usage, "nobody logs in to \(account.id) with this token: its server has no sessions")
+    }
+    return (account, server)
+  }
+
+  private func find(_ name: String?) throws -> (account: AccountRecord, server: any TokenServer) {
     let active = try vault.accounts().filter { $0.stage == .active }
     guard let account = name == nil && active.count == 1 ? active.first : active.first(where: { $0.id.text == name })
     else {

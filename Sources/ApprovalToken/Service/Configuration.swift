@@ -10,12 +10,15 @@ import TOMLKit
 ///
 /// [tls]
 /// authorities = "/etc/approval-token/ca.pem"
+///
+/// [push] # see `PushSettings`
 /// ```
 struct Configuration: Equatable {
   var board: String?
   var state: String?
   /// A PEM file with more certificate authorities than the system's.
   var authorities: String?
+  var push = PushSettings()
 
   init() {}
 
@@ -31,6 +34,8 @@ struct Configuration: Equatable {
       var tls = try reader.table("tls")
       authorities = try tls.optionalText("authorities")
       try tls.finish()
+      var push = try reader.table("push")
+      self.push = try PushSettings(&push)
       try reader.finish()
     } catch let refusal as TableReader.Refusal {
       throw CommandFailure(.badData, "\(file): \(refusal.why)")

@@ -24,9 +24,7 @@ struct ControlDesk: Sendable {
     case .reload:
       service.reload()
       try reply(Done())
-    case .enrol:
-      let uri = call.uri ?? ""
-      try reply(try await accounts.enrol(uri, name: call.account, authorities: call.authorities, progress))
+    case .enrol: try reply(try await accounts.enrol(call, progress))
     case .logIn: try reply(try await accounts.logIn(call.account, progress))
     case .logOut: try reply(try await accounts.logOut())
     case .changePIN: try reply(try await accounts.changePIN(call.account, progress))
@@ -77,7 +75,9 @@ struct ControlDesk: Sendable {
       pins: accounts.compactMap { account in
         service.failureCounts[account.id].map { ServiceStatus.PIN(account.id, $0) }
       },
-      loggedIn: service.session?.account.text, pending: service.pending.count)
+      loggedIn: service.session?.account.text, pending: service.pending.count,
+      requests: service.pending.map { PendingSummary($0, now: board.timekeeper.now) },
+      codes: service.codes.map { ServiceStatus.Code(account: $0.account.text, code: $0.digits, message: $0.message) })
   }
 }
 
@@ -93,7 +93,7 @@ extension PendingSummary {
   init(_ request: PendingMobileAuthRequest, now: Moment) {
     self.init(
       transaction: request.transaction.text, account: request.account.text, server: request.server.text,
-      type: request.userInfo["type"], message: request.message,
+      type: request.userInfo["type"], message: request.message, choices: request.userInfo["choices"],
       expiresInSeconds: max(0, (request.deadline - now).components.seconds))
   }
 }

@@ -10,7 +10,7 @@ import Vault
 final class TokenService: Service {
   private let vault: Vault
   private let panel: any Panel
-  private let authorities: String?
+  private let adapters: Adapters
   private let timekeeper: any Timekeeper
   private let logger: Logger
   private let onReady: @Sendable () -> Void
@@ -19,12 +19,12 @@ final class TokenService: Service {
   private let (reloads, reloading) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
   init(
-    vault: Vault, panel: any Panel, authorities: String?, timekeeper: any Timekeeper, logger: Logger,
+    vault: Vault, panel: any Panel, adapters: Adapters, timekeeper: any Timekeeper, logger: Logger,
     onReady: @escaping @Sendable () -> Void
   ) {
     self.vault = vault
     self.panel = panel
-    self.authorities = authorities
+    self.adapters = adapters
     self.timekeeper = timekeeper
     self.logger = logger
     self.onReady = onReady
@@ -34,15 +34,27 @@ final class TokenService: Service {
 
   /// What outlives a round, in memory only.
   private struct Facts {
-    var servers: [TokenServerID: ReferenceTokenServer] = [:]
+    var servers: [TokenServerID: any TokenServer] = [:]
     var failureCounts: [AccountID: FailureCounts] = [:]
     var session: UserSession?
+    var codes: [PendingCode] = []
   }
+
+  /// What a person has to type into a portal now.
+  struct PendingCode: Sendable {
+    let account: AccountID
+    let digits: String
+    let message: String
+    fileprivate let until: Moment
+  }
+
+  /// So long a code is worth showing: portals wait no longer than for the answer itself.
+  private static let codeLifetime = Duration.seconds(120)
 
   let errands: Errands
 
   /// The adapter that speaks for the account in this round.
-  func server(of account: AccountRecord) -> ReferenceTokenServer? { facts.withLock { $0.servers[account.server] } }
+  func server(of account: AccountRecord) -> (any TokenServer)? { facts.withLock { $0.servers[account.server] } }
 
   /// Whoever is logged in, while the server holds it so.
   var session: UserSession? {
@@ -58,6 +70,23 @@ final class TokenService: Service {
   var failureCounts: [AccountID: FailureCounts] { facts.withLock { $0.failureCounts } }
 
   func note(_ counts: FailureCounts, of account: AccountID) { facts.withLock { $0.failureCounts[account] = counts } }
+
+  /// The last one of each account.
+  var codes: [PendingCode] {
+    facts.withLock { facts in
+      facts.codes.removeAll { $0.until <= timekeeper.now }
+      return facts.codes
+    }
+  }
+
+  private func note(_ code: PortalCode, of account: AccountID) {
+    let pending = PendingCode(
+      account: account, digits: code.digits, message: code.message, until: timekeeper.now + Self.codeLifetime)
+    facts.withLock { facts in
+      facts.codes.removeAll { $0.account == account }
+      facts.codes.append(pending)
+    }
+  }
 
   func log(_ entry: AuditEntry) { logger.info("\(entry)") }
 
@@ -100,8 +129,9 @@ final class TokenService: Service {
     let accounts = try vault.accounts()
     for server in inbox.connections.keys { inbox.forget(server) }
     let active = Set(accounts.filter { $0.stage == .active }.map(\.server))
+    let report = reporter()
     let servers = try vault.servers().filter { active.contains($0.id) }.map {
-      try vault.tokenServer($0, authorities: authorities, timekeeper: timekeeper)
+      try adapters.tokenServer($0, report: report)
     }
     facts.withLock { facts in
       facts.servers = Dictionary(uniqueKeysWithValues: servers.map { ($0.id, $0) })
@@ -109,7 +139,6 @@ final class TokenService: Service {
         facts.session = nil
       }
     }
-    let report = reporter(servers)
     let handler = Handler(
       servers: servers, inbox: inbox, errands: errands, panel: panel, custody: vault, timekeeper: timekeeper,
       mustEnrol: !accounts.contains { $0.stage == .active } || accounts.contains { $0.stage == .mustEnrolAgain },
@@ -125,18 +154,21 @@ final class TokenService: Service {
     }
   }
 
-  private func reporter(_ servers: [ReferenceTokenServer]) -> @Sendable (TokenEvent) -> Void {
+  private func reporter() -> @Sendable (TokenEvent) -> Void {
     { [logger, vault, self] event in
       switch event {
       case .rosterChanged: reload()
-      case .disconnected, .stopped, .retrying, .custodyFailed: logger.warning("\(event)")
+      case .disconnected, .stopped, .retrying, .custodyFailed, .trouble: logger.warning("\(event)")
       case .audited: logger.info("\(event)")
+      case .code(let account, let code):
+        logger.info("\(event)")
+        note(code, of: account)
       case .counted(let account, let counts): note(counts, of: account)
       case .connected(let id):
         logger.info("\(event)")
-        guard let server = servers.first(where: { $0.id == id }) else { return }
+        guard let server = facts.withLock({ $0.servers[id] }) else { return }
         // The time a verified server told us is the floor for the next start without a clock.
-        Task { try? vault.note(time: await server.serverTime) }
+        Task { if let time = await serverTime(of: server) { try? vault.note(time: time) } }
       }
     }
   }

@@ -1,6 +1,7 @@
 import Courier
 import CurlCourier
 public import MobileAuth
+import PrivacyIDEAAdapter
 import ReferenceAdapter
 public import Vault
 
@@ -13,20 +14,47 @@ extension Vault {
   func trust(pins: [String], authorities: String?) throws -> ServerTrust {
     ServerTrust(pins: pins, authorityFile: authorities, earliestNow: max(try latestKnownTime(), releaseTime))
   }
-
-  /// The adapter for one server.
-  func tokenServer(
-    _ record: TokenServerRecord, authorities: String?, timekeeper: any Timekeeper
-  ) throws -> ReferenceTokenServer {
-    guard record.kind == ReferenceTokenServer.kind else {
-      throw CustodyFault.damaged("server \(record.id) is of a kind this version does not know: \(record.kind)")
-    }
-    let courier = CurlCourier(
-      trust: try trust(pins: ReferenceTokenServer.pins(of: record), authorities: authorities))
-    return try ReferenceTokenServer(
-      record, accounts: accounts().filter { $0.server == record.id }, registry: self, pinBinding: pinBinding,
-      courier: courier, timekeeper: timekeeper)
-  }
 }
 
 extension Vault: EnrolmentRegistry {}
+
+/// Makes the adapter that speaks to a token server, whoever's it is.
+struct Adapters: Sendable {
+  let vault: Vault
+  let authorities: String?
+  let timekeeper: any Timekeeper
+  var pace = PollingPace()
+  /// Nil where nobody can type a PIN.
+  var judge: (any PINJudge)?
+
+  func tokenServer(
+    _ record: TokenServerRecord, report: @escaping @Sendable (TokenEvent) -> Void = { _ in }
+  ) throws -> any TokenServer {
+    let accounts = try vault.accounts().filter { $0.server == record.id }
+    switch record.kind {
+    case ReferenceTokenServer.kind:
+      return try ReferenceTokenServer(
+        record, accounts: accounts, registry: vault, pinBinding: vault.pinBinding,
+        courier: try courier(pins: ReferenceTokenServer.pins(of: record)), timekeeper: timekeeper)
+    case PrivacyIDEA.kind:
+      return try PrivacyIDEATokenServer(
+        record, accounts: accounts, judge: judge, courier: try courier(pins: PrivacyIDEA.pins(of: record)),
+        timekeeper: timekeeper, pace: pace, random: uniformFraction, report: report)
+    default:
+      throw CustodyFault.damaged("server \(record.id) is of a kind this version does not know: \(record.kind)")
+    }
+  }
+
+  private func courier(pins: [String]) throws -> CurlCourier {
+    CurlCourier(trust: try vault.trust(pins: pins, authorities: authorities))
+  }
+}
+
+/// Unix seconds by the server's clock, if it has told.
+func serverTime(of server: any TokenServer) async -> Int64? {
+  switch server {
+  case let server as ReferenceTokenServer: await server.serverTime
+  case let server as PrivacyIDEATokenServer: server.serverTime
+  default: nil
+  }
+}

@@ -7,15 +7,18 @@ final class TestToken: Sendable {
   let state: String
   private let board: String
   private let launcher: [String]
+  private let config: String?
   private let process = Mutex<ChildProcess?>(nil)
 
   /// - Parameters:
   ///   - board: a name or a profile file.
   ///   - launcher: a command that runs the token's program, for example under another clock.
-  init(state: String, board: String, launcher: [String] = []) {
+  ///   - config: a configuration file.
+  init(state: String, board: String, launcher: [String] = [], config: String? = nil) {
     self.state = state
     self.board = board
     self.launcher = launcher
+    self.config = config
   }
 
   /// Runs one command to its end.
@@ -40,7 +43,7 @@ final class TestToken: Sendable {
 
   /// Starts `serve` and waits until it says that it is ready.
   func start() async throws {
-    let child = try launch(["serve", "--board", board])
+    let child = try launch(["serve", "--board", board] + (config.map { ["--config", $0] } ?? []))
     process.withLock { $0 = child }
     try await child.output.line(with: "ready")
   }

@@ -5,6 +5,7 @@ enum Wanted: String, Sendable {
   case pin = "PIN wanted"
   case newPIN = "new PIN wanted"
   case newPINAgain = "new PIN wanted, a second time"
+  case number = "number or other data wanted"
 }
 
 extension TestToken {

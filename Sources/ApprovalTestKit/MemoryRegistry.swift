@@ -1,0 +1,69 @@
+public import MobileAuth
+import Secrets
+import Synchronization
+
+/// A vault in memory whose n-th write from now can be the moment the power goes.
+public final class MemoryRegistry: EnrolmentRegistry, Custody {
+  private struct State {
+    var servers: [TokenServerID: TokenServerRecord] = [:]
+    var accounts: [AccountID: AccountRecord] = [:]
+    public init() {}
+
+    public var audit: [AuditEntry] = []
+    var writesLeft: Int?
+  }
+
+  private let state = Mutex(State())
+
+  /// So many writes succeed, none after.
+  public func cut(after writes: Int?) { state.withLock { $0.writesLeft = writes } }
+
+  public init() {}
+
+  public var audit: [AuditEntry] { state.withLock { $0.audit } }
+
+  private func write(_ entry: AuditEntry?, _ body: (inout State) -> Void) throws(CustodyFault) {
+    let isCut = state.withLock { state in
+      if let left = state.writesLeft {
+        guard left > 0 else { return true }
+        state.writesLeft = left - 1
+      }
+      if let entry { state.audit.append(entry) }
+      body(&state)
+      return false
+    }
+    if isCut { throw .storage("the power is gone") }
+  }
+
+  public func servers() throws(CustodyFault) -> [TokenServerRecord] { state.withLock { Array($0.servers.values) } }
+  public func accounts() throws(CustodyFault) -> [AccountRecord] {
+    state.withLock { $0.accounts.values.sorted { $0.id.text < $1.id.text } }
+  }
+  public func put(_ server: TokenServerRecord) throws(CustodyFault) {
+    try write(nil) { $0.servers[server.id] = server }
+  }
+  public func put(_ account: AccountRecord, _ entry: AuditEntry?) throws(CustodyFault) {
+    try write(entry) { $0.accounts[account.id] = account }
+  }
+  public func record(_ entry: AuditEntry) throws(CustodyFault) { try write(entry) { _ in } }
+  public func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(CustodyFault) { try write(entry) { _ in } }
+  public func settle(_ transaction: TransactionID, _ entry: AuditEntry) throws(CustodyFault) {
+    try write(entry) { _ in }
+  }
+  public func unsettledIntents() throws(CustodyFault) -> [AnswerIntent] { [] }
+  public func dropKeys(of account: AccountID, _ entry: AuditEntry) throws(CustodyFault) {
+    try write(entry) { state in
+      state.accounts[account]?.stage = .mustEnrolAgain
+      state.accounts[account]?.secrets = .init(copying: [])
+    }
+  }
+  public func wipe(account: AccountID, _ entry: AuditEntry) throws(CustodyFault) {
+    try write(entry) { $0.accounts[account] = nil }
+  }
+  public func wipe(server: TokenServerID, _ entry: AuditEntry) throws(CustodyFault) {
+    try write(entry) { state in
+      state.servers[server] = nil
+      state.accounts = state.accounts.filter { $0.value.server != server }
+    }
+  }
+}

@@ -1,0 +1,44 @@
+import ArgumentParser
+import MobileAuth
+import Vault
+
+struct Rename: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Call an account something else on this token.",
+    discussion: "Nothing changes at its server, and old lines of the log keep the old name.")
+
+  private struct Facts: Encodable {
+    var account: String
+    var former: String
+  }
+
+  @Argument(help: "Account, as `approval-token accounts` lists it.")
+  var account: String
+
+  @Argument(help: ArgumentHelp("What it is to be called: 1 to 64 bytes without blanks.", valueName: "name"))
+  var newName: String
+
+  @OptionGroup var state: StateOption
+  @OptionGroup var json: JSONOption
+
+  func validate() throws {
+    guard isAccountName(newName) else { throw ValidationError("a name has 1 to 64 bytes without blanks") }
+  }
+
+  func run() async throws {
+    try await reporting {
+      let vault = try state.openVault(creating: false)
+      try vault.rename(
+        AccountID(account), to: AccountID(newName),
+        AuditEntry(
+          .renamed, account: AccountID(newName), detail: "was \(account)",
+          wallClockMilliseconds: SystemTimekeeper().wallClockMilliseconds))
+      pokeService(state)
+      json.print(Facts(account: newName, former: account)) { "\($0.former) is now \($0.account)" }
+    }
+  }
+}
+
+func isAccountName(_ name: String) -> Bool {
+  (1...64).contains(name.utf8.count) && !name.contains { $0.isWhitespace || $0.isNewline }
+}

@@ -1,0 +1,189 @@
+/// What a token's QR code says: `otpauth://pipush/…`, `pia://pipush/…` or eduMFA's `edumfa-push://edumfa/…`.
+///
+/// It holds a one-time credential, so it has no description.
+public struct EnrolmentURI: Sendable, Equatable {
+  /// Whose token it is, as far as the URI tells.
+  public enum Flavour: Sendable, Equatable {
+    /// privacyIDEA's `push`, or eduMFA's older type of that name.
+    case push
+    /// eduMFA's own, `edupush`: the one that takes elliptic keys.
+    case edupush
+  }
+
+  /// How the administrator wants the token unlocked before it accepts. Advice: no server learns whether it was followed.
+  public enum Unlock: String, Sendable { case pin, biometric, any }
+
+  public enum Flaw: Error, Equatable, Sendable {
+    case tooLong
+    case notAnEnrolment
+    /// `pia://container/…` registers a phone, which is none of our business.
+    case container
+    case malformed(String)
+    case missing(String)
+    case repeated(String)
+    case version(String)
+    case notHTTPS
+    case unknownUnlock(String)
+  }
+
+  public let flavour: Flavour
+  /// What the person calls the token.
+  public let label: String
+  public let issuer: String
+  /// The server's name for the token: what everything else is about.
+  public let serial: String
+  /// `https://host[:port]/path`, as it was written: signed texts use it so.
+  public let endpoint: String
+  let credential: String
+  /// For how long from now on the device may try.
+  public let timeToLive: Duration
+  /// False where the administrator asks us to take any certificate.
+  public let verifiesServer: Bool
+  /// Nil if a press is enough.
+  public let unlock: Unlock?
+
+  private static let longest = 4096
+  private static let schemes: [(prefix: String, Flavour)] = [
+    ("otpauth://pipush/", .push), ("pia://pipush/", .push), ("edumfa-push://edumfa/", .edupush),
+  ]
+
+  /// - Parameter text: from a person, a file or standard input: white space around it is none of it.
+  public init(_ text: String) throws(Flaw) {
+    let text = text.trimmed
+    guard text.utf8.count <= Self.longest else { throw .tooLong }
+    let lowered = text.lowercased()
+    if lowered.hasPrefix("pia://container") { throw .container }
+    guard let (prefix, flavour) = Self.schemes.first(where: { lowered.hasPrefix($0.prefix) }) else {
+      throw .notAnEnrolment
+    }
+    guard !text.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F || $0 == UInt8(ascii: "#") }) else {
+      throw .malformed("white space, a control character or a fragment")
+    }
+    let rest = text.utf8.dropFirst(prefix.utf8.count)
+    guard let mark = rest.firstIndex(of: UInt8(ascii: "?")) else { throw .missing("url") }
+    let parameters = try Self.parameters(rest[rest.index(after: mark)...])
+    self.flavour = flavour
+    label = try Self.decoded(rest[..<mark], "the label").forPeople
+    func required(_ name: String) throws(Flaw) -> String {
+      guard let value = parameters[name], !value.isEmpty else { throw .missing(name) }
+      return value
+    }
+    let version = try required("v")
+    guard version == "1" else { throw .version(version.forPeople) }
+    serial = try required("serial")
+    guard serial.utf8.count <= 64, serial.utf8.allSatisfy(\.isSerialByte) else { throw .malformed("serial") }
+    credential = try required("enrollment_credential")
+    guard credential.utf8.count <= 256, credential.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+      throw .malformed("enrollment_credential")
+    }
+    endpoint = try Self.endpoint(required("url"))
+    issuer = (parameters["issuer"] ?? "").forPeople
+    let minutes = parameters["ttl"] ?? "10"
+    guard let minutes = Int(minutes), (1...525_600).contains(minutes) else { throw .malformed("ttl") }
+    timeToLive = .seconds(60 * minutes)
+    verifiesServer = parameters["sslverify"] != "0"
+    unlock = try Self.unlock(pin: parameters["pin"], forced: parameters["app_force_unlock"])
+  }
+
+  private static func unlock(pin: String?, forced: String?) throws(Flaw) -> Unlock? {
+    if let forced {
+      guard let unlock = Unlock(rawValue: forced) else { throw .unknownUnlock(forced.forPeople) }
+      return unlock
+    }
+    return pin?.lowercased() == "true" ? .pin : nil
+  }
+
+  /// Names and values, decoded. A name twice is no enrolment: two readers would take two different ones.
+  private static func parameters(_ query: Substring.UTF8View) throws(Flaw) -> [String: String] {
+    var parameters: [String: String] = [:]
+    for part in query.split(separator: UInt8(ascii: "&")) {
+      let equals = part.firstIndex(of: UInt8(ascii: "=")) ?? part.endIndex
+      let name = try decoded(part[..<equals], "a parameter's name")
+      let value = try decoded(part[equals...].dropFirst(), name.forPeople)
+      guard parameters.updateValue(value, forKey: name) == nil else { throw .repeated(name.forPeople) }
+    }
+    return parameters
+  }
+
+  /// Percent-encoded UTF-8. A plus sign is a plus sign: these are no form fields.
+  private static func decoded(_ encoded: Substring.UTF8View, _ what: String) throws(Flaw) -> String {
+    var bytes: [UInt8] = []
+    var rest = encoded[...]
+    while let byte = rest.popFirst() {
+      guard byte == UInt8(ascii: "%") else {
+        bytes.append(byte)
+        continue
+      }
+      guard let high = rest.popFirst()?.hexValue, let low = rest.popFirst()?.hexValue else { throw .malformed(what) }
+      bytes.append(high << 4 | low)
+    }
+    guard let text = String(validating: bytes, as: UTF8.self) else { throw .malformed(what) }
+    return text
+  }
+
+  private static func endpoint(_ url: String) throws(Flaw) -> String {
+    guard url.lowercased().hasPrefix("https://") else { throw .notHTTPS }
+    guard isPlainHTTPS(url) else { throw .malformed("url") }
+    return url
+  }
+}
+
+/// Whether this is `https://host[:port]/path` and nothing more: no user, no query, no fragment, nothing that an HTTP
+/// library and a person could read differently.
+func isPlainHTTPS(_ url: String) -> Bool {
+  guard url.utf8.count <= 1024, url.hasPrefix("https://"), !url.contains("@") else { return false }
+  let rest = url.utf8.dropFirst("https://".utf8.count)
+  guard let first = rest.first, first != UInt8(ascii: "/") else { return false }
+  let forbidden = Set("\"\\<>^`{}|?#".utf8)
+  return rest.allSatisfy { (0x21...0x7E).contains($0) && !forbidden.contains($0) }
+}
+
+extension String {
+  fileprivate var trimmed: Substring {
+    var text = self[...]
+    while text.last?.isWhitespace == true { text.removeLast() }
+    while text.first?.isWhitespace == true { text.removeFirst() }
+    return text
+  }
+
+  /// What may be shown and logged: no line breaks, nothing that moves a cursor, not too much of it.
+  var forPeople: String {
+    String(String.UnicodeScalarView(unicodeScalars.filter { !$0.properties.isDangerousToShow }.prefix(200)))
+  }
+}
+
+extension Unicode.Scalar.Properties {
+  fileprivate var isDangerousToShow: Bool {
+    switch generalCategory {
+    case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .surrogate, .unassigned: true
+    default: false
+    }
+  }
+}
+
+extension UInt8 {
+  fileprivate var isSerialByte: Bool {
+    switch self {
+    case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"), 0x30...0x39: true
+    default: self == UInt8(ascii: "-") || self == UInt8(ascii: "_") || self == UInt8(ascii: ".")
+    }
+  }
+
+  fileprivate var hexValue: UInt8? { Character(Unicode.Scalar(self)).hexDigitValue.map(UInt8.init) }
+}
+
+extension EnrolmentURI.Flaw: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .tooLong: "too long for an enrolment URL"
+    case .notAnEnrolment: "not an enrolment URL: otpauth://pipush/…, pia://pipush/… or edumfa-push://edumfa/… is"
+    case .container: "this URL registers a phone as a container; ask for the enrolment URL of a push token"
+    case .malformed(let what): "the enrolment URL is damaged: \(what)"
+    case .missing(let name): "the enrolment URL has no \(name)"
+    case .repeated(let name): "the enrolment URL has \(name) twice"
+    case .version(let version): "the enrolment URL is of version \(version); only 1 is known"
+    case .notHTTPS: "the token server's address in the enrolment URL is not https (policy push_registration_url)"
+    case .unknownUnlock(let what): "the enrolment URL wants the token unlocked in an unknown way: \(what)"
+    }
+  }
+}

@@ -1,0 +1,19 @@
+public import MobileAuth
+public import Secrets
+
+/// Judges the PINs of accounts whose token server only asks that one be typed. It counts an attempt durably before it
+/// looks at the PIN, and wipes the account after the last.
+public protocol PINJudge: Sendable {
+  /// Nil if the account has no PIN.
+  func counts(of account: AccountID) throws(CustodyFault) -> FailureCounts?
+  func judge(_ pin: PIN, of account: AccountID) throws(CustodyFault) -> PINJudgement
+}
+
+public enum PINJudgement: Sendable, Equatable {
+  case right
+  case wrong(FailureCounts)
+  /// It was the last that was allowed.
+  case wiped
+  /// Too soon after a wrong one: nothing was counted or looked at.
+  case mustWait(Duration)
+}

@@ -1,0 +1,178 @@
+import Cryptography
+public import MobileAuth
+import Secrets
+
+extension PrivacyIDEATokenServer {
+  /// The server counts no wrong choices and would let anybody try all; we do not.
+  static let choicesAllowed = 2
+
+  public func open(_ pending: PendingMobileAuthRequest) async throws(TokenServerFault) -> MobileAuthRequest {
+    let account = try self.account(pending.account)
+    guard let entry = book.entry(pending.transaction), entry.account == account.id else { throw .requestNotFound }
+    let challenge = entry.challenge
+    // The server signed the address, and may still be wrong about it.
+    guard isPlainHTTPS(challenge.url) else { throw .notHandleable("its answer would not go to an https address") }
+    var type = "push \"\(challenge.title.forPeople)\""
+    if host(of: challenge.url) != host(of: client.endpoint) { type += ", to be answered at \(host(of: challenge.url))" }
+    if let choice = choice(of: entry) { type += ", with the choices \(choice.explanation.forPeople)" }
+    return try pending.opened(
+      VerifiedContents(
+        transaction: pending.transaction, profileMatches: challenge.serial == account.serial, type: type,
+        message: pending.message, challenge: try self.challenge(of: entry, for: account),
+        answerContext: Array("\(challenge.nonce)|\(challenge.url)".utf8)))
+  }
+
+  private func challenge(of entry: ChallengeBook.Entry, for account: Account) throws(TokenServerFault) -> Challenge {
+    let pin = account.keys.wantsPIN ? try pinChallenge(for: account) : nil
+    guard entry.challenge.options != nil else { return pin.map { .pin($0) } ?? .confirmation }
+    guard let choice = choice(of: entry, pin: pin) else { throw .notHandleable("nobody could choose from its options") }
+    return .choice(choice)
+  }
+
+  func choice(of entry: ChallengeBook.Entry, pin: PINChallenge? = nil) -> ChoiceChallenge? {
+    entry.challenge.options.flatMap {
+      ChoiceChallenge(
+        options: $0, counts: FailureCounts(max: Self.choicesAllowed, previous: entry.wrongChoices), pin: pin)
+    }
+  }
+
+  private func pinChallenge(for account: Account) throws(TokenServerFault) -> PINChallenge {
+    guard let judge, let length = account.pinLength else {
+      throw .notHandleable("its administrator wants a PIN, and there is none; enrol again on a board with a keypad")
+    }
+    do throws(CustodyFault) {
+      guard let counts = try judge.counts(of: account.id) else { throw .unknown("PIN of account \(account.id)") }
+      return PINChallenge(length: length, counts: counts)
+    } catch { throw .notHandleable("\(error)") }
+  }
+
+  public func seal(_ response: ChallengeResponse) async throws(TokenServerFault) -> SealedResponse {
+    let account = try self.account(response.request.pending.account)
+    if response.decision == .accept, account.keys.wantsPIN {
+      guard let pin = response.pin else { throw .notHandleable("no PIN was typed") }
+      try await look(at: pin, of: account.id)
+    }
+    let takesReasons = book.entry(response.request.pending.transaction)?.challenge.takesReasons ?? false
+    let answer: PushAnswer =
+      switch response.decision {
+      case .accept: .accept(presence: response.choice)
+      case .deny(let reason): .decline(takesReasons ? PushAnswer.Reason(reason) : nil)
+      }
+    let nonce = Destination(response.request.contents.answerContext).nonce
+    do { return response.sealed(try answer.body(nonce: nonce, serial: account.serial, key: account.keys.device)) } catch
+    {
+      throw .refused("signing failed: \(error)")
+    }
+  }
+
+  /// Sits out the wait after a wrong PIN, if the request lives that long.
+  private func look(at pin: PIN, of account: AccountID) async throws(TokenServerFault) {
+    guard let judge else { throw .notHandleable("there is nobody to judge the PIN") }
+    while true {
+      let judgement: PINJudgement
+      do { judgement = try judge.judge(pin, of: account) } catch { throw .notHandleable("\(error)") }
+      switch judgement {
+      case .right: return
+      case .wrong(let counts): throw .pinIncorrect(counts)
+      case .wiped: throw .pinsUsedUp
+      case .mustWait(let wait):
+        do { try await timekeeper.sleep(until: timekeeper.now + wait) } catch { throw .unreachable("cancelled") }
+      }
+    }
+  }
+
+  public func deliver(_ response: SealedResponse) async throws(TokenServerFault) -> Verdict {
+    let transaction = response.request.pending.transaction
+    let destination = Destination(response.request.contents.answerContext)
+    let (isRecorded, detail) = try await send(response, to: destination.url)
+    guard isRecorded else { throw await refusal(of: response, detail?["message"]?.text?.forPeople) }
+    book.finish(transaction)
+    let code = detail?["display_code"]?.text.flatMap {
+      PortalCode(digits: $0, message: (detail?["message"]?.text ?? "").forPeople)
+    }
+    return try response.verdict(
+      response.decision == .accept ? .authenticated : .rejected, receipt: destination.nonce, code: code)
+  }
+
+  private func send(
+    _ response: SealedResponse, to url: String
+  ) async throws(TokenServerFault) -> (isRecorded: Bool, detail: JSONValue?) {
+    do { return try await client.answer(response.body, to: url) } catch {
+      if error.effect == .retry { setUncertain(response.idempotencyKey) }
+      throw error
+    }
+  }
+
+  /// The server says no and never why: whether the challenge is still listed tells more.
+  private func refusal(of response: SealedResponse, _ message: String?) async -> TokenServerFault {
+    let pending = response.request.pending
+    guard let account = try? self.account(pending.account) else { return .notEnrolled }
+    let fault = await poll(account).fault
+    if fault == nil, book.entry(pending.transaction) == nil {
+      book.finish(pending.transaction)
+      guard takeUncertain(response.idempotencyKey) else { return .requestNotFound }
+      return .outcomeUnknown("the connection broke, and the token server does not tell whether the answer had arrived")
+    }
+    guard response.decision == .accept, book.entry(pending.transaction)?.challenge.options != nil else {
+      return .answerInvalid(message ?? "it was not recorded")
+    }
+    let wrong = book.countWrongChoice(pending.transaction)
+    guard wrong >= Self.choicesAllowed else {
+      return .choiceIncorrect(FailureCounts(max: Self.choicesAllowed, previous: wrong))
+    }
+    return await decline(pending, account, response)
+  }
+
+  /// Whoever has chosen wrong so often does not see the portal.
+  private func decline(
+    _ pending: PendingMobileAuthRequest, _ account: Account, _ response: SealedResponse
+  ) async -> TokenServerFault {
+    let destination = Destination(response.request.contents.answerContext)
+    let body = try? PushAnswer.decline(nil).body(
+      nonce: destination.nonce, serial: account.serial, key: account.keys.device)
+    let isDeclined =
+      if let body { (try? await client.answer(body, to: destination.url))?.isRecorded == true } else { false }
+    book.finish(pending.transaction)
+    return .answerInvalid("\(Self.choicesAllowed) wrong choices; the request was\(isDeclined ? "" : " not") declined")
+  }
+
+  public func status(
+    of transaction: TransactionID, account id: AccountID
+  ) async throws(TokenServerFault) -> RemoteStatus {
+    switch await poll(try account(id)).fault {
+    case .offline(let fault): throw fault
+    case .some(let fault): throw .refused("\(fault)")
+    case nil:
+      guard book.entry(transaction) != nil else { throw .requestNotFound }
+      return RemoteStatus(state: .open)
+    }
+  }
+}
+
+/// Nonce and address, as the domain carries them for us.
+private struct Destination {
+  let nonce: String
+  let url: String
+
+  init(_ context: [UInt8]) {
+    let parts = String(decoding: context, as: UTF8.self).split(
+      separator: "|", maxSplits: 1, omittingEmptySubsequences: false)
+    nonce = String(parts[0])
+    url = parts.count > 1 ? String(parts[1]) : ""
+  }
+}
+
+extension PushAnswer.Reason {
+  fileprivate init(_ reason: DenialReason) {
+    self =
+      switch reason {
+      case .declined, .cancelled: .cancelled
+      case .notMe: .unknownTrigger
+      }
+  }
+}
+
+/// - Parameter url: as `isPlainHTTPS` has it.
+private func host(of url: String) -> Substring {
+  url.dropFirst("https://".count).prefix { $0 != "/" }
+}

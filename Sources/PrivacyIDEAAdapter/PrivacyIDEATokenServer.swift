@@ -1,0 +1,235 @@
+public import Courier
+import Cryptography
+public import MobileAuth
+import Secrets
+import Synchronization
+
+/// A push endpoint of privacyIDEA or eduMFA, asked again and again: an adapter between the domain and `/ttype/push`.
+public final class PrivacyIDEATokenServer: TokenServer {
+  struct Account: Sendable {
+    let id: AccountID
+    let serial: String
+    let keys: TokenKeys
+    let pinLength: Int?
+  }
+
+  /// How the polls of one account go.
+  private struct Standing: Sendable {
+    var failures = 0
+    var refusals = 0
+    var nextPoll: Moment
+    /// Told once, until something else is the matter.
+    var trouble: PollFault?
+    var isGone = false
+  }
+
+  private struct State {
+    var standings: [AccountID: Standing] = [:]
+    var lastRound: Moment?
+    var lastOpen: Moment
+    /// Answers under these keys have left without an answer to them.
+    var uncertain: Set<String> = []
+  }
+
+  /// Requests to one server at once.
+  private static let concurrentPolls = 8
+  /// A list this young is not asked for again.
+  private static let freshness = Duration.seconds(1)
+
+  public let id: TokenServerID
+  let accounts: [Account]
+  let client: PushClient
+  let book: ChallengeBook
+  let judge: (any PINJudge)?
+  let pace: PollingPace
+  let timekeeper: any Timekeeper
+  private let random: @Sendable () -> Double
+  private let report: @Sendable (TokenEvent) -> Void
+  private let state: Mutex<State>
+
+  /// - Parameters:
+  ///   - accounts: those of this server; only active ones are spoken for.
+  ///   - judge: nil where nobody can type a PIN: accounts that want one accept nothing then.
+  ///   - random: uniform in 0..<1, for jitter.
+  ///   - report: told what concerns one account alone.
+  public init(
+    _ record: TokenServerRecord, accounts: [AccountRecord], judge: (any PINJudge)?, courier: any Courier,
+    timekeeper: any Timekeeper, pace: PollingPace = PollingPace(), random: @escaping @Sendable () -> Double,
+    report: @escaping @Sendable (TokenEvent) -> Void
+  ) throws(CustodyFault) {
+    id = record.id
+    var active: [Account] = []
+    for record in accounts where record.stage == .active {
+      let credentials = try PushCredentials(record)
+      guard let keys = credentials.active else { throw .damaged("the keys of account \(record.id)") }
+      active.append(Account(id: record.id, serial: record.profile, keys: keys, pinLength: credentials.pinLength))
+    }
+    self.accounts = active
+    client = PushClient(endpoint: record.url, courier: courier, clock: ServerClock(timekeeper))
+    book = ChallengeBook(of: record.id)
+    self.judge = judge
+    self.pace = pace
+    self.timekeeper = timekeeper
+    self.random = random
+    self.report = report
+    state = Mutex(State(lastOpen: timekeeper.now))
+  }
+
+  /// Unix seconds by the server's clock, for boards that have none; nil before anybody has told.
+  public var serverTime: Int64? { client.clock.now.map { $0 / 1000 } }
+
+  /// There is nothing to ask: a poll tells, and accounts that it finds gone are named here.
+  public func validate() async throws(TokenServerFault) -> Validation {
+    let gone = state.withLock { state in accounts.map(\.id).filter { state.standings[$0]?.isGone == true } }
+    return Validation(disenrolledAccounts: gone)
+  }
+
+  public func hints() -> AsyncThrowingStream<Hint, any Error> {
+    AsyncThrowingStream(bufferingPolicy: .bufferingOldest(8)) { continuation in
+      let task = Task { [self] in
+        do {
+          try await follow { continuation.yield($0) }
+          continuation.finish()
+        } catch { continuation.finish(throwing: error) }
+      }
+      continuation.onTermination = { _ in task.cancel() }
+    }
+  }
+
+  private func follow(_ yield: @Sendable (Hint) -> Void) async throws {
+    state.withLock { $0.lastOpen = timekeeper.now }
+    var knownGone = 0
+    _ = try await round()
+    yield(.connected)
+    while true {
+      let quiet = timekeeper.now - state.withLock { $0.lastOpen }
+      try await timekeeper.sleep(until: timekeeper.now + pace.interval(quiet: quiet, random: random()))
+      if try await round() { yield(.pendingChanged) }
+      let gone = state.withLock { state in state.standings.values.filter(\.isGone).count }
+      if gone > knownGone { yield(.revoked) }
+      knownGone = gone
+    }
+  }
+
+  public func pendingRequests() async throws(TokenServerFault) -> [PendingMobileAuthRequest] {
+    let lastRound = state.withLock { $0.lastRound }
+    if lastRound.map({ timekeeper.now - $0 > Self.freshness }) ?? true { _ = try await round() }
+    return book.entries.map { transaction, entry in
+      let challenge = entry.challenge
+      var info = ["type": challenge.title.forPeople]
+      info["choices"] = choice(of: entry)?.explanation.forPeople
+      return PendingMobileAuthRequest(
+        transaction: transaction, server: id, account: entry.account, sentAtMilliseconds: entry.seenAtMilliseconds,
+        timeToLive: pace.lifetime, message: challenge.message, userInfo: info, deadline: entry.firstSeen + pace.lifetime
+      )
+    }
+  }
+
+  // MARK: Polls
+
+  /// Asks for the lists of all accounts that are due.
+  /// - Returns: whether any has changed.
+  /// - Throws: if none of them could be had.
+  private func round() async throws(TokenServerFault) -> Bool {
+    let now = timekeeper.now
+    let due = state.withLock { state in
+      accounts.filter { account in
+        guard let standing = state.standings[account.id] else { return true }
+        return !standing.isGone && standing.nextPoll <= now
+      }
+    }
+    var hasChanged = false
+    var faults: [PollFault] = []
+    for batch in stride(from: 0, to: due.count, by: Self.concurrentPolls) {
+      await withTaskGroup(of: (Bool, PollFault?).self) { group in
+        for account in due[batch..<min(batch + Self.concurrentPolls, due.count)] {
+          group.addTask { await self.poll(account) }
+        }
+        for await (changed, fault) in group {
+          hasChanged = hasChanged || changed
+          if let fault { faults.append(fault) }
+        }
+      }
+    }
+    state.withLock { $0.lastRound = timekeeper.now }
+    if faults.count == due.count, let fault = faults.first, let fault = TokenServerFault(everywhere: fault) {
+      throw fault
+    }
+    return hasChanged
+  }
+
+  /// - Returns: whether the list has changed, and why there was none.
+  func poll(_ account: Account) async -> (hasChanged: Bool, fault: PollFault?) {
+    do throws(PollFault) {
+      let list = try await client.poll(serial: account.serial, key: account.keys.device)
+      if let drift = list.correctedClock { report(.trouble(account.id, "\(PollFault.clock(drift)); corrected")) }
+      let now = timekeeper.now
+      let (hasChanged, flaw) = book.replace(
+        list.elements, of: account.id, serial: account.serial, key: account.keys.server, now: now,
+        serverMilliseconds: client.clock.now ?? 0)
+      if let flaw { report(.trouble(account.id, flaw)) }
+      let isQuiet = book.entries.isEmpty
+      state.withLock { state in
+        state.standings[account.id] = nil
+        if !isQuiet { state.lastOpen = now }
+      }
+      return (hasChanged, nil)
+    } catch {
+      note(error, of: account.id)
+      return (false, error)
+    }
+  }
+
+  private func note(_ fault: PollFault, of account: AccountID) {
+    let now = timekeeper.now
+    let pause = random()
+    let isNews = state.withLock { state in
+      var standing = state.standings[account] ?? Standing(nextPoll: now)
+      standing.failures += 1
+      standing.refusals = fault == .notKnown ? standing.refusals + 1 : 0
+      standing.isGone = standing.isGone || standing.refusals >= PollingPace.refusalsToBeGone
+      switch fault {
+      case .forbidden, .misplaced: standing.nextPoll = now + PollingPace.refused
+      case .notKnown: standing.nextPoll = now
+      case .clock, .offline:
+        // When the whole server is away, whoever listens to it does the waiting.
+        standing.nextPoll = accounts.count == 1 ? now : now + pace.backOff(failures: standing.failures, random: pause)
+      }
+      let isNews = standing.trouble != fault
+      standing.trouble = fault
+      state.standings[account] = standing
+      return isNews
+    }
+    if isNews { report(.trouble(account, "\(fault)")) }
+  }
+
+  func account(_ id: AccountID) throws(TokenServerFault) -> Account {
+    guard let account = accounts.first(where: { $0.id == id }) else { throw .notEnrolled }
+    return account
+  }
+
+  // MARK: Answers without an answer
+
+  func setUncertain(_ idempotencyKey: String) { state.withLock { _ = $0.uncertain.insert(idempotencyKey) } }
+
+  func takeUncertain(_ idempotencyKey: String) -> Bool {
+    state.withLock { $0.uncertain.remove(idempotencyKey) != nil }
+  }
+}
+
+extension TokenServerFault {
+  /// What it means that no account could be asked; nil if the server itself is well.
+  fileprivate init?(everywhere fault: PollFault) {
+    switch fault {
+    case .offline(let fault): self = fault
+    case .forbidden(let why): self = .switchedOff(why)
+    case .misplaced, .clock: self = .unreachable("\(fault)")
+    case .notKnown: return nil
+    }
+  }
+}
+
+extension PushChallenge {
+  /// Some servers cut a long question down to nothing.
+  fileprivate var message: String { String((question.isEmpty ? title : question).forPeople.prefix(155)) }
+}

@@ -1,0 +1,103 @@
+import Courier
+import Cryptography
+import MobileAuth
+
+/// Speaks HTTP to one push endpoint. Every message proves itself by its own signature; there is no session.
+struct PushClient: Sendable {
+  /// Our name and version, as the server's administrator sees and can match them.
+  static let userAgent = "approval-token/0.1.0"
+  /// Some 1500 open challenges.
+  private static let longestList = 4 << 20
+
+  /// `https://host[:port]/path`
+  let endpoint: String
+  let courier: any Courier
+  let clock: ServerClock
+
+  /// One list of open challenges, unverified.
+  struct List: Sendable, Equatable {
+    var elements: [JSONValue]
+    /// How wrong the time of the first try was, if a second was needed.
+    var correctedClock: Duration?
+  }
+
+  /// - Parameter publicKey: as the wire has it.
+  /// - Returns: the server's key for this token, which it never tells again.
+  func enrol(serial: String, credential: String, publicKey: String) async throws(TokenServerFault) -> RSAPublicKey {
+    let body = JSONValue.object([
+      "serial": .text(serial), "enrollment_credential": .text(credential), "pubkey": .text(publicKey),
+      "fbtoken": .text("no_firebase_token"), "capabilities": .text("[\"decline_reason\"]"),
+    ])
+    // The server makes a 4096-bit key meanwhile.
+    let response = try await post(body.canonical, to: endpoint, deadline: .seconds(60))
+    guard response.status == 200, case .value(.bool(true), let detail?)? = Reply(response) else {
+      throw response.status == 200
+        ? .unreachable("the token server's answer is not understood") : TokenServerFault(enrolling: response)
+    }
+    guard detail["serial"]?.text == serial, let text = detail["public_key"]?.text,
+      let key = try? RSAPublicKey(onTheWire: text)
+    else { throw .configurationInvalid("it enrolled the token without a key of its own that we can use") }
+    return key
+  }
+
+  /// Asks again once if it was the time that was wrong, by the time that the refusal told.
+  func poll(serial: String, key: DeviceKey) async throws(PollFault) -> List {
+    let first = try await stamp()
+    do { return List(elements: try await poll(serial, key, at: first)) } catch {
+      guard case .clock(let drift) = error, let second = clock.now else { throw error }
+      return List(elements: try await poll(serial, key, at: second), correctedClock: drift)
+    }
+  }
+
+  private func poll(_ serial: String, _ key: DeviceKey, at milliseconds: Int64) async throws(PollFault) -> [JSONValue] {
+    let stamp = timeStamp(milliseconds)
+    let signature: String
+    do { signature = try key.signatureOnTheWire(for: "\(serial)|\(stamp)") } catch {
+      throw .offline(.refused("signing failed: \(error)"))
+    }
+    // Nothing in it needs an escape but the padding.
+    let escaped = signature.replacing("=", with: "%3D")
+    let url = "\(endpoint)?serial=\(serial)&timestamp=\(stamp)&signature=\(escaped)"
+    let response = try await get(url)
+    let drift = clock.hear(response, comparedWith: milliseconds)
+    guard response.status == 200, case .value(let value, _)? = Reply(response), let elements = value.list else {
+      throw PollFault(response, drift: drift)
+    }
+    return elements
+  }
+
+  /// A board that does not know the time asks for it before it signs any: every answer has a `Date`, this one is an
+  /// error for want of parameters.
+  private func stamp() async throws(PollFault) -> Int64 {
+    if let now = clock.now { return now }
+    clock.hear(try await get(endpoint))
+    guard let now = clock.now else { throw .offline(.unreachable("neither this board nor the server knows the time")) }
+    return now
+  }
+
+  /// - Returns: whether it was recorded, and what else the server says.
+  func answer(_ body: [UInt8], to url: String) async throws(TokenServerFault) -> (isRecorded: Bool, detail: JSONValue?)
+  {
+    let response = try await post(String(decoding: body, as: UTF8.self), to: url, deadline: .seconds(15))
+    guard response.status == 200 else { throw TokenServerFault(answering: response) }
+    guard case .value(.bool(let isRecorded), let detail)? = Reply(response) else { throw .unexplained(response) }
+    return (isRecorded, detail)
+  }
+
+  private func get(_ url: String) async throws(PollFault) -> HTTPResponse {
+    var request = HTTPRequest(.get, url, headers: ["User-Agent": Self.userAgent, "Accept": "application/json"])
+    request.maximumBodyBytes = Self.longestList
+    do { return try await courier.send(request) } catch { throw .offline(TokenServerFault(error)) }
+  }
+
+  private func post(_ body: String, to url: String, deadline: Duration) async throws(TokenServerFault) -> HTTPResponse {
+    let request = HTTPRequest(
+      .post, url, headers: ["User-Agent": Self.userAgent, "Content-Type": "application/json"], body: Array(body.utf8),
+      deadline: deadline)
+    do {
+      let response = try await courier.send(request)
+      clock.hear(response)
+      return response
+    } catch { throw TokenServerFault(error) }
+  }
+}

@@ -1,0 +1,223 @@
+public import Courier
+import Cryptography
+public import MobileAuth
+public import Secrets
+
+/// Enrols one push token. Key and URL are on the card before the server hears of them, and the same URL again goes on
+/// where a cut happened; a URL for a known serial replaces its keys once the server has taken the new ones.
+public struct PushEnrolment: Sendable {
+  /// What the administrator of this token has decided.
+  public struct Settings: Sendable, Equatable {
+    /// Of the token's own key: 2048 to 4096.
+    public var keyBits = 3072
+    /// P-256 instead of RSA, where the server is eduMFA's and takes it.
+    public var prefersElliptic = false
+    /// The PIN will do where the server's administrator wants a fingerprint.
+    public var takesPINForBiometric = false
+
+    public init() {}
+  }
+
+  /// Where the PIN comes from that a person types before each accept, and who keeps it.
+  public struct PINDesk: Sendable {
+    let choose: @Sendable () async throws -> PIN
+    let keep: @Sendable (AccountID, PIN) throws(CustodyFault) -> Void
+
+    /// - Parameters:
+    ///   - choose: asks the person.
+    ///   - keep: durable when it returns. The account is in the vault already.
+    public init(
+      choose: @escaping @Sendable () async throws -> PIN,
+      keep: @escaping @Sendable (AccountID, PIN) throws(CustodyFault) -> Void
+    ) {
+      self.choose = choose
+      self.keep = keep
+    }
+  }
+
+  private let registry: any EnrolmentRegistry & Custody
+  private let timekeeper: any Timekeeper
+  private let settings: Settings
+  private let pinDesk: PINDesk?
+  private let progress: @Sendable (String) -> Void
+  private let makeCourier: @Sendable (ServerTrust) -> any Courier
+
+  /// - Parameters:
+  ///   - pinDesk: nil where nobody can type a PIN: tokens that want one are refused then.
+  ///   - progress: told what is being done, for the person who waits.
+  public init(
+    registry: any EnrolmentRegistry & Custody, timekeeper: any Timekeeper, settings: Settings = Settings(),
+    pinDesk: PINDesk?, progress: @escaping @Sendable (String) -> Void,
+    makeCourier: @escaping @Sendable (ServerTrust) -> any Courier
+  ) {
+    self.registry = registry
+    self.timekeeper = timekeeper
+    self.settings = settings
+    self.pinDesk = pinDesk
+    self.progress = progress
+    self.makeCourier = makeCourier
+  }
+
+  /// - Parameters:
+  ///   - text: the URL, as it came.
+  ///   - name: what the person calls the account; the serial if nil. One that is enrolled again keeps its name.
+  ///   - trust: how the server is recognised.
+  /// - Throws: `EnrolmentURI.Flaw`, `TokenServerFault`, `CustodyFault`.
+  public func enrol(_ text: String, name: String?, trust: ServerTrust) async throws -> AccountRecord {
+    let uri = try EnrolmentURI(text)
+    try check(uri, trust)
+    let server = try self.server(for: uri, trust)
+    var (account, credentials) = try self.account(for: uri, at: server, name: name)
+    let open = try await prepare(&account, &credentials, uri, text)
+    let client = PushClient(endpoint: uri.endpoint, courier: makeCourier(trust), clock: ServerClock(timekeeper))
+
+    progress("enrolling \(uri.serial) at \(server.id)")
+    let serverKey = try await exchangeKeys(uri, open.key, client, account, credentials)
+    let keys = TokenKeys(device: open.key, server: serverKey, wantsPIN: uri.unlock != nil)
+    credentials.active = keys
+    credentials.next = nil
+    account.stage = .active
+    account.secrets = try credentials.encoded()
+    try registry.put(account, entry(.enrolled, account, "at \(server.id), serial \(account.profile)"))
+    try await tryOut(keys, of: &account, client)
+    return account
+  }
+
+  private func check(_ uri: EnrolmentURI, _ trust: ServerTrust) throws(TokenServerFault) {
+    guard uri.verifiesServer || !trust.pins.isEmpty || trust.authorityFile != nil else {
+      throw .configurationInvalid(
+        "it asks for its certificate not to be looked at (sslverify=0): name its authority's file or its key's pin")
+    }
+    guard let unlock = uri.unlock else { return }
+    guard unlock != .biometric || settings.takesPINForBiometric else {
+      throw .configurationInvalid(
+        "it wants a fingerprint before each accept (app_force_unlock=biometric), which this token has not; "
+          + "`pin_for_biometric = true` under [push] in its configuration lets the PIN stand for it")
+    }
+    guard pinDesk != nil else {
+      throw .configurationInvalid(
+        "it wants a PIN before each accept: enrol while `approval-token serve` runs on a board with a keypad")
+    }
+  }
+
+  private func server(for uri: EnrolmentURI, _ trust: ServerTrust) throws -> TokenServerRecord {
+    let credentials = EndpointCredentials(pins: trust.pins)
+    if var known = try registry.servers().first(where: { $0.url == uri.endpoint }) {
+      // Whoever brings the URL vouches for its pins.
+      if try EndpointCredentials(known).pins != trust.pins {
+        known.secrets = credentials.encoded
+        try registry.put(known)
+      }
+      return known
+    }
+    let record = TokenServerRecord(
+      id: TokenServerID(String(uri.endpoint.dropFirst("https://".count))), kind: PrivacyIDEA.kind, url: uri.endpoint,
+      secrets: credentials.encoded)
+    try registry.put(record)
+    return record
+  }
+
+  private func account(
+    for uri: EnrolmentURI, at server: TokenServerRecord, name: String?
+  ) throws -> (AccountRecord, PushCredentials) {
+    let known = try registry.accounts()
+    if let record = known.first(where: { $0.server == server.id && $0.profile == uri.serial }) {
+      return (record, try PushCredentials(record))
+    }
+    let id = AccountID(name ?? uri.serial)
+    guard !known.contains(where: { $0.id == id }) else {
+      throw TokenServerFault.alreadyEnrolled("there is an account \"\(id)\" already; choose another name")
+    }
+    let record = AccountRecord(
+      id: id, server: server.id, profile: uri.serial, stage: .enrolling, secrets: SecretBytes(copying: []))
+    return (record, PushCredentials())
+  }
+
+  /// Everything that has to be on the card before the one request leaves.
+  private func prepare(
+    _ account: inout AccountRecord, _ credentials: inout PushCredentials, _ uri: EnrolmentURI, _ text: String
+  ) async throws -> OpenEnrolment {
+    let now = timekeeper.wallClockMilliseconds
+    if let open = credentials.next, (try? EnrolmentURI(open.uri)) == uri {
+      guard open.giveUpAt.map({ now < $0 }) ?? true else {
+        try abandon(account, credentials, "its time is over")
+        throw TokenServerFault.refused("the enrolment URL's time is over; ask for a new one")
+      }
+      return open
+    }
+    progress("making a key")
+    let open = OpenEnrolment(
+      key: try makeKey(for: uri.flavour), uri: text,
+      giveUpAt: ServerClock.isPlausible(now) ? now + uri.timeToLive.milliseconds : nil)
+    credentials.next = open
+    account.secrets = try credentials.encoded()
+    try registry.put(account, nil)
+    if uri.unlock != nil, credentials.pinLength == nil, let pinDesk {
+      progress("choose a PIN: type it on the keypad, Enter, and once more")
+      let pin = try await pinDesk.choose()
+      try pinDesk.keep(account.id, pin)
+      credentials.pinLength = pin.count
+      account.secrets = try credentials.encoded()
+      try registry.put(account, nil)
+    }
+    return open
+  }
+
+  private func makeKey(for flavour: EnrolmentURI.Flavour) throws(CryptographyError) -> DeviceKey {
+    flavour == .edupush && settings.prefersElliptic
+      ? .p256(try P256PrivateKey()) : .rsa(try RSAPrivateKey(bits: settings.keyBits))
+  }
+
+  /// The request works once. If its answer is lost, a repeat tells whether it had arrived; then the server's key is lost
+  /// too, for good.
+  private func exchangeKeys(
+    _ uri: EnrolmentURI, _ key: DeviceKey, _ client: PushClient, _ account: AccountRecord,
+    _ credentials: PushCredentials
+  ) async throws -> RSAPublicKey {
+    func send() async throws(TokenServerFault) -> RSAPublicKey {
+      try await client.enrol(
+        serial: uri.serial, credential: uri.credential, publicKey: key.publicKeyOnTheWire)
+    }
+    do {
+      do { return try await send() } catch {
+        guard error.effect == .retry else { throw error }
+        progress("\(error); trying once more")
+        return try await send()
+      }
+    } catch let fault as TokenServerFault {
+      if fault.effect != .retry { try abandon(account, credentials, "\(fault)") }
+      throw fault
+    }
+  }
+
+  /// The URL will never be good for these keys. What was enrolled before stays, if only its name.
+  private func abandon(_ account: AccountRecord, _ credentials: PushCredentials, _ why: String) throws {
+    guard credentials.active != nil || account.stage == .mustEnrolAgain else {
+      return try registry.wipe(account: account.id, entry(.removed, account, "not enrolled: \(why)"))
+    }
+    var (account, credentials) = (account, credentials)
+    credentials.next = nil
+    account.secrets = try credentials.encoded()
+    try registry.put(account, nil)
+  }
+
+  /// The server takes any text for a public key and fails later: a poll proves key, signature, clock and policy.
+  private func tryOut(_ keys: TokenKeys, of account: inout AccountRecord, _ client: PushClient) async throws {
+    guard let fault = await pollFault(keys, account, client) else { return }
+    guard fault == .notKnown else { return progress("enrolled, but the first poll failed: \(fault)") }
+    account.stage = .mustEnrolAgain
+    try registry.put(account, entry(.disenrolled, account, "\(fault)"))
+    throw TokenServerFault.disenrolled
+  }
+
+  private func pollFault(_ keys: TokenKeys, _ account: AccountRecord, _ client: PushClient) async -> PollFault? {
+    do {
+      _ = try await client.poll(serial: account.profile, key: keys.device)
+      return nil
+    } catch { return error }
+  }
+
+  private func entry(_ kind: AuditEntry.Kind, _ account: AccountRecord, _ detail: String) -> AuditEntry {
+    AuditEntry(kind, account: account.id, detail: detail, wallClockMilliseconds: timekeeper.wallClockMilliseconds)
+  }
+}

@@ -1,0 +1,61 @@
+import Courier
+import MobileAuth
+import Synchronization
+
+/// The token server's clock, as the `Date` of its answers tells it. Requests carry a time stamp that must be within
+/// 60 s of it, and a board without a clock chip believes it is 1970.
+final class ServerClock: Sendable {
+  /// A stamp this far off is refused, or about to be.
+  static let tolerance = Duration.seconds(50)
+  /// 2026-01-01: a board that believes it is earlier does not know what time it is.
+  private static let earliestPlausible: Int64 = 1_767_225_600_000
+
+  private let timekeeper: any Timekeeper
+  private let heard = Mutex((milliseconds: Int64, at: Moment)?.none)
+
+  init(_ timekeeper: any Timekeeper) { self.timekeeper = timekeeper }
+
+  /// Milliseconds since 1970; nil if neither the board nor a server has told yet.
+  var now: Int64? {
+    if let heard = heard.withLock({ $0 }) {
+      return heard.milliseconds + (timekeeper.now - heard.at).milliseconds
+    }
+    let own = timekeeper.wallClockMilliseconds
+    return Self.isPlausible(own) ? own : nil
+  }
+
+  /// - Parameter milliseconds: since 1970.
+  static func isPlausible(_ milliseconds: Int64) -> Bool { milliseconds >= earliestPlausible }
+
+  /// - Returns: by how much the answer's `Date` is away from `stamp` (milliseconds since 1970), or nil without one.
+  @discardableResult
+  func hear(_ response: HTTPResponse, comparedWith stamp: Int64? = nil) -> Duration? {
+    guard let seconds = response.headers["Date"].flatMap(unixSeconds(httpDate:)) else { return nil }
+    // Whole seconds, rounded down: half a second later is right on average.
+    heard.withLock { $0 = (seconds * 1000 + 500, timekeeper.now) }
+    return stamp.map { .milliseconds(abs(seconds * 1000 + 500 - $0)) }
+  }
+}
+
+/// RFC 3339, UTC, with milliseconds.
+/// - Parameter milliseconds: since 1970, not negative.
+func timeStamp(_ milliseconds: Int64) -> String {
+  func padded(_ number: Int64, _ width: Int) -> String {
+    let digits = "\(number)"
+    return String(repeating: "0", count: max(0, width - digits.count)) + digits
+  }
+  let (days, rest) = milliseconds.quotientAndRemainder(dividingBy: 86_400_000)
+  // Years are counted from March so that the leap day is last.
+  let shifted = days + 719_468
+  let era = shifted / 146_097
+  let dayOfEra = shifted % 146_097
+  let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+  let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+  let shiftedMonth = (5 * dayOfYear + 2) / 153
+  let day = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
+  let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
+  let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+  let date = "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))"
+  let time = "\(padded(rest / 3_600_000, 2)):\(padded(rest / 60_000 % 60, 2)):\(padded(rest / 1000 % 60, 2))"
+  return "\(date)T\(time).\(padded(rest % 1000, 3))Z"
+}

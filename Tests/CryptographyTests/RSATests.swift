@@ -1,0 +1,87 @@
+import Cryptography
+import Secrets
+import Testing
+
+@Suite struct `RSA` {
+  @Test(arguments: [2048, 3072, 4096])
+  func `What we sign the openssl program accepts, for our keys and its own`(bits: Int) throws {
+    let openssl = try OpenSSLTool()
+    #expect(try openssl.run("genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:\(bits) -outform DER -out key.der"))
+    let theirs = try RSAPrivateKey(secret: secret(openssl.read("key.der")))
+    #expect(try openssl.run("pkey -inform DER -in key.der -pubout -outform DER -out public.der"))
+    #expect(try openssl.read("public.der") == theirs.publicKey.subjectPublicKeyInfo)
+    let message = Array("nonce|Größe|a|b".utf8)
+    try openssl.write(message, to: "message")
+    for key in [theirs, try RSAPrivateKey(bits: bits)] {
+      #expect(key.publicKey.bits == bits)
+      let signature = try key.signature(for: message)
+      #expect(signature.count == bits / 8)
+      try openssl.write(signature, to: "signature")
+      try openssl.write(key.publicKey.subjectPublicKeyInfo, to: "public.der")
+      #expect(try openssl.run("dgst -sha256 -verify public.der -keyform DER -signature signature message"))
+    }
+  }
+
+  @Test func `What the openssl program signs we accept, and not one bit else`() throws {
+    let openssl = try OpenSSLTool()
+    let message = Array("a text".utf8)
+    try openssl.write(message, to: "message")
+    #expect(try openssl.run("genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048 -out key.pem"))
+    #expect(try openssl.run("rsa -in key.pem -RSAPublicKey_out -outform DER -out public.der"))
+    let key = try RSAPublicKey(pkcs1: openssl.read("public.der"))
+    #expect(try key.pkcs1 == openssl.read("public.der"))
+    #expect(try RSAPublicKey(subjectPublicKeyInfo: key.subjectPublicKeyInfo) == key)
+    #expect(try openssl.run("dgst -sha256 -sign key.pem -out signature message"))
+    let signature = try openssl.read("signature")
+    #expect(key.isValidSignature(signature, for: message))
+    for wrong in flips(of: signature).prefix(64) + flips(of: signature).suffix(64) {
+      #expect(!key.isValidSignature(wrong, for: message))
+    }
+    for wrong in flips(of: message) { #expect(!key.isValidSignature(signature, for: wrong)) }
+    for wrong in [[], Array(signature.dropLast()), signature + [0]] {
+      #expect(!key.isValidSignature(wrong, for: message))
+    }
+    // The same key, the same message, another scheme or digest.
+    for way in ["-sha256 -sigopt rsa_padding_mode:pss", "-sha1", "-sha512"] {
+      #expect(try openssl.run("dgst \(way) -sign key.pem -out signature message"))
+      #expect(try !key.isValidSignature(openssl.read("signature"), for: message), "\(way)")
+    }
+  }
+
+  @Test func `Keeps a key through export and import`() throws {
+    let key = try RSAPrivateKey(bits: 2048)
+    let copy = try RSAPrivateKey(secret: key.exportedSecret())
+    #expect(copy.publicKey == key.publicKey)
+    #expect(try copy.signature(for: [1]) == key.signature(for: [1]))
+    #expect(try RSAPrivateKey(bits: 2048).publicKey != key.publicKey)
+  }
+
+  @Test(arguments: [
+    "-algorithm RSA -pkeyopt rsa_keygen_bits:1024", "-algorithm RSA-PSS -pkeyopt rsa_keygen_bits:2048",
+    "-algorithm EC -pkeyopt ec_paramgen_curve:P-256", "-algorithm ED25519",
+  ])
+  func `Takes no key of another kind or size`(kind: String) throws {
+    let openssl = try OpenSSLTool()
+    #expect(try openssl.run("genpkey \(kind) -outform DER -out key.der"))
+    #expect(try openssl.run("pkey -inform DER -in key.der -pubout -outform DER -out public.der"))
+    #expect(throws: CryptographyError.self) { try RSAPrivateKey(secret: secret(openssl.read("key.der"))) }
+    #expect(throws: CryptographyError.self) {
+      try RSAPublicKey(subjectPublicKeyInfo: openssl.read("public.der"))
+    }
+  }
+
+  @Test(arguments: [0, 1024, 2047, 4097, 1 << 40])
+  func `Makes no key that is weak or endless`(bits: Int) {
+    #expect(throws: CryptographyError.malformed("RSA key of \(bits) bits")) { try RSAPrivateKey(bits: bits) }
+  }
+
+  @Test func `Takes no public key with anything after it, and none that is cut`() throws {
+    let key = try RSAPrivateKey(bits: 2048).publicKey
+    for der in [key.pkcs1 + [0], Array(key.pkcs1.dropLast()), [], key.subjectPublicKeyInfo] {
+      #expect(throws: CryptographyError.malformed("RSA public key")) { try RSAPublicKey(pkcs1: der) }
+    }
+    for der in [key.subjectPublicKeyInfo + [0], Array(key.subjectPublicKeyInfo.dropLast()), [], key.pkcs1] {
+      #expect(throws: CryptographyError.malformed("RSA public key")) { try RSAPublicKey(subjectPublicKeyInfo: der) }
+    }
+  }
+}

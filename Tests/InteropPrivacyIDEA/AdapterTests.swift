@@ -1,0 +1,163 @@
+import ApprovalTestKit
+import Courier
+import Cryptography
+import CurlCourier
+import Foundation
+import MobileAuth
+import PrivacyIDEAAdapter
+import Secrets
+import Testing
+
+/// Against privacyIDEA as it is installed from PyPI. One after the other: they set policies on one server.
+@Suite(.serialized, .timeLimit(.minutes(10))) struct InteropPrivacyIDEA {}
+
+extension InteropPrivacyIDEA {
+  /// The domain and the adapter, with a scripted hand.
+  @Suite final class Adapter {
+    private let server: PushServer
+    private let registry = MemoryRegistry()
+    private let timekeeper = SystemTimekeeper()
+    private let panel = ScriptedPanel()
+
+    init() throws { server = try PushServer.shared.get() }
+
+    private func courier() -> CurlCourier { CurlCourier(trust: ServerTrust(authorityFile: server.authority)) }
+
+    private func enrol(_ url: String) async throws -> AccountRecord {
+      var settings = PushEnrolment.Settings()
+      settings.keyBits = 2048
+      let enrolment = PushEnrolment(
+        registry: registry, timekeeper: timekeeper, settings: settings, pinDesk: nil, progress: { _ in },
+        makeCourier: { CurlCourier(trust: $0) })
+      return try await enrolment.enrol(url, name: "desk", trust: ServerTrust(authorityFile: server.authority))
+    }
+
+    /// Runs listener and handler, as the service does, while `body` plays.
+    private func serve(_ body: (PrivacyIDEATokenServer) async throws -> Void) async throws {
+      var pace = PollingPace()
+      pace.fast = .milliseconds(300)
+      let record = try #require(try registry.servers().first)
+      let token = try PrivacyIDEATokenServer(
+        record, accounts: registry.accounts(), judge: nil, courier: courier(), timekeeper: timekeeper, pace: pace,
+        random: { 0.5 }, report: { _ in })
+      let inbox = Inbox(timekeeper: timekeeper)
+      let handler = Handler(
+        servers: [token], inbox: inbox, errands: Errands(inbox: inbox), panel: panel, custody: registry,
+        timekeeper: timekeeper, mustEnrol: false, random: { 0.5 }, makeIdempotencyKey: { Random.uuid() },
+        report: { _ in }
+      )
+      let listener = Listener(
+        to: token, inbox: inbox, custody: registry, timekeeper: timekeeper, random: { 0.5 }, report: { _ in })
+      let running = Task { try await handler.run() }
+      let listening = Task { try await listener.run() }
+      defer {
+        running.cancel()
+        listening.cancel()
+      }
+      await panel.until(showing: .idle(pending: 0))
+      try await body(token)
+    }
+
+    private func typed(_ digits: String) -> PanelEvent {
+      .entered(PIN(digits: SecretBytes(copying: Array(digits.utf8))))
+    }
+
+    @Test
+    func `Enrol, accept, decline, choose, expire, enrol again, be deleted`() async throws {
+      let (serial, url) = try server.makeToken()
+      #expect(try await enrol(url).profile == serial)
+
+      try await serve { _ in
+        // Accept.
+        var login = try server.trigger(serial)
+        #expect(try server.challengeStatus(login.transaction) == "pending")
+        await panel.until(challenges: 1)
+        panel.perform(.gesture(Gesture(.hold, held: .seconds(1))))
+        await panel.until(showing: .idle(pending: 0))
+        #expect(try server.challengeStatus(login.transaction) == "accept")
+        #expect(try server.finalise(serial, login.transaction) == "ACCEPT")
+        #expect(panel.shown.contains(.confirmed))
+
+        // Decline, for each reason.
+        for (number, gesture, status) in [
+          (2, Gesture.Kind.doublePress, "cancelled"), (3, .veryLongHold, "declined"),
+        ] {
+          login = try server.trigger(serial)
+          await panel.until(challenges: number)
+          panel.perform(.gesture(Gesture(gesture, held: .seconds(7))))
+          await panel.until(showing: .idle(pending: 0))
+          #expect(try server.challengeStatus(login.transaction) == status)
+          #expect(try server.finalise(serial, login.transaction) == "REJECT")
+        }
+
+        // A number that the portal shows: wrong, then right.
+        try server.policy(
+          "presence", scope: "authentication",
+          ["push_require_presence": "1", "push_presence_options": "NUMERIC", "push_presence_num_options": "3"])
+        login = try server.trigger(serial)
+        let right = try #require(login.presence)
+        await panel.until(challenges: 4)
+        guard case .digits(let count)? = panel.prompts.last else { return #expect(Bool(false), "no digits wanted") }
+        #expect(count == 2 && right.count == 2)
+        let choices = try #require(registry.audit.last { $0.kind == .opened }?.detail)
+        let wrong = try #require(choices.matches(of: /\d\d/).map { String($0.output) }.first { $0 != right })
+        panel.perform(typed(wrong))
+        await panel.until(challenges: 5)
+        #expect(try server.challengeStatus(login.transaction) == "pending")
+        panel.perform(typed(right))
+        await panel.until(showing: .idle(pending: 0))
+        #expect(try server.challengeStatus(login.transaction) == "accept")
+        // Too often: the token declines by itself.
+        login = try server.trigger(serial)
+        for number in 6...7 {
+          await panel.until(challenges: number)
+          let offered = try #require(registry.audit.last { $0.kind == .opened }?.detail)
+          let wrong = try #require(offered.matches(of: /\d\d/).map { String($0.output) }.first { $0 != login.presence })
+          panel.perform(typed(wrong))
+        }
+        await panel.until(showing: .idle(pending: 0))
+        #expect(try server.challengeStatus(login.transaction) == "declined")
+        try server.removePolicy("presence")
+
+        // A code from the token to the portal.
+        try server.policy("code", scope: "authentication", ["push_code_to_phone": "1"])
+        login = try server.trigger(serial)
+        await panel.until(challenges: 8)
+        panel.perform(.gesture(Gesture(.hold, held: .seconds(1))))
+        await panel.until(showing: .idle(pending: 0))
+        let digits = panel.shown.compactMap { if case .code(let digits) = $0 { digits } else { nil } }.last
+        let code = try #require(digits).map(String.init).joined()
+        #expect(code.count == 2)
+        #expect(try server.challengeStatus(login.transaction) == "pending")
+        #expect(try server.finalise(serial, login.transaction, code: code) == "ACCEPT")
+        try server.removePolicy("code")
+
+        // Nobody answers.
+        try server.set("PushChallengeValidityTime", to: "3")
+        login = try server.trigger(serial)
+        await panel.until(challenges: 9)
+        await panel.until(showing: .idle(pending: 0))
+        #expect(try server.challengeStatus(login.transaction) == "pending")
+        #expect(try server.finalise(serial, login.transaction) != "ACCEPT")
+        try server.set("PushChallengeValidityTime", to: "120")
+      }
+
+      // Enrolled again: the old keys are dead, the new ones work.
+      _ = try await enrol(server.makeToken(again: serial).url)
+      try await serve { token in
+        let login = try server.trigger(serial)
+        await panel.until(challenges: 10)
+        panel.perform(.gesture(Gesture(.hold, held: .seconds(1))))
+        await panel.until(showing: .idle(pending: 0))
+        #expect(try server.challengeStatus(login.transaction) == "accept")
+
+        // Deleted: the token finds out by itself.
+        try server.deleteToken(serial)
+        while try await token.validate().disenrolledAccounts.isEmpty {
+          try await Task.sleep(for: .milliseconds(200))
+        }
+        #expect(try await token.validate().disenrolledAccounts.map(\.text) == ["desk"])
+      }
+    }
+  }
+}

@@ -1,0 +1,131 @@
+import Foundation
+import Testing
+
+extension InteropPrivacyIDEA {
+  /// The program itself, enrolled and answering.
+  @Suite struct Answers {
+    @Test func `Enrolled from an argument, a file and standard input, with the service and without`() async throws {
+      let server = try PushServer.shared.get()
+      let scene = try PushScene(at: server)
+      let authority = scene.folder.file("ca.pem")
+      let tokens = try (0..<3).map { _ in try server.makeToken() }
+      // Before the service runs, where the configuration is not read.
+      let file = try scene.folder.write("\n" + tokens[0].url + "\n", to: "url")
+      try await scene.token.command("enroll", "--file", file, "--name", "first", "--authorities", authority).succeeded()
+      try await scene.token.command(
+        "enroll", "-", "--name", "second", "--authorities", authority, input: tokens[1].url + "\n"
+      ).succeeded()
+      try await scene.token.startConnected()
+      try await scene.enrol(tokens[2].url)
+      #expect(try await scene.token.accounts().map(\.account) == [tokens[2].serial, "first", "second"].sorted())
+
+      let again = try await scene.token.enrol(tokens[1].url, name: "other")
+      #expect(again.exit == .code(77), "the credential works once: \(again)")
+      try await scene.token.command("rename", "second", "third").succeeded()
+      for (account, token) in zip(["first", "third", tokens[2].serial], tokens) {
+        let login = try await scene.login(with: token.serial, account: account)
+        try await scene.expect(
+          .hold, on: login, toEndAs: "approved, receipt ", seenAs: "accept", finally: "ACCEPT", with: token.serial)
+      }
+      let removed = try await scene.token.command("remove", "third").succeeded()
+      #expect(removed.output.contains("still lists it") && removed.errors.contains(tokens[1].serial))
+      #expect(try await scene.token.accounts().map(\.account) == [tokens[2].serial, "first"].sorted())
+      try await scene.end()
+    }
+
+    @Test(arguments: ["otpauth://totp/x?secret=AA", "pia://container/x?url=https%3A//h/", "otpauth://pipush/x?v=2"])
+    func `What is no push token is refused before anything is sent`(url: String) async throws {
+      let folder = try TemporaryDirectory()
+      defer { folder.remove() }
+      let token = TestToken(state: folder.file("token"), board: "simulated")
+      #expect(try await token.enrol(url).exit == .code(65))
+      #expect(try await token.command("accounts").exit == .code(65), "there is still no state")
+    }
+
+    @Test func `Declined with every reason, each as the portal sees it`() async throws {
+      try await withDesk { scene, serial in
+        for (act, ending, status) in [
+          (Act.double, "denied (declined)", "cancelled"), (.cancelKeys, "denied (cancelled)", "cancelled"),
+          (.notMe, "denied (not-me)", "declined"),
+        ] {
+          let login = try await scene.login(with: serial)
+          try await scene.expect(
+            act, on: login, toEndAs: ending, seenAs: status, finally: "REJECT", with: serial)
+        }
+      }
+    }
+
+    @Test func `Number, letter and text: right, wrong, and wrong too often`() async throws {
+      try await withDesk { scene, serial in
+        for (kind, options) in [("NUMERIC", ""), ("ALPHABETIC", ""), ("CUSTOM", "dark blue:Größe:a|b:5%41")] {
+          try scene.server.policy(
+            "presence", scope: "authentication",
+            [
+              "push_require_presence": "1", "push_presence_options": kind, "push_presence_num_options": "4",
+              "push_presence_custom_options": options,
+            ])
+          defer { try? scene.server.removePolicy("presence") }
+          let right = try await scene.login(with: serial)
+          #expect(try await scene.choose(right: true, on: right).contains("talking"))
+          #expect(try await scene.ending(of: right).hasPrefix("approved, receipt "))
+          #expect(try scene.server.challengeStatus(right.portal) == "accept")
+          #expect(try scene.server.finalise(serial, right.portal) == "ACCEPT")
+
+          let wrong = try await scene.login(with: serial)
+          for round in 1...2 {
+            #expect(try scene.server.challengeStatus(wrong.portal) == "pending")
+            try await scene.choose(right: false, on: wrong)
+            if round == 1 { try await scene.token.log.line(with: "choice-wrong", "1 of 2", from: wrong.mark) }
+          }
+          #expect(try await scene.ending(of: wrong).contains("2 wrong choices; the request was declined"))
+          #expect(try scene.server.challengeStatus(wrong.portal) == "declined")
+        }
+      }
+    }
+
+    @Test func `A code for the portal is in the status, and not in the log`() async throws {
+      try await withDesk { scene, serial in
+        try scene.server.policy(
+          "code", scope: "authentication",
+          ["push_code_to_phone": "1", "push_code_to_phone_message": "Enter it at the desk"])
+        defer { try? scene.server.removePolicy("code") }
+        let login = try await scene.login(with: serial)
+        try await scene.expect(.hold, on: login, toEndAs: "approved", seenAs: "pending", with: serial)
+        try await scene.token.shows("type these digits into the portal")
+        struct Status: Decodable {
+          struct Code: Decodable, Equatable { let account, code, message: String }
+          let codes: [Code]
+        }
+        let codes = try await scene.token.command("status", "--json").succeeded().decoded(Status.self).codes
+        let code = try #require(codes.first)
+        #expect(codes.count == 1 && code.account == "desk" && code.message == "Enter it at the desk")
+        #expect(code.code.wholeMatch(of: /\d\d/) != nil)
+        #expect(
+          try await scene.token.command("status").succeeded().output.contains("type \(code.code) into the portal"))
+        try await scene.token.log.line(with: "a code has to be typed into the portal", from: login.mark)
+        #expect(try scene.server.finalise(serial, login.portal, code: code.code) == "ACCEPT")
+      }
+    }
+  }
+}
+
+extension PushScene {
+  /// Finds among the choices that `pending` names the one that the portal shows, or one that it does not show, and types
+  /// what it says for it.
+  @discardableResult
+  func choose(right: Bool, on login: Login) async throws -> String {
+    struct Pending: Decodable { let choices: String? }
+    let pending = try await token.command("pending", "--json").succeeded().decoded([Pending].self)
+    let choices = try #require(pending.first?.choices)
+    #expect(login.announcement.contains(choices), "the log names them too")
+    #expect(try await token.command("status").succeeded().output.contains(choices))
+    // "1 dark blue, 2 green", or "17, 42" where what is shown is typed.
+    let options = choices.split(separator: ", ").map { part in
+      let words = part.split(separator: " ", maxSplits: 1).map(String.init)
+      return (keys: words[0], text: words.last ?? "")
+    }
+    #expect(options.count == 4)
+    let option = try #require(options.first { ($0.text == login.presence) == right })
+    return try await token.type(option.keys, when: .number)
+  }
+}

@@ -1,0 +1,130 @@
+import Foundation
+import Testing
+
+/// privacyIDEA, a portal that is curl, and an approval token as a process with the simulated board.
+struct PushScene: Sendable {
+  let folder: TemporaryDirectory
+  let server: PushServer
+  let token: TestToken
+
+  /// A login that is put to the person.
+  struct Login: Sendable {
+    /// What the portal calls it.
+    let portal: String
+    /// What the token calls it.
+    let token: String
+    /// What the portal shows, where the token has to be told.
+    let presence: String?
+    /// What the token says about it in its log.
+    let announcement: String
+    let mark: Int
+  }
+
+  private static let board = """
+    name = "quick"
+    description = "A simulated board for a person in a hurry"
+    kind = "simulated"
+    [gestures]
+    guard_time_ms = 300
+    accept_hold_ms = 500
+    [keypad]
+    kind = "simulated"
+    """
+
+  /// - Parameters:
+  ///   - launcher: a command that runs the token's program.
+  ///   - settings: more lines of the table `[push]`.
+  ///   - authorities: beside those of `server`.
+  init(
+    at server: PushServer, launcher: [String] = [], settings: String = "",
+    and others: [PushServer] = []
+  ) throws {
+    self.server = server
+    folder = try TemporaryDirectory()
+    let authorities = try ([server] + others).map { try String(contentsOfFile: $0.authority, encoding: .utf8) }
+    let config = """
+      [tls]
+      authorities = "\(try folder.write(authorities.joined(), to: "ca.pem"))"
+      [push]
+      fast_ms = 300
+      idle_s = 2
+      key_bits = 2048
+      \(settings)
+      """
+    token = TestToken(
+      state: folder.file("token"), board: try folder.write(Self.board, to: "board.toml"), launcher: launcher,
+      config: try folder.write(config, to: "config.toml"))
+  }
+
+  /// Ends the token, and looks at its audit chain.
+  func end() async throws {
+    #expect(try await token.provesItsLog())
+    token.end()
+    folder.remove()
+  }
+
+  /// Enrols at the running service, and waits until it polls with the new keys.
+  func enrol(_ url: String, as name: String? = nil) async throws {
+    let mark = try token.log.mark
+    try await token.enrol(url, name: name).succeeded()
+    try await token.log.line(with: " connected to", from: mark)
+  }
+
+  /// A portal begins a login with a token, and waits until it is put to the person.
+  func login(with serial: String, account: String = "desk") async throws -> Login {
+    try await asked(account) { try server.trigger(serial) }
+  }
+
+  func asked(
+    _ account: String, _ trigger: () throws -> (transaction: String, presence: String?)
+  ) async throws -> Login {
+    let mark = try token.log.mark
+    let (transaction, presence) = try trigger()
+    return try await asked(account, transaction, presence, from: mark)
+  }
+
+  /// Waits until a login that was begun is put to the person.
+  func asked(
+    _ account: String, _ transaction: String, _ presence: String? = nil, from mark: Int
+  ) async throws -> Login {
+    let line = try await token.log.line(
+      with: "opened request ", " account \(account):", from: mark, within: .seconds(30))
+    let name = try #require(line.firstMatch(of: /opened request ([0-9a-f-]{36})/)?.1)
+    return Login(portal: transaction, token: String(name), presence: presence, announcement: line, mark: mark)
+  }
+
+  /// What the token says how it ended.
+  func ending(of login: Login) async throws -> String {
+    try await token.log.line(with: "settled request \(login.token)", from: login.mark, within: .seconds(60))
+    return try await token.ending(of: login.token) ?? ""
+  }
+
+  /// Acts, waits for the token's last word, and compares what the portal sees.
+  func expect(
+    _ act: Act, on login: Login, toEndAs ending: String, seenAs status: String, finally: String? = nil,
+    with serial: String, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws {
+    #expect(try server.challengeStatus(login.portal) == "pending", sourceLocation: sourceLocation)
+    try await token.answer(login.token, with: act, from: login.mark)
+    let told = try await self.ending(of: login)
+    #expect(told.hasPrefix(ending), sourceLocation: sourceLocation)
+    #expect(try server.challengeStatus(login.portal) == status, sourceLocation: sourceLocation)
+    if let finally {
+      #expect(try server.finalise(serial, login.portal) == finally, sourceLocation: sourceLocation)
+    }
+  }
+}
+
+/// Sets the scene with one token enrolled as "desk" and running, and plays.
+func withDesk(
+  launcher: [String] = [], and others: [PushServer] = [],
+  _ body: (PushScene, _ serial: String) async throws -> Void
+) async throws {
+  let server = try PushServer.shared.get()
+  let scene = try PushScene(at: server, launcher: launcher, and: others)
+  try await scene.token.start()
+  let (serial, url) = try server.makeToken()
+  try await scene.enrol(url, as: "desk")
+  try await body(scene, serial)
+  try await scene.end()
+}

@@ -1,0 +1,196 @@
+import Foundation
+import Synchronization
+
+/// A privacyIDEA or eduMFA of its own on loopback, and what administrators and portals ask of it, by curl.
+final class PushServer: Sendable {
+  struct Failure: Error, CustomStringConvertible { let description: String }
+
+  enum Product: String {
+    case privacyIDEA = "privacyidea"
+    case eduMFA = "edumfa"
+
+    var tokenType: String { self == .eduMFA ? "edupush" : "push" }
+  }
+
+  /// One for all tests, which take turns.
+  static let shared = Result { try PushServer() }
+
+  let product: Product
+  let directory: URL
+  let port: Int
+  private let process: Process
+  private let orders: Pipe
+  private let output = Pipe()
+  private let token = Mutex("")
+
+  /// Returns when it listens. The first time ever this installs it, which takes minutes.
+  init(_ product: Product = .privacyIDEA) throws {
+    self.product = product
+    directory = FileManager.default.temporaryDirectory.appending(path: "\(product.rawValue)-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    port = Int.random(in: 20_000..<32_000)
+    process = Process()
+    process.executableURL = Bundle.module.url(
+      forResource: "push-server", withExtension: nil, subdirectory: "Fixtures")
+    process.arguments = [product.rawValue, directory.path, "\(port)"]
+    orders = Pipe()
+    process.standardInput = orders
+    process.standardOutput = output
+    try process.run()
+    try expect("ready")
+    let answer = try call("auth", form: ["username": "admin", "password": "admin"])
+    let value = (answer["result"] as? [String: Any])?["value"] as? [String: Any]
+    token.withLock { $0 = value?["token"] as? String ?? "" }
+    try policy(
+      "push", scope: "enrollment",
+      [
+        "\(product.tokenType)_firebase_configuration": "poll only",
+        "\(product.tokenType)_registration_url": "https://localhost:\(port)/ttype/\(product.tokenType)",
+      ])
+  }
+
+  deinit {
+    try? orders.fileHandleForWriting.close()
+    process.waitUntilExit()
+    try? FileManager.default.removeItem(at: directory)
+  }
+
+  private func expect(_ word: String) throws {
+    let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+    guard line != "\(word)\n" else { return }
+    process.waitUntilExit()
+    throw Failure(description: "\(product) did not start: exit \(process.terminationStatus), 69 is PyPI out of reach")
+  }
+
+  /// Nobody listens on its port any more when this returns.
+  func stop() throws {
+    try orders.fileHandleForWriting.write(contentsOf: Data("stop\n".utf8))
+    try expect("stopped")
+  }
+
+  /// It listens again when this returns, and remembers everything.
+  func start() throws {
+    try orders.fileHandleForWriting.write(contentsOf: Data("start\n".utf8))
+    try expect("ready")
+  }
+
+  var authority: String { directory.appending(path: "tls.pem").path }
+
+  func policy(_ name: String, scope: String, _ action: [String: String]) throws {
+    try configure(
+      "policy/\(name)",
+      ["scope": scope, "action": action, "active": true, "realm": "", "resolver": "", "user": "", "client": ""])
+  }
+
+  func removePolicy(_ name: String) throws { try call("policy/\(name)", method: "DELETE") }
+
+  func set(_ key: String, to value: String) throws { try configure("system/setConfig", [key: value]) }
+
+  private func configure(_ path: String, _ settings: [String: Any]) throws {
+    let answer = try call(path, json: settings)
+    guard (answer["result"] as? [String: Any])?["status"] as? Bool == true else {
+      throw Failure(description: "\(path): \(answer)")
+    }
+  }
+
+  /// A realm with one user in it, who becomes nobody's default.
+  func addUser(_ name: String) throws {
+    let file = directory.appending(path: "passwd")
+    try "\(name):x:1000:1000:\(name),,,:/nowhere:/bin/false\n".write(to: file, atomically: true, encoding: .utf8)
+    try configure("resolver/people", ["type": "passwdresolver", "fileName": file.path])
+    try configure("realm/lab", ["resolvers": "people"])
+  }
+
+  /// - Parameters:
+  ///   - serial: of a token that is enrolled again.
+  ///   - user: in the realm that `addUser` made.
+  /// - Returns: serial and enrolment URL.
+  func makeToken(again serial: String? = nil, of user: String? = nil) throws -> (serial: String, url: String) {
+    var body: [String: Any] = ["type": product.tokenType, "genkey": 1]
+    body["serial"] = serial
+    if let user { body.merge(["user": user, "realm": "lab"]) { $1 } }
+    let detail = try call("token/init", json: body)["detail"] as? [String: Any] ?? [:]
+    guard let serial = detail["serial"] as? String, let url = (detail["pushurl"] as? [String: Any])?["value"] as? String
+    else { throw Failure(description: "no push token: \(detail)") }
+    return (serial, url)
+  }
+
+  /// The device's public key as the server keeps it.
+  func deviceKey(of serial: String) throws -> String {
+    let answer = try call("token/?serial=\(serial)", method: "GET")
+    let value = (answer["result"] as? [String: Any])?["value"] as? [String: Any]
+    let info = (value?["tokens"] as? [[String: Any]])?.first?["info"] as? [String: Any]
+    return info?["public_key_smartphone"] as? String ?? ""
+  }
+
+  func deleteToken(_ serial: String) throws { try call("token/\(serial)", method: "DELETE") }
+
+  func disableToken(_ serial: String) throws { try call("token/disable", form: ["serial": serial]) }
+
+  /// A portal begins a login.
+  func trigger(_ serial: String) throws -> (transaction: String, presence: String?) {
+    try trigger(["serial": serial, "type": product.tokenType])
+  }
+
+  /// A portal begins a login with any token of the user.
+  func trigger(user: String) throws -> (transaction: String, presence: String?) {
+    try trigger(["user": user, "realm": "lab", "type": product.tokenType])
+  }
+
+  private func trigger(_ form: [String: String]) throws -> (transaction: String, presence: String?) {
+    let answer = try call("validate/triggerchallenge", form: form)
+    let detail = answer["detail"] as? [String: Any] ?? [:]
+    guard let transaction = detail["transaction_id"] as? String else {
+      throw Failure(description: "not triggered: \(answer)")
+    }
+    let challenge = (detail["multi_challenge"] as? [[String: Any]])?.first
+    return (transaction, challenge?["presence_answer"] as? String)
+  }
+
+  /// What the portal sees: "pending", "accept", "declined" or "cancelled".
+  func challengeStatus(_ transaction: String) throws -> String {
+    let answer = try call("validate/polltransaction/\(transaction)", method: "GET")
+    return (answer["detail"] as? [String: Any])?["challenge_status"] as? String ?? "\(answer)"
+  }
+
+  /// The portal ends the login.
+  func finalise(_ serial: String, _ transaction: String, code: String = "") throws -> String {
+    try finalise(["serial": serial, "transaction_id": transaction, "pass": code])
+  }
+
+  func finalise(user: String, _ transaction: String) throws -> String {
+    try finalise(["user": user, "realm": "lab", "transaction_id": transaction, "pass": ""])
+  }
+
+  private func finalise(_ form: [String: String]) throws -> String {
+    let answer = try call("validate/check", form: form)
+    return (answer["result"] as? [String: Any])?["authentication"] as? String ?? "\(answer)"
+  }
+
+  @discardableResult
+  private func call(
+    _ path: String, method: String = "POST", form: [String: String]? = nil, json: [String: Any]? = nil
+  ) throws -> [String: Any] {
+    var arguments = [
+      "curl", "--silent", "--cacert", authority, "--request", method, "--header",
+      "Authorization: \(token.withLock { $0 })",
+    ]
+    for (name, value) in form ?? [:] { arguments += ["--data-urlencode", "\(name)=\(value)"] }
+    if let json {
+      let body = String(decoding: try JSONSerialization.data(withJSONObject: json), as: UTF8.self)
+      arguments += ["--header", "Content-Type: application/json", "--data", body]
+    }
+    let curl = Process()
+    curl.executableURL = URL(filePath: "/usr/bin/env")
+    curl.arguments = arguments + ["https://localhost:\(port)/\(path)"]
+    let output = Pipe()
+    curl.standardOutput = output
+    try curl.run()
+    let data = output.fileHandleForReading.readDataToEndOfFile()
+    curl.waitUntilExit()
+    guard let answer = try? JSONSerialization.jsonObject(with: data) as? [String: Any] else {
+      throw Failure(description: "\(path): \(String(decoding: data, as: UTF8.self))")
+    }
+    return answer
+  }
+}

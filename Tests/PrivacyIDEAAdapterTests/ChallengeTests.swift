@@ -1,0 +1,159 @@
+import Cryptography
+import Testing
+
+@testable import PrivacyIDEAAdapter
+
+@Suite struct `A challenge` {
+  static let serverKey = try! RSAPrivateKey(bits: 2048)
+  static let serial = "PIPU0001"
+
+  /// An element as a server makes it, `changes` included before it is signed.
+  static func element(_ changes: [String: String] = [:], capabilities: String? = nil) -> [String: JSONValue] {
+    var fields = [
+      "nonce": "NONCE234", "url": "https://pi.example/ttype/push", "serial": serial, "question": "Log in?",
+      "title": "Example", "sslverify": "1",
+    ]
+    fields.merge(changes) { $1 }
+    var members = fields.mapValues { JSONValue.text($0) }
+    let names = ["nonce", "url", "serial", "question", "title", "sslverify", "require_presence"]
+    members["signature"] = .text(signature(names.compactMap { fields[$0] }.joined(separator: "|")))
+    if let capabilities {
+      members["capabilities"] = .text(capabilities)
+      members["capabilities_signature"] = .text(
+        signature("{\"capabilities\":\(capabilities),\"nonce\":\"\(fields["nonce"]!)\"}"))
+    }
+    return members
+  }
+
+  static func signature(_ text: String) -> String { try! serverKey.signature(for: Array(text.utf8)).base32 }
+
+  private func read(_ members: [String: JSONValue]) throws(PushChallenge.Flaw) -> PushChallenge {
+    try PushChallenge(.object(members), for: Self.serial, verifiedWith: Self.serverKey.publicKey)
+  }
+
+  @Test(arguments: [
+    "", "a|b", "|", "Größe 日本語 👩‍👩‍👧 e\u{301}", "\u{0}\n\u{2028}", String(repeating: "ü", count: 512),
+  ])
+  func `May say anything`(text: String) throws {
+    let challenge = try read(Self.element(["question": text, "title": String(text.prefix(128))]))
+    #expect(challenge.question.unicodeScalars.elementsEqual(text.unicodeScalars))
+    // What arrived escaped is the same text.
+    let escaped = text.utf16.map {
+      "\\u" + String(repeating: "0", count: 4 - String($0, radix: 16).count) + String($0, radix: 16)
+    }
+    let parsed = try #require(JSONValue(parsing: Array("\"\(escaped.joined())\"".utf8)))
+    var members = Self.element(["question": text])
+    members["question"] = parsed
+    #expect(throws: Never.self) { try read(members) }
+  }
+
+  /// Composed and decomposed letters look the same, compare equal in Swift, and are signed differently.
+  @Test func `Is verified over code points, not over what looks the same`() {
+    var members = Self.element(["question": "e\u{301}"])
+    members["question"] = .text("\u{E9}")
+    #expect(throws: PushChallenge.Flaw.forged) { try read(members) }
+  }
+
+  @Test(arguments: ["nonce", "url", "serial", "question", "title", "sslverify", "signature"])
+  func `Has every field, as text`(name: String) {
+    for wrong in [nil, JSONValue.null, .integer(1), .list([.text("x")])] {
+      var members = Self.element()
+      members[name] = wrong
+      #expect(throws: PushChallenge.Flaw.missing(name)) { try read(members) }
+    }
+  }
+
+  @Test(arguments: ["nonce", "url", "question", "title"])
+  func `Is forged if a single letter is another`(name: String) {
+    var members = Self.element()
+    members[name] = .text("Log out?")
+    #expect(throws: PushChallenge.Flaw.forged) { try read(members) }
+  }
+
+  @Test func `Of another token, of another server or not signed at all is none of ours`() throws {
+    #expect(throws: PushChallenge.Flaw.otherToken) { try read(Self.element(["serial": "PIPU0002"])) }
+    let other = try RSAPrivateKey(bits: 2048).publicKey
+    #expect(throws: PushChallenge.Flaw.forged) {
+      try PushChallenge(.object(Self.element()), for: Self.serial, verifiedWith: other)
+    }
+    for signature in ["", "MY======", Self.signature("x"), Self.signature("x").lowercased()] {
+      var members = Self.element()
+      members["signature"] = .text(signature)
+      #expect(throws: PushChallenge.Flaw.forged) { try read(members) }
+    }
+    #expect(throws: PushChallenge.Flaw.notAnObject) {
+      try PushChallenge(.text("x"), for: Self.serial, verifiedWith: other)
+    }
+  }
+
+  /// The fields are joined without escapes: the same signed text must not be readable in two ways.
+  @Test func `That wants presence cannot be passed off as one that does not`() {
+    var members = Self.element(["require_presence": "M,H,A"])
+    members["require_presence"] = nil
+    #expect(throws: PushChallenge.Flaw.forged) { try read(members) }
+    members["sslverify"] = .text("1|M,H,A")
+    #expect(throws: PushChallenge.Flaw.malformed("sslverify, nonce or url")) { try read(members) }
+    members["title"] = .text("Example|1")
+    members["sslverify"] = .text("M,H,A")
+    #expect(throws: PushChallenge.Flaw.malformed("sslverify, nonce or url")) { try read(members) }
+    var plain = Self.element(["title": "Example|1"])
+    plain["title"] = .text("Example")
+    plain["require_presence"] = .text("1")
+    #expect(throws: PushChallenge.Flaw.malformed("require_presence")) { try read(plain) }
+  }
+
+  @Test(arguments: [
+    ("M,H,A", ["M", "H", "A"]), ("07,42", ["07", "42"]), ("dark blue,Größe,a|b", ["dark blue", "Größe", "a|b"]),
+    ("0,1,2,3,4,5,6,7,8,9", ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]),
+  ])
+  func `Gives its options in the order sent`(presence: String, options: [String]) throws {
+    #expect(try read(Self.element(["require_presence": presence])).options == options)
+  }
+
+  @Test(arguments: ["", "M", "M,", "M,M", ",", "1,2,3,4,5,6,7,8,9,10,11"])
+  func `With options nobody could choose from is refused`(presence: String) {
+    #expect(throws: PushChallenge.Flaw.malformed("require_presence")) {
+      try read(Self.element(["require_presence": presence]))
+    }
+  }
+
+  @Test(arguments: [
+    (#"{"decline_reason":true}"#, true), (#"{"decline_reason":false}"#, false), ("{}", false),
+    (#"{"decline_reason":"true"}"#, false), (#"{"decline_reason":true,"z":{"values":[1,null,"a\"\\ü"]}}"#, true),
+  ])
+  func `Tells whether it takes reasons`(capabilities: String, takesReasons: Bool) throws {
+    var members = Self.element(capabilities: capabilities)
+    #expect(try read(members).takesReasons == takesReasons)
+    members["capabilities"] = JSONValue(parsing: Array(capabilities.utf8))
+    #expect(try read(members).takesReasons == takesReasons)
+    members["capabilities_signature"] = .text(Self.signature("x"))
+    #expect(throws: PushChallenge.Flaw.forgedCapabilities) { try read(members) }
+  }
+
+  @Test func `Works without capabilities that are missing or unreadable`() throws {
+    #expect(try !read(Self.element()).takesReasons)
+    for wrong in ["not JSON", "[]", "7"] {
+      #expect(try !read(Self.element(capabilities: wrong)).takesReasons)
+    }
+    for name in ["capabilities", "capabilities_signature"] {
+      var members = Self.element(capabilities: #"{"decline_reason":true}"#)
+      members[name] = nil
+      #expect(try !read(members).takesReasons)
+    }
+  }
+
+  /// A signature over one challenge's capabilities says nothing about another's.
+  @Test func `Takes no capabilities of another challenge`() {
+    var members = Self.element()
+    let other = Self.element(["nonce": "OTHER234"], capabilities: #"{"decline_reason":true}"#)
+    for name in ["capabilities", "capabilities_signature"] { members[name] = other[name] }
+    #expect(throws: PushChallenge.Flaw.forgedCapabilities) { try read(members) }
+  }
+
+  @Test(arguments: [("question", 4097), ("title", 1025), ("nonce", 129), ("url", 1025)])
+  func `Is not endless`(name: String, count: Int) {
+    #expect(throws: PushChallenge.Flaw.tooLong(name)) {
+      try read(Self.element([name: String(repeating: "x", count: count)]))
+    }
+  }
+}

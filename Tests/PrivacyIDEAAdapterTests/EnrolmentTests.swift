@@ -1,0 +1,237 @@
+import ApprovalTestKit
+import Courier
+import Cryptography
+import MobileAuth
+import Secrets
+import Synchronization
+import Testing
+
+@testable import PrivacyIDEAAdapter
+
+/// One token and one server, and a network between them that can break.
+final class EnrolmentWorld: Sendable {
+  let timekeeper = ManualTimekeeper(wallClockMilliseconds: 1_795_253_339_000)
+  let registry = MemoryRegistry()
+  let server: FakePushServer
+  let progress = Mutex<[String]>([])
+  let keptPINs = Mutex<[AccountID: PIN]>([:])
+  /// What the next requests meet: nil gets through.
+  let weather = Mutex<[Weather?]>([])
+
+  enum Weather { case neverArrives, answerIsLost }
+
+  init() { server = FakePushServer(timekeeper: timekeeper) }
+
+  var courier: RecordingCourier {
+    RecordingCourier { [self] (request: HTTPRequest) throws(CourierError) in
+      switch weather.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) {
+      case .neverArrives: throw .unreachable("no route")
+      case .answerIsLost:
+        _ = server.respond(to: request)
+        throw .timedOut(after: .seconds(60))
+      case nil: return server.respond(to: request)
+      }
+    }
+  }
+
+  func enrolment(pin: PIN? = nil, _ change: (inout PushEnrolment.Settings) -> Void = { _ in }) -> PushEnrolment {
+    var settings = PushEnrolment.Settings()
+    settings.keyBits = 2048
+    change(&settings)
+    let desk = pin.map { pin in
+      PushEnrolment.PINDesk {
+        pin
+      } keep: { [self] account, pin in
+        keptPINs.withLock { $0[account] = pin }
+      }
+    }
+    return PushEnrolment(
+      registry: registry, timekeeper: timekeeper, settings: settings, pinDesk: desk,
+      progress: { [self] line in progress.withLock { $0.append(line) } }, makeCourier: { [self] _ in courier })
+  }
+
+  func credentials(_ name: String) throws -> PushCredentials? {
+    try registry.accounts().first { $0.id.text == name }.map { record in try PushCredentials(record) }
+  }
+
+  /// Whether server and token agree on the active keys.
+  func isUsable(_ name: String) async throws -> Bool {
+    guard let record = try registry.accounts().first(where: { $0.id.text == name }), record.stage == .active,
+      let keys = try PushCredentials(record).active
+    else { return false }
+    let client = PushClient(
+      endpoint: FakePushServer.endpoint, courier: RecordingCourier { [server] in server.respond(to: $0) },
+      clock: ServerClock(timekeeper))
+    let list = try? await client.poll(serial: record.profile, key: keys.device)
+    return list != nil && keys.server == FakePushServer.signingKey.publicKey
+  }
+}
+
+@Suite struct `Enrolling` {
+  private let world = EnrolmentWorld()
+  private let trust = ServerTrust()
+
+  @Test func `Makes an account that polls`() async throws {
+    let account = try await world.enrolment().enrol(world.server.prepare("PIPU1"), name: nil, trust: trust)
+    #expect(account.id.text == "PIPU1" && account.stage == .active)
+    #expect(try await world.isUsable("PIPU1"))
+    #expect(try world.registry.servers().map(\.id.text) == ["pi.example/ttype/push"])
+    #expect(world.registry.audit.map(\.kind) == [.enrolled])
+    #expect(try world.credentials("PIPU1")?.next == nil)
+  }
+
+  /// Cut at every write, and again while it goes on: the same URL always ends with an account that polls.
+  @Test func `Goes on after a cut at any write`() async throws {
+    for cut in 0..<3 {
+      let world = EnrolmentWorld()
+      let uri = world.server.prepare("PIPU1")
+      world.registry.cut(after: cut)
+      await #expect(throws: CustodyFault.storage("the power is gone")) {
+        try await world.enrolment().enrol(uri, name: "desk", trust: trust)
+      }
+      world.registry.cut(after: nil)
+      guard cut < 2 else {
+        // The server took the key, and its own came and was lost with the power: no repeat brings it back.
+        await #expect(throws: TokenServerFault.self) {
+          try await world.enrolment().enrol(uri, name: "desk", trust: trust)
+        }
+        #expect(try world.registry.accounts().isEmpty)
+        continue
+      }
+      _ = try await world.enrolment().enrol(uri, name: "desk", trust: trust)
+      #expect(try await world.isUsable("desk"))
+    }
+  }
+
+  @Test func `The key is on the card before the server hears of it, and is the one it hears of`() async throws {
+    let uri = world.server.prepare("PIPU1")
+    world.weather.withLock { $0 = [.neverArrives, .neverArrives] }
+    await #expect(throws: TokenServerFault.unreachable("the token server cannot be reached: no route")) {
+      try await world.enrolment().enrol(uri, name: nil, trust: trust)
+    }
+    let key = try #require(try world.credentials("PIPU1")?.next?.key)
+    #expect(try world.registry.accounts().map(\.stage) == [.enrolling])
+    _ = try await world.enrolment().enrol(uri, name: nil, trust: trust)
+    #expect(try world.credentials("PIPU1")?.active?.device.publicKeyOnTheWire == key.publicKeyOnTheWire)
+    #expect(try await world.isUsable("PIPU1"))
+  }
+
+  @Test func `A connection that broke before the server heard is tried once more`() async throws {
+    world.weather.withLock { $0 = [.neverArrives] }
+    _ = try await world.enrolment().enrol(world.server.prepare("PIPU1"), name: nil, trust: trust)
+    #expect(try await world.isUsable("PIPU1"))
+  }
+
+  @Test func `After a lost answer the person is told to ask for another URL, and nothing stays`() async throws {
+    world.weather.withLock { $0 = [.answerIsLost] }
+    let lost = TokenServerFault.alreadyEnrolled(
+      "the token server does not wait for this token: it is enrolled, or gone")
+    await #expect(throws: lost) {
+      try await world.enrolment().enrol(world.server.prepare("PIPU1"), name: nil, trust: trust)
+    }
+    #expect(try world.registry.accounts().isEmpty)
+    _ = try await world.enrolment().enrol(world.server.prepare("PIPU1"), name: nil, trust: trust)
+    #expect(try await world.isUsable("PIPU1"))
+  }
+
+  @Test func `A known serial gets new keys, and keeps its name`() async throws {
+    _ = try await world.enrolment().enrol(world.server.prepare("PIPU1"), name: "desk", trust: trust)
+    let former = try #require(try world.credentials("desk")?.active?.device.publicKeyOnTheWire)
+    _ = try await world.enrolment().enrol(world.server.prepare("PIPU1"), name: nil, trust: trust)
+    #expect(try world.registry.accounts().map(\.id.text) == ["desk"])
+    #expect(try world.credentials("desk")?.active?.device.publicKeyOnTheWire != former)
+    #expect(try await world.isUsable("desk"))
+  }
+
+  @Test func `The old keys count until the server has taken the new ones`() async throws {
+    _ = try await world.enrolment().enrol(world.server.prepare("PIPU1"), name: nil, trust: trust)
+    let uri = world.server.prepare("PIPU1")
+    world.weather.withLock { $0 = [.neverArrives, .neverArrives] }
+    await #expect(throws: TokenServerFault.self) { try await world.enrolment().enrol(uri, name: nil, trust: trust) }
+    #expect(try await world.isUsable("PIPU1"))
+    #expect(try world.credentials("PIPU1")?.next != nil)
+    // A wrong URL for a known serial takes nothing away either.
+    let wrong = uri.replacing("enrollment_credential=", with: "enrollment_credential=f")
+    await #expect(throws: TokenServerFault.self) { try await world.enrolment().enrol(wrong, name: nil, trust: trust) }
+    #expect(try await world.isUsable("PIPU1"))
+    #expect(try world.credentials("PIPU1")?.next == nil)
+    _ = try await world.enrolment().enrol(uri, name: nil, trust: trust)
+    #expect(try await world.isUsable("PIPU1"))
+  }
+
+  @Test func `An account that lost its keys is enrolled again under its name`() async throws {
+    _ = try await world.enrolment().enrol(world.server.prepare("PIPU1"), name: "desk", trust: trust)
+    try world.registry.dropKeys(of: AccountID("desk"), AuditEntry(.disenrolled, wallClockMilliseconds: 0))
+    _ = try await world.enrolment().enrol(world.server.prepare("PIPU1"), name: nil, trust: trust)
+    #expect(try await world.isUsable("desk"))
+  }
+
+  @Test func `A URL whose time is over is given up`() async throws {
+    let uri = world.server.prepare("PIPU1")
+    world.weather.withLock { $0 = [.neverArrives, .neverArrives] }
+    await #expect(throws: TokenServerFault.self) { try await world.enrolment().enrol(uri, name: nil, trust: trust) }
+    world.timekeeper.advance(by: .seconds(600))
+    await #expect(throws: TokenServerFault.refused("the enrolment URL's time is over; ask for a new one")) {
+      try await world.enrolment().enrol(uri, name: nil, trust: trust)
+    }
+    #expect(try world.registry.accounts().isEmpty)
+  }
+
+  @Test func `Two accounts have two names`() async throws {
+    _ = try await world.enrolment().enrol(world.server.prepare("PIPU1"), name: "desk", trust: trust)
+    await #expect(throws: TokenServerFault.self) {
+      try await world.enrolment().enrol(world.server.prepare("PIPU2"), name: "desk", trust: trust)
+    }
+    _ = try await world.enrolment().enrol(world.server.prepare("PIPU2"), name: nil, trust: trust)
+    #expect(try world.registry.accounts().map(\.id.text) == ["PIPU2", "desk"])
+  }
+
+  @Test func `Certificates are looked at unless something better is named`() async throws {
+    let uri = world.server.prepare("PIPU1").replacing("sslverify=1", with: "sslverify=0")
+    await #expect(throws: TokenServerFault.self) { try await world.enrolment().enrol(uri, name: nil, trust: trust) }
+    #expect(try world.registry.accounts().isEmpty)
+    _ = try await world.enrolment().enrol(uri, name: nil, trust: ServerTrust(pins: ["pin"]))
+    #expect(try PrivacyIDEA.pins(of: try #require(try world.registry.servers().first)) == ["pin"])
+  }
+
+  @Test func `A token that must be unlocked gets its PIN before the server hears of it`() async throws {
+    let pin = PIN(digits: SecretBytes(copying: Array("13579".utf8)))
+    let uri = world.server.prepare("PIPU1", more: "&pin=True&app_force_unlock=pin")
+    await #expect(throws: TokenServerFault.self) { try await world.enrolment().enrol(uri, name: nil, trust: trust) }
+    _ = try await world.enrolment(pin: pin).enrol(uri, name: nil, trust: trust)
+    let credentials = try #require(try world.credentials("PIPU1"))
+    #expect(credentials.active?.wantsPIN == true && credentials.pinLength == 5)
+    #expect(world.keptPINs.withLock { $0 } == [AccountID("PIPU1"): pin])
+  }
+
+  @Test func `A fingerprint cannot be had, unless a PIN will do`() async throws {
+    let pin = PIN(digits: SecretBytes(copying: Array("13579".utf8)))
+    let uri = world.server.prepare("PIPU1", more: "&app_force_unlock=biometric")
+    await #expect(throws: TokenServerFault.self) {
+      try await world.enrolment(pin: pin).enrol(uri, name: nil, trust: trust)
+    }
+    let account = try await world.enrolment(pin: pin) { $0.takesPINForBiometric = true }
+      .enrol(uri, name: nil, trust: trust)
+    #expect(try PushCredentials(account).active?.wantsPIN == true)
+  }
+
+  /// A board that thinks it is 1970, and one that is 90 s off.
+  @Test(arguments: [Duration.seconds(1_795_253_339), .seconds(90), .seconds(-90)])
+  func `A wrong clock is set by the server's`(drift: Duration) async throws {
+    let timekeeper = ManualTimekeeper(
+      wallClockMilliseconds: drift > .seconds(1000) ? 0 : 1_795_253_339_000)
+    let server = FakePushServer(timekeeper: timekeeper)
+    server.state.withLock { $0.drift = drift }
+    let key = try RSAPrivateKey(bits: 2048)
+    server.state.withLock { $0.keys["PIPU1"] = key.publicKey }
+    let client = PushClient(
+      endpoint: FakePushServer.endpoint, courier: RecordingCourier { server.respond(to: $0) },
+      clock: ServerClock(timekeeper))
+    let first = try await client.poll(serial: "PIPU1", key: .rsa(key))
+    // Nothing was signed for 1970: the board asked first.
+    #expect(first.correctedClock.map { $0 - .seconds(90) < .seconds(2) } ?? (drift > .seconds(1000)))
+    #expect(server.state.withLock { $0.polls.count } == 2)
+    #expect(try await client.poll(serial: "PIPU1", key: .rsa(key)).correctedClock == nil)
+    #expect(server.state.withLock { $0.polls.count } == 3)
+  }
+}

@@ -1,0 +1,180 @@
+import ApprovalTestKit
+import Synchronization
+import Testing
+
+@testable import MobileAuth
+@testable import PrivacyIDEAAdapter
+
+@Suite struct `Polling` {
+  /// - Returns: what was told in so many rounds, and the pauses between them to a tenth of a second.
+  private func hints(_ world: ServerWorld, rounds: Int) async throws -> (hints: [Hint], slept: [Duration]) {
+    let collector = Task {
+      var hints: [Hint] = []
+      for try await hint in world.token.hints() { hints.append(hint) }
+      return hints
+    }
+    while world.server.state.withLock({ $0.polls.count }) <= rounds {
+      // One task sleeps; each step finds it asleep again.
+      await world.timekeeper.untilAsleep()
+      world.timekeeper.advance(by: .milliseconds(100))
+    }
+    await world.timekeeper.untilAsleep()
+    collector.cancel()
+    let polls = world.server.state.withLock { $0.polls }
+    return (try await collector.value, zip(polls, polls.dropFirst()).map { $1 - $0 })
+  }
+
+  @Test func `Is fast at first, then slow`() async throws {
+    let world = try ServerWorld()
+    let slept = try await hints(world, rounds: 30).slept
+    #expect(slept.count == 30)
+    #expect(slept.prefix(18).allSatisfy { abs($0.milliseconds - 3000) <= 100 })
+    #expect(slept.suffix(8).allSatisfy { abs($0.milliseconds - 10_000) <= 100 })
+  }
+
+  @Test func `Stays fast while something is open`() async throws {
+    let world = try ServerWorld()
+    world.server.challenge("PIPU0")
+    let (hints, slept) = try await hints(world, rounds: 40)
+    #expect(slept.allSatisfy { abs($0.milliseconds - 3000) <= 100 })
+    // The first list is told by the connection itself.
+    #expect(hints == [.connected])
+  }
+
+  @Test(arguments: [(0.0, 2.7), (0.5, 3.0), (1.0, 3.3)])
+  func `Does not keep step with others`(random: Double, seconds: Double) {
+    let interval = PollingPace().interval(quiet: .zero, random: random)
+    #expect(abs(Double(interval.milliseconds) - seconds * 1000) < 2)
+  }
+
+  @Test func `Backs off, but not for ever`() {
+    let pauses = (0..<20).map { PollingPace().backOff(failures: $0, random: 1) }
+    #expect(pauses.first == .seconds(3) && pauses.last == .seconds(60))
+    #expect(zip(pauses, pauses.dropFirst()).allSatisfy { $0 <= $1 })
+  }
+
+  @Test func `A list that was just read is not read again`() async throws {
+    let world = try ServerWorld()
+    world.server.challenge("PIPU0")
+    #expect(try await world.token.pendingRequests().count == 1)
+    #expect(try await world.token.pendingRequests().count == 1)
+    #expect(world.server.state.withLock { $0.polls.count } == 1)
+    world.timekeeper.advance(by: .seconds(2))
+    _ = try await world.token.pendingRequests()
+    #expect(world.server.state.withLock { $0.polls.count } == 2)
+  }
+
+  @Test func `Requests are newest first, known by their nonce and live 120 seconds`() async throws {
+    let world = try ServerWorld()
+    let nonces = (0..<3).map { _ in world.server.challenge("PIPU0") }
+    let first = try await world.token.pendingRequests().sorted(by: PendingMobileAuthRequest.newestFirst)
+    let expected = nonces.reversed().map { world.token.book.transaction(serial: "PIPU0", nonce: $0) }
+    #expect(first.map(\.transaction) == expected)
+    world.timekeeper.advance(by: .seconds(30))
+    let later = world.server.challenge("PIPU0")
+    let second = try await world.token.pendingRequests().sorted(by: PendingMobileAuthRequest.newestFirst)
+    #expect(second.first?.transaction == world.token.book.transaction(serial: "PIPU0", nonce: later))
+    #expect(second.dropFirst().map(\.deadline) == first.map(\.deadline))
+    #expect(first.allSatisfy { $0.deadline.sinceBeginning == .seconds(120) })
+    #expect(try ServerWorld().token.book.transaction(serial: "PIPU0", nonce: later) == second[0].transaction)
+    #expect(world.token.book.transaction(serial: "PIPU1", nonce: later) != second[0].transaction)
+  }
+
+  @Test func `One bad element loses no other, and is told once`() async throws {
+    let world = try ServerWorld()
+    world.server.challenge("PIPU0", ["question": String(repeating: "x", count: 5000)])
+    world.server.challenge("PIPU0", ["question": "", "title": "VPN"])
+    for _ in 0..<3 {
+      #expect(try await world.token.pendingRequests().map(\.message) == ["VPN"])
+      world.timekeeper.advance(by: .seconds(2))
+    }
+    #expect(world.events.troubles == ["a challenge was dropped: its question is too long"])
+  }
+
+  /// An element of one token's list, sent again in another's, or after it was answered.
+  @Test func `Neither another token's challenge nor one that was answered is put to anybody`() async throws {
+    let world = try ServerWorld(accounts: 2)
+    let nonce = world.server.challenge("PIPU0")
+    _ = try await world.answer(world.open(), .hold)
+    world.server.state.withLock { $0.challenges[0].isOpen = true }
+    world.server.challenge("PIPU1", ["serial": "PIPU0"])
+    world.timekeeper.advance(by: .seconds(2))
+    #expect(try await world.token.pendingRequests().isEmpty)
+    #expect(world.events.troubles == ["a challenge was dropped: it is for another token"])
+    #expect(world.server.answers(to: nonce).count == 1)
+  }
+
+  @Test func `Five hundred open challenges are no trouble`() async throws {
+    let world = try ServerWorld()
+    for _ in 0..<500 { world.server.challenge("PIPU0") }
+    #expect(try await world.token.pendingRequests().count == 500)
+    #expect(world.events.troubles.isEmpty)
+  }
+
+  @Test func `A token that is gone is named after five refusals, and the others go on`() async throws {
+    let world = try ServerWorld(accounts: 2)
+    world.server.challenge("PIPU1")
+    world.server.state.withLock { $0.keys["PIPU0"] = nil }
+    for _ in 0..<4 {
+      #expect(try await world.token.pendingRequests().map(\.account.text) == ["account 1"])
+      #expect(try await world.token.validate() == Validation())
+      world.timekeeper.advance(by: .seconds(2))
+    }
+    _ = try await world.token.pendingRequests()
+    #expect(try await world.token.validate().disenrolledAccounts == [AccountID("account 0")])
+    #expect(world.events.troubles == ["\(PollFault.notKnown)"])
+    let polls = world.server.state.withLock { $0.polls.count }
+    world.timekeeper.advance(by: .seconds(2))
+    _ = try await world.token.pendingRequests()
+    #expect(world.server.state.withLock { $0.polls.count } == polls + 1)
+  }
+
+  @Test func `A refusal now and then is not the end`() async throws {
+    let world = try ServerWorld()
+    for _ in 0..<4 {
+      for _ in 0..<4 { world.server.state.withLock { $0.failures.append(FakePushServer.error(400, 10)) } }
+      for _ in 0..<5 {
+        _ = try await world.token.pendingRequests()
+        world.timekeeper.advance(by: .seconds(2))
+      }
+    }
+    #expect(try await world.token.validate() == Validation())
+  }
+
+  @Test func `Where it is forbidden it is rare, and others are not kept waiting`() async throws {
+    let world = try ServerWorld(accounts: 2)
+    world.server.state.withLock { $0.isPollingForbidden = ["PIPU0"] }
+    for _ in 0..<3 {
+      _ = try await world.token.pendingRequests()
+      world.timekeeper.advance(by: .seconds(2))
+    }
+    #expect(world.server.state.withLock { $0.polls.count } == 4)
+    world.timekeeper.advance(by: .seconds(300))
+    _ = try await world.token.pendingRequests()
+    #expect(world.server.state.withLock { $0.polls.count } == 6)
+    world.server.state.withLock { $0.isPollingForbidden = ["PIPU0", "PIPU1"] }
+    world.timekeeper.advance(by: .seconds(300))
+    await #expect(throws: TokenServerFault.switchedOff("ERR303")) { try await world.token.pendingRequests() }
+  }
+
+  @Test func `A server that cannot be reached is the listener's business`() async throws {
+    let world = try ServerWorld()
+    world.weather.forecast.withLock { $0 = [.neverArrives] }
+    await #expect(throws: TokenServerFault.unreachable("the token server cannot be reached: no route")) {
+      try await world.token.pendingRequests()
+    }
+    #expect(try await world.token.pendingRequests().isEmpty)
+  }
+
+  @Test func `What became of a request is whether it is still listed`() async throws {
+    let world = try ServerWorld()
+    let nonce = world.server.challenge("PIPU0")
+    let pending = try #require(try await world.token.pendingRequests().first)
+    #expect(
+      try await world.token.status(of: pending.transaction, account: pending.account) == RemoteStatus(state: .open))
+    world.server.end(nonce)
+    await #expect(throws: TokenServerFault.requestNotFound) {
+      try await world.token.status(of: pending.transaction, account: pending.account)
+    }
+  }
+}

@@ -1,0 +1,90 @@
+import ApprovalTestKit
+import Courier
+import Cryptography
+import Secrets
+import Synchronization
+import Testing
+
+@testable import MobileAuth
+@testable import PrivacyIDEAAdapter
+
+/// An enrolled token, its server, and a network that can break.
+final class ServerWorld: Sendable {
+  static let deviceKeys = try! (0..<3).map { _ in try RSAPrivateKey(bits: 2048) }
+
+  let timekeeper = ManualTimekeeper(wallClockMilliseconds: 1_795_253_339_000)
+  let server: FakePushServer
+  let token: PrivacyIDEATokenServer
+  let events = Events()
+  let weather = Weather()
+
+  final class Events: Sendable {
+    private let list = Mutex<[TokenEvent]>([])
+    func add(_ event: TokenEvent) { list.withLock { $0.append(event) } }
+    var troubles: [String] {
+      list.withLock { $0.compactMap { if case .trouble(_, let what) = $0 { what } else { nil } } }
+    }
+  }
+
+  /// What the next requests meet.
+  final class Weather: Sendable {
+    enum Kind { case fine, neverArrives, answerIsLost }
+    let forecast = Mutex<[Kind]>([])
+    var next: Kind { forecast.withLock { $0.isEmpty ? .fine : $0.removeFirst() } }
+  }
+
+  init(
+    _ product: FakePushServer.Product = .privacyIDEA, accounts count: Int = 1, wantsPIN: Bool = false,
+    judge: (any PINJudge)? = nil
+  ) throws {
+    server = FakePushServer(product, timekeeper: timekeeper)
+    let id = TokenServerID("pi.example/ttype/push")
+    var records: [AccountRecord] = []
+    for number in 0..<count {
+      var credentials = PushCredentials()
+      let key = Self.deviceKeys[number % Self.deviceKeys.count]
+      credentials.active = TokenKeys(
+        device: .rsa(key), server: FakePushServer.signingKey.publicKey, wantsPIN: wantsPIN)
+      credentials.pinLength = wantsPIN ? 5 : nil
+      server.state.withLock { $0.keys["PIPU\(number)"] = key.publicKey }
+      records.append(
+        AccountRecord(
+          id: AccountID("account \(number)"), server: id, profile: "PIPU\(number)", stage: .active,
+          secrets: try credentials.encoded()))
+    }
+    let record = TokenServerRecord(
+      id: id, kind: PrivacyIDEA.kind, url: FakePushServer.endpoint, secrets: EndpointCredentials(pins: []).encoded)
+    let courier = RecordingCourier { [server, weather] (request: HTTPRequest) throws(CourierError) in
+      switch weather.next {
+      case .fine: return server.respond(to: request)
+      case .neverArrives: throw .unreachable("no route")
+      case .answerIsLost:
+        _ = server.respond(to: request)
+        throw .timedOut(after: .seconds(15))
+      }
+    }
+    token = try PrivacyIDEATokenServer(
+      record, accounts: records, judge: judge, courier: courier, timekeeper: timekeeper, random: { 0.5 },
+      report: { [events] in events.add($0) })
+  }
+
+  /// The only open request, opened.
+  func open() async throws -> MobileAuthRequest {
+    timekeeper.advance(by: .seconds(2))
+    let list = try await token.pendingRequests()
+    return try await token.open(try #require(list.first))
+  }
+
+  /// From the person's act to the server's word.
+  func answer(
+    _ request: MobileAuthRequest, _ gesture: Gesture.Kind, pin: PIN? = nil, choice: String? = nil, key: String = "key"
+  ) async throws -> Verdict {
+    let response = try #require(
+      request.answered(
+        by: Gesture(gesture, held: .seconds(1)), typing: pin, choosing: choice, after: .seconds(1), idempotencyKey: key)
+    )
+    return try await token.deliver(try await token.seal(response))
+  }
+}
+
+func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }

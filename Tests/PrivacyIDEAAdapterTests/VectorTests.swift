@@ -1,0 +1,117 @@
+import Courier
+import Cryptography
+import MobileAuth
+import Secrets
+import Testing
+
+@testable import PrivacyIDEAAdapter
+
+@Suite struct `The worked examples` {
+  private let key = WorkedExamples.key
+
+  private func pollElement() throws -> JSONValue {
+    try #require(WorkedExamples.json("pollAnswer")["result"]?["value"]?.list?.first)
+  }
+
+  @Test func `The public key is sent as the server wants it`() {
+    #expect(key.publicKeyOnTheWire == WorkedExamples["enrolmentPublicKey"])
+  }
+
+  @Test func `The server's key is read from the enrolment's answer`() throws {
+    let reply = try #require(Reply(HTTPResponse(status: 200, body: Array(WorkedExamples["enrolmentAnswer"].utf8))))
+    guard case .value(.bool(true), let detail?) = reply else { return #expect(Bool(false), "\(reply)") }
+    let sent = try #require(detail["public_key"]?.text)
+    #expect(sent.contains("\n"))
+    #expect(try RSAPublicKey(onTheWire: sent) == WorkedExamples.serverKey)
+    #expect(WorkedExamples.serverKey.bits == 4096)
+  }
+
+  @Test func `A poll is signed so`() throws {
+    let form = WorkedExamples.form("pollQuery")
+    #expect(try key.signatureOnTheWire(for: WorkedExamples["pollText"]) == form["signature"])
+    #expect(WorkedExamples["pollText"] == "\(WorkedExamples.serial)|\(form["timestamp"]!)")
+  }
+
+  @Test func `The challenge and its capabilities verify`() throws {
+    let challenge = try PushChallenge(
+      pollElement(), for: WorkedExamples.serial, verifiedWith: WorkedExamples.serverKey)
+    #expect(challenge.nonce == "URO32X52CZN3FJKZRMEJU5PP7R5F5VDG")
+    #expect(challenge.question == "Log in to the VPN as Alice?")
+    #expect(challenge.title == "Example Corp")
+    #expect(challenge.options == nil)
+    #expect(challenge.takesReasons)
+  }
+
+  @Test func `Capabilities are signed as canonical JSON`() throws {
+    let read = JSONValue(parsing: Array(try #require(pollElement()["capabilities"]?.text).utf8))
+    let signed = JSONValue.object([
+      "nonce": .text("URO32X52CZN3FJKZRMEJU5PP7R5F5VDG"), "capabilities": try #require(read),
+    ])
+    #expect(signed.canonical == WorkedExamples["capabilitiesText"])
+  }
+
+  @Test func `The presence challenge verifies and keeps its order`() throws {
+    let challenge = try PushChallenge(
+      WorkedExamples.json("presenceChallenge"), for: WorkedExamples.serial, verifiedWith: WorkedExamples.serverKey)
+    #expect(challenge.options == ["M", "H", "A"])
+  }
+
+  @Test(arguments: [
+    (PushAnswer.accept(presence: nil), "accept"), (.decline(nil), "decline"), (.decline(.unknownTrigger), "reason"),
+    (.accept(presence: "M"), "presence"),
+  ])
+  func `Answers are signed and sent so`(answer: PushAnswer, name: String) throws {
+    let nonce = String(WorkedExamples[name + "Text"].prefix(32))
+    #expect(answer.signedText(nonce: nonce, serial: WorkedExamples.serial) == WorkedExamples[name + "Text"])
+    let body = try answer.body(nonce: nonce, serial: WorkedExamples.serial, key: key)
+    let expected = WorkedExamples.form(name + "Body").mapValues { JSONValue.text($0) }
+    #expect(JSONValue(parsing: body) == .object(expected))
+  }
+
+  /// We have no address to change; the form of the signature is the same all the same.
+  @Test func `A change of the push address is signed so`() throws {
+    let form = WorkedExamples.form("addressBody")
+    let text = WorkedExamples["addressText"]
+    #expect(text == [form["new_fb_token"]!, form["serial"]!, form["timestamp"]!].joined(separator: "|"))
+    #expect(try key.signatureOnTheWire(for: text) == form["signature"])
+  }
+
+  @Test func `What the server says to an accept, with and without a code for the portal`() throws {
+    for (name, code) in [("acceptAnswer", String?.none), ("codeAnswer", "63")] {
+      let reply = Reply(HTTPResponse(status: 200, body: Array(WorkedExamples[name].utf8)))
+      guard case .value(.bool(true), let detail)? = reply else {
+        return #expect(Bool(false), "\(name): \(reply as Any)")
+      }
+      #expect(detail?["display_code"]?.text == code)
+    }
+  }
+
+  @Test func `eduMFA's elliptic example verifies, both ways`() throws {
+    guard case .p256(let key) = WorkedExamples.ellipticKey else { return #expect(Bool(false), "not P-256") }
+    let challenge = try PushChallenge(
+      WorkedExamples.json("ecChallenge"), for: "EDUP0000F077", verifiedWith: WorkedExamples.ellipticServerKey)
+    #expect(challenge.nonce == "Y3XAWHOOWWI2RIUVDZQKSSJYWME4OGGK")
+    #expect(!challenge.takesReasons)
+    // Theirs, of the same form as ours: DER in Base32.
+    for (text, signature) in [
+      (WorkedExamples["ecPollText"], WorkedExamples["ecPollSignature"]),
+      (WorkedExamples["ecAcceptText"], WorkedExamples.form("ecAcceptBody")["signature"]!),
+      (
+        WorkedExamples["ecAcceptText"],
+        try WorkedExamples.ellipticKey.signatureOnTheWire(for: WorkedExamples["ecAcceptText"])
+      ),
+    ] {
+      #expect(key.publicKey.isValidDERSignature(try #require(bytes(base32: signature)), for: Array(text.utf8)))
+    }
+  }
+
+  /// The rows of the error table, as bytes where there are any.
+  @Test(arguments: [
+    ("staleAnswer", Duration?.some(.seconds(90)), PollFault.clock(.seconds(90))),
+    ("wrongSignatureAnswer", .seconds(1), .notKnown), ("staleAnswer", nil, .notKnown),
+  ])
+  func `Error answers to a poll`(name: String, drift: Duration?, fault: PollFault) {
+    let response = HTTPResponse(status: 400, body: Array(WorkedExamples[name].utf8))
+    #expect(PollFault(response, drift: drift) == fault)
+  }
+}

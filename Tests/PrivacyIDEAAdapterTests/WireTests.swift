@@ -1,0 +1,96 @@
+import ApprovalTestKit
+import Courier
+import MobileAuth
+import Testing
+
+@testable import PrivacyIDEAAdapter
+
+@Suite struct `On the wire` {
+  @Test(arguments: [
+    (Int64(0), "1970-01-01T00:00:00.000Z"), (951_782_400_123, "2000-02-29T00:00:00.123Z"),
+    (1_795_253_339_009, "2026-11-21T09:28:59.009Z"), (4_107_542_399_999, "2100-02-28T23:59:59.999Z"),
+    (4_107_542_400_000, "2100-03-01T00:00:00.000Z"), (1_767_225_600_000, "2026-01-01T00:00:00.000Z"),
+  ])
+  func `Time stamps are UTC`(milliseconds: Int64, text: String) { #expect(timeStamp(milliseconds) == text) }
+
+  @Test func `Time is the server's as soon as it has told, and unknown on a board that thinks it is 1970`() {
+    let timekeeper = ManualTimekeeper(wallClockMilliseconds: 0)
+    let clock = ServerClock(timekeeper)
+    #expect(clock.now == nil)
+    let response = HTTPResponse(status: 400, headers: ["Date": "Sat, 21 Nov 2026 09:28:59 GMT"])
+    #expect(clock.hear(response, comparedWith: 1_795_253_339_500 - 90_000) == .seconds(90))
+    timekeeper.advance(by: .seconds(61))
+    #expect(clock.now == 1_795_253_400_500)
+    #expect(clock.hear(HTTPResponse(status: 502, headers: ["Date": "yesterday"]), comparedWith: 0) == nil)
+    #expect(clock.now == 1_795_253_400_500)
+    #expect(ServerClock(ManualTimekeeper(wallClockMilliseconds: 1_795_253_339_009)).now == 1_795_253_339_009)
+  }
+
+  private static func error(_ status: Int, _ code: Int) -> HTTPResponse {
+    let body =
+      #"{"detail": null, "result": {"status": false, "error": {"code": \#(code), "message": "ERR"}}, "time": 1.5}"#
+    return HTTPResponse(status: status, body: Array(body.utf8))
+  }
+
+  @Test(arguments: [
+    (error(400, 10), Duration?.some(.seconds(1)), PollFault.notKnown),
+    (error(400, 10), .seconds(90), .clock(.seconds(90))),
+    (error(400, 10), nil, .notKnown), (error(400, -311), .seconds(90), .clock(.seconds(90))),
+    (error(400, -311), .zero, .notKnown), (error(403, 303), .zero, .forbidden("ERR")),
+    (error(403, -311), .zero, .forbidden("ERR")), (error(400, 905), .zero, .misplaced("ERR (905)")),
+    (error(404, 601), .zero, .misplaced("ERR (601)")),
+    (error(500, -500), .zero, .offline(.unreachable("status 500 without an explanation we understand"))),
+    (
+      HTTPResponse(status: 502, body: Array("<html>".utf8)), .zero,
+      .offline(.unreachable("status 502 without an explanation we understand"))
+    ),
+    (
+      HTTPResponse(status: 200, body: Array("<html>welcome".utf8)), .zero,
+      .offline(.unreachable("status 200 without an explanation we understand"))
+    ),
+    (
+      HTTPResponse(status: 405, body: Array("<html>".utf8)), .zero,
+      .offline(.unreachable("status 405 without an explanation we understand"))
+    ),
+    (HTTPResponse(status: 429, headers: ["Retry-After": "7"]), .zero, .offline(.rateLimited(retryAfter: .seconds(7)))),
+    (HTTPResponse(status: 429, headers: ["Retry-After": "-7"]), .zero, .offline(.rateLimited(retryAfter: nil))),
+    // A proxy's JSON is no more a result than its HTML.
+    (
+      HTTPResponse(status: 400, body: Array(#"{"error": {"code": 10}}"#.utf8)), .zero,
+      .offline(.unreachable("status 400 without an explanation we understand"))
+    ),
+  ])
+  func `What a poll's error means`(response: HTTPResponse, drift: Duration?, fault: PollFault) {
+    #expect(PollFault(response, drift: drift) == fault)
+  }
+
+  @Test(arguments: [
+    (error(404, 601), TokenServerFault.requestNotFound), (error(404, -311), .requestNotFound),
+    (error(400, 905), .answerInvalid("ERR (905)")), (error(403, 303), .refused("ERR")),
+    (error(500, -500), .unreachable("status 500 without an explanation we understand")),
+  ])
+  func `What an answer's error means`(response: HTTPResponse, fault: TokenServerFault) {
+    #expect(TokenServerFault(answering: response) == fault)
+  }
+
+  @Test(arguments: [
+    (error(400, 905), 10000), (error(400, -311), 10000), (error(404, 601), 9016), (error(404, -311), 9016),
+    (error(403, 303), 9017), (error(500, -500), 9001), (HTTPResponse(status: 503), 9001),
+  ])
+  func `What an enrolment's error means`(response: HTTPResponse, number: Int) {
+    #expect(TokenServerFault(enrolling: response).number == number)
+  }
+
+  @Test(arguments: [
+    (#"{"b":1,"a":[true,false,null]}"#, #"{"a":[true,false,null],"b":1}"#),
+    (#"{"é":"\u00fc\/\u0001\u001f\n\"","z":-9007199254740993}"#, #"{"z":-9007199254740993,"é":"ü/\u0001\u001f\n\""}"#),
+    // U+FB33 sorts after a surrogate pair by UTF-16, and before it by code point.
+    ("{\"\u{FB33}\":1,\"\u{1F600}\":2}", "{\"\u{1F600}\":2,\"\u{FB33}\":1}"), ("1.5", "1.5"),
+  ])
+  func `Canonical JSON`(text: String, canonical: String) throws {
+    #expect(try #require(JSONValue(parsing: Array(text.utf8))).canonical == canonical)
+  }
+
+  @Test(arguments: ["", "{", "{}x", #"{"a":}"#, "nul", "\u{FEFF}"])
+  func `What is not JSON is nothing`(text: String) { #expect(JSONValue(parsing: Array(text.utf8)) == nil) }
+}

@@ -1,0 +1,60 @@
+import MobileAuth
+import Secrets
+import Testing
+import Vault
+import VaultModel
+
+@Suite struct `Renaming an account` {
+  private let playground: Playground
+  private let vault: Vault
+  private let entry = AuditEntry(
+    .renamed, account: AccountID("new"), detail: "was old", wallClockMilliseconds: 1_760_000_000_123)
+
+  init() throws {
+    playground = try Playground()
+    vault = try playground.vault()
+    try vault.put(
+      TokenServerRecord(id: TokenServerID("server"), kind: "reference", url: "https://server", secrets: secrets("pins"))
+    )
+    for name in ["old", "other"] {
+      try vault.put(
+        AccountRecord(
+          id: AccountID(name), server: TokenServerID("server"), profile: name, stage: .active,
+          secrets: secrets("\(name)'s")))
+    }
+  }
+
+  @Test func `Keys, PIN, wrong attempts and answers under way go over`() throws {
+    try vault.setPIN(of: AccountID("old"), to: pin("135790"), keys: secrets("under the PIN"))
+    try vault.expectWrong(AccountID("old"))
+    let intent = AnswerIntent(
+      transaction: try #require(TransactionID("00000000-0000-0000-0000-000000000001")), server: TokenServerID("server"),
+      account: AccountID("old"), idempotencyKey: "key", decision: .deny(.notMe))
+    try vault.journal(intent, AuditEntry(.decided, wallClockMilliseconds: 1_760_000_000_123))
+    try vault.rename(AccountID("old"), to: AccountID("new"), entry)
+
+    // Another process reads the same.
+    let vault = try playground.vault()
+    #expect(try vault.accounts().map(\.id) == ["new", "other"].map { AccountID($0) })
+    let renamed = try vault.account(AccountID("new"))
+    #expect(bytes(renamed.secrets) == Array("old's".utf8) && renamed.profile == "old" && renamed.stage == .active)
+    var expected = intent
+    expected.account = AccountID("new")
+    #expect(try vault.unsettledIntents() == [expected])
+    #expect(
+      try vault.pinStatus(of: AccountID("new"), clock: PatientClock(wallClockMilliseconds: 0))?.counts.previous == 1)
+    #expect(try vault.pinStatus(of: AccountID("old"), clock: PatientClock(wallClockMilliseconds: 0)) == nil)
+    #expect(try vault.unlock(AccountID("new"), "135790").text == "under the PIN")
+    #expect(bytes(try vault.account(AccountID("other")).secrets) == Array("other's".utf8))
+    guard case .intact = try vault.verifyAudit() else { return #expect(Bool(false), "the audit chain is broken") }
+  }
+
+  @Test func `A name that is taken, or an account that is not there, changes nothing`() throws {
+    #expect(throws: CustodyFault.self) { try vault.rename(AccountID("old"), to: AccountID("other"), entry) }
+    #expect(throws: CustodyFault.unknown("account nobody")) {
+      try vault.rename(AccountID("nobody"), to: AccountID("new"), entry)
+    }
+    #expect(try vault.accounts().map(\.id) == ["old", "other"].map { AccountID($0) })
+    #expect(bytes(try vault.account(AccountID("other")).secrets) == Array("other's".utf8))
+  }
+}

@@ -27,8 +27,10 @@ public final class ManualTimekeeper: Timekeeper {
   public var now: Moment { state.withLock { $0.now } }
   public var wallClockMilliseconds: Int64 { state.withLock { $0.wallClockMilliseconds } }
 
-  /// The number of tasks asleep now.
-  public var sleeperCount: Int { state.withLock { $0.sleepers.count } }
+  /// How long until the first of the tasks asleep now wakes; nil if nobody sleeps.
+  public var untilNextWakes: Duration? {
+    state.withLock { state in state.sleepers.values.map(\.moment).min().map { $0 - state.now } }
+  }
 
   public func sleep(until moment: Moment) async throws {
     let number = state.withLock { state in

@@ -59,7 +59,7 @@ extension Handler {
   func takeBack(
     _ pending: PendingMobileAuthRequest, _ kind: AuditEntry.Kind, _ counts: FailureCounts
   ) async throws(CustodyFault) {
-    let entry = entry(kind, pending, "\(counts.remaining) of \(counts.max) attempts left")
+    let entry = entry(kind, pending, "\(counts)")
     try custody.settle(pending.transaction, entry)
     report(.audited(entry))
     if kind == .pinWrong { report(.counted(pending.account, counts)) }

@@ -25,7 +25,7 @@ extension Handler {
         return .expired
       }
       group.addTask { try await watch(pending, touch) }
-      group.addTask { try await ask(pending, at: server, touch) }
+      group.addTask { try await ask(pending, at: server, touch, isFirst: !isPinned) }
       guard let first = try await group.next() else { throw CancellationError() }
       return first
     }
@@ -43,12 +43,15 @@ extension Handler {
     }
   }
 
-  private func ask(_ pending: PendingMobileAuthRequest, at server: any TokenServer, _ touch: Touch) async throws
-    -> Ending
-  {
+  private func ask(
+    _ pending: PendingMobileAuthRequest, at server: any TokenServer, _ touch: Touch, isFirst: Bool
+  ) async throws -> Ending {
     let announced = timekeeper.now
+    async let opened = open(pending, at: server)
+    // While the request is on its way: a card takes as long for a durable line as the network for an answer.
+    if isFirst { try record(.announced, pending) }
     let request: MobileAuthRequest
-    do { request = try await open(pending, at: server) } catch let fault as TokenServerFault { return .refused(fault) }
+    do { request = try await opened } catch let fault as TokenServerFault { return .refused(fault) }
     try record(.opened, pending, request.contents.type)
     if let challenge = request.contents.challenge.pin { report(.counted(pending.account, challenge.counts)) }
     var chosen: String?

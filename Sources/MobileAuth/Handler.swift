@@ -90,7 +90,6 @@ public struct Handler: Sendable {
 
   private func handle(_ pending: PendingMobileAuthRequest) async throws {
     guard let server = servers[pending.server] else { return inbox.finish(pending.transaction) }
-    try record(.announced, pending)
     // Whoever has typed something wrong is in the middle of it: the request is theirs until it ends.
     var isPinned = false
     while true {
@@ -157,18 +156,9 @@ public struct Handler: Sendable {
     }
     if case .alreadyHandled(let state) = fault { return try finish(pending, Self.describe(elsewhere: state)) }
     try finish(pending, "not approved: \(fault)")
-    do {
-      switch fault.effect {
-      case .wipeServer:
-        try custody.wipe(server: pending.server, entry(.wiped, pending, "\(pending.server): \(fault)"))
-      case .wipeAccount: try custody.wipe(account: pending.account, entry(.wiped, pending, "\(fault)"))
-      case .dropKeys: try custody.dropKeys(of: pending.account, entry(.disenrolled, pending, "\(fault)"))
-      case .stop: return inbox.set(.stopped, to: pending.server)
-      case .drop, .retry, .askAgain: return
-      }
-    } catch .unknown {
-      // Somebody removed it meanwhile: what was to be done is done.
-    }
+    if fault.effect == .stop { return inbox.set(.stopped, to: pending.server) }
+    guard let loss = EnrolmentLoss(fault, at: pending.server, pending.account, pending.transaction) else { return }
+    if let entry = try loss.carryOut(on: custody, at: timekeeper.wallClockMilliseconds) { report(.audited(entry)) }
     await panel.show(.mustEnrol)
     report(.rosterChanged)
   }

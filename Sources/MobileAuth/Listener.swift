@@ -93,16 +93,8 @@ public struct Listener: Sendable {
 
   private func validate() async throws(TokenServerFault) {
     let validation = try await server.validate()
-    for account in validation.removedAccounts {
-      take(entry(.wiped, account, .userDeregistered)) { entry throws(CustodyFault) in
-        try custody.wipe(account: account, entry)
-      }
-    }
-    for account in validation.disenrolledAccounts {
-      take(entry(.disenrolled, account, .disenrolled)) { entry throws(CustodyFault) in
-        try custody.dropKeys(of: account, entry)
-      }
-    }
+    for account in validation.removedAccounts { lose(account, by: .userDeregistered) }
+    for account in validation.disenrolledAccounts { lose(account, by: .disenrolled) }
     for (account, counts) in validation.failureCounts { report(.counted(account, counts)) }
     if !validation.removedAccounts.isEmpty || !validation.disenrolledAccounts.isEmpty { report(.rosterChanged) }
   }
@@ -112,7 +104,7 @@ public struct Listener: Sendable {
     switch fault.effect {
     case .wipeServer:
       inbox.forget(server.id)
-      take(entry(.wiped, nil, fault)) { entry throws(CustodyFault) in try custody.wipe(server: server.id, entry) }
+      lose(nil, by: fault)
       report(.rosterChanged)
       return .serverWiped
     case .stop:
@@ -123,19 +115,14 @@ public struct Listener: Sendable {
     }
   }
 
-  private func take(_ entry: AuditEntry, _ effect: (AuditEntry) throws(CustodyFault) -> Void) {
+  /// - Parameter account: nil for the whole server.
+  private func lose(_ account: AccountID?, by fault: TokenServerFault) {
     do {
-      try effect(entry)
+      let loss = EnrolmentLoss(fault, at: server.id, account)
+      guard let entry = try loss?.carryOut(on: custody, at: timekeeper.wallClockMilliseconds) else { return }
       report(.audited(entry))
-    } catch .unknown {
-      // Somebody removed it meanwhile: what was to be done is done.
     } catch {
       report(.custodyFailed(error))
     }
-  }
-
-  private func entry(_ kind: AuditEntry.Kind, _ account: AccountID?, _ fault: TokenServerFault) -> AuditEntry {
-    AuditEntry(
-      kind, account: account, detail: "\(server.id): \(fault)", wallClockMilliseconds: timekeeper.wallClockMilliseconds)
   }
 }

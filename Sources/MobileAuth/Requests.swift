@@ -132,6 +132,10 @@ public struct FailureCounts: Sendable, Equatable {
   }
 }
 
+extension FailureCounts: CustomStringConvertible {
+  public var description: String { "\(remaining) of \(max) attempts left" }
+}
+
 /// A request whose contents are verified: the only kind that is put to a person.
 public struct MobileAuthRequest: Sendable, Equatable {
   public let pending: PendingMobileAuthRequest

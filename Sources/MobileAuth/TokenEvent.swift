@@ -26,7 +26,7 @@ extension TokenEvent: CustomStringConvertible {
     case .retrying(let transaction, let fault): "request \(transaction): trying again: \(fault)"
     case .audited(let entry): entry.description
     case .counted(let account, let counts):
-      "account \(account): \(counts.previous) wrong PINs, \(counts.remaining) of \(counts.max) attempts left"
+      "account \(account): \(counts.previous) wrong PINs, \(counts)"
     case .trouble(let account, let what): "account \(account): \(what)"
     // Logs outlive the login, and are read by others.
     case .code(let account, _): "account \(account): a code has to be typed into the portal"

@@ -94,8 +94,8 @@ extension TokenServerFault: CustomStringConvertible {
     case .userDeregistered: "the token server has removed this account from the device; enrol again"
     case .pinsUsedUp: "too many wrong PINs: the account is gone from this device; enrol again"
     case .outdated(let what): "the token server no longer accepts this version: \(what)"
-    case .pinIncorrect(let counts): "wrong PIN, \(counts.remaining) of \(counts.max) attempts left"
-    case .choiceIncorrect(let counts): "not what the portal shows, \(counts.remaining) of \(counts.max) attempts left"
+    case .pinIncorrect(let counts): "wrong PIN, \(counts)"
+    case .choiceIncorrect(let counts): "not what the portal shows, \(counts)"
     case .outcomeUnknown(let why): why
     case .switchedOff(let why): "the token server does not allow it at the moment: \(why)"
     case .notAuthenticated(let why): "the token server does not accept our credentials: \(why)"

@@ -1,5 +1,7 @@
 import CRNP
+import Glibc
 import Secrets
+import Synchronization
 
 /// Sole owner of one librnp object, destroyed with its owner.
 struct Handle: ~Copyable {
@@ -13,11 +15,22 @@ struct Handle: ~Copyable {
     var made: OpaquePointer?
     try check(make(&made), call)
     guard let made else { throw .libraryFailure("\(call): nothing there") }
+    Library.isWatched
     pointer = made
     self.destroy = destroy
   }
 
-  deinit { _ = destroy(pointer) }
+  deinit { Library.whileItLives { _ = destroy(pointer) } }
+}
+
+/// exit(3) destroys the static objects of librnp and Botan, and another thread may let go of its last key a moment
+/// later. From then on nothing is destroyed one by one: all of it goes with the process.
+private enum Library {
+  private static let isOver = Mutex(false)
+  /// To be touched when the library has made something: what is registered last runs first.
+  static let isWatched: Void = { _ = atexit { Library.isOver.withLock { $0 = true } } }()
+
+  static func whileItLives(_ body: () -> Void) { isOver.withLock { if !$0 { body() } } }
 }
 
 /// Turns a result that can only mean misuse or exhaustion into an error. Results that judge input are judged where

@@ -65,7 +65,7 @@ public struct PINPolicy: Sendable, Equatable {
     for entry in blockList where entry.count == digits.count {
       var difference: UInt8 = 0
       for index in entry.indices { difference |= entry[index] ^ digits[index] }
-      blocked |= equalMask(difference, 0)
+      blocked |= mask(difference, is: 0)
     }
     return blocked
   }
@@ -74,8 +74,8 @@ public struct PINPolicy: Sendable, Equatable {
     guard !sequencesAllowed, digits.count > 1 else { return 0 }
     // Distances of ASCII digits are within ±9, so that none means two modulo 256.
     let distance = digits[1] &- digits[0]
-    var sequence = ~equalMask(distance, 0)
-    for index in 2..<max(2, digits.count) { sequence &= equalMask(digits[index] &- digits[index - 1], distance) }
+    var sequence = ~mask(distance, is: 0)
+    for index in 2..<max(2, digits.count) { sequence &= mask(digits[index] &- digits[index - 1], is: distance) }
     return sequence
   }
 
@@ -84,8 +84,8 @@ public struct PINPolicy: Sendable, Equatable {
     var run: UInt8 = 1
     var tooOften: UInt8 = 0
     for index in 1..<max(1, digits.count) {
-      run = 1 &+ run & equalMask(digits[index], digits[index - 1])
-      tooOften |= lessMask(longest, than: run)
+      run = 1 &+ run & mask(digits[index], is: digits[index - 1])
+      tooOften |= mask(longest, isLessThan: run)
     }
     return tooOften
   }

@@ -1,7 +1,6 @@
 import Cryptography
 import MobileAuth
 import OpenPGP
-import PINProtection
 import Secrets
 
 /// What the token holds for one reference token server: `DK`, and who it is there.
@@ -41,6 +40,9 @@ struct AccountCredentials: Sendable {
   /// For accounts of servers that want one.
   var pin: AccountPIN?
 
+  /// Parts of the record before those of the PIN.
+  private static let ownParts = 3
+
   init(key: OpenPGPKey, serverCertificate: OpenPGPCertificate?, codeDigest: [UInt8]) {
     self.key = key
     self.serverCertificate = serverCertificate
@@ -48,7 +50,7 @@ struct AccountCredentials: Sendable {
   }
 
   init(_ record: AccountRecord) throws(CustodyFault) {
-    guard let parts = record.secrets.parts(), [3, 5, 7].contains(parts.count),
+    guard let parts = record.secrets.parts(), ([0] + AccountPIN.partCounts).contains(parts.count - Self.ownParts),
       let key = try? OpenPGPKey(secret: parts[0])
     else { throw .damaged("the keys of account \(record.id)") }
     self.key = key
@@ -57,50 +59,20 @@ struct AccountCredentials: Sendable {
       throw .damaged("the token server's certificate of account \(record.id)")
     }
     codeDigest = parts[2].withExposedSecret { Array($0) }
-    do { pin = try AccountPIN(parts.dropFirst(3)) } catch { throw .damaged("the PIN record of account \(record.id)") }
+    guard parts.count > Self.ownParts else { return }
+    do { pin = try AccountPIN(parts: Array(parts[Self.ownParts...])) } catch {
+      throw .damaged("the PIN record of account \(record.id)")
+    }
   }
 
   func encoded() -> SecretBytes {
     .joining(
       [key.secret, SecretBytes(copying: serverCertificate?.bytes ?? []), SecretBytes(copying: codeDigest)]
-        + (pin?.encoded ?? []))
-  }
-}
-
-/// What the token keeps for a PIN that the server judges: the refresh token under it, and nothing that tells a right
-/// PIN from a wrong one.
-struct AccountPIN: Sendable {
-  /// Digits; no secret.
-  let length: Int
-  var current: WrappedToken
-  /// A change that may or may not be committed: the server knows.
-  var next: Change?
-
-  struct Change: Sendable {
-    let id: String
-    let token: WrappedToken
-  }
-
-  init(length: Int, current: WrappedToken) {
-    self.length = length
-    self.current = current
-  }
-
-  fileprivate init?(_ parts: ArraySlice<SecretBytes>) throws(CryptographyError) {
-    guard let first = parts.first, let length = Int(first.publicText) else { return nil }
-    let parts = Array(parts)
-    self.length = length
-    current = try WrappedToken(encoded: parts[1])
-    if parts.count == 4 { next = Change(id: parts[2].publicText, token: try WrappedToken(encoded: parts[3])) }
-  }
-
-  fileprivate var encoded: [SecretBytes] {
-    [SecretBytes(copying: Array("\(length)".utf8)), current.encoded]
-      + (next.map { [SecretBytes(copying: Array($0.id.utf8)), $0.token.encoded] } ?? [])
+        + (pin?.parts ?? []))
   }
 }
 
 extension SecretBytes {
   /// For parts of a record that are not secret and only kept beside one.
-  fileprivate var publicText: String { withExposedSecret { String(decoding: $0, as: UTF8.self) } }
+  var publicText: String { withExposedSecret { String(decoding: $0, as: UTF8.self) } }
 }

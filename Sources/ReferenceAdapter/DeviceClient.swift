@@ -46,8 +46,26 @@ actor DeviceClient {
     return serverTime.seconds + (timekeeper.now - serverTime.at).components.seconds
   }
 
+  /// Proves the knowledge of a PIN to one path of the device API.
+  func assertion(
+    by key: KnowledgeKey, for profile: String, path: String, nonce: String? = nil
+  ) async throws(TokenServerFault) -> String {
+    try await assertion(by: key, for: profile, audience: metadata.approvalDeviceAPI + path, nonce: nonce)
+  }
+
+  /// - Parameter audience: the one URL at which it is good.
+  func assertion(
+    by key: KnowledgeKey, for profile: String, audience: String, nonce: String? = nil
+  ) async throws(TokenServerFault) -> String {
+    try await hearTime()
+    let claims = KnowledgeAssertion.Claims(
+      clientID: clientID ?? "", profileID: profile, audience: audience, identifier: Random.uuid(), now: now,
+      nonce: nonce)
+    do { return try key.assertion(claims) } catch { throw .refused("signing failed: \(error)") }
+  }
+
   /// Makes sure that `now` is the server's time and not what a board without a clock believes.
-  func hearTime() async throws(TokenServerFault) {
+  private func hearTime() async throws(TokenServerFault) {
     if serverTime == nil { _ = try await call(.get, "/configuration") }
   }
 

@@ -238,20 +238,15 @@ public struct Enrolment: Sendable {
     progress("choose a PIN of \(policy.length) digits: type it on the keypad, Enter, and once more")
     let pin = try await pinDesk.choose(policy)
     progress("setting the PIN")
-    let wrapped = try WrappedToken.wrap(
-      offer.token, under: pin, binding: pinDesk.binding, parameters: pinDesk.parameters)
-    credentials.pin = AccountPIN(length: pin.count, current: wrapped)
+    credentials.pin = AccountPIN(
+      try ProtectedToken(offer.token, under: pin, binding: pinDesk.binding, parameters: pinDesk.parameters))
     account.secrets = credentials.encoded()
     try registry.put(account, entry(.pinSet, account.id, "\(pin.count) digits"))
-    let clientID = client.clientID ?? ""
-    let key = try KnowledgeKey(refreshToken: offer.token, clientID: clientID, profileID: account.profile)
+    let key = try KnowledgeKey(
+      refreshToken: offer.token, clientID: client.clientID ?? "", profileID: account.profile)
     let path = "/profiles/\(account.profile)/pin"
-    let claims = KnowledgeAssertion.Claims(
-      clientID: clientID, profileID: account.profile,
-      audience: ServerMetadata(issuer: client.issuer).approvalDeviceAPI + path, identifier: Random.uuid(),
-      now: await client.now, nonce: offer.nonce)
-    _ = try await client.call(
-      .post, path, body: JSON.encode(PINActivation(assertion: try key.assertion(claims))), as: user)
+    let assertion = try await client.assertion(by: key, for: account.profile, path: path, nonce: offer.nonce)
+    _ = try await client.call(.post, path, body: JSON.encode(PINActivation(assertion: assertion)), as: user)
   }
 
   private static func certificate(_ keys: KeyExchangeResponse) throws -> OpenPGPCertificate {

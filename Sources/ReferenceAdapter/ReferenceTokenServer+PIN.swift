@@ -30,14 +30,14 @@ extension ReferenceTokenServer {
 
   /// How many digits the account's PIN has.
   /// - Throws: `.refused` for an account without a PIN.
-  public func pinLength(of account: AccountID) throws(TokenServerFault) -> Int {
-    try pin(of: self.account(account)).length
+  public func pinLength(of account: AccountID) async throws(TokenServerFault) -> Int {
+    try pin(of: await settled(account)).current.length
   }
 
   /// "Authenticate user": a user access token for whoever types the right PIN.
   /// - Throws: `.pinIncorrect`, `.userDeregistered`.
   public func logIn(_ account: AccountID, typing pin: PIN) async throws(TokenServerFault) -> UserSession {
-    let account = try self.account(account)
+    let account = try await settled(account)
     return try await logIn(account, with: knowledgeKey(of: account, typed: pin))
   }
 
@@ -52,9 +52,7 @@ extension ReferenceTokenServer {
   public func beginPINChange(
     _ account: AccountID, typing pin: PIN, session: UserSession?
   ) async throws(TokenServerFault) -> PINChangeTicket {
-    let profile = try self.account(account).profile
-    try await settlePINChange(of: profile)
-    let account = try self.account(account)
+    let account = try await settled(account)
     let configuration = try DeviceClient.decode(DeviceConfiguration.self, try await client.call(.get, "/configuration"))
     guard let description = configuration.pinPolicy else {
       throw .configurationInvalid("it has no PIN policy any more")
@@ -64,9 +62,9 @@ extension ReferenceTokenServer {
     let user: UserSession
     if let session { user = session } else { user = try await logIn(account, with: key) }
     let ephemeral = try Self.ephemeralKey()
-    let path = "/profiles/\(profile)/pin-changes"
+    let path = "/profiles/\(account.profile)/pin-changes"
     let request = PINChangeRequest(
-      assertion: try await assertion(by: key, for: profile, path: path),
+      assertion: try await client.assertion(by: key, for: account.profile, path: path),
       ephemeralCertificate: ephemeral.certificate.bytes.base64)
     let body = JSON.encode(request)
     let reply = try await repeating { [client] () async throws(TokenServerFault) in
@@ -74,7 +72,7 @@ extension ReferenceTokenServer {
     }
     let change = try DeviceClient.decode(PINChange.self, reply)
     let token = try Self.openToken(change.sealedToken, by: account.serverCertificate, with: ephemeral)
-    return PINChangeTicket(profile: profile, id: change.changeID, token: token, session: user, policy: policy)
+    return PINChangeTicket(profile: account.profile, id: change.changeID, token: token, session: user, policy: policy)
   }
 
   /// The second half. When it throws `.unreachable` the server decides which PIN is the right one, and the token asks
@@ -84,33 +82,41 @@ extension ReferenceTokenServer {
     _ ticket: PINChangeTicket, choosing pin: PIN, parameters: Scrypt.Parameters
   ) async throws -> UserSession {
     guard var known = account(profile: ticket.profile)?.pin else { throw TokenServerFault.notEnrolled }
-    let wrapped = try WrappedToken.wrap(ticket.token, under: pin, binding: pinBinding, parameters: parameters)
-    known.next = AccountPIN.Change(id: ticket.id, token: wrapped)
+    let token = try ProtectedToken(ticket.token, under: pin, binding: pinBinding, parameters: parameters)
+    known.next = AccountPIN.Change(id: ticket.id, token: token)
     // Durable before the server makes it the only one that counts.
     try keep(known, of: ticket.profile)
     let key = try KnowledgeKey(refreshToken: ticket.token, clientID: clientID, profileID: ticket.profile)
     let path = "/profiles/\(ticket.profile)/pin-changes/\(ticket.id)/commit"
     let body = JSON.encode(
-      PINChangeCommit(assertion: try await assertion(by: key, for: ticket.profile, path: path, nonce: ticket.id)))
+      PINChangeCommit(assertion: try await client.assertion(by: key, for: ticket.profile, path: path, nonce: ticket.id))
+    )
     _ = try await repeating { [client] () async throws(TokenServerFault) in
       try await client.call(.post, path, body: body)
     }
-    try keep(AccountPIN(length: pin.count, current: wrapped), of: ticket.profile)
+    try keep(AccountPIN(token), of: ticket.profile)
     return ticket.session
   }
 
-  /// After a cut between the two halves: which of the two wrapped tokens is it? Neither is thrown away before the
-  /// server has said that it will never be the other.
-  func settlePINChange(of profile: String) async throws(TokenServerFault) {
-    guard let pin = account(profile: profile)?.pin, let next = pin.next else { return }
-    let reply = try await client.call(.get, "/profiles/\(profile)/pin-changes/\(next.id)")
+  /// The account, once it is known which PIN counts. After a cut between the two halves of a change the server says
+  /// which of the two wrapped tokens it is; neither is thrown away before it has said that it will never be the other.
+  func settled(_ id: AccountID) async throws(TokenServerFault) -> Account {
+    let account = try self.account(id)
+    guard let next = account.pin?.next else { return account }
+    let reply = try await client.call(.get, "/profiles/\(account.profile)/pin-changes/\(next.id)")
+    let state = try DeviceClient.decode(PINChangeStatus.self, reply).state
+    // Another change may have begun while the server was asked about this one.
+    guard let pin = self.account(profile: account.profile)?.pin, pin.next?.id == next.id else {
+      return try self.account(id)
+    }
     do {
-      switch try DeviceClient.decode(PINChangeStatus.self, reply).state {
-      case .pending: return
-      case .committed: try keep(AccountPIN(length: pin.length, current: next.token), of: profile)
-      case .void: try keep(AccountPIN(length: pin.length, current: pin.current), of: profile)
+      switch state {
+      case .pending: return account
+      case .committed: try keep(AccountPIN(next.token), of: account.profile)
+      case .void: try keep(AccountPIN(pin.current), of: account.profile)
       }
-    } catch let fault as TokenServerFault { throw fault } catch { throw .refused("\(error)") }
+    } catch { throw .refused("\(error)") }
+    return try self.account(id)
   }
 
   private func logIn(_ account: Account, with key: KnowledgeKey) async throws(TokenServerFault) -> UserSession {
@@ -119,7 +125,7 @@ extension ReferenceTokenServer {
       ("profile_id", account.profile),
       (
         "assertion",
-        try await assertion(
+        try await client.assertion(
           by: key, for: account.profile, audience: ServerMetadata(issuer: client.issuer).tokenEndpoint)
       ),
     ]
@@ -135,7 +141,7 @@ extension ReferenceTokenServer {
 
   /// `KK'` of whatever was typed. Costs a key derivation, and cannot tell whether it was right.
   func knowledgeKey(of account: Account, typed pin: PIN) throws(TokenServerFault) -> KnowledgeKey {
-    let wrapped = try self.pin(of: account).current
+    let wrapped = try self.pin(of: account).current.wrapped
     do {
       return try KnowledgeKey(
         refreshToken: try wrapped.unwrap(with: pin, binding: pinBinding), clientID: clientID,
@@ -157,23 +163,6 @@ extension ReferenceTokenServer {
     record.secrets = credentials.encoded()
     try registry.put(record, nil)
     set(pin, of: profile)
-  }
-
-  private func assertion(
-    by key: KnowledgeKey, for profile: String, path: String, nonce: String? = nil
-  ) async throws(TokenServerFault) -> String {
-    let api = ServerMetadata(issuer: client.issuer).approvalDeviceAPI
-    return try await assertion(by: key, for: profile, audience: api + path, nonce: nonce)
-  }
-
-  private func assertion(
-    by key: KnowledgeKey, for profile: String, audience: String, nonce: String? = nil
-  ) async throws(TokenServerFault) -> String {
-    try await client.hearTime()
-    let claims = KnowledgeAssertion.Claims(
-      clientID: clientID, profileID: profile, audience: audience, identifier: Random.uuid(), now: await client.now,
-      nonce: nonce)
-    do { return try key.assertion(claims) } catch { throw .refused("signing failed: \(error)") }
   }
 
   private func repeating<Result: Sendable>(

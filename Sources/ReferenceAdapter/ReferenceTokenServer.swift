@@ -77,8 +77,8 @@ public final class ReferenceTokenServer: TokenServer {
       profiles: (Array(accounts.keys) + lapsed.keys).sorted())
     let response = try await client.call(.post, "/validations", body: JSON.encode(request))
     let validation = try DeviceClient.decode(ValidationResponse.self, response)
-    for profile in accounts.keys where !validation.removedProfiles.contains(profile) {
-      try await settlePINChange(of: profile)
+    for account in accounts.values where !validation.removedProfiles.contains(account.profile) {
+      _ = try await settled(account.id)
     }
     return Validation(
       // Whoever enrols again gets a new profile in the place of the old one, and the server says that this is gone.
@@ -134,7 +134,7 @@ public final class ReferenceTokenServer: TokenServer {
     do { request = try JSON.decode(ApprovalRequest.self, from: plaintext) } catch { throw .notHandleable("\(error)") }
     guard request.v == 1 else { throw .notHandleable("version \(request.v) of the request format") }
     guard request.iss == client.issuer else { throw .notHandleable("the message is from \(request.iss)") }
-    let challenge = try Self.challenge(of: request, for: account)
+    let challenge = try await challenge(of: request, for: account.id)
     guard let attempt = UInt8(exactly: request.attempt ?? 1) else { throw .notHandleable("attempt out of range") }
     guard let nonce = bytes(base64URL: request.nonce), nonce.count == 32 else { throw .notHandleable("no nonce") }
     guard let transaction = TransactionID(request.transactionID) else { throw .notHandleable("no transaction id") }
@@ -145,17 +145,19 @@ public final class ReferenceTokenServer: TokenServer {
         answerContext: SHA256.hash(plaintext) + nonce + [attempt]))
   }
 
-  private static func challenge(
-    of request: ApprovalRequest, for account: Account
-  ) throws(TokenServerFault) -> Challenge {
+  private func challenge(
+    of request: ApprovalRequest, for account: AccountID
+  ) async throws(TokenServerFault) -> Challenge {
     switch request.method {
     case .push: return .confirmation
     case .pushWithPIN:
-      guard let pin = account.pin else { throw .notHandleable("it needs a PIN, and the account has none") }
+      guard let pin = try await settled(account).pin else {
+        throw .notHandleable("it needs a PIN, and the account has none")
+      }
       guard let counts = FailureCounts(max: request.maxFailureCount, previous: request.previousFailureCount) else {
         throw .notHandleable("it does not say how many wrong PINs there were")
       }
-      return .pin(PINChallenge(length: pin.length, counts: counts))
+      return .pin(PINChallenge(length: pin.current.length, counts: counts))
     case .pushWithFingerprint, .pushWithCustomAuthenticator:
       throw .notHandleable("it needs \(request.method.rawValue)")
     }

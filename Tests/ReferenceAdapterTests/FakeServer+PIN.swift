@@ -7,9 +7,9 @@ import Secrets
 
 extension FakeServer {
   /// Logs everybody in, and gives this refresh token to whoever changes a PIN.
-  func serveChange(of next: SecretBytes) {
+  func serveChange(of next: SecretBytes, length: Int = 5) {
     let policy = PINPolicyDescription(
-      length: 5, maxRepeats: 2, sequencesAllowed: false, blockList: [], maxFailureCount: 3)
+      length: length, maxRepeats: 2, sequencesAllowed: false, blockList: [], maxFailureCount: 3)
     let configuration = DeviceConfiguration(
       transports: [.sse], openPGPProfiles: [], minimumSoftwareVersion: "0", pinPolicy: policy, serverTimeMs: 1)
     on("/configuration") { _ in HTTPResponse(status: 200, body: JSON.encode(configuration)) }

@@ -54,11 +54,11 @@ import Vault
       server.on("/configuration", "{}")
       let courier = server.makeCourier()
       var token = Random.bytes(32)
-      let first = try WrappedToken.wrap(
+      let first = try ProtectedToken(
         SecretBytes(copying: token), under: OfflineOracleTests.pin("13579"), binding: card.vault.pinBinding,
         parameters: OfflineOracleTests.cheap)
       tokens.append((token, "13579"))
-      _ = try server.adapter(courier, pin: AccountPIN(length: 5, current: first))
+      _ = try server.adapter(courier, pin: AccountPIN(first))
       var former = "13579"
       for (next, parameters) in [
         ("24680", OfflineOracleTests.cheap), ("86420", OfflineOracleTests.cheap), ("86420", OfflineOracleTests.dearer),

@@ -26,10 +26,12 @@ import Testing
 
   private func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }
 
-  private func enrolled(_ digits: String = "13579") throws -> ReferenceTokenServer {
-    let wrapped = try WrappedToken.wrap(
-      token, under: pin(digits), binding: FakeServer.pinBinding, parameters: Self.cheap)
-    return try server.adapter(courier, pin: AccountPIN(length: 5, current: wrapped))
+  private func protected(_ digits: String, _ token: SecretBytes) throws -> ProtectedToken {
+    try ProtectedToken(token, under: pin(digits), binding: FakeServer.pinBinding, parameters: Self.cheap)
+  }
+
+  private func enrolled() throws -> ReferenceTokenServer {
+    try server.adapter(courier, pin: AccountPIN(protected("13579", token)))
   }
 
   private func publicKey(_ token: SecretBytes) throws -> Ed25519.PublicKey {
@@ -45,6 +47,8 @@ import Testing
     request.remainingFailureCount = 2
     return request
   }
+
+  private static let counts = FailureCounts(max: 3, previous: 1)!
 
   private static let wrong: Problem = {
     var problem = Problem(.pinIncorrect, issuer: FakeServer.url)
@@ -181,39 +185,68 @@ import Testing
     #expect(assertion.isSigned(by: key))
   }
 
-  @Test(arguments: [
-    ("committed", "24680"), ("void", "13579"), ("pending", "13579"),
-  ])
-  func afterACutTheServerSaysWhichPINCounts(state: String, right: String) async throws {
+  enum AfterTheCut: CaseIterable {
+    case validation, request, login
+  }
+
+  /// The new PIN has a digit more: the policy was changed meanwhile.
+  @Test(arguments: [("committed", "246802"), ("void", "13579"), ("pending", "13579")], AfterTheCut.allCases)
+  func afterACutTheServerSaysWhichPINCounts(decision: (state: String, right: String), next step: AfterTheCut)
+    async throws
+  {
     let adapter = try enrolled()
     let next = SecretBytes(copying: Array(100..<132))
-    server.serveChange(of: next)
+    server.serveChange(of: next, length: 6)
     // The commit's answer is lost, and so are its repeats.
     server.on("/profiles/PROFIL/pin-changes/C/commit") { _ throws(CourierError) in
       throw .timedOut(after: .seconds(15))
     }
     let ticket = try await adapter.beginPINChange(AccountID("A"), typing: pin("13579"), session: nil)
-    let finishing = Task { try await adapter.finishPINChange(ticket, choosing: pin("24680"), parameters: Self.cheap) }
+    let finishing = Task { try await adapter.finishPINChange(ticket, choosing: pin("246802"), parameters: Self.cheap) }
     for _ in ReferenceTokenServer.pauses {
       await server.timekeeper.untilAsleep()
       server.timekeeper.advance(by: .seconds(2))
     }
     await #expect(throws: TokenServerFault.self) { try await finishing.value }
 
-    // The token starts again and asks.
-    let restarted = try server.reopened(courier)
-    server.on("/profiles/PROFIL/pin-changes/C", #"{"state":"\#(state)"}"#)
-    server.on(
-      "/validations",
-      """
-      {"configuration":{"transports":["sse"],"openpgp_profiles":[],"minimum_software_version":"0","pin_required":true,
-      "server_time_ms":1},"removed_profiles":[],"disenrolled_profiles":[]}
-      """)
-    _ = try await restarted.validate()
-    let account = try restarted.account(AccountID("A"))
-    let expected = try publicKey(state == "committed" ? next : token)
-    #expect(try restarted.knowledgeKey(of: account, typed: pin(right)).publicKey == expected)
-    // Undecided, nothing is thrown away.
-    #expect((account.pin?.next != nil) == (state == "pending"))
+    server.on("/profiles/PROFIL/pin-changes/C", #"{"state":"\#(decision.state)"}"#)
+    // A start asks; so does whatever needs the PIN before there is one.
+    let asking = step == .validation ? try server.reopened(courier) : adapter
+    switch step {
+    case .validation:
+      server.on(
+        "/validations",
+        """
+        {"configuration":{"transports":["sse"],"openpgp_profiles":[],"minimum_software_version":"0","pin_required":true,
+        "server_time_ms":1},"removed_profiles":[],"disenrolled_profiles":[]}
+        """)
+      _ = try await asking.validate()
+    case .request:
+      try server.serve(JSON.encode(request()))
+      let opened = try await asking.open(server.pending)
+      #expect(opened.contents.challenge == .pin(PINChallenge(length: decision.right.count, counts: Self.counts)))
+    case .login:
+      #expect(try await asking.pinLength(of: AccountID("A")) == decision.right.count)
+    }
+    let expected = try publicKey(decision.state == "committed" ? next : token)
+    for known in [asking, try server.reopened(courier)] {
+      let account = try known.account(AccountID("A"))
+      #expect(account.pin?.current.length == decision.right.count)
+      #expect(try known.knowledgeKey(of: account, typed: pin(decision.right)).publicKey == expected)
+      // Undecided, nothing is thrown away.
+      #expect((account.pin?.next != nil) == (decision.state == "pending"))
+    }
+  }
+
+  @Test func aRequestIsNotOpenedWhileNobodySaysWhichPINCounts() async throws {
+    var pin = AccountPIN(try protected("13579", token))
+    pin.next = AccountPIN.Change(id: "C", token: try protected("24680", SecretBytes(copying: Array(100..<132))))
+    let adapter = try server.adapter(courier, pin: pin)
+    try server.serve(JSON.encode(request()))
+    server.on("/profiles/PROFIL/pin-changes/C") { _ throws(CourierError) in throw .timedOut(after: .seconds(15)) }
+    await #expect { try await adapter.open(server.pending) } throws: { error in
+      (error as? TokenServerFault)?.effect == .retry
+    }
+    #expect(try adapter.account(AccountID("A")).pin?.next != nil)
   }
 }

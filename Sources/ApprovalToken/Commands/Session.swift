@@ -15,10 +15,8 @@ struct LogIn: AsyncParsableCommand {
   @OptionGroup var json: JSONOption
 
   func run() async throws {
-    try await reporting {
-      let facts = try ControlClient(path: state.controlSocket).callWithProgress(
-        ControlCall(request: .logIn, account: account), SessionFacts.self)
-      json.print(facts) { "logged in as \($0.account ?? "?"), for \($0.secondsLeft ?? 0) s" }
+    try await haveServiceDo(ControlCall(request: .logIn, account: account), state, json) { (facts: SessionFacts) in
+      "logged in as \(facts.account ?? "?"), for \(facts.secondsLeft ?? 0) s"
     }
   }
 }
@@ -31,14 +29,11 @@ struct LogOut: AsyncParsableCommand {
   @OptionGroup var json: JSONOption
 
   func run() async throws {
-    try await reporting {
-      let facts = try ControlClient(path: state.controlSocket).call(ControlCall(request: .logOut), SessionFacts.self)
-      json.print(facts) { facts in
-        switch facts.serverTold {
-        case nil: "nobody was logged in"
-        case true?: "logged out"
-        case false?: "logged out here; the token server could not be told (10009)"
-        }
+    try await haveServiceDo(ControlCall(request: .logOut), state, json) { (facts: SessionFacts) in
+      switch facts.serverTold {
+      case nil: "nobody was logged in"
+      case true?: "logged out"
+      case false?: "logged out here; the token server could not be told (10009)"
       }
     }
   }
@@ -62,10 +57,9 @@ struct PINCommand: AsyncParsableCommand {
     @OptionGroup var json: JSONOption
 
     func run() async throws {
-      try await reporting {
-        let facts = try ControlClient(path: state.controlSocket).callWithProgress(
-          ControlCall(request: .changePIN, account: account), SessionFacts.self)
-        json.print(facts) { "the PIN of \($0.account ?? "?") is changed" }
+      try await haveServiceDo(ControlCall(request: .changePIN, account: account), state, json) {
+        (facts: SessionFacts) in
+        "the PIN of \(facts.account ?? "?") is changed"
       }
     }
   }
@@ -85,12 +79,17 @@ struct Forget: AsyncParsableCommand {
   @OptionGroup var json: JSONOption
 
   func run() async throws {
-    try await reporting {
-      let facts = try ControlClient(path: state.controlSocket).callWithProgress(
-        ControlCall(request: .forget, account: account), RemovalFacts.self)
-      json.print(facts) {
-        "\($0.removed) is forgotten" + ($0.serverTold ? "" : "; the token server could not be told (10003)")
-      }
+    try await haveServiceDo(ControlCall(request: .forget, account: account), state, json) { (facts: RemovalFacts) in
+      "\(facts.removed) is forgotten" + (facts.serverTold ? "" : "; the token server could not be told (10003)")
     }
+  }
+}
+
+/// - Parameter words: what came of it, for a person.
+private func haveServiceDo<Facts: Codable>(
+  _ call: ControlCall, _ state: StateOption, _ json: JSONOption, words: (Facts) -> String
+) async throws {
+  try await reporting {
+    json.print(try ControlClient(path: state.controlSocket).callWithProgress(call, Facts.self), text: words)
   }
 }

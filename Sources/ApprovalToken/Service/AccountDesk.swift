@@ -45,7 +45,7 @@ struct AccountDesk: Sendable {
   func logIn(_ name: String?, _ progress: @escaping Progress) async throws -> SessionFacts {
     let (account, server) = try findWithSessions(name)
     let former = try await logOut()
-    let length = try server.pinLength(of: account.id)
+    let length = try await server.pinLength(of: account.id)
     let session = try await service.errands.perform { panel in
       progress("type the PIN of \(account.id) on the keypad, then Enter")
       return try await withPIN(of: account, length: length, on: panel) { pin in
@@ -76,7 +76,7 @@ struct AccountDesk: Sendable {
     let found = try find(name)
     if found.server is PrivacyIDEATokenServer { return try await changePushPIN(of: found.account.id, progress) }
     let (account, server) = try findWithSessions(name)
-    let length = try server.pinLength(of: account.id)
+    let length = try await server.pinLength(of: account.id)
     if let session = service.session, session.account != account.id { _ = try await logOut() }
     let former = service.session
     let session = try await service.errands.perform { panel in
@@ -132,7 +132,7 @@ struct AccountDesk: Sendable {
       case .wrong(let told): counts = told
       }
       service.note(counts, of: account.id)
-      try record(.pinWrong, account.id, "\(counts.remaining) of \(counts.max) attempts left")
+      try record(.pinWrong, account.id, "\(counts)")
       await panel.show(.pinWrong(remaining: counts.remaining))
     }
   }
@@ -148,10 +148,13 @@ struct AccountDesk: Sendable {
     await panel.show(.talkingToServer)
     do { return .right(try await body(pin)) } catch TokenServerFault.pinIncorrect(let counts) {
       return .wrong(counts)
-    } catch TokenServerFault.userDeregistered {
-      try vault.wipe(account: account.id, entry(.wiped, account.id, "\(TokenServerFault.userDeregistered)"))
-      service.reload()
-      throw TokenServerFault.userDeregistered
+    } catch let fault as TokenServerFault {
+      let loss = EnrolmentLoss(fault, at: account.server, account.id)
+      if let entry = try loss?.carryOut(on: vault, at: timekeeper.wallClockMilliseconds) {
+        service.log(entry)
+        service.reload()
+      }
+      throw fault
     }
   }
 

@@ -16,13 +16,19 @@ struct ControlDesk: Sendable {
 
   func answer(_ call: ControlCall, _ reply: @escaping @Sendable (any Encodable & Sendable) throws -> Void) async throws
   {
+    // A caller who has hung up is noticed when the answer is written.
+    let progress: AccountDesk.Progress = { try? reply(ControlProgress(progress: $0)) }
     switch call.request {
     case .status: try reply(try await status())
     case .pending: try reply(service.pending.map { PendingSummary($0, now: board.timekeeper.now) })
     case .reload:
       service.reload()
       try reply(Done())
-    case .enrol, .logIn, .logOut, .changePIN, .forget: try await answerForAccount(call, reply)
+    case .enrol: try reply(try await accounts.enrol(call, progress))
+    case .logIn: try reply(try await accounts.logIn(call.account, progress))
+    case .logOut: try reply(try await accounts.logOut())
+    case .changePIN: try reply(try await accounts.changePIN(call.account, progress))
+    case .forget: try reply(try await accounts.forget(call.account, progress))
     case .hold:
       guard let milliseconds = call.milliseconds, (1...60_000).contains(milliseconds) else {
         throw CommandFailure(.usage, "a hold takes 0.001 to 60 seconds")
@@ -55,21 +61,6 @@ struct ControlDesk: Sendable {
       keypad.perform(act)
       // As fast as a quick hand: more at once than the panel takes would be lost.
       try await board.timekeeper.sleep(until: board.timekeeper.now + .milliseconds(20))
-    }
-  }
-
-  private func answerForAccount(
-    _ call: ControlCall, _ reply: @escaping @Sendable (any Encodable & Sendable) throws -> Void
-  ) async throws {
-    // A caller who has hung up is noticed when the answer is written.
-    let progress: AccountDesk.Progress = { try? reply(ControlProgress(progress: $0)) }
-    switch call.request {
-    case .enrol: try reply(try await accounts.enrol(call, progress))
-    case .logIn: try reply(try await accounts.logIn(call.account, progress))
-    case .logOut: try reply(try await accounts.logOut())
-    case .changePIN: try reply(try await accounts.changePIN(call.account, progress))
-    case .forget: try reply(try await accounts.forget(call.account, progress))
-    default: preconditionFailure("\(call.request) is not about an account")
     }
   }
 

@@ -18,13 +18,14 @@ public struct Loot: Sendable {
   public mutating func add(opened secret: [UInt8]) { opened.insert(secret) }
   public mutating func add(written bytes: [UInt8]) { written.insert(bytes) }
 
-  /// Whatever looks like a wrapped token, at any place of what was opened.
-  /// - Parameter largestCost: binary logarithm of N; what claims more is not worth a thief's time here.
-  func blobs(largestCost: UInt8 = 10) -> [WrappedBlob] {
+  /// Whatever looks like a wrapped token, at any place of what was opened. Among random bytes chance makes one look so
+  /// too, with parameters that would keep the thief busy for days: one place in a million, were it not for the limit.
+  /// - Parameter largestWork: N·r·p; what claims more is not worth a thief's time here.
+  func blobs(largestWork: Int = 64) -> [WrappedBlob] {
     var found: Set<WrappedBlob> = []
     for secret in opened where secret.count >= WrappedBlob.count {
       for start in 0...secret.count - WrappedBlob.count {
-        guard let blob = WrappedBlob(secret[start..<start + WrappedBlob.count]), blob.logCost <= largestCost else {
+        guard let blob = WrappedBlob(secret[start..<start + WrappedBlob.count]), blob.work <= largestWork else {
           continue
         }
         found.insert(blob)
@@ -41,6 +42,9 @@ struct WrappedBlob: Hashable, Sendable {
   let logCost, blockSize, parallelisation: UInt8
   let salt: [UInt8]
   let wrapped: [UInt8]
+
+  /// N·r·p: what one guess costs.
+  var work: Int { Int(blockSize) * Int(parallelisation) << Int(logCost) }
 
   init?(_ bytes: ArraySlice<UInt8>) {
     let bytes = Array(bytes)

@@ -18,7 +18,7 @@ import Vault
       directory: arguments[1],
       deviceSecret: DeviceSecret.load(stateDirectory: arguments[1], credentialsDirectory: nil))
     guard let account = try vault.accounts().first, let server = try vault.servers().first,
-      let wrapped = try AccountCredentials(account).pin?.current,
+      let wrapped = try AccountCredentials(account).pin?.current.wrapped,
       let client = try DeviceCredentials(server).clientID
     else { fatalError("no account with a PIN in \(arguments[1])") }
     let pin = PIN(digits: SecretBytes(copying: Array(arguments[2].utf8)))

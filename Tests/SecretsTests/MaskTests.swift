@@ -1,6 +1,5 @@
+import Secrets
 import Testing
-
-@testable import PINProtection
 
 @Suite struct Masks {
   @Test func `Answer every question about two bytes`() {
@@ -8,7 +7,9 @@ import Testing
     for one in UInt8.min ... .max {
       for other in UInt8.min ... .max {
         let right =
-          equalMask(one, other) == (one == other ? 0xFF : 0) && lessMask(one, than: other) == (one < other ? 0xFF : 0)
+          mask(one, is: other) == (one == other ? 0xFF : 0)
+          && mask(one, isLessThan: other) == (one < other ? 0xFF : 0)
+          && (one > other || mask(97, isIn: one...other) == ((one...other).contains(97) ? 0xFF : 0))
         if !right { wrong.append((one, other)) }
       }
       #expect(select(0xFF, one, else: ~one) == one)

@@ -166,7 +166,7 @@ let package = Package(
       resources: [.copy("Fixtures")]),
     tests(
       "BoardsTests", of: ["ApprovalTestKit", "Boards", "FrontPanel", "GPIO", "MobileAuth", "Secrets", "USBKeypad"]),
-    tests("GPIOTests", of: ["GPIO"]),
+    tests("GPIOTests", of: ["GPIO", "ApprovalTestKit"]),
     tests("USBKeypadTests", of: ["USBKeypad", "CUSB"]),
     // Runs inside scripts/bench-kernel; Kernel/ is what that boots.
     .testTarget(
@@ -178,7 +178,7 @@ let package = Package(
     tests("ApprovalTokenTests", of: ["ApprovalToken"]),
     tests("MobileAuthTests", of: ["MobileAuth", "Secrets", "ApprovalTestKit"]),
     tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "Secrets", "ApprovalTestKit"]),
-    tests("EndToEnd", of: []),
+    tests("EndToEnd", of: ["ApprovalTestKit"]),
     // What a PIN and a whole card give together: what the memory of a running token is searched for.
     .executableTarget(
       name: "card-secrets",
@@ -203,10 +203,10 @@ let package = Package(
       "VaultTests",
       of: [
         "Vault", "MobileAuth", "PINProtection", "Cryptography", "Secrets", "SQLite", "CSQLite", "VaultModel",
-        "OfflineAttack", "vault-crash-probe",
+        "OfflineAttack", "ApprovalTestKit", "vault-crash-probe",
       ]),
     testSupport("OfflineAttack", over: ["COpenSSL"]),
-    testSupport("VaultModel", over: ["Vault", "MobileAuth", "Cryptography", "Secrets"]),
+    testSupport("VaultModel", over: ["Vault", "MobileAuth", "Cryptography", "Secrets", "ApprovalTestKit"]),
     .executableTarget(
       name: "vault-crash-probe", dependencies: ["VaultModel", "Vault", "MobileAuth"],
       path: "Tests/Support/vault-crash-probe", swiftSettings: strictness),

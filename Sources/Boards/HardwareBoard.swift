@@ -10,6 +10,8 @@ public import USBKeypad
 public final class HardwareBoard: Sendable {
   public let button: any Button
   public let indicator: any Indicator
+  /// Nil if the board has no buzzer.
+  public let sounder: (any Sounder)?
   public let keypad: (any Keypad)?
 
   private let bank: LineBank
@@ -21,10 +23,12 @@ public final class HardwareBoard: Sendable {
   ) throws(USBKeypadError) {
     let button = GPIOButton(timekeeper: timekeeper)
     bank = LineBank(
-      chip: lines.chips, inputs: [lines.button] + [lines.denyButton].compactMap(\.self), outputs: lines.led
+      chip: lines.chips, inputs: [lines.button] + [lines.denyButton].compactMap(\.self),
+      outputs: lines.led + [lines.buzzer].compactMap(\.self)
     ) { button.hear($0, $1) }
     self.button = button
     indicator = GPIOIndicator(bank: bank, isRGB: lines.led.count == 3)
+    sounder = lines.buzzer.map { [bank] _ in GPIOSounder(bank: bank, output: lines.led.count) }
     let channel = keypad.map { _ in KeypadChannel(timekeeper: timekeeper) }
     self.keypad = channel
     if let keypad, let channel {
@@ -74,6 +78,14 @@ private struct GPIOIndicator: Indicator {
     let levels = isRGB ? colour.redGreenBlue : [colour != nil]
     for (line, isOn) in levels.enumerated() { bank.set(line, isOn) }
   }
+}
+
+/// The board's buzzer, one that makes its own tone.
+private struct GPIOSounder: Sounder {
+  let bank: LineBank
+  let output: Int
+
+  func sound(_ isOn: Bool) { bank.set(output, isOn) }
 }
 
 extension LEDColour? {

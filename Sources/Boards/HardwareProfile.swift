@@ -12,6 +12,8 @@ extension BoardProfile {
     public var denyButton: InputLine?
     /// One line, or those for red, green and blue.
     public var led: [OutputLine]
+    /// Sounds while it is driven.
+    public var buzzer: OutputLine?
 
     init(
       reading reader: inout TableReader, led ledReader: inout TableReader, colours: Colours
@@ -23,14 +25,12 @@ extension BoardProfile {
       if reader.has("deny_button") { denyButton = try Self.input("deny_button", in: &reader) }
       led = []
       for key in colours == .rgb ? ["red", "green", "blue"] : ["light"] {
-        var line = try ledReader.table(key)
-        led.append(
-          OutputLine(
-            offset: try line.number("line", Self.offsets), name: try line.optionalText("name"),
-            isActiveLow: try line.flag("active_low", default: false)))
-        try line.finish()
+        led.append(try Self.output(key, in: &ledReader))
       }
-      let offsets = [button.offset] + [denyButton?.offset].compactMap(\.self) + led.map(\.offset)
+      if reader.has("buzzer") { buzzer = try Self.output("buzzer", in: &reader) }
+      let offsets =
+        [button.offset] + [denyButton?.offset].compactMap(\.self) + led.map(\.offset)
+        + [buzzer?.offset].compactMap(\.self)
       guard Set(offsets).count == offsets.count else {
         throw reader.refusal("gpio", "gives one line two uses: \(offsets.map(String.init).joined(separator: ", "))")
       }
@@ -49,6 +49,15 @@ extension BoardProfile {
       try table.duration("debounce_ms", 1...50, &input.debounce)
       try table.finish()
       return input
+    }
+
+    private static func output(_ key: String, in reader: inout TableReader) throws(TableReader.Refusal) -> OutputLine {
+      var table = try reader.table(key)
+      let output = OutputLine(
+        offset: try table.number("line", offsets), name: try table.optionalText("name"),
+        isActiveLow: try table.flag("active_low", default: false))
+      try table.finish()
+      return output
     }
   }
 }

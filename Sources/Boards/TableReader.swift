@@ -21,7 +21,7 @@ public struct TableReader {
   }
 
   public mutating func text(_ key: String) throws(Refusal) -> String {
-    guard let text = try optionalText(key) else { throw Refusal(why: "\"\(path)\(key)\" is missing") }
+    guard let text = try optionalText(key) else { throw missing(key) }
     return text
   }
 
@@ -35,7 +35,7 @@ public struct TableReader {
   /// Texts in a list with at least one.
   public mutating func texts(_ key: String) throws(Refusal) -> [String] {
     known.insert(key)
-    guard let value = table[key] else { throw Refusal(why: "\"\(path)\(key)\" is missing") }
+    guard let value = table[key] else { throw missing(key) }
     let texts = value.array.map { array in array.compactMap(\.string) } ?? []
     guard !texts.isEmpty, texts.count == value.array?.count else {
       throw Refusal(why: "\"\(path)\(key)\" must be a list of texts in quotes")
@@ -45,7 +45,7 @@ public struct TableReader {
 
   public mutating func number(_ key: String, _ bounds: ClosedRange<Int>) throws(Refusal) -> Int {
     known.insert(key)
-    guard let value = table[key] else { throw Refusal(why: "\"\(path)\(key)\" is missing") }
+    guard let value = table[key] else { throw missing(key) }
     guard let number = value.int, bounds.contains(number) else {
       throw Refusal(
         why: "\"\(path)\(key)\" must be a whole number from \(bounds.lowerBound) to \(bounds.upperBound)")
@@ -64,7 +64,7 @@ public struct TableReader {
     _ key: String, of type: Choice.Type, default fallback: Choice? = nil
   ) throws(Refusal) -> Choice {
     guard let text = try optionalText(key) else {
-      guard let fallback else { throw Refusal(why: "\"\(path)\(key)\" is missing") }
+      guard let fallback else { throw missing(key) }
       return fallback
     }
     guard let choice = Choice(rawValue: text) else {
@@ -93,7 +93,10 @@ public struct TableReader {
   public func refusal(_ key: String, _ why: String) -> Refusal { Refusal(why: "\"\(path)\(key)\" \(why)") }
 
   /// Whether there is something under `key`.
-  public func has(_ key: String) -> Bool { table[key] != nil }
+  public mutating func has(_ key: String) -> Bool {
+    known.insert(key)
+    return table[key] != nil
+  }
 
   /// The table under `key`, empty if there is none.
   public mutating func table(_ key: String) throws(Refusal) -> TableReader {
@@ -106,7 +109,33 @@ public struct TableReader {
   /// - Throws: if the table has a key that nobody asked for.
   public func finish() throws(Refusal) {
     for key in table.keys.sorted() where !known.contains(key) {
-      throw Refusal(why: "unknown key \"\(path)\(key)\"; known here: \(known.sorted().joined(separator: ", "))")
+      let nearest = known.min { ($0.distance(to: key), $0) < ($1.distance(to: key), $1) }
+      let hint = nearest.map { "nearest is \"\(path)\($0)\"; " } ?? ""
+      throw Refusal(why: "unknown key \"\(path)\(key)\"; \(hint)known here: \(known.sorted().joined(separator: ", "))")
     }
+  }
+
+  /// Where a key is missing there may be one that was meant to be it.
+  private func missing(_ key: String) -> Refusal {
+    let unknown = table.keys.filter { !known.contains($0) && $0.distance(to: key) <= max(2, key.count / 2) }
+    let nearest = unknown.min { ($0.distance(to: key), $0) < ($1.distance(to: key), $1) }
+    return refusal(key, "is missing" + (nearest.map { "; is \"\(path)\($0)\" meant to be it?" } ?? ""))
+  }
+}
+
+extension String {
+  /// How many characters have to be put in, left out or changed to make the other (Levenshtein).
+  fileprivate func distance(to other: String) -> Int {
+    var row = Array(0...other.count)
+    for (above, mine) in enumerated() {
+      var diagonal = row[0]
+      row[0] = above + 1
+      for (column, its) in other.enumerated() {
+        let changed = diagonal + (mine == its ? 0 : 1)
+        diagonal = row[column + 1]
+        row[column + 1] = Swift.min(changed, diagonal + 1, row[column] + 1)
+      }
+    }
+    return row[other.count]
   }
 }

@@ -7,13 +7,16 @@ extension FrontPanel {
     switch event {
     case .down(let moment):
       isDown = true
+      buttonTrouble = nil
       report(armed?.gestures.press(at: moment) ?? [])
     case .up(let moment):
       isDown = false
+      buttonTrouble = nil
       report(armed?.gestures.release(at: moment) ?? [])
     case .unavailable(let why):
       // What was held when the line went away is not a gesture: begin again, as if it were still down.
       isDown = true
+      buttonTrouble = why
       armed?.gestures.forget(at: timekeeper.now)
       armed?.isButtonTouched = false
       armed?.tellTouch()
@@ -71,7 +74,15 @@ extension FrontPanel {
         lightAgain()
         armed?.tellTouch()
       case .wrongLength: flash(.pinRefused(rule: 4))
-      case .entered(let pin): finish(.entered(pin))
+      case .entered(let pin):
+        guard let buttonTrouble else {
+          finish(.entered(pin))
+          break
+        }
+        // Whoever typed it could perhaps not see what was asked, and not have denied it.
+        armed?.continuation.yield(.unavailable(buttonTrouble))
+        lightAgain()
+        armed?.tellTouch()
       case .cancelled: finish(.gesture(Gesture(.cancelKeys, held: .zero)))
       }
     }

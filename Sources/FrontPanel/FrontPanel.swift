@@ -23,27 +23,36 @@ public actor FrontPanel: Panel {
   private let button: any Button
   let keypad: (any Keypad)?
   let player: LEDPlayer
+  let sounder: (any Sounder)?
   let timekeeper: any Timekeeper
   private let timing: GestureTiming
   let settings: EntrySettings
 
   var isDown = false
+  /// Why the button cannot be read now. Nothing can be approved then, by typing neither: the LED is as blind.
+  var buttonTrouble: String? { didSet { if buttonTrouble != oldValue { troublesChanging.yield() } } }
   /// Why nobody can type now.
-  var keypadTrouble: String?
+  var keypadTrouble: String? { didSet { if keypadTrouble != oldValue { troublesChanging.yield() } } }
+  /// Yields when `troubles` may have changed. For one consumer.
+  public nonisolated let troubleChanges: AsyncStream<Void>
+  private let troublesChanging: AsyncStream<Void>.Continuation
   var armed: Armed?
   private var armings = 0
   private var timer: Task<Void, Never>?
   /// What the handler wants shown; a hand on the panel shows something else meanwhile.
   private var indication = Indication.disconnected
   private var flashing: Task<Void, Never>?
+  var sounding: Task<Void, Never>?
+  var soundings = 0
 
   public init(
-    button: any Button, indicator: any Indicator, keypad: (any Keypad)? = nil, timekeeper: any Timekeeper,
-    timing: GestureTiming = GestureTiming(), entry: EntrySettings = EntrySettings()
+    button: any Button, indicator: any Indicator, sounder: (any Sounder)? = nil, keypad: (any Keypad)? = nil,
+    timekeeper: any Timekeeper, timing: GestureTiming = GestureTiming(), entry: EntrySettings = EntrySettings()
   ) {
     self.button = button
     self.keypad = keypad
-    keypadTrouble = keypad == nil ? "this board has no keypad" : nil
+    self.sounder = sounder
+    (troubleChanges, troublesChanging) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     player = LEDPlayer(indicator: indicator, timekeeper: timekeeper)
     self.timekeeper = timekeeper
     self.timing = timing
@@ -64,9 +73,15 @@ public actor FrontPanel: Panel {
     armed?.continuation.finish()
     armed = nil
     player.stop()
+    sounding?.cancel()
+    sounder?.sound(false)
   }
 
+  /// What is wrong with the button and the keypad now, for people; empty if all is well.
+  public var troubles: [String] { [buttonTrouble, keypadTrouble].compactMap(\.self) }
+
   public func show(_ indication: Indication) async {
+    if self.indication != indication { sound(indication) }
     self.indication = indication
     light(indication)
     // A confirmation is seen to its end, whoever is next.
@@ -97,7 +112,9 @@ public actor FrontPanel: Panel {
       entry: EntryRecogniser(for: prompt, earliestKey: now + timing.guardTime, idle: settings.idle),
       continuation: continuation)
     continuation.onTermination = { _ in Task { await self.disarm(number) } }
-    if let keypadTrouble, armed?.entry.wantsDigits == true { continuation.yield(.unavailable(keypadTrouble)) }
+    if let buttonTrouble { continuation.yield(.unavailable(buttonTrouble)) }
+    let typingTrouble = keypad == nil ? "this board has no keypad" : keypadTrouble
+    if let typingTrouble, armed?.entry.wantsDigits == true { continuation.yield(.unavailable(typingTrouble)) }
     schedule()
   }
 

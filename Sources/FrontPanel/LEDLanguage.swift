@@ -45,6 +45,19 @@ extension Indication {
     }
   }
 
+  /// What the buzzer says when this begins, where a board has one. Keys are silent, and so is what takes nobody's hand.
+  public var sound: LEDPattern? {
+    switch self {
+    case .confirmationWanted, .pinWanted, .numberWanted, .code, .newPINWanted, .veryLongHoldWanted: .once(100)
+    case .confirmed: .once(600)
+    case .denied: .once(100, 100, 100)
+    case .pinWrong, .pinRefused, .noSuchChoice: .once(60, 60, 60, 60, 60)
+    case .idle, .disconnected, .entering, .releaseToAccept, .releaseToReport, .talkingToServer, .outcomeUnknown,
+      .mustEnrol, .misconfigured:
+      nil
+    }
+  }
+
   public var meaning: String {
     switch self {
     case .idle: "idle, connected"

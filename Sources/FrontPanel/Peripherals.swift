@@ -20,6 +20,12 @@ public protocol Indicator: Sendable {
   func light(_ colour: LEDColour?)
 }
 
+/// Something that beeps while it is on.
+public protocol Sounder: Sendable {
+  /// Returns at once.
+  func sound(_ isOn: Bool)
+}
+
 public enum LEDColour: String, Sendable, CaseIterable {
   case amber, blue, green, magenta, orange, red, violet, white
   case dimGreen = "dim green"

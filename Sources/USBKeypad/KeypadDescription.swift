@@ -7,7 +7,7 @@ public struct KeypadDescription: Sendable, Equatable {
   /// The device node, as "/dev/bus/usb/001/004".
   public let path: String
   /// Every interface of class HID. All of them are claimed, lest the kernel hand what comes from one to the console.
-  let hidInterfaces: [UInt8]
+  public let hidInterfaces: [UInt8]
   let bootInterface: BootInterface?
 
   public var isBootKeyboard: Bool { bootInterface != nil }
@@ -70,8 +70,14 @@ private func padded(_ number: UInt8) -> String {
   return String(repeating: "0", count: 3 - digits.count) + digits
 }
 
-/// Every boot keyboard on the bus.
+/// Every boot keyboard on the bus. Opens none.
 public func describeKeypads() throws(USBKeypadError) -> [KeypadDescription] {
+  try describeHIDDevices().filter(\.isBootKeyboard)
+}
+
+/// Every device on the bus with an interface of class HID: keyboards, mice, and what else is typed or pointed with. Opens
+/// none.
+public func describeHIDDevices() throws(USBKeypadError) -> [KeypadDescription] {
   var context: OpaquePointer?
   let status = libusb_init(&context)
   guard status == 0 else { throw .failed("libusb_init", status) }
@@ -80,5 +86,5 @@ public func describeKeypads() throws(USBKeypadError) -> [KeypadDescription] {
   let count = libusb_get_device_list(context, &list)
   guard count >= 0, let list else { throw .failed("libusb_get_device_list", Int32(count)) }
   defer { libusb_free_device_list(list, 1) }
-  return (0..<count).compactMap { list[$0].flatMap(KeypadDescription.init) }.filter(\.isBootKeyboard)
+  return (0..<count).compactMap { list[$0].flatMap(KeypadDescription.init) }.filter { !$0.hidInterfaces.isEmpty }
 }

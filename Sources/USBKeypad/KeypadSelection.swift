@@ -1,6 +1,6 @@
 /// Which of the devices on the bus is the keypad.
 public struct KeypadSelection: Sendable, Equatable {
-  public struct Identity: Sendable, Equatable {
+  public struct Identity: Sendable, Equatable, CustomStringConvertible {
     public let vendor: UInt16
     public let product: UInt16
 
@@ -17,6 +17,8 @@ public struct KeypadSelection: Sendable, Equatable {
       guard numbers.count == 2, let vendor = numbers[0], let product = numbers[1] else { return nil }
       self.init(vendor: vendor, product: product)
     }
+
+    public var description: String { "\(hexadecimal(vendor)):\(hexadecimal(product))" }
   }
 
   /// Nil for any boot keyboard.
@@ -29,9 +31,14 @@ public struct KeypadSelection: Sendable, Equatable {
     self.port = port
   }
 
-  func matches(_ keypad: KeypadDescription) -> Bool {
+  public func matches(_ keypad: KeypadDescription) -> Bool {
     (identity == nil || identity == keypad.identity) && (port == nil || port == keypad.port)
       // Named by its numbers, it is meant even if it turns out to be no keyboard; that is then said.
       && (identity != nil || keypad.bootInterface != nil)
   }
+}
+
+private func hexadecimal(_ number: UInt16) -> String {
+  let digits = String(number, radix: 16)
+  return String(repeating: "0", count: 4 - digits.count) + digits
 }

@@ -132,8 +132,7 @@ final class `The panel on the bench`: Sendable {
 struct `A crash on the bench` {
   @Test func `gives the lines back, and leaves the LED dark on this chip`() throws {
     let bench = try Bench()
-    let folder = try #require(try executable().split(separator: "/").dropLast().joined(separator: "/") as String?)
-    guard let probe = popen("exec /\(folder)/bench-probe", "re") else { throw BenchFailure(what: "popen") }
+    guard let probe = popen("exec \(try program("bench-probe"))", "re") else { throw BenchFailure(what: "popen") }
     var line = [CChar](repeating: 0, count: 16)
     #expect(fgets(&line, 16, probe) != nil)
     #expect(try bench.isHigh(.red))
@@ -143,12 +142,5 @@ struct `A crash on the bench` {
     pclose(probe)
     #expect(try describeChips()[0].get().lines.allSatisfy { $0.consumer == nil })
     #expect(try !bench.isHigh(.red))
-  }
-
-  private func executable() throws -> String {
-    var path = [CChar](repeating: 0, count: Int(PATH_MAX))
-    let length = readlink("/proc/self/exe", &path, path.count)
-    guard length > 0 else { throw BenchFailure(what: "/proc/self/exe: errno \(errno)") }
-    return String(decoding: path[..<length].map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
 }

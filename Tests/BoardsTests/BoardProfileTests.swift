@@ -50,6 +50,19 @@ import Testing
     #expect(try #require(refusal(base + addition)).contains(reason))
   }
 
+  @Test(arguments: [
+    ("[gestures]\naccept_hold = 1", "nearest is \"gestures.accept_hold_ms\""),
+    ("[keypad]\nkind = \"simulated\"\nfeedbak = \"entering\"", "nearest is \"keypad.feedback\""),
+    ("[keypads]\nkind = \"simulated\"", "nearest is \"keypad\""),
+    ("[keypad]\nkin = \"simulated\"", "\"keypad.kind\" is missing; is \"keypad.kin\" meant to be it?"),
+    ("[keypad]\nentry_idle_s = 30", "\"keypad.kind\" is missing"),
+  ])
+  func aMisspeltKeyIsMetWithTheOneThatWasMeant(addition: String, reason: String) throws {
+    let said = try #require(refusal(base + addition))
+    #expect(said.contains(reason), "\(said)")
+    #expect(said.contains("meant to be") == reason.contains("meant to be"))
+  }
+
   @Test func aBoardHasAKeypadOnlyIfItsProfileSaysSo() throws {
     #expect(try !BoardProfile(parsing: base, file: "f").hasKeypad)
     let table = "[keypad]\nkind = \"simulated\"\nentry_idle_s = 120\nfeedback = \"each-key\""

@@ -26,6 +26,7 @@ import USBKeypad
       button = { line = 17, name = "GPIO17", bias = "pull-up", debounce_ms = 10 }
       deny_button = { line = 27, active_low = false }
       led = { red = { line = 22 }, green = { line = 23, name = "GPIO23" }, blue = { line = 24, active_low = true } }
+      buzzer = { line = 25, name = "GPIO25" }
       keypad = { kind = "usb", device = "1a2c:0E24", port = "1-1.2" }
       """
     let profile = try BoardProfile(parsing: Self.base + toml, file: "f")
@@ -39,6 +40,7 @@ import USBKeypad
       lines.led == [
         OutputLine(offset: 22), OutputLine(offset: 23, name: "GPIO23"), OutputLine(offset: 24, isActiveLow: true),
       ])
+    #expect(lines.buzzer == OutputLine(offset: 25, name: "GPIO25"))
     let usb = try #require(profile.keypad?.usb)
     #expect(usb.selection.identity?.vendor == 0x1A2C && usb.selection.identity?.product == 0x0E24)
     #expect(usb.selection.port == "1-1.2" && !usb.givesBack)
@@ -54,6 +56,8 @@ import USBKeypad
     ("button = { line = 1, debounce_ms = 51 }\n\(light)", "it must be 1 to 50 ms"),
     ("button = { line = 1, active_low = 1 }\n\(light)", "\"button.active_low\" must be true or false"),
     ("button = { line = 1, pull = \"up\" }\n\(light)", "unknown key \"button.pull\""),
+    ("\(button)\(light)buzzer.line = 17", "gives one line two uses: 17, 22, 17"),
+    ("\(button)\(light)buzzer.tone = 440", "\"buzzer.line\" is missing"),
     ("button.line = 22\n\(light)", "gives one line two uses: 22, 22"),
     ("\(button)led = { colours = \"mono\", light = { line = 2 }, red = { line = 3 } }", "unknown key \"led.red\""),
     ("\(button)\(light)keypad.kind = \"simulated\"", "must be simulated on a simulated board, and there alone"),

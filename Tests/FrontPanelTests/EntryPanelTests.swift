@@ -204,6 +204,48 @@ import Testing
     }
   }
 
+  @Test func aPINIsNotTakenWhileTheButtonIsGone() async {
+    await onPanel { panel in
+      var events = await armed(panel)
+      button.continuation.yield(.unavailable("line gone"))
+      #expect(await events.next() == .unavailable("line gone"))
+      #expect(await panel.troubles == ["line gone"])
+      type("13579E")
+      #expect(await events.next() == .touched)
+      #expect(await events.next() == .unavailable("line gone"))
+      #expect(await events.next() == .released)
+      #expect(await panel.showing == .pinWanted)
+      // What is armed meanwhile hears of it at once.
+      events = panel.events(for: .digits(count: 5)).makeAsyncIterator()
+      #expect(await events.next() == .unavailable("line gone"))
+      button.continuation.yield(.up(timekeeper.now))
+      while await !panel.troubles.isEmpty { await Task.yield() }
+      timekeeper.advance(by: .seconds(1))
+      type("13579E")
+      #expect(await events.next() == .touched)
+      #expect(await events.next() == .entered(pin("13579")))
+    }
+  }
+
+  @Test func whatIsWrongIsToldWhenItChanges() async {
+    await onPanel { panel in
+      var changes = panel.troubleChanges.makeAsyncIterator()
+      #expect(await panel.troubles == [])
+      keypad.keypadIsUnavailable("unplugged")
+      await changes.next()
+      #expect(await panel.troubles == ["keypad: unplugged"])
+      button.continuation.yield(.unavailable("line gone"))
+      await changes.next()
+      #expect(await panel.troubles == ["line gone", "keypad: unplugged"])
+      keypad.keypadIsAvailable()
+      await changes.next()
+      #expect(await panel.troubles == ["line gone"])
+      button.continuation.yield(.up(timekeeper.now))
+      await changes.next()
+      #expect(await panel.troubles == [])
+    }
+  }
+
   @Test(arguments: ["1", "9", "17D"])
   func feedbackForEachKeyIsTheSameForEachKey(keys: String) async {
     await onPanel(feedback: .eachKey) { panel in

@@ -1,3 +1,4 @@
+import ApprovalTestKit
 import FrontPanel
 import MobileAuth
 import Secrets
@@ -108,7 +109,7 @@ private func kind(_ key: Character) -> KeyKind {
   /// Whatever a person hammers, what comes out is what a naive line editor would hold at Enter.
   @Test func aRandomTypistEntersWhatANaiveLineWouldHold() {
     let seed = UInt64.random(in: .min ... .max)
-    var random = SplitMix(state: seed)
+    var random = SeededGenerator(seed: seed)
     let alphabet = Array("0123456789012345678901234567890123456789EEEDCXO")
     for _ in 0..<2000 {
       let keys = (0..<40).map { _ in alphabet[Int(random.next() % UInt64(alphabet.count))] }

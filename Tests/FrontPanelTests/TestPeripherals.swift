@@ -14,3 +14,10 @@ final class TestIndicator: Indicator {
   var lit: [LEDColour?] { state.withLock { $0 } }
   func light(_ colour: LEDColour?) { state.withLock { $0.append(colour) } }
 }
+
+final class TestSounder: Sounder {
+  private let state = Mutex<[Bool]>([])
+
+  var heard: [Bool] { state.withLock { $0 } }
+  func sound(_ isOn: Bool) { state.withLock { $0.append(isOn) } }
+}

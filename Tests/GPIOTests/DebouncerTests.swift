@@ -1,3 +1,4 @@
+import ApprovalTestKit
 import GPIO
 import Testing
 
@@ -105,20 +106,5 @@ import Testing
     settled += [debouncer.time(now)].compactMap(\.self)
     #expect(settled.map(\.isActive) == (0..<presses).flatMap { _ in [true, false] }, "seed \(seed)")
     #expect(settled.map(\.at) == closed.flatMap { [$0.lowerBound, $0.upperBound] }, "seed \(seed)")
-  }
-}
-
-/// SplitMix64, so that a seed is all one needs to see a failure again.
-struct SeededGenerator: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ (mixed >> 31)
   }
 }

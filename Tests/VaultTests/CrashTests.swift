@@ -1,3 +1,4 @@
+import ApprovalTestKit
 import Glibc
 import MobileAuth
 import Testing

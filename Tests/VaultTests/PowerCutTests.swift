@@ -1,3 +1,4 @@
+import ApprovalTestKit
 import MobileAuth
 import SQLite
 import Testing

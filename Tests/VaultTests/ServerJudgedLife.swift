@@ -1,3 +1,4 @@
+import ApprovalTestKit
 import Cryptography
 import MobileAuth
 import OfflineAttack

@@ -1,3 +1,4 @@
+import ApprovalTestKit
 import VaultModel
 
 /// What is on the card, and what is only on its way there: the log of a `RecordingVFS` up to one moment.

@@ -5,8 +5,8 @@ import MobileAuth
 
 struct BoardCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "board", abstract: "Boards this token can run on, and what their LED says.",
-    subcommands: [List.self, Legend.self])
+    commandName: "board", abstract: "Boards this token can run on, what is wired to this one, and what an LED says.",
+    subcommands: [List.self, Check.self, Probe.self, Legend.self])
 
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "List the board profiles that can be found.")

@@ -128,6 +128,10 @@ struct Doctor: AsyncParsableCommand {
   private func judgeService() -> Finding {
     do {
       let status = try ControlClient(path: state.controlSocket).call(ControlCall(request: .status), ServiceStatus.self)
+      if let troubles = status.troubles, !troubles.isEmpty {
+        return Finding(
+          verdict: .bad, subject: "board", text: "\(troubles.joined(separator: "; ")). `board check` says what to do")
+      }
       return status.isSimulated == true
         ? Finding(
           verdict: .note, subject: "service",

@@ -66,6 +66,7 @@ struct Serve: AsyncParsableCommand {
       configuration: ServiceGroupConfiguration(
         services: [
           .init(service: PanelService(panel: board.panel)),
+          .init(service: HardwareWatch(panel: board.panel, timekeeper: timekeeper, logger: logger)),
           .init(service: ControlServer(path: state.controlSocket) { try await desk.answer($0, $1) }),
           .init(service: service),
         ],

@@ -34,6 +34,7 @@ struct Status: AsyncParsableCommand {
     if let board = status.board {
       lines.append("board     \(board)\(status.isSimulated == true ? " (simulated)" : "")")
     }
+    for trouble in status.troubles ?? [] { lines.append("TROUBLE   \(trouble)") }
     if let led = status.led { lines.append("LED       \(led.meaning)") }
     for server in status.servers { lines.append("server    \(server.server): \(server.connection)") }
     lines.append(

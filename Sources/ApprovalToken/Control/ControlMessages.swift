@@ -84,6 +84,8 @@ struct ServiceStatus: Codable, Sendable {
   var processID: Int32?
   var board: String?
   var isSimulated: Bool?
+  /// What is wrong with the board's hardware: nothing can be approved, or no PIN be typed, until that has ended.
+  var troubles: [String]?
   var led: LEDStatus?
   var servers: [Server]
   var accounts: Int
@@ -123,7 +125,7 @@ struct ServiceStatus: Codable, Sendable {
     case processID = "process_id"
     case board
     case isSimulated = "simulated"
-    case led, servers, accounts
+    case troubles, led, servers, accounts
     case mustEnrol = "must_enrol"
     case pins
     case loggedIn = "logged_in"

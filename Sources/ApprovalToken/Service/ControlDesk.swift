@@ -68,7 +68,7 @@ struct ControlDesk: Sendable {
     let accounts = try vault.accountSummaries()
     return ServiceStatus(
       running: true, processID: getpid(), board: board.profile.name, isSimulated: board.profile.kind == .simulated,
-      led: await board.led,
+      troubles: await board.panel.troubles, led: await board.led,
       servers: service.connections.map { .init(server: $0.key.text, connection: $0.value.rawValue) }
         .sorted { $0.server < $1.server },
       accounts: accounts.count, mustEnrol: accounts.filter { $0.stage == .mustEnrolAgain }.count,

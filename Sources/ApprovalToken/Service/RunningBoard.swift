@@ -26,7 +26,7 @@ struct RunningBoard: Sendable {
     let anyKeypad: (any Keypad)? = if let hardware { hardware.keypad } else { profile.hasKeypad ? keypad : nil }
     panel = FrontPanel(
       button: hardware?.button ?? button, indicator: ShownIndicator(shown: indicator, real: hardware?.indicator),
-      keypad: anyKeypad, timekeeper: timekeeper, timing: profile.timing,
+      sounder: hardware?.sounder, keypad: anyKeypad, timekeeper: timekeeper, timing: profile.timing,
       entry: profile.keypad?.entry ?? EntrySettings())
   }
 

@@ -1,3 +1,4 @@
+import ApprovalTestKit
 public import MobileAuth
 import Secrets
 public import Vault

@@ -1,0 +1,69 @@
+import ArgumentParser
+import Boards
+import Glibc
+
+extension BoardCommand {
+  struct Check: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Read a board's profile, open what it names, and light each LED in turn.",
+      discussion: """
+        Stop the service first: lines and keypad have one user at a time. Keep your hands off the button meanwhile, and \
+        watch the LED: that a line was switched says nothing about what is wired to it. The keypad goes back to the \
+        console afterwards.
+
+        Without a board, all profiles that can be found are read, and nothing is opened. Exit code 1 if something is \
+        wrong, 65 if the profile is.
+        """)
+
+    private struct Facts: Encodable {
+      var subject: String
+      var good: Bool
+      var text: String
+      var next: String?
+    }
+
+    @Argument(
+      help: "A name from `approval-token board list`, or a profile file.", completion: .file(extensions: ["toml"]))
+    var board: String?
+    @OptionGroup var json: JSONOption
+
+    func run() async throws {
+      try await reporting {
+        let facts =
+          if let board { await Self.open(try BoardCatalogue.profile(board), aloud: !json.isWanted) } else { readAll() }
+        if json.isWanted { json.print(facts) { _ in "" } }
+        if facts.contains(where: { !$0.good }) { throw ExitCode(1) }
+      }
+    }
+
+    /// - Parameter aloud: each finding is printed when it is there, so that a person knows which LED to look at.
+    private static func open(_ profile: BoardProfile, aloud: Bool) async -> [Facts] {
+      var facts = [Facts(subject: "profile", good: true, text: "\(profile.name): \(profile.description)")]
+      if aloud { say(facts[0]) }
+      for await finding in BoardCheck.findings(of: profile) {
+        facts.append(
+          Facts(subject: finding.subject, good: finding.next == nil, text: finding.text, next: finding.next))
+        if aloud { say(facts[facts.count - 1]) }
+      }
+      return facts
+    }
+
+    private func readAll() -> [Facts] {
+      let facts = BoardCatalogue.all().map { file, result in
+        switch result {
+        case .success(let profile): Facts(subject: profile.name, good: true, text: file)
+        case .failure(let failure):
+          Facts(subject: file, good: false, text: "\(failure)", next: "boards/README.md documents every key")
+        }
+      }
+      if !json.isWanted { facts.forEach(Self.say) }
+      return facts
+    }
+
+    private static func say(_ facts: Facts) {
+      print("\(facts.good ? "ok  " : "BAD ")  \(facts.subject): \(facts.text)")
+      if let next = facts.next { print("      \(next)") }
+      fflush(nil)
+    }
+  }
+}

@@ -1,0 +1,107 @@
+import FrontPanel
+import GPIO
+import Secrets
+import USBKeypad
+
+/// Opens what a profile names, one thing after the other, and lights each LED in turn. Leaves everything as it was.
+public struct BoardCheck: Sendable {
+  public struct Finding: Sendable, Equatable {
+    public let subject: String
+    public let text: String
+    /// What to do about it. Nil if all is well.
+    public let next: String?
+  }
+
+  /// How long an LED is lit, so that a person sees it.
+  private static let lit = Duration.milliseconds(700)
+  private static let beep = Duration.milliseconds(150)
+  /// How long a bus may take to tell what is plugged in.
+  private static let patience = Duration.seconds(5)
+
+  private let findings: AsyncStream<Finding>.Continuation
+
+  private func tell(_ finding: Finding) { findings.yield(finding) }
+
+  /// Each finding as soon as it is there.
+  public static func findings(of profile: BoardProfile) -> AsyncStream<Finding> {
+    AsyncStream { continuation in
+      Task {
+        await BoardCheck(findings: continuation).run(profile)
+        continuation.finish()
+      }
+    }
+  }
+
+  private func run(_ profile: BoardProfile) async {
+    if let lines = profile.lines {
+      await check(lines, profile.colours)
+    } else {
+      tell(Finding(subject: "board", text: "simulated: there is nothing to open", next: nil))
+    }
+    if let usb = profile.keypad?.usb {
+      await check(usb)
+    } else if profile.lines != nil {
+      tell(
+        Finding(subject: "keypad", text: "the profile has none: nothing that asks for a PIN can be approved", next: nil)
+      )
+    }
+  }
+
+  private func check(_ lines: BoardProfile.Lines, _ colours: BoardProfile.Colours) async {
+    let trial: LineTrial
+    do {
+      trial = try LineTrial(chip: lines.chips)
+      tell(Finding(subject: "chip", text: "\(trial.path), label \"\(trial.label)\"", next: nil))
+    } catch { return tell(Finding(subject: "chip", text: "\(error)", next: error.remedy)) }
+    check("button", lines.button, trial)
+    if let deny = lines.denyButton { check("deny_button", deny, trial) }
+    let names = colours == .rgb ? ["led.red", "led.green", "led.blue"] : ["led.light"]
+    for (name, line) in zip(names, lines.led) { await check(name, line, "was lit", Self.lit, trial) }
+    if let buzzer = lines.buzzer { await check("buzzer", buzzer, "sounded", Self.beep, trial) }
+  }
+
+  private func check(_ subject: String, _ line: InputLine, _ trial: LineTrial) {
+    do {
+      if try trial.isActive(line) {
+        tell(
+          Finding(
+            subject: subject, text: "line \(line.offset) is active, as if the button were held",
+            next: "let the button go; if nobody holds it, look at the wiring, at bias and at active_low"))
+      } else {
+        tell(Finding(subject: subject, text: "line \(line.offset), up", next: nil))
+      }
+    } catch { tell(Finding(subject: subject, text: "\(error)", next: error.remedy)) }
+  }
+
+  private func check(
+    _ subject: String, _ line: OutputLine, _ deed: String, _ duration: Duration, _ trial: LineTrial
+  ) async {
+    do {
+      try await trial.drive(line, for: duration)
+      tell(Finding(subject: subject, text: "line \(line.offset) \(deed)", next: nil))
+    } catch { tell(Finding(subject: subject, text: "\(error)", next: error.remedy)) }
+  }
+
+  /// As the service does it, but giving the keypad back: a check must not cost anybody their keyboard.
+  private func check(_ usb: BoardProfile.Keypad.USB) async {
+    do throws(USBKeypadError) {
+      let present = try describeHIDDevices().filter(usb.selection.matches)
+      guard let first = present.first else { throw .notPluggedIn }
+      let keypad = try USBKeypad(usb.selection, givesBack: true, into: Deaf())
+      defer { keypad.close() }
+      let end = ContinuousClock.now + Self.patience
+      while keypad.trouble != nil, ContinuousClock.now < end, (try? await Task.sleep(for: .milliseconds(20))) != nil {}
+      if let trouble = keypad.trouble { throw trouble }
+      let others =
+        present.count > 1 ? "; \(present.count - 1) more would be taken too, and the first is listened to" : ""
+      tell(Finding(subject: "keypad", text: "\(first.identity) at \(first.port)\(others)", next: nil))
+    } catch { tell(Finding(subject: "keypad", text: "\(error)", next: error.remedy)) }
+  }
+}
+
+/// Whatever is typed during a check is nobody's business.
+private struct Deaf: KeySink {
+  func press(_ kind: KeyKind, digit: UInt8) {}
+  func keypadIsUnavailable(_ why: String) {}
+  func keypadIsAvailable() {}
+}

@@ -1,0 +1,102 @@
+import GPIO
+import USBKeypad
+
+/// What a board could be made of on this machine, as far as it can be seen. Opens no line and no keypad.
+public struct BoardProbe: Encodable, Sendable {
+  public struct Chip: Encodable, Sendable {
+    public let path: String
+    public let label: String
+    public let lines: [Line]
+  }
+
+  public struct Line: Encodable, Sendable {
+    public let line: Int
+    public let name: String?
+    /// Who has requested it.
+    public let user: String?
+    public let output: Bool
+  }
+
+  public struct Keypad: Encodable, Sendable {
+    public let device: String
+    public let port: String
+    public let path: String
+    /// Whether it can be the keypad.
+    public let bootKeyboard: Bool
+    /// Interfaces of class HID; all of them would be claimed.
+    public let interfaces: Int
+
+    enum CodingKeys: String, CodingKey {
+      case device, port, path
+      case bootKeyboard = "boot_keyboard"
+      case interfaces
+    }
+  }
+
+  public let chips: [Chip]
+  /// Whatever has an interface of class HID.
+  public let keypads: [Keypad]
+  /// What could not be looked at, why, and what to do about it.
+  public let obstacles: [String]
+  /// The known board that has such a chip.
+  public let board: String?
+  /// A proposal, as TOML.
+  public let profile: String?
+
+  public static func look() -> BoardProbe {
+    var obstacles: [String] = []
+    var chips: [ChipDescription] = []
+    for result in describeChips() {
+      switch result {
+      case .success(let chip): chips.append(chip)
+      case .failure(let error): obstacles.append("\(error): \(error.remedy)")
+      }
+    }
+    var devices: [KeypadDescription] = []
+    do { devices = try describeHIDDevices() } catch { obstacles.append("USB: \(error)") }
+    let known = BoardCatalogue.all().compactMap { try? $0.profile.get() }
+    let proposal = BoardProposal(chips: chips, keypads: devices.filter(\.isBootKeyboard), known: known)
+    return BoardProbe(
+      chips: chips.map(Chip.init), keypads: devices.map(Keypad.init), obstacles: obstacles, board: proposal.board,
+      profile: proposal.toml)
+  }
+
+  /// Line by line, for people.
+  public var lines: [String] {
+    var text: [String] = []
+    for chip in chips {
+      text.append("chip    \(chip.path)  label \"\(chip.label)\", \(chip.lines.count) lines")
+      text += chip.lines.map { line in
+        "  line \(line.line)  " + (line.name.map { "\"\($0)\"" } ?? "without a name")
+          + (line.user.map { ", used by \"\($0)\"" } ?? "")
+      }
+    }
+    if chips.isEmpty { text.append("no GPIO chip") }
+    text += keypads.map { keypad in
+      "keypad  \(keypad.device) at \(keypad.port)  "
+        + (keypad.bootKeyboard ? "boot keyboard" : "no boot keyboard, cannot be the keypad")
+    }
+    if keypads.isEmpty { text.append("no keypad") }
+    text += obstacles.map { "not seen: \($0)" }
+    if let board { text.append("looks like the board \(board): approval-token board check \(board)") }
+    return text
+  }
+}
+
+extension BoardProbe.Chip {
+  fileprivate init(_ chip: ChipDescription) {
+    self.init(
+      path: chip.path, label: chip.label,
+      lines: chip.lines.map {
+        .init(line: $0.offset, name: $0.name.isEmpty ? nil : $0.name, user: $0.consumer, output: $0.isOutput)
+      })
+  }
+}
+
+extension BoardProbe.Keypad {
+  fileprivate init(_ device: KeypadDescription) {
+    self.init(
+      device: "\(device.identity)", port: device.port, path: device.path, bootKeyboard: device.isBootKeyboard,
+      interfaces: device.hidInterfaces.count)
+  }
+}

@@ -1,0 +1,125 @@
+public import GPIO
+public import USBKeypad
+
+/// A profile for what was found on a machine. Pure. Which line something is wired to nobody can see: a chip that a known
+/// board has brings that board's wiring, names that say what they are for are believed, and the rest is a suggestion for
+/// whoever solders.
+public struct BoardProposal: Sendable, Equatable {
+  /// The known board that has such a chip. Nil if none has, or several do.
+  public let board: String?
+  /// The profile's text; nil if there is no chip with enough free lines.
+  public let toml: String?
+
+  /// - Parameter known: profiles of kind `gpio`, the likelier first.
+  public init(chips: [ChipDescription], keypads: [KeypadDescription], known: [BoardProfile]) {
+    let keypad = Self.table(for: keypads)
+    for chip in chips {
+      let alike = known.filter { $0.lines?.chips.contains(chip.label) == true }
+      guard let profile = alike.first, let lines = profile.lines else { continue }
+      board = alike.count == 1 ? profile.name : nil
+      let names = alike.map(\.name).joined(separator: ", ")
+      toml = Self.text("a chip as on \(names), wired as boards/\(profile.name)/README.md says", chip, lines) + keypad
+      return
+    }
+    board = nil
+    for chip in chips {
+      guard let lines = BoardProfile.Lines(suggestedFor: chip) else { continue }
+      toml = Self.text("lines by their names, or the first free ones: put in those you wire", chip, lines) + keypad
+      return
+    }
+    toml = nil
+  }
+
+  private static func text(_ source: String, _ chip: ChipDescription, _ lines: BoardProfile.Lines) -> String {
+    var parts = [
+      """
+      # Proposed by `approval-token board probe`: \(source).
+      name = "my-board"
+      description = \(quoted("Button and LED on \(chip.label)"))
+      kind = "gpio"
+
+      [gpio]
+      chips = [\(quoted(chip.label))]
+
+      [button]
+      \(keys(of: lines.button))
+      """
+    ]
+    if let deny = lines.denyButton { parts.append("[deny_button]\n\(keys(of: deny))") }
+    let names = lines.led.count == 3 ? ["red", "green", "blue"] : ["light"]
+    let led = zip(names, lines.led).map { "\($0) = { \(keys(of: $1).joined(separator: ", ")) }" }
+    parts.append("[led]\ncolours = \"\(lines.led.count == 3 ? "rgb" : "mono")\"\n\(led.joined(separator: "\n"))")
+    if let buzzer = lines.buzzer { parts.append("[buzzer]\n\(keys(of: buzzer).joined(separator: "\n"))") }
+    return parts.joined(separator: "\n\n") + "\n"
+  }
+
+  private static func keys(of input: InputLine) -> String {
+    var keys = ["line = \(input.offset)"]
+    if let name = input.name { keys.append("name = \(quoted(name))") }
+    keys += ["bias = \"\(input.bias.rawValue)\"", "active_low = \(input.isActiveLow)"]
+    return keys.joined(separator: "\n")
+  }
+
+  private static func keys(of output: OutputLine) -> [String] {
+    var keys = ["line = \(output.offset)"]
+    if let name = output.name { keys.append("name = \(quoted(name))") }
+    return output.isActiveLow ? keys + ["active_low = true"] : keys
+  }
+
+  /// On a machine with several keyboards it must be named which one is the keypad.
+  private static func table(for keypads: [KeypadDescription]) -> String {
+    guard let keypad = keypads.first else {
+      return
+        "\n# No keypad is plugged in. With one, requests that want a PIN can be approved:\n# [keypad]\n# kind = \"usb\"\n"
+    }
+    let port = keypads.count > 1 ? "port = \(quoted(keypad.port))\n" : ""
+    return "\n[keypad]\nkind = \"usb\"\ndevice = \"\(keypad.identity)\"\n\(port)"
+  }
+
+  /// As a TOML basic string; names come from a device tree, and have no control characters or are not believed.
+  private static func quoted(_ text: String) -> String {
+    let escaped = text.unicodeScalars.map { scalar in
+      switch scalar {
+      case "\"", "\\": "\\\(scalar)"
+      case _ where scalar.properties.generalCategory == .control: "?"
+      default: "\(scalar)"
+      }
+    }
+    return "\"\(escaped.joined())\""
+  }
+}
+
+extension BoardProfile.Lines {
+  /// Nil if the chip has too few free lines for a button and an LED of one colour.
+  fileprivate init?(suggestedFor chip: ChipDescription) {
+    var free = chip.lines.filter { $0.consumer == nil }
+    /// The first free line that is called so, or, where one is wanted in any case, the first free one.
+    func take(_ word: String, orAny: Bool = false) -> ChipDescription.Line? {
+      let named = free.firstIndex { $0.name.lowercased().contains(word) }
+      guard let index = named ?? (orAny ? free.indices.first : nil) else { return nil }
+      return free.remove(at: index)
+    }
+    func input(_ line: ChipDescription.Line) -> InputLine {
+      InputLine(offset: line.offset, name: line.profileName, bias: .pullUp, isActiveLow: true)
+    }
+    func output(_ line: ChipDescription.Line) -> OutputLine {
+      OutputLine(offset: line.offset, name: line.profileName)
+    }
+    let deny = take("deny")
+    let buzzer = take("buzzer")
+    let named = ["red", "green", "blue"].compactMap { take($0) }
+    guard let button = take("button", orAny: true) else { return nil }
+    let led = named.count == 3 ? named : [named.first ?? take("led", orAny: true)].compactMap(\.self)
+    guard !led.isEmpty else { return nil }
+    chips = [chip.label]
+    self.button = input(button)
+    denyButton = deny.map(input)
+    self.led = led.map(output)
+    self.buzzer = buzzer.map(output)
+  }
+}
+
+extension ChipDescription.Line {
+  /// Nil where there is none to check.
+  fileprivate var profileName: String? { name.isEmpty ? nil : name }
+}

@@ -1,0 +1,20 @@
+import MobileAuth
+
+extension FrontPanel {
+  /// Plays what the buzzer says with an indication, once.
+  func sound(_ indication: Indication) {
+    guard let sounder, let pattern = indication.sound else { return }
+    sounding?.cancel()
+    soundings += 1
+    let (number, start) = (soundings, timekeeper.now)
+    sounding = Task {
+      var next: Duration? = .zero
+      while let elapsed = next, (try? await timekeeper.sleep(until: start + elapsed)) != nil, number == soundings {
+        sounder.sound(pattern.isLit(after: elapsed))
+        next = pattern.nextChange(after: elapsed)
+      }
+      // Not over what has begun meanwhile.
+      if number == soundings { sounder.sound(false) }
+    }
+  }
+}

@@ -1,0 +1,96 @@
+import Glibc
+import Testing
+
+/// `approval-token serve` on real lines and a real keypad, against a token server: everything but the board is as it
+/// will be.
+@Suite(.serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(10)))
+struct `The service on the bench` {
+  /// Which colours are lit together, over so long.
+  private func colours(of bench: Bench, for duration: Duration) async throws -> (seen: Set<[Bool]>, changes: Int) {
+    var seen: Set<[Bool]> = []
+    var (last, changes): ([Bool]?, Int) = (nil, 0)
+    let end = ContinuousClock.now + duration
+    while ContinuousClock.now < end {
+      let now = try [Bench.Line.red, .green, .blue].map { try bench.isHigh($0) }
+      if let last, last != now { changes += 1 }
+      last = now
+      seen.insert(now)
+      try? await Task.sleep(for: .milliseconds(10))
+    }
+    return (seen, changes)
+  }
+
+  private static let dark = [false, false, false]
+
+  @Test func `accepts, denies and takes a PIN, with its chip and its keypad taken away in between`() async throws {
+    let site = try await Site()
+    let (red, green, blue) = ([true, false, false], [false, true, false], [false, false, true])
+    let amber = [true, true, false]
+    #expect(!(try site.status().contains("TROUBLE")))
+
+    // A hold accepts; until then the LED blinks blue, once a second.
+    let first = try await site.ask("login")
+    let asking = try await colours(of: site.bench, for: .seconds(4))
+    #expect(asking.seen == [Self.dark, blue] && (4...10).contains(asking.changes), "\(asking)")
+    try await site.act(until: "decided request \(first)") { try await site.hold() }
+    #expect(try await site.isAuthenticated(first))
+
+    // The second button denies.
+    let second = try await site.ask("login")
+    try await site.act(until: "decided request \(second)") {
+      try site.bench.press(.deny)
+      try await Task.sleep(for: .milliseconds(200))
+      try site.bench.release(.deny)
+    }
+    #expect(try await !site.isAuthenticated(second))
+
+    // The chip goes away under a finger that would have accepted.
+    let third = try await site.ask("login")
+    try await Task.sleep(for: .milliseconds(800))
+    try site.bench.press()
+    try await Task.sleep(for: .milliseconds(500))
+    try site.bench.removeChip()
+    try await site.log("trouble: GPIO chip bench-panel is gone")
+    try await site.log("panel-unavailable request \(third)")
+    #expect(try site.status().contains("TROUBLE   "))
+    // It comes back with nobody's finger on it, and says so; nothing was decided meanwhile.
+    try site.bench.makeChip()
+    _ = try await eventually("the end of the trouble") { try site.status().contains("TROUBLE") ? nil : true }
+    try await site.log("over: GPIO chip bench-panel is gone")
+    #expect(try !site.hasLogged("decided request \(third)"))
+    try await site.act(until: "decided request \(third)") { try await site.hold() }
+    #expect(try await site.isAuthenticated(third))
+
+    // A PIN, typed to its middle, pulled out, and typed anew on the keypad that is plugged in again.
+    let fourth = try await site.ask("payment")
+    let wanting = try await colours(of: site.bench, for: .seconds(4))
+    #expect(wanting.seen == [Self.dark, amber] && wanting.changes >= 4, "\(wanting)")
+    try site.press(String(Site.pin.prefix(3)))
+    try Site.run("panel unplug")
+    try await site.log("trouble: keypad: the keypad was unplugged")
+    #expect(try site.status().contains("TROUBLE   keypad: the keypad was unplugged"))
+    try Site.run("panel plug")
+    _ = try await eventually("the keypad") { try site.status().contains("TROUBLE") ? nil : true }
+    // What was typed before counts for nothing: the rest of the PIN is no PIN.
+    try site.press(String(Site.pin.suffix(2)), enter: true)
+    #expect(try !site.hasLogged("decided request \(fourth)"))
+    try await site.type(Site.pin, when: "PIN wanted")
+    #expect(try await site.isAuthenticated(fourth))
+
+    // A wrong one is not approved, and the LED says so in red; the right one is, in green.
+    let fifth = try await site.ask("payment")
+    let watching = Task { [bench = site.bench] in
+      var seen: Set<[Bool]> = []
+      while !Task.isCancelled { seen.formUnion(try await colours(of: bench, for: .milliseconds(50)).seen) }
+      return seen
+    }
+    try await site.type("24601", when: "PIN wanted")
+    _ = try await eventually("a wrong PIN in the status") {
+      try site.status().contains("1 wrong, 2 of 3 attempts left") ? true : nil
+    }
+    try await site.type(Site.pin, when: "PIN wanted")
+    #expect(try await site.isAuthenticated(fifth))
+    watching.cancel()
+    #expect(try await watching.value.isSuperset(of: [Self.dark, amber, red, green]))
+  }
+}

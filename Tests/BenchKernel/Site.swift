@@ -1,0 +1,158 @@
+import Glibc
+
+/// A token server, and the service under test on the bench's board, as processes; alice is enrolled with a PIN. The
+/// portal is curl.
+final class Site {
+  static let pin = "13589"
+  private static let folder = "/run/site"
+  private static let state = "\(folder)/token"
+  private static let log = "\(folder)/token.log"
+
+  let bench: Bench
+  private let serverPort: String
+  private let credentials: String
+  private var device = ""
+
+  init() async throws {
+    bench = try Bench()
+    try Self.run("panel plug")
+    try Self.run("rm -rf \(Self.folder) && mkdir -p \(Self.folder)")
+    let server = "\(try program("token-server"))"
+    let directory = "--directory \(Self.folder)/server --json"
+    try Self.run("\(server) init \(directory) --pin")
+    // Longer than anybody takes on a busy machine.
+    try Self.run("sed -i 's/^request_expires_in = .*/request_expires_in = 600/' \(Self.folder)/server/config.toml")
+    try Self.begin("\(server) serve --directory \(Self.folder)/server --port 0", log: "\(Self.folder)/server.log")
+    serverPort = try await eventually("the token server's port") {
+      let line = try contents("\(Self.folder)/server.log").split(separator: "\n").first { $0.contains("listening on") }
+      return line?.split(separator: ":").last.map(String.init)
+    }
+    try Self.run("\(server) user add alice \(directory)")
+    let uri = try field("uri", of: Self.run("\(server) activation-code alice \(directory)"))
+    let secret = try field("client_secret", of: Self.run("\(server) api-client add portal \(directory)"))
+    credentials = "portal:\(secret)"
+
+    try Self.begin(
+      "\(try program("approval-token")) serve --board boards/bench-kernel/board.toml --state \(Self.state)",
+      log: Self.log)
+    _ = try await eventually("a service that is ready") { try contents(Self.log).contains("ready") ? true : nil }
+    try Self.begin(
+      "\(try program("approval-token")) enroll '\(uri)' --name alice --state \(Self.state)", log: "\(Self.folder)/enrol"
+    )
+    try await type(Self.pin, when: "new PIN wanted")
+    try await type(Self.pin, when: "new PIN wanted, a second time")
+    try await log(" connected to")
+    device = try field("id", of: try portal("GET", "/users/alice/devices"))
+  }
+
+  deinit { _ = system("kill -KILL $(cat \(Self.folder)/*.process) 2>/dev/null; panel unplug 2>/dev/null") }
+
+  /// Runs a line to its end, which is a good one.
+  @discardableResult
+  static func run(_ line: String) throws -> String {
+    let outcome = try shell(line)
+    guard outcome.status == 0 else { throw BenchFailure(what: "\(line): \(outcome)") }
+    return outcome.output
+  }
+
+  private static func begin(_ line: String, log: String) throws {
+    guard system(": >\(log); \(line) >\(log) 2>&1 </dev/null & echo $! >\(log).process") == 0 else {
+      throw BenchFailure(what: line)
+    }
+  }
+
+  // MARK: The portal
+
+  private func portal(_ method: String, _ path: String, _ fields: [String] = []) throws -> String {
+    let form = fields.map { " --data-urlencode '\($0)'" }.joined()
+    return try Self.run(
+      "curl -sS -m 30 --cacert \(Self.folder)/server/ca.pem -u \(credentials) -X \(method)\(form)"
+        + " https://127.0.0.1:\(serverPort)/oauth/api/v4\(path)")
+  }
+
+  /// Begins a transaction and waits until the token puts it to the person: `login` wants a hold, `payment` the PIN.
+  func ask(_ type: String) async throws -> String {
+    let fields = [
+      "type=\(type)", "user_id=alice", "device_id=\(device)", "callback_uri=http://127.0.0.1:9/", "message=?",
+    ]
+    let transaction = try field("transaction_id", of: try portal("POST", "/authenticate/user", fields))
+    _ = try await log("opened request \(transaction)")
+    return transaction
+  }
+
+  /// What the portal is told, as soon as that is final.
+  func isAuthenticated(_ transaction: String) async throws -> Bool {
+    try await eventually("an end of \(transaction)") {
+      let result = try portal("GET", "/authenticate/transaction/\(transaction)").filter { $0 != " " }
+      if result.contains("\"is_authenticated\":true") { return true }
+      return result.contains("\"reason\":") ? false : nil
+    }
+  }
+
+  // MARK: The token
+
+  func status() throws -> String { try Self.run("token status --state \(Self.state)") }
+
+  func shows(_ meaning: String) async throws {
+    _ = try await eventually("\"\(meaning)\" on the LED") {
+      try status().split(separator: "\n").contains("LED       \(meaning)") ? true : nil
+    }
+  }
+
+  /// Waits until `part` is in the log so many times.
+  func log(_ part: String, times count: Int = 1, within limit: Duration = .seconds(60)) async throws {
+    _ = try await eventually("\"\(part)\" in the log, \(count) times", within: limit) {
+      try contents(Self.log).split(separator: "\n").count { $0.contains(part) } >= count ? true : nil
+    }
+  }
+
+  func hasLogged(_ part: String) throws -> Bool { try contents(Self.log).contains(part) }
+
+  // MARK: The person
+
+  /// Acts once the guard time is over. What still came too early counts for nothing, and a person who sees no reaction
+  /// acts again.
+  func act(until part: String, _ act: () async throws -> Void) async throws {
+    for _ in 1...5 {
+      try await Task.sleep(for: .milliseconds(800))
+      try await act()
+      if (try? await log(part, within: .seconds(10))) != nil { return }
+    }
+    throw BenchFailure(what: "no reaction in the log: \(part)")
+  }
+
+  func hold(_ line: Bench.Line = .button) async throws {
+    try bench.press(line)
+    try await Task.sleep(for: .milliseconds(1200))
+    try bench.release(line)
+  }
+
+  /// Digits and Enter, when the LED asks for them; again if they came before the guard time was over.
+  func type(_ digits: String, when wanted: String) async throws {
+    for _ in 1...5 {
+      try await shows(wanted)
+      try await Task.sleep(for: .milliseconds(800))
+      try press(digits, enter: true)
+      let reaction = try? await eventually("a reaction", within: .seconds(10)) {
+        let status = try status()
+        return status.contains(" \(wanted)\n") || status.contains("digits typed") ? nil : true
+      }
+      if reaction != nil { return }
+    }
+    throw BenchFailure(what: "no reaction to an entry for \(wanted)")
+  }
+
+  func press(_ digits: String, enter: Bool = false) throws {
+    let usages = digits.utf8.map { $0 == 0x30 ? 0x62 : 0x58 + $0 - 0x30 } + (enter ? [0x58] : [])
+    try Self.run("panel type \(usages.map(String.init).joined(separator: " "))")
+  }
+}
+
+/// A text of a JSON object, by its key; no key of these objects occurs twice.
+func field(_ key: String, of json: String) throws -> String {
+  let parts = json.split(separator: "\"", omittingEmptySubsequences: false)
+  guard let index = parts.firstIndex(of: key[...]), index + 2 < parts.count else {
+    throw BenchFailure(what: "no \(key) in \(json)")
+  }
+  return String(parts[index + 2])
+}

@@ -1,0 +1,65 @@
+import Boards
+import Glibc
+import Testing
+
+/// `boards/README.md` documents every key there is, and none that there is not.
+@Suite struct `The documentation of profiles` {
+  private static let mono = "led.colours = \"mono\"\nled.light.line = 2\n"
+  private static let gpio = """
+    name = "b"
+    description = "d"
+    kind = "gpio"
+    gpio.chips = ["c"]
+    button.line = 0
+    keypad.kind = "usb"
+
+    """
+  /// With a key that there is not in each table of a profile, what the refusal says is known there.
+  private static let profiles = [
+    gpio + mono, gpio + mono + "gpio.zz = 1", gpio + mono + "button.zz = 1", gpio + mono + "led.zz = 1",
+    gpio + mono + "gestures.zz = 1", gpio + mono + "keypad.zz = 1", gpio + mono + "zz = 1",
+    gpio + "led.zz = 1\nled.red.line = 1\nled.green.line = 2\nled.blue.line = 3",
+  ]
+
+  private func knownKeys() -> Set<String> {
+    var keys: Set<String> = []
+    for toml in Self.profiles {
+      do { _ = try BoardProfile(parsing: toml, file: "f") } catch {
+        let quotes = error.why.split(separator: "\"", omittingEmptySubsequences: false)
+        let path = quotes[1].dropLast(2)
+        for key in error.why.split(separator: "known here: ")[1].split(separator: ", ") { keys.insert("\(path)\(key)") }
+      }
+    }
+    return keys
+  }
+
+  /// The first column of the table of keys.
+  private func documentedKeys() throws -> Set<String> {
+    let readme = try #require(read("boards/README.md"))
+    let rows = readme.split(separator: "\n").drop { !$0.hasPrefix("| key |") }.dropFirst(2).prefix { $0.hasPrefix("|") }
+    let cells = rows.map { $0.split(separator: "|")[0] }
+    return Set(
+      cells.flatMap { cell in
+        cell.split(separator: "`", omittingEmptySubsequences: false).enumerated().filter { $0.offset % 2 == 1 }
+          .map { String($0.element) }
+      })
+  }
+
+  private func read(_ file: String) -> String? {
+    guard let stream = fopen(file, "re") else { return nil }
+    defer { fclose(stream) }
+    var text = [UInt8](repeating: 0, count: 65_536)
+    let count = fread(&text, 1, text.count, stream)
+    return String(decoding: text[..<count], as: UTF8.self)
+  }
+
+  @Test func `names every key, and no other`() throws {
+    let documented = try documentedKeys()
+    // Of a table whose keys are listed the table itself need not be.
+    let known = knownKeys().filter { key in documented.contains(key) || !documented.contains { $0.hasPrefix(key + ".") }
+    }
+    #expect(known.count > 20)
+    #expect(known.subtracting(documented) == [])
+    #expect(documented.subtracting(known) == [])
+  }
+}

@@ -23,7 +23,7 @@ final class `A look at a board on the bench` {
       var seen: Set<Bench.Line> = []
       while !Task.isCancelled {
         for line in [Bench.Line.red, .green, .blue, .buzzer] where try bench.isHigh(line) { seen.insert(line) }
-        try? await Task.sleep(for: .milliseconds(20))
+        try? await Task.sleep(for: .milliseconds(5))
       }
       return seen
     }

@@ -94,6 +94,13 @@ struct `The service on the bench` {
     #expect(try await site.isAuthenticated(fifth))
     try await site.shows("idle, connected")
     watching.cancel()
+
+    // With nothing to do and everything attached it sleeps.
+    // Threads without work end after some seconds.
+    try await Task.sleep(for: .seconds(20))
+    let perSecond = Double(try await site.wakeUps(within: 30)) / 30
+    print("idle, with button, LED, buzzer and keypad attached: \(perSecond) wake-ups per second")
+    #expect(perSecond > 0 && perSecond <= 2)
     #expect(try await watching.value.isSuperset(of: [Self.dark, amber, red, green]))
   }
 }

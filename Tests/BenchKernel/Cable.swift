@@ -93,3 +93,23 @@ func inputDevicesAppear() async throws -> Bool {
   }
   return false
 }
+
+/// A write to a gadget waits until somebody reads it, and must not keep the test's own thread.
+final class Thread {
+  private var thread = pthread_t()
+
+  init(_ body: @escaping () -> Void) {
+    final class Box {
+      let body: () -> Void
+      init(_ body: @escaping () -> Void) { self.body = body }
+    }
+    pthread_create(
+      &thread, nil,
+      {
+        Unmanaged<Box>.fromOpaque($0!).takeRetainedValue().body()
+        return nil
+      }, Unmanaged.passRetained(Box(body)).toOpaque())
+  }
+
+  func join() { pthread_join(thread, nil) }
+}

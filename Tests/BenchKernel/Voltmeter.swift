@@ -22,7 +22,7 @@ final class Voltmeter {
     }
   }
 
-  /// What was lit together at any time until now.
+  /// What was lit together at any time until now. Lines are read one after the other, and so may seem to be.
   func stop() -> Set<Set<Bench.Line>> {
     state.withLock { $0.isEnded = true }
     thread?.join()

@@ -12,9 +12,8 @@ public struct BoardCheck: Sendable {
     public let next: String?
   }
 
-  /// How long an LED is lit, so that a person sees it.
-  private static let lit = Duration.milliseconds(700)
-  private static let beep = Duration.milliseconds(150)
+  /// How long an LED is lit or the buzzer sounds, so that a person notices.
+  private static let noticeable = Duration.milliseconds(700)
   /// How long a bus may take to tell what is plugged in.
   private static let patience = Duration.seconds(5)
 
@@ -56,8 +55,8 @@ public struct BoardCheck: Sendable {
     check("button", lines.button, trial)
     if let deny = lines.denyButton { check("deny_button", deny, trial) }
     let names = colours == .rgb ? ["led.red", "led.green", "led.blue"] : ["led.light"]
-    for (name, line) in zip(names, lines.led) { await check(name, line, "was lit", Self.lit, trial) }
-    if let buzzer = lines.buzzer { await check("buzzer", buzzer, "sounded", Self.beep, trial) }
+    for (name, line) in zip(names, lines.led) { await check(name, line, "was lit", trial) }
+    if let buzzer = lines.buzzer { await check("buzzer", buzzer, "sounded", trial) }
   }
 
   private func check(_ subject: String, _ line: InputLine, _ trial: LineTrial) {
@@ -74,10 +73,10 @@ public struct BoardCheck: Sendable {
   }
 
   private func check(
-    _ subject: String, _ line: OutputLine, _ deed: String, _ duration: Duration, _ trial: LineTrial
+    _ subject: String, _ line: OutputLine, _ deed: String, _ trial: LineTrial
   ) async {
     do {
-      try await trial.drive(line, for: duration)
+      try await trial.drive(line, for: Self.noticeable)
       tell(Finding(subject: subject, text: "line \(line.offset) \(deed)", next: nil))
     } catch { tell(Finding(subject: subject, text: "\(error)", next: error.remedy)) }
   }

@@ -32,6 +32,7 @@ final class Connection {
   private var buffer: SecretBuffer
   private let transfer: UnsafeMutablePointer<libusb_transfer>
   private var isInFlight = false
+  private var isClosing = false
 
   /// Takes the device away from the kernel and sets it to the boot protocol. Reads nothing yet.
   init(
@@ -57,6 +58,9 @@ final class Connection {
     // not: a report comes when something changes, or more often.
     try control(request: 0x0B, interface: boot.number, call: "SET_PROTOCOL")
     _ = try? control(request: 0x0A, interface: boot.number, call: "SET_IDLE")
+    // SET_REPORT, output (appendix B.1): the NumLock LED on. A keypad that follows it then has no need to press NumLock
+    // around its digits; whichever does not know of it may refuse.
+    _ = try? control(request: 0x09, value: 0x0200, interface: boot.number, [0x01], call: "SET_REPORT")
     fill(boot)
   }
 
@@ -84,6 +88,7 @@ final class Connection {
   /// Gives up reading. A transfer that is under way belongs to libusb until its callback has come, cancelled or not.
   /// - Returns: false if it did not come in time; the connection must then never be let go of.
   func close(_ context: OpaquePointer) -> Bool {
+    isClosing = true
     if isInFlight { libusb_cancel_transfer(transfer) }
     for _ in 0..<20 where isInFlight {
       var patience = timeval(tv_sec: 0, tv_usec: 100_000)
@@ -99,6 +104,8 @@ final class Connection {
   /// In the callback.
   private func finished() {
     isInFlight = false
+    // What arrived before the cancellation did is nobody's any more.
+    guard !isClosing else { return buffer.wipe() }
     switch transfer.pointee.status {
     case LIBUSB_TRANSFER_COMPLETED: take(Int(transfer.pointee.actual_length))
     case LIBUSB_TRANSFER_NO_DEVICE: failure = .gone
@@ -154,9 +161,13 @@ final class Connection {
     }
   }
 
-  /// A request of the HID class without data, value 0.
-  private func control(request: UInt8, interface: UInt8, call: String) throws(USBKeypadError) {
-    let status = libusb_control_transfer(handle, 0x21, request, 0, UInt16(interface), nil, 0, Self.controlTimeout)
+  /// A request of the HID class to one of the interfaces.
+  private func control(
+    request: UInt8, value: UInt16 = 0, interface: UInt8, _ data: [UInt8] = [], call: String
+  ) throws(USBKeypadError) {
+    var data = data
+    let status = libusb_control_transfer(
+      handle, 0x21, request, value, UInt16(interface), &data, UInt16(data.count), Self.controlTimeout)
     guard status >= 0 else { throw .failed(call, status) }
   }
 

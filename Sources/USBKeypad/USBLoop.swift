@@ -97,6 +97,7 @@ final class USBLoop {
       } catch {
         // Whoever comes after it says otherwise.
         state.isUnavailable(error)
+        if error != .unplugged { refused.append(libusb_ref_device(connection.device)) }
         close(connections.removeFirst())
       }
     }

@@ -69,15 +69,21 @@ func overwrite(_ path: String, _ text: String) throws { try overwrite(path, text
 
 /// How often the threads called `name` have gone to sleep so far.
 func sleeps(ofThreadsCalled name: String) throws -> Int {
-  guard let tasks = opendir("/proc/self/task") else { throw BenchFailure(what: "/proc/self/task: errno \(errno)") }
+  try sleepsByThread(in: "self") { $0 == name }.values.reduce(0, +)
+}
+
+/// How often each thread of a process has gone to sleep so far, by its number.
+func sleepsByThread(in process: String, where isMeant: (String) -> Bool = { _ in true }) throws -> [String: Int] {
+  let folder = "/proc/\(process)/task"
+  guard let tasks = opendir(folder) else { throw BenchFailure(what: "\(folder): errno \(errno)") }
   defer { closedir(tasks) }
-  var count = 0
+  var counts: [String: Int] = [:]
   while let entry = readdir(tasks) {
     let task = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-    guard !task.hasPrefix("."), let status = try? contents("/proc/self/task/\(task)/status") else { continue }
+    guard !task.hasPrefix("."), let status = try? contents("\(folder)/\(task)/status") else { continue }
     let fields = status.split(separator: "\n").map { $0.split(separator: "\t") }
-    guard fields.contains(["Name:", name[...]]) else { continue }
-    for field in fields where field.first == "voluntary_ctxt_switches:" { count += Int(field[1]) ?? 0 }
+    guard fields.contains(where: { $0.count == 2 && $0[0] == "Name:" && isMeant(String($0[1])) }) else { continue }
+    for field in fields where field.first == "voluntary_ctxt_switches:" { counts[task] = Int(field[1]) }
   }
-  return count
+  return counts
 }

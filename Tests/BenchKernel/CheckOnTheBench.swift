@@ -18,24 +18,16 @@ final class `A look at a board on the bench` {
   deinit { _ = system("panel unplug") }
 
   @Test func `finds nothing wrong with what is wired as its profile says, and lights every LED`() async throws {
-    let seen = Task { [bench] in
-      // What a voltmeter on each line has seen.
-      var seen: Set<Bench.Line> = []
-      while !Task.isCancelled {
-        for line in [Bench.Line.red, .green, .blue, .buzzer] where try bench.isHigh(line) { seen.insert(line) }
-        try? await Task.sleep(for: .milliseconds(20))
-      }
-      return seen
-    }
-    let check = Task.detached { [board] in try shell("token board check \(board)") }
-    let outcome = try await check.value
-    seen.cancel()
+    let voltmeter = Voltmeter(bench)
+    let outcome = try shell("token board check \(board)")
+    let seen = voltmeter.stop()
     #expect(outcome.status == 0, "\(outcome)")
     let subjects = ["profile", "chip", "button", "deny_button", "led.red", "led.green", "led.blue", "buzzer", "keypad"]
     let lines = outcome.output.split(separator: "\n")
     #expect(lines.map { $0.split(separator: ":")[0] } == subjects.map { "ok    \($0)" }, "\(outcome)")
     #expect(outcome.output.contains("keypad: 1d6b:0104 at 1-1"))
-    #expect(try await seen.value == [.red, .green, .blue, .buzzer])
+    #expect(seen.contains([]))
+    #expect(Set(seen.joined()) == [.red, .green, .blue, .buzzer], "\(seen)")
     // Everything is as it was: nobody has a line, and the console has its keypad.
     #expect(try describeChips()[0].get().lines.allSatisfy { $0.consumer == nil })
     _ = try await eventually("the keypad at the console") {

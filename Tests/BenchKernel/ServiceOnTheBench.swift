@@ -24,14 +24,13 @@ struct `The service on the bench` {
 
   @Test func `accepts, denies and takes a PIN, with its chip and its keypad taken away in between`() async throws {
     let site = try await Site()
-    let (red, green, blue) = ([true, false, false], [false, true, false], [false, false, true])
-    let amber = [true, true, false]
+    let (blue, amber) = ([false, false, true], [true, true, false])
     #expect(!(try site.status().contains("TROUBLE")))
 
     // A hold accepts; until then the LED blinks blue, once a second.
     let first = try await site.ask("login")
     let asking = try await colours(of: site.bench, for: .seconds(4))
-    #expect(asking.seen == [Self.dark, blue] && (4...10).contains(asking.changes), "\(asking)")
+    #expect(asking.seen == [Self.dark, blue] && (3...10).contains(asking.changes), "\(asking)")
     try await site.act(until: "decided request \(first)") { try await site.hold() }
     #expect(try await site.isAuthenticated(first))
 
@@ -64,7 +63,9 @@ struct `The service on the bench` {
     // A PIN, typed to its middle, pulled out, and typed anew on the keypad that is plugged in again.
     let fourth = try await site.ask("payment")
     let wanting = try await colours(of: site.bench, for: .seconds(4))
-    #expect(wanting.seen == [Self.dark, amber] && wanting.changes >= 4, "\(wanting)")
+    // Its two lines are switched one after the other, which may be seen.
+    #expect(wanting.seen.isSuperset(of: [Self.dark, amber]) && wanting.changes >= 3, "\(wanting)")
+    #expect(wanting.seen.allSatisfy { !$0[2] })
     try site.press(String(Site.pin.prefix(3)))
     try Site.run("panel unplug")
     try await site.log("trouble: keypad: the keypad was unplugged")
@@ -79,18 +80,22 @@ struct `The service on the bench` {
 
     // A wrong one is not approved, and the LED says so in red; the right one is, in green.
     let fifth = try await site.ask("payment")
-    let watching = Task { [bench = site.bench] in
-      var seen: Set<[Bool]> = []
-      while !Task.isCancelled { seen.formUnion(try await colours(of: bench, for: .milliseconds(50)).seen) }
-      return seen
-    }
+    let voltmeter = Voltmeter(site.bench)
     try await site.type("24601", when: "PIN wanted")
     _ = try await eventually("a wrong PIN in the status") {
       try site.status().contains("1 wrong, 2 of 3 attempts left") ? true : nil
     }
     try await site.type(Site.pin, when: "PIN wanted")
     #expect(try await site.isAuthenticated(fifth))
-    watching.cancel()
-    #expect(try await watching.value.isSuperset(of: [Self.dark, amber, red, green]))
+    try await site.shows("idle, connected")
+    let seen = voltmeter.stop()
+    #expect(seen.isSuperset(of: [[], [.red, .green], [.red], [.green]]), "\(seen)")
+    #expect(seen.contains { $0.contains(.buzzer) })
+
+    // With nothing to do and everything attached it sleeps. Threads without work end after some seconds.
+    try await Task.sleep(for: .seconds(20))
+    let perSecond = Double(try await site.wakeUps(within: 30)) / 30
+    print("idle, with button, LED, buzzer and keypad attached: \(perSecond) wake-ups per second")
+    #expect(perSecond > 0 && perSecond <= 2)
   }
 }

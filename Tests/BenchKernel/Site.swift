@@ -106,6 +106,14 @@ final class Site {
     }
   }
 
+  /// How often the service is woken in so many seconds. A thread that ends meanwhile is not counted.
+  func wakeUps(within seconds: Int) async throws -> Int {
+    let process = try contents("\(Self.log).process")
+    let before = try sleepsByThread(in: process)
+    try await Task.sleep(for: .seconds(seconds))
+    return try sleepsByThread(in: process).reduce(0) { $0 + $1.value - before[$1.key, default: 0] }
+  }
+
   func hasLogged(_ part: String) throws -> Bool { try contents(Self.log).contains(part) }
 
   // MARK: The person

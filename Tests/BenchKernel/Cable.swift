@@ -1,0 +1,115 @@
+import Glibc
+import Secrets
+import Synchronization
+import Testing
+import USBKeypad
+
+/// Remembers what a keypad brought, and lets a test wait for it.
+final class Recorder: KeySink {
+  enum Event: Equatable {
+    /// A digit, or the first letter of what else a key is for.
+    case key(Character)
+    case available
+    case unavailable(String)
+  }
+
+  let events: AsyncStream<Event>
+  private let continuation: AsyncStream<Event>.Continuation
+
+  init() { (events, continuation) = AsyncStream.makeStream() }
+
+  func press(_ kind: KeyKind, digit: UInt8) {
+    continuation.yield(.key(kind == .digit ? Character(UnicodeScalar(digit)) : "\(kind)".first!))
+  }
+  func keypadIsUnavailable(_ why: String) { continuation.yield(.unavailable(why)) }
+  func keypadIsAvailable() { continuation.yield(.available) }
+
+  func next() async -> Event? {
+    for await event in events { return event }
+    return nil
+  }
+
+  func next(_ count: Int) async -> String {
+    var typed = ""
+    for _ in 0..<count {
+      guard case .key(let key) = await next() else { return typed + "?" }
+      typed.append(key)
+    }
+    return typed
+  }
+
+  /// A transfer may fail before the kernel says that the device is gone.
+  func untilUnplugged() async -> Bool {
+    while case .unavailable(let why) = await next() {
+      if why == "the keypad was unplugged" { return true }
+    }
+    return false
+  }
+
+  /// What comes before the keypad can be used.
+  func untilAvailable() async -> [String] {
+    var obstacles: [String] = []
+    while case .unavailable(let why) = await next() { obstacles.append(why) }
+    return obstacles
+  }
+}
+
+/// The other end of the cable.
+struct Plug {
+  static func panel(_ words: String) throws {
+    guard system("panel \(words)") == 0 else { throw BenchFailure(what: "panel \(words)") }
+  }
+
+  /// Opened once: a gadget takes reports faster than one can open it.
+  let file: Int32
+
+  init(_ device: String = "/dev/hidg0") throws {
+    file = open(device, O_RDWR | O_CLOEXEC)
+    guard file >= 0 else { throw BenchFailure(what: "\(device): errno \(errno)") }
+  }
+
+  func send(_ report: [UInt8]) throws {
+    guard write(file, report, report.count) == report.count else { throw BenchFailure(what: "report: errno \(errno)") }
+  }
+
+  /// Every key goes down and up again.
+  func type(_ usages: [UInt8]) throws {
+    for usage in usages {
+      try send([0, 0, usage, 0, 0, 0, 0, 0])
+      try send([0, 0, 0, 0, 0, 0, 0, 0])
+    }
+  }
+}
+
+/// Whoever listens to these hears what is typed.
+func inputDevices() throws -> [String] {
+  try contents("/proc/bus/input/devices").split(separator: "\n").filter { $0.hasPrefix("H:") }.map(String.init)
+}
+
+func inputDevicesAppear() async throws -> Bool {
+  for _ in 0..<100 {
+    if try !inputDevices().isEmpty { return true }
+    try await Task.sleep(for: .milliseconds(50))
+  }
+  return false
+}
+
+/// A write to a gadget waits until somebody reads it, and must not keep the test's own thread.
+final class Thread {
+  private var thread = pthread_t()
+
+  init(_ body: @escaping () -> Void) {
+    final class Box {
+      let body: () -> Void
+      init(_ body: @escaping () -> Void) { self.body = body }
+    }
+    pthread_create(
+      &thread, nil,
+      {
+        Unmanaged<Box>.fromOpaque($0!).takeRetainedValue().body()
+        return nil
+      }, Unmanaged.passRetained(Box(body)).toOpaque())
+  }
+
+  func join() { pthread_join(thread, nil) }
+}

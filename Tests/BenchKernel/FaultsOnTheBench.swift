@@ -1,0 +1,125 @@
+import Glibc
+import Secrets
+import Synchronization
+import Testing
+import USBKeypad
+
+// Two of libusb's calls lead through here in this program: what it links itself comes before what a library brings. So
+// they can fail as no device at the other end of a cable can make them.
+
+private let submitFaults = Mutex<[Int32]>([])
+private let beforeCancel = Mutex<(@Sendable () -> Void)?>(nil)
+
+private typealias TransferCall = @convention(c) (UnsafeMutableRawPointer) -> Int32
+
+private func real(_ name: String) -> TransferCall {
+  // RTLD_NEXT, a macro that Swift does not see.
+  guard let call = dlsym(UnsafeMutableRawPointer(bitPattern: -1), name) else { fatalError("no \(name)") }
+  return unsafeBitCast(call, to: TransferCall.self)
+}
+
+@_cdecl("libusb_submit_transfer")
+func submitTransfer(_ transfer: UnsafeMutableRawPointer) -> Int32 {
+  // Control transfers come through here too. The endpoint follows a pointer and a byte of flags in libusb_transfer.
+  let isReading = transfer.load(fromByteOffset: MemoryLayout<UInt>.size + 1, as: UInt8.self) & 0x80 != 0
+  let fault = submitFaults.withLock { !isReading || $0.isEmpty ? 0 : $0.removeFirst() }
+  return fault != 0 ? fault : real("libusb_submit_transfer")(transfer)
+}
+
+@_cdecl("libusb_cancel_transfer")
+func cancelTransfer(_ transfer: UnsafeMutableRawPointer) -> Int32 {
+  beforeCancel.withLock { $0.take() }?()
+  return real("libusb_cancel_transfer")(transfer)
+}
+
+@Suite(.serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(3)))
+final class `Faults of libusb on the bench` {
+  private static let (inputOutput, noDevice): (Int32, Int32) = (-1, -4)
+  private let recorder = Recorder()
+
+  init() throws { try Plug.panel("plug") }
+
+  deinit {
+    submitFaults.withLock { $0 = [] }
+    _ = system("panel unplug 2>/dev/null")
+  }
+
+  private func replug(_ keypad: USBKeypad) async throws {
+    try Plug.panel("unplug")
+    _ = try await eventually("an empty socket") {
+      keypad.trouble == .unplugged || keypad.trouble == .notPluggedIn ? true : nil
+    }
+    try Plug.panel("plug")
+    _ = try await eventually("a keypad that is read") { keypad.trouble == nil ? true : nil }
+  }
+
+  private func nextKey() async -> Recorder.Event? {
+    while let event = await recorder.next() { if case .key = event { return event } }
+    return nil
+  }
+
+  @Test func `a keypad that cannot be read at first is said so, and used when it is plugged in anew`() async throws {
+    submitFaults.withLock { $0 = [Self.inputOutput] }
+    let keypad = try USBKeypad(into: recorder)
+    #expect(await recorder.next() == .unavailable("no keypad is plugged in"))
+    #expect(await recorder.next() == .unavailable("libusb_submit_transfer failed: LIBUSB_ERROR_IO"))
+    // Nothing it sends reaches the console meanwhile.
+    #expect(try inputDevices() == [])
+    try await replug(keypad)
+    try Plug().type([0x59])
+    #expect(await nextKey() == .key("1"))
+    keypad.close()
+  }
+
+  @Test func `reading goes on where it failed once, and says that something may have been lost`() async throws {
+    let keypad = try USBKeypad(into: recorder)
+    _ = await recorder.untilAvailable()
+    let plug = try Plug()
+    submitFaults.withLock { $0 = [Self.inputOutput] }
+    try plug.send([0, 0, 0x59, 0, 0, 0, 0, 0])
+    #expect(await recorder.next(1) == "1")
+    #expect(await recorder.next() == .unavailable("reading the keypad failed: could not be read"))
+    #expect(await recorder.next() == .available)
+    try plug.send([0, 0, 0, 0, 0, 0, 0, 0])
+    try plug.type([0x5A])
+    #expect(await recorder.next(1) == "2")
+    keypad.close()
+  }
+
+  @Test func `a keypad that is gone when it is read on is unplugged`() async throws {
+    let keypad = try USBKeypad(into: recorder)
+    _ = await recorder.untilAvailable()
+    submitFaults.withLock { $0 = [Self.noDevice] }
+    try Plug().send([0, 0, 0x59, 0, 0, 0, 0, 0])
+    #expect(await recorder.next(1) == "1")
+    #expect(await recorder.next() == .unavailable("the keypad was unplugged"))
+    try await replug(keypad)
+    try Plug().type([0x5A])
+    #expect(await nextKey() == .key("2"))
+    keypad.close()
+  }
+
+  /// The report arrives between the decision to stop and the cancellation, which then has nothing to cancel.
+  @Test func `a report that comes while reading is given up is nobody's, and the keypad is let go`() async throws {
+    let keypad = try USBKeypad(into: recorder)
+    _ = await recorder.untilAvailable()
+    let plug = try Plug()
+    beforeCancel.withLock {
+      $0 = {
+        try? plug.send([0, 0, 0x59, 0, 0, 0, 0, 0])
+        usleep(300_000)
+      }
+    }
+    keypad.close()
+    #expect(beforeCancel.withLock { $0 == nil })
+    // Whoever comes next can have it, and is the first to hear a key.
+    let next = Recorder()
+    let again = try USBKeypad(into: next)
+    #expect(await next.untilAvailable() == ["no keypad is plugged in"])
+    try plug.type([0x5A])
+    #expect(await next.next(1) == "2")
+    again.close()
+    recorder.press(.enter, digit: 0)
+    #expect(await recorder.next() == .key("e"))
+  }
+}

@@ -1,0 +1,139 @@
+import Glibc
+import Testing
+import USBKeypad
+
+/// A keyboard that means no good, as Tests/BenchKernel/Kernel/hostile-keypad makes it.
+private final class HostileKeypad {
+  private static let log = "/run/bench-kernel/hostile-keypad.log"
+
+  init(_ kinds: String...) throws {
+    let line = "hostile-keypad \(kinds.joined(separator: " "))"
+    guard system("\(line) >\(Self.log) 2>&1 </dev/null & echo $! >\(Self.log).process") == 0 else {
+      throw BenchFailure(what: line)
+    }
+  }
+
+  func said(_ line: String) async throws {
+    _ = try await eventually("\"\(line)\" from the hostile keypad") {
+      guard let log = try? contents(Self.log) else { return nil as Bool? }
+      if log.contains("Traceback") { throw BenchFailure(what: log) }
+      return log.split(separator: "\n").contains(line[...]) ? true : nil
+    }
+  }
+
+  func pullOut() { _ = system("kill -KILL $(cat \(Self.log).process) 2>/dev/null") }
+
+  deinit { pullOut() }
+}
+
+@Suite(.serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(5)))
+final class `A hostile keypad on the bench` {
+  private let recorder = Recorder()
+  private let keypad: USBKeypad
+
+  init() throws { keypad = try USBKeypad(into: recorder) }
+
+  deinit { keypad.close() }
+
+  @Test func `loses and invents no key at a report every millisecond`() async throws {
+    let hostile = try HostileKeypad("kilohertz")
+    _ = await recorder.untilAvailable()
+    #expect(await recorder.next(1500) == String(repeating: "1234567890", count: 150))
+    try await hostile.said("sent 3000")
+    #expect(try inputDevices() == [])
+  }
+
+  @Test func `hears each key once through a flood of rollover`() async throws {
+    let hostile = try HostileKeypad("rollover")
+    _ = await recorder.untilAvailable()
+    #expect(await recorder.next(10) == "1234567890")
+    try await hostile.said("sent 1530")
+  }
+
+  @Test func `takes packets of nothing for nothing`() async throws {
+    let hostile = try HostileKeypad("empty")
+    _ = await recorder.untilAvailable()
+    #expect(await recorder.next(3) == "123")
+    hostile.pullOut()
+    #expect(await recorder.untilUnplugged())
+  }
+
+  @Test func `believes no report that is too short`() async throws {
+    let hostile = try HostileKeypad("short")
+    _ = await recorder.untilAvailable()
+    #expect(await recorder.next() == .unavailable("the keypad sent a report of 3 bytes; plug it in anew"))
+    #expect(keypad.trouble == .misbehaved("sent a report of 3 bytes"))
+    hostile.pullOut()
+    #expect(await recorder.untilUnplugged())
+  }
+
+  @Test func `believes nothing of a packet longer than was said`() async throws {
+    let hostile = try HostileKeypad("babble")
+    _ = await recorder.untilAvailable()
+    #expect(
+      await recorder.next() == .unavailable("reading the keypad failed: sent more than it said it would"))
+    #expect(await recorder.next() == .available)
+    hostile.pullOut()
+    #expect(await recorder.untilUnplugged())
+  }
+
+  @Test func `goes on after a stall, and says that something may have been lost`() async throws {
+    let hostile = try HostileKeypad("stall")
+    _ = await recorder.untilAvailable()
+    #expect(await recorder.next(1) == "1")
+    #expect(await recorder.next() == .unavailable("reading the keypad failed: stalled"))
+    #expect(await recorder.next() == .available)
+    #expect(await recorder.next(2) == "23")
+    try await hostile.said("sent 6")
+  }
+
+  @Test func `does not listen to a keyboard that refuses the boot protocol, and keeps it off the console`() async throws
+  {
+    let hostile = try HostileKeypad("no-protocol")
+    #expect(await recorder.next() == .unavailable("no keypad is plugged in"))
+    #expect(await recorder.next() == .unavailable("SET_PROTOCOL failed: LIBUSB_ERROR_PIPE"))
+    #expect(try inputDevices() == [])
+    hostile.pullOut()
+    #expect(await recorder.next() == .unavailable("no keypad is plugged in"))
+  }
+
+  @Test func `lights the NumLock LED`() async throws {
+    let hostile = try HostileKeypad("mute")
+    _ = await recorder.untilAvailable()
+    try await hostile.said("report 01")
+  }
+
+  /// What the kernel lets through of these is up to it; none may stop us, and none types.
+  @Test func `survives descriptors of every wrong length, and takes the next good keypad`() async throws {
+    let forgeries = [
+      "total-too-long", "total-too-short", "interface-too-long", "interface-too-short", "hid-too-long",
+      "hid-report-too-long", "endpoint-too-long", "endpoint-too-short", "length-zero", "endpoints-missing",
+      "interfaces-missing", "packets-of-nothing", "packets-too-large", "endpoint-out", "endpoint-bulk",
+    ]
+    try await HostileKeypad.play(forgeries)
+    try Plug.panel("plug")
+    defer { _ = system("panel unplug") }
+    var events: [Recorder.Event] = []
+    // The good one may not be the first that is available.
+    _ = try await eventually("the good keypad") { keypad.trouble == nil ? true : nil }
+    try Plug().type([0x59, 0x5A, 0x5B])
+    while events.filter({ if case .key = $0 { true } else { false } }).count < 3, let event = await recorder.next() {
+      events.append(event)
+    }
+    #expect(events.suffix(4) == [.available, .key("1"), .key("2"), .key("3")], "\(events)")
+    #expect(events.dropLast(3).allSatisfy { if case .key = $0 { false } else { true } })
+  }
+}
+
+extension HostileKeypad {
+  /// One kind after the other, each plugged in for some seconds.
+  static func play(_ kinds: [String]) async throws {
+    let line = "hostile-keypad \(kinds.joined(separator: " ")) mute & echo $! >\(log).process"
+    guard system("(\(line)) >\(log) 2>&1 </dev/null") == 0 else { throw BenchFailure(what: line) }
+    // The last of them is a keyboard that says nothing, and it has been heard of.
+    _ = try await eventually("the last of \(kinds.count) keypads", within: .seconds(180)) { () -> Bool? in
+      try contents(log).split(separator: "last\n").dropFirst().contains { $0.contains("report 01") } ? true : nil
+    }
+    _ = system("kill -KILL $(cat \(log).process)")
+  }
+}

@@ -42,6 +42,8 @@ let package = Package(
     .library(name: "ReferenceProtocol", targets: ["ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets"]),
     // The way of a PIN, for Benchmarks/.
     .library(name: "PINEntry", targets: ["HIDReports", "PINProtection", "Secrets"]),
+    // A board's panel, for Benchmarks/.
+    .library(name: "Hardware", targets: ["Boards", "FrontPanel", "GPIO", "USBKeypad", "MobileAuth", "Secrets"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),

@@ -17,6 +17,7 @@ let package = Package(
         "CBench",
         .product(name: "ReferenceProtocol", package: "approval-token"),
         .product(name: "PINEntry", package: "approval-token"),
+        .product(name: "Hardware", package: "approval-token"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: [
@@ -24,6 +25,9 @@ let package = Package(
         .enableUpcomingFeature("MemberImportVisibility"),
         .enableUpcomingFeature("InternalImportsByDefault"),
       ]),
+    // What the panel is held against on the bench.
+    .executableTarget(name: "reference-gpio", linkerSettings: [.linkedLibrary("gpiod")]),
+    .executableTarget(name: "reference-usb", linkerSettings: [.linkedLibrary("usb-1.0")]),
     .executableTarget(
       name: "timing",
       dependencies: [.product(name: "PINEntry", package: "approval-token")],

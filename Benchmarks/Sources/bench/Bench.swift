@@ -10,6 +10,10 @@ struct Bench: ParsableCommand {
 
   enum Measurement: String, CaseIterable, ExpressibleByArgument {
     case latency, pin, idle, start, streams, transactions
+    /// Inside the bench kernel alone.
+    case hardware
+
+    static let everywhere = allCases.filter { $0 != .hardware }
 
     func rows(on stage: Stage) throws -> [Row] {
       switch self {
@@ -19,6 +23,7 @@ struct Bench: ParsableCommand {
       case .start: try StartRow.measure(on: stage)
       case .streams: try StreamRows.measure(on: stage)
       case .transactions: try TransactionRows.measure(on: stage)
+      case .hardware: try HardwareRows.measure(on: stage)
       }
     }
   }
@@ -29,8 +34,8 @@ struct Bench: ParsableCommand {
   @Option(help: "A Markdown file in which the table and this machine replace those of the last run.")
   var write: String?
 
-  @Argument(help: "What to measure. Default: everything.")
-  var measurements: [Measurement] = Measurement.allCases
+  @Argument(help: "What to measure. Default: everything but hardware, which wants the bench kernel.")
+  var measurements: [Measurement] = Measurement.everywhere
 
   func run() throws {
     let stage = try Stage(programs: programs)

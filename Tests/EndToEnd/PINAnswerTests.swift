@@ -34,7 +34,7 @@ extension EndToEnd {
       try await withPINScene { scene in
         let transaction = try await scene.askForPIN(callback: sink.address)
         try await scene.token.type(Scene.wrongPIN)
-        try await scene.token.shows("wrong PIN, n attempts left")
+        try await scene.token.shows("wrong PIN or choice, n attempts left")
         let open = try await scene.portal.result(of: transaction)
         #expect(!open.isAuthenticated)
         #expect(open.reason == nil)

@@ -21,7 +21,7 @@ extension EndToEnd {
         let token = scene.token
         let login = try token.begin("login", "alice", "--json")
         try await token.type(Scene.wrongPIN)
-        try await token.shows("wrong PIN, n attempts left")
+        try await token.shows("wrong PIN or choice, n attempts left")
         #expect(try await scene.server.pinFailures() == 1)
         #expect(try await token.status().pin()?.remainingFailureCount == 2)
         #expect(try await token.status().loggedIn == nil)

@@ -1,10 +1,16 @@
-/// What a fault takes away from the token: the whole server, one account, or an account's keys. Whatever the step was in
-/// which the server said so, it is carried out once and in the same way.
+/// What a fault takes away from the token. Whatever the step was in which the server said so, it is carried out once and in
+/// the same way.
 public struct EnrolmentLoss: Sendable {
-  private let fault: TokenServerFault
-  private let server: TokenServerID
+  private enum Extent {
+    case server(TokenServerID)
+    case account(AccountID)
+    case keys(AccountID)
+  }
+
+  private let extent: Extent
   private let account: AccountID?
   private let transaction: TransactionID?
+  private let detail: String
 
   /// - Parameters:
   ///   - account: whom the step was about, if anybody.
@@ -13,28 +19,28 @@ public struct EnrolmentLoss: Sendable {
   public init?(
     _ fault: TokenServerFault, at server: TokenServerID, _ account: AccountID?, _ transaction: TransactionID? = nil
   ) {
-    switch fault.effect {
-    case .wipeServer: break
-    case .wipeAccount, .dropKeys: if account == nil { return nil }
-    case .retry, .askAgain, .drop, .stop: return nil
+    switch (fault.effect, account) {
+    case (.wipeServer, _): extent = .server(server)
+    case (.wipeAccount, let account?): extent = .account(account)
+    case (.dropKeys, let account?): extent = .keys(account)
+    case (.wipeAccount, nil), (.dropKeys, nil), (.retry, _), (.askAgain, _), (.drop, _), (.stop, _): return nil
     }
-    self.fault = fault
-    self.server = server
     self.account = account
     self.transaction = transaction
+    detail = "\(server): \(fault)"
   }
 
   /// - Parameter moment: on the wall clock, in milliseconds since 1970.
   /// - Returns: what the audit chain says about it, or nil if somebody removed it meanwhile: then it is done already.
   public func carryOut(on custody: any Custody, at moment: Int64) throws(CustodyFault) -> AuditEntry? {
+    let kind = if case .keys = extent { AuditEntry.Kind.disenrolled } else { AuditEntry.Kind.wiped }
     let entry = AuditEntry(
-      fault.effect == .dropKeys ? .disenrolled : .wiped, account: account, transaction: transaction,
-      detail: "\(server): \(fault)", wallClockMilliseconds: moment)
+      kind, account: account, transaction: transaction, detail: detail, wallClockMilliseconds: moment)
     do {
-      switch (fault.effect, account) {
-      case (.wipeAccount, let account?): try custody.wipe(account: account, entry)
-      case (.dropKeys, let account?): try custody.dropKeys(of: account, entry)
-      default: try custody.wipe(server: server, entry)
+      switch extent {
+      case .server(let server): try custody.wipe(server: server, entry)
+      case .account(let account): try custody.wipe(account: account, entry)
+      case .keys(let account): try custody.dropKeys(of: account, entry)
       }
       return entry
     } catch {

@@ -10,12 +10,7 @@ import Vault
 extension AccountDesk {
   func enrolPushToken(_ call: ControlCall, _ progress: @escaping Progress) async throws -> AccountFacts {
     let desk = PushEnrolment.PINDesk {
-      try await service.errands.perform { panel in
-        let dialogue = PanelDialogue(panel, timekeeper: timekeeper)
-        let pin = try await dialogue.newPIN(length: push.pinDigits) { push.policy.violation(by: $0)?.ordinal }
-        await dialogue.show(.talkingToServer)
-        return pin
-      }
+      try await newPIN(keeping: push.policy)
     } keep: { account, pin throws(CustodyFault) in
       // Polls are signed with the same key as answers, so that no key can be under the PIN: it guards the act alone.
       try vault.setPIN(
@@ -41,10 +36,7 @@ extension AccountDesk {
       progress("type the present PIN of \(account) on the keypad, then Enter")
       let present = try await presentPIN(of: account, length: length, dialogue)
       progress("choose a PIN of \(length) digits: type it on the keypad, Enter, and once more")
-      let chosen = try await dialogue.newPIN(length: length) { pin in
-        PushSettings.policy(digits: length).violation(by: pin)?.ordinal
-      }
-      await dialogue.show(.talkingToServer)
+      let chosen = try await dialogue.newPIN(keeping: PushSettings.policy(digits: length))
       guard
         case .unlocked = try vault.changePIN(
           of: account, from: present, to: chosen, parameters: keyDerivation, clock: timekeeper)

@@ -25,12 +25,7 @@ struct AccountDesk: Sendable {
     if PrivacyIDEA.recognises(call.uri ?? "") { return try await enrolPushToken(call, progress) }
     let uri = try ActivationURI(parsing: call.uri ?? "")
     let desk = Enrolment.PINDesk(binding: vault.pinBinding, parameters: keyDerivation) { policy in
-      try await service.errands.perform { panel in
-        let dialogue = PanelDialogue(panel, timekeeper: timekeeper)
-        let pin = try await dialogue.newPIN(length: policy.length) { policy.violation(by: $0)?.ordinal }
-        await dialogue.show(.talkingToServer)
-        return pin
-      }
+      try await newPIN(keeping: policy)
     }
     let enrolment = Enrolment(
       registry: vault, timekeeper: timekeeper, pinDesk: capabilities.keypad ? desk : nil, progress: progress,
@@ -43,7 +38,8 @@ struct AccountDesk: Sendable {
 
   /// Whoever was logged in is logged out first, also if it is the same account.
   func logIn(_ name: String?, _ progress: @escaping Progress) async throws -> SessionFacts {
-    let (account, server) = try findWithSessions(name)
+    let (account, found) = try find(name)
+    let server = try sessions(of: account, at: found)
     let former = try await logOut()
     let length = try await server.pinLength(of: account.id)
     let session = try await service.errands.perform { panel in
@@ -73,9 +69,9 @@ struct AccountDesk: Sendable {
   }
 
   func changePIN(_ name: String?, _ progress: @escaping Progress) async throws -> SessionFacts {
-    let found = try find(name)
-    if found.server is PrivacyIDEATokenServer { return try await changePushPIN(of: found.account.id, progress) }
-    let (account, server) = try findWithSessions(name)
+    let (account, found) = try find(name)
+    if found is PrivacyIDEATokenServer { return try await changePushPIN(of: account.id, progress) }
+    let server = try sessions(of: account, at: found)
     let length = try await server.pinLength(of: account.id)
     if let session = service.session, session.account != account.id { _ = try await logOut() }
     let former = service.session
@@ -86,8 +82,7 @@ struct AccountDesk: Sendable {
         try await server.beginPINChange(account.id, typing: pin, session: former)
       }
       progress("choose a PIN of \(ticket.policy.length) digits: type it on the keypad, Enter, and once more")
-      let pin = try await dialogue.newPIN(length: ticket.policy.length) { ticket.policy.violation(by: $0)?.ordinal }
-      await dialogue.show(.talkingToServer)
+      let pin = try await dialogue.newPIN(keeping: ticket.policy)
       let session = try await finish(ticket, choosing: pin, at: server)
       try record(.pinChanged, account.id, "\(pin.count) digits")
       await dialogue.show(.confirmed)
@@ -120,6 +115,13 @@ struct AccountDesk: Sendable {
   }
 
   // MARK: The PIN, until it is right
+
+  /// At the panel, when it is free.
+  func newPIN(keeping policy: PINPolicy) async throws -> PIN {
+    try await service.errands.perform { panel in
+      try await PanelDialogue(panel, timekeeper: timekeeper).newPIN(keeping: policy)
+    }
+  }
 
   private func withPIN<Result: Sendable>(
     of account: AccountRecord, length: Int, on panel: any Panel, _ body: (PIN) async throws -> Result
@@ -173,16 +175,15 @@ struct AccountDesk: Sendable {
 
   // MARK: Facts
 
-  /// At a token server where people log in themselves.
-  private func findWithSessions(_ name: String?) throws -> (AccountRecord, ReferenceTokenServer) {
-    let (account, server) = try find(name)
+  /// Of a token server where people log in themselves.
+  private func sessions(of account: AccountRecord, at server: any TokenServer) throws -> ReferenceTokenServer {
     guard let server = server as? ReferenceTokenServer else {
       throw CommandFailure(.usage, "nobody logs in to \(account.id) with this token: its server has no sessions")
     }
-    return (account, server)
+    return server
   }
 
-  private func find(_ name: String?) throws -> (account: AccountRecord, server: any TokenServer) {
+  private func find(_ name: String?) throws -> (AccountRecord, any TokenServer) {
     let active = try vault.accounts().filter { $0.stage == .active }
     guard let account = name == nil && active.count == 1 ? active.first : active.first(where: { $0.id.text == name })
     else {
@@ -209,5 +210,14 @@ struct AccountDesk: Sendable {
 
   private func entry(_ kind: AuditEntry.Kind, _ account: AccountID, _ detail: String) -> AuditEntry {
     AuditEntry(kind, account: account, detail: detail, wallClockMilliseconds: timekeeper.wallClockMilliseconds)
+  }
+}
+
+extension PanelDialogue {
+  /// Asks until a PIN keeps the policy; then it is off to whoever keeps it.
+  func newPIN(keeping policy: PINPolicy) async throws -> PIN {
+    let pin = try await newPIN(length: policy.length) { policy.violation(by: $0)?.ordinal }
+    await show(.talkingToServer)
+    return pin
   }
 }

@@ -69,7 +69,7 @@ extension EndToEnd {
         let uri = try await scene.server.activation(for: "alice")
         try await scene.token.stop()
         let mute = TestToken(
-          state: scene.token.state, board: try scene.folder.write(Scene.fastBoard, to: "mute.toml"))
+          state: scene.token.state, board: try scene.folder.write(QuickBoard.withButton, to: "mute.toml"))
         defer { mute.end() }
         if running { try await mute.start() }
 

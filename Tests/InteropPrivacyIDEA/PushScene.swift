@@ -20,17 +20,6 @@ struct PushScene: Sendable {
     let mark: Int
   }
 
-  private static let board = """
-    name = "quick"
-    description = "A simulated board for a person in a hurry"
-    kind = "simulated"
-    [gestures]
-    guard_time_ms = 300
-    accept_hold_ms = 500
-    [keypad]
-    kind = "simulated"
-    """
-
   /// - Parameters:
   ///   - launcher: a command that runs the token's program.
   ///   - settings: more lines of the table `[push]`.
@@ -52,7 +41,7 @@ struct PushScene: Sendable {
       \(settings)
       """
     token = TestToken(
-      state: folder.file("token"), board: try folder.write(Self.board, to: "board.toml"), launcher: launcher,
+      state: folder.file("token"), board: try folder.write(QuickBoard.withKeypad, to: "board.toml"), launcher: launcher,
       config: try folder.write(config, to: "config.toml"))
   }
 

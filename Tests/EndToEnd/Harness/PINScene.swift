@@ -2,13 +2,6 @@ import Foundation
 import Testing
 
 extension Scene {
-  static let pinBoard =
-    fastBoard + """
-
-      [keypad]
-      kind = "simulated"
-      """
-
   /// What people choose when the scene is set.
   static let pins = ["alice": "13589", "bob": "80261"]
   static let wrongPIN = "24601"
@@ -39,7 +32,7 @@ extension Scene {
 ///   - board: a profile's text.
 func withPINScene(
   users: [String] = ["alice"], settings: String = "max_pin_attempts = 3", types: String = "",
-  board: String = Scene.pinBoard, behind proxy: CuttingProxy? = nil, _ body: (Scene) async throws -> Void
+  board: String = QuickBoard.withKeypad, behind proxy: CuttingProxy? = nil, _ body: (Scene) async throws -> Void
 ) async throws {
   let folder = try TemporaryDirectory()
   defer { folder.remove() }

@@ -11,15 +11,6 @@ struct Scene: Sendable {
   /// What the token calls alice's account.
   let account: String
 
-  static let fastBoard = """
-    name = "quick"
-    description = "A simulated board for a person in a hurry"
-    kind = "simulated"
-    [gestures]
-    guard_time_ms = 300
-    accept_hold_ms = 500
-    """
-
   func ask(
     type: String = "login", callback: String = "http://127.0.0.1:9/", message: String = "Log in to the test?"
   ) async throws -> String {
@@ -42,7 +33,7 @@ struct Scene: Sendable {
 ///   - proxy: what the token speaks through.
 ///   - launcher: a command that runs the token's program.
 func withScene(
-  types: String = "", board: String? = Scene.fastBoard, behind proxy: CuttingProxy? = nil,
+  types: String = "", board: String? = QuickBoard.withButton, behind proxy: CuttingProxy? = nil,
   launcher: [String] = [], _ body: (Scene) async throws -> Void
 ) async throws {
   let folder = try TemporaryDirectory()

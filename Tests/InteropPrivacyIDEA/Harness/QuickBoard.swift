@@ -1,0 +1,1 @@
+../../EndToEnd/Harness/QuickBoard.swift

@@ -30,7 +30,10 @@ let package = Package(
     .executableTarget(name: "reference-usb", linkerSettings: [.linkedLibrary("usb-1.0")]),
     .executableTarget(
       name: "timing",
-      dependencies: [.product(name: "PINEntry", package: "approval-token")],
+      dependencies: [
+        .product(name: "PINEntry", package: "approval-token"),
+        .product(name: "ApprovalTestKit", package: "approval-token"),
+      ],
       swiftSettings: [
         .enableUpcomingFeature("ExistentialAny"),
         .enableUpcomingFeature("MemberImportVisibility"),

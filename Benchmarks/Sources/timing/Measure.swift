@@ -1,8 +1,9 @@
+import ApprovalTestKit
 import Glibc
 
 /// Nanoseconds for each time the thing is done, in both classes, side by side; which comes first is drawn.
 func measure(
-  _ subject: Subject, _ pairs: Int, _ random: inout SplitMix
+  _ subject: Subject, _ pairs: Int, _ random: inout SeededGenerator
 ) -> [(first: Double, second: Double)] {
   let repetitions = repetitions(of: subject)
   return (0..<pairs).map { _ in
@@ -33,17 +34,4 @@ private func now() -> Int64 {
   var time = timespec()
   clock_gettime(CLOCK_MONOTONIC_RAW, &time)
   return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
-}
-
-/// SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
-struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ (mixed >> 31)
-  }
 }

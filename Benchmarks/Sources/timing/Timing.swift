@@ -1,3 +1,4 @@
+import ApprovalTestKit
 import Glibc
 
 /// Whether what is done with digits takes a time that depends on them, as far as a clock can tell: the other half of
@@ -16,7 +17,7 @@ enum Timing {
       exit(64)
     }
     let seed = UInt64.random(in: .min ... .max)
-    var random = SplitMix(state: seed)
+    var random = SeededGenerator(seed: seed)
     print("\(pairs) pairs, in random order, seed \(seed). Differences in ns for each time it is done.\n")
     print(
       "| what | classes | median time | median difference (99.9 % interval) | sign z | Wilcoxon z | visible from | |")
@@ -25,7 +26,7 @@ enum Timing {
     exit(failures == 0 ? 0 : 1)
   }
 
-  private static func isAsWanted(_ subject: Subject, _ pairs: Int, _ random: inout SplitMix) -> Bool {
+  private static func isAsWanted(_ subject: Subject, _ pairs: Int, _ random: inout SeededGenerator) -> Bool {
     let measured = measure(subject, pairs, &random)
     let differences = PairedDifferences(measured.map { $0.second - $0.first })
     let interval = differences.medianInterval(confidence: 0.999, draws: 2000, using: &random)

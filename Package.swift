@@ -2,6 +2,10 @@
 // The house and its rooms: docs/architecture.md. Imports go down only; this file is where that is enforced.
 import PackageDescription
 
+/// `DEVICE_ONLY=1` leaves out the token server, its packages and the tests that start it: what a board builds for itself,
+/// with a small part of the time and memory.
+let hasTokenServer = Context.environment["DEVICE_ONLY"] == nil
+
 /// `WARNINGS_AS_ERRORS=1` is what `.ci/run` sets; a developer's build only warns.
 let strictness: [SwiftSetting] =
   [
@@ -32,11 +36,75 @@ let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "sw
 let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
 let toml = Target.Dependency.product(name: "TOMLKit", package: "TOMLKit")
 
+/// None of these may reach a room that ships on the board.
+let tokenServerPackages: [Package.Dependency] = [
+  .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+  .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+  .package(url: "https://github.com/apple/swift-nio", from: "2.0.0"),
+  .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+  .package(url: "https://github.com/apple/swift-http-types", from: "1.0.0"),
+  .package(url: "https://github.com/apple/swift-asn1", from: "1.0.0"),
+  .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
+  .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+  .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
+]
+
+let tokenServerTargets: [Target] = [
+  room(
+    "ReferenceServer",
+    over: [
+      "MQTT", "Courier", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", argumentParser, logging, lifecycle,
+      signals, toml,
+      .product(name: "Hummingbird", package: "hummingbird"),
+      .product(name: "HummingbirdTLS", package: "hummingbird"),
+      .product(name: "HummingbirdCore", package: "hummingbird"),
+      .product(name: "AsyncHTTPClient", package: "async-http-client"),
+      .product(name: "GRDB", package: "GRDB.swift"),
+      .product(name: "HTTPTypes", package: "swift-http-types"),
+      .product(name: "NIOCore", package: "swift-nio"),
+      .product(name: "NIOPosix", package: "swift-nio"),
+      .product(name: "NIOSSL", package: "swift-nio-ssl"),
+      .product(name: "X509", package: "swift-certificates"),
+      .product(name: "SwiftASN1", package: "swift-asn1"),
+      .product(name: "Crypto", package: "swift-crypto"),
+    ]),
+  .executableTarget(
+    name: "token-server", dependencies: ["ReferenceServer", argumentParser], swiftSettings: strictness),
+
+  .target(
+    name: "ServerTestSupport",
+    dependencies: ["BuiltPrograms", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets"],
+    path: "Tests/ServerTestSupport", swiftSettings: strictness),
+  tests(
+    "ReferenceServerTests",
+    of: [
+      "BuiltPrograms", "ReferenceServer", "ServerTestSupport", "ReferenceProtocol", "Cryptography", "OpenPGP",
+      "Secrets",
+      logging,
+      .product(name: "NIOCore", package: "swift-nio"),
+      .product(name: "GRDB", package: "GRDB.swift"),
+    ]),
+  tests(
+    "PortalConformance", of: ["ServerTestSupport", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets"],
+    resources: [.copy("Fixtures/callback_sink.py")]),
+  testSupport(
+    "TestAMServer",
+    over: [
+      "TestAM", logging,
+      .product(name: "Hummingbird", package: "hummingbird"),
+      .product(name: "HummingbirdCore", package: "hummingbird"),
+      .product(name: "HummingbirdTLS", package: "hummingbird"),
+      .product(name: "HTTPTypes", package: "swift-http-types"),
+      .product(name: "NIOCore", package: "swift-nio"),
+      .product(name: "NIOSSL", package: "swift-nio-ssl"),
+    ]),
+  tests("EndToEnd", of: ["ApprovalTestKit", "ProgramHarness", "TestAM", "TestAMServer"]),
+]
+
 let package = Package(
   name: "approval-token",
   products: [
     .executable(name: "approval-token", targets: ["approval-token"]),
-    .executable(name: "token-server", targets: ["token-server"]),
     .library(name: "ApprovalTestKit", targets: ["ApprovalTestKit"]),
     // For whoever writes another device or another server, as Benchmarks/ does.
     .library(name: "ReferenceProtocol", targets: ["ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets"]),
@@ -44,23 +112,15 @@ let package = Package(
     .library(name: "PINEntry", targets: ["HIDReports", "PINProtection", "Secrets"]),
     // A board's panel, for Benchmarks/.
     .library(name: "Hardware", targets: ["Boards", "FrontPanel", "GPIO", "USBKeypad", "MobileAuth", "Secrets"]),
-  ],
+    // What stands in for AM, for Benchmarks/ and for whoever writes a push delegate.
+    .library(name: "TestAM", targets: ["TestAM"]),
+  ] + (hasTokenServer ? [.executable(name: "token-server", targets: ["token-server"])] : []),
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
-    // The token server only. None of these may reach a room that ships on the board.
-    .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
-    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
-    .package(url: "https://github.com/apple/swift-nio", from: "2.0.0"),
-    .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
-    .package(url: "https://github.com/apple/swift-http-types", from: "1.0.0"),
-    .package(url: "https://github.com/apple/swift-asn1", from: "1.0.0"),
-    .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
-    .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
-    .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
-  ],
+  ] + (hasTokenServer ? tokenServerPackages : []),
   targets: [
     // Ground floor: one system library each.
     .systemLibrary(name: "CLinux"),
@@ -70,13 +130,17 @@ let package = Package(
     systemLibrary("CSQLite", pkgConfig: "sqlite3", debian: "libsqlite3-dev"),
     systemLibrary("CGPIOD", pkgConfig: "libgpiod", debian: "libgpiod-dev"),
     systemLibrary("CUSB", pkgConfig: "libusb-1.0", debian: "libusb-1.0-0-dev"),
+    systemLibrary("CMosquitto", pkgConfig: "libmosquitto", debian: "libmosquitto-dev"),
 
     // First floor: what the system libraries are for us.
     room("Secrets", over: ["CLinux", "COpenSSL"]),
     room("Cryptography", over: ["Secrets", "COpenSSL"]),
     room("OpenPGP", over: ["Secrets", "CRNP"]),
     room("Courier"),
-    room("CurlCourier", over: ["Courier", "CCurl", "COpenSSL"]),
+    room("CertificateTrust", over: ["Courier", "COpenSSL"]),
+    room("CurlCourier", over: ["CertificateTrust", "Courier", "CCurl", "COpenSSL"]),
+    room("MQTT", over: ["CertificateTrust", "CMosquitto", "COpenSSL", "Courier", "Secrets"]),
+    room("JSONValues"),
     room("SQLite", over: ["CSQLite"]),
     room("PINProtection", over: ["Secrets", "Cryptography"]),
     room("HIDReports", over: ["Secrets"]),
@@ -94,7 +158,8 @@ let package = Package(
       "ReferenceAdapter",
       over: ["MobileAuth", "ReferenceProtocol", "Cryptography", "OpenPGP", "Courier", "PINProtection", "Secrets"]),
     room(
-      "PrivacyIDEAAdapter", over: ["MobileAuth", "Cryptography", "Courier", "Secrets", "PINProtection"]),
+      "PrivacyIDEAAdapter", over: ["MobileAuth", "Cryptography", "Courier", "JSONValues", "Secrets", "PINProtection"]),
+    room("PingAMAdapter", over: ["MobileAuth", "Cryptography", "Courier", "JSONValues", "Secrets"]),
     room("Boards", over: ["FrontPanel", "GPIO", "MobileAuth", "Secrets", "USBKeypad", toml]),
     room("ApprovalTestKit", over: ["MobileAuth", "FrontPanel", "Courier", "Secrets"]),
 
@@ -102,33 +167,15 @@ let package = Package(
     room(
       "ApprovalToken",
       over: [
-        "Boards", "CLinux", "Courier", "Cryptography", "CurlCourier", "FrontPanel", "MobileAuth", "PINProtection",
-        "PrivacyIDEAAdapter", "ReferenceAdapter",
+        "Boards", "CLinux", "Courier", "Cryptography", "CurlCourier", "FrontPanel", "MQTT", "MobileAuth",
+        "PINProtection",
+        "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter",
         "ReferenceProtocol", "Secrets", "Vault", argumentParser, logging, lifecycle, signals, toml,
       ]),
     .executableTarget(
       name: "approval-token", dependencies: ["ApprovalToken", argumentParser], swiftSettings: strictness),
-    room(
-      "ReferenceServer",
-      over: [
-        "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", argumentParser, logging, lifecycle, signals, toml,
-        .product(name: "Hummingbird", package: "hummingbird"),
-        .product(name: "HummingbirdTLS", package: "hummingbird"),
-        .product(name: "HummingbirdCore", package: "hummingbird"),
-        .product(name: "AsyncHTTPClient", package: "async-http-client"),
-        .product(name: "GRDB", package: "GRDB.swift"),
-        .product(name: "HTTPTypes", package: "swift-http-types"),
-        .product(name: "NIOCore", package: "swift-nio"),
-        .product(name: "NIOPosix", package: "swift-nio"),
-        .product(name: "NIOSSL", package: "swift-nio-ssl"),
-        .product(name: "X509", package: "swift-certificates"),
-        .product(name: "SwiftASN1", package: "swift-asn1"),
-        .product(name: "Crypto", package: "swift-crypto"),
-      ]),
-    .executableTarget(
-      name: "token-server", dependencies: ["ReferenceServer", argumentParser], swiftSettings: strictness),
 
-    tests("ConstantTime", of: []),
+    tests("ConstantTime", of: ["BuiltPrograms"]),
     // Built for release, and run under valgrind by the tests above.
     .executableTarget(
       name: "constant-time-probe",
@@ -142,19 +189,6 @@ let package = Package(
     tests("OpenPGPTests", of: ["OpenPGP", "Secrets"]),
 
     // Tests of a room are named after it; those that cross rooms, after their kind.
-    .target(
-      name: "ServerTestSupport", dependencies: ["ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets"],
-      path: "Tests/ServerTestSupport", swiftSettings: strictness),
-    tests(
-      "ReferenceServerTests",
-      of: [
-        "ReferenceServer", "ServerTestSupport", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", logging,
-        .product(name: "NIOCore", package: "swift-nio"),
-        .product(name: "GRDB", package: "GRDB.swift"),
-      ]),
-    tests(
-      "PortalConformance", of: ["ServerTestSupport", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets"],
-      resources: [.copy("Fixtures/callback_sink.py")]),
     tests("ReferenceProtocolTests", of: ["ReferenceProtocol", "Cryptography"]),
     tests(
       "ReferenceAdapterTests",
@@ -164,7 +198,14 @@ let package = Package(
       ]),
     tests(
       "PrivacyIDEAAdapterTests",
-      of: ["PrivacyIDEAAdapter", "MobileAuth", "Courier", "Cryptography", "Secrets", "ApprovalTestKit"],
+      of: ["PrivacyIDEAAdapter", "MobileAuth", "Courier", "Cryptography", "JSONValues", "Secrets", "ApprovalTestKit"],
+      resources: [.copy("Fixtures")]),
+    tests(
+      "PingAMAdapterTests",
+      of: [
+        "PingAMAdapter", "MobileAuth", "Courier", "Cryptography", "JSONValues", "Secrets", "Vault", "ApprovalTestKit",
+        "TestAM",
+      ],
       resources: [.copy("Fixtures")]),
     tests(
       "BoardsTests", of: ["ApprovalTestKit", "Boards", "FrontPanel", "GPIO", "MobileAuth", "Secrets", "USBKeypad"]),
@@ -173,14 +214,15 @@ let package = Package(
     // Runs inside scripts/bench-kernel; Kernel/ is what that boots.
     .testTarget(
       name: "BenchKernel",
-      dependencies: ["Boards", "FrontPanel", "GPIO", "MobileAuth", "Secrets", "USBKeypad", "bench-probe"],
+      dependencies: [
+        "Boards", "BuiltPrograms", "FrontPanel", "GPIO", "MobileAuth", "Secrets", "USBKeypad", "bench-probe",
+      ],
       exclude: ["Kernel"], swiftSettings: strictness),
     .executableTarget(
       name: "bench-probe", dependencies: ["GPIO"], path: "Tests/Support/bench-probe", swiftSettings: strictness),
-    tests("ApprovalTokenTests", of: ["ApprovalToken"]),
+    tests("ApprovalTokenTests", of: ["ApprovalToken", "MobileAuth"]),
     tests("MobileAuthTests", of: ["MobileAuth", "Secrets", "ApprovalTestKit"]),
     tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "Secrets", "ApprovalTestKit"]),
-    tests("EndToEnd", of: ["ApprovalTestKit"]),
     // What a PIN and a whole card give together: what the memory of a running token is searched for.
     .executableTarget(
       name: "card-secrets",
@@ -192,12 +234,14 @@ let package = Package(
     tests(
       "InteropPrivacyIDEA",
       of: [
-        "PrivacyIDEAAdapter", "MobileAuth", "CurlCourier", "Courier", "Cryptography", "Secrets", "ApprovalTestKit",
+        "PrivacyIDEAAdapter", "MobileAuth", "CurlCourier", "Courier", "Cryptography", "JSONValues", "Secrets",
+        "ApprovalTestKit", "ProgramHarness",
       ],
       resources: [.copy("Fixtures")]),
     tests("Interop", of: ["OpenPGP", "Secrets"]),
     tests("CourierTests", of: ["Courier"]),
     tests("CurlCourierTests", of: ["CurlCourier", "Courier"], resources: [.copy("Fixtures")]),
+    tests("MQTTTests", of: ["MQTT", "Courier", "ProgramHarness", "Secrets"]),
     tests("SecretsTests", of: ["Secrets"]),
     tests("CryptographyTests", of: ["Cryptography", "Secrets"]),
     tests("SQLiteTests", of: ["SQLite"]),
@@ -205,13 +249,17 @@ let package = Package(
       "VaultTests",
       of: [
         "Vault", "MobileAuth", "PINProtection", "Cryptography", "Secrets", "SQLite", "CSQLite", "VaultModel",
-        "OfflineAttack", "ApprovalTestKit", "vault-crash-probe",
+        "OfflineAttack", "ApprovalTestKit", "BuiltPrograms", "vault-crash-probe",
       ]),
+    // The programs as processes, and what they talk to.
+    testSupport("ProgramHarness", over: ["BuiltPrograms"]),
+    testSupport("BuiltPrograms", over: []),
+    testSupport("TestAM", over: ["COpenSSL", "Cryptography", "JSONValues", "Secrets"]),
     testSupport("OfflineAttack", over: ["COpenSSL"]),
     testSupport("VaultModel", over: ["Vault", "MobileAuth", "Cryptography", "Secrets", "ApprovalTestKit"]),
     .executableTarget(
       name: "vault-crash-probe", dependencies: ["VaultModel", "Vault", "MobileAuth"],
       path: "Tests/Support/vault-crash-probe", swiftSettings: strictness),
-  ],
+  ] + (hasTokenServer ? tokenServerTargets : []),
   swiftLanguageModes: [.v6]
 )

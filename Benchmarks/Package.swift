@@ -18,6 +18,7 @@ let package = Package(
         .product(name: "ReferenceProtocol", package: "approval-token"),
         .product(name: "PINEntry", package: "approval-token"),
         .product(name: "Hardware", package: "approval-token"),
+        .product(name: "TestAM", package: "approval-token"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: [

@@ -3,7 +3,7 @@ import Secrets
 import Synchronization
 
 /// A vault in memory whose n-th write from now can be the moment the power goes.
-public final class MemoryRegistry: EnrolmentRegistry, Custody {
+public final class MemoryRegistry: SharedEnrolmentRegistry, Custody {
   private struct State {
     var servers: [TokenServerID: TokenServerRecord] = [:]
     var accounts: [AccountID: AccountRecord] = [:]
@@ -44,6 +44,16 @@ public final class MemoryRegistry: EnrolmentRegistry, Custody {
   }
   public func put(_ account: AccountRecord, _ entry: AuditEntry?) throws(CustodyFault) {
     try write(entry) { $0.accounts[account.id] = account }
+  }
+  /// Not for two threads at once.
+  public func change(_ known: AccountRecord, _ change: AccountChange) throws(CustodyFault) -> Bool {
+    guard try accounts().contains(where: { $0.isSame(as: known) }) else { return false }
+    switch change {
+    case .put(let account, let entry): try put(account, entry)
+    case .dropKeys(let entry): try dropKeys(of: known.id, entry)
+    case .wipe(let entry): try wipe(account: known.id, entry)
+    }
+    return true
   }
   public func record(_ entry: AuditEntry) throws(CustodyFault) { try write(entry) { _ in } }
   public func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(CustodyFault) { try write(entry) { _ in } }

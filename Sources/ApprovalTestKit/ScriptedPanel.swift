@@ -10,9 +10,18 @@ public final class ScriptedPanel: Panel {
     var watchers: [(isSatisfied: @Sendable (State) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
   }
 
+  /// So long an option takes to be shown.
+  public static let optionLength = Duration.seconds(1)
+
+  public let canType: Bool
+  private let timekeeper: (any Timekeeper)?
   private let state = Mutex(State())
 
-  public init() {}
+  /// - Parameter timekeeper: by whose clock options are shown; without one they take no time.
+  public init(canType: Bool = true, timekeeper: (any Timekeeper)? = nil) {
+    self.canType = canType
+    self.timekeeper = timekeeper
+  }
 
   /// Everything shown so far, in order, without immediate repeats.
   public var shown: [Indication] { state.withLock { $0.shown } }
@@ -22,6 +31,8 @@ public final class ScriptedPanel: Panel {
 
   public func show(_ indication: Indication) async {
     change { if $0.shown.last != indication { $0.shown.append(indication) } }
+    guard case .option = indication, let timekeeper else { return }
+    try? await timekeeper.sleep(until: timekeeper.now + Self.optionLength)
   }
 
   public func events(for prompt: Prompt) -> AsyncStream<PanelEvent> {

@@ -7,6 +7,7 @@ public final class ScriptedTokenServer: TokenServer {
   private struct State {
     var list: [PendingMobileAuthRequest] = []
     var faults: [String: [TokenServerFault]] = [:]
+    var broken: [String: TokenServerFault] = [:]
     var validation = Validation()
     var status: [TransactionID: RemoteStatus] = [:]
     var delivered: [SealedResponse] = []
@@ -16,6 +17,8 @@ public final class ScriptedTokenServer: TokenServer {
     var challenge = Challenge.confirmation
     var hints: AsyncThrowingStream<Hint, any Error>.Continuation?
     var calls: [String: Int] = [:]
+    var repeated: [[UInt8]] = []
+    var repeatsAfterCut = false
   }
 
   public let id: TokenServerID
@@ -25,6 +28,10 @@ public final class ScriptedTokenServer: TokenServer {
 
   /// Every delivery that arrived, repeats included.
   public var delivered: [SealedResponse] { state.withLock { $0.delivered } }
+  /// The bytes of every answer that was sent again after a cut.
+  public var repeated: [[UInt8]] { state.withLock { $0.repeated } }
+  /// From now on nobody tells what became of its answers, and their bytes are kept.
+  public func repeatsAfterCut() { state.withLock { $0.repeatsAfterCut = true } }
   /// Every PIN that was used to seal an answer.
   public var pins: [PIN] { state.withLock { $0.pins } }
 
@@ -47,6 +54,10 @@ public final class ScriptedTokenServer: TokenServer {
   public func fail(_ call: String, _ faults: TokenServerFault...) {
     state.withLock { $0.faults[call, default: []] += faults }
   }
+
+  /// Every call of that name throws this, until `mend`.
+  public func breakDown(_ call: String, _ fault: TokenServerFault) { state.withLock { $0.broken[call] = fault } }
+  public func mend(_ call: String) { state.withLock { $0.broken[call] = nil } }
 
   public func hint(_ hint: Hint) { state.withLock { _ = $0.hints?.yield(hint) } }
   public func breakStream(_ fault: TokenServerFault) { state.withLock { $0.hints?.finish(throwing: fault) } }
@@ -83,7 +94,9 @@ public final class ScriptedTokenServer: TokenServer {
       state.choices.append(response.choice)
     }
     try take("seal")
-    return response.sealed([])
+    let isRepeatedAfterCut = state.withLock { $0.repeatsAfterCut }
+    return response.sealed(
+      Array(response.idempotencyKey.utf8), isRepeatedAfterCut: isRepeatedAfterCut)
   }
 
   public func deliver(_ response: SealedResponse) async throws(TokenServerFault) -> Verdict {
@@ -99,10 +112,19 @@ public final class ScriptedTokenServer: TokenServer {
     return status
   }
 
+  public func repeated(_ intent: AnswerIntent, _ body: [UInt8]) async throws(TokenServerFault) -> RemoteStatus {
+    state.withLock { $0.repeated.append(body) }
+    try take("repeated")
+    guard let status = state.withLock({ $0.status[intent.transaction] }) else { throw .requestNotFound }
+    return status
+  }
+
+  public func ended(_ transaction: TransactionID) { state.withLock { $0.calls["ended", default: 0] += 1 } }
+
   private func take(_ call: String) throws(TokenServerFault) {
     let fault: TokenServerFault? = state.withLock { state in
       state.calls[call, default: 0] += 1
-      guard var faults = state.faults[call], !faults.isEmpty else { return nil }
+      guard var faults = state.faults[call], !faults.isEmpty else { return state.broken[call] }
       let fault = faults.removeFirst()
       state.faults[call] = faults
       return fault

@@ -13,8 +13,10 @@ public struct ApprovalTokenCommand: AsyncParsableCommand {
       """,
     version: "0.1.0",
     subcommands: [
-      Enroll.self, Serve.self, Status.self, Accounts.self, Pending.self, Log.self, LogIn.self, LogOut.self,
-      PINCommand.self, Forget.self, Rename.self, Remove.self, Doctor.self, BoardCommand.self, Simulate.self,
+      Enroll.self, Serve.self, Status.self, Accounts.self, Pending.self, History.self, OneTimePasswordCommand.self,
+      Push.self, Mailbox.self, Log.self, LogIn.self, LogOut.self,
+      PINCommand.self, Forget.self, Lock.self, Unlock.self, Rename.self, Remove.self, Doctor.self, BoardCommand.self,
+      Simulate.self,
     ])
 
   public init() {}

@@ -3,6 +3,7 @@ import Boards
 import Cryptography
 import Glibc
 import MobileAuth
+import PingAMAdapter
 import PrivacyIDEAAdapter
 import ReferenceProtocol
 
@@ -43,6 +44,25 @@ struct CommandFailure: Error, CustomStringConvertible {
 }
 
 extension CommandFailure {
+  private init(_ refusal: PushIngress.Refusal) {
+    let code: Code =
+      switch refusal {
+      case .tooLarge, .malformed, .notHandleable: .badData
+      case .unknownMechanism, .forged: .refused
+      case .notKept: .unavailable
+      }
+    self.init(code, "\(refusal)")
+  }
+
+  private init(_ refusal: LockRefusal) {
+    let code: Code =
+      switch refusal {
+      case .policyMissing, .policyNotAttached: .usage
+      case .locked, .lockedAlready, .notLocked, .heldByPolicy: .refused
+      }
+    self.init(code, "\(refusal)")
+  }
+
   /// Nil for an error that is none of a person's business: a cancelled task, an interrupted call.
   init?(explaining error: any Error) {
     switch error {
@@ -51,6 +71,10 @@ extension CommandFailure {
     case let fault as CustodyFault: self.init(fault)
     case let refusal as ActivationURI.Refusal: self.init(.badData, "\(refusal)")
     case let flaw as EnrolmentURI.Flaw: self.init(.badData, "\(flaw)")
+    case let flaw as RegistrationURI.Flaw: self.init(.badData, "\(flaw)")
+    case let refusal as PushIngress.Refusal: self.init(refusal)
+    case let refusal as LockRefusal: self.init(refusal)
+    case let refusal as MailboxRefusal: self.init(.usage, "\(refusal)")
     case let failure as BoardCatalogue.Failure: self.init(.badData, "\(failure)")
     case let error as WireError: self.init(.badData, "\(error)")
     case let ending as PanelDialogue.Ending: self.init(ending == .cancelled ? .refused : .unavailable, "\(ending)")

@@ -5,6 +5,7 @@ public struct TableReader {
   /// What is wrong, with the key's path.
   public struct Refusal: Error, Equatable, Sendable {
     public let why: String
+    public init(why: String) { self.why = why }
   }
 
   private let table: TOMLTable

@@ -1,4 +1,7 @@
-/// JSON Web Signature, compact form (RFC 7515 §3.1), ES256 only: one algorithm cannot be confused with another.
+public import Secrets
+
+/// JSON Web Signature, compact form (RFC 7515 §3.1): ES256, or HS256 between two that share a secret. Which of them it is
+/// the caller says by its key, never the header: one algorithm cannot be confused with another.
 public enum JWS {
   /// - Parameters:
   ///   - header: the protected header as JSON; the caller has put `"alg":"ES256"` in it.
@@ -6,6 +9,16 @@ public enum JWS {
   public static func sign(header: [UInt8], payload: [UInt8], key: P256PrivateKey) throws(CryptographyError) -> String {
     let input = "\(header.base64URL).\(payload.base64URL)"
     return "\(input).\(try key.signature(for: Array(input.utf8)).base64URL)"
+  }
+
+  /// - Parameters:
+  ///   - header: the protected header as JSON; the caller has put `"alg":"HS256"` in it.
+  ///   - payload: any bytes.
+  ///   - secret: 32 bytes or more (RFC 7518 §3.2).
+  public static func sign(header: [UInt8], payload: [UInt8], secret: SecretBytes) -> String {
+    precondition(secret.count >= 32, "a secret of \(secret.count) bytes")
+    let input = "\(header.base64URL).\(payload.base64URL)"
+    return "\(input).\(HMACSHA256.authenticate(Array(input.utf8), key: secret).base64URL)"
   }
 
   /// The three parts of a compact JWS, before anything is believed.
@@ -34,6 +47,12 @@ public enum JWS {
     /// The payload, once the signature is this key's.
     public func payload(verifiedBy key: P256PublicKey) throws(CryptographyError) -> [UInt8] {
       guard key.isValidSignature(signature, for: signedText) else { throw .notAuthentic }
+      return unverifiedPayload
+    }
+
+    /// The payload, once the tag is one that only this secret makes.
+    public func payload(authenticatedBy secret: SecretBytes) throws(CryptographyError) -> [UInt8] {
+      guard HMACSHA256.isValid(signature, for: signedText, key: secret) else { throw .notAuthentic }
       return unverifiedPayload
     }
   }

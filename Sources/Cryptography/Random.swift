@@ -19,15 +19,17 @@ public enum Random {
 
   /// A version 4 UUID (RFC 9562 §5.4), lower case.
   public static func uuid() -> String {
-    var bytes = bytes(16)
-    bytes[6] = bytes[6] & 0x0F | 0x40
-    bytes[8] = bytes[8] & 0x3F | 0x80
-    let hex = bytes.lowercaseHex
-    var text = ""
-    for (index, digit) in hex.enumerated() {
-      if [8, 12, 16, 20].contains(index) { text.append("-") }
-      text.append(digit)
-    }
-    return text
+    uuidText(bytes(16), version: 4)
   }
+}
+
+/// A version 8 UUID (RFC 9562 §5.8): the same for the same hash, of which it has the first 128 bits.
+public func derivedUUID(_ hash: [UInt8]) -> String { uuidText(Array(hash.prefix(16)), version: 8) }
+
+private func uuidText(_ bits: [UInt8], version: UInt8) -> String {
+  var bytes = bits
+  bytes[6] = bytes[6] & 0x0F | version << 4
+  bytes[8] = bytes[8] & 0x3F | 0x80
+  let hex = Array(bytes.lowercaseHex)
+  return [0..<8, 8..<12, 12..<16, 16..<20, 20..<32].map { String(hex[$0]) }.joined(separator: "-")
 }

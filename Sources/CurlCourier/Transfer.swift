@@ -1,4 +1,5 @@
 import CCurl
+import CertificateTrust
 import Courier
 
 /// One request under way: a libcurl easy handle and the callbacks that feed the mailbox. Lives on the courier's thread.

@@ -1,5 +1,6 @@
 import CCurl
 import COpenSSL
+import CertificateTrust
 import Courier
 
 /// What libcurl says about a transfer that failed.

@@ -1,5 +1,6 @@
 import CCurl
 import COpenSSL
+import CertificateTrust
 import Courier
 
 /// Sets the options of one easy handle and remembers the first that libcurl refuses: a transfer with any of them missing

@@ -88,7 +88,7 @@ public struct EntryRecogniser: ~Copyable {
   private func isMeaningful(_ kind: KeyKind) -> Bool {
     switch (prompt, kind) {
     case (.digits, .digit), (.digits, .enter), (.digits, .delete), (.digits, .clear): true
-    case (.digits, .escape), (.confirmation, .escape), (.veryLongHold, .escape): true
+    case (.digits, .escape), (.confirmation, .escape), (.denial, .escape), (.veryLongHold, .escape): true
     default: false
     }
   }

@@ -77,19 +77,24 @@ public actor FrontPanel: Panel {
     sounder?.sound(false)
   }
 
+  public nonisolated var canType: Bool { keypad != nil }
+
   /// What is wrong with the button and the keypad now, for people; empty if all is well.
   public var troubles: [String] { [buttonTrouble, keypadTrouble].compactMap(\.self) }
 
   public func show(_ indication: Indication) async {
-    if self.indication != indication { sound(indication) }
+    let isNew = self.indication != indication
+    if isNew { sound(indication) }
     self.indication = indication
     light(indication)
-    // A confirmation is seen to its end, whoever is next.
-    switch indication {
-    case .confirmed, .denied, .pinWrong, .pinRefused, .noSuchChoice, .code:
-      try? await timekeeper.sleep(until: timekeeper.now + indication.pattern.length)
-    default: break
-    }
+    // A confirmation is seen to its end, whoever is next; so is that a request failed.
+    let isPlayed =
+      switch indication {
+      case .confirmed, .denied, .pinWrong, .pinRefused, .noSuchChoice, .option, .code: true
+      case .misconfigured: isNew
+      default: false
+      }
+    if isPlayed { try? await timekeeper.sleep(until: timekeeper.now + indication.pattern.length) }
   }
 
   /// What the LED says now.

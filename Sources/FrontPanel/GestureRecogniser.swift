@@ -38,7 +38,7 @@ public struct GestureRecogniser: Sendable {
     meaningful =
       switch prompt {
       case .confirmation: [.hold, .doublePress, .veryLongHold]
-      case .digits, .veryLongHold: [.doublePress, .veryLongHold]
+      case .digits, .denial, .veryLongHold: [.doublePress, .veryLongHold]
       }
     earliestPress = armedAt + timing.guardTime
     state = isDown ? .ignoring(since: armedAt, reportedStuck: false) : .ready

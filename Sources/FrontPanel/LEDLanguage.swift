@@ -10,7 +10,10 @@ extension Indication {
     case .pinWanted: .flashes(2, lit: 150, dark: 150, period: 1_500)
     case .numberWanted: .flashes(3, lit: 150, dark: 150, period: 1_800)
     case .noSuchChoice: .once([Int64](repeating: 62, count: 8))
-    case .code(let digits): .spelled(digits)
+    // What comes next ends it: a long pause would be time in which a press still means nothing.
+    case .option(let digits): .spelled(digits, times: 1, pause: 700)
+    case .optionOffered: .repeating(250, 250)
+    case .code(let digits): .spelled(digits, times: 2, pause: 3_000)
     case .newPINWanted(let again):
       again
         ? .repeating(150, 150, 150, 150, 500, 150, 500, 900)
@@ -36,7 +39,7 @@ extension Indication {
     case .disconnected: .dimRed
     case .confirmationWanted, .releaseToAccept: .blue
     case .pinWanted, .newPINWanted, .entering: .amber
-    case .numberWanted, .noSuchChoice, .code: .violet
+    case .numberWanted, .noSuchChoice, .option, .optionOffered, .code: .violet
     case .releaseToReport, .veryLongHoldWanted, .pinWrong, .pinRefused, .misconfigured: .red
     case .talkingToServer, .denied: .white
     case .confirmed: .green
@@ -48,12 +51,12 @@ extension Indication {
   /// What the buzzer says when this begins, where a board has one. Keys are silent, and so is what takes nobody's hand.
   public var sound: LEDPattern? {
     switch self {
-    case .confirmationWanted, .pinWanted, .numberWanted, .code, .newPINWanted, .veryLongHoldWanted: .once(100)
+    case .confirmationWanted, .pinWanted, .numberWanted, .option, .code, .newPINWanted, .veryLongHoldWanted: .once(100)
     case .confirmed: .once(600)
     case .denied: .once(100, 100, 100)
     case .pinWrong, .pinRefused, .noSuchChoice: .once(60, 60, 60, 60, 60)
-    case .idle, .disconnected, .entering, .releaseToAccept, .releaseToReport, .talkingToServer, .outcomeUnknown,
-      .mustEnrol, .misconfigured:
+    case .idle, .disconnected, .optionOffered, .entering, .releaseToAccept, .releaseToReport, .talkingToServer,
+      .outcomeUnknown, .mustEnrol, .misconfigured:
       nil
     }
   }
@@ -66,6 +69,8 @@ extension Indication {
     case .pinWanted: "PIN wanted"
     case .numberWanted: "number or other data wanted"
     case .noSuchChoice: "that is none of the choices"
+    case .option: "one of the choices; no keypad: watch"
+    case .optionOffered: "hold if that was what the portal shows"
     case .code: "type these digits into the portal"
     case .newPINWanted(let again): again ? "new PIN wanted, a second time" : "new PIN wanted"
     case .entering: "digits typed: Enter submits"
@@ -79,7 +84,7 @@ extension Indication {
     case .denied: "denied, and the token server knows"
     case .outcomeUnknown: "outcome unknown, retrying"
     case .mustEnrol: "must be enrolled (again)"
-    case .misconfigured: "stopped: see the log"
+    case .misconfigured: "stopped, or a request could not be answered: see the log"
     }
   }
 
@@ -92,6 +97,8 @@ extension Indication {
     case .pinWanted: "double blink"
     case .numberWanted: "triple blink"
     case .noSuchChoice: "8 Hz for 0.5 s"
+    case .option: "each digit as so many blinks, 0 as one long"
+    case .optionOffered: "2 Hz"
     case .code: "each digit as so many blinks, 0 as one long, twice over"
     case .newPINWanted(let again): again ? "double blink, 2 long" : "double blink, 1 long"
     case .entering: "solid, dark for an instant every second"
@@ -110,8 +117,8 @@ extension Indication {
 
   /// Every state once, in the order of the legend.
   public static let legend: [Indication] = [
-    .idle(pending: 0), .disconnected, .confirmationWanted, .pinWanted, .numberWanted, .noSuchChoice, .code([2, 0]),
-    .newPINWanted(again: false),
+    .idle(pending: 0), .disconnected, .confirmationWanted, .pinWanted, .numberWanted, .noSuchChoice, .option([4, 2]),
+    .optionOffered, .code([2, 0]), .newPINWanted(again: false),
     .newPINWanted(again: true), .entering, .releaseToAccept, .releaseToReport, .veryLongHoldWanted, .talkingToServer,
     .confirmed, .denied, .pinWrong(remaining: 2), .pinRefused(rule: 1), .outcomeUnknown, .mustEnrol, .misconfigured,
   ]

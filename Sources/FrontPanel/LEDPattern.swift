@@ -15,15 +15,15 @@ public struct LEDPattern: Sendable, Equatable {
   static func counted(_ count: Int, after lead: [Int64]) -> LEDPattern {
     LEDPattern(steps: lead + [Int64](repeating: 300, count: 2 * count), repeats: false)
   }
-  /// Digit after digit, all of it twice: so many blinks, a zero as one long, a pause after each and a longer one after
+  /// Digit after digit, all of it so many times: so many blinks, a zero as one long, a pause after each, another after
   /// the last.
-  static func spelled(_ digits: [Int]) -> LEDPattern {
+  static func spelled(_ digits: [Int], times: Int, pause: Int64) -> LEDPattern {
     var steps: [Int64] = [0, 1_000]
     for digit in digits {
       steps += digit == 0 ? [1_200, 1_500] : [Int64](repeating: 300, count: 2 * digit - 1) + [1_500]
     }
-    steps[steps.count - 1] = 3_000
-    return once(steps + steps.dropFirst(2))
+    steps[steps.count - 1] = pause
+    return once(steps + (1..<times).flatMap { _ in steps.dropFirst(2) })
   }
   static let solid = LEDPattern(steps: [], repeats: true)
 

@@ -39,11 +39,11 @@ final class BankLoop {
       try state.openOutputs(of: chip)
       for index in readers.indices { state.hear(index, try readers[index].opened(at: monotonicTime())) }
       while !state.isEnded {
-        try wait(for: readers, of: chip)
+        let ready = try wait(for: readers, of: chip)
+        let now = monotonicTime()
         for index in readers.indices {
-          for event in try readers[index].drain(now: monotonicTime) + readers[index].time(monotonicTime()) {
-            state.hear(index, event)
-          }
+          let edges = ready[index] ? try readers[index].drain(now: now) : []
+          for event in edges + readers[index].time(now) { state.hear(index, event) }
         }
       }
       return nil
@@ -51,15 +51,17 @@ final class BankLoop {
   }
 
   /// Returns when an edge waits or one has settled.
-  private func wait(for readers: [InputReader], of chip: Chip) throws(GPIOError) {
+  /// - Returns: of which lines edges wait.
+  private func wait(for readers: [InputReader], of chip: Chip) throws(GPIOError) -> [Bool] {
     let lines = readers.map { pollfd(fd: $0.line.descriptor, events: Int16(POLLIN), revents: 0) }
-    let ready = poll(lines, until: readers.compactMap(\.nextMoment).min())
+    let (ready, nodesChanged) = poll(lines, until: readers.compactMap(\.nextMoment).min())
     if ready.contains(where: { $0.revents & Int16(POLLERR | POLLHUP | POLLNVAL) != 0 }) {
       throw .gone(chip: chip.label)
     }
     if let failure = state.takeFailure() { throw failure }
     // Kernels before 6.6 do not wake a line's poll when its chip goes; its device node goes in any case.
-    if access(chip.path, F_OK) != 0 { throw .gone(chip: chip.label) }
+    if nodesChanged, access(chip.path, F_OK) != 0 { throw .gone(chip: chip.label) }
+    return ready.map { $0.revents != 0 }
   }
 
   private func sleep(until moment: Duration) {
@@ -67,7 +69,7 @@ final class BankLoop {
   }
 
   /// Sleeps until something is ready, a device node changes, the state does, or `moment` comes.
-  private func poll(_ lines: [pollfd], until moment: Duration?) -> [pollfd] {
+  private func poll(_ lines: [pollfd], until moment: Duration?) -> (lines: [pollfd], nodesChanged: Bool) {
     var descriptors = lines
     for descriptor in [state.wakeUp, deviceNodes] {
       descriptors.append(pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0))
@@ -83,7 +85,8 @@ final class BankLoop {
     if count > 0 {
       for descriptor in descriptors.suffix(2) where descriptor.revents != 0 { empty(descriptor.fd) }
     }
-    return Array(descriptors.prefix(lines.count))
+    // Who cannot be told must look each time.
+    return (Array(descriptors.prefix(lines.count)), deviceNodes < 0 || descriptors.last?.revents != 0)
   }
 
   /// What was written does not matter, only that it was.

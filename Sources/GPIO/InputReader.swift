@@ -23,7 +23,7 @@ struct InputReader {
   }
 
   /// Takes everything that waits. Whatever was lost, the level read at the end is the last word.
-  mutating func drain(now: () -> Duration) throws(GPIOError) -> [InputEvent] {
+  mutating func drain(now: Duration) throws(GPIOError) -> [InputEvent] {
     var events: [InputEvent] = []
     var count = 0
     var isComplete = true
@@ -35,11 +35,11 @@ struct InputReader {
     }
     let isActive = try line.isActive()
     if isComplete && (lastSequence > 0 || count < Self.kernelQueue) {
-      return events + Self.event(debouncer.level(isActive: isActive, at: now()))
+      return events + Self.event(debouncer.level(isActive: isActive, at: now))
     }
     // A hold that may have been two presses is none.
     debouncer = Debouncer(window: input.debounce, isActive: isActive)
-    return [.unavailable(.edgesLost(offset: input.offset)), .opened(isActive: isActive, at: now())]
+    return [.unavailable(.edgesLost(offset: input.offset)), .opened(isActive: isActive, at: now)]
   }
 
   mutating func time(_ now: Duration) -> [InputEvent] { Self.event(debouncer.time(now)) }

@@ -8,13 +8,16 @@ public struct ChoiceChallenge: Sendable, Equatable {
   public let counts: FailureCounts
   /// The account's PIN, typed after the choice, where it is wanted too.
   public let pin: PINChallenge?
+  /// So often something may be typed that is none of the options, before the request is over here; nil for no limit.
+  public let slipsAllowed: Int?
 
   /// - Returns: nil unless there are 2 to 10 different options.
-  public init?(options: [String], counts: FailureCounts, pin: PINChallenge? = nil) {
+  public init?(options: [String], counts: FailureCounts, pin: PINChallenge? = nil, slipsAllowed: Int? = nil) {
     guard (2...10).contains(options.count), Set(options).count == options.count else { return nil }
     self.options = options
     self.counts = counts
     self.pin = pin
+    self.slipsAllowed = slipsAllowed
   }
 
   /// All options are numbers of this many digits, and are typed as they are; nil if they are chosen by position.

@@ -40,7 +40,8 @@ public enum CustodyFault: Error, Equatable, Sendable, CustomStringConvertible {
   }
 }
 
-/// An answer on its way: enough to ask the server what became of it, nothing to send it again without a person.
+/// An answer on its way: enough to ask the server what became of it. Nothing to send it again without a person, but where
+/// no server tells.
 public struct AnswerIntent: Sendable, Equatable {
   public var transaction: TransactionID
   public var server: TokenServerID
@@ -48,22 +49,26 @@ public struct AnswerIntent: Sendable, Equatable {
   /// UUID sent as `Idempotency-Key`.
   public var idempotencyKey: String
   public var decision: Decision
+  /// The bytes that left, of an answer whose server tells nobody what became of it: the same ones are sent again.
+  public var body: [UInt8]?
 
   public init(
-    transaction: TransactionID, server: TokenServerID, account: AccountID, idempotencyKey: String, decision: Decision
+    transaction: TransactionID, server: TokenServerID, account: AccountID, idempotencyKey: String, decision: Decision,
+    body: [UInt8]? = nil
   ) {
     self.transaction = transaction
     self.server = server
     self.account = account
     self.idempotencyKey = idempotencyKey
     self.decision = decision
+    self.body = body
   }
 }
 
 /// One line of the audit chain, before the vault numbers, stamps and links it.
 public struct AuditEntry: Sendable, Equatable {
   public enum Kind: String, Sendable, CaseIterable {
-    case enrolled, removed, renamed, wiped, disenrolled
+    case enrolled, removed, renamed, wiped, disenrolled, locked, unlocked
     case announced, opened, refused, decided, settled
     case loggedIn = "logged-in"
     case loggedOut = "logged-out"
@@ -71,6 +76,7 @@ public struct AuditEntry: Sendable, Equatable {
     case pinChanged = "pin-changed"
     case pinWrong = "pin-wrong"
     case choiceWrong = "choice-wrong"
+    case codeShown = "code-shown"
     case buttonStuck = "button-stuck"
     case panelUnavailable = "panel-unavailable"
   }
@@ -92,5 +98,15 @@ public struct AuditEntry: Sendable, Equatable {
     self.transaction = transaction
     self.detail = detail
     self.wallClockMilliseconds = wallClockMilliseconds
+  }
+}
+
+extension Custody {
+  /// Removes an account that may be gone already: a token server that is told of a removal tells the token of it in its
+  /// turn, and whoever is first removes it.
+  public func wipe(ifThere account: AccountID, _ entry: AuditEntry) throws(CustodyFault) {
+    do { try wipe(account: account, entry) } catch {
+      guard case .unknown = error else { throw error }
+    }
   }
 }

@@ -23,7 +23,8 @@ public struct EnrolmentLoss: Sendable {
     case (.wipeServer, _): extent = .server(server)
     case (.wipeAccount, let account?): extent = .account(account)
     case (.dropKeys, let account?): extent = .keys(account)
-    case (.wipeAccount, nil), (.dropKeys, nil), (.retry, _), (.askAgain, _), (.drop, _), (.stop, _): return nil
+    case (.wipeAccount, nil), (.dropKeys, nil), (.retry, _), (.askAgain, _), (.drop, _), (.withhold, _), (.stop, _):
+      return nil
     }
     self.account = account
     self.transaction = transaction

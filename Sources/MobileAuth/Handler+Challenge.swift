@@ -37,8 +37,8 @@ extension Handler {
     while true {
       let generation = inbox.generation
       if !inbox.contains(pending.transaction) { return .closed }
-      let isFirst = inbox.requests.first?.transaction == pending.transaction && !errands.isWaiting
-      if !isFirst, !touch.isHeld { return .preempted }
+      let isFirst = nextRequest?.transaction == pending.transaction && !isErrandDue
+      if !isFirst, !touch.keepsRequest { return .preempted }
       try await inbox.change(beyond: generation)
     }
   }
@@ -54,7 +54,12 @@ extension Handler {
     do { request = try await opened } catch let fault as TokenServerFault { return .refused(fault) }
     try record(.opened, pending, request.contents.type)
     if let challenge = request.contents.challenge.pin { report(.counted(pending.account, challenge.counts)) }
+    if !panel.canType, case .choice(let challenge) = request.contents.challenge, challenge.pin == nil {
+      let response = try await choose(from: challenge, of: request, touch, since: announced)
+      return await seal(response, at: server)
+    }
     var chosen: String?
+    var slips = 0
     while true {
       let (indication, prompt) = Self.words(for: request.contents.challenge, chosen: chosen)
       await panel.show(indication)
@@ -64,7 +69,12 @@ extension Handler {
       switch act {
       case .answered(let response): return await seal(response, at: server)
       case .chosen(let option): chosen = option
-      case .noSuchChoice: await panel.show(.noSuchChoice)
+      case .noSuchChoice:
+        await panel.show(.noSuchChoice)
+        slips += 1
+        if case .choice(let challenge) = request.contents.challenge, slips == challenge.slipsAllowed {
+          return .refused(.answerInvalid("what was typed \(slips) times cannot be what the portal shows"))
+        }
       }
     }
   }
@@ -104,18 +114,24 @@ extension Handler {
     on prompt: Prompt, _ pending: PendingMobileAuthRequest, _ touch: Touch, take: (PanelEvent) -> Act?
   ) async throws -> Act {
     for await event in panel.events(for: prompt) {
-      switch event {
-      case .touched: touch.isHeld = true
-      case .released: touch.isHeld = false
-      case .stuck:
-        touch.isHeld = false
-        try record(.buttonStuck, pending)
-      case .unavailable(let why): try record(.panelUnavailable, pending, why)
-      case .entered, .gesture: if let act = take(event) { return act }
-      }
+      if let act = take(event) { return act }
+      try heed(event, pending, touch)
     }
     // The stream only ends without a gesture when this task was cancelled.
     throw CancellationError()
+  }
+
+  /// What hands do short of an answer.
+  func heed(_ event: PanelEvent, _ pending: PendingMobileAuthRequest, _ touch: Touch) throws(CustodyFault) {
+    switch event {
+    case .touched: touch.isHeld = true
+    case .released: touch.isHeld = false
+    case .stuck:
+      touch.isHeld = false
+      try record(.buttonStuck, pending)
+    case .unavailable(let why): try record(.panelUnavailable, pending, why)
+    case .entered, .gesture: break
+    }
   }
 
   private static func words(for challenge: Challenge, chosen: String?) -> (Indication, Prompt) {
@@ -128,6 +144,8 @@ extension Handler {
       } else {
         (.numberWanted, .digits(count: challenge.digitCount))
       }
+    // A PIN would accept it, or something even stronger.
+    case .impossible: (.pinWanted, .denial)
     }
   }
 
@@ -152,14 +170,17 @@ extension Handler {
 }
 
 /// Whether a person is touching the panel right now, as the inbox watcher sees it.
-private final class Touch: Sendable {
+final class Touch: Sendable {
   private let isPinned: Bool
   private let held = Atomic(false)
 
   init(isPinned: Bool) { self.isPinned = isPinned }
 
   var isHeld: Bool {
-    get { isPinned || held.load(ordering: .acquiring) }
+    get { held.load(ordering: .acquiring) }
     set { held.store(newValue, ordering: .releasing) }
   }
+
+  /// Whether nothing newer may take the request's place.
+  var keepsRequest: Bool { isPinned || isHeld }
 }

@@ -7,6 +7,9 @@
 public struct Handler: Sendable {
   /// Repeats of one answer (protocol: 0.5 to 8 s).
   static let answerRetry = (from: Duration.milliseconds(500), to: Duration.seconds(8))
+  /// So long the panel waits for the server's word on an answer; then it is free for the next request, and the answer
+  /// goes on being delivered by itself.
+  static let answerPatience = Duration.seconds(10)
   /// After a vault failure, before the next try: a full disk does not empty itself at once.
   static let custodyPause = Duration.seconds(30)
 
@@ -15,6 +18,7 @@ public struct Handler: Sendable {
 
   let servers: [TokenServerID: any TokenServer]
   let inbox: Inbox
+  let deliveries: Deliveries
   let errands: Errands
   let panel: any Panel
   let custody: any Custody
@@ -37,6 +41,7 @@ public struct Handler: Sendable {
   ) {
     self.servers = Dictionary(uniqueKeysWithValues: servers.map { ($0.id, $0) })
     self.inbox = inbox
+    deliveries = Deliveries(inbox: inbox)
     self.errands = errands
     self.panel = panel
     self.custody = custody
@@ -50,17 +55,29 @@ public struct Handler: Sendable {
   /// Runs until the task is cancelled.
   /// - Throws: `CancellationError`.
   public func run() async throws {
+    do { try await handleAll() } catch {
+      await deliveries.cancel()
+      throw error
+    }
+  }
+
+  private func handleAll() async throws {
     while true {
       do {
+        try endLapsed()
         let generation = inbox.generation
+        if let ending = try deliveries.takeEnding() { await show(ending) }
         let isEverythingKnown = try await reconcile()
-        if await errands.runNext(on: panel) {
+        if isErrandDue, await errands.runNext(on: panel) {
           try Task.checkCancellation()
-        } else if let request = inbox.requests.first {
+          try forgetEndings()
+        } else if let request = nextRequest {
           try await handle(request)
+          try forgetEndings()
         } else {
           await panel.show(isEverythingKnown ? idleIndication : .outcomeUnknown)
-          try await change(beyond: generation, within: isEverythingKnown ? nil : Self.unknownPause)
+          let nextQuestion = isEverythingKnown ? nil : timekeeper.now + Self.unknownPause
+          try await inbox.change(beyond: generation, until: [nextQuestion, inbox.nextLapse].compactMap(\.self).min())
         }
       } catch let fault as CustodyFault {
         report(.custodyFailed(fault))
@@ -70,40 +87,61 @@ public struct Handler: Sendable {
     }
   }
 
-  /// Waits for the inbox; with a limit, at most that long.
-  private func change(beyond generation: Int, within limit: Duration?) async throws {
-    guard let limit else { return try await inbox.change(beyond: generation) }
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      defer { group.cancelAll() }
-      group.addTask { try await inbox.change(beyond: generation) }
-      group.addTask { try await timekeeper.sleep(until: timekeeper.now + limit) }
-      try await group.next()
+  /// Requests of locked accounts that were never put to a person.
+  private func endLapsed() throws(CustodyFault) {
+    while let pending = inbox.lapsed {
+      if servers[pending.server] == nil { inbox.finish(pending.transaction) } else { try finish(pending, "expired") }
     }
+  }
+
+  /// Those that can be put to a person, newest first.
+  private var askable: [PendingMobileAuthRequest] { inbox.requests.filter { $0.withheld == nil } }
+
+  /// The newest. A server that an answer is still on its way to has to wait for that; one that cannot be reached makes
+  /// way for those that can.
+  var nextRequest: PendingMobileAuthRequest? {
+    let (busy, connections) = (deliveries.servers, inbox.connections)
+    let waiting = askable.filter { !busy.contains($0.server) }
+    return waiting.first { connections[$0.server] == .connected } ?? waiting.first
+  }
+
+  /// One may change the PIN that an answer on its way was sealed with.
+  var isErrandDue: Bool { errands.isWaiting && deliveries.underway.isEmpty }
+
+  /// What ended while the panel was about something else would be taken for the end of that. The log has it.
+  private func forgetEndings() throws(CustodyFault) {
+    while try deliveries.takeEnding() != nil {}
   }
 
   private var idleIndication: Indication {
     let connections = inbox.connections.values
     if connections.contains(.stopped) { return .misconfigured }
     if mustEnrol { return .mustEnrol }
-    return connections.contains(.disconnected) ? .disconnected : .idle(pending: inbox.requests.count)
+    return connections.contains(.disconnected) ? .disconnected : .idle(pending: askable.count)
   }
 
   private func handle(_ pending: PendingMobileAuthRequest) async throws {
     guard let server = servers[pending.server] else { return inbox.finish(pending.transaction) }
+    // An answer to it that came back just now, before it is asked for again.
+    if let ending = try deliveries.takeEnding(of: pending.transaction) { await show(ending) }
     // Whoever has typed something wrong is in the middle of it: the request is theirs until it ends.
     var isPinned = false
     while true {
       switch try await decide(pending, at: server, isPinned: isPinned) {
       case .answered(let response):
-        guard try await deliver(response, to: server) == .askAgain else { return }
+        guard try await deliver(response, to: server).asksAgain else { return }
         isPinned = true
       case .preempted: return
       case .expired: return try finish(pending, "expired")
       case .closed: return try finish(pending, await endingElsewhere(pending, at: server))
       case .refused(.pinIncorrect(let counts)):
-        try await takeBack(pending, .pinWrong, counts)
+        await show(try takeBack(pending, .pinWrong, counts))
         isPinned = true
-      case .refused(let fault): return try await finish(pending, refusedBy: fault)
+      case .refused(.locked(let how)):
+        try record(.refused, pending, "the account is \(how)")
+        inbox.withhold(pending.transaction, Withholding(lock: how, contents: ""))
+        return await panel.show(.misconfigured)
+      case .refused(let fault): return await show(try finish(pending, refusedBy: fault))
       }
     }
   }
@@ -149,17 +187,31 @@ public struct Handler: Sendable {
   }
 
   /// The server refused a step; what that means for the token is decided in one place, `TokenServerFault.effect`.
-  func finish(_ pending: PendingMobileAuthRequest, refusedBy fault: TokenServerFault) async throws(CustodyFault) {
+  func finish(
+    _ pending: PendingMobileAuthRequest, refusedBy fault: TokenServerFault
+  ) throws(CustodyFault) -> Deliveries.Ending {
+    var ending = Deliveries.Ending()
     if case .outcomeUnknown(let why) = fault {
       try finish(pending, "unknown for good: \(why)")
-      return await panel.show(.outcomeUnknown)
+      ending.indications = [.outcomeUnknown]
+    } else if case .alreadyHandled(let state) = fault {
+      try finish(pending, Self.describe(elsewhere: state))
+    } else {
+      try finish(pending, "not approved: \(fault)")
+      // Somebody may stand there and wait. Why it failed only the log can say.
+      ending.indications = [.misconfigured]
+      if fault.effect != .retry { servers[pending.server]?.ended(pending.transaction) }
+      if fault.effect == .stop { inbox.set(.stopped, to: pending.server) }
+      if let loss = EnrolmentLoss(fault, at: pending.server, pending.account, pending.transaction) {
+        if let entry = try loss.carryOut(on: custody, at: timekeeper.wallClockMilliseconds) { report(.audited(entry)) }
+        ending.indications = [.mustEnrol]
+        report(.rosterChanged)
+      }
     }
-    if case .alreadyHandled(let state) = fault { return try finish(pending, Self.describe(elsewhere: state)) }
-    try finish(pending, "not approved: \(fault)")
-    if fault.effect == .stop { return inbox.set(.stopped, to: pending.server) }
-    guard let loss = EnrolmentLoss(fault, at: pending.server, pending.account, pending.transaction) else { return }
-    if let entry = try loss.carryOut(on: custody, at: timekeeper.wallClockMilliseconds) { report(.audited(entry)) }
-    await panel.show(.mustEnrol)
-    report(.rosterChanged)
+    return ending
+  }
+
+  func show(_ ending: Deliveries.Ending) async {
+    for indication in ending.indications { await panel.show(indication) }
   }
 }

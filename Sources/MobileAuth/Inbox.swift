@@ -16,6 +16,19 @@ public final class Inbox: Sendable {
     /// Ended here; a list that was on its way meanwhile must not bring them back. Oldest first, bounded.
     var finished: [TransactionID] = []
     var connections: [TokenServerID: Reachability] = [:]
+    /// Kept from the person. Outlives a server's absence, until it is listed otherwise or its time is over.
+    var withheld: [TransactionID: PendingMobileAuthRequest] = [:]
+    /// Those of them that the log has.
+    var told: Set<TransactionID> = []
+
+    mutating func updateWithheld(of server: TokenServerID, now: Moment) {
+      // One whose time is over has left the list for that, and somebody has to say so.
+      withheld = withheld.filter { $0.value.server != server || $0.value.deadline <= now }
+      for request in requests.values where request.server == server && request.withheld != nil {
+        withheld[request.transaction] = request
+      }
+      told.formIntersection(withheld.keys)
+    }
   }
 
   private static let rememberedEndings = 256
@@ -28,6 +41,7 @@ public final class Inbox: Sendable {
 
   /// What the server's list says now. Deadlines only ever move closer.
   public func replace(requestsOf server: TokenServerID, with list: [PendingMobileAuthRequest]) {
+    let now = timekeeper.now
     state.withLock { state in
       let former = state.requests
       state.requests = former.filter { $0.value.server != server }
@@ -39,6 +53,7 @@ public final class Inbox: Sendable {
         }
         state.requests[request.transaction] = request
       }
+      state.updateWithheld(of: server, now: now)
     }
     signal.raise()
   }
@@ -47,6 +62,8 @@ public final class Inbox: Sendable {
   public func finish(_ transaction: TransactionID) {
     state.withLock { state in
       state.requests[transaction] = nil
+      state.withheld[transaction] = nil
+      state.told.remove(transaction)
       state.finished.append(transaction)
       if state.finished.count > Self.rememberedEndings { state.finished.removeFirst() }
     }
@@ -80,6 +97,35 @@ public final class Inbox: Sendable {
     state.withLock { $0.requests[transaction] != nil }
   }
 
+  // MARK: Requests of locked accounts
+
+  /// It turned out to be one; the next list says for how long.
+  func withhold(_ transaction: TransactionID, _ withholding: Withholding) {
+    state.withLock { state in
+      state.requests[transaction]?.withheld = withholding
+      state.withheld[transaction] = state.requests[transaction]
+    }
+    signal.raise()
+  }
+
+  /// Those that the log has nothing of yet, oldest first.
+  func untold(of server: TokenServerID) -> [PendingMobileAuthRequest] {
+    state.withLock { state in
+      state.withheld.values.filter { $0.server == server && !state.told.contains($0.transaction) }
+    }.sorted { PendingMobileAuthRequest.newestFirst($1, $0) }
+  }
+
+  func noteTold(_ transaction: TransactionID) { state.withLock { _ = $0.told.insert(transaction) } }
+
+  /// One whose time was over before it could be put to a person; to be finished.
+  var lapsed: PendingMobileAuthRequest? {
+    let now = timekeeper.now
+    return state.withLock { $0.withheld.values.first { $0.deadline <= now } }
+  }
+
+  /// When the next of them lapses.
+  var nextLapse: Moment? { state.withLock { $0.withheld.values.map(\.deadline).min() } }
+
   /// Wakes whoever waits for a change, although nothing here has changed.
   func nudge() { signal.raise() }
 
@@ -89,5 +135,9 @@ public final class Inbox: Sendable {
   /// Grows with every change; to be passed to `change(beyond:)`.
   public var generation: Int { signal.generation }
 
-  public func change(beyond generation: Int) async throws { try await signal.wait(beyond: generation) }
+  /// Waits for a change; with a limit, no longer than until then.
+  public func change(beyond generation: Int, until limit: Moment? = nil) async throws {
+    guard let limit else { return try await signal.wait(beyond: generation) }
+    try await signal.wait(beyond: generation, until: limit, by: timekeeper)
+  }
 }

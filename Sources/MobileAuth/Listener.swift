@@ -77,6 +77,10 @@ public struct Listener: Sendable {
         try await refresh()
         inbox.set(.connected, to: server.id)
         report(.connected(server.id))
+      case .disconnected(let why):
+        try await refresh()
+        inbox.set(.disconnected, to: server.id)
+        report(.disconnected(server.id, why))
       case .pendingChanged: try await refresh()
       case .revoked:
         try await validate()
@@ -89,6 +93,23 @@ public struct Listener: Sendable {
 
   private func refresh() async throws(TokenServerFault) {
     inbox.replace(requestsOf: server.id, with: try await server.pendingRequests())
+    for pending in inbox.untold(of: server.id) { tell(pending) }
+  }
+
+  /// Nobody is asked about it, but whoever reads the log should see who tried.
+  private func tell(_ pending: PendingMobileAuthRequest) {
+    guard let withheld = pending.withheld else { return }
+    let entry = AuditEntry(
+      .opened, account: pending.account, transaction: pending.transaction,
+      detail: "account locked: \(withheld.contents); it is \(withheld.lock)",
+      wallClockMilliseconds: timekeeper.wallClockMilliseconds)
+    do {
+      try custody.record(entry)
+      inbox.noteTold(pending.transaction)
+      report(.audited(entry))
+    } catch {
+      report(.custodyFailed(error))
+    }
   }
 
   private func validate() async throws(TokenServerFault) {
@@ -111,7 +132,7 @@ public struct Listener: Sendable {
       inbox.set(.stopped, to: server.id)
       report(.stopped(server.id, fault))
       return .stopped(fault)
-    case .retry, .wipeAccount, .dropKeys, .drop, .askAgain: return nil
+    case .retry, .wipeAccount, .dropKeys, .drop, .withhold, .askAgain: return nil
     }
   }
 

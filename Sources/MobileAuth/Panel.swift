@@ -2,8 +2,12 @@ public import Secrets
 
 /// What a person sees and touches.
 public protocol Panel: Sendable {
+  /// Whether there is a keypad for it, plugged in or not.
+  var canType: Bool { get }
+
   /// Shows a state until the next call. What says how something ended (`confirmed`, `denied`, `pinWrong`,
-  /// `pinRefused`, `noSuchChoice`, `code`) is played to its end before this returns, so that what comes next cannot hide it.
+  /// `pinRefused`, `noSuchChoice`, `code`) is played to its end before this returns, so that what comes next cannot hide it;
+  /// an `option` too, and a new `misconfigured` at least once.
   func show(_ indication: Indication) async
 
   /// Arms the panel for one prompt. The stream ends after a gesture or an entry, or when its consumer stops; the panel
@@ -18,6 +22,8 @@ public enum Prompt: Sendable, Equatable {
   /// Type exactly so many digits, then Enter. Denying works as for a confirmation; a hold that would accept one means
   /// nothing here.
   case digits(count: Int)
+  /// Denying works as for a confirmation; nothing accepts.
+  case denial
   /// Only a very long hold does what cannot be undone; a double press and the keypad's cancel give it up.
   case veryLongHold
 }
@@ -47,6 +53,10 @@ public enum Indication: Sendable, Equatable {
   case numberWanted
   /// What was typed is none of the choices.
   case noSuchChoice
+  /// What would be typed for one of the choices, where nothing can be typed.
+  case option([Int])
+  /// The option shown last is chosen by a hold that begins now.
+  case optionOffered
   /// Digits for the portal, one after the other.
   case code([Int])
   /// Choose a PIN; `again` the second time.
@@ -69,5 +79,6 @@ public enum Indication: Sendable, Equatable {
   case denied
   case outcomeUnknown
   case mustEnrol
+  /// A person has to look into the log: nothing is done any more, or this request could not be answered.
   case misconfigured
 }

@@ -23,6 +23,9 @@ public struct PendingMobileAuthRequest: Sendable, Equatable {
   public var account: AccountID
   /// Milliseconds since 1970 by the server's clock.
   public var sentAtMilliseconds: Int64
+  /// The same by this token's, of one that was brought to it: whoever sends those may say any time. Nil if the server
+  /// lists it.
+  public var receivedAtMilliseconds: Int64?
   public var timeToLive: Duration
   /// What the portal says, at most 155 characters.
   public var message: String?
@@ -30,25 +33,33 @@ public struct PendingMobileAuthRequest: Sendable, Equatable {
   public var userInfo: [String: String]
   /// When it ends, on this token's monotonic clock, counted from the moment the list was asked for.
   public var deadline: Moment
+  /// Nil if it can be put to a person.
+  public var withheld: Withholding?
 
   public init(
     transaction: TransactionID, server: TokenServerID, account: AccountID, sentAtMilliseconds: Int64,
-    timeToLive: Duration, message: String?, userInfo: [String: String] = [:], deadline: Moment
+    receivedAtMilliseconds: Int64? = nil, timeToLive: Duration, message: String?, userInfo: [String: String] = [:],
+    deadline: Moment, withheld: Withholding? = nil
   ) {
     self.transaction = transaction
     self.server = server
     self.account = account
     self.sentAtMilliseconds = sentAtMilliseconds
+    self.receivedAtMilliseconds = receivedAtMilliseconds
     self.timeToLive = timeToLive
     self.message = message
     self.userInfo = userInfo
     self.deadline = deadline
+    self.withheld = withheld
   }
 
-  /// Newest first; equal times in the order of the ids, so that every list has one order.
+  /// Newest first; equal times in the order of the ids, so that every list has one order. What was brought to this token
+  /// has come when it came, whatever its sender says.
   public static func newestFirst(_ one: Self, _ other: Self) -> Bool {
-    (other.sentAtMilliseconds, one.transaction.text) < (one.sentAtMilliseconds, other.transaction.text)
+    (other.orderedAt, one.transaction.text) < (one.orderedAt, other.transaction.text)
   }
+
+  private var orderedAt: Int64 { receivedAtMilliseconds ?? sentAtMilliseconds }
 
   /// The next step: the adapter fetched, decrypted and verified the request and found these contents.
   /// - Throws: `.notHandleable` if the contents are about another request or account.
@@ -86,56 +97,6 @@ public struct VerifiedContents: Sendable, Equatable {
   }
 }
 
-/// What the server wants from the person.
-public enum Challenge: Sendable, Equatable {
-  /// A deliberate press.
-  case confirmation
-  /// The account's PIN, which the server judges, or this token where the server does not.
-  case pin(PINChallenge)
-  /// One of several options that the portal shows.
-  case choice(ChoiceChallenge)
-}
-
-extension Challenge {
-  /// The PIN it wants, alone or after a choice.
-  var pin: PINChallenge? {
-    switch self {
-    case .confirmation: nil
-    case .pin(let challenge): challenge
-    case .choice(let challenge): challenge.pin
-    }
-  }
-}
-
-public struct PINChallenge: Sendable, Equatable {
-  /// How many digits the PIN has.
-  public var length: Int
-  public var counts: FailureCounts
-
-  public init(length: Int, counts: FailureCounts) {
-    self.length = length
-    self.counts = counts
-  }
-}
-
-/// Wrong PINs of one account on this token, as its judge counts them.
-public struct FailureCounts: Sendable, Equatable {
-  /// So many end the account.
-  public var max: Int
-  /// So many there were since the last right one.
-  public var previous: Int
-  public var remaining: Int { max - previous }
-
-  public init(max: Int, previous: Int) {
-    self.max = max
-    self.previous = previous
-  }
-}
-
-extension FailureCounts: CustomStringConvertible {
-  public var description: String { "\(remaining) of \(max) attempts left" }
-}
-
 /// A request whose contents are verified: the only kind that is put to a person.
 public struct MobileAuthRequest: Sendable, Equatable {
   public let pending: PendingMobileAuthRequest
@@ -146,7 +107,8 @@ public struct MobileAuthRequest: Sendable, Equatable {
     self.contents = contents
   }
 
-  /// The next step: a person answered the challenge, by a gesture or by typing what it wants.
+  /// The next step: a person answered the challenge, by a gesture or by typing what it wants. A hold may choose, too:
+  /// where nothing can be typed it belongs to the option that was shown.
   /// - Returns: nil if this does not answer it: nothing accepts a request that wants the PIN but the PIN.
   func answered(
     by gesture: Gesture, typing pin: PIN? = nil, choosing option: String? = nil, after delay: Duration,
@@ -157,9 +119,10 @@ public struct MobileAuthRequest: Sendable, Equatable {
       case .confirmation: guard gesture.kind == .hold else { return nil }
       case .pin(let challenge): guard gesture.kind == .enter, pin?.count == challenge.length else { return nil }
       case .choice(let challenge):
-        guard gesture.kind == .enter, let option, challenge.options.contains(option),
+        guard gesture.kind == .enter || challenge.pin == nil, let option, challenge.options.contains(option),
           pin?.count == challenge.pin?.length
         else { return nil }
+      case .impossible: return nil
       }
     }
     return ChallengeResponse(
@@ -196,26 +159,35 @@ public struct ChallengeResponse: Sendable, Equatable {
   }
 
   /// The next step: the adapter made the bytes that will leave, once for all repeats; no PIN is needed any more.
-  public func sealed(_ body: [UInt8]) -> SealedResponse {
-    SealedResponse(request: request, gesture: gesture, idempotencyKey: idempotencyKey, body: body)
+  /// - Parameter isRepeatedAfterCut: the server tells nobody what became of an answer, so that the same bytes are sent
+  ///   again after a cut.
+  public func sealed(_ body: [UInt8], isRepeatedAfterCut: Bool = false) -> SealedResponse {
+    SealedResponse(
+      request: request, gesture: gesture, idempotencyKey: idempotencyKey, body: body,
+      isRepeatedAfterCut: isRepeatedAfterCut)
   }
 }
 
-/// An answer ready to leave: signed, encrypted, and proved by the PIN where one was wanted. Kept in memory only.
+/// An answer ready to leave: signed, encrypted, and proved by the PIN where one was wanted. Kept in memory only, unless
+/// it is repeated after a cut.
 public struct SealedResponse: Sendable, Equatable {
   public let request: MobileAuthRequest
   public let gesture: Gesture
   public let idempotencyKey: String
   /// The adapter's own bytes.
   public let body: [UInt8]
+  public let isRepeatedAfterCut: Bool
 
   public var decision: Decision { gesture.decision }
 
-  fileprivate init(request: MobileAuthRequest, gesture: Gesture, idempotencyKey: String, body: [UInt8]) {
+  fileprivate init(
+    request: MobileAuthRequest, gesture: Gesture, idempotencyKey: String, body: [UInt8], isRepeatedAfterCut: Bool
+  ) {
     self.request = request
     self.gesture = gesture
     self.idempotencyKey = idempotencyKey
     self.body = body
+    self.isRepeatedAfterCut = isRepeatedAfterCut
   }
 
   /// The last step: the server's word on this answer.

@@ -2,7 +2,7 @@ import Synchronization
 
 /// Something that changes now and then and can be waited for. A change between looking and waiting is not missed:
 /// the waiter names the generation it has seen.
-final class Signal: Sendable {
+public final class Signal: Sendable {
   private struct State {
     var generation = 0
     var nextWaiter = 0
@@ -12,9 +12,12 @@ final class Signal: Sendable {
 
   private let state = Mutex(State())
 
-  var generation: Int { state.withLock { $0.generation } }
+  public init() {}
 
-  func raise() {
+  /// Grows with every change.
+  public var generation: Int { state.withLock { $0.generation } }
+
+  public func raise() {
     let waiters = state.withLock { state in
       state.generation += 1
       defer { state.waiters = [:] }
@@ -24,7 +27,7 @@ final class Signal: Sendable {
   }
 
   /// Returns once the generation is beyond `seen`. Throws `CancellationError` when the task is cancelled.
-  func wait(beyond seen: Int) async throws {
+  public func wait(beyond seen: Int) async throws {
     let number = state.withLock { state in
       state.nextWaiter += 1
       return state.nextWaiter
@@ -47,6 +50,16 @@ final class Signal: Sendable {
         return waiter
       }
       waiter?.resume(throwing: CancellationError())
+    }
+  }
+
+  /// The same, but no longer than until `limit`.
+  public func wait(beyond seen: Int, until limit: Moment, by timekeeper: any Timekeeper) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      defer { group.cancelAll() }
+      group.addTask { try await self.wait(beyond: seen) }
+      group.addTask { try await timekeeper.sleep(until: limit) }
+      try await group.next()
     }
   }
 }

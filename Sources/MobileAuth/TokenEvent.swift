@@ -11,8 +11,12 @@ public enum TokenEvent: Sendable, Equatable {
   case counted(AccountID, FailureCounts)
   /// Something about one account that a person should look into, although others of the server work.
   case trouble(AccountID, String)
+  /// Something that was brought to this token and is for nobody here, or cannot be believed.
+  case dropped(String)
   /// The login is finished by typing this into the portal.
   case code(AccountID, PortalCode)
+  /// The account's messages are brought somewhere else from now on.
+  case mailboxMoved(AccountID)
   /// Accounts or servers are gone from the vault: whoever composed the service must read it again.
   case rosterChanged
 }
@@ -28,9 +32,11 @@ extension TokenEvent: CustomStringConvertible {
     case .counted(let account, let counts):
       "account \(account): \(counts.previous) wrong PINs, \(counts)"
     case .trouble(let account, let what): "account \(account): \(what)"
+    case .dropped(let what): "dropped: \(what)"
     // Logs outlive the login, and are read by others.
     case .code(let account, _): "account \(account): a code has to be typed into the portal"
     case .custodyFailed(let fault): "nothing can be answered: \(fault)"
+    case .mailboxMoved(let account): "account \(account): its messages are brought to its new mailbox"
     case .rosterChanged: "the accounts have changed"
     }
   }

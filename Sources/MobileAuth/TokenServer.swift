@@ -23,6 +23,23 @@ public protocol TokenServer: Sendable {
 
   /// What has become of a request, and which answer of ours (its idempotency key) settled it, if one did.
   func status(of transaction: TransactionID, account: AccountID) async throws(TokenServerFault) -> RemoteStatus
+
+  /// The same after a cut, of an answer whose bytes were kept: where the server does not tell, they are sent again for as
+  /// long as the request lives.
+  func repeated(_ intent: AnswerIntent, _ body: [UInt8]) async throws(TokenServerFault) -> RemoteStatus
+
+  /// The request has ended here without the server's word: it need not be listed again.
+  func ended(_ transaction: TransactionID)
+}
+
+extension TokenServer {
+  /// Servers that tell are asked.
+  public func repeated(_ intent: AnswerIntent, _ body: [UInt8]) async throws(TokenServerFault) -> RemoteStatus {
+    try await status(of: intent.transaction, account: intent.account)
+  }
+
+  /// Servers with a list of their own know by themselves.
+  public func ended(_ transaction: TransactionID) {}
 }
 
 /// What a token server says at start.
@@ -46,6 +63,8 @@ public struct Validation: Sendable, Equatable {
 public enum Hint: Sendable, Equatable {
   /// The channel is up; whatever was missed is in the list.
   case connected
+  /// The channel is down, and why. What comes another way is in the list all the same.
+  case disconnected(String)
   case pendingChanged
   /// Accounts or the device may be gone: validate again.
   case revoked

@@ -27,6 +27,8 @@ public enum TokenServerFault: Error, Equatable, Sendable {
   case outcomeUnknown(String)
   /// Not ours, malformed, forged, or of a kind this token cannot answer.
   case notHandleable(String)
+  /// The account is locked at this token, in this way; the request waits.
+  case locked(String)
   /// The server wants us to wait; nil if it did not say how long.
   case rateLimited(retryAfter: Duration?)
   /// The server's administrator has switched off what we ask for; it may be switched on again.
@@ -44,6 +46,8 @@ public enum TokenServerFault: Error, Equatable, Sendable {
     case askAgain
     /// Forget the request.
     case drop
+    /// Leave the request as it is, and ask nobody.
+    case withhold
     /// Stop talking to this server until a person has looked.
     case stop
   }
@@ -56,6 +60,7 @@ public enum TokenServerFault: Error, Equatable, Sendable {
     case .disenrolled, .notEnrolled: .dropKeys
     case .pinIncorrect, .choiceIncorrect: .askAgain
     case .alreadyHandled, .requestNotFound, .outcomeUnknown, .answerInvalid, .notHandleable, .refused: .drop
+    case .locked: .withhold
     case .outdated, .notAuthenticated, .alreadyEnrolled, .enrolmentDisabled, .clockWrong, .configurationInvalid: .stop
     }
   }
@@ -75,7 +80,7 @@ public enum TokenServerFault: Error, Equatable, Sendable {
     case .notEnrolled: 9021
     case .alreadyHandled: 9029
     case .clockWrong: 9031
-    case .rateLimited, .switchedOff, .refused, .choiceIncorrect: 10000
+    case .rateLimited, .switchedOff, .refused, .choiceIncorrect, .locked: 10000
     case .configurationInvalid: 10001
     case .requestNotFound: 10013
     case .answerInvalid: 10015
@@ -109,6 +114,7 @@ extension TokenServerFault: CustomStringConvertible {
     case .requestNotFound: "the request is unknown or has expired"
     case .answerInvalid(let why): "the token server refused the answer: \(why)"
     case .notHandleable(let why): "the request cannot be handled: \(why)"
+    case .locked(let how): "the account is \(how)"
     case .rateLimited: "the token server asks us to slow down"
     case .refused(let why): "the token server refused: \(why)"
     }

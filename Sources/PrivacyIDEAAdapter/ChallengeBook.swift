@@ -1,4 +1,5 @@
 import Cryptography
+import JSONValues
 import MobileAuth
 import Synchronization
 
@@ -84,12 +85,8 @@ final class ChallengeBook: Sendable {
 
   /// The same for the same challenge after every restart: a version 8 UUID (RFC 9562 §5.8).
   func transaction(serial: String, nonce: String) -> TransactionID {
-    var bytes = Array(SHA256.hash(Array("approval-token/push\n\(server)\n\(serial)\n\(nonce)".utf8)).prefix(16))
-    bytes[6] = bytes[6] & 0x0F | 0x80
-    bytes[8] = bytes[8] & 0x3F | 0x80
-    let hex = Array(bytes.lowercaseHex)
-    let groups = [0..<8, 8..<12, 12..<16, 16..<20, 20..<32].map { String(hex[$0]) }
-    guard let transaction = TransactionID(groups.joined(separator: "-")) else { preconditionFailure("not a UUID") }
+    let hash = SHA256.hash(Array("approval-token/push\n\(server)\n\(serial)\n\(nonce)".utf8))
+    guard let transaction = TransactionID(derivedUUID(hash)) else { preconditionFailure("not a UUID") }
     return transaction
   }
 }

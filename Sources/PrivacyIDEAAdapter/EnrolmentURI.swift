@@ -1,3 +1,6 @@
+import Cryptography
+import MobileAuth
+
 /// What a token's QR code says: `otpauth://pipush/…`, `pia://pipush/…` or eduMFA's `edumfa-push://edumfa/…`.
 ///
 /// It holds a one-time credential, so it has no description.
@@ -107,17 +110,7 @@ public struct EnrolmentURI: Sendable, Equatable {
 
   /// Percent-encoded UTF-8. A plus sign is a plus sign: these are no form fields.
   private static func decoded(_ encoded: Substring.UTF8View, _ what: String) throws(Flaw) -> String {
-    var bytes: [UInt8] = []
-    var rest = encoded[...]
-    while let byte = rest.popFirst() {
-      guard byte == UInt8(ascii: "%") else {
-        bytes.append(byte)
-        continue
-      }
-      guard let high = rest.popFirst()?.hexValue, let low = rest.popFirst()?.hexValue else { throw .malformed(what) }
-      bytes.append(high << 4 | low)
-    }
-    guard let text = String(validating: bytes, as: UTF8.self) else { throw .malformed(what) }
+    guard let text = percentDecoded(encoded) else { throw .malformed(what) }
     return text
   }
 
@@ -145,20 +138,6 @@ extension String {
     while text.first?.isWhitespace == true { text.removeFirst() }
     return text
   }
-
-  /// What may be shown and logged: no line breaks, nothing that moves a cursor, not too much of it.
-  var forPeople: String {
-    String(String.UnicodeScalarView(unicodeScalars.filter { !$0.properties.isDangerousToShow }.prefix(200)))
-  }
-}
-
-extension Unicode.Scalar.Properties {
-  fileprivate var isDangerousToShow: Bool {
-    switch generalCategory {
-    case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .surrogate, .unassigned: true
-    default: false
-    }
-  }
 }
 
 extension UInt8 {
@@ -168,8 +147,6 @@ extension UInt8 {
     default: self == UInt8(ascii: "-") || self == UInt8(ascii: "_") || self == UInt8(ascii: ".")
     }
   }
-
-  fileprivate var hexValue: UInt8? { Character(Unicode.Scalar(self)).hexDigitValue.map(UInt8.init) }
 }
 
 extension EnrolmentURI.Flaw: CustomStringConvertible {

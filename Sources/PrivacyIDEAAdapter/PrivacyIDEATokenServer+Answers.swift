@@ -1,4 +1,5 @@
 import Cryptography
+import JSONValues
 public import MobileAuth
 import Secrets
 
@@ -15,15 +16,23 @@ extension PrivacyIDEATokenServer {
     var type = "push \"\(challenge.title.forPeople)\""
     if host(of: challenge.url) != host(of: client.endpoint) { type += ", to be answered at \(host(of: challenge.url))" }
     if let choice = choice(of: entry) { type += ", with the choices \(choice.explanation.forPeople)" }
+    let demand = try self.challenge(of: entry, for: account)
+    if demand == .impossible {
+      type += ", can only be declined: a PIN is wanted, and there is none; enrol again on a board with a keypad"
+    }
     return try pending.opened(
       VerifiedContents(
         transaction: pending.transaction, profileMatches: challenge.serial == account.serial, type: type,
-        message: pending.message, challenge: try self.challenge(of: entry, for: account),
+        message: pending.message, challenge: demand,
         answerContext: Array("\(challenge.nonce)|\(challenge.url)".utf8)))
   }
 
   private func challenge(of entry: ChallengeBook.Entry, for account: Account) throws(TokenServerFault) -> Challenge {
-    let pin = account.keys.wantsPIN ? try pinChallenge(for: account) : nil
+    var pin: PINChallenge?
+    if account.keys.wantsPIN {
+      pin = try pinChallenge(for: account)
+      if pin == nil { return .impossible }
+    }
     guard entry.challenge.options != nil else { return pin.map { .pin($0) } ?? .confirmation }
     guard let choice = choice(of: entry, pin: pin) else { throw .notHandleable("nobody could choose from its options") }
     return .choice(choice)
@@ -36,10 +45,9 @@ extension PrivacyIDEATokenServer {
     }
   }
 
-  private func pinChallenge(for account: Account) throws(TokenServerFault) -> PINChallenge {
-    guard let judge, let length = account.pinLength else {
-      throw .notHandleable("its administrator wants a PIN, and there is none; enrol again on a board with a keypad")
-    }
+  /// - Returns: nil where none was chosen, or none can be typed.
+  private func pinChallenge(for account: Account) throws(TokenServerFault) -> PINChallenge? {
+    guard let judge, let length = account.pinLength else { return nil }
     do throws(CustodyFault) {
       guard let counts = try judge.counts(of: account.id) else { throw .unknown("PIN of account \(account.id)") }
       return PINChallenge(length: length, counts: counts)
@@ -50,7 +58,8 @@ extension PrivacyIDEATokenServer {
     let account = try self.account(response.request.pending.account)
     if response.decision == .accept, account.keys.wantsPIN {
       guard let pin = response.pin else { throw .notHandleable("no PIN was typed") }
-      try await look(at: pin, of: account.id)
+      guard let judge else { throw .notHandleable("there is nobody to judge the PIN") }
+      try await judge.approve(pin, of: account.id, timekeeper: timekeeper)
     }
     let takesReasons = book.entry(response.request.pending.transaction)?.challenge.takesReasons ?? false
     let answer: PushAnswer =
@@ -62,22 +71,6 @@ extension PrivacyIDEATokenServer {
     do { return response.sealed(try answer.body(nonce: nonce, serial: account.serial, key: account.keys.device)) } catch
     {
       throw .refused("signing failed: \(error)")
-    }
-  }
-
-  /// Sits out the wait after a wrong PIN, if the request lives that long.
-  private func look(at pin: PIN, of account: AccountID) async throws(TokenServerFault) {
-    guard let judge else { throw .notHandleable("there is nobody to judge the PIN") }
-    while true {
-      let judgement: PINJudgement
-      do { judgement = try judge.judge(pin, of: account) } catch { throw .notHandleable("\(error)") }
-      switch judgement {
-      case .right: return
-      case .wrong(let counts): throw .pinIncorrect(counts)
-      case .wiped: throw .pinsUsedUp
-      case .mustWait(let wait):
-        do { try await timekeeper.sleep(until: timekeeper.now + wait) } catch { throw .unreachable("cancelled") }
-      }
     }
   }
 

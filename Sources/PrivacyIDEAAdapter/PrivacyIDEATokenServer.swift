@@ -46,6 +46,7 @@ public final class PrivacyIDEATokenServer: TokenServer {
   private let random: @Sendable () -> Double
   private let report: @Sendable (TokenEvent) -> Void
   private let state: Mutex<State>
+  private let hinted = Signal()
 
   /// - Parameters:
   ///   - accounts: those of this server; only active ones are spoken for.
@@ -99,17 +100,24 @@ public final class PrivacyIDEATokenServer: TokenServer {
   private func follow(_ yield: @Sendable (Hint) -> Void) async throws {
     state.withLock { $0.lastOpen = timekeeper.now }
     var knownGone = 0
+    // A hint that comes during a round ends the rest after it.
+    var seen = hinted.generation
     _ = try await round()
     yield(.connected)
     while true {
       let quiet = timekeeper.now - state.withLock { $0.lastOpen }
-      try await timekeeper.sleep(until: timekeeper.now + pace.interval(quiet: quiet, random: random()))
+      let interval = pace.interval(quiet: quiet, random: random())
+      try await hinted.wait(beyond: seen, until: timekeeper.now + interval, by: timekeeper)
+      seen = hinted.generation
       if try await round() { yield(.pendingChanged) }
       let gone = state.withLock { state in state.standings.values.filter(\.isGone).count }
       if gone > knownGone { yield(.revoked) }
       knownGone = gone
     }
   }
+
+  /// Ends the rest before the next round. What fails and waits goes on waiting.
+  public func wake() { hinted.raise() }
 
   public func pendingRequests() async throws(TokenServerFault) -> [PendingMobileAuthRequest] {
     let lastRound = state.withLock { $0.lastRound }
@@ -230,6 +238,8 @@ extension TokenServerFault {
 }
 
 extension PushChallenge {
-  /// Some servers cut a long question down to nothing.
-  fileprivate var message: String { String((question.isEmpty ? title : question).forPeople.prefix(155)) }
+  /// Some servers cut a long question down to nothing, and the title with it.
+  fileprivate var message: String {
+    String(([question, title].map(\.forPeople).first { !$0.isEmpty } ?? "Log in?").prefix(155))
+  }
 }

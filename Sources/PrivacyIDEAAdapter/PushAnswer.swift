@@ -1,4 +1,5 @@
 import Cryptography
+import JSONValues
 
 /// An answer to a challenge: what is signed, and what is sent.
 enum PushAnswer: Sendable, Equatable {

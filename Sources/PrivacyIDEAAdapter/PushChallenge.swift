@@ -1,4 +1,5 @@
 import Cryptography
+import JSONValues
 
 /// An open challenge whose server signature was found right. There is no other kind.
 struct PushChallenge: Sendable, Equatable {

@@ -1,5 +1,6 @@
 import Courier
 import Cryptography
+import JSONValues
 import MobileAuth
 
 /// Speaks HTTP to one push endpoint. Every message proves itself by its own signature; there is no session.
@@ -21,12 +22,16 @@ struct PushClient: Sendable {
     var correctedClock: Duration?
   }
 
-  /// - Parameter publicKey: as the wire has it.
+  /// - Parameters:
+  ///   - publicKey: as the wire has it.
+  ///   - mailbox: what a gateway may call this token; nil if nobody listens to one.
   /// - Returns: the server's key for this token, which it never tells again.
-  func enrol(serial: String, credential: String, publicKey: String) async throws(TokenServerFault) -> RSAPublicKey {
+  func enrol(
+    serial: String, credential: String, publicKey: String, mailbox: String?
+  ) async throws(TokenServerFault) -> RSAPublicKey {
     let body = JSONValue.object([
       "serial": .text(serial), "enrollment_credential": .text(credential), "pubkey": .text(publicKey),
-      "fbtoken": .text("no_firebase_token"), "capabilities": .text("[\"decline_reason\"]"),
+      "fbtoken": .text(mailbox ?? "no_firebase_token"), "capabilities": .text("[\"decline_reason\"]"),
     ])
     // The server makes a 4096-bit key meanwhile.
     let response = try await post(body.canonical, to: endpoint, deadline: .seconds(60))

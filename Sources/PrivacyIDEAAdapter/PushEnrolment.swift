@@ -1,7 +1,7 @@
 public import Courier
 import Cryptography
 public import MobileAuth
-public import Secrets
+import Secrets
 
 /// Enrols one push token. Key and URL are on the card before the server hears of them, and the same URL again goes on
 /// where a cut happened; a URL for a known serial replaces its keys once the server has taken the new ones.
@@ -14,25 +14,10 @@ public struct PushEnrolment: Sendable {
     public var prefersElliptic = false
     /// The PIN will do where the server's administrator wants a fingerprint.
     public var takesPINForBiometric = false
+    /// A gateway may post to this token, and has to call it something.
+    public var hasMailbox = false
 
     public init() {}
-  }
-
-  /// Where the PIN comes from that a person types before each accept, and who keeps it.
-  public struct PINDesk: Sendable {
-    let choose: @Sendable () async throws -> PIN
-    let keep: @Sendable (AccountID, PIN) throws(CustodyFault) -> Void
-
-    /// - Parameters:
-    ///   - choose: asks the person.
-    ///   - keep: durable when it returns. The account is in the vault already.
-    public init(
-      choose: @escaping @Sendable () async throws -> PIN,
-      keep: @escaping @Sendable (AccountID, PIN) throws(CustodyFault) -> Void
-    ) {
-      self.choose = choose
-      self.keep = keep
-    }
   }
 
   private let registry: any EnrolmentRegistry & Custody
@@ -78,6 +63,7 @@ public struct PushEnrolment: Sendable {
     credentials.next = nil
     account.stage = .active
     account.secrets = try credentials.encoded()
+    try keepTrust(of: server, trust.pins)
     try registry.put(account, entry(.enrolled, account, "at \(server.id), serial \(account.profile)"))
     try await tryOut(keys, of: &account, client)
     return account
@@ -102,12 +88,12 @@ public struct PushEnrolment: Sendable {
 
   private func server(for uri: EnrolmentURI, _ trust: ServerTrust) throws -> TokenServerRecord {
     let credentials = EndpointCredentials(pins: trust.pins)
-    if var known = try registry.servers().first(where: { $0.url == uri.endpoint }) {
-      // Whoever brings the URL vouches for its pins.
-      if try EndpointCredentials(known).pins != trust.pins {
-        known.secrets = credentials.encoded
-        try registry.put(known)
+    if let known = try registry.servers().first(where: { $0.url == uri.endpoint }) {
+      // Others there rely on their pins until the server was reached with these.
+      let isReliedOn = try registry.accounts().contains {
+        $0.server == known.id && ($0.stage == .active || $0.profile != uri.serial)
       }
+      if !isReliedOn { try keepTrust(of: known, trust.pins) }
       return known
     }
     let record = TokenServerRecord(
@@ -115,6 +101,15 @@ public struct PushEnrolment: Sendable {
       secrets: credentials.encoded)
     try registry.put(record)
     return record
+  }
+
+  /// Whoever brings the URL vouches for its pins.
+  private func keepTrust(of server: TokenServerRecord, _ pins: [String]) throws {
+    guard var known = try registry.servers().first(where: { $0.id == server.id }),
+      try EndpointCredentials(known).pins != pins
+    else { return }
+    known.secrets = EndpointCredentials(pins: pins).encoded
+    try registry.put(known)
   }
 
   private func account(
@@ -176,7 +171,8 @@ public struct PushEnrolment: Sendable {
   ) async throws -> RSAPublicKey {
     func send() async throws(TokenServerFault) -> RSAPublicKey {
       try await client.enrol(
-        serial: uri.serial, credential: uri.credential, publicKey: key.publicKeyOnTheWire)
+        serial: uri.serial, credential: uri.credential, publicKey: key.publicKeyOnTheWire,
+        mailbox: settings.hasMailbox ? Random.uuid() : nil)
     }
     do {
       do { return try await send() } catch {

@@ -1,4 +1,6 @@
 import Courier
+import JSONValues
+import MobileAuth
 
 /// A token server's answer that is one: JSON with a `result`. Anything else came from something in between.
 enum Reply: Sendable, Equatable {

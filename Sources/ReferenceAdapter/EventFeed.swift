@@ -111,7 +111,7 @@ struct EventFeed: Sendable {
 }
 
 extension DeviceEvent {
-  fileprivate var hint: Hint {
+  var hint: Hint {
     switch kind {
     case .request, .requestClosed, .resync: .pendingChanged
     case .profileRevoked, .deviceRevoked, .configurationChanged: .revoked

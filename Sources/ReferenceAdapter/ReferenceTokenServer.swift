@@ -28,9 +28,12 @@ public final class ReferenceTokenServer: TokenServer {
   let registry: any EnrolmentRegistry
   /// Makes what a PIN unwraps on this device worthless on another.
   let pinBinding: SecretBytes
-  private let feed: EventFeed
+  let feed: EventFeed
+  let mailboxFeed: MailboxFeed?
+  /// Whether the server said at the last validation that it has a broker.
+  let hasBroker = Mutex(false)
   /// By profile.
-  private let accounts: Mutex<[String: Account]>
+  let accounts: Mutex<[String: Account]>
   /// Accounts without keys, by profile: kept only so that a person sees that they must be enrolled again.
   private let lapsed: [String: AccountID]
 
@@ -38,9 +41,10 @@ public final class ReferenceTokenServer: TokenServer {
   ///   - accounts: those of this server; only active ones are spoken for.
   ///   - registry: where they are kept.
   ///   - pinBinding: `Vault.pinBinding`.
+  ///   - broker: where hints are read, if the server publishes them there.
   public init(
     _ record: TokenServerRecord, accounts: [AccountRecord], registry: any EnrolmentRegistry, pinBinding: SecretBytes,
-    courier: any Courier, timekeeper: any Timekeeper
+    courier: any Courier, timekeeper: any Timekeeper, broker: (any HintBroker)? = nil
   ) throws(CustodyFault) {
     let credentials = try DeviceCredentials(record)
     guard let clientID = credentials.clientID else { throw .unknown("registration with \(record.id)") }
@@ -52,6 +56,7 @@ public final class ReferenceTokenServer: TokenServer {
     client = DeviceClient(
       issuer: record.url, clientID: clientID, key: credentials.deviceKey, courier: courier, timekeeper: timekeeper)
     feed = EventFeed(client: client, timekeeper: timekeeper, memory: EventFeed.Memory())
+    mailboxFeed = broker.map { [client] in MailboxFeed(client: client, broker: $0, timekeeper: timekeeper) }
     var known: [String: Account] = [:]
     for record in accounts where record.stage == .active {
       let credentials = try AccountCredentials(record)
@@ -77,6 +82,7 @@ public final class ReferenceTokenServer: TokenServer {
       profiles: (Array(accounts.keys) + lapsed.keys).sorted())
     let response = try await client.call(.post, "/validations", body: JSON.encode(request))
     let validation = try DeviceClient.decode(ValidationResponse.self, response)
+    hasBroker.withLock { $0 = validation.configuration.transports.contains(.mqtt) }
     for account in accounts.values where !validation.removedProfiles.contains(account.profile) {
       _ = try await settled(account.id)
     }
@@ -90,19 +96,6 @@ public final class ReferenceTokenServer: TokenServer {
           return FailureCounts(max: entry.maxFailureCount, previous: entry.previousFailureCount).map { (account, $0) }
         }
       ) { _, last in last })
-  }
-
-  public func hints() -> AsyncThrowingStream<Hint, any Error> {
-    // Hints are idempotent: a few unread ones say all that a thousand would.
-    AsyncThrowingStream(bufferingPolicy: .bufferingOldest(8)) { continuation in
-      let task = Task { [feed] in
-        do {
-          try await feed.run { continuation.yield($0) }
-          continuation.finish()
-        } catch { continuation.finish(throwing: error) }
-      }
-      continuation.onTermination = { _ in task.cancel() }
-    }
   }
 
   public func pendingRequests() async throws(TokenServerFault) -> [PendingMobileAuthRequest] {

@@ -43,7 +43,7 @@ public struct ActivationURI: Sendable, Equatable {
     for member in text.dropFirst(prefix.count).split(separator: "&", omittingEmptySubsequences: false) {
       let halves = member.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       let name = String(halves[0])
-      guard let value = percentDecoded(halves.count == 2 ? halves[1] : "") else { throw .badPercentEncoding }
+      guard let value = percentDecoded((halves.count == 2 ? halves[1] : "").utf8) else { throw .badPercentEncoding }
       switch name {
       case "server":
         guard server == nil else { throw .repeated(name) }
@@ -93,22 +93,4 @@ private func percentEncoded(_ text: String) -> String {
     let isUnreserved = character.isASCII && (character.isLetter || character.isNumber || "-._~".contains(character))
     return isUnreserved ? String(character) : "%" + [byte].uppercaseHex
   }.joined()
-}
-
-private func percentDecoded(_ text: Substring) -> String? {
-  var bytes: [UInt8] = []
-  var rest = text.utf8[...]
-  while let byte = rest.popFirst() {
-    guard byte == UInt8(ascii: "%") else {
-      bytes.append(byte)
-      continue
-    }
-    guard let high = rest.popFirst().flatMap(hexValue), let low = rest.popFirst().flatMap(hexValue) else { return nil }
-    bytes.append(high << 4 | low)
-  }
-  return String(validating: bytes, as: UTF8.self)
-}
-
-private func hexValue(_ digit: UInt8) -> UInt8? {
-  Character(Unicode.Scalar(digit)).hexDigitValue.map(UInt8.init)
 }

@@ -2,7 +2,12 @@
 
 /// `GET /configuration` and part of `POST /validations`.
 public struct DeviceConfiguration: Codable, Sendable, Equatable {
-  public enum Transport: String, Codable, Sendable { case sse, longpoll }
+  /// How a device hears of something new.
+  public enum Transport: String, Codable, Sendable {
+    case sse, longpoll
+    /// Over a broker that both know, beside the other two or in their place.
+    case mqtt
+  }
 
   public var transports: [Transport]
   public var openPGPProfiles: [String]
@@ -136,7 +141,7 @@ public struct KeyAcknowledgementContent: Codable, Sendable, Equatable {
   }
 }
 
-/// `PUT /profiles/{pid}/push`.
+/// `PUT /profiles/{pid}/push`. A device may change the transport of a profile that is enrolled by itself.
 public struct PushEnrolmentRequest: Codable, Sendable, Equatable {
   public var transport: DeviceConfiguration.Transport
 
@@ -145,8 +150,17 @@ public struct PushEnrolmentRequest: Codable, Sendable, Equatable {
 
 public struct PushEnrolmentResponse: Codable, Sendable, Equatable {
   public var pushToken: String
+  /// With the transport `mqtt`: the topic that `DeviceEvent`s of this device are published to, with nothing in them but
+  /// their kind. 128 bits of its name are nobody's guess.
+  public var mailbox: String?
 
-  enum CodingKeys: String, CodingKey { case pushToken = "push_token" }
+  enum CodingKeys: String, CodingKey {
+    case pushToken = "push_token"
+    case mailbox
+  }
 
-  public init(pushToken: String) { self.pushToken = pushToken }
+  public init(pushToken: String, mailbox: String? = nil) {
+    self.pushToken = pushToken
+    self.mailbox = mailbox
+  }
 }

@@ -23,7 +23,11 @@ struct Server {
     let clock = ServerClock.system
     let hub = EventHub()
     let callbacksDue = WakeUp()
-    let announcer = Announcer(hub: hub, callbacks: callbacksDue, log: log)
+    let mailboxes = configuration.mqtt.map { settings in
+      Mailboxes(settings, authorityFile: settings.authorityFile.map(directory.file), peppered: peppered, log: log)
+    }
+    try await mailboxes?.restore(from: store)
+    let announcer = Announcer(hub: hub, mailboxes: mailboxes, callbacks: callbacksDue, log: log)
     let expiry = ExpiryTimer(
       store: store, announcer: announcer, clock: clock,
       retentionHours: configuration.mobileAuthentication.resultRetentionHours)
@@ -60,7 +64,7 @@ struct Server {
       hub: hub)
     let outbox = OutboxService(store: store, doorbell: Doorbell(path: directory.doorbellFile), announcer: announcer)
     var services = ServiceGroupConfiguration(
-      services: [worker, expiry, outbox, Heartbeat(hub: hub), frontDoor],
+      services: [worker, expiry, outbox, Heartbeat(hub: hub), frontDoor] + (mailboxes.map { [$0] } ?? []),
       gracefulShutdownSignals: [.sigterm, .sigint], logger: log)
     services.maximumGracefulShutdownDuration = .milliseconds(1200)
     try await ServiceGroup(configuration: services).run()

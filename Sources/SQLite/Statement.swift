@@ -72,6 +72,11 @@ public struct Row: ~Copyable {
     sqlite3_column_type(statement, column) == SQLITE_NULL ? nil : try text(column)
   }
 
+  /// - Throws: as `text(_:)`.
+  public func optionalBlob(_ column: Int32) throws(SQLiteError) -> [UInt8]? {
+    sqlite3_column_type(statement, column) == SQLITE_NULL ? nil : try blob(column)
+  }
+
   private func expect(_ type: Int32, at column: Int32, _ name: String) throws(SQLiteError) {
     guard sqlite3_column_type(statement, column) == type else { throw mismatch(column, name) }
   }

@@ -166,8 +166,13 @@ final class Connection {
     request: UInt8, value: UInt16 = 0, interface: UInt8, _ data: [UInt8] = [], call: String
   ) throws(USBKeypadError) {
     var data = data
-    let status = libusb_control_transfer(
-      handle, 0x21, request, value, UInt16(interface), &data, UInt16(data.count), Self.controlTimeout)
+    var status: Int32 = 0
+    // Each of these may be said twice, and a keypad that was only busy hears the second.
+    for _ in 0..<2 {
+      status = libusb_control_transfer(
+        handle, 0x21, request, value, UInt16(interface), &data, UInt16(data.count), Self.controlTimeout)
+      if status != LIBUSB_ERROR_TIMEOUT.rawValue { break }
+    }
     guard status >= 0 else { throw .failed(call, status) }
   }
 

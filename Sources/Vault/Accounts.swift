@@ -62,14 +62,16 @@ extension Vault {
 
   /// Keeps the token server, in place of what was kept under its id.
   public func put(_ server: TokenServerRecord) throws(CustodyFault) {
-    try transaction { connection in
-      let place = place(ofServer: server.id, kind: server.kind, url: server.url)
-      try connection.run(
-        """
-        INSERT INTO servers (id, kind, url, box) VALUES (?, ?, ?, ?)
-        ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, url = excluded.url, box = excluded.box
-        """, server.id.text, server.kind, server.url, keys.seal(server.secrets, at: place))
-    }
+    try transaction { connection in try put(server, on: connection) }
+  }
+
+  func put(_ server: TokenServerRecord, on connection: borrowing Connection) throws {
+    let place = place(ofServer: server.id, kind: server.kind, url: server.url)
+    try connection.run(
+      """
+      INSERT INTO servers (id, kind, url, box) VALUES (?, ?, ?, ?)
+      ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, url = excluded.url, box = excluded.box
+      """, server.id.text, server.kind, server.url, keys.seal(server.secrets, at: place))
   }
 
   /// Keeps the account, in place of what was kept under its id, and the audit entry if there is one.

@@ -60,7 +60,7 @@ struct AuditRow {
     kind = entry.kind.rawValue
     account = entry.account?.text
     transaction = entry.transaction?.text
-    detail = String(String.UnicodeScalarView(entry.detail.unicodeScalars.prefix(500)))
+    detail = entry.detail.cut(atMost: 500)
     milliseconds = entry.wallClockMilliseconds
     mark = keys.auditMark(canonical(after: previousMark))
   }

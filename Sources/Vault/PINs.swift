@@ -70,7 +70,7 @@ extension Vault {
     return PINStatus(counts: record.counts, wait: max(.zero, wait))
   }
 
-  private func box(
+  func box(
     of keys: SecretBytes, under pin: PIN, for account: AccountID, _ parameters: Scrypt.Parameters
   ) throws(CustodyFault) -> [UInt8] {
     try custodyFaults {

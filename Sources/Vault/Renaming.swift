@@ -21,6 +21,8 @@ extension Vault {
         intent.account = new
         try write(intent, on: connection)
       }
+      try moveMessages(of: old, to: new, on: connection)
+      try moveOneTimePasswords(of: old, to: new, on: connection)
       try connection.run("DELETE FROM accounts WHERE id = ?", old.text)
       try append(entry, on: connection)
     }

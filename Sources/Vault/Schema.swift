@@ -8,7 +8,10 @@ import Secrets
 /// The names of servers, accounts and profiles are readable to whoever has the card; secrets are boxes.
 enum Schema {
   static func steps(_ keys: VaultKeys) -> [(borrowing Connection) throws -> Void] {
-    [{ connection in try makeFormat1(connection, keys) }, makeFormat2]
+    [
+      { connection in try makeFormat1(connection, keys) }, makeFormat2, makeMessages, makeOneTimePasswords,
+      makeAnswerBodies,
+    ]
   }
 
   private static func makeFormat1(_ connection: borrowing Connection, _ keys: VaultKeys) throws {
@@ -49,6 +52,33 @@ enum Schema {
         account TEXT PRIMARY KEY NOT NULL REFERENCES accounts ON DELETE CASCADE,
         max_failures INTEGER NOT NULL, failures INTEGER NOT NULL, box BLOB NOT NULL, mark BLOB NOT NULL) STRICT;
       """)
+  }
+
+  /// Push messages that were brought to this token.
+  private static func makeMessages(_ connection: borrowing Connection) throws {
+    try connection.execute(
+      """
+      CREATE TABLE messages (
+        sequence INTEGER PRIMARY KEY AUTOINCREMENT, txn TEXT NOT NULL UNIQUE, reference TEXT NOT NULL UNIQUE,
+        account TEXT NOT NULL REFERENCES accounts ON DELETE CASCADE,
+        received INTEGER NOT NULL, state TEXT NOT NULL, answer_key TEXT, box BLOB NOT NULL) STRICT;
+      CREATE INDEX messages_of_account ON messages (account);
+      """)
+  }
+
+  private static func makeOneTimePasswords(_ connection: borrowing Connection) throws {
+    try connection.execute(
+      """
+      CREATE TABLE one_time_passwords (
+        account TEXT PRIMARY KEY NOT NULL REFERENCES accounts ON DELETE CASCADE, algorithm TEXT NOT NULL,
+        digits INTEGER NOT NULL, period INTEGER NOT NULL, counter INTEGER NOT NULL, box BLOB NOT NULL,
+        mark BLOB NOT NULL) STRICT;
+      """)
+  }
+
+  /// Answers that are sent again after a cut, sealed.
+  private static func makeAnswerBodies(_ connection: borrowing Connection) throws {
+    try connection.execute("ALTER TABLE intents ADD COLUMN body BLOB;")
   }
 
   /// Opens only with the device secret the vault was made with, and so tells a wrong one at once.

@@ -2,6 +2,8 @@ public import MobileAuth
 import SQLite
 import Secrets
 
+extension Vault: EnrolmentRegistry {}
+
 extension Vault: Custody {
   public func record(_ entry: AuditEntry) throws(CustodyFault) {
     try transaction { connection in try append(entry, on: connection) }
@@ -23,13 +25,15 @@ extension Vault: Custody {
   }
 
   func write(_ intent: AnswerIntent, on connection: borrowing Connection) throws {
+    let box = try intent.body.map { try keys.seal(SecretBytes(copying: $0), at: place(ofBodyOf: intent)) }
     try connection.run(
       """
-      INSERT INTO intents (txn, server, account, idempotency_key, decision, mark) VALUES (?, ?, ?, ?, ?, ?)
+      INSERT INTO intents (txn, server, account, idempotency_key, decision, mark, body) VALUES (?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT (txn) DO UPDATE SET server = excluded.server, account = excluded.account,
-        idempotency_key = excluded.idempotency_key, decision = excluded.decision, mark = excluded.mark
+        idempotency_key = excluded.idempotency_key, decision = excluded.decision, mark = excluded.mark,
+        body = excluded.body
       """, intent.transaction.text, intent.server.text, intent.account.text, intent.idempotencyKey,
-      intent.decision.text, keys.mark(row(of: intent)))
+      intent.decision.text, keys.mark(row(of: intent)), box)
   }
 
   /// Without an intent (its account was wiped meanwhile) the end is recorded all the same.
@@ -47,34 +51,42 @@ extension Vault: Custody {
 
   func intents(on connection: borrowing Connection) throws -> [AnswerIntent] {
     try connection.rows(
-      "SELECT txn, server, account, idempotency_key, decision, mark FROM intents ORDER BY txn"
+      "SELECT txn, server, account, idempotency_key, decision, mark, body FROM intents ORDER BY txn"
     ) { row in
       guard let transaction = TransactionID(try row.text(0)), let decision = Decision(text: try row.text(4)) else {
         throw CustodyFault.damaged("an intent for \(try row.text(0))")
       }
-      let intent = AnswerIntent(
+      var intent = AnswerIntent(
         transaction: transaction, server: TokenServerID(try row.text(1)), account: AccountID(try row.text(2)),
         idempotencyKey: try row.text(3), decision: decision)
       guard keys.isMark(try row.blob(5), of: self.row(of: intent)) else {
         throw CustodyFault.damaged("the intent for \(transaction)")
       }
+      if let box = try row.optionalBlob(6) {
+        intent.body = try keys.open(box, at: place(ofBodyOf: intent)).withExposedSecret { Array($0) }
+      }
       return intent
     }
   }
 
-  /// The account's stage becomes `mustEnrolAgain`, its secrets empty, and its PIN goes. Its unsettled intents stay.
+  /// The account's stage becomes `mustEnrolAgain`, its secrets empty; its PIN, its messages and its one-time
+  /// passwords go. Its unsettled intents stay.
   public func dropKeys(of account: AccountID, _ entry: AuditEntry) throws(CustodyFault) {
-    try transaction { connection in
-      let found = try connection.rows("SELECT server, profile FROM accounts WHERE id = ?", account.text) { row in
-        AccountRecord(
-          id: account, server: TokenServerID(try row.text(0)), profile: try row.text(1), stage: .mustEnrolAgain,
-          secrets: SecretBytes(copying: []))
-      }
-      guard let emptied = found.first else { throw CustodyFault.unknown("account \(account)") }
-      try put(emptied, on: connection)
-      try connection.run("DELETE FROM pins WHERE account = ?", account.text)
-      try append(entry, on: connection)
+    try transaction { connection in try dropKeys(of: account, entry, on: connection) }
+  }
+
+  func dropKeys(of account: AccountID, _ entry: AuditEntry, on connection: borrowing Connection) throws {
+    let found = try connection.rows("SELECT server, profile FROM accounts WHERE id = ?", account.text) { row in
+      AccountRecord(
+        id: account, server: TokenServerID(try row.text(0)), profile: try row.text(1), stage: .mustEnrolAgain,
+        secrets: SecretBytes(copying: []))
     }
+    guard let emptied = found.first else { throw CustodyFault.unknown("account \(account)") }
+    try put(emptied, on: connection)
+    try connection.run("DELETE FROM pins WHERE account = ?", account.text)
+    try connection.run("DELETE FROM messages WHERE account = ?", account.text)
+    try connection.run("DELETE FROM one_time_passwords WHERE account = ?", account.text)
+    try append(entry, on: connection)
   }
 
   /// Its unsettled intents go too; its name stays in the audit lines.
@@ -97,6 +109,10 @@ extension Vault: Custody {
       }
       try append(entry, on: connection)
     }
+  }
+
+  private func place(ofBodyOf intent: AnswerIntent) -> CanonicalBytes {
+    CanonicalBytes("intents body", intent.transaction.text, intent.idempotencyKey)
   }
 
   private func row(of intent: AnswerIntent) -> CanonicalBytes {

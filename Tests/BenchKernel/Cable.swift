@@ -86,6 +86,11 @@ func inputDevices() throws -> [String] {
   try contents("/proc/bus/input/devices").split(separator: "\n").filter { $0.hasPrefix("H:") }.map(String.init)
 }
 
+/// How many interfaces of USB devices belong to programs, and no longer to the kernel's drivers.
+func claimedInterfaces() throws -> Int {
+  try Site.run("ls /sys/bus/usb/drivers/usbfs").split(separator: "\n").count { $0.contains(":") }
+}
+
 func inputDevicesAppear() async throws -> Bool {
   for _ in 0..<100 {
     if try !inputDevices().isEmpty { return true }

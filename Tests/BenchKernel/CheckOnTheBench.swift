@@ -1,4 +1,5 @@
 import Boards
+import BuiltPrograms
 import GPIO
 import Glibc
 import Testing
@@ -86,7 +87,7 @@ final class `A look at a board on the bench` {
     #expect(known.status == 0, "\(known)")
     // A chip that nobody has a profile of, with names that say what its lines are for.
     let unknown = try shell(
-      "export APPROVAL_TOKEN_BOARDS=/nowhere; cp $(readlink -f \(try program("approval-token"))) /run/token; "
+      "export APPROVAL_TOKEN_BOARDS=/nowhere; cp $(readlink -f \(try BuiltProgram.path("approval-token"))) /run/token; "
         + "/run/token board probe --toml >/run/b.toml && token board check /run/b.toml && cat /run/b.toml")
     #expect(unknown.status == 0, "\(unknown)")
     #expect(unknown.output.contains("Proposed by") && !unknown.output.contains("bench-kernel"), "\(unknown)")

@@ -4,18 +4,24 @@ import Synchronization
 import Testing
 import USBKeypad
 
-// Two of libusb's calls lead through here in this program: what it links itself comes before what a library brings. So
+// Three of libusb's calls lead through here in this program: what it links itself comes before what a library brings. So
 // they can fail as no device at the other end of a cable can make them.
 
 private let submitFaults = Mutex<[Int32]>([])
+private let controlFaults = Mutex<[Int32]>([])
 private let beforeCancel = Mutex<(@Sendable () -> Void)?>(nil)
 
 private typealias TransferCall = @convention(c) (UnsafeMutableRawPointer) -> Int32
 
-private func real(_ name: String) -> TransferCall {
+private typealias ControlCall =
+  @convention(c) (
+    UnsafeMutableRawPointer, UInt8, UInt8, UInt16, UInt16, UnsafeMutablePointer<UInt8>?, UInt16, UInt32
+  ) -> Int32
+
+private func real<Call>(_ name: String, _ type: Call.Type = TransferCall.self) -> Call {
   // RTLD_NEXT, a macro that Swift does not see.
   guard let call = dlsym(UnsafeMutableRawPointer(bitPattern: -1), name) else { fatalError("no \(name)") }
-  return unsafeBitCast(call, to: TransferCall.self)
+  return unsafeBitCast(call, to: type)
 }
 
 @_cdecl("libusb_submit_transfer")
@@ -26,6 +32,17 @@ func submitTransfer(_ transfer: UnsafeMutableRawPointer) -> Int32 {
   return fault != 0 ? fault : real("libusb_submit_transfer")(transfer)
 }
 
+@_cdecl("libusb_control_transfer")
+func controlTransfer(
+  _ device: UnsafeMutableRawPointer, _ kind: UInt8, _ request: UInt8, _ value: UInt16, _ index: UInt16,
+  _ data: UnsafeMutablePointer<UInt8>?, _ length: UInt16, _ timeout: UInt32
+) -> Int32 {
+  let fault = controlFaults.withLock { $0.isEmpty ? 0 : $0.removeFirst() }
+  guard fault == 0 else { return fault }
+  return real("libusb_control_transfer", ControlCall.self)(
+    device, kind, request, value, index, data, length, timeout)
+}
+
 @_cdecl("libusb_cancel_transfer")
 func cancelTransfer(_ transfer: UnsafeMutableRawPointer) -> Int32 {
   beforeCancel.withLock { $0.take() }?()
@@ -34,13 +51,14 @@ func cancelTransfer(_ transfer: UnsafeMutableRawPointer) -> Int32 {
 
 @Suite(.serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(3)))
 final class `Faults of libusb on the bench` {
-  private static let (inputOutput, noDevice): (Int32, Int32) = (-1, -4)
+  private static let (inputOutput, noDevice, timeout): (Int32, Int32, Int32) = (-1, -4, -7)
   private let recorder = Recorder()
 
   init() throws { try Plug.panel("plug") }
 
   deinit {
     submitFaults.withLock { $0 = [] }
+    controlFaults.withLock { $0 = [] }
     _ = system("panel unplug 2>/dev/null")
   }
 
@@ -69,6 +87,18 @@ final class `Faults of libusb on the bench` {
     try Plug().type([0x59])
     #expect(await nextKey() == .key("1"))
     keypad.close()
+  }
+
+  @Test func `a keypad that was too busy to be set up is asked once more`() async throws {
+    controlFaults.withLock { $0 = [Self.timeout] }
+    let keypad = try USBKeypad(into: recorder)
+    #expect(await recorder.untilAvailable() == ["no keypad is plugged in"])
+    keypad.close()
+    controlFaults.withLock { $0 = [Self.timeout, Self.timeout] }
+    let again = try USBKeypad(into: recorder)
+    #expect(await recorder.next() == .unavailable("no keypad is plugged in"))
+    #expect(await recorder.next() == .unavailable("SET_PROTOCOL failed: LIBUSB_ERROR_TIMEOUT"))
+    again.close()
   }
 
   @Test func `reading goes on where it failed once, and says that something may have been lost`() async throws {

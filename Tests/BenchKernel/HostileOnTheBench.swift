@@ -130,10 +130,11 @@ extension HostileKeypad {
   static func play(_ kinds: [String]) async throws {
     let line = "hostile-keypad \(kinds.joined(separator: " ")) mute & echo $! >\(log).process"
     guard system("(\(line)) >\(log) 2>&1 </dev/null") == 0 else { throw BenchFailure(what: line) }
+    // Also if they failed: whoever comes next needs the socket.
+    defer { _ = system("kill -KILL $(cat \(log).process)") }
     // The last of them is a keyboard that says nothing, and it has been heard of.
     _ = try await eventually("the last of \(kinds.count) keypads", within: .seconds(180)) { () -> Bool? in
       try contents(log).split(separator: "last\n").dropFirst().contains { $0.contains("report 01") } ? true : nil
     }
-    _ = system("kill -KILL $(cat \(log).process)")
   }
 }

@@ -65,7 +65,8 @@ final class `A keypad on the bench` {
     let keypad = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()
     try Plug.panel("plug keypad 1")
-    try await Task.sleep(for: .seconds(2))
+    // However long the bus takes to notice it, and we to take it from the kernel.
+    _ = try await eventually("both keypads in our hands") { try claimedInterfaces() == 2 ? true : nil }
     #expect(try inputDevices() == [])
     try Plug.panel("unplug 0")
     #expect(await recorder.untilUnplugged())

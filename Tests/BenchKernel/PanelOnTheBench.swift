@@ -1,4 +1,5 @@
 import Boards
+import BuiltPrograms
 import FrontPanel
 import GPIO
 import Glibc
@@ -132,7 +133,9 @@ final class `The panel on the bench`: Sendable {
 struct `A crash on the bench` {
   @Test func `gives the lines back, and leaves the LED dark on this chip`() throws {
     let bench = try Bench()
-    guard let probe = popen("exec \(try program("bench-probe"))", "re") else { throw BenchFailure(what: "popen") }
+    guard let probe = popen("exec \(try BuiltProgram.path("bench-probe"))", "re") else {
+      throw BenchFailure(what: "popen")
+    }
     var line = [CChar](repeating: 0, count: 16)
     #expect(fgets(&line, 16, probe) != nil)
     #expect(try bench.isHigh(.red))

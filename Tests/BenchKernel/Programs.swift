@@ -1,19 +1,5 @@
+import BuiltPrograms
 import Glibc
-
-/// A program that was built beside the tests.
-func program(_ name: String) throws -> String {
-  var path = [CChar](repeating: 0, count: Int(PATH_MAX))
-  let length = readlink("/proc/self/exe", &path, path.count)
-  guard length > 0 else { throw BenchFailure(what: "/proc/self/exe: errno \(errno)") }
-  let own = String(decoding: path[..<length].map(UInt8.init(bitPattern:)), as: UTF8.self)
-  // The tests' own program lies in a directory beside, or with a newer builder in one below.
-  let folder = own.split(separator: "/").dropLast()
-  for folder in [folder, folder.dropLast()] {
-    let file = "/" + (folder + [name[...]]).joined(separator: "/")
-    if access(file, X_OK) == 0 { return file }
-  }
-  throw BenchFailure(what: "there is no program \(name) beside \(own)")
-}
 
 struct Outcome: CustomStringConvertible {
   let status: Int32
@@ -26,7 +12,7 @@ struct Outcome: CustomStringConvertible {
 /// Runs a line of shell to its end, in which `token` is the program under test.
 func shell(_ line: String) throws -> Outcome {
   let file = "/run/bench-kernel/output"
-  let token = (try? program("approval-token")) ?? "approval-token"
+  let token = (try? BuiltProgram.path("approval-token")) ?? "approval-token"
   let status = system("token() { \(token) \"$@\"; }; { \(line)\n} >\(file) 2>&1 </dev/null")
   return Outcome(status: status & 0x7F == 0 ? status >> 8 & 0xFF : -(status & 0x7F), output: try contents(file))
 }

@@ -3,7 +3,7 @@ import Testing
 
 /// `approval-token serve` on real lines and a real keypad, against a token server: everything but the board is as it
 /// will be.
-@Suite(.serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(10)))
+@Suite(.serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(20)))
 struct `The service on the bench` {
   /// Which colours are lit together, over so long.
   private func colours(of bench: Bench, for duration: Duration) async throws -> (seen: Set<[Bool]>, changes: Int) {

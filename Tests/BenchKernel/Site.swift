@@ -1,3 +1,4 @@
+import BuiltPrograms
 import Glibc
 
 /// A token server, and the service under test on the bench's board, as processes; alice is enrolled with a PIN. The
@@ -17,7 +18,7 @@ final class Site {
     bench = try Bench()
     try Self.run("panel plug")
     try Self.run("rm -rf \(Self.folder) && mkdir -p \(Self.folder)")
-    let server = "\(try program("token-server"))"
+    let server = "\(try BuiltProgram.path("token-server"))"
     let directory = "--directory \(Self.folder)/server --json"
     try Self.run("\(server) init \(directory) --pin")
     // Longer than anybody takes on a busy machine.
@@ -33,15 +34,16 @@ final class Site {
     credentials = "portal:\(secret)"
 
     try Self.begin(
-      "\(try program("approval-token")) serve --board boards/bench-kernel/board.toml --state \(Self.state)",
+      "\(try BuiltProgram.path("approval-token")) serve --board boards/bench-kernel/board.toml --state \(Self.state)",
       log: Self.log)
     _ = try await eventually("a service that is ready") { try contents(Self.log).contains("ready") ? true : nil }
     try Self.begin(
-      "\(try program("approval-token")) enroll '\(uri)' --name alice --state \(Self.state)", log: "\(Self.folder)/enrol"
+      "\(try BuiltProgram.path("approval-token")) enroll '\(uri)' --name alice --state \(Self.state)",
+      log: "\(Self.folder)/enrol"
     )
     try await type(Self.pin, when: "new PIN wanted")
     try await type(Self.pin, when: "new PIN wanted, a second time")
-    try await log(" connected to")
+    try await log("] connected to")
     device = try field("id", of: try portal("GET", "/users/alice/devices"))
   }
 

@@ -1,3 +1,4 @@
+import BuiltPrograms
 import Glibc
 
 /// One run of `constant-time-probe` under valgrind.
@@ -60,10 +61,6 @@ struct ProbeRun {
   /// Release code, wherever the tests were built.
   private static let program: String = {
     if let named = getenv("CONSTANT_TIME_PROBE") { return String(cString: named) }
-    var path = [CChar](repeating: 0, count: Int(PATH_MAX))
-    let count = readlink("/proc/self/exe", &path, path.count)
-    let own = String(decoding: path[..<max(count, 0)].map(UInt8.init(bitPattern:)), as: UTF8.self)
-    let folder = own.split(separator: "/", omittingEmptySubsequences: false).dropLast(2).joined(separator: "/")
-    return folder + "/release/constant-time-probe"
+    return "/" + (BuiltProgram.directory.dropLast() + ["release", "constant-time-probe"]).joined(separator: "/")
   }()
 }

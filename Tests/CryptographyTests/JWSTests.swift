@@ -71,4 +71,23 @@ import Testing
     let unsigned = try JWS.Unverified(parsing: "\([UInt8](#"{"alg":"none"}"#.utf8).base64URL).\(Self.payload).")
     #expect(throws: CryptographyError.notAuthentic) { try unsigned.payload(verifiedBy: key) }
   }
+
+  /// RFC 7515 appendix A.1.
+  @Test func `The published one with a shared secret is accepted, and by nothing but that secret`() throws {
+    let key = try #require(
+      bytes(base64URL: "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow"))
+    let token =
+      "eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9.\(Self.payload).dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+    let unverified = try JWS.Unverified(parsing: token)
+    #expect(try unverified.payload(authenticatedBy: secret(key)) == unverified.untrustedPayload)
+    let header = Array("{\"typ\":\"JWT\",\r\n \"alg\":\"HS256\"}".utf8)
+    #expect(JWS.sign(header: header, payload: unverified.untrustedPayload, secret: secret(key)) == token)
+    for other in [key.dropLast() + [0], [UInt8](repeating: 0, count: 32)] {
+      #expect(throws: CryptographyError.notAuthentic) { try unverified.payload(authenticatedBy: secret(other)) }
+    }
+    #expect(throws: CryptographyError.notAuthentic) {
+      try JWS.Unverified(parsing: token + "A").payload(authenticatedBy: secret(key))
+    }
+    #expect(throws: CryptographyError.self) { try unverified.payload(verifiedBy: self.key) }
+  }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import ProgramHarness
 import Testing
 
 extension EndToEnd {
@@ -17,6 +18,22 @@ extension EndToEnd {
         #expect(try await scene.portal.finalResult(of: transaction).isAuthenticated)
         #expect(try await scene.token.command("doctor").succeeded().output.contains("days behind"))
       }
+    }
+
+    /// RFC 4226, appendix D.
+    @Test func inThatYearACounterMakesCodesAndTimeNone() async throws {
+      let folder = try TemporaryDirectory()
+      defer { folder.remove() }
+      let clock = try await wallClock(secondsBack: Int(Date().timeIntervalSince1970) - 600, in: folder)
+      let token = TestToken(
+        state: folder.file("token"), board: "simulated", launcher: ["env", "LD_PRELOAD=\(clock)"])
+      let secret = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
+      for kind in ["hotp", "totp"] {
+        try await token.enrol("otpauth://\(kind)/ACME:\(kind)?secret=\(secret)").succeeded()
+      }
+      for code in ["755224", "287082"] { #expect(try await token.command("otp", "hotp").succeeded().output == code) }
+      let refused = try await token.command("otp", "totp")
+      #expect(refused.exit == .code(69) && refused.errors.contains("this board's clock") && refused.output.isEmpty)
     }
   }
 }

@@ -1,3 +1,4 @@
+import ProgramHarness
 import Testing
 
 extension EndToEnd {

@@ -1,3 +1,5 @@
+import ProgramHarness
+
 /// When a running token is killed.
 enum Cut: Sendable, CustomStringConvertible {
   /// Right after it logged that the request has come this far, and a little later.

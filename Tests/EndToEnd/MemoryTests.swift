@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import ProgramHarness
 import Testing
 
 extension EndToEnd {
@@ -20,7 +21,7 @@ extension EndToEnd {
           let mark = try scene.token.log.mark
           let uri = try await scene.server.activation(for: user)
           try await scene.token.enrol(uri, name: user, choosing: pin).succeeded()
-          try await scene.token.log.line(with: " connected to", from: mark)
+          try await scene.token.log.line(with: "] connected to", from: mark)
         }
         // While the token keeps still: nothing of a PIN, and yet the name it was told is found.
         try await Self.search(scene.token, after: "choosing a PIN", secretsOf: Self.right)
@@ -49,7 +50,7 @@ extension EndToEnd {
         try await scene.token.beginTyping(Self.unfinished)
         let reloading = try scene.token.log.mark
         try await scene.token.command("remove", "bob").succeeded()
-        try await scene.token.log.line(with: " connected to", from: reloading)
+        try await scene.token.log.line(with: "] connected to", from: reloading)
         try await Self.search(scene.token, after: "a task that was cancelled", secretsOf: Self.right)
         try await scene.token.press("escape", "escape")
 
@@ -92,13 +93,23 @@ extension EndToEnd {
   }
 }
 
+/// Of a file whose size nobody knows: a read that gives less than was asked for is not its end.
+private func wholeText(of path: String) throws -> String {
+  guard let stream = fopen(path, "re") else { throw NotSeen(description: "\(path): errno \(errno)") }
+  defer { fclose(stream) }
+  var bytes: [UInt8] = []
+  var chunk = [UInt8](repeating: 0, count: 65_536)
+  while case let count = fread(&chunk, 1, chunk.count, stream), count > 0 { bytes += chunk[..<count] }
+  return String(decoding: bytes, as: UTF8.self)
+}
+
 /// All that a process can write to, at one moment.
 private struct ProcessMemory {
   private let regions: [Data]
 
   init(of process: pid_t) throws {
     let handle = try FileHandle(forReadingFrom: URL(fileURLWithPath: "/proc/\(process)/mem"))
-    let maps = try String(contentsOfFile: "/proc/\(process)/maps", encoding: .utf8)
+    let maps = try wholeText(of: "/proc/\(process)/maps")
     regions = maps.split(separator: "\n").compactMap { line in
       let fields = line.split(separator: " ", omittingEmptySubsequences: true)
       guard fields[1].hasPrefix("rw") else { return nil }

@@ -1,3 +1,4 @@
+import ProgramHarness
 import Testing
 
 extension EndToEnd {
@@ -26,7 +27,7 @@ extension EndToEnd {
           let mark = try scene.token.log.mark
           proxy.cut()
           // Each time the stream resumes and the list is read again.
-          try await scene.token.log.line(with: " connected to", from: mark)
+          try await scene.token.log.line(with: "] connected to", from: mark)
         }
         try await expectApproval(of: transaction, byAHoldIn: scene)
         let kinds = try await scene.token.audit(of: transaction).map(\.kind)
@@ -45,7 +46,7 @@ extension EndToEnd {
         try await scene.token.log.line(with: "not connected to")
         let mark = try scene.token.log.mark
         try await scene.server.start()
-        try await scene.token.log.line(with: " connected to", from: mark)
+        try await scene.token.log.line(with: "] connected to", from: mark)
         try await expectApproval(of: transaction, byAHoldIn: scene)
         #expect(try await scene.token.audit(of: transaction).count { $0.kind == "announced" } == 1)
       }

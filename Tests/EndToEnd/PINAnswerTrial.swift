@@ -1,3 +1,5 @@
+import ProgramHarness
+
 /// One request that wants the PIN, one entry, one cut.
 struct PINAnswerTrial {
   let scene: Scene

@@ -1,3 +1,5 @@
+import ProgramHarness
+
 /// One PIN change, one cut: afterwards exactly one of the two PINs counts, and the token has found out which.
 struct PINChangeTrial {
   let scene: Scene

@@ -1,3 +1,5 @@
+import ProgramHarness
+
 /// One activation with a PIN, one cut, and the same URI again: the account has exactly one PIN, and it is known which.
 struct PINEnrolmentTrial {
   let scene: Scene

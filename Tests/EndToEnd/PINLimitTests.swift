@@ -1,3 +1,4 @@
+import ProgramHarness
 import Testing
 
 extension EndToEnd {
@@ -24,7 +25,7 @@ extension EndToEnd {
         #expect(result.usedAuthenticationAttempts == 3)
         #expect(try await sink.firstCall().members["transaction_id"] == transaction)
 
-        try await scene.token.log.line(with: " connected to", from: mark)
+        try await scene.token.log.line(with: "] connected to", from: mark)
         #expect(try await scene.token.accounts() == [.init(account: "bob", stage: "active")])
         #expect(try await scene.token.audit().last { $0.kind == "wiped" }?.account == "alice")
         #expect(try await scene.server.devices().flatMap(\.users).map(\.user) == ["bob"])
@@ -87,7 +88,7 @@ extension EndToEnd {
         try await token.start()
         let uri = try await scene.server.activation(for: "alice")
         try await token.enrol(uri, name: "alice", choosing: "97502").succeeded()
-        try await token.log.line(with: " connected to")
+        try await token.log.line(with: "] connected to")
         let device = try #require(try await scene.portal.devices().map(\.id).first { $0 != scene.device })
         let second = Scene(
           folder: folder, server: scene.server, token: token, portal: scene.portal, device: device, account: "alice")

@@ -1,4 +1,5 @@
 import Glibc
+import ProgramHarness
 import Testing
 
 extension EndToEnd {

@@ -1,3 +1,4 @@
+import ProgramHarness
 import Testing
 
 extension EndToEnd {
@@ -77,7 +78,7 @@ extension EndToEnd {
         try await scene.server.addUser("bob")
         let mark = try scene.token.log.mark
         try await scene.token.enrol(try await scene.server.activation(for: "bob"), name: "bob").succeeded()
-        try await scene.token.log.line(with: " connected to", from: mark)
+        try await scene.token.log.line(with: "] connected to", from: mark)
         let devices = try await scene.server.devices()
         #expect(devices.map(\.deviceId) == [scene.device])
         #expect(devices.first?.users.map(\.user).sorted() == ["alice", "bob"])

@@ -75,7 +75,7 @@ private func kind(_ key: Character) -> KeyKind {
       ("12345E", []), ("X", []), ("XX", [.cancelled]), ("X1X", [.cancelled]),
     ] as [(String, [Finding])])
   func aConfirmationCanOnlyBeCancelled(keys: String, expected: [Finding]) {
-    #expect(findings(keys, prompt: .confirmation) == expected)
+    for prompt in [Prompt.confirmation, .denial] { #expect(findings(keys, prompt: prompt) == expected) }
   }
 
   @Test func whatCannotBeUndoneCanOnlyBeGivenUpByKeys() {

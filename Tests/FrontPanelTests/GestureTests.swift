@@ -41,6 +41,19 @@ import Testing
     #expect(gestures([(down, true), (up, false)]) == [kind])
   }
 
+  @Test func whereOnlyDenyingMeansSomethingAHoldIsNothing() {
+    #expect(findings([(600, true), (2600, false)], prompt: .denial) == [.touched, .released])
+    for edges in [
+      [(600, true), (700, false), (900, true), (1000, false)], [(600, true), (7000, false)],
+    ] as [[(Int64, Bool)]] {
+      guard case .gesture(let gesture)? = findings(edges, prompt: .denial).last else {
+        #expect(Bool(false), "no gesture: \(edges)")
+        continue
+      }
+      #expect(gesture.decision != .accept)
+    }
+  }
+
   @Test func aHoldThatIsNotReleasedIsNothing() {
     #expect(gestures([(600, true)]) == [])
   }

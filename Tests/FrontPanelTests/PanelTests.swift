@@ -58,6 +58,43 @@ import Testing
     #expect(indicator.lit == [.green, nil, .green, nil])
   }
 
+  /// Whatever is shown next comes after it; shown again it holds up nobody.
+  @Test func aFailureIsSeenOnce() async {
+    let panel = panel()
+    let showing = Task { await panel.show(.misconfigured) }
+    // The LED, and whoever wants to show something else.
+    await timekeeper.untilAsleep(2)
+    #expect(indicator.lit == [.red])
+    timekeeper.advance(by: .milliseconds(2_500))
+    await showing.value
+    await panel.show(.misconfigured)
+  }
+
+  /// Before that nobody can say that it is the right one.
+  @Test func anOptionIsShownToItsEnd() async {
+    let panel = panel()
+    let showing = Task { await panel.show(.option([1, 0])) }
+    let lit: [LEDColour?] = [nil, .violet, nil, .violet, nil]
+    // Dark for 1 s, one blink, a pause, a long one, and another pause.
+    for (index, milliseconds) in [1_000, 300, 1_500, 1_200].enumerated() {
+      await timekeeper.untilAsleep(2)
+      #expect(indicator.lit == Array(lit.prefix(index + 1)))
+      timekeeper.advance(by: .milliseconds(milliseconds))
+    }
+    await until { indicator.lit == lit }
+    #expect(timekeeper.untilNextWakes == .milliseconds(700))
+    timekeeper.advance(by: .milliseconds(700))
+    await showing.value
+  }
+
+  @Test func whetherDigitsCanBeTypedIsTheBoardsAndNotThePlugs() async {
+    #expect(!panel().canType)
+    let keypad = KeypadChannel(timekeeper: timekeeper)
+    let withKeypad = FrontPanel(button: button, indicator: indicator, keypad: keypad, timekeeper: timekeeper)
+    keypad.keypadIsUnavailable("unplugged")
+    #expect(withKeypad.canType)
+  }
+
   @Test func showingTheSameAgainDoesNotStumble() async {
     let panel = panel()
     await panel.show(.confirmationWanted)
@@ -125,6 +162,26 @@ import Testing
 }
 
 @Suite struct CodePatternTests {
+  /// When the LED is lit, in the milliseconds from the beginning.
+  private func flashes(of pattern: LEDPattern) -> [Range<Int>] {
+    let lit = (0...Int(pattern.length.milliseconds)).map { pattern.isLit(after: .milliseconds($0)) }
+    let starts = lit.indices.dropFirst().filter { lit[$0] && !lit[$0 - 1] }
+    let ends = lit.indices.dropFirst().filter { !lit[$0] && lit[$0 - 1] }
+    return zip(starts, ends).map { $0..<$1 }
+  }
+
+  /// A zero can be seen, and told from a one.
+  @Test(arguments: [
+    ([4, 2], [300, 300, 300, 300, 300, 300]), ([0, 3], [1200, 300, 300, 300]), ([1, 0], [300, 1200]), ([0], [1200]),
+  ])
+  func anOptionIsSpelledOnce(digits: [Int], lengths: [Int]) {
+    let flashes = flashes(of: Indication.option(digits).pattern)
+    #expect(flashes.map(\.count) == lengths)
+    #expect(flashes.first?.lowerBound == 1000)
+    let pauses = zip(flashes, flashes.dropFirst()).map { $1.lowerBound - $0.upperBound }
+    #expect(pauses.count { $0 > 1000 } == digits.count - 1)
+  }
+
   /// So many blinks for each digit, a long one for zero, twice over.
   @Test(arguments: [([2, 0], 6), ([0, 0], 4), ([9, 9], 36), ([6, 3], 18)])
   func aCodeIsSpelledTwice(digits: [Int], flashes: Int) {

@@ -43,9 +43,9 @@ import Testing
     let heard = Indication.legend.filter { $0.sound != nil }
     #expect(
       heard == [
-        .confirmationWanted, .pinWanted, .numberWanted, .noSuchChoice, .code([2, 0]), .newPINWanted(again: false),
-        .newPINWanted(again: true), .veryLongHoldWanted, .confirmed, .denied, .pinWrong(remaining: 2),
-        .pinRefused(rule: 1),
+        .confirmationWanted, .pinWanted, .numberWanted, .noSuchChoice, .option([4, 2]), .code([2, 0]),
+        .newPINWanted(again: false), .newPINWanted(again: true), .veryLongHoldWanted, .confirmed, .denied,
+        .pinWrong(remaining: 2), .pinRefused(rule: 1),
       ])
     #expect(Indication.pinWrong(remaining: 2).sound == Indication.pinWrong(remaining: 1).sound)
     for indication in heard {

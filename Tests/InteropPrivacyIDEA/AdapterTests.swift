@@ -5,6 +5,7 @@ import CurlCourier
 import Foundation
 import MobileAuth
 import PrivacyIDEAAdapter
+import ProgramHarness
 import Secrets
 import Testing
 

@@ -1,4 +1,5 @@
 import Foundation
+import ProgramHarness
 import Testing
 
 extension InteropPrivacyIDEA {
@@ -33,7 +34,7 @@ extension InteropPrivacyIDEA {
       try await scene.end()
     }
 
-    @Test(arguments: ["otpauth://totp/x?secret=AA", "pia://container/x?url=https%3A//h/", "otpauth://pipush/x?v=2"])
+    @Test(arguments: ["otpauth://other/x?secret=AA", "pia://container/x?url=https%3A//h/", "otpauth://pipush/x?v=2"])
     func `What is no push token is refused before anything is sent`(url: String) async throws {
       let folder = try TemporaryDirectory()
       defer { folder.remove() }
@@ -79,6 +80,26 @@ extension InteropPrivacyIDEA {
           }
           #expect(try await scene.ending(of: wrong).contains("2 wrong choices; the request was declined"))
           #expect(try scene.server.challengeStatus(wrong.portal) == "declined")
+        }
+      }
+    }
+
+    @Test func `Texts with bars and in any alphabet, and one that the server cuts to nothing`() async throws {
+      struct Pending: Decodable, Equatable { let message, type: String }
+      try await withDesk { scene, serial in
+        // It counts what the letters are escaped to, and leaves nothing of a question that is too long, nor of the title.
+        for (question, title, shown) in [
+          ("Log in | as Größe 日本語?", "a|b", Pending(message: "Log in | as Größe 日本語?", type: "a|b")),
+          (String(repeating: "ü", count: 300), "VPN", Pending(message: "Log in?", type: "")),
+        ] {
+          try scene.server.policy(
+            "texts", scope: "authentication", ["push_text_on_mobile": question, "push_title_on_mobile": title])
+          defer { try? scene.server.removePolicy("texts") }
+          let login = try await scene.login(with: serial)
+          let pending = try await scene.token.command("pending", "--json").succeeded().decoded([Pending].self)
+          #expect(pending == [shown])
+          try await scene.expect(
+            .hold, on: login, toEndAs: "approved", seenAs: "accept", finally: "ACCEPT", with: serial)
         }
       }
     }

@@ -1,3 +1,4 @@
+import ProgramHarness
 import Testing
 
 extension InteropPrivacyIDEA {
@@ -17,13 +18,34 @@ extension InteropPrivacyIDEA {
           (Act.hold, "approved, receipt ", "ACCEPT"), (.double, "denied (declined)", "REJECT"),
           (.notMe, "denied (not-me)", "REJECT"),
         ] {
-          let login = try await scene.login(with: serial)
-          try await scene.token.answer(login.token, with: act, from: login.mark)
-          #expect(try await scene.ending(of: login).hasPrefix(ending))
-          #expect(try server.finalise(serial, login.portal) == verdict)
+          try await scene.answer(serial, act, ending, verdict)
         }
         try await scene.end()
       }
     }
+
+    @Test func `Its older type of token, which speaks as privacyIDEA did`() async throws {
+      let server = try PushServer(.eduMFA, tokenType: "push")
+      let scene = try PushScene(at: server)
+      try await scene.token.start()
+      let (serial, url) = try server.makeToken()
+      #expect(url.hasPrefix("otpauth://pipush/") && serial.hasPrefix("PIPU"))
+      try await scene.enrol(url, as: "desk")
+      for (act, ending, verdict) in [
+        (Act.hold, "approved, receipt ", "ACCEPT"), (.double, "denied (declined)", "REJECT"),
+      ] {
+        try await scene.answer(serial, act, ending, verdict)
+      }
+      try await scene.end()
+    }
+  }
+}
+
+extension PushScene {
+  fileprivate func answer(_ serial: String, _ act: Act, _ ending: String, _ verdict: String) async throws {
+    let login = try await login(with: serial)
+    try await token.answer(login.token, with: act, from: login.mark)
+    #expect(try await self.ending(of: login).hasPrefix(ending))
+    #expect(try server.finalise(serial, login.portal) == verdict)
   }
 }

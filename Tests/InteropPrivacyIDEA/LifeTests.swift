@@ -1,4 +1,5 @@
 import Foundation
+import ProgramHarness
 import Testing
 
 extension InteropPrivacyIDEA {
@@ -94,7 +95,8 @@ extension InteropPrivacyIDEA {
         try await scene.token.shows("idle, not connected")
         mark = try scene.token.log.mark
         try server.start()
-        try await scene.token.log.line(with: " connected to localhost:\(server.port)", from: mark, within: .seconds(90))
+        try await scene.token.log.line(
+          with: "] connected to localhost:\(server.port)", from: mark, within: .seconds(90))
 
         try await scene.token.kill9()
         try await scene.token.startConnected()
@@ -119,7 +121,7 @@ extension InteropPrivacyIDEA {
       let (serial, url) = try url(wanting: "pin")
       let mark = try scene.token.log.mark
       #expect(try await scene.token.enrol(url, name: "desk", choosing: "135790").exit == .code(0))
-      try await scene.token.log.line(with: " connected to", from: mark)
+      try await scene.token.log.line(with: "] connected to", from: mark)
       // A hold alone accepts nothing; a wrong PIN costs an attempt.
       var login = try await scene.login(with: serial)
       try await scene.token.perform(.hold)

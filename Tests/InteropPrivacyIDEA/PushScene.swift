@@ -1,4 +1,5 @@
 import Foundation
+import ProgramHarness
 import Testing
 
 /// privacyIDEA, a portal that is curl, and an approval token as a process with the simulated board.
@@ -23,10 +24,11 @@ struct PushScene: Sendable {
   /// - Parameters:
   ///   - launcher: a command that runs the token's program.
   ///   - settings: more lines of the table `[push]`.
+  ///   - pace: of the polls.
   ///   - authorities: beside those of `server`.
   init(
     at server: PushServer, launcher: [String] = [], settings: String = "",
-    and others: [PushServer] = []
+    pace: String = "fast_ms = 300\nidle_s = 2", and others: [PushServer] = []
   ) throws {
     self.server = server
     folder = try TemporaryDirectory()
@@ -35,8 +37,7 @@ struct PushScene: Sendable {
       [tls]
       authorities = "\(try folder.write(authorities.joined(), to: "ca.pem"))"
       [push]
-      fast_ms = 300
-      idle_s = 2
+      \(pace)
       key_bits = 2048
       \(settings)
       """
@@ -56,7 +57,7 @@ struct PushScene: Sendable {
   func enrol(_ url: String, as name: String? = nil) async throws {
     let mark = try token.log.mark
     try await token.enrol(url, name: name).succeeded()
-    try await token.log.line(with: " connected to", from: mark)
+    try await token.log.line(with: "] connected to", from: mark)
   }
 
   /// A portal begins a login with a token, and waits until it is put to the person.

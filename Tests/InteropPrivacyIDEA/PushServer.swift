@@ -1,4 +1,5 @@
 import Foundation
+import ProgramHarness
 import Synchronization
 
 /// A privacyIDEA or eduMFA of its own on loopback, and what administrators and portals ask of it, by curl.
@@ -8,14 +9,13 @@ final class PushServer: Sendable {
   enum Product: String {
     case privacyIDEA = "privacyidea"
     case eduMFA = "edumfa"
-
-    var tokenType: String { self == .eduMFA ? "edupush" : "push" }
   }
 
   /// One for all tests, which take turns.
   static let shared = Result { try PushServer() }
 
   let product: Product
+  let tokenType: String
   let directory: URL
   let port: Int
   private let process: Process
@@ -24,8 +24,10 @@ final class PushServer: Sendable {
   private let token = Mutex("")
 
   /// Returns when it listens. The first time ever this installs it, which takes minutes.
-  init(_ product: Product = .privacyIDEA) throws {
+  /// - Parameter tokenType: nil for the product's own.
+  init(_ product: Product = .privacyIDEA, tokenType: String? = nil) throws {
     self.product = product
+    self.tokenType = tokenType ?? (product == .eduMFA ? "edupush" : "push")
     directory = FileManager.default.temporaryDirectory.appending(path: "\(product.rawValue)-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     port = Int.random(in: 20_000..<32_000)
@@ -44,8 +46,8 @@ final class PushServer: Sendable {
     try policy(
       "push", scope: "enrollment",
       [
-        "\(product.tokenType)_firebase_configuration": "poll only",
-        "\(product.tokenType)_registration_url": "https://localhost:\(port)/ttype/\(product.tokenType)",
+        "\(self.tokenType)_firebase_configuration": "poll only",
+        "\(self.tokenType)_registration_url": "https://localhost:\(port)/ttype/\(self.tokenType)",
       ])
   }
 
@@ -93,6 +95,23 @@ final class PushServer: Sendable {
     }
   }
 
+  /// Tokens made from now on are told of logins by a post to this address, too.
+  func postLogins(to url: String) throws {
+    try configure(
+      "smsgateway",
+      [
+        "name": "direct", "module": "privacyidea.lib.smsprovider.HttpSMSProvider.HttpSMSProvider", "option.URL": url,
+        "option.HTTP_METHOD": "POST", "option.SEND_DATA_AS_JSON": "yes", "option.ALLOW_PUSH": "yes",
+        "option.device": "{phone}", "option.challenge": "{message}",
+      ])
+    try policy(
+      "push", scope: "enrollment",
+      [
+        "push_firebase_configuration": "direct",
+        "push_registration_url": "https://localhost:\(port)/ttype/push",
+      ])
+  }
+
   /// A realm with one user in it, who becomes nobody's default.
   func addUser(_ name: String) throws {
     let file = directory.appending(path: "passwd")
@@ -106,7 +125,7 @@ final class PushServer: Sendable {
   ///   - user: in the realm that `addUser` made.
   /// - Returns: serial and enrolment URL.
   func makeToken(again serial: String? = nil, of user: String? = nil) throws -> (serial: String, url: String) {
-    var body: [String: Any] = ["type": product.tokenType, "genkey": 1]
+    var body: [String: Any] = ["type": tokenType, "genkey": 1]
     body["serial"] = serial
     if let user { body.merge(["user": user, "realm": "lab"]) { $1 } }
     let detail = try call("token/init", json: body)["detail"] as? [String: Any] ?? [:]
@@ -129,12 +148,12 @@ final class PushServer: Sendable {
 
   /// A portal begins a login.
   func trigger(_ serial: String) throws -> (transaction: String, presence: String?) {
-    try trigger(["serial": serial, "type": product.tokenType])
+    try trigger(["serial": serial, "type": tokenType])
   }
 
   /// A portal begins a login with any token of the user.
   func trigger(user: String) throws -> (transaction: String, presence: String?) {
-    try trigger(["user": user, "realm": "lab", "type": product.tokenType])
+    try trigger(["user": user, "realm": "lab", "type": tokenType])
   }
 
   private func trigger(_ form: [String: String]) throws -> (transaction: String, presence: String?) {

@@ -53,6 +53,26 @@ import Testing
     #expect(world.server.calls(of: "open") == 1)
   }
 
+  /// Where the server ends a login at the first wrong number, three that cannot be right are not sent at all.
+  @Test func whatIsNoChoiceThreeTimesIsOver() async throws {
+    let challenge = try #require(
+      ChoiceChallenge(options: ["17", "42", "93"], counts: FailureCounts(max: 1, previous: 0), slipsAllowed: 3))
+    world.server.set(challenge: .choice(challenge))
+    try await world.withHandler {
+      world.announce(world.request(1))
+      for slip in 1...3 {
+        await world.panel.until(challenges: slip)
+        world.panel.perform(typed("71"))
+      }
+      await world.panel.until(showing: .idle(pending: 0))
+    }
+    #expect(world.panel.shown.filter { $0 == .noSuchChoice }.count == 3)
+    #expect(world.server.delivered.isEmpty && world.server.calls(of: "seal") == 0)
+    #expect(world.server.calls(of: "ended") == 1)
+    let end = try #require(world.custody.audit.last { $0.kind == .settled })
+    #expect(end.detail.contains("cannot be what the portal shows"))
+  }
+
   @Test(arguments: [deny, notMe])
   func decliningNeedsNoChoice(event: PanelEvent) async throws {
     try want(["M", "H"])

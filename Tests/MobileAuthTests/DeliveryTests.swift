@@ -8,14 +8,11 @@ import Testing
     let world = World()
     world.server.fail("deliver", .unreachable("lost"), .unreachable("lost"))
     try await world.withHandler {
-      world.announce(world.request(1))
+      world.announce(world.request(1, lives: .seconds(600)))
       await world.panel.until(challenges: 1)
       world.panel.perform(accept)
-      for _ in 0..<2 {
-        await world.panel.until(showing: .outcomeUnknown)
-        await world.timekeeper.untilAsleep()
-        world.timekeeper.advance(by: .seconds(8))
-      }
+      await world.panel.until(showing: .outcomeUnknown)
+      await world.pass { world.server.delivered.count == 3 }
       await world.panel.until(showing: .idle(pending: 0))
     }
     #expect(Set(world.server.delivered.map(\.idempotencyKey)) == ["key-1"])
@@ -25,25 +22,21 @@ import Testing
 
   @Test func withoutAnAnswerTheOutcomeIsUnknownUntilTheServerIsBack() async throws {
     let world = World()
-    world.server.fail("deliver", .unreachable("down"))
-    world.server.fail("status", .unreachable("down"))
+    world.server.breakDown("deliver", .unreachable("down"))
+    world.server.breakDown("status", .unreachable("down"))
     try await world.withHandler {
       world.announce(world.request(1, lives: .seconds(5)))
       await world.panel.until(challenges: 1)
       world.panel.perform(accept)
       await world.panel.until(showing: .outcomeUnknown)
-      await world.timekeeper.untilAsleep()
-      world.server.fail("deliver", .unreachable("down"), .unreachable("down"), .unreachable("down"))
-      while world.custody.outcomes(of: World.transaction(1)).isEmpty {
-        await world.timekeeper.untilAsleep()
-        world.timekeeper.advance(by: .seconds(1))
-      }
+      await world.pass { !world.custody.outcomes(of: World.transaction(1)).isEmpty }
       let unsettled = try world.custody.unsettledIntents()
       #expect(unsettled.count == 1)
       await world.panel.until(showing: .outcomeUnknown)
       let key = world.server.delivered[0].idempotencyKey
       world.server.set(
         status: RemoteStatus(state: .authenticated, receipt: "r", idempotencyKey: key), of: World.transaction(1))
+      world.server.mend("status")
       world.announce()
       await world.panel.until(showing: .idle(pending: 0))
     }
@@ -72,6 +65,58 @@ import Testing
     #expect(world.custody.outcomes(of: World.transaction(1)) == [outcome])
     #expect(try world.custody.unsettledIntents().isEmpty)
     #expect(world.server.delivered.isEmpty)
+  }
+
+  /// Where the server does not tell, the bytes that were kept are sent again, whether or not messages come in.
+  @Test(arguments: [true, false])
+  func whatACrashLeftBehindIsSentAgainWhereNobodyTells(isTaken: Bool) async throws {
+    let world = World()
+    let intent = AnswerIntent(
+      transaction: World.transaction(1), server: world.server.id, account: AccountID("A"), idempotencyKey: "mine",
+      decision: .accept, body: [1, 2, 3])
+    world.custody.plant(intent)
+    world.server.breakDown("repeated", .unreachable("down"))
+    try await world.withHandler {
+      await world.pass { world.server.repeated.count >= 3 }
+      await world.panel.until(showing: .outcomeUnknown)
+      #expect((try? world.custody.unsettledIntents()) == [intent])
+      world.announceElsewhere(world.request(2, of: world.otherServer))
+      await world.panel.until(challenges: 1)
+      world.announceElsewhere()
+      if isTaken {
+        world.server.set(
+          status: RemoteStatus(state: .authenticated, receipt: "r", idempotencyKey: "mine"), of: World.transaction(1))
+        world.server.mend("repeated")
+      } else {
+        world.server.breakDown("repeated", .outcomeUnknown("its time is over"))
+      }
+      await world.pass { !world.custody.outcomes(of: World.transaction(1)).isEmpty }
+    }
+    let outcome = isTaken ? "approved, receipt r" : "unknown for good: its time is over (9001)"
+    #expect(world.custody.outcomes(of: World.transaction(1)) == [outcome])
+    #expect(try world.custody.unsettledIntents().isEmpty)
+    #expect(Set(world.server.repeated) == [[1, 2, 3]] && world.server.calls(of: "status") == 0)
+  }
+
+  @Test func whoeverBeginsAnewGoesOnWithTheSameBytes() async throws {
+    let world = World()
+    world.server.repeatsAfterCut()
+    world.server.breakDown("deliver", .unreachable("down"))
+    try await world.withHandler {
+      world.announce(world.request(1, lives: .seconds(600)))
+      await world.panel.until(challenges: 1)
+      world.panel.perform(accept)
+      await world.pass { world.server.delivered.count >= 3 }
+    }
+    let bytes = try #require(world.server.delivered.first).body
+    world.server.set(
+      status: RemoteStatus(state: .authenticated, receipt: "r", idempotencyKey: "key-1"), of: World.transaction(1))
+    world.announce()
+    try await world.withHandler {
+      while world.custody.outcomes(of: World.transaction(1)).isEmpty { await Task.yield() }
+    }
+    #expect(world.custody.outcomes(of: World.transaction(1)) == ["approved, receipt r"])
+    #expect(world.server.repeated == [bytes])
   }
 
   @Test func nothingLeavesIfItCannotBeWrittenDownFirst() async throws {
@@ -109,6 +154,9 @@ import Testing
           world.panel.perform(accept)
         }
         while world.custody.outcomes(of: World.transaction(1)).isEmpty { await Task.yield() }
+        // What went wrong is seen; that all is well comes after it.
+        let seen: Indication = effect.isEmpty ? .misconfigured : .mustEnrol
+        if case .alreadyHandled = fault {} else { while !world.panel.shown.contains(seen) { await Task.yield() } }
         if !effect.isEmpty { while !world.recorder.events.contains(.rosterChanged) { await Task.yield() } }
       }
       #expect(world.custody.wipedServers == (effect == "server" ? [world.server.id] : []))

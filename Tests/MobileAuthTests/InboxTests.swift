@@ -3,6 +3,18 @@ import MobileAuth
 import Testing
 
 @Suite struct InboxTests {
+  /// Whoever sends a message may say any time.
+  @Test func whatWasBroughtIsAsOldAsItsArrival() {
+    let world = World()
+    var liar = world.request(1, sentAt: .max)
+    liar.receivedAtMilliseconds = 1000
+    var honest = world.request(2, of: world.otherServer, sentAt: 1)
+    honest.receivedAtMilliseconds = 3000
+    world.announce(liar)
+    world.announceElsewhere(honest, world.request(3, of: world.otherServer, sentAt: 2000))
+    #expect(world.inbox.requests.map(\.transaction) == [2, 3, 1].map(World.transaction))
+  }
+
   @Test func newestFirstTiesByIdentifier() {
     let world = World()
     world.announce(

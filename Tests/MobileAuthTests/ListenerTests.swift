@@ -75,6 +75,27 @@ import Testing
     #expect(world.inbox.connections[world.server.id] == .stopped)
   }
 
+  /// Nothing begins anew, and what comes another way is found at once.
+  @Test func aChannelThatIsDownShowsAndHeals() async throws {
+    let world = World()
+    let running = Task { try await listener(world).run() }
+    await until { world.inbox.connections[world.server.id] == .connected }
+    world.server.set(list: [world.request(1)])
+    world.server.hint(.disconnected("no broker"))
+    await until { world.recorder.events.contains(.disconnected(world.server.id, "no broker")) }
+    #expect(world.inbox.connections[world.server.id] == .disconnected)
+    #expect(world.inbox.contains(World.transaction(1)))
+    world.server.set(list: [world.request(2)])
+    world.server.hint(.pendingChanged)
+    await until { world.inbox.contains(World.transaction(2)) }
+    #expect(world.inbox.connections[world.server.id] == .disconnected)
+    world.server.hint(.connected)
+    await until { world.inbox.connections[world.server.id] == .connected }
+    #expect(world.server.calls(of: "validate") == 1)
+    running.cancel()
+    _ = try? await running.value
+  }
+
   @Test func aBrokenStreamShowsAndHeals() async throws {
     let world = World()
     let running = Task { try await listener(world).run() }

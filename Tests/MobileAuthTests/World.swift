@@ -2,23 +2,27 @@ import ApprovalTestKit
 import MobileAuth
 import Synchronization
 
-/// One token with one account at one server, all scripted, and a clock that stands still.
+/// One token with one account at each of two servers,
+/// all scripted, and a clock that stands still.
 final class World: Sendable {
   let timekeeper: ManualTimekeeper
   let server = ScriptedTokenServer()
-  let panel = ScriptedPanel()
+  let otherServer = ScriptedTokenServer("other.example")
+  let panel: ScriptedPanel
   let custody = MemoryCustody()
   let inbox: Inbox
   let errands: Errands
   let handler: Handler
   let recorder = Recorder()
 
-  init(wallClockMilliseconds: Int64 = 1_790_000_000_000) {
+  init(wallClockMilliseconds: Int64 = 1_790_000_000_000, canType: Bool = true) {
     timekeeper = ManualTimekeeper(wallClockMilliseconds: wallClockMilliseconds)
+    panel = ScriptedPanel(canType: canType, timekeeper: timekeeper)
     inbox = Inbox(timekeeper: timekeeper)
     errands = Errands(inbox: inbox)
     handler = Handler(
-      servers: [server], inbox: inbox, errands: errands, panel: panel, custody: custody, timekeeper: timekeeper,
+      servers: [server, otherServer], inbox: inbox, errands: errands, panel: panel, custody: custody,
+      timekeeper: timekeeper,
       mustEnrol: false,
       random: { 0.5 }, makeIdempotencyKey: { [recorder] in recorder.nextKey() },
       report: { [recorder] in recorder.add($0) })
@@ -31,6 +35,23 @@ final class World: Sendable {
     inbox.replace(requestsOf: server.id, with: requests)
   }
 
+  /// The same, by the other server.
+  func announceElsewhere(_ requests: PendingMobileAuthRequest...) {
+    otherServer.set(list: requests)
+    inbox.set(.connected, to: otherServer.id)
+    inbox.replace(requestsOf: otherServer.id, with: requests)
+  }
+
+  /// Lets time pass in small steps until something has come of it.
+  func pass(until isDone: () throws -> Bool) async rethrows {
+    while try !isDone() {
+      await timekeeper.untilAsleep()
+      if try isDone() { break }
+      timekeeper.advance(by: .milliseconds(500))
+      for _ in 0..<100 { await Task.yield() }
+    }
+  }
+
   /// Runs the handler while `body` plays; nothing outlives it.
   func withHandler(_ body: () async throws -> Void) async throws {
     let running = Task { try await handler.run() }
@@ -40,9 +61,12 @@ final class World: Sendable {
     _ = try? await running.value
   }
 
-  func request(_ number: Int, sentAt: Int64 = 1000, lives: Duration = .seconds(60)) -> PendingMobileAuthRequest {
+  func request(
+    _ number: Int, of server: ScriptedTokenServer? = nil, sentAt: Int64 = 1000, lives: Duration = .seconds(60)
+  ) -> PendingMobileAuthRequest {
     PendingMobileAuthRequest(
-      transaction: Self.transaction(number), server: server.id, account: AccountID("A"), sentAtMilliseconds: sentAt,
+      transaction: Self.transaction(number), server: (server ?? self.server).id, account: AccountID("A"),
+      sentAtMilliseconds: sentAt,
       timeToLive: lives, message: nil, deadline: timekeeper.now + lives)
   }
 

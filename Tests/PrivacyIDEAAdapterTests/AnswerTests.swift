@@ -1,4 +1,5 @@
 import ApprovalTestKit
+import Courier
 import Secrets
 import Synchronization
 import Testing
@@ -77,6 +78,39 @@ import Testing
     #expect(try await world.answer(request, .hold).decision == .accept)
   }
 
+  /// It is listed anew after it was over: the server's word counts, and it is no success.
+  @Test func `To a challenge that somebody has kept and shows again is no success`() async throws {
+    let world = try ServerWorld()
+    let nonce = world.server.challenge("PIPU0")
+    let request = try await world.open()
+    world.server.end(nonce)
+    world.timekeeper.advance(by: .seconds(2))
+    #expect(try await world.token.pendingRequests().isEmpty)
+    await #expect(throws: TokenServerFault.requestNotFound) { try await world.token.open(request.pending) }
+    world.server.challenge("PIPU0", ["nonce": nonce])
+    let again = try await world.open()
+    world.server.end(nonce)
+    await #expect(throws: TokenServerFault.requestNotFound) { try await world.answer(again, .hold) }
+  }
+
+  @Test(arguments: [
+    HTTPResponse(status: 200, body: Array("<html>welcome".utf8)), HTTPResponse(status: 200, body: Array("true".utf8)),
+    HTTPResponse(status: 200, body: Array(#"{"result":{"status":true,"value":"true"}}"#.utf8)),
+    HTTPResponse(status: 200, body: Array(#"{"result":{"status":false,"value":true}}"#.utf8)),
+    HTTPResponse(status: 302, headers: ["Location": "/"]), HTTPResponse(status: 404, body: Array("<html>".utf8)),
+    HTTPResponse(status: 502),
+  ])
+  func `Has no verdict but the server's own, and is sent until there is one`(page: HTTPResponse) async throws {
+    let world = try ServerWorld()
+    let nonce = world.server.challenge("PIPU0")
+    let request = try await world.open()
+    world.server.state.withLock { $0.failures = [page] }
+    let unexplained = TokenServerFault.unreachable("status \(page.status) without an explanation we understand")
+    await #expect(throws: unexplained) { try await world.answer(request, .hold) }
+    #expect(try await world.answer(request, .hold).decision == .accept)
+    #expect(world.server.answers(to: nonce) == ["\(nonce)|PIPU0"])
+  }
+
   /// The server says no to a repeat, whoever it was that answered.
   @Test func `Whose own answer was lost is unknown, not denied`() async throws {
     let world = try ServerWorld()
@@ -146,10 +180,25 @@ import Testing
     #expect(world.server.answers(to: nonce) == ["\(nonce)|PIPU0|decline|cancelled"])
   }
 
-  @Test func `Is not accepted where a PIN is wanted and nobody can judge it`() async throws {
+  /// As on a board whose keypad was taken away.
+  @Test(arguments: [nil, "M,H"]) func `Can only be declined where a PIN is wanted and nobody can judge it`(
+    presence: String?
+  ) async throws {
     let world = try ServerWorld(wantsPIN: true)
-    world.server.challenge("PIPU0")
-    await #expect(throws: TokenServerFault.self) { try await world.open() }
+    let nonce =
+      if let presence { world.server.challenge("PIPU0", presence: presence, right: "H") } else {
+        world.server.challenge("PIPU0")
+      }
+    let request = try await world.open()
+    #expect(request.contents.challenge == .impossible)
+    #expect(request.contents.type.contains("can only be declined: a PIN is wanted"))
+    for gesture in [Gesture.Kind.hold, .enter] {
+      let response = request.answered(
+        by: Gesture(gesture, held: .seconds(1)), typing: pin("13579"), choosing: "H", after: .zero, idempotencyKey: "")
+      #expect(response == nil)
+    }
+    _ = try await world.answer(request, .doublePress)
+    #expect(world.server.answers(to: nonce) == ["\(nonce)|PIPU0|decline|cancelled"])
   }
 
   @Test func `Choice and PIN are both wanted`() async throws {

@@ -1,4 +1,5 @@
 import Cryptography
+import JSONValues
 import Testing
 
 @testable import PrivacyIDEAAdapter

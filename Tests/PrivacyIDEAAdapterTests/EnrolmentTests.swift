@@ -39,7 +39,7 @@ final class EnrolmentWorld: Sendable {
     settings.keyBits = 2048
     change(&settings)
     let desk = pin.map { pin in
-      PushEnrolment.PINDesk {
+      PINDesk {
         pin
       } keep: { [self] account, pin in
         keptPINs.withLock { $0[account] = pin }
@@ -78,6 +78,16 @@ final class EnrolmentWorld: Sendable {
     #expect(try world.registry.servers().map(\.id.text) == ["pi.example/ttype/push"])
     #expect(world.registry.audit.map(\.kind) == [.enrolled])
     #expect(try world.credentials("PIPU1")?.next == nil)
+  }
+
+  @Test func `Has a name for a gateway to call, another each time, only where somebody listens`() async throws {
+    for (serial, listens) in [("PIPU1", false), ("PIPU2", true), ("PIPU3", true)] {
+      let enrolment = world.enrolment { $0.hasMailbox = listens }
+      _ = try await enrolment.enrol(world.server.prepare(serial), name: nil, trust: trust)
+    }
+    let mailboxes = world.server.state.withLock { $0.mailboxes }
+    #expect(mailboxes.first == "no_firebase_token" && Set(mailboxes).count == 3)
+    #expect(mailboxes.dropFirst().allSatisfy { $0.count == 36 })
   }
 
   /// Cut at every write, and again while it goes on: the same URL always ends with an account that polls.
@@ -192,6 +202,17 @@ final class EnrolmentWorld: Sendable {
     #expect(try world.registry.accounts().isEmpty)
     _ = try await world.enrolment().enrol(uri, name: nil, trust: ServerTrust(pins: ["pin"]))
     #expect(try PrivacyIDEA.pins(of: try #require(try world.registry.servers().first)) == ["pin"])
+  }
+
+  @Test func `The pins of others there stay until the server was reached with these`() async throws {
+    func pins() throws -> [String] { try PrivacyIDEA.pins(of: try #require(try world.registry.servers().first)) }
+    let pinned = ServerTrust(pins: ["the right one"])
+    _ = try await world.enrolment().enrol(world.server.prepare("PIPU1"), name: nil, trust: pinned)
+    let spent = world.server.prepare("PIPU2").replacing("PIPU2", with: "PIPU9")
+    await #expect(throws: TokenServerFault.self) { try await world.enrolment().enrol(spent, name: nil, trust: trust) }
+    #expect(try pins() == ["the right one"])
+    _ = try await world.enrolment().enrol(world.server.prepare("PIPU3"), name: nil, trust: trust)
+    #expect(try pins() == [])
   }
 
   @Test func `A token that must be unlocked gets its PIN before the server hears of it`() async throws {

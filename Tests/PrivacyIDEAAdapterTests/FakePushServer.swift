@@ -1,5 +1,6 @@
 import Courier
 import Cryptography
+import JSONValues
 import MobileAuth
 import Synchronization
 
@@ -27,9 +28,15 @@ final class FakePushServer: Sendable {
     var challenges: [Challenge] = []
     /// When each came.
     var polls: [Moment] = []
+    /// How often it was asked for each.
+    var pollCounts: [String: Int] = [:]
+    /// What tokens enrolled under: `fbtoken`.
+    var mailboxes: [String] = []
     var failures: [HTTPResponse] = []
     var drift: Duration = .zero
     var isPollingForbidden: Set<String> = []
+    /// Of tokens whose keys this server cannot use.
+    var isBroken: Set<String> = []
   }
 
   static let endpoint = "https://pi.example/ttype/push"
@@ -105,6 +112,11 @@ final class FakePushServer: Sendable {
     guard let serial = query["serial"], let stamp = query["timestamp"], let signature = query["signature"] else {
       return Self.error(400, 905)
     }
+    let isBroken = state.withLock { state in
+      state.pollCounts[serial, default: 0] += 1
+      return state.isBroken.contains(serial)
+    }
+    if isBroken { return Self.error(500, -500) }
     guard let sent = milliseconds(of: stamp), abs(sent - now) <= 60_000 else { return Self.error(400, 10) }
     return state.withLock { state in
       guard
@@ -142,9 +154,10 @@ final class FakePushServer: Sendable {
     state.withLock { state in
       guard let credential = state.credentials[serial] else { return Self.error(404, 601) }
       guard body["enrollment_credential"]?.text == credential else { return Self.error(400, 905) }
-      guard body["fbtoken"] != nil, let text = body["pubkey"]?.text, let der = bytes(base64: text) else {
+      guard let mailbox = body["fbtoken"]?.text, let text = body["pubkey"]?.text, let der = bytes(base64: text) else {
         return Self.error(400, 905)
       }
+      state.mailboxes.append(mailbox)
       state.credentials[serial] = nil
       state.keys[serial] = try? RSAPublicKey(subjectPublicKeyInfo: der)
       let key = Self.signingKey.publicKey.pkcs1.base64

@@ -10,7 +10,8 @@ import Testing
   private func hints(_ world: ServerWorld, rounds: Int) async throws -> (hints: [Hint], slept: [Duration]) {
     let collector = Task {
       var hints: [Hint] = []
-      for try await hint in world.token.hints() { hints.append(hint) }
+      // Whoever is quicker to hear of the cancellation says so: the stream by ending, or what it waits for by an error.
+      do { for try await hint in world.token.hints() { hints.append(hint) } } catch is CancellationError {}
       return hints
     }
     while world.server.state.withLock({ $0.polls.count }) <= rounds {
@@ -30,6 +31,25 @@ import Testing
     #expect(slept.count == 30)
     #expect(slept.prefix(18).allSatisfy { abs($0.milliseconds - 3000) <= 100 })
     #expect(slept.suffix(8).allSatisfy { abs($0.milliseconds - 10_000) <= 100 })
+  }
+
+  @Test func `Is woken from its rest, once for each time, and rests again`() async throws {
+    let world = try ServerWorld()
+    let collector = Task { for try await _ in world.token.hints() {} }
+    defer { collector.cancel() }
+    func polls() -> [Moment] { world.server.state.withLock { $0.polls } }
+    for count in 1...3 {
+      while polls().count < count { await Task.yield() }
+      await world.timekeeper.untilAsleep()
+      world.token.wake()
+    }
+    while polls().count < 4 { await Task.yield() }
+    await world.timekeeper.untilAsleep()
+    #expect(Set(polls()).count == 1, "no time has passed")
+    for _ in 0..<1000 { await Task.yield() }
+    #expect(polls().count == 4)
+    world.timekeeper.advance(by: .seconds(4))
+    while polls().count < 5 { await Task.yield() }
   }
 
   @Test func `Stays fast while something is open`() async throws {
@@ -155,6 +175,57 @@ import Testing
     world.server.state.withLock { $0.isPollingForbidden = ["PIPU0", "PIPU1"] }
     world.timekeeper.advance(by: .seconds(300))
     await #expect(throws: TokenServerFault.switchedOff("ERR303")) { try await world.token.pendingRequests() }
+  }
+
+  @Test func `Whose polls fail is asked ever more seldom, and the others as ever`() async throws {
+    let world = try ServerWorld(accounts: 2)
+    world.server.state.withLock { $0.isBroken = ["PIPU0"] }
+    func counts(afterRounds rounds: Int) async throws -> [String: Int] {
+      let before = world.server.state.withLock { $0.pollCounts }
+      for _ in 0..<rounds {
+        _ = try await world.token.pendingRequests()
+        world.timekeeper.advance(by: .seconds(3))
+      }
+      return world.server.state.withLock { $0.pollCounts }.merging(before) { $0 - $1 }
+    }
+    // Pauses of 4.5, 9, 18, 36 and then 45 s, in rounds of three.
+    #expect(try await counts(afterRounds: 20) == ["PIPU0": 4, "PIPU1": 20])
+    #expect(try await counts(afterRounds: 60) == ["PIPU0": 4, "PIPU1": 60])
+    #expect(world.events.troubles == ["status 500 without an explanation we understand (9001)"])
+    world.server.state.withLock { $0.isBroken = [] }
+    _ = try await counts(afterRounds: 15)
+    #expect(try await counts(afterRounds: 5) == ["PIPU0": 5, "PIPU1": 5])
+  }
+
+  @Test func `Only tokens that are fully enrolled are spoken for`() async throws {
+    let stages = [EnrolmentStage.enrolling, .mustEnrolAgain, .active]
+    let world = try ServerWorld(accounts: 3, stage: { stages[$0] })
+    for serial in ["PIPU0", "PIPU1", "PIPU2"] { world.server.challenge(serial) }
+    #expect(try await world.token.pendingRequests().map(\.account.text) == ["account 2"])
+    #expect(world.server.state.withLock { $0.pollCounts } == ["PIPU2": 1])
+    await #expect(throws: TokenServerFault.notEnrolled) {
+      try await world.token.status(
+        of: world.token.book.transaction(serial: "PIPU0", nonce: "N"), account: AccountID("account 0"))
+    }
+  }
+
+  @Test(arguments: [
+    ("Log in | as Größe?", "VPN", "Log in | as Größe?"), ("", "VPN", "VPN"), ("\u{0}\n", "VPN", "VPN"),
+    ("", "\u{202E}", "Log in?"),
+  ])
+  func `Whatever is left of its texts, a request has one`(question: String, title: String, message: String) async throws
+  {
+    let world = try ServerWorld()
+    world.server.challenge("PIPU0", ["question": question, "title": title])
+    #expect(try await world.token.pendingRequests().map(\.message) == [message])
+  }
+
+  @Test func `The same challenge twice in one list is one request`() async throws {
+    let world = try ServerWorld()
+    let nonce = world.server.challenge("PIPU0")
+    world.server.challenge("PIPU0", ["nonce": nonce])
+    #expect(try await world.token.pendingRequests().count == 1)
+    #expect(world.events.troubles.isEmpty)
   }
 
   @Test func `A server that cannot be reached is the listener's business`() async throws {

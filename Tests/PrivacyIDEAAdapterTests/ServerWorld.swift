@@ -34,7 +34,8 @@ final class ServerWorld: Sendable {
   }
 
   init(
-    _ product: FakePushServer.Product = .privacyIDEA, accounts count: Int = 1, wantsPIN: Bool = false,
+    _ product: FakePushServer.Product = .privacyIDEA, accounts count: Int = 1,
+    stage: @Sendable (Int) -> EnrolmentStage = { _ in .active }, wantsPIN: Bool = false,
     judge: (any PINJudge)? = nil
   ) throws {
     server = FakePushServer(product, timekeeper: timekeeper)
@@ -49,7 +50,7 @@ final class ServerWorld: Sendable {
       server.state.withLock { $0.keys["PIPU\(number)"] = key.publicKey }
       records.append(
         AccountRecord(
-          id: AccountID("account \(number)"), server: id, profile: "PIPU\(number)", stage: .active,
+          id: AccountID("account \(number)"), server: id, profile: "PIPU\(number)", stage: stage(number),
           secrets: try credentials.encoded()))
     }
     let record = TokenServerRecord(

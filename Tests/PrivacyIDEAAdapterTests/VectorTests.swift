@@ -1,5 +1,6 @@
 import Courier
 import Cryptography
+import JSONValues
 import MobileAuth
 import Secrets
 import Testing
@@ -54,6 +55,19 @@ import Testing
     let challenge = try PushChallenge(
       WorkedExamples.json("presenceChallenge"), for: WorkedExamples.serial, verifiedWith: WorkedExamples.serverKey)
     #expect(challenge.options == ["M", "H", "A"])
+  }
+
+  @Test(arguments: [
+    ("challengeText", "pollAnswer", "signature"), ("capabilitiesText", "pollAnswer", "capabilities_signature"),
+    ("presenceChallengeText", "presenceChallenge", "signature"), ("ecChallengeText", "ecChallenge", "signature"),
+  ])
+  func `The server has signed exactly these texts`(text: String, example: String, member: String) throws {
+    let element = example == "pollAnswer" ? try pollElement() : WorkedExamples.json(example)
+    let key = example == "ecChallenge" ? WorkedExamples.ellipticServerKey : WorkedExamples.serverKey
+    let signature = try #require(element[member]?.text)
+    #expect(key.isValidSignature(onTheWire: signature, for: WorkedExamples[text]))
+    #expect(!key.isValidSignature(onTheWire: signature, for: WorkedExamples[text] + "\n"))
+    #expect(!key.isValidSignature(onTheWire: signature.lowercased(), for: WorkedExamples[text]))
   }
 
   @Test(arguments: [

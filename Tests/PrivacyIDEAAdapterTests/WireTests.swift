@@ -1,5 +1,6 @@
 import ApprovalTestKit
 import Courier
+import JSONValues
 import MobileAuth
 import Testing
 
@@ -32,16 +33,26 @@ import Testing
     return HTTPResponse(status: status, body: Array(body.utf8))
   }
 
+  /// What a proxy says in the server's place.
+  private static func page(_ status: Int) -> HTTPResponse {
+    HTTPResponse(status: status, body: Array("<html><h1>\(status)</h1></html>".utf8))
+  }
+
   @Test(arguments: [
     (error(400, 10), Duration?.some(.seconds(1)), PollFault.notKnown),
     (error(400, 10), .seconds(90), .clock(.seconds(90))),
     (error(400, 10), nil, .notKnown), (error(400, -311), .seconds(90), .clock(.seconds(90))),
     (error(400, -311), .zero, .notKnown), (error(403, 303), .zero, .forbidden("ERR")),
     (error(403, -311), .zero, .forbidden("ERR")), (error(400, 905), .zero, .misplaced("ERR (905)")),
-    (error(404, 601), .zero, .misplaced("ERR (601)")),
+    (error(404, 601), .zero, .misplaced("ERR (601)")), (error(404, -311), .zero, .misplaced("ERR (-311)")),
+    // A redirect is not followed, wherever it leads.
+    (
+      HTTPResponse(status: 301, headers: ["Location": "https://elsewhere/"]), .zero,
+      .offline(.unreachable("status 301 without an explanation we understand"))
+    ),
     (error(500, -500), .zero, .offline(.unreachable("status 500 without an explanation we understand"))),
     (
-      HTTPResponse(status: 502, body: Array("<html>".utf8)), .zero,
+      page(502), .zero,
       .offline(.unreachable("status 502 without an explanation we understand"))
     ),
     (
@@ -49,7 +60,7 @@ import Testing
       .offline(.unreachable("status 200 without an explanation we understand"))
     ),
     (
-      HTTPResponse(status: 405, body: Array("<html>".utf8)), .zero,
+      page(405), .zero,
       .offline(.unreachable("status 405 without an explanation we understand"))
     ),
     (HTTPResponse(status: 429, headers: ["Retry-After": "7"]), .zero, .offline(.rateLimited(retryAfter: .seconds(7)))),
@@ -67,7 +78,12 @@ import Testing
   @Test(arguments: [
     (error(404, 601), TokenServerFault.requestNotFound), (error(404, -311), .requestNotFound),
     (error(400, 905), .answerInvalid("ERR (905)")), (error(403, 303), .refused("ERR")),
+    (error(400, -311), .answerInvalid("ERR (-311)")), (error(403, -311), .refused("ERR")),
     (error(500, -500), .unreachable("status 500 without an explanation we understand")),
+    (page(404), .unreachable("status 404 without an explanation we understand")),
+    (page(405), .unreachable("status 405 without an explanation we understand")),
+    (page(429), .rateLimited(retryAfter: nil)),
+    (page(503), .unreachable("status 503 without an explanation we understand")),
   ])
   func `What an answer's error means`(response: HTTPResponse, fault: TokenServerFault) {
     #expect(TokenServerFault(answering: response) == fault)
@@ -75,7 +91,9 @@ import Testing
 
   @Test(arguments: [
     (error(400, 905), 10000), (error(400, -311), 10000), (error(404, 601), 9016), (error(404, -311), 9016),
-    (error(403, 303), 9017), (error(500, -500), 9001), (HTTPResponse(status: 503), 9001),
+    (error(403, 303), 9017), (error(403, -311), 9017), (error(500, -500), 9001), (HTTPResponse(status: 503), 9001),
+    // A proxy that knows nothing of the address is not the server that knows nothing of the token.
+    (page(404), 9001), (page(400), 9001), (page(301), 9001),
   ])
   func `What an enrolment's error means`(response: HTTPResponse, number: Int) {
     #expect(TokenServerFault(enrolling: response).number == number)

@@ -1,5 +1,6 @@
 import Cryptography
 import Foundation
+import JSONValues
 import Secrets
 
 @testable import PrivacyIDEAAdapter

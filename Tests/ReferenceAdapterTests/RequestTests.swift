@@ -107,7 +107,8 @@ import Testing
     await panel.until(challenges: 1)
     panel.perform(.gesture(Gesture(.hold, held: .milliseconds(900))))
     await panel.until(showing: .outcomeUnknown)
-    await server.timekeeper.untilAsleep()
+    // The panel's patience, and the pause before the next try.
+    await server.timekeeper.untilAsleep(2)
     server.timekeeper.advance(by: .seconds(1))
     await panel.until(showing: .idle(pending: 0))
     running.cancel()

@@ -1,3 +1,4 @@
+import BuiltPrograms
 import Foundation
 import ServerTestSupport
 import Testing
@@ -5,7 +6,7 @@ import Testing
 /// The administrator's commands, as programs.
 @Suite struct CommandTests {
   private func serverProgram(_ arguments: String...) throws -> ProgramOutput {
-    try run(builtProgram("token-server"), arguments)
+    try run(BuiltProgram.path("token-server"), arguments)
   }
 
   @Test func initMakesAPrivateDirectoryOnce() throws {
@@ -40,7 +41,7 @@ import Testing
       (["transaction", "list", "--limit", "0"], 64), (["user", "add", "a b", "--directory", "/nowhere"], 64),
     ] as [([String], Int32)])
   func badInput(arguments: [String], status: Int32) throws {
-    let output = try run(builtProgram("token-server"), arguments)
+    let output = try run(BuiltProgram.path("token-server"), arguments)
     #expect(output.status == status)
     #expect(!output.errors.isEmpty)
     #expect(output.bytes.isEmpty)
@@ -58,7 +59,7 @@ import Testing
     for arguments in [
       ["activation-code", "nobody"], ["device", "delete", "none"], ["fleet-token", "delete", "none"],
     ] {
-      let output = try run(builtProgram("token-server"), arguments + ["--directory", server.directory])
+      let output = try run(BuiltProgram.path("token-server"), arguments + ["--directory", server.directory])
       #expect(output.status == 1, "\(arguments)")
     }
   }
@@ -72,7 +73,7 @@ import Testing
       (["transaction", "list"], "[]"),
     ] {
       let output = try run(
-        builtProgram("token-server"), arguments + ["--directory", server.directory, "--json"])
+        BuiltProgram.path("token-server"), arguments + ["--directory", server.directory, "--json"])
       #expect(output.text.contains(text))
       #expect((try? JSONSerialization.jsonObject(with: Data(output.bytes))) is [Any])
     }
@@ -89,7 +90,8 @@ import Testing
   @Test func theDeviceListShowsHowPINsStand() throws {
     let scene = try PINScene()
     func list(_ options: String...) throws -> String {
-      try run(builtProgram("token-server"), ["device", "list", "--directory", scene.server.directory] + options).text
+      try run(BuiltProgram.path("token-server"), ["device", "list", "--directory", scene.server.directory] + options)
+        .text
     }
     let device = try DeviceClient(scene.server)
     let code = try scene.server.activationCode(for: "alice")

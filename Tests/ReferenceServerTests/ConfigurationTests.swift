@@ -50,6 +50,12 @@ import Testing
       max_repeats = 2
       sequences_allowed = true
       block_list = ["000000", "123456"]
+      [mqtt]
+      broker = "broker.example:99"
+      authorities = "ca.pem"
+      username = "u"
+      password = "p"
+      topic_prefix = "hints"
       [[callback]]
       url = "https://portal.example/cb"
       username = "u"
@@ -81,6 +87,11 @@ import Testing
       configuration.application.pinPolicy
         == .init(
           length: 6, maxRepeats: 2, sequencesAllowed: true, blockList: ["000000", "123456"], maxFailureCount: 10))
+    #expect(
+      configuration.mqtt
+        == .init(
+          host: "broker.example", port: 99, authorityFile: "ca.pem", username: "u", password: "p",
+          topicPrefix: "hints"))
     #expect(configuration.callbacks.first?.authorization == "Basic dTpw")
     #expect(
       configuration.types == [
@@ -112,6 +123,9 @@ import Testing
     ("[application.pin_policy]\nlength = 6\nblock_list = [\"12345\"]", "a PIN has 6 digits"),
     ("[application.pin_policy]\nblock_list = [\"1234x\"]", "block_list"),
     ("[application.pin_policy]\nblocklist = []", "blocklist"),
+    ("[mqtt]\nusername = \"u\"", "mqtt.broker"), ("[mqtt]\nbroker = \"mqtts://b\"", "mqtt.broker"),
+    ("[mqtt]\nbroker = \"b\"\nusername = \"u\"", "both username and password"),
+    ("[mqtt]\nbroker = \"b\"\ntopic_prefix = \"a/#\"", "mqtt.topic_prefix"),
     ("[[type]]\nname = \"a\"\nmethod = \"push_with_pin\"", "needs application.pin = true"),
   ])
   func refused(text: String, names: String) {

@@ -18,8 +18,4 @@ import Testing
   func refused(text: String, refusal: Form.Refusal) {
     #expect(throws: refusal) { try Form(parsing: Array(text.utf8)) }
   }
-
-  @Test func aPathMemberKeepsItsPlus() {
-    #expect(PercentEncoding.decode("a+b%20c".utf8) == "a+b c")
-  }
 }

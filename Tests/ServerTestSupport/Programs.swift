@@ -28,16 +28,6 @@ public func run(_ program: String, _ arguments: [String], input: [UInt8]? = nil)
     status: process.terminationStatus, bytes: [UInt8](bytes), errors: String(decoding: complaints, as: UTF8.self))
 }
 
-/// A program of this package, beside the test program in the build directory.
-public func builtProgram(_ name: String) throws -> String {
-  let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-  let path = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent(name).path
-  guard FileManager.default.isExecutableFile(atPath: path) else {
-    throw Curl.Failure(description: "\(path) is not built: run \"swift build --product \(name)\" first")
-  }
-  return path
-}
-
 /// A program that goes on running, whose lines are read one by one.
 public final class RunningProgram: @unchecked Sendable {
   private let process = Process()

@@ -1,3 +1,4 @@
+import BuiltPrograms
 import Foundation
 
 /// The built `token-server` in a directory of its own, spoken to as anybody else would.
@@ -13,7 +14,7 @@ public final class TokenServer: Sendable {
   ///   - directory: of a server that has run before, to start it again.
   ///   - port: 0 takes a free one.
   public init(configuration: String? = nil, directory: String? = nil, port: Int = 0) throws {
-    let executable = try builtProgram("token-server")
+    let executable = try BuiltProgram.path("token-server")
     if let directory {
       self.directory = directory
     } else {
@@ -55,7 +56,7 @@ public final class TokenServer: Sendable {
   @discardableResult
   public func admin(_ arguments: String...) throws -> [String: any Sendable] {
     let output = try run(
-      builtProgram("token-server"), arguments + ["--directory", directory, "--json"])
+      BuiltProgram.path("token-server"), arguments + ["--directory", directory, "--json"])
     guard output.status == 0 else { throw Curl.Failure(description: "\(arguments): \(output.errors)") }
     return try JSONSerialization.jsonObject(with: Data(output.bytes)) as? [String: any Sendable] ?? [:]
   }
@@ -63,7 +64,7 @@ public final class TokenServer: Sendable {
   /// A new portal's credentials.
   public func addPortal(_ id: String = "portal", _ options: String...) throws -> (id: String, secret: String) {
     let output = try run(
-      builtProgram("token-server"), ["api-client", "add", id, "--directory", directory, "--json"] + options)
+      BuiltProgram.path("token-server"), ["api-client", "add", id, "--directory", directory, "--json"] + options)
     let made = try JSONSerialization.jsonObject(with: Data(output.bytes)) as? [String: String]
     guard let secret = made?["client_secret"] else { throw Curl.Failure(description: output.errors) }
     return (id, secret)

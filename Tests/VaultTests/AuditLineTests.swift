@@ -37,7 +37,8 @@ import Vault
     let vault = try playground.vault()
     // One letter with very many accents is one Character; the bound counts scalars.
     try vault.record(entry(.refused, nil, "e" + String(repeating: "\u{301}", count: 100_000)))
-    #expect(try vault.auditLines(newest: 1)[0].entry.detail.unicodeScalars.count == 500)
+    let detail = try vault.auditLines(newest: 1)[0].entry.detail.unicodeScalars
+    #expect(detail.count == 500 && detail.last == "…")
     #expect(try vault.verifyAudit() == .intact(lines: 1, first: 1))
   }
 

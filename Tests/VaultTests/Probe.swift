@@ -1,3 +1,4 @@
+import BuiltPrograms
 import Glibc
 import Synchronization
 
@@ -7,7 +8,9 @@ final class Probe {
   private let reports: Int32
 
   init(_ arguments: String...) throws {
-    (process, reports) = try spawning.withLock { _ in try Self.spawn([Self.program] + arguments) }
+    (process, reports) = try spawning.withLock { _ in
+      try Self.spawn([BuiltProgram.path("vault-crash-probe")] + arguments)
+    }
   }
 
   private static func spawn(_ words: [String]) throws -> (pid_t, Int32) {
@@ -48,15 +51,6 @@ final class Probe {
     waitpid(process, &status, 0)
     return status & 0x7F == 0 ? status >> 8 & 0xFF : nil
   }
-
-  /// Built beside the test bundle, because the test target depends on it.
-  private static let program: String = {
-    var path = [CChar](repeating: 0, count: 4096)
-    let count = readlink("/proc/self/exe", &path, path.count)
-    let own = String(decoding: path[..<max(count, 0)].map(UInt8.init(bitPattern:)), as: UTF8.self)
-    return own.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
-      + "/vault-crash-probe"
-  }()
 }
 
 /// One at a time: a probe must not inherit the pipe of another that is just being started, or its end goes unseen.

@@ -29,7 +29,7 @@ import VaultModel
     try vault.expectWrong(AccountID("old"))
     let intent = AnswerIntent(
       transaction: try #require(TransactionID("00000000-0000-0000-0000-000000000001")), server: TokenServerID("server"),
-      account: AccountID("old"), idempotencyKey: "key", decision: .deny(.notMe))
+      account: AccountID("old"), idempotencyKey: "key", decision: .deny(.notMe), body: [1, 2, 3])
     try vault.journal(intent, AuditEntry(.decided, wallClockMilliseconds: 1_760_000_000_123))
     try vault.rename(AccountID("old"), to: AccountID("new"), entry)
 

@@ -33,6 +33,26 @@ static inline SSL *bench_tls_open(SSL_CTX *context, int descriptor, const char *
   return NULL;
 }
 
+/// A server's context with its certificate and key, both in one PEM file; NULL if they cannot be read.
+static inline SSL_CTX *bench_tls_server_context(const char *identity) {
+  SSL_CTX *context = SSL_CTX_new(TLS_server_method());
+  if (!context) return NULL;
+  if (SSL_CTX_use_certificate_chain_file(context, identity) == 1 &&
+      SSL_CTX_use_PrivateKey_file(context, identity, SSL_FILETYPE_PEM) == 1)
+    return context;
+  SSL_CTX_free(context);
+  return NULL;
+}
+
+/// The server's end of TLS on a connected socket that blocks, after the handshake; NULL if that failed.
+static inline SSL *bench_tls_accept(SSL_CTX *context, int descriptor) {
+  SSL *tls = SSL_new(context);
+  if (tls && SSL_set_fd(tls, descriptor) == 1 && SSL_accept(tls) == 1) return tls;
+  SSL_free(tls);
+  ERR_clear_error();
+  return NULL;
+}
+
 static inline int bench_watch(int epoll, int operation, int descriptor, unsigned int events) {
   struct epoll_event event = {.events = events, .data = {.fd = descriptor}};
   return epoll_ctl(epoll, operation, descriptor, &event);
@@ -59,5 +79,7 @@ static inline const void *bench_find(const void *bytes, size_t count, const void
   }
   return NULL;
 }
+
+static inline int bench_set_blocking(int descriptor) { return fcntl(descriptor, F_SETFL, 0); }
 
 static inline int bench_set_nonblocking(int descriptor) { return fcntl(descriptor, F_SETFL, O_NONBLOCK); }

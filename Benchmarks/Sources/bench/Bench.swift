@@ -9,7 +9,7 @@ struct Bench: ParsableCommand {
       "scripts/bench builds everything and runs this. Prints one table; what it is doing is on standard error.")
 
   enum Measurement: String, CaseIterable, ExpressibleByArgument {
-    case latency, pin, idle, start, streams, transactions
+    case latency, pin, push, pingam, idle, start, streams, transactions
     /// Inside the bench kernel alone.
     case hardware
 
@@ -19,6 +19,8 @@ struct Bench: ParsableCommand {
       switch self {
       case .latency: try LatencyRows.measure(on: stage)
       case .pin: try PINRows.measure(on: stage)
+      case .push: try PushRows.measure(on: stage) + PushIdleRows.measure(on: stage)
+      case .pingam: try PingAMRows.measure(on: stage) + PingAMIdleRows.measure(on: stage)
       case .idle: try IdleRows.measure(on: stage)
       case .start: try StartRow.measure(on: stage)
       case .streams: try StreamRows.measure(on: stage)

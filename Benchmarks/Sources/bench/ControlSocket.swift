@@ -67,6 +67,19 @@ struct ControlSocket {
     return .now
   }
 
+  /// Brings a push message.
+  /// - Returns: when that was begun.
+  func bring(_ message: [UInt8]) throws -> Instant {
+    struct Request: Encodable {
+      let request = "push"
+      let message: String
+    }
+    let began = Instant.now
+    let request = Request(message: String(decoding: message, as: UTF8.self))
+    _ = try Call(path, String(decoding: JSON.encode(request), as: UTF8.self)).readLine()
+    return began
+  }
+
   func followLED() throws -> Call { try Call(path, #"{"request":"follow-led"}"#) }
 
   /// Presses, holds and releases the button.

@@ -30,27 +30,32 @@ enum HardwareRows {
 
   private static func edgeRows(_ references: String, log: String) throws -> [Row] {
     let button = try SimulatedLine(0)
-    var theirs: [Double] = []
-    var ours: [Double] = []
+    let window = Double(Debouncer.usualWindow.components.attoseconds) / 1e18
+    var (plain, patient, ours): ([Double], [Double], [Double]) = ([], [], [])
     for _ in 0..<turns {
-      let reference = try Child(references + "/reference-gpio", ["bench-panel", "0"], log: log)
-      guard try reference.readLine() == "ready" else { throw Failure("reference-gpio is not ready") }
-      for _ in 0..<timesPerTurn {
-        try button.pull(down: true)
-        pause(seconds: 0.06)
-        let released = Instant.now
-        try button.pull(down: false)
-        theirs.append(try reference.readInstant() - released)
-        pause(seconds: 0.02)
-      }
-      reference.end()
+      plain += try releases(of: button, heardBy: references + "/reference-gpio", window: 0, log: log)
+      patient += try releases(of: button, heardBy: references + "/reference-gpio", window: window, log: log)
       ours += try blocking { try await PanelEar().releases(of: button, timesPerTurn) }
     }
-    let window = Debouncer.usualWindow
-    let debounce = Double(window.components.attoseconds) / 1e18
+    let panel = Sample(ours.map { $0 - window })
     return rows(
-      "panel: edge to accept, less the debounce window", Sample(ours.map { $0 - debounce }),
-      "a C program with libgpiod: edge to read", Sample(theirs))
+      "panel: edge to accept, less the debounce window", panel,
+      "a C program with libgpiod: edge to read", Sample(plain))
+      + rows(
+        "the same beside C that debounces too", panel,
+        "a C program with libgpiod: edge to rest, less the window", Sample(patient.map { $0 - window }))
+  }
+
+  private static func releases(
+    of button: SimulatedLine, heardBy program: String, window: Double, log: String
+  ) throws -> [Double] {
+    let reference = try Child(program, ["bench-panel", "0", "\(Int(window * 1e6))"], log: log)
+    guard try reference.readLine() == "ready" else { throw Failure("reference-gpio is not ready") }
+    defer { reference.end() }
+    return try (0..<timesPerTurn).map { number in
+      let released = try blocking { try await button.tap(number) }
+      return try reference.readInstant() - released
+    }
   }
 
   // MARK: From a report to the digit
@@ -117,6 +122,26 @@ private struct SimulatedLine {
     let word = down ? "pull-down" : "pull-up"
     guard pwrite(file, word, word.utf8.count, 0) == word.utf8.count else { throw Failure("the line was not pulled") }
   }
+
+  /// Presses and releases, from a thread of its own, and says when it released. This kernel hands edges over at its ticks,
+  /// of 10 ms: the rests put the releases evenly between them, the same for whoever listens.
+  func tap(_ number: Int) async throws -> Instant {
+    // Multiples of the golden ratio leave no part of the interval out.
+    let phase = (Double(number) * 0.618_033_988_75).truncatingRemainder(dividingBy: 1)
+    return try await withCheckedThrowingContinuation { continuation in
+      Thread.detachNewThread {
+        continuation.resume(
+          with: Result {
+            pause(seconds: 0.06)
+            try pull(down: true)
+            pause(seconds: 0.06 + phase * 0.01)
+            let released = Instant.now
+            try pull(down: false)
+            return released
+          })
+      }
+    }
+  }
 }
 
 /// The panel as the service has it, impatient so that a measurement does not take all day.
@@ -139,16 +164,8 @@ private struct PanelEar {
     let running = Task { await panel.run() }
     while !board.troubles.isEmpty { try await Task.sleep(for: .milliseconds(20)) }
     var delays: [Double] = []
-    for _ in 0..<count {
-      // Asleep, not in the way: inside there is one core, and one thread for all tasks.
-      let finger = Task.detached { () throws -> Instant in
-        try await Task.sleep(for: .milliseconds(60))
-        try button.pull(down: true)
-        try await Task.sleep(for: .milliseconds(60))
-        let released = Instant.now
-        try button.pull(down: false)
-        return released
-      }
+    for number in 0..<count {
+      let finger = Task { try await button.tap(number) }
       for await event in panel.events(for: .confirmation) {
         guard case .gesture(let gesture) = event else { continue }
         let heard = Instant.now

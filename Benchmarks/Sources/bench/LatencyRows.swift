@@ -64,7 +64,7 @@ final class LatencyRows {
     portal = Connection(to: site)
     events = Connection(to: site)
     callbacks = CallbackReceiver(on: site.loop)
-    curl = Curl(stage: stage, server: server)
+    curl = Curl(stage: stage, authority: server.authority, origin: server.issuer)
     events.stream(device.device.eventStream) { [unowned self] bytes in
       if String(decoding: bytes, as: UTF8.self).contains("event: request\n") { hinted = .now }
     }

@@ -11,16 +11,27 @@ struct ProcessReadings {
   /// Proportional set size in MiB. Nil where only root may read it: the programs forbid it to everybody else.
   var proportional: Double? { number("Pss", in: "smaps_rollup").map { $0 / 1024 } }
 
+  /// What it holds now, as a row's text.
+  var memory: String {
+    let proportional = proportional.map { ", \($0.text(1)) proportional" } ?? ""
+    return "\(mebibytes("VmRSS").text(1)) MiB resident (\(mebibytes("RssAnon").text(1)) its own\(proportional))"
+  }
+
   var threads: Int { Int(number("Threads", in: "status") ?? 0) }
 
-  /// Context switches of all threads so far, those it wanted and those it did not.
-  var contextSwitches: Int {
+  /// Context switches of each thread so far, those it wanted and those it did not.
+  var contextSwitches: [String: Int] {
     let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(processID)/task")) ?? []
-    return tasks.reduce(0) { sum, task in
-      let status = "task/\(task)/status"
-      return sum + Int(number("voluntary_ctxt_switches", in: status) ?? 0)
-        + Int(number("nonvoluntary_ctxt_switches", in: status) ?? 0)
-    }
+    return Dictionary(
+      uniqueKeysWithValues: tasks.map { task in
+        let kinds = ["voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"]
+        return (task, kinds.reduce(0) { $0 + Int(number($1, in: "task/\(task)/status") ?? 0) })
+      })
+  }
+
+  /// What has been added since, by the threads that there are still.
+  func contextSwitches(since former: [String: Int]) -> Int {
+    contextSwitches.reduce(0) { $0 + $1.value - former[$1.key, default: 0] }
   }
 
   /// Seconds of processor time so far, in user and kernel mode.

@@ -1,8 +1,10 @@
 import ArgumentParser
 import Courier
+import Cryptography
 import CurlCourier
 import Glibc
 import MobileAuth
+import PingAMAdapter
 import PrivacyIDEAAdapter
 import ReferenceAdapter
 import ReferenceProtocol
@@ -14,7 +16,9 @@ struct Enroll: AsyncParsableCommand {
     abstract: "Enrol an account with what the portal, or the administrator, gives you.",
     discussion: """
       That is approvaltoken://activate?server=…, or, for a push token of privacyIDEA or eduMFA, what their QR code \
-      says: otpauth://pipush/…, pia://pipush/… or edumfa-push://edumfa/…. Give it as the argument, in a file, or "-" \
+      says: otpauth://pipush/…, pia://pipush/… or edumfa-push://edumfa/…; or, for a push mechanism of PingAM, \
+      pushauth://push/… or mfauth://…; or, for one-time passwords alone, otpauth://totp/… or otpauth://hotp/…. Give it \
+      as the argument, in a file, or "-" \
       to read it from standard input; the last two keep the one-time code out of the shell's history. After a power \
       cut or an outage, the same again goes on where it stopped.
       """)
@@ -25,7 +29,9 @@ struct Enroll: AsyncParsableCommand {
   @Option(help: "File that holds it.", completion: .file())
   var file: String?
 
-  @Option(help: "What you call this account. Default: the server's profile id, or the push token's serial.")
+  @Option(
+    help: "What you call this account. Default: the server's profile id, the push token's serial, or AM's account name."
+  )
   var name: String?
 
   @Option(help: "PEM file with more certificate authorities, for servers without a pin.", completion: .file())
@@ -34,9 +40,21 @@ struct Enroll: AsyncParsableCommand {
   @Option(
     name: .customLong("pin"),
     help: ArgumentHelp(
-      "For push tokens: SHA-256 of the public key in the server's certificate, in Base64. May be repeated.",
+      "For push tokens and PingAM: SHA-256 of the public key in the server's certificate, in Base64. May be repeated.",
       valueName: "hash"))
   var pins: [String] = []
+
+  @Flag(
+    help: """
+      For one-time passwords: choose a PIN on the token, to be typed there before each code is shown. With mfauth://… it \
+      is also the PIN that stands for a fingerprint.
+      """)
+  var askPIN = false
+
+  @Option(
+    help: ArgumentHelp(
+      "For PingAM: where AM is told to have messages brought, in place of a mailbox made here.", valueName: "id"))
+  var mailbox: String?
 
   @OptionGroup var state: StateOption
   @OptionGroup var json: JSONOption
@@ -47,6 +65,9 @@ struct Enroll: AsyncParsableCommand {
     guard pins.allSatisfy({ $0.utf8.count == 44 && $0.hasSuffix("=") }) else {
       throw ValidationError("--pin takes 44 characters of Base64, the last of them \"=\"")
     }
+    if let mailbox, let rule = PingAM.rule(brokenByMailbox: mailbox) {
+      throw ValidationError("--mailbox takes \(rule)")
+    }
   }
 
   func run() async throws {
@@ -54,9 +75,29 @@ struct Enroll: AsyncParsableCommand {
       forbidMemoryDumps()
       overwriteFreedMemory()
       let text = try read()
-      if PrivacyIDEA.recognises(text) { _ = try EnrolmentURI(text) } else { _ = try ActivationURI(parsing: text) }
+      try check(text)
       let facts = if let done = try throughService(text) { done } else { try await enrol(text) }
       json.print(facts) { "enrolled \($0.account) at \($0.server)" }
+    }
+  }
+
+  /// So that nobody waits for a service only to hear that it is none.
+  private func check(_ text: String) throws {
+    var (takesPIN, takesMailbox, whoDecides) = (false, false, "the server decides")
+    if PrivacyIDEA.recognises(text) {
+      _ = try EnrolmentURI(text)
+    } else if RegistrationURI.recognises(text) {
+      let uri = try RegistrationURI(text)
+      (takesPIN, takesMailbox) = (uri.oath != nil, uri.push != nil)
+      whoDecides = "`pin_for_biometric` of `[push]` decides, or a policy of AM"
+    } else {
+      _ = try ActivationURI(parsing: text)
+    }
+    if askPIN, !takesPIN {
+      throw CommandFailure(.usage, "--ask-pin is for one-time passwords; here \(whoDecides)")
+    }
+    if mailbox != nil, !takesMailbox {
+      throw CommandFailure(.usage, "--mailbox is for push mechanisms of PingAM: pushauth://… and mfauth://…")
     }
   }
 
@@ -67,7 +108,7 @@ struct Enroll: AsyncParsableCommand {
         throw CommandFailure(.badData, "cannot read \(file): \(String(cString: strerror(errno)))")
       }
       defer { fclose(stream) }
-      var bytes = [UInt8](repeating: 0, count: 8192)
+      var bytes = [UInt8](repeating: 0, count: 16_384)
       let count = fread(&bytes, 1, bytes.count, stream)
       let line = bytes[..<count].drop { $0 == UInt8(ascii: "\n") }.prefix { $0 != UInt8(ascii: "\n") }
       return String(decoding: line, as: UTF8.self)
@@ -79,9 +120,13 @@ struct Enroll: AsyncParsableCommand {
   /// - Returns: nil if none is running.
   private func throughService(_ uri: String) throws -> AccountFacts? {
     let call = ControlCall(
-      request: .enrol, uri: uri, authorities: authorities.map(absolute), pins: pins.isEmpty ? nil : pins, account: name)
+      request: .enrol, uri: uri, authorities: authorities.map(absolute), pins: pins.isEmpty ? nil : pins,
+      asksPIN: askPIN ? true : nil, mailbox: mailbox, account: name)
     do { return try ControlClient(path: state.controlSocket).callWithProgress(call, AccountFacts.self) } catch {
       guard let failure = error as? CommandFailure, failure.isServiceMissing else { throw error }
+      guard !askPIN else {
+        throw CommandFailure(.unavailable, "a PIN is chosen on the token: start `approval-token serve`")
+      }
       return nil
     }
   }
@@ -89,7 +134,14 @@ struct Enroll: AsyncParsableCommand {
   private func enrol(_ text: String) async throws -> AccountFacts {
     let vault = try state.openVault(creating: true)
     let account =
-      if PrivacyIDEA.recognises(text) { try await enrolPushToken(text, vault) } else {
+      if PrivacyIDEA.recognises(text) {
+        try await enrolPushToken(text, vault)
+      } else if OATHAccounts.recognises(text) {
+        try OATHAccounts.keep(
+          try RegistrationURI(text), name: name, in: vault, clock: SystemTimekeeper(), progress: { say($0) })
+      } else if RegistrationURI.recognises(text) {
+        try await enrolMechanism(text, vault)
+      } else {
         try await enrolDevice(text, vault)
       }
     pokeService(state)
@@ -111,6 +163,21 @@ struct Enroll: AsyncParsableCommand {
     let enrolment = PushEnrolment(
       registry: vault, timekeeper: SystemTimekeeper(), pinDesk: nil, progress: { say("\($0) …") },
       makeCourier: { CurlCourier(trust: $0) })
+    return try await enrolment.enrol(text, name: name, trust: try vault.trust(pins: pins, authorities: authorities))
+  }
+}
+
+extension Enroll {
+  private func enrolMechanism(_ text: String, _ vault: Vault) async throws -> AccountRecord {
+    var settings = PushSettings().mechanism
+    settings.deviceToken = mailbox
+    let enrolment = PingAMEnrolment(
+      registry: vault, timekeeper: SystemTimekeeper(), settings: settings, pinDesk: nil,
+      isTamperedWith: { vault.isTamperedWith },
+      oathDesk: OATHAccounts.desk(in: vault, clock: SystemTimekeeper()) {
+        PINGuard(pin: $0, limit: PushSettings().pinAttempts, parameters: .standard)
+      },
+      progress: { say("\($0) …") }, makeCourier: { CurlCourier(trust: $0) })
     return try await enrolment.enrol(text, name: name, trust: try vault.trust(pins: pins, authorities: authorities))
   }
 }

@@ -84,7 +84,7 @@ struct Log: AsyncParsableCommand {
     }
   }
 
-  private static func text(milliseconds: Int64) -> String {
+  static func text(milliseconds: Int64) -> String {
     Date(timeIntervalSince1970: Double(milliseconds / 1000)).formatted(.iso8601)
   }
 }

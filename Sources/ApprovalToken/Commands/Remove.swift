@@ -28,9 +28,11 @@ struct Remove: AsyncParsableCommand {
       }
       let timekeeper = SystemTimekeeper()
       let told = await tellServer(of: record, vault, timekeeper)
-      let detail = told ? "the token server knows" : "here only; the token server still lists it (10003)"
+      let untold =
+        OATHAccounts.holds(record) ? "nobody else was told" : "here only; the token server still lists it (10003)"
+      let detail = told ? "the token server knows" : untold
       try vault.wipe(
-        account: record.id,
+        ifThere: record.id,
         AuditEntry(
           .removed, account: record.id, detail: detail, wallClockMilliseconds: timekeeper.wallClockMilliseconds))
       pokeService(state)
@@ -41,6 +43,7 @@ struct Remove: AsyncParsableCommand {
   private func tellServer(of record: AccountRecord, _ vault: Vault, _ timekeeper: any Timekeeper) async -> Bool {
     do {
       guard let server = try vault.servers().first(where: { $0.id == record.server }) else { return false }
+      if OATHAccounts.holds(record) { return false }
       guard server.kind == ReferenceTokenServer.kind else {
         say("push tokens are deleted at their server by its administrator: \(record.profile) at \(server.url)")
         return false

@@ -28,11 +28,13 @@ struct Rename: AsyncParsableCommand {
   func run() async throws {
     try await reporting {
       let vault = try state.openVault(creating: false)
+      let clock = SystemTimekeeper()
+      try vault.demandUnlocked(try vault.account(AccountID(account)), clock)
       try vault.rename(
         AccountID(account), to: AccountID(newName),
         AuditEntry(
           .renamed, account: AccountID(newName), detail: "was \(account)",
-          wallClockMilliseconds: SystemTimekeeper().wallClockMilliseconds))
+          wallClockMilliseconds: clock.wallClockMilliseconds))
       pokeService(state)
       json.print(Facts(account: newName, former: account)) { "\($0.former) is now \($0.account)" }
     }

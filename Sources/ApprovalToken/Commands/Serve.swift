@@ -4,6 +4,7 @@ import FrontPanel
 import Glibc
 import Logging
 import MobileAuth
+import PingAMAdapter
 import Secrets
 import ServiceLifecycle
 import UnixSignals
@@ -47,12 +48,18 @@ struct Serve: AsyncParsableCommand {
     if profile.kind == .simulated {
       logger.warning("button and LED are simulated: never approve anything real with this")
     }
+    let broker = try configuration.mqtt.map { settings in
+      BrokerMailbox(settings: settings, credentials: try settings.credentials(), vault: vault, logger: logger)
+    }
+    let (events, reporting) = AsyncStream.makeStream(of: TokenEvent.self, bufferingPolicy: .bufferingNewest(256))
+    let ingress = PushIngress(registry: vault, shelf: vault, timekeeper: timekeeper) { reporting.yield($0) }
     let service = TokenService(
       vault: vault, panel: board.panel,
       adapters: Adapters(
         vault: vault, authorities: configuration.authorities, timekeeper: timekeeper, pace: configuration.push.pace,
-        judge: profile.hasKeypad ? VaultPINJudge(vault: vault, timekeeper: timekeeper) : nil),
-      timekeeper: timekeeper, logger: logger
+        judge: profile.hasKeypad ? VaultPINJudge(vault: vault, timekeeper: timekeeper) : nil,
+        takesPINForBiometric: configuration.push.pinForBiometric ?? true, ingress: ingress, broker: broker),
+      timekeeper: timekeeper, logger: logger, events: events
     ) {
       print("ready")
       fflush(nil)
@@ -61,7 +68,10 @@ struct Serve: AsyncParsableCommand {
       service: service, vault: vault, timekeeper: timekeeper, authorities: configuration.authorities,
       keyDerivation: board.keyDerivation, capabilities: board.capabilities,
       push: configuration.push)
-    let desk = ControlDesk(service: service, vault: vault, board: board, accounts: accounts)
+    let desk = ControlDesk(service: service, vault: vault, board: board, accounts: accounts, ingress: ingress)
+    let pushes = try configuration.push.listen.map {
+      try PushListener(at: $0, timekeeper: timekeeper) { service.wakePolls() }
+    }
     let group = ServiceGroup(
       configuration: ServiceGroupConfiguration(
         services: [
@@ -69,7 +79,7 @@ struct Serve: AsyncParsableCommand {
           .init(service: HardwareWatch(panel: board.panel, timekeeper: timekeeper, logger: logger)),
           .init(service: ControlServer(path: state.controlSocket) { try await desk.answer($0, $1) }),
           .init(service: service),
-        ],
+        ] + [pushes].compactMap { $0.map { .init(service: $0) } },
         gracefulShutdownSignals: [.sigterm, .sigint],
         logger: Logger(label: "approval-token.lifecycle") { _ in SwiftLogNoOpLogHandler() }))
     do { try await group.run() } catch let failure as UnixSocket.Failure {

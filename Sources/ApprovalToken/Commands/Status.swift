@@ -1,5 +1,6 @@
 import ArgumentParser
 import MobileAuth
+import PingAMAdapter
 import Vault
 
 struct Status: AsyncParsableCommand {
@@ -47,8 +48,12 @@ struct Status: AsyncParsableCommand {
     if let account = status.loggedIn { lines.append("logged in \(account)") }
     if let pending = status.pending { lines.append("pending   \(pending)") }
     for request in status.requests ?? [] {
-      let choices = request.choices.map { "; type what the portal shows: \(printable($0))" } ?? ""
-      lines.append("asked     \(request.account): \(printable(request.message ?? request.type ?? ""))\(choices)")
+      let choices = request.choices.map { "; wanted is what the portal shows: \(printable($0))" } ?? ""
+      let word = request.locked == nil ? "asked " : "locked"
+      lines.append("\(word)    \(request.account): \(printable(request.message ?? request.type ?? ""))\(choices)")
+    }
+    for answer in status.unconfirmed ?? [] {
+      lines.append("answered  \(answer.account): \(answer.server) has not confirmed it, request \(answer.transaction)")
     }
     for code in status.codes ?? [] {
       lines.append("code      \(code.account): type \(code.code) into the portal. \(printable(code.message))")
@@ -66,6 +71,19 @@ struct Accounts: AsyncParsableCommand {
     var url: String
     var profile: String
     var stage: String
+    /// Why it cannot be used, if it is locked.
+    var locked: String?
+
+    init(_ account: AccountSummary, _ lock: AccountLock?) {
+      self.account = account.id.text
+      server = account.server.text
+      url = account.url
+      profile = account.profile
+      stage = account.stage.rawValue
+      locked = lock?.description
+    }
+
+    var line: String { [account, server, locked ?? stage].joined(separator: "  ") }
   }
 
   @OptionGroup var state: StateOption
@@ -73,13 +91,13 @@ struct Accounts: AsyncParsableCommand {
 
   func run() async throws {
     try await reporting {
-      let accounts = try state.openVault(creating: false).accountSummaries().map {
-        Facts(account: $0.id.text, server: $0.server.text, url: $0.url, profile: $0.profile, stage: $0.stage.rawValue)
-      }
+      let vault = try state.openVault(creating: false)
+      let clock = SystemTimekeeper()
+      let accounts = try vault.accountSummaries().map { Facts($0, vault.lock(ifReadable: $0.id, clock)) }
       json.print(accounts) { accounts in
         accounts.isEmpty
           ? "no accounts yet: `approval-token enroll URI`"
-          : accounts.map { "\($0.account)  \($0.server)  \($0.stage)" }.joined(separator: "\n")
+          : accounts.map(\.line).joined(separator: "\n")
       }
     }
   }
@@ -108,8 +126,10 @@ struct Pending: AsyncParsableCommand {
 
 private func describe(_ request: PendingSummary) -> String {
   let choices = request.choices.map { "  choices: \(printable($0))" } ?? ""
+  let locked = request.locked.map { "  \($0)" } ?? ""
+  let context = request.context.map { "  login from: \(printable($0))" } ?? ""
   return "\(request.transaction)  \(request.account)  \(printable(request.type ?? "-"))  "
-    + "\(request.expiresInSeconds) s left  \(printable(request.message ?? ""))\(choices)"
+    + "\(request.expiresInSeconds) s left  \(printable(request.message ?? ""))\(choices)\(locked)\(context)"
 }
 
 /// A portal's text without what could move a terminal's cursor.

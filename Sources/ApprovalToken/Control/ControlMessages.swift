@@ -3,10 +3,11 @@
 
 enum ControlRequest: String, Codable, Sendable, CaseIterable {
   case status, pending, reload
-  case enrol, forget
+  case enrol, forget, push
   case logIn = "log-in"
   case logOut = "log-out"
   case changePIN = "change-pin"
+  case oneTimePassword = "one-time-password"
   /// Simulated board only.
   case hold, double, led, keys
   case followLED = "follow-led"
@@ -24,6 +25,12 @@ struct ControlCall: Codable, Sendable {
   var authorities: String?
   /// For `enrol`: SHA-256 of the server's public key, in Base64.
   var pins: [String]?
+  /// For `enrol` of one-time passwords: whether a PIN is chosen that has the secret.
+  var asksPIN: Bool?
+  /// For `enrol` at PingAM: where AM is told to have messages brought.
+  var mailbox: String?
+  /// For `push`: the message as it came, JSON.
+  var message: String?
   /// What is meant, or for `enrol` how it shall be called.
   var account: String?
 }
@@ -59,6 +66,22 @@ struct SessionFacts: Codable, Sendable {
   }
 }
 
+struct CodeFacts: Codable, Sendable {
+  var account: String
+  var code: String
+  /// Of a code that a counter makes.
+  var counter: UInt64?
+  /// Seconds since 1970, of a code that time makes.
+  var validFrom: Int64?
+  var validUntil: Int64?
+
+  enum CodingKeys: String, CodingKey {
+    case account, code, counter
+    case validFrom = "valid_from"
+    case validUntil = "valid_until"
+  }
+}
+
 struct RemovalFacts: Codable, Sendable {
   var removed: String
   /// Whether the token server knows it (10003 if not).
@@ -67,6 +90,17 @@ struct RemovalFacts: Codable, Sendable {
   enum CodingKeys: String, CodingKey {
     case removed
     case serverTold = "server_told"
+  }
+}
+
+struct PushFacts: Codable, Sendable {
+  var account: String
+  /// It came before, and nothing has changed.
+  var isKnown: Bool
+
+  enum CodingKeys: String, CodingKey {
+    case account
+    case isKnown = "known"
   }
 }
 
@@ -99,6 +133,15 @@ struct ServiceStatus: Codable, Sendable {
   /// What has to be typed into portals to finish logins that this token has just accepted.
   var codes: [Code]?
 
+  /// Answers that their token servers have not confirmed: still being delivered, or to be asked about.
+  var unconfirmed: [Unconfirmed]?
+
+  struct Unconfirmed: Codable, Sendable {
+    var transaction: String
+    var account: String
+    var server: String
+  }
+
   struct Code: Codable, Sendable {
     var account: String
     var code: String
@@ -129,7 +172,7 @@ struct ServiceStatus: Codable, Sendable {
     case mustEnrol = "must_enrol"
     case pins
     case loggedIn = "logged_in"
-    case pending, requests, codes
+    case pending, requests, codes, unconfirmed
   }
 }
 
@@ -149,10 +192,18 @@ struct PendingSummary: Codable, Sendable {
   /// What to type for each of the options that the portal may show: "1 dark blue, 2 green"; the numbers themselves
   /// where the options are numbers.
   var choices: String?
+  /// Why the account cannot be used now: nobody is asked while that lasts.
+  var locked: String?
+  /// Where the login comes from and what its journey added, as whoever logs in had a hand in it.
+  var context: String?
+  var payload: String?
+  /// By the server's clock.
+  var sentAtMilliseconds: Int64?
   var expiresInSeconds: Int64
 
   enum CodingKeys: String, CodingKey {
-    case transaction, account, server, type, message, choices
+    case transaction, account, server, type, message, choices, locked, context, payload
+    case sentAtMilliseconds = "sent_at_ms"
     case expiresInSeconds = "expires_in_seconds"
   }
 }

@@ -1,36 +1,76 @@
+import Courier
 import CurlCourier
 import MobileAuth
 import PINProtection
+import PingAMAdapter
 import PrivacyIDEAAdapter
 import ReferenceProtocol
 import Secrets
 import Vault
 
-/// Push tokens: their server only wants a PIN typed, so that it is chosen, judged and changed here.
+/// Push tokens and mechanisms: their server only wants a PIN typed, so that it is chosen, judged and changed here.
 extension AccountDesk {
   func enrolPushToken(_ call: ControlCall, _ progress: @escaping Progress) async throws -> AccountFacts {
-    let desk = PushEnrolment.PINDesk {
-      try await newPIN(keeping: push.policy)
-    } keep: { account, pin throws(CustodyFault) in
-      // Polls are signed with the same key as answers, so that no key can be under the PIN: it guards the act alone.
-      try vault.setPIN(
-        of: account, to: pin, keys: SecretBytes(copying: Array(account.text.utf8)), limit: push.pinAttempts,
-        parameters: keyDerivation, clock: timekeeper)
-    }
     let enrolment = PushEnrolment(
-      registry: vault, timekeeper: timekeeper, settings: push.enrolment, pinDesk: capabilities.keypad ? desk : nil,
-      progress: progress, makeCourier: { CurlCourier(trust: $0) })
-    let trust = try vault.trust(pins: call.pins ?? [], authorities: call.authorities ?? authorities)
-    let account = try await enrolment.enrol(call.uri ?? "", name: call.account, trust: trust)
+      registry: vault, timekeeper: timekeeper, settings: push.enrolment, pinDesk: pinDesk, progress: progress,
+      makeCourier: { CurlCourier(trust: $0) })
+    let account = try await enrolment.enrol(call.uri ?? "", name: call.account, trust: try trust(for: call))
     service.reload()
     return AccountFacts(account: account.id.text, server: account.server.text, profile: account.profile)
   }
 
+  func enrolMechanism(_ call: ControlCall, _ progress: @escaping Progress) async throws -> AccountFacts {
+    var settings = push.mechanism
+    settings.codesWantPIN = call.asksPIN == true
+    settings.deviceToken = call.mailbox
+    let enrolment = PingAMEnrolment(
+      registry: vault, timekeeper: timekeeper, settings: settings, pinDesk: pinDesk,
+      isTamperedWith: { vault.isTamperedWith },
+      oathDesk: OATHAccounts.desk(in: vault, clock: timekeeper, guarding: { pinGuard($0) }),
+      progress: {
+        // The account is on the card when AM hears of it, and messages may come although AM's answer is lost.
+        service.followMailboxes()
+        progress($0)
+      }, makeCourier: { CurlCourier(trust: $0) })
+    defer { service.followMailboxes() }
+    let account = try await enrolment.enrol(call.uri ?? "", name: call.account, trust: try trust(for: call))
+    service.reload()
+    return AccountFacts(account: account.id.text, server: account.server.text, profile: account.profile)
+  }
+
+  private func trust(for call: ControlCall) throws -> ServerTrust {
+    try vault.trust(pins: call.pins ?? [], authorities: call.authorities ?? authorities)
+  }
+
+  /// Nil where nobody can type a PIN.
+  private var pinDesk: PINDesk? {
+    guard capabilities.keypad else { return nil }
+    return PINDesk {
+      try await newPIN(keeping: push.policy)
+    } keep: { account, pin throws(CustodyFault) in
+      // What is received is verified, and answers are signed, with the same key: none can be under the PIN, which guards
+      // the act alone.
+      try vault.setPIN(
+        of: account, to: pin, keys: SecretBytes(copying: Array(account.text.utf8)), limit: push.pinAttempts,
+        parameters: keyDerivation, clock: timekeeper)
+    }
+  }
+
   /// Asks for the present PIN first, so that a wrong one is found before anybody has thought of a new one.
   func changePushPIN(of account: AccountID, _ progress: @escaping Progress) async throws -> SessionFacts {
-    guard let length = try PrivacyIDEA.pinLength(of: vault.account(account)) else {
-      throw CommandFailure(.usage, "account \(account) has no PIN: its token server does not want one")
+    let record = try vault.account(account)
+    let isMechanism = service.server(of: record) is PingAMTokenServer
+    guard let length = try isMechanism ? PingAM.pinLength(of: record) : PrivacyIDEA.pinLength(of: record) else {
+      guard isMechanism, let pinDesk else {
+        throw CommandFailure(.usage, "account \(account) has no PIN: its token server does not want one")
+      }
+      return try await chooseFirstPIN(of: record, at: pinDesk, progress)
     }
+    return try await changeOwnPIN(of: account, length: length, progress)
+  }
+
+  /// Of a PIN that this token judges.
+  func changeOwnPIN(of account: AccountID, length: Int, _ progress: @escaping Progress) async throws -> SessionFacts {
     try await service.errands.perform { panel in
       let dialogue = PanelDialogue(panel, timekeeper: timekeeper)
       progress("type the present PIN of \(account) on the keypad, then Enter")
@@ -44,6 +84,18 @@ extension AccountDesk {
       await dialogue.show(.confirmed)
     }
     return SessionFacts(account: account.text)
+  }
+
+  /// AM tells only with a login that it wants the person known.
+  private func chooseFirstPIN(
+    of record: AccountRecord, at desk: PINDesk, _ progress: Progress
+  ) async throws -> SessionFacts {
+    progress("choose a PIN of \(push.policy.length) digits: type it on the keypad, Enter, and once more")
+    let pin = try await desk.choose()
+    try desk.keep(record.id, pin)
+    try vault.update(record.id) { record throws(CustodyFault) in try PingAM.with(pinLength: pin.count, record) }
+    service.reload()
+    return SessionFacts(account: record.id.text)
   }
 
   private func presentPIN(of account: AccountID, length: Int, _ dialogue: PanelDialogue) async throws -> PIN {

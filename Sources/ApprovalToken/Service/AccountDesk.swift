@@ -2,6 +2,7 @@ import Cryptography
 import CurlCourier
 import MobileAuth
 import PINProtection
+import PingAMAdapter
 import PrivacyIDEAAdapter
 import ReferenceAdapter
 import ReferenceProtocol
@@ -23,6 +24,8 @@ struct AccountDesk: Sendable {
 
   func enrol(_ call: ControlCall, _ progress: @escaping Progress) async throws -> AccountFacts {
     if PrivacyIDEA.recognises(call.uri ?? "") { return try await enrolPushToken(call, progress) }
+    if OATHAccounts.recognises(call.uri ?? "") { return try await enrolOneTimePasswords(call, progress) }
+    if RegistrationURI.recognises(call.uri ?? "") { return try await enrolMechanism(call, progress) }
     let uri = try ActivationURI(parsing: call.uri ?? "")
     let desk = Enrolment.PINDesk(binding: vault.pinBinding, parameters: keyDerivation) { policy in
       try await newPIN(keeping: policy)
@@ -69,8 +72,14 @@ struct AccountDesk: Sendable {
   }
 
   func changePIN(_ name: String?, _ progress: @escaping Progress) async throws -> SessionFacts {
+    let active = try findActive(name)
+    if let length = OATHAccounts.Facts(active)?.pinLength {
+      return try await changeOwnPIN(of: active.id, length: length, progress)
+    }
     let (account, found) = try find(name)
-    if found is PrivacyIDEATokenServer { return try await changePushPIN(of: account.id, progress) }
+    if found is PrivacyIDEATokenServer || found is PingAMTokenServer {
+      return try await changePushPIN(of: account.id, progress)
+    }
     let server = try sessions(of: account, at: found)
     let length = try await server.pinLength(of: account.id)
     if let session = service.session, session.account != account.id { _ = try await logOut() }
@@ -109,7 +118,7 @@ struct AccountDesk: Sendable {
         serverTold = true
       } catch { progress("the token server could not be told: \(error)") }
     }
-    try vault.wipe(account: account.id, entry(.removed, account.id, "forgotten at the panel"))
+    try vault.wipe(ifThere: account.id, entry(.removed, account.id, "forgotten at the panel"))
     service.reload()
     return RemovalFacts(removed: account.id.text, serverTold: serverTold)
   }
@@ -184,16 +193,21 @@ struct AccountDesk: Sendable {
   }
 
   private func find(_ name: String?) throws -> (AccountRecord, any TokenServer) {
+    let account = try findActive(name)
+    guard let server = service.server(of: account) else {
+      throw CommandFailure(.unavailable, "the service has not begun to speak to \(account.server); try again")
+    }
+    return (account, server)
+  }
+
+  private func findActive(_ name: String?) throws -> AccountRecord {
     let active = try vault.accounts().filter { $0.stage == .active }
     guard let account = name == nil && active.count == 1 ? active.first : active.first(where: { $0.id.text == name })
     else {
       throw CommandFailure(
         .usage, name.map { "no active account \"\($0)\"; see `approval-token accounts`" } ?? "which account?")
     }
-    guard let server = service.server(of: account) else {
-      throw CommandFailure(.unavailable, "the service has not begun to speak to \(account.server); try again")
-    }
-    return (account, server)
+    return account
   }
 
   private func facts(of session: UserSession, serverTold: Bool?) -> SessionFacts {

@@ -12,6 +12,8 @@ import TOMLKit
 /// authorities = "/etc/approval-token/ca.pem"
 ///
 /// [push] # see `PushSettings`
+///
+/// [mqtt] # see `BrokerSettings`
 /// ```
 struct Configuration: Equatable {
   var board: String?
@@ -19,6 +21,7 @@ struct Configuration: Equatable {
   /// A PEM file with more certificate authorities than the system's.
   var authorities: String?
   var push = PushSettings()
+  var mqtt: BrokerSettings?
 
   init() {}
 
@@ -36,6 +39,10 @@ struct Configuration: Equatable {
       try tls.finish()
       var push = try reader.table("push")
       self.push = try PushSettings(&push)
+      if reader.has("mqtt") {
+        var mqtt = try reader.table("mqtt")
+        self.mqtt = try BrokerSettings(&mqtt)
+      }
       try reader.finish()
     } catch let refusal as TableReader.Refusal {
       throw CommandFailure(.badData, "\(file): \(refusal.why)")

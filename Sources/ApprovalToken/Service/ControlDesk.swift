@@ -3,6 +3,7 @@ import Cryptography
 import FrontPanel
 import Glibc
 import MobileAuth
+import PingAMAdapter
 import ReferenceAdapter
 import ReferenceProtocol
 import Vault
@@ -13,6 +14,7 @@ struct ControlDesk: Sendable {
   let vault: Vault
   let board: RunningBoard
   let accounts: AccountDesk
+  let ingress: PushIngress
 
   func answer(_ call: ControlCall, _ reply: @escaping @Sendable (any Encodable & Sendable) throws -> Void) async throws
   {
@@ -20,13 +22,16 @@ struct ControlDesk: Sendable {
     let progress: AccountDesk.Progress = { try? reply(ControlProgress(progress: $0)) }
     switch call.request {
     case .status: try reply(try await status())
-    case .pending: try reply(service.pending.map { PendingSummary($0, now: board.timekeeper.now) })
+    case .pending:
+      try reply(try pending(without: vault.unsettledIntents()).map { PendingSummary($0, now: board.timekeeper.now) })
     case .reload:
       service.reload()
       try reply(Done())
     case .enrol: try reply(try await accounts.enrol(call, progress))
+    case .push: try reply(try take(call.message ?? ""))
     case .logIn: try reply(try await accounts.logIn(call.account, progress))
     case .logOut: try reply(try await accounts.logOut())
+    case .oneTimePassword: try reply(try await accounts.oneTimePassword(call.account, progress))
     case .changePIN: try reply(try await accounts.changePIN(call.account, progress))
     case .forget: try reply(try await accounts.forget(call.account, progress))
     case .hold:
@@ -44,6 +49,13 @@ struct ControlDesk: Sendable {
     case .led: try reply(await board.led)
     case .followLED:
       for await _ in board.indicator.changes() { try reply(await board.led) }
+    }
+  }
+
+  private func take(_ message: String) throws -> PushFacts {
+    switch try ingress.accept(Array(message.utf8)) {
+    case .kept(let account): PushFacts(account: account.text, isKnown: false)
+    case .known(let account): PushFacts(account: account.text, isKnown: true)
     }
   }
 
@@ -66,6 +78,8 @@ struct ControlDesk: Sendable {
 
   private func status() async throws -> ServiceStatus {
     let accounts = try vault.accountSummaries()
+    let unconfirmed = try vault.unsettledIntents()
+    let pending = pending(without: unconfirmed)
     return ServiceStatus(
       running: true, processID: getpid(), board: board.profile.name, isSimulated: board.profile.kind == .simulated,
       troubles: await board.panel.troubles, led: await board.led,
@@ -75,9 +89,17 @@ struct ControlDesk: Sendable {
       pins: accounts.compactMap { account in
         service.failureCounts[account.id].map { ServiceStatus.PIN(account.id, $0) }
       },
-      loggedIn: service.session?.account.text, pending: service.pending.count,
-      requests: service.pending.map { PendingSummary($0, now: board.timekeeper.now) },
-      codes: service.codes.map { ServiceStatus.Code(account: $0.account.text, code: $0.digits, message: $0.message) })
+      loggedIn: service.session?.account.text, pending: pending.count,
+      requests: pending.map { PendingSummary($0, now: board.timekeeper.now) },
+      codes: service.codes.map { ServiceStatus.Code(account: $0.account.text, code: $0.digits, message: $0.message) },
+      unconfirmed: unconfirmed.map {
+        .init(transaction: $0.transaction.text, account: $0.account.text, server: $0.server.text)
+      })
+  }
+
+  /// What has been answered already does not wait for a person.
+  private func pending(without unconfirmed: [AnswerIntent]) -> [PendingMobileAuthRequest] {
+    service.pending.filter { request in !unconfirmed.contains { $0.transaction == request.transaction } }
   }
 }
 
@@ -94,6 +116,8 @@ extension PendingSummary {
     self.init(
       transaction: request.transaction.text, account: request.account.text, server: request.server.text,
       type: request.userInfo["type"], message: request.message, choices: request.userInfo["choices"],
+      locked: request.withheld?.lock, context: request.userInfo["context"], payload: request.userInfo["payload"],
+      sentAtMilliseconds: request.sentAtMilliseconds,
       expiresInSeconds: max(0, (request.deadline - now).components.seconds))
   }
 }

@@ -1,6 +1,7 @@
 import Cryptography
 import Logging
 import MobileAuth
+import PrivacyIDEAAdapter
 import ReferenceAdapter
 import ServiceLifecycle
 import Synchronization
@@ -13,23 +14,28 @@ final class TokenService: Service {
   private let adapters: Adapters
   private let timekeeper: any Timekeeper
   private let logger: Logger
+  private let events: AsyncStream<TokenEvent>
   private let onReady: @Sendable () -> Void
   private let inbox: Inbox
   private let facts = Mutex(Facts())
+  private let mailboxes: MailboxWatch
   private let (reloads, reloading) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
+  /// - Parameter events: what others than the servers of a round have to tell.
   init(
     vault: Vault, panel: any Panel, adapters: Adapters, timekeeper: any Timekeeper, logger: Logger,
-    onReady: @escaping @Sendable () -> Void
+    events: AsyncStream<TokenEvent>, onReady: @escaping @Sendable () -> Void
   ) {
     self.vault = vault
     self.panel = panel
     self.adapters = adapters
     self.timekeeper = timekeeper
     self.logger = logger
+    self.events = events
     self.onReady = onReady
     inbox = Inbox(timekeeper: timekeeper)
     errands = Errands(inbox: inbox)
+    mailboxes = MailboxWatch(adapters) { logger.error("\($0)") }
   }
 
   /// What outlives a round, in memory only.
@@ -93,11 +99,25 @@ final class TokenService: Service {
   var connections: [TokenServerID: Reachability] { inbox.connections }
   var pending: [PendingMobileAuthRequest] { inbox.requests }
 
+  /// Somebody says that a login has begun: every server that is polled is asked now.
+  func wakePolls() {
+    for server in facts.withLock({ Array($0.servers.values) }) { (server as? PrivacyIDEATokenServer)?.wake() }
+  }
+
   /// Reads the accounts again: somebody enrolled or removed one.
-  func reload() { reloading.yield() }
+  func reload() {
+    followMailboxes()
+    reloading.yield()
+  }
+
+  /// Fetches from where AM may bring messages now; nothing else begins anew.
+  func followMailboxes() { mailboxes.follow() }
 
   func run() async throws {
     await cancelWhenGracefulShutdown { [self] in
+      let listening = Task { [events, reporter = reporter()] in for await event in events { reporter(event) } }
+      defer { listening.cancel() }
+      followMailboxes()
       var reloads = reloads.makeAsyncIterator()
       var isFirst = true
       while !Task.isCancelled {
@@ -113,6 +133,7 @@ final class TokenService: Service {
           reloading.finish()
         }
       }
+      await mailboxes.end()
     }
   }
 
@@ -130,7 +151,7 @@ final class TokenService: Service {
     for server in inbox.connections.keys { inbox.forget(server) }
     let active = Set(accounts.filter { $0.stage == .active }.map(\.server))
     let report = reporter()
-    let servers = try vault.servers().filter { active.contains($0.id) }.map {
+    let servers = try vault.servers().filter { active.contains($0.id) && $0.kind != OATHAccounts.kind }.map {
       try adapters.tokenServer($0, report: report)
     }
     facts.withLock { facts in
@@ -158,7 +179,10 @@ final class TokenService: Service {
     { [logger, vault, self] event in
       switch event {
       case .rosterChanged: reload()
-      case .disconnected, .stopped, .retrying, .custodyFailed, .trouble: logger.warning("\(event)")
+      case .mailboxMoved:
+        logger.info("\(event)")
+        followMailboxes()
+      case .disconnected, .stopped, .retrying, .custodyFailed, .trouble, .dropped: logger.warning("\(event)")
       case .audited: logger.info("\(event)")
       case .code(let account, let code):
         logger.info("\(event)")

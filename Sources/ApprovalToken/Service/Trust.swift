@@ -1,9 +1,10 @@
 import Courier
 import CurlCourier
-public import MobileAuth
+import MobileAuth
+import PingAMAdapter
 import PrivacyIDEAAdapter
 import ReferenceAdapter
-public import Vault
+import Vault
 
 /// No certificate is judged at a time before this version existed, whatever a board without a clock believes.
 /// Unix seconds: 2026-11-21.
@@ -16,7 +17,12 @@ extension Vault {
   }
 }
 
-extension Vault: EnrolmentRegistry {}
+extension Vault {
+  /// The token's own check of itself: its audit chain is not what it wrote, or cannot be read.
+  var isTamperedWith: Bool {
+    if case .intact? = try? verifyAudit() { false } else { true }
+  }
+}
 
 /// Makes the adapter that speaks to a token server, whoever's it is.
 struct Adapters: Sendable {
@@ -26,6 +32,10 @@ struct Adapters: Sendable {
   var pace = PollingPace()
   /// Nil where nobody can type a PIN.
   var judge: (any PINJudge)?
+  var takesPINForBiometric = false
+  /// Where push messages come in; nil where no service runs.
+  var ingress: PushIngress?
+  var broker: BrokerMailbox?
 
   func tokenServer(
     _ record: TokenServerRecord, report: @escaping @Sendable (TokenEvent) -> Void = { _ in }
@@ -35,14 +45,40 @@ struct Adapters: Sendable {
     case ReferenceTokenServer.kind:
       return try ReferenceTokenServer(
         record, accounts: accounts, registry: vault, pinBinding: vault.pinBinding,
-        courier: try courier(pins: ReferenceTokenServer.pins(of: record)), timekeeper: timekeeper)
+        courier: try courier(pins: ReferenceTokenServer.pins(of: record)), timekeeper: timekeeper,
+        broker: broker)
     case PrivacyIDEA.kind:
       return try PrivacyIDEATokenServer(
         record, accounts: accounts, judge: judge, courier: try courier(pins: PrivacyIDEA.pins(of: record)),
         timekeeper: timekeeper, pace: pace, random: uniformFraction, report: report)
+    case PingAM.kind:
+      guard let ingress else { throw CustodyFault.unknown("service that takes push messages in") }
+      return try PingAMTokenServer(
+        record, accounts: accounts, courier: try courier(pins: PingAM.pins(of: record)),
+        around: PingAMTokenServer.Surroundings(
+          ingress: ingress, registry: vault, deviceName: PushSettings().mechanism.deviceName, shelf: vault,
+          judge: judge, takesPINForBiometric: takesPINForBiometric,
+          timekeeper: timekeeper, isTamperedWith: { vault.isTamperedWith }, report: report))
     default:
       throw CustodyFault.damaged("server \(record.id) is of a kind this version does not know: \(record.kind)")
     }
+  }
+
+  /// For what needs no service: whether the accounts' AM can be reached.
+  func reach(_ record: TokenServerRecord) async throws {
+    let accounts = try vault.accounts().filter { $0.server == record.id }
+    try await PingAM.reach(accounts, over: try courier(pins: PingAM.pins(of: record)))
+  }
+
+  /// Those that AM may bring messages to: of accounts that it has yet to confirm, too, and the present and the coming one
+  /// of an account that moves.
+  func mailboxes() throws(CustodyFault) -> Set<String> {
+    let servers = Set(try vault.servers().filter { $0.kind == PingAM.kind }.map(\.id))
+    var mailboxes: Set<String> = []
+    for account in try vault.accounts() where servers.contains(account.server) {
+      mailboxes.formUnion([try PingAM.mailbox(of: account), try PingAM.wantedMailbox(of: account)].compactMap(\.self))
+    }
+    return mailboxes
   }
 
   private func courier(pins: [String]) throws -> CurlCourier {

@@ -1,3 +1,4 @@
+import MQTT
 import ReferenceProtocol
 import Secrets
 
@@ -24,6 +25,7 @@ extension ConfigurationFile {
       try within(1...100_000, limits?.openRequestsPerDevice, "limits.open_requests_per_device")
       ?? configuration.limits.openRequestsPerDevice
     try check(application, into: &configuration.application)
+    configuration.mqtt = try mqtt.map { entry throws(Refusal) in try checked(entry) }
     for entry in callback ?? [] {
       guard CallbackURL.isAcceptable(entry.url) else {
         throw Refusal("callback url \"\(entry.url)\" is not http:// or https://")
@@ -87,6 +89,21 @@ extension ConfigurationFile {
       }
     }
     application.pinBlockList = policy.blockList ?? []
+  }
+
+  private func checked(_ entry: MQTT) throws(Refusal) -> ServerConfiguration.MQTT {
+    guard let (host, port) = BrokerAddress.parse(entry.broker) else {
+      throw Refusal("\"mqtt.broker\" is HOST or HOST:PORT, not \"\(entry.broker)\"")
+    }
+    guard (entry.username == nil) == (entry.password == nil) else {
+      throw Refusal("\"mqtt\" needs both username and password, or neither")
+    }
+    var mqtt = ServerConfiguration.MQTT(
+      host: host, port: port, authorityFile: entry.authorities, username: entry.username, password: entry.password)
+    mqtt.topicPrefix = entry.topicPrefix ?? mqtt.topicPrefix
+    guard (1...64).contains(mqtt.topicPrefix.utf8.count), !mqtt.topicPrefix.contains(where: { "#+\0$".contains($0) })
+    else { throw Refusal("\"mqtt.topic_prefix\" has 1 to 64 bytes, none of them \"#\", \"+\" or \"$\"") }
+    return mqtt
   }
 
   private func checked(

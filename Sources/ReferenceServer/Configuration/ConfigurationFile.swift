@@ -17,11 +17,12 @@ struct ConfigurationFile: Decodable {
   var mobileAuthentication: MobileAuthentication?
   var limits: Limits?
   var application: Application?
+  var mqtt: MQTT?
   var callback: [Callback]?
   var type: [TypeEntry]?
 
   enum CodingKeys: String, CodingKey {
-    case listen, port, issuer, tls, limits, application, callback, type
+    case listen, port, issuer, tls, limits, application, mqtt, callback, type
     case accessLog = "access_log"
     case mobileAuthentication = "mobile_authentication"
   }
@@ -89,6 +90,19 @@ struct ConfigurationFile: Decodable {
       case maxRepeats = "max_repeats"
       case sequencesAllowed = "sequences_allowed"
       case blockList = "block_list"
+    }
+  }
+
+  struct MQTT: Decodable {
+    var broker: String
+    var authorities: String?
+    var username: String?
+    var password: String?
+    var topicPrefix: String?
+
+    enum CodingKeys: String, CodingKey {
+      case broker, authorities, username, password
+      case topicPrefix = "topic_prefix"
     }
   }
 

@@ -54,6 +54,15 @@ enum ConfigurationTemplate {
       # sequences_allowed = false
       # block_list = []
 
+      # Hints over an MQTT broker too, with TLS, for tokens that are set up for it.
+      # [mqtt]
+      # broker = "broker.example.org:8883"
+      # A PEM file, for a broker whose certificate is not from one of the system's authorities.
+      # authorities = "broker-ca.pem"
+      # username = "token-server"
+      # password = "..."
+      # topic_prefix = "approval-token"
+
       # [[callback]]
       # url = "https://portal.example.org/finished"
       # username = "token-server"

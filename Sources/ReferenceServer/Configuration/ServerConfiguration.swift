@@ -15,6 +15,8 @@ struct ServerConfiguration: Sendable, Equatable {
   var application = Application()
   var types: [MobileAuthenticationType] = []
   var limits = Limits()
+  /// Nil: devices hear of news over HTTPS alone.
+  var mqtt: MQTT?
 
   struct MobileAuthentication: Sendable, Equatable {
     var enabled = true
@@ -51,6 +53,18 @@ struct ServerConfiguration: Sendable, Equatable {
       guard let username, let password else { return nil }
       return "Basic \(Array("\(username):\(password)".utf8).base64)"
     }
+  }
+
+  /// A broker for hints to devices that want them there.
+  struct MQTT: Sendable, Equatable {
+    var host: String
+    var port: UInt16
+    /// A PEM file; nil for the system's authorities.
+    var authorityFile: String?
+    var username: String?
+    var password: String?
+    /// Every mailbox is `PREFIX/` and 32 hex digits.
+    var topicPrefix = "approval-token"
   }
 
   struct Application: Sendable, Equatable {

@@ -30,7 +30,7 @@ struct ProfileRoutes: Sendable {
 
   private var deviceConfiguration: DeviceConfiguration {
     DeviceConfiguration(
-      transports: [.sse, .longpoll], openPGPProfiles: ["v4-25519"],
+      transports: [.sse, .longpoll] + (announcer.mailboxes == nil ? [] : [.mqtt]), openPGPProfiles: ["v4-25519"],
       minimumSoftwareVersion: settings.minimumSoftwareVersion, pinPolicy: configuration.application.pinPolicy,
       serverTimeMs: gate.clock.nowMs())
   }
@@ -126,10 +126,20 @@ struct ProfileRoutes: Sendable {
   }
 
   private func enrolForPush(_ request: Request, _ context: ServerContext) async throws -> Response {
-    let profile = try await userProfile(request, context)
+    let caller = try await gate.admit(request)
+    let profile = try await caller.profile(context.path("pid"), in: gate.store)
+    let transport = try JSON.decode(PushEnrolmentRequest.self, from: await request.bytes()).transport
+    guard transport != .mqtt || announcer.mailboxes != nil else {
+      throw DeviceRefusal(.invalidRequest, "this server has no broker")
+    }
+    if caller.profileID == nil, let token = profile.pushToken {
+      // Only the way of hints changes, which is the device's own business.
+      try await gate.store.write { try $0.setTransport(of: profile, transport) }
+      return pushEnrolment(profile, token, transport)
+    }
+    try caller.requireUser(profile.id)
     guard settings.enabled, settings.enrolment else { throw DeviceRefusal(.featureDisabled) }
     guard profile.hasKeys else { throw DeviceRefusal(.keysNotExchanged) }
-    let transport = try JSON.decode(PushEnrolmentRequest.self, from: await request.bytes()).transport
     let mode = settings.pushEnrolmentMode
     let nowMs = gate.clock.nowMs()
     let outcome = try await gate.store.write { database -> PushOutcome in
@@ -148,7 +158,15 @@ struct ProfileRoutes: Sendable {
     guard case .enrolled(let token, let effects) = outcome else { throw DeviceRefusal(.userAlreadyEnrolled) }
     announcer.announce(effects)
     announcer.log.info("user \(profile.userID) enrolled for push on device \(profile.clientID)")
-    return .json(PushEnrolmentResponse(pushToken: token))
+    return pushEnrolment(profile, token, transport)
+  }
+
+  private func pushEnrolment(
+    _ profile: Profile, _ token: String, _ transport: DeviceConfiguration.Transport
+  ) -> Response {
+    announcer.mailboxes?.set(profile.clientID, isWanted: transport == .mqtt)
+    let mailbox = transport == .mqtt ? announcer.mailboxes?.topic(of: profile.clientID) : nil
+    return .json(PushEnrolmentResponse(pushToken: token, mailbox: mailbox))
   }
 
   private func disenrol(

@@ -1,3 +1,5 @@
+import Cryptography
+
 /// The fields of an `application/x-www-form-urlencoded` body. Each name at most once, at most 64 of them.
 struct Form: Sendable, Equatable {
   private var fields: [String: String] = [:]
@@ -23,11 +25,12 @@ struct Form: Sendable, Equatable {
     guard !bytes.isEmpty else { return }
     let pairs = bytes.split(separator: UInt8(ascii: "&"), maxSplits: 64)
     guard pairs.count <= 64 else { throw .tooMany }
-    for pair in pairs {
+    // In a form, and only there, a plus sign is a blank.
+    for pair in pairs.map({ $0.map { $0 == UInt8(ascii: "+") ? UInt8(ascii: " ") : $0 } }) {
       let halves = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-      guard let name = PercentEncoding.decode(halves[0], plusIsSpace: true),
-        let value = PercentEncoding.decode(halves.count == 2 ? halves[1] : [], plusIsSpace: true)
-      else { throw .badEncoding }
+      guard let name = percentDecoded(halves[0]), let value = percentDecoded(halves.count == 2 ? halves[1] : []) else {
+        throw .badEncoding
+      }
       guard fields[name] == nil else { throw .repeated(name) }
       fields[name] = value
     }

@@ -1,3 +1,4 @@
+import Cryptography
 import Hummingbird
 import NIOCore
 
@@ -16,7 +17,7 @@ struct ServerContext: RequestContext {
 
   /// A member of the path, percent-decoded.
   func path(_ name: String) throws(Refusal) -> String {
-    guard let value = parameters.get(name).flatMap({ PercentEncoding.decode($0.utf8) }), !value.isEmpty else {
+    guard let value = parameters.get(name).flatMap({ percentDecoded($0.utf8) }), !value.isEmpty else {
       throw Refusal.malformedPath
     }
     return value

@@ -45,7 +45,7 @@ struct TransactionStarter: Sendable {
       }
       let transaction = transaction(for: order, profile, nowMs: nowMs)
       try database.insert(transaction)
-      if order.type.deliveryRequired, !announcer.hub.isListening(profile.clientID) {
+      if order.type.deliveryRequired, !announcer.reaches(profile.clientID) {
         try database.end(transaction, .notDelivered, nowMs: nowMs).map { effects.add($0) }
       } else {
         effects.tell(

@@ -12,6 +12,8 @@ struct Peppered: Sendable {
     case refreshToken = "refresh-token"
     /// What a PIN was proved with; without the key a stored hash of it could be tried against a stolen card.
     case knowledgeAssertion = "knowledge-assertion"
+    /// Names of mailboxes, which are not stored.
+    case mailbox
   }
 
   private let hashKeys: [Purpose: SecretBytes]

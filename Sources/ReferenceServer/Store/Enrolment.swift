@@ -29,6 +29,20 @@ extension Database {
       """, [token, transport.rawValue, profile.clientID, profile.id, profile.keyID])
   }
 
+  /// Of a profile that is enrolled for push already.
+  func setTransport(of profile: Profile, _ transport: DeviceConfiguration.Transport) throws {
+    try run(
+      "UPDATE profile SET push_transport = ? WHERE client_id = ? AND id = ? AND push_token IS NOT NULL",
+      [transport.rawValue, profile.clientID, profile.id])
+  }
+
+  /// Client ids with at least one profile that is enrolled so.
+  func devices(withTransport transport: DeviceConfiguration.Transport) throws -> [String] {
+    try String.fetchAll(
+      self, sql: "SELECT DISTINCT client_id FROM profile WHERE push_transport = ? AND deleted_at_ms IS NULL",
+      arguments: [transport.rawValue])
+  }
+
   enum Disenrolment: Sendable {
     case keysAndPush
     case pushOnly

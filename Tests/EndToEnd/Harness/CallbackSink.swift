@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import ProgramHarness
 
 /// The portal's side of callbacks: takes every POST and remembers it.
 final class CallbackSink: Sendable {

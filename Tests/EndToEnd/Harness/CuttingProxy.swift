@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import ProgramHarness
 import Synchronization
 
 /// A wire between the token and its server that can be cut. It passes bytes and understands none of them: TLS goes

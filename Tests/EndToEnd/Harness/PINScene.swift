@@ -1,4 +1,5 @@
 import Foundation
+import ProgramHarness
 import Testing
 
 extension Scene {
@@ -47,7 +48,7 @@ func withPINScene(
     let mark = try token.log.mark
     let pin = try #require(Scene.pins[user])
     try await token.enrol(try await server.activation(for: user), name: user, choosing: pin).succeeded()
-    try await token.log.line(with: " connected to", from: mark)
+    try await token.log.line(with: "] connected to", from: mark)
   }
   let portal = try await server.makePortal()
   let device = users.isEmpty ? "" : try #require(try await portal.devices(of: users[0]).first).id

@@ -1,4 +1,5 @@
 import Foundation
+import ProgramHarness
 
 /// A portal that is nothing but curl: what it can do, any portal can.
 struct Portal: Sendable {

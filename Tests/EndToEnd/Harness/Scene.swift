@@ -1,3 +1,4 @@
+import ProgramHarness
 import Testing
 
 /// A token server, one enrolled token and a portal, as processes.

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import ProgramHarness
 import Synchronization
 
 /// A reference token server as a process, with a portal that may use it.

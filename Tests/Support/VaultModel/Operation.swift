@@ -1,4 +1,5 @@
 import ApprovalTestKit
+import Cryptography
 public import MobileAuth
 import Secrets
 public import Vault
@@ -19,19 +20,33 @@ public enum Operation: Sendable, Equatable {
   case setPIN(VaultState.PINRecord, at: Int64)
   case unlock(AccountID, String, at: Int64)
   case changePIN(AccountID, String, to: String, at: Int64)
+  /// One-time passwords by a counter that begins at 0.
+  case keepCounter(VaultState.Account, VaultState.Server, AuditEntry)
+  case nextCode(AccountID, at: Int64)
+  /// Messages that are brought, and how their requests end.
+  case keepMessage(VaultState.Message)
+  case endMessage(TransactionID, DeliveredMessage.State, String)
+
+  static let transactions = (0...5).map { TransactionID("00000000-0000-4000-8000-00000000000\($0)")! }
 
   /// Few servers, accounts and transactions, so that operations meet.
   public init(number: Int, seed: UInt64) {
     var random = SeededGenerator(seed: seed &+ UInt64(number) &* 0x1_0000_0001)
     let server = TokenServerID("s\(Int.random(in: 1...2, using: &random))")
     let account = AccountID("a\(Int.random(in: 1...4, using: &random))")
-    let transaction = TransactionID("00000000-0000-4000-8000-00000000000\(Int.random(in: 0...5, using: &random))")!
+    let transaction = Self.transactions[Int.random(in: 0...5, using: &random)]
     let entry = AuditEntry(
       AuditEntry.Kind.allCases.randomElement(using: &random)!, account: Bool.random(using: &random) ? account : nil,
       transaction: Bool.random(using: &random) ? transaction : nil, detail: "operation \(number)",
       wallClockMilliseconds: Int64(number))
     switch Int.random(in: 0..<100, using: &random) {
-    case 0..<8:
+    case 0..<2:
+      let server = VaultState.Server(id: server, kind: "oath", url: "otpauth:", secrets: [])
+      let record = VaultState.Account(
+        id: account, server: server.id, profile: "\(number)", stage: .active, secrets: [])
+      self = .keepCounter(record, server, entry)
+    case 2..<5: self = .nextCode(account, at: Int64(number))
+    case 5..<8:
       let secrets = random.bytes(Int.random(in: 0...6_000, using: &random))
       self = .putServer(.init(id: server, kind: "reference", url: "https://\(server):\(number)", secrets: secrets))
     case 8..<26:
@@ -43,15 +58,24 @@ public enum Operation: Sendable, Equatable {
     case 26..<31: self = .record(entry)
     case 31..<46:
       let decisions: [Decision] = [.accept, .deny(.declined), .deny(.cancelled), .deny(.notMe)]
-      let intent = AnswerIntent(
+      var intent = AnswerIntent(
         transaction: transaction, server: server, account: account, idempotencyKey: "key \(number)",
         decision: decisions.randomElement(using: &random)!)
+      if Bool.random(using: &random) { intent.body = random.bytes(Int.random(in: 0...600, using: &random)) }
       self = .journal(intent, entry)
     case 46..<56: self = .settle(transaction, entry)
     case 56..<59: self = .dropKeys(account, entry)
     case 59..<61: self = .wipeAccount(account, entry)
     case 61..<62: self = .wipeServer(server, entry)
-    case 62..<66: self = .noteTime(Int64.random(in: 0...1_000_000, using: &random))
+    case 62..<64: self = .noteTime(Int64.random(in: 0...1_000_000, using: &random))
+    case 64..<65:
+      let message = VaultState.Message(
+        transaction: transaction, account: account, reference: "message \(Int.random(in: 0...9, using: &random))",
+        receivedAtMilliseconds: Int64(number), contents: random.bytes(Int.random(in: 0...3_000, using: &random)))
+      self = .keepMessage(message)
+    case 65..<66:
+      let states: [DeliveredMessage.State] = [.approved, .denied, .unknown, .failed, .expired]
+      self = .endMessage(transaction, states.randomElement(using: &random)!, "key \(number)")
     case 66..<76:
       let keys = random.bytes(Int.random(in: 0...3_000, using: &random))
       let pin = VaultState.PINRecord(
@@ -62,11 +86,38 @@ public enum Operation: Sendable, Equatable {
     }
   }
 
-  /// A PIN set, changed, right and wrong, and one account that is wiped at its limit.
+  /// Codes of a counter, a message answered and one that goes with its account, a PIN set, changed, right and wrong, and
+  /// one account that is wiped at its limit.
   public static let beginning: [Operation] = [
     .putServer(.init(id: TokenServerID("s1"), kind: "reference", url: "https://s1", secrets: [])),
     .putAccount(
       .init(id: AccountID("a1"), server: TokenServerID("s1"), profile: "p", stage: .active, secrets: []), nil),
+    .keepCounter(
+      .init(id: AccountID("a1"), server: TokenServerID("s1"), profile: "p", stage: .active, secrets: []),
+      .init(id: TokenServerID("s1"), kind: "oath", url: "otpauth:", secrets: []),
+      AuditEntry(.enrolled, wallClockMilliseconds: 0)),
+    .nextCode(AccountID("a1"), at: 0),
+    .nextCode(AccountID("a1"), at: 0),
+    .keepMessage(
+      .init(
+        transaction: transactions[0], account: AccountID("a1"), reference: "first", receivedAtMilliseconds: 0,
+        contents: [1, 2, 3])),
+    .keepMessage(
+      .init(
+        transaction: transactions[1], account: AccountID("a1"), reference: "second", receivedAtMilliseconds: 0,
+        contents: [])),
+    .keepMessage(
+      .init(
+        transaction: transactions[2], account: AccountID("a1"), reference: "second", receivedAtMilliseconds: 0,
+        contents: [])),
+    .journal(
+      AnswerIntent(
+        transaction: transactions[0], server: TokenServerID("s1"), account: AccountID("a1"), idempotencyKey: "key",
+        decision: .accept, body: [4, 5, 6]),
+      AuditEntry(.decided, wallClockMilliseconds: 0)),
+    .endMessage(transactions[0], .approved, "key"),
+    .settle(transactions[0], AuditEntry(.settled, wallClockMilliseconds: 0)),
+    .endMessage(transactions[0], .denied, "another"),
     .setPIN(.init(account: AccountID("a1"), limit: 3, digits: "13579", keys: [1, 2, 3]), at: 0),
     .changePIN(AccountID("a1"), "13579", to: "24680", at: 0),
     .unlock(AccountID("a1"), "13579", at: 0),
@@ -101,6 +152,15 @@ public enum Operation: Sendable, Equatable {
       _ = try PatientClock(wallClockMilliseconds: time).waitOut { clock throws(CustodyFault) in
         try vault.unlock(account, with: typed(digits), clock: clock)
       }
+    case .keepCounter(let account, let server, let entry):
+      let setup = OneTimePasswordSetup(algorithm: .sha1, digits: 6, factor: .counter(0))
+      try vault.keep(
+        setup, secret: SecretBytes(copying: [1, 2, 3]), of: account.record, at: server.record, entry)
+    case .nextCode(let account, let time):
+      _ = try vault.nextOneTimePassword(
+        of: account, clock: PatientClock(wallClockMilliseconds: time), notBefore: 0)
+    case .keepMessage(let message): _ = try vault.keep(message.delivered)
+    case .endMessage(let transaction, let state, let key): try vault.end(transaction, as: state, answerKey: key)
     case .changePIN(let account, let old, let new, let time):
       _ = try PatientClock(wallClockMilliseconds: time).waitOut { clock throws(CustodyFault) in
         try vault.changePIN(of: account, from: typed(old), to: typed(new), parameters: cheap, clock: clock)

@@ -42,12 +42,53 @@ public struct VaultState: Sendable, Equatable {
     }
   }
 
+  /// Whether it is being answered the intents tell.
+  public struct Message: Sendable, Equatable {
+    public var transaction: TransactionID
+    public var account: AccountID
+    public var reference: String
+    public var receivedAtMilliseconds: Int64
+    public var contents: [UInt8]
+    public var state = DeliveredMessage.State.pending
+    public var answerKey: String?
+
+    public init(
+      transaction: TransactionID, account: AccountID, reference: String, receivedAtMilliseconds: Int64,
+      contents: [UInt8]
+    ) {
+      self.transaction = transaction
+      self.account = account
+      self.reference = reference
+      self.receivedAtMilliseconds = receivedAtMilliseconds
+      self.contents = contents
+    }
+
+    init(_ message: DeliveredMessage) {
+      self.init(
+        transaction: message.transaction, account: message.account, reference: message.reference,
+        receivedAtMilliseconds: message.receivedAtMilliseconds,
+        contents: message.contents.withExposedSecret { Array($0) })
+      (state, answerKey) = (message.state, message.answerKey)
+    }
+
+    var delivered: DeliveredMessage {
+      DeliveredMessage(
+        transaction: transaction, account: account, reference: reference,
+        receivedAtMilliseconds: receivedAtMilliseconds, state: state, answerKey: answerKey,
+        contents: SecretBytes(copying: contents))
+    }
+  }
+
   public var servers: [Server] = []
   public var accounts: [Account] = []
   public var intents: [AnswerIntent] = []
   public var audit: [AuditEntry] = []
   public var latestKnownTime: Int64 = 0
   public var pins: [PINRecord] = []
+  /// Of one-time passwords: the next of each account.
+  public var counters: [AccountID: Int64] = [:]
+  /// By transaction.
+  public var messages: [Message] = []
 
   public init() {}
 
@@ -64,6 +105,10 @@ public struct VaultState: Sendable, Equatable {
     intents = try vault.unsettledIntents()
     audit = try vault.auditLines(after: 0, limit: .max).map(\.entry)
     latestKnownTime = try vault.latestKnownTime()
+    counters = try vault.oneTimePasswords().compactMapValues { entry in
+      if case .counter(let next) = entry.setup.factor { next } else { nil }
+    }
+    messages = try Operation.transactions.compactMap { try vault.message($0).map { Message($0) } }
     let clock = PatientClock(wallClockMilliseconds: 0)
     pins = try accounts.compactMap { account in
       try vault.pinStatus(of: account.id, clock: clock).map { status in
@@ -101,6 +146,8 @@ extension VaultState {
       accounts[index].stage = .mustEnrolAgain
       accounts[index].secrets = []
       pins.removeAll { $0.account == id }
+      counters[id] = nil
+      messages.removeAll { $0.account == id }
       audit.append(entry)
     case .wipeAccount(let id, let entry):
       guard accounts.contains(where: { $0.id == id }) else { return false }
@@ -113,6 +160,31 @@ extension VaultState {
       audit.append(entry)
     case .noteTime(let seconds): latestKnownTime = max(latestKnownTime, seconds)
     case .setPIN, .unlock, .changePIN: return applyToPINs(operation)
+    case .keepMessage(let message):
+      guard accounts.contains(where: { $0.id == message.account }) else { return false }
+      let isKnown = messages.contains {
+        $0.transaction == message.transaction || $0.reference == message.reference
+      }
+      if !isKnown { messages = (messages + [message]).sorted { $0.transaction.text < $1.transaction.text } }
+    case .endMessage(let transaction, let state, let key):
+      for index in messages.indices where messages[index].transaction == transaction {
+        guard messages[index].state == .pending else { continue }
+        (messages[index].state, messages[index].answerKey) = (state, key)
+      }
+    case .keepCounter(let account, let server, let entry):
+      let isUnfinished = accounts.contains { $0.id == account.id && $0.stage == .enrolling }
+      guard counters[account.id] == nil || isUnfinished,
+        !accounts.contains(where: { $0.id == account.id && $0.server != server.id })
+      else { return false }
+      apply(.putServer(server))
+      apply(.putAccount(account, entry))
+      counters[account.id] = 0
+    case .nextCode(let id, let time):
+      guard let counter = counters[id] else { return false }
+      guard accounts.contains(where: { $0.id == id && $0.stage == .active }) else { return true }
+      counters[id] = counter + 1
+      audit.append(
+        AuditEntry(.codeShown, account: id, detail: "number \(counter)", wallClockMilliseconds: time))
     }
     return true
   }
@@ -122,5 +194,7 @@ extension VaultState {
     accounts.removeAll { gone.contains($0.id) }
     intents.removeAll { gone.contains($0.account) }
     pins.removeAll { gone.contains($0.account) }
+    counters = counters.filter { !gone.contains($0.key) }
+    messages.removeAll { gone.contains($0.account) }
   }
 }

@@ -1,0 +1,44 @@
+import Foundation
+import TestAM
+
+/// The tests' stand-in for AM behind TLS. It verifies what a token sends, and its journey tells whether it let in.
+struct AMStandIn {
+  static let path = "/am/json/alpha/push/sns/message"
+  static let fields = [
+    ("Accept-API-Version", "resource=1.0, protocol=1.0"), ("Cookie", "amlbcookie=01"),
+  ]
+
+  let wire: TLSStandIn
+  let am: TestAM
+
+  init(on stage: Stage) throws {
+    wire = try TLSStandIn(on: stage)
+    let am = TestAM(base: wire.origin + "/am", realm: "alpha") { Int64(Date().timeIntervalSince1970 * 1000) }
+    self.am = am
+    wire.serve { request in
+      let headers = ["accept-api-version", "content-type"].map { ($0, request.head[$0] ?? "") }
+      let answer = am.respond(
+        method: request.method, target: request.target, headers: Dictionary(uniqueKeysWithValues: headers),
+        body: request.body)
+      return .init(status: answer.status, content: answer.body)
+    }
+  }
+
+  /// Registers a user's mechanism at `token`.
+  func register(_ user: String, at token: PushToken) throws {
+    try token.enrol(am.registrationURI(user))
+    guard am.finishRegistration(of: user) != nil else { throw Failure("AM has not heard of \(user)'s token") }
+  }
+
+  /// What the sender node hands out for a user.
+  func push(to user: String) throws -> TestAM.Push {
+    guard let push = am.send(user) else { throw Failure("AM knows no token of \(user)") }
+    return push
+  }
+
+  /// The login page.
+  func requireLogin(_ push: TestAM.Push) throws {
+    let outcome = am.verify(push)
+    guard outcome == .isTrue else { throw Failure("AM finds the login \(outcome.rawValue)") }
+  }
+}

@@ -1,0 +1,42 @@
+/// What a push token costs that waits: memory by the number of its accounts, and how often it asks.
+enum PushIdleRows {
+  private static let counts = [1, 10, 100]
+  /// Until what the start and the first polls left behind has settled.
+  private static let settling = 5.0
+  /// After a start polls are fast for a minute.
+  private static let expectation = 70.0
+  private static let seconds = 60.0
+
+  static func measure(on stage: Stage) throws -> [Row] {
+    let server = try PushStandIn(on: stage)
+    let token = PushToken(on: stage, authority: server.authority, named: "push-idle")
+    defer { token.end() }
+    var rows: [Row] = []
+    var enrolled = 0
+    for count in counts {
+      for number in enrolled..<count { try token.enrol(server.url(for: "PIPU\(number)")) }
+      enrolled = count
+      let readings = try token.start().readings
+      pause(seconds: settling)
+      rows.append(Row("push token, \(count) \(count == 1 ? "account" : "accounts"): memory", readings.memory))
+      if count > 1 { rows += idle(readings, server, count) }
+      token.end()
+    }
+    try server.requireNoFailures()
+    return rows
+  }
+
+  private static func idle(_ readings: ProcessReadings, _ server: PushStandIn, _ accounts: Int) -> [Row] {
+    pause(seconds: expectation - settling)
+    let (polls, processor) = (server.pollCount, readings.processorSeconds)
+    pause(seconds: seconds)
+    let perHour = Double(server.pollCount - polls) / Double(accounts) * 3600 / seconds
+    let busy = (readings.processorSeconds - processor) / seconds
+    return [
+      Row(
+        "  idle: polls an hour and account",
+        "\(perHour.text(0)), from \(server.pollCount - polls) polls in \(Int(seconds)) s"),
+      Row("  idle: processor", "\((busy * 100).text(2)) % of a core"),
+    ]
+  }
+}

@@ -1,0 +1,74 @@
+import CBench
+import Foundation
+import Glibc
+
+/// An approval token with accounts at a stand-in, whose certificate it knows.
+final class PushToken {
+  let state: String
+  private let stage: Stage
+  private let authority: String
+  private var child: Child?
+
+  init(on stage: Stage, authority: String, named name: String) {
+    (self.stage, self.authority) = (stage, authority)
+    state = "\(stage.directory)/\(name)"
+  }
+
+  func enrol(_ url: String) throws {
+    _ = try stage.run("approval-token", ["enroll", url, "--state", state, "--authorities", authority])
+  }
+
+  /// - Parameter settings: lines of the table `[push]`, and whatever tables follow.
+  func start(_ settings: String = "") throws -> (readings: ProcessReadings, control: ControlSocket) {
+    let file = "\(stage.directory)/push.toml"
+    try "[tls]\nauthorities = \"\(authority)\"\n[push]\n\(settings)\n".write(
+      toFile: file, atomically: false, encoding: .utf8)
+    let child = try stage.start("approval-token", ["serve", "--state", state, "--config", file])
+    self.child = child
+    guard try child.readLine() == "ready" else { throw Failure("approval-token is not ready") }
+    let control = ControlSocket(path: state + "/control.sock")
+    _ = try control.followLED().waitForLED("idle, connected")
+    return (ProcessReadings(processID: child.processID), control)
+  }
+
+  func end() {
+    child?.end()
+    child = nil
+  }
+}
+
+/// privacyIDEA's HTTP gateway, as the token's push listener meets it.
+final class PushGateway {
+  let port: UInt16
+  /// The listener takes one post in three seconds for ever.
+  private static let pace = 3.05
+  private var earliest = Instant.now
+
+  /// Takes a port that was free a moment ago.
+  init() {
+    let (descriptor, port) = Loopback.listening()
+    close(descriptor)
+    self.port = port
+  }
+
+  /// Waits until a post may be sent, prepares, and sends one.
+  /// - Returns: when it began to.
+  func post(after preparation: () throws -> Void = {}) throws -> Instant {
+    pause(seconds: max(0, earliest - .now))
+    try preparation()
+    let began = Instant.now
+    earliest = began + Self.pace
+    let descriptor = Loopback.connecting(to: port)
+    defer { close(descriptor) }
+    _ = bench_set_blocking(descriptor)
+    var connected = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+    poll(&connected, 1, 1000)
+    let request = Array("POST /push HTTP/1.1\r\nHost: \(Loopback.address)\r\nContent-Length: 2\r\n\r\n{}".utf8)
+    send(descriptor, request, request.count, Int32(MSG_NOSIGNAL))
+    var answer = [UInt8](repeating: 0, count: 64)
+    let count = recv(descriptor, &answer, answer.count, 0)
+    let line = String(decoding: answer.prefix(max(0, count)), as: UTF8.self)
+    guard line.hasPrefix("HTTP/1.1 200 ") else { throw Failure("the push listener said \(line)") }
+    return began
+  }
+}

@@ -1,0 +1,48 @@
+import ArgumentParser
+import MobileAuth
+import Secrets
+import Vault
+
+struct OneTimePasswordCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "otp", abstract: "Show the one-time password of an account, to type somewhere.",
+    discussion: """
+      For accounts enrolled with otpauth://totp/…, otpauth://hotp/… or mfauth://…. The code alone goes to standard \
+      output. A code of a counter counts as used once it is shown. Where a PIN was chosen with --ask-pin, it is typed \
+      on the token first.
+      """)
+
+  @Argument(help: "Account. May be left out if only one has one-time passwords.")
+  var account: String?
+  @OptionGroup var state: StateOption
+  @OptionGroup var json: JSONOption
+
+  func run() async throws {
+    try await reporting {
+      forbidMemoryDumps()
+      overwriteFreedMemory()
+      let facts = try next()
+      json.print(facts, text: \.code)
+      guard !json.isWanted else { return }
+      if let counter = facts.counter { say("number \(counter)") }
+      if let until = facts.validUntil {
+        say("good for \(max(0, until - SystemTimekeeper().wallClockMilliseconds / 1000)) s")
+      }
+    }
+  }
+
+  /// The service has the device secret if it is a credential of its own, and the keypad for a PIN.
+  private func next() throws -> CodeFacts {
+    do {
+      return try ControlClient(path: state.controlSocket).callWithProgress(
+        ControlCall(request: .oneTimePassword, account: account), CodeFacts.self)
+    } catch {
+      guard let failure = error as? CommandFailure, failure.isServiceMissing else { throw error }
+    }
+    let vault = try state.openVault(creating: false)
+    let clock = SystemTimekeeper()
+    let account = try vault.accountWithOneTimePasswords(account, clock: clock)
+    let verdict = try vault.nextOneTimePassword(of: account.id, clock: clock, notBefore: releaseTime)
+    return try CodeFacts(verdict, of: account.id)
+  }
+}

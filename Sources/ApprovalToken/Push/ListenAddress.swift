@@ -1,0 +1,58 @@
+import Glibc
+
+/// Where the push listener listens: "127.0.0.1:8765" or "[::1]:8765". Numbers, because a name may come to mean another
+/// place.
+struct ListenAddress: Equatable, CustomStringConvertible {
+  let host: String
+  let port: UInt16
+
+  var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+
+  /// - Returns: nil unless it is an address and a port from 1.
+  init?(_ text: String) {
+    guard let colon = text.lastIndex(of: ":") else { return nil }
+    var host = text[..<colon]
+    let digits = text[text.index(after: colon)...]
+    if host.hasPrefix("["), host.hasSuffix("]") {
+      host = host.dropFirst().dropLast()
+      guard host.contains(":") else { return nil }
+    } else if host.contains(":") {
+      return nil
+    }
+    guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = UInt16(digits), port > 0 else {
+      return nil
+    }
+    self.host = String(host)
+    self.port = port
+    guard !host.isEmpty, (try? withResolved { _ in }) != nil else { return nil }
+  }
+
+  struct Failure: Error { let errno: Int32 }
+
+  /// - Returns: a socket that listens.
+  func listen() throws(Failure) -> Int32 {
+    var result: Result<Int32, Failure> = .failure(Failure(errno: EADDRNOTAVAIL))
+    try withResolved { info in
+      let descriptor = socket(info.ai_family, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+      var yes: Int32 = 1
+      setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
+      if descriptor >= 0, bind(descriptor, info.ai_addr, info.ai_addrlen) == 0, Glibc.listen(descriptor, 8) == 0 {
+        result = .success(descriptor)
+      } else {
+        result = .failure(Failure(errno: errno))
+        if descriptor >= 0 { close(descriptor) }
+      }
+    }
+    return try result.get()
+  }
+
+  private func withResolved(_ body: (addrinfo) -> Void) throws(Failure) {
+    var hints = addrinfo()
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV
+    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+    var found: UnsafeMutablePointer<addrinfo>?
+    guard getaddrinfo(host, "\(port)", &hints, &found) == 0, let found else { throw Failure(errno: EADDRNOTAVAIL) }
+    defer { freeaddrinfo(found) }
+    body(found.pointee)
+  }
+}

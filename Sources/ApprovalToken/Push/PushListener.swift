@@ -1,0 +1,84 @@
+import CLinux
+import Glibc
+import MobileAuth
+import ServiceLifecycle
+import Synchronization
+
+/// Takes the posts by which privacyIDEA's HTTP gateway says that a login has begun. Anybody may send them, so that one
+/// is only a hint: it wakes the polls, which ask the server itself. One caller at a time, and each only for a moment;
+/// who keeps others away has won nothing but the pace of polling.
+final class PushListener: Service {
+  /// For a caller's whole request.
+  private static let patience = Duration.seconds(2)
+
+  private let descriptor: Int32
+  private let timekeeper: any Timekeeper
+  private let onHint: @Sendable () -> Void
+  private let isOver = Atomic(false)
+
+  /// Listens when this returns, and hears from `run` on.
+  init(
+    at address: ListenAddress, timekeeper: any Timekeeper, onHint: @escaping @Sendable () -> Void
+  ) throws(CommandFailure) {
+    do { descriptor = try address.listen() } catch {
+      throw CommandFailure(
+        .unavailable, "[push] listen: cannot listen on \(address): \(String(cString: strerror(error.errno)))")
+    }
+    self.timekeeper = timekeeper
+    self.onHint = onHint
+  }
+
+  deinit { close(descriptor) }
+
+  func run() async throws {
+    let (end, continuation) = AsyncStream.makeStream(of: Never.self)
+    detachThread { [self] in
+      acceptAll()
+      continuation.finish()
+    }
+    await cancelWhenGracefulShutdown { [self] in
+      await withTaskCancellationHandler {
+        // Not by `end`, which is over as soon as this task is cancelled: the thread still uses the socket.
+        await Task { for await _ in end {} }.value
+      } onCancel: {
+        isOver.store(true, ordering: .releasing)
+        // Wakes the thread in `accept`.
+        shutdown(descriptor, Int32(SHUT_RDWR))
+      }
+    }
+  }
+
+  private func acceptAll() {
+    // At the pace of polling while something is open: whoever floods us makes us no faster than that.
+    var bucket = TokenBucket(capacity: 5, interval: .seconds(3))
+    while !isOver.load(ordering: .acquiring) {
+      let caller = approval_linux_accept(descriptor)
+      guard caller >= 0 else {
+        // Out of descriptors or memory, which passes.
+        usleep(100_000)
+        continue
+      }
+      serve(caller, &bucket)
+      close(caller)
+    }
+  }
+
+  private func serve(_ caller: Int32, _ bucket: inout TokenBucket) {
+    let end = timekeeper.now + Self.patience
+    var status = PushPost.read(timeLeft: { end - timekeeper.now }, read: { Self.read(caller, within: $0) })
+    if status == .ok, !bucket.take(at: timekeeper.now.sinceBeginning) { status = .tooMany }
+    if status == .ok { onHint() }
+    let response = Array(status.response.utf8)
+    // Fits any socket's buffer; who does not take it has it not.
+    _ = send(caller, response, response.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+    shutdown(caller, Int32(SHUT_WR))
+  }
+
+  private static func read(_ caller: Int32, within limit: Duration) -> [UInt8]? {
+    var watched = pollfd(fd: caller, events: Int16(POLLIN), revents: 0)
+    guard poll(&watched, 1, Int32(clamping: limit.milliseconds + 1)) > 0 else { return nil }
+    var chunk = [UInt8](repeating: 0, count: 4096)
+    let count = recv(caller, &chunk, chunk.count, Int32(MSG_DONTWAIT))
+    return Array(chunk.prefix(max(count, 0)))
+  }
+}

@@ -1,0 +1,122 @@
+import MobileAuth
+import PINProtection
+import PingAMAdapter
+import ReferenceProtocol
+import Secrets
+import Vault
+
+/// One-time passwords, of which a PIN may have the secret: it is chosen and typed at the panel.
+extension AccountDesk {
+  func enrolOneTimePasswords(_ call: ControlCall, _ progress: @escaping Progress) async throws -> AccountFacts {
+    let uri = try RegistrationURI(call.uri ?? "")
+    var pinGuard: PINGuard?
+    if call.asksPIN == true {
+      guard capabilities.keypad else { throw CommandFailure(.usage, "a PIN needs a keypad, and this board has none") }
+      progress("choose a PIN of \(push.policy.length) digits: type it on the keypad, Enter, and once more")
+      let pin = try await newPIN(keeping: push.policy)
+      pinGuard = self.pinGuard(pin)
+    }
+    let account = try OATHAccounts.keep(
+      uri, name: call.account, in: vault, under: pinGuard, clock: timekeeper, progress: progress)
+    if pinGuard != nil { try await service.errands.perform { panel in await panel.show(.confirmed) } }
+    service.reload()
+    return AccountFacts(account: account.id.text, server: account.server.text, profile: account.profile)
+  }
+
+  func pinGuard(_ pin: PIN) -> PINGuard {
+    PINGuard(pin: pin, limit: push.pinAttempts, parameters: keyDerivation)
+  }
+
+  func oneTimePassword(_ name: String?, _ progress: @escaping Progress) async throws -> CodeFacts {
+    let account = try vault.accountWithOneTimePasswords(name, clock: timekeeper)
+    let verdict = try vault.nextOneTimePassword(of: account.id, clock: timekeeper, notBefore: releaseTime)
+    guard verdict == .pinWanted else { return try CodeFacts(verdict, of: account.id) }
+    guard let length = try OATHAccounts.pinLength(of: account), capabilities.keypad else {
+      throw CommandFailure(.usage, "the PIN of \(account.id) needs a keypad, and this board has none")
+    }
+    return try await service.errands.perform { panel in
+      progress("type the PIN of \(account.id) on the keypad, then Enter")
+      let dialogue = PanelDialogue(panel, timekeeper: timekeeper)
+      let secret = try await unlock(account.id, length: length, dialogue)
+      // Somebody may have locked it while the PIN was typed.
+      try vault.demandUnlocked(try vault.account(account.id), timekeeper)
+      let verdict = try vault.nextOneTimePassword(
+        of: account.id, unlocked: secret, clock: timekeeper, notBefore: releaseTime)
+      let facts = try CodeFacts(verdict, of: account.id)
+      await dialogue.show(.confirmed)
+      return facts
+    }
+  }
+
+  private func unlock(_ account: AccountID, length: Int, _ dialogue: PanelDialogue) async throws -> SecretBytes {
+    while true {
+      let pin = try await dialogue.currentPIN(length: length)
+      await dialogue.show(.talkingToServer)
+      switch try await verdict(on: pin, account) {
+      case .unlocked(let secret): return secret
+      case .wrong(let counts, _):
+        service.note(counts, of: account)
+        await dialogue.show(.pinWrong(remaining: counts.remaining))
+      case .wiped:
+        service.reload()
+        throw TokenServerFault.pinsUsedUp
+      case .mustWait: preconditionFailure("the wait was sat out")
+      }
+    }
+  }
+
+  /// Sits out the wait after a wrong one.
+  private func verdict(on pin: PIN, _ account: AccountID) async throws -> PINVerdict {
+    while true {
+      let verdict = try vault.unlock(account, with: pin, clock: timekeeper)
+      guard case .mustWait(let wait) = verdict else { return verdict }
+      try await timekeeper.sleep(until: timekeeper.now + wait)
+    }
+  }
+}
+
+extension Vault {
+  /// - Parameter name: nil if there is only one.
+  /// - Throws: `LockRefusal` if the account is locked.
+  func accountWithOneTimePasswords(_ name: String?, clock: any Timekeeper) throws -> AccountRecord {
+    let account = try findAccountWithOneTimePasswords(name)
+    try demandUnlocked(account, clock)
+    return account
+  }
+
+  private func findAccountWithOneTimePasswords(_ name: String?) throws -> AccountRecord {
+    let having = Set(try oneTimePasswords().keys)
+    let accounts = try accounts().filter { having.contains($0.id) }
+    // One whose enrolment is not finished has none to show yet.
+    let active = accounts.filter { $0.stage == .active }
+    let usable = active.isEmpty ? accounts : active
+    if name == nil, usable.count == 1 { return usable[0] }
+    guard let account = accounts.first(where: { $0.id.text == name }) else {
+      throw CommandFailure(
+        .usage,
+        name.map { "account \"\($0)\" has no one-time passwords here; see `approval-token accounts`" }
+          ?? (accounts.isEmpty ? "no account has one-time passwords" : "of which account?"))
+    }
+    return account
+  }
+}
+
+extension CodeFacts {
+  init(_ verdict: OneTimePasswordVerdict, of account: AccountID) throws(CommandFailure) {
+    switch verdict {
+    case .code(let code):
+      self.init(
+        account: account.text, code: code.digits, counter: code.validity == nil ? code.factor : nil,
+        validFrom: code.validity?.lowerBound, validUntil: code.validity?.upperBound)
+    case .pinWanted:
+      throw CommandFailure(
+        .unavailable, "account \(account) wants a PIN, which is typed on the token: start `approval-token serve`")
+    case .locked: throw CommandFailure(.refused, "account \(account) is not active")
+    case .clockBehind:
+      throw CommandFailure(
+        .unavailable, "this board's clock is behind a time that is known to have passed; set it, and ask again")
+    case .noCode: throw CommandFailure(.unavailable, "MD5 gives no code for this number; ask again for the next")
+    case .usedUp: throw CommandFailure(.refused, "the counter of account \(account) is at its end")
+    }
+  }
+}

@@ -1,0 +1,166 @@
+import Cryptography
+import MobileAuth
+import PingAMAdapter
+import Secrets
+import Vault
+
+/// Accounts that only make one-time passwords (`otpauth://totp/…`, `otpauth://hotp/…`): no server is spoken to for them.
+enum OATHAccounts {
+  /// Kind of `TokenServerRecord`.
+  static let kind = OATHCredential.kind
+
+  private static var server: TokenServerRecord {
+    TokenServerRecord(id: TokenServerID("oath"), kind: kind, url: "otpauth:", secrets: SecretBytes(copying: []))
+  }
+
+  /// Whether this is, or is meant to be, a URI for one-time passwords alone.
+  static func recognises(_ text: String) -> Bool {
+    RegistrationURI.recognises(text) && text.drop { $0.isWhitespace }.prefix(8).lowercased() == "otpauth:"
+  }
+
+  static func holds(_ account: AccountRecord) -> Bool { account.server == server.id }
+
+  /// - Parameters:
+  ///   - name: what the person calls it; by default as its issuer does.
+  ///   - pinGuard: a PIN that has the secret from now on.
+  ///   - progress: told what the person who waits should know.
+  static func keep(
+    _ uri: RegistrationURI, name: String?, in vault: Vault, under pinGuard: PINGuard? = nil, clock: any Timekeeper,
+    progress: (String) -> Void
+  ) throws -> AccountRecord {
+    guard let credential = uri.oath, uri.push == nil else {
+      throw CommandFailure(.badData, "this is no URI for one-time passwords")
+    }
+    // Under a second name its counter would begin anew.
+    let having = Set(try vault.oneTimePasswords().keys)
+    if let other = try uri.namesakes(in: vault).first(where: { having.contains($0.id) }) {
+      throw CommandFailure(.usage, "\(printable(credential.profile)) is here already, as account \"\(other.id)\"")
+    }
+    let name = try freeName(name, for: credential, in: vault)
+    let facts = Facts(pinLength: pinGuard?.pin.count, policies: uri.policies)
+    if let violated = try facts.violatedPolicy(isTamperedWith: { vault.isTamperedWith }) {
+      throw CommandFailure(
+        .refused,
+        "the policy \(violated) that came with the URI does not hold on this device "
+          + "(\(AccountPolicies.violationNumber))")
+    }
+    for note in try PingAM.notes(onPolicies: uri.policies ?? "{}") { progress(note) }
+    let account = AccountRecord(
+      id: AccountID(name), server: server.id, profile: credential.profile, stage: .active,
+      secrets: facts.encoded)
+    let detail = pinGuard == nil ? "one-time passwords" : "one-time passwords, under a PIN"
+    try vault.keep(
+      OneTimePasswordSetup(credential), secret: credential.secret, of: account, at: server, under: pinGuard,
+      AuditEntry(
+        .enrolled, account: account.id, detail: detail, wallClockMilliseconds: clock.wallClockMilliseconds))
+    return account
+  }
+
+  /// Keeps what an account that is being enrolled will make one-time passwords with (`mfauth://…`); the end of its
+  /// enrolment is what the audit chain tells.
+  /// - Parameter guarding: how a PIN has the secret.
+  static func desk(
+    in vault: Vault, clock: any Timekeeper, guarding: @escaping @Sendable (PIN) -> PINGuard
+  ) -> OATHDesk {
+    OATHDesk { credential, pin, known, account in
+      guard let server = try vault.servers().first(where: { $0.id == account.server }) else {
+        throw CustodyFault.unknown("token server \(account.server)")
+      }
+      let entry = pin.map { _ in
+        AuditEntry(
+          .pinSet, account: account.id, detail: "for one-time passwords, too",
+          wallClockMilliseconds: clock.wallClockMilliseconds)
+      }
+      try vault.keep(
+        OneTimePasswordSetup(credential), secret: credential.secret, of: account, at: server,
+        under: pin.map(guarding), replacing: known, entry)
+    } drop: { account in
+      try vault.dropOneTimePasswords(of: account)
+    }
+  }
+
+  /// Digits of the PIN that has the secret of an account's one-time passwords.
+  static func pinLength(of account: AccountRecord) throws -> Int? {
+    if let facts = Facts(account) { return facts.pinLength }
+    return try PingAM.pinLength(of: account)
+  }
+
+  /// What is kept of an account beside what makes its passwords.
+  struct Facts {
+    /// Digits of the PIN that has the secret; nil if none has.
+    var pinLength: Int?
+    /// JSON; while one does not hold the account is locked.
+    var policies: String?
+    /// A person has locked it.
+    var isLocked = false
+
+    private static let lockMark = "locked"
+
+    init(pinLength: Int?, policies: String?) { (self.pinLength, self.policies) = (pinLength, policies) }
+
+    /// Of an account that only makes one-time passwords; nil for others.
+    init?(_ account: AccountRecord) {
+      guard holds(account) else { return nil }
+      let parts = account.secrets.withExposedSecret { String(decoding: $0, as: UTF8.self) }
+        .split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false)
+      let words = parts.first?.split(separator: " ").map(String.init) ?? []
+      pinLength = words.first.flatMap { Int($0) }
+      isLocked = words.contains(Self.lockMark)
+      policies = parts.count > 1 ? String(parts[1]) : nil
+    }
+
+    /// The number and whether it is locked, and after the line's end the policies as they came.
+    var encoded: SecretBytes {
+      let words: [String?] = [pinLength.map { String($0) }, isLocked ? Self.lockMark : nil]
+      let text = words.compactMap(\.self).joined(separator: " ") + (policies.map { "\n" + $0 } ?? "")
+      return SecretBytes(copying: Array(text.utf8))
+    }
+
+    func lock(isTamperedWith: () -> Bool) throws -> AccountLock? {
+      if isLocked { return .byHand(policy: nil) }
+      return try violatedPolicy(isTamperedWith: isTamperedWith).map { .byPolicy($0) }
+    }
+
+    func violatedPolicy(isTamperedWith: () -> Bool) throws -> String? {
+      guard let policies else { return nil }
+      return try PingAM.violatedPolicy(
+        among: policies, hasPIN: pinLength != nil, isTamperedWith: isTamperedWith)
+    }
+  }
+
+  private static func freeName(_ wanted: String?, for credential: OATHCredential, in vault: Vault) throws -> String {
+    let name = wanted ?? credential.accountName
+    guard isAccountName(name) else {
+      throw CommandFailure(.usage, "\"\(printable(name))\" is no name for an account here; choose one with --name")
+    }
+    guard try !vault.accounts().contains(where: { $0.id.text == name }) else {
+      throw CommandFailure(.usage, "there is an account \"\(name)\" already; choose another name with --name")
+    }
+    return name
+  }
+}
+
+extension OneTimePasswordSetup {
+  init(_ credential: OATHCredential) {
+    let factor: Factor =
+      switch credential.factor {
+      case .counter(let next): .counter(Int64(clamping: next))
+      case .period(let seconds): .period(seconds)
+      }
+    self.init(algorithm: .init(credential.algorithm), digits: credential.digits, factor: factor)
+  }
+}
+
+extension OneTimePassword.Algorithm {
+  fileprivate init(_ algorithm: OATHCredential.Algorithm) {
+    self =
+      switch algorithm {
+      case .md5: .md5
+      case .sha1: .sha1
+      case .sha224: .sha224
+      case .sha256: .sha256
+      case .sha384: .sha384
+      case .sha512: .sha512
+      }
+  }
+}

@@ -1,0 +1,19 @@
+/// A plus sign is a plus sign: this is for URIs, and no form field.
+/// - Returns: nil unless this is percent-encoded UTF-8 (RFC 3986 §2.1).
+public func percentDecoded(_ encoded: some Collection<UInt8>) -> String? {
+  var bytes: [UInt8] = []
+  var rest = encoded[...]
+  while let byte = rest.popFirst() {
+    guard byte == UInt8(ascii: "%") else {
+      bytes.append(byte)
+      continue
+    }
+    guard let high = rest.popFirst()?.hexValue, let low = rest.popFirst()?.hexValue else { return nil }
+    bytes.append(high << 4 | low)
+  }
+  return String(validating: bytes, as: UTF8.self)
+}
+
+extension UInt8 {
+  fileprivate var hexValue: UInt8? { Character(Unicode.Scalar(self)).hexDigitValue.map(UInt8.init) }
+}

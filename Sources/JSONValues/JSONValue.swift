@@ -1,0 +1,80 @@
+import FoundationEssentials
+
+/// A JSON value whose members are not known in advance, and its canonical text.
+public enum JSONValue: Equatable, Sendable {
+  case null
+  case bool(Bool)
+  case integer(Int64)
+  case fraction(Double)
+  case text(String)
+  case list([JSONValue])
+  case object([String: JSONValue])
+
+  /// Nil unless the bytes are one JSON text in UTF-8.
+  public init?(parsing bytes: [UInt8]) {
+    guard let value = try? JSONDecoder().decode(JSONValue.self, from: Data(bytes)) else { return nil }
+    self = value
+  }
+
+  public subscript(name: String) -> JSONValue? { if case .object(let members) = self { members[name] } else { nil } }
+  public var text: String? { if case .text(let text) = self { text } else { nil } }
+  public var bool: Bool? { if case .bool(let bool) = self { bool } else { nil } }
+  public var integer: Int64? { if case .integer(let number) = self { number } else { nil } }
+  public var list: [JSONValue]? { if case .list(let values) = self { values } else { nil } }
+
+  /// RFC 8785: members in the order of their UTF-16 code units, no white space, only the escapes that JSON needs. Very
+  /// small fractions and very large ones have another text here: a signature over them is found wrong, never right.
+  public var canonical: String {
+    switch self {
+    case .null: "null"
+    case .bool(let bool): bool ? "true" : "false"
+    case .integer(let number): "\(number)"
+    case .fraction(let number): "\(number)"
+    case .text(let text): Self.quoted(text)
+    case .list(let values): "[\(values.map(\.canonical).joined(separator: ","))]"
+    case .object(let members):
+      "{"
+        + members.sorted { $0.key.utf16.lexicographicallyPrecedes($1.key.utf16) }
+        .map { "\(Self.quoted($0.key)):\($0.value.canonical)" }.joined(separator: ",") + "}"
+    }
+  }
+
+  private static func quoted(_ text: String) -> String {
+    var quoted = "\""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"": quoted += "\\\""
+      case "\\": quoted += "\\\\"
+      case "\u{08}": quoted += "\\b"
+      case "\u{09}": quoted += "\\t"
+      case "\u{0A}": quoted += "\\n"
+      case "\u{0C}": quoted += "\\f"
+      case "\u{0D}": quoted += "\\r"
+      case "\u{00}"..<"\u{20}": quoted += (scalar.value < 16 ? "\\u000" : "\\u00") + String(scalar.value, radix: 16)
+      default: quoted.unicodeScalars.append(scalar)
+      }
+    }
+    return quoted + "\""
+  }
+}
+
+extension JSONValue: Decodable {
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    if let text = try? container.decode(String.self) {
+      self = .text(text)
+    } else if let members = try? container.decode([String: JSONValue].self) {
+      self = .object(members)
+    } else if let values = try? container.decode([JSONValue].self) {
+      self = .list(values)
+    } else if let bool = try? container.decode(Bool.self) {
+      self = .bool(bool)
+    } else if container.decodeNil() {
+      self = .null
+    } else if let number = try? container.decode(Int64.self) {
+      self = .integer(number)
+    } else {
+      self = .fraction(try container.decode(Double.self))
+    }
+  }
+}

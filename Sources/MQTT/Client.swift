@@ -1,0 +1,157 @@
+import CMosquitto
+import COpenSSL
+import CertificateTrust
+import Glibc
+import Secrets
+
+/// One libmosquitto client for one connection. Used by one thread, which owns its socket.
+///
+/// libmosquitto hands a PUBACK to its own outgoing queue *before* it shows the message to anybody. In the mode for
+/// foreign threads it leaves that queue alone until `write` is called, and that is what makes it possible to
+/// acknowledge a message only once it is durable: nothing leaves while the message is being looked at, and if it is not
+/// taken, the client is thrown away with its queue.
+final class Client {
+  private let handle: OpaquePointer
+  private let tls: TLSContext
+  /// libmosquitto's last complaint.
+  private var complaint: String?
+
+  /// - Parameter owner: gets the callbacks, and must outlive this.
+  init(_ session: Session, owner: LinkLoop) throws(BrokerError) {
+    guard libraryStatus == 0 else { throw .unusable("libmosquitto does not start") }
+    for topic in [session.mailbox, session.presence].compactMap(\.self) {
+      guard !topic.isEmpty, mosquitto_pub_topic_check(topic) == 0 else { throw .unusable("topic \"\(topic)\"") }
+    }
+    tls = try TLSContext(host: session.broker.host, trust: session.broker.trust)
+    guard !session.clientID.isEmpty,
+      let handle = mosquitto_new(
+        session.clientID, session.mailbox == nil, Unmanaged.passUnretained(owner).toOpaque())
+    else { throw .unusable("client id \"\(session.clientID)\"") }
+    self.handle = handle
+    try configure(session)
+    setCallbacks()
+  }
+
+  /// Takes the socket along, and says no DISCONNECT: the broker then publishes the will, as it would for a token that
+  /// lost its power.
+  deinit { mosquitto_destroy(handle) }
+
+  private func configure(_ session: Session) throws(BrokerError) {
+    let version = session.broker.version == .v5 ? MQTT_PROTOCOL_V5 : MQTT_PROTOCOL_V311
+    try check(mosquitto_int_option(handle, MOSQ_OPT_PROTOCOL_VERSION, version))
+    try check(mosquitto_int_option(handle, MOSQ_OPT_SSL_CTX_WITH_DEFAULTS, 0))
+    try check(mosquitto_void_option(handle, MOSQ_OPT_SSL_CTX, UnsafeMutableRawPointer(tls.context)))
+    try check(mosquitto_int_option(handle, MOSQ_OPT_TCP_NODELAY, 1))
+    try check(mosquitto_int_option(handle, MOSQ_OPT_RECEIVE_MAXIMUM, 8))
+    try check(mosquitto_threaded_set(handle, true))
+    if let credentials = session.broker.credentials {
+      var password = credentials.password.withExposedSecret { $0.map { CChar(bitPattern: $0) } + [0] }
+      defer { password.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) } }
+      try check(mosquitto_username_pw_set(handle, credentials.user, password))
+    }
+    if let topic = session.presence {
+      let words = Array("offline".utf8)
+      try check(mosquitto_will_set(handle, topic, Int32(words.count), words, 1, true))
+    }
+  }
+
+  // MARK: Connection
+
+  /// Resolves the name and connects; the TLS handshake goes on in `read` and `write`.
+  func connect(_ session: Session) throws(BrokerError) {
+    var properties: OpaquePointer?
+    defer { mosquitto_property_free_all(&properties) }
+    if session.broker.version == .v5 {
+      let expiry = session.mailbox == nil ? 0 : UInt32(Session.expiry.components.seconds)
+      mosquitto_property_add_int32(&properties, Int32(MQTT_PROP_SESSION_EXPIRY_INTERVAL.rawValue), expiry)
+      mosquitto_property_add_int32(
+        &properties, Int32(MQTT_PROP_MAXIMUM_PACKET_SIZE.rawValue), UInt32(Mailbox.maximumMessageBytes + 1024))
+    }
+    try check(
+      mosquitto_connect_bind_v5(
+        handle, session.broker.host, Int32(session.broker.port), Int32(Session.keepalive.components.seconds), nil,
+        properties))
+    var patience: UInt32 = 20_000
+    // Who pulls a cable says no goodbye: unacknowledged bytes end the connection after 20 s, not after 15 minutes.
+    setsockopt(
+      socket, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, &patience, socklen_t(MemoryLayout.size(ofValue: patience)))
+  }
+
+  /// -1 when there is none.
+  var socket: Int32 { mosquitto_socket(handle) }
+  var wantsToWrite: Bool { mosquitto_want_write(handle) }
+
+  var isInHandshake: Bool {
+    guard let connection = mosquitto_ssl_get(handle) else { return false }
+    return SSL_is_init_finished(OpaquePointer(connection)) == 0
+  }
+
+  func read() throws(BrokerError) { try check(mosquitto_loop_read(handle, 1)) }
+  func write() throws(BrokerError) { try check(mosquitto_loop_write(handle, 1)) }
+  /// Puts a PINGREQ into the queue when one is due.
+  func lookAfterKeepalive() throws(BrokerError) { try check(mosquitto_loop_misc(handle)) }
+
+  // MARK: Packets
+
+  func subscribe(to topic: String, _ version: Broker.Version) throws(BrokerError) {
+    // Retained messages are old ones, and who is asked to approve something must not be shown old requests.
+    let options = version == .v5 ? Int32(MQTT_SUB_OPT_SEND_RETAIN_NEVER.rawValue) : 0
+    try check(mosquitto_subscribe_v5(handle, nil, topic, 1, options, nil))
+  }
+
+  /// At least once (QoS 1).
+  /// - Returns: the number by which the broker acknowledges it.
+  func publish(_ payload: [UInt8], to topic: String, retained: Bool) throws(BrokerError) -> Int32 {
+    var number: Int32 = 0
+    try check(mosquitto_publish_v5(handle, &number, topic, Int32(payload.count), payload, 1, retained, nil))
+    return number
+  }
+
+  // MARK: Callbacks
+
+  private func setCallbacks() {
+    mosquitto_connect_v5_callback_set(handle) { _, owner, reason, _, _ in loop(owner).hasConnected(reason) }
+    mosquitto_subscribe_v5_callback_set(handle) { _, owner, _, count, granted, _ in
+      let reasons = UnsafeBufferPointer(start: granted, count: Int(count))
+      loop(owner).hasSubscribed(isGranted: reasons.allSatisfy { $0 < 0x80 } && count > 0)
+    }
+    mosquitto_message_v5_callback_set(handle) { _, owner, message, _ in
+      guard let message = message?.pointee else { return }
+      let payload = UnsafeRawBufferPointer(start: message.payload, count: Int(message.payloadlen))
+      loop(owner).received(payload, isRetained: message.retain)
+    }
+    mosquitto_publish_v5_callback_set(handle) { _, owner, number, reason, _ in
+      loop(owner).wasAcknowledged(number, isAccepted: reason < 0x80)
+    }
+    mosquitto_disconnect_v5_callback_set(handle) { _, owner, reason, _ in loop(owner).hasDisconnected(reason) }
+    mosquitto_log_callback_set(handle) { _, owner, level, text in
+      guard level == Int32(MOSQ_LOG_ERR), let text else { return }
+      loop(owner).client?.complaint = String(cString: text)
+    }
+  }
+
+  // MARK: Errors
+
+  private func check(_ status: Int32) throws(BrokerError) {
+    guard status != 0 else { return }
+    let number = errno
+    if let refusal = tls.judge.refusal { throw .untrusted(refusal) }
+    switch mosq_err_t(rawValue: status) {
+    case MOSQ_ERR_ERRNO: throw .unreachable(String(cString: strerror(number)))
+    // libmosquitto leaves getaddrinfo's code in errno.
+    case MOSQ_ERR_EAI: throw .unreachable("its name cannot be resolved: \(String(cString: gai_strerror(number)))")
+    case MOSQ_ERR_TLS: throw .unreachable("no TLS handshake: \(complaint ?? "it hung up")")
+    case MOSQ_ERR_KEEPALIVE: throw .unreachable("it does not answer any more")
+    case MOSQ_ERR_INVAL, MOSQ_ERR_MALFORMED_UTF8, MOSQ_ERR_NOT_SUPPORTED:
+      throw .unusable(String(cString: mosquitto_strerror(status)))
+    default: throw .unreachable(String(cString: mosquitto_strerror(status)))
+    }
+  }
+}
+
+private func loop(_ owner: UnsafeMutableRawPointer?) -> LinkLoop {
+  guard let owner else { fatalError("libmosquitto lost its user data") }
+  return Unmanaged<LinkLoop>.fromOpaque(owner).takeUnretainedValue()
+}
+
+private let libraryStatus = mosquitto_lib_init()

@@ -1,0 +1,121 @@
+import Synchronization
+
+/// Publishes messages whose repetition says nothing new, at least once: the same on the same topic waits only once.
+public final class Publisher: Sendable {
+  /// More than this do not wait for a broker that is away.
+  public static let maximumWaiting = 10_000
+  /// Sent and not yet acknowledged at once.
+  fileprivate static let maximumUnderWay = 16
+
+  public enum Report: Sendable, Equatable {
+    case connected
+    case disconnected(BrokerError, retryIn: Duration)
+    /// The broker does not let us write this topic, or too many wait.
+    case refused(topic: String)
+  }
+
+  fileprivate struct Shared {
+    /// In the order in which they leave.
+    var order: [Post] = []
+    var waiting: Set<Post> = []
+    var underWay: [Post] = []
+    var link: Link?
+  }
+
+  private let session: Session
+  private let reconnection: Reconnection
+  private let report: @Sendable (Report) -> Void
+  private let shared = Mutex(Shared())
+
+  /// - Parameters: as a `Mailbox` has them.
+  public init(
+    at broker: Broker, clientID: String,
+    report: @escaping @Sendable (Report) -> Void = { _ in },
+    random: @escaping @Sendable () -> Double = { .random(in: 0..<1) },
+    sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
+  ) {
+    session = Session(broker: broker, clientID: clientID)
+    reconnection = Reconnection(random: random, sleep: sleep)
+    self.report = report
+  }
+
+  /// Leaves a message to be published as soon as there is a connection.
+  /// - Parameter isRetained: the broker keeps it for whoever subscribes later.
+  public func post(_ payload: [UInt8], to topic: String, isRetained: Bool = false) {
+    let post = Post(topic: topic, payload: payload, isRetained: isRetained)
+    let isWaiting = shared.withLock { shared in
+      guard !shared.waiting.contains(post) else { return true }
+      guard shared.order.count < Self.maximumWaiting else { return false }
+      shared.enqueue(post)
+      shared.handOver()
+      return true
+    }
+    if !isWaiting { report(.refused(topic: topic)) }
+  }
+
+  /// Everything posted has been acknowledged or refused by the broker.
+  public var isIdle: Bool { shared.withLock { $0.order.isEmpty && $0.underWay.isEmpty } }
+
+  /// Publishes until the task is cancelled.
+  /// - Throws: `CancellationError`.
+  public func run() async throws -> Never {
+    try await reconnection.run {
+      await connect()
+    } report: {
+      report(.disconnected($0, retryIn: $1))
+    }
+  }
+
+  private func connect() async -> BrokerError {
+    let link = Link(session)
+    defer { shared.withLock { $0.takeBack() } }
+    return await withTaskCancellationHandler {
+      link.start()
+      while true {
+        switch await link.next() {
+        case .up:
+          report(.connected)
+          shared.withLock { shared in
+            shared.link = link
+            shared.handOver()
+          }
+        case .published(let post, let isAccepted):
+          shared.withLock { shared in
+            if let index = shared.underWay.firstIndex(of: post) { shared.underWay.remove(at: index) }
+            shared.handOver()
+          }
+          if !isAccepted { report(.refused(topic: post.topic)) }
+        case .message, .oversize: break
+        case .ended(let failure): return failure
+        }
+      }
+    } onCancel: {
+      link.close()
+    }
+  }
+}
+
+extension Publisher.Shared {
+  fileprivate mutating func enqueue(_ post: Post) {
+    if waiting.insert(post).inserted { order.append(post) }
+  }
+
+  /// Gives the connection as many as may be under way.
+  fileprivate mutating func handOver() {
+    guard let link else { return }
+    let next = order.prefix(max(0, Publisher.maximumUnderWay - underWay.count))
+    for post in next {
+      waiting.remove(post)
+      underWay.append(post)
+      link.publish(post)
+    }
+    order.removeFirst(next.count)
+  }
+
+  /// The connection ended: what the broker has not acknowledged leaves again.
+  fileprivate mutating func takeBack() {
+    link = nil
+    for post in underWay { enqueue(post) }
+    underWay = []
+  }
+}

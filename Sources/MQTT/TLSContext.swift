@@ -1,0 +1,33 @@
+import COpenSSL
+import CertificateTrust
+import Courier
+
+/// The TLS a connection to a broker begins with: 1.2 or newer, and a certificate that `ServerTrust` accepts.
+final class TLSContext {
+  /// An `SSL_CTX`.
+  let context: OpaquePointer
+  let judge: CertificateJudge
+
+  init(host: String, trust: ServerTrust) throws(BrokerError) {
+    guard let context = SSL_CTX_new(TLS_client_method()) else { throw .unusable("OpenSSL has no memory") }
+    self.context = context
+    judge = CertificateJudge(trust: trust, pinEnforcement: .here)
+    SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(TLS1_2_VERSION), nil)
+    // The directory is searched for the one issuer that is needed; the bundle is 140 certificates in memory.
+    SSL_CTX_set_default_verify_dir(context)
+    if let file = trust.authorityFile, SSL_CTX_load_verify_file(context, file) != 1 {
+      ERR_clear_error()
+      throw .unusable("\(file) is no readable file with a certificate in it")
+    }
+    // OpenSSL compares an address with the certificate's addresses, and a name with its names.
+    let wanted = SSL_CTX_get0_param(context)
+    guard X509_VERIFY_PARAM_set1_ip_asc(wanted, host) == 1 || X509_VERIFY_PARAM_set1_host(wanted, host, 0) == 1 else {
+      throw .unusable("host \"\(host)\"")
+    }
+    X509_VERIFY_PARAM_set_hostflags(wanted, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
+    judge.preside(over: context)
+  }
+
+  deinit { SSL_CTX_free(context) }
+}

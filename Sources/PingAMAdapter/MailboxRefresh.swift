@@ -1,0 +1,88 @@
+import MobileAuth
+
+/// Tells AM that an account's messages are to be brought somewhere else (AM 8.0.1 and later). Until AM has said yes the
+/// old place is the right one.
+struct MailboxRefresh: Sendable {
+  let client: PingAMClient
+  let ingress: PushIngress
+  let registry: any SharedEnrolmentRegistry
+  let server: TokenServerID
+  let deviceName: String
+  let timekeeper: any Timekeeper
+  let isLocked: @Sendable (AccountID) -> Bool
+  let report: @Sendable (TokenEvent) -> Void
+
+  private static let pauses = (first: Duration.seconds(5), longest: Duration.seconds(3600))
+
+  /// Returns when there is nothing left to tell, or nothing that would be told better later.
+  /// - Throws: `CancellationError`.
+  func run() async throws {
+    let accounts = ((try? registry.accounts()) ?? []).filter { $0.server == server && $0.stage == .active }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for record in accounts {
+        guard let mechanism = try? Mechanism(record), let wanted = mechanism.facts.wantedDeviceToken else { continue }
+        group.addTask { [id = record.id] in
+          try await untilHeard(at: wanted)
+          try await move(id, mechanism, to: wanted)
+        }
+      }
+      try await group.waitForAll()
+    }
+  }
+
+  /// What AM sent before anybody listens there would be lost.
+  private func untilHeard(at mailbox: String) async throws(CancellationError) {
+    let changes = ingress.changes()
+    if ingress.channelFault(of: mailbox) == nil { return }
+    for await _ in changes where ingress.channelFault(of: mailbox) == nil { return }
+    throw CancellationError()
+  }
+
+  private func move(_ account: AccountID, _ mechanism: Mechanism, to wanted: String) async throws {
+    var pause = Self.pauses.first
+    while await isToBeToldAgain(account, mechanism, wanted) {
+      try await timekeeper.sleep(until: timekeeper.now + pause)
+      pause = min(pause * 2, Self.pauses.longest)
+    }
+  }
+
+  private func isToBeToldAgain(_ account: AccountID, _ mechanism: Mechanism, _ wanted: String) async -> Bool {
+    // A policy's lock opens by itself, and nobody says so.
+    if isLocked(account) { return true }
+    do throws(TokenServerFault) {
+      try await tell(mechanism)
+      try confirm(wanted, of: account)
+      return false
+    } catch {
+      report(.trouble(account, "AM was not told where messages are to be brought: \(error)"))
+      return error.effect == .retry
+    }
+  }
+
+  private func tell(_ mechanism: Mechanism) async throws(TokenServerFault) {
+    guard let body = mechanism.refresh(deviceName: deviceName) else {
+      throw .refused("it never named this person, as AM before 8.0.1 does not; enrol again")
+    }
+    let url = mechanism.facts.registrationURL.replacing("_action=register", with: "_action=refresh")
+    switch try await client.post(body, to: url, cookie: mechanism.facts.cookie) {
+    case .stored: return
+    case .refused: throw .refused("it does not know this mechanism any more, or its push provider refuses (400)")
+    }
+  }
+
+  /// The account may have changed meanwhile.
+  private func confirm(_ token: String, of account: AccountID) throws(TokenServerFault) {
+    do throws(CustodyFault) {
+      let told = try registry.update(account) { record throws(CustodyFault) in
+        guard var mechanism = try Mechanism(record) else { return nil }
+        mechanism.facts.deviceToken = token
+        if mechanism.facts.wantedDeviceToken == token { mechanism.facts.wantedDeviceToken = nil }
+        var record = record
+        record.secrets = mechanism.encoded
+        return record
+      }
+      if told == nil { return }
+    } catch { throw .unreachable("\(error)") }
+    report(.mailboxMoved(account))
+  }
+}

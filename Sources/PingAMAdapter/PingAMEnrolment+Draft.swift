@@ -1,0 +1,150 @@
+import Courier
+import Cryptography
+import MobileAuth
+import Secrets
+
+/// An account before AM has heard of it.
+extension PingAMEnrolment {
+  struct Draft {
+    /// As it is recognised from now on, once AM was reached so.
+    let server: TokenServerRecord
+    var account: AccountRecord
+    var mechanism: Mechanism
+    /// As it was found; nil if it is new here.
+    let known: AccountRecord?
+    /// An earlier run may have reached AM.
+    let isResumed: Bool
+
+    /// It had been enrolled before, and its name is to stay.
+    var isReplacement: Bool { known?.stage == .mustEnrolAgain }
+  }
+
+  func draft(
+    _ uri: RegistrationURI, _ ticket: PushRegistrationTicket, name: String?, trust: ServerTrust
+  ) throws -> Draft {
+    try refuseNamesake(of: uri, ticket)
+    let server = try self.server(for: ticket, Self.profile(of: uri), trust)
+    let known = try registry.accounts()
+    for record in known where record.server == server.id {
+      let mechanism = try Mechanism(record)
+      guard record.profile == Self.profile(of: uri) else { continue }
+      if record.stage == .active { throw Self.isHere(record.id) }
+      try checkMailbox(of: record.id)
+      if let mechanism, mechanism.facts.registration?.messageID == ticket.messageID {
+        let told = mechanism.facts.wantedDeviceToken ?? mechanism.facts.deviceToken
+        guard [nil, told].contains(settings.deviceToken) else { throw MailboxRefusal.registeredWith(told) }
+        return Draft(
+          server: server, account: record, mechanism: resumed(mechanism, uri), known: record, isResumed: true)
+      }
+      var account = record
+      let anew = self.mechanism(uri, ticket, after: mechanism?.facts)
+      account.stage = .enrolling
+      account.secrets = anew.encoded
+      return Draft(
+        server: server, account: account, mechanism: anew, known: record, isResumed: false)
+    }
+    let id = AccountID(name ?? Self.name(for: uri))
+    guard !known.contains(where: { $0.id == id }) else {
+      throw TokenServerFault.alreadyEnrolled("there is an account \"\(id)\" already; choose another name")
+    }
+    try checkMailbox(of: id)
+    let mechanism = self.mechanism(uri, ticket, after: nil)
+    let account = AccountRecord(
+      id: id, server: server.id, profile: Self.profile(of: uri), stage: .enrolling, secrets: mechanism.encoded)
+    return Draft(
+      server: server, account: account, mechanism: mechanism, known: nil, isResumed: false)
+  }
+
+  /// Under a second name, or beside the same account at another server, a counter would begin anew.
+  private func refuseNamesake(of uri: RegistrationURI, _ ticket: PushRegistrationTicket) throws {
+    guard uri.oath != nil else { return }
+    let server = Self.serverID(at: Self.url(of: ticket))
+    if let other = try uri.namesakes(in: registry).first(where: { $0.server != server }) {
+      throw Self.isHere(other.id)
+    }
+  }
+
+  private static func isHere(_ account: AccountID) -> TokenServerFault {
+    .alreadyEnrolled("it is the account \"\(account)\"")
+  }
+
+  private func checkMailbox(of account: AccountID) throws {
+    guard let mailbox = settings.deviceToken else { return }
+    try PingAM.check(mailbox: mailbox, for: account, in: registry)
+  }
+
+  /// What was kept stays as it is on the card until a PIN has the secret.
+  private func resumed(_ mechanism: Mechanism, _ uri: RegistrationURI) -> Mechanism {
+    guard uri.oath != nil, settings.codesWantPIN, mechanism.facts.codesWantPIN != true else { return mechanism }
+    var mechanism = mechanism
+    mechanism.facts.codesWantPIN = true
+    mechanism.facts.pinLength = nil
+    return mechanism
+  }
+
+  /// - Parameter former: of a registration that came to nothing. Its PIN stays, unless a PIN has its one-time passwords or
+  ///   is to have the new ones: that is chosen anew.
+  private func mechanism(
+    _ uri: RegistrationURI, _ ticket: PushRegistrationTicket, after former: Mechanism.Facts?
+  ) -> Mechanism {
+    let codesWantedPIN = former?.codesWantPIN == true
+    let codesWantPIN = uri.oath != nil && (settings.codesWantPIN || codesWantedPIN)
+    let pinLength = codesWantPIN || codesWantedPIN ? nil : former?.pinLength
+    return Mechanism(
+      facts: Mechanism.Facts(
+        uid: Random.uuid(), issuer: uri.issuer, accountName: uri.accountName, registrationURL: ticket.registrationURL,
+        authenticationURL: ticket.authenticationURL, cookie: ticket.cookie, userID: ticket.userID,
+        resourceID: ticket.resourceID, policies: uri.policies,
+        deviceToken: settings.deviceToken ?? PingAM.makeMailbox(), pinLength: pinLength,
+        codesWantPIN: codesWantPIN ? true : nil,
+        registration: Mechanism.Registration(messageID: ticket.messageID, challenge: ticket.challenge)),
+      secret: SharedSecret(bytes: ticket.secret))
+  }
+
+  /// One realm of one AM.
+  private static func url(of ticket: PushRegistrationTicket) -> String {
+    let address = ticket.authenticationURL.prefix { $0 != "?" }
+    return String(address.hasSuffix("/push/sns/message") ? address.dropLast("/push/sns/message".count) : address)
+  }
+
+  private static func serverID(at url: String) -> TokenServerID {
+    TokenServerID(String(url.dropFirst("https://".count)))
+  }
+
+  /// Whatever the accounts in its realm.
+  private func server(
+    for ticket: PushRegistrationTicket, _ profile: String, _ trust: ServerTrust
+  ) throws -> TokenServerRecord {
+    let url = Self.url(of: ticket)
+    let id = Self.serverID(at: url)
+    let record = TokenServerRecord(
+      id: id, kind: PingAM.kind, url: url,
+      secrets: .joining(trust.pins.map { SecretBytes(copying: Array($0.utf8)) }))
+    let known = try registry.servers().first { $0.id == id }
+    if let known, known.kind != PingAM.kind {
+      throw TokenServerFault.alreadyEnrolled("\(id) is known as a token server of another kind")
+    }
+    // Whoever brings the URI vouches for its pins, but others there rely on theirs until AM was reached with these.
+    let isReliedOn = try registry.accounts().contains {
+      $0.server == id && ($0.stage == .active || $0.profile != profile)
+    }
+    if !isReliedOn { try keepTrust(record) }
+    return record
+  }
+
+  func keepTrust(of draft: Draft) throws { try keepTrust(draft.server) }
+
+  private func keepTrust(_ record: TokenServerRecord) throws {
+    let known = try registry.servers().first { $0.id == record.id }
+    if try known.map({ try PingAM.pins(of: $0) != PingAM.pins(of: record) }) ?? true { try registry.put(record) }
+  }
+
+  private static func profile(of uri: RegistrationURI) -> String { "\(uri.issuer): \(uri.accountName)".forPeople }
+
+  /// Short enough to type, without blanks.
+  private static func name(for uri: RegistrationURI) -> String {
+    var name = uri.accountName.forPeople.split(whereSeparator: \.isWhitespace).joined(separator: "-")
+    while name.utf8.count > 64 { name.removeLast() }
+    return name.isEmpty ? "Untitled" : name
+  }
+}

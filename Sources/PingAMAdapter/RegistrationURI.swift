@@ -1,0 +1,142 @@
+import Cryptography
+import MobileAuth
+
+/// What a QR code of AM says: `pushauth://push/…`, `mfauth://totp/…` or `mfauth://hotp/…`, or one of any OATH server:
+/// `otpauth://totp/…`, `otpauth://hotp/…`.
+///
+/// It holds the secrets of the account, so it has no description.
+public struct RegistrationURI: Sendable {
+  public enum Flaw: Error, Equatable, Sendable {
+    case tooLong
+    case notARegistration
+    case malformed(String)
+    case missing(String)
+    case repeated(String)
+    case version(String)
+    case weakSecret(bytes: Int)
+    case nameless
+  }
+
+  public let issuer: String
+  public let accountName: String
+  /// Nil in `otpauth`.
+  public let push: PushRegistrationTicket?
+  /// Nil in `pushauth`.
+  public let oath: OATHCredential?
+  /// JSON: what must hold for the account to be used at all.
+  public let policies: String?
+  /// For whoever shows the account: `#032b75`.
+  public let backgroundColour: String?
+  /// URL of a logo.
+  public let image: String?
+
+  private enum Scheme: String { case pushauth, mfauth, otpauth }
+
+  private static let longest = 8192
+
+  /// Whether this is, or is meant to be, such a URI.
+  public static func recognises(_ text: String) -> Bool { (try? parts(of: text.trimmed)) != nil }
+
+  /// - Parameter text: from a person, a file or standard input: white space around it is none of it.
+  public init(_ text: String) throws(Flaw) {
+    let text = text.trimmed
+    guard text.utf8.count <= Self.longest else { throw .tooLong }
+    let (scheme, oathHost, rest) = try Self.parts(of: text)
+    guard rest.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+      throw .malformed("white space or a character that is not ASCII")
+    }
+    // AM leaves "?" in a name as it is; whatever follows it there is lost to every reader.
+    let mark = rest.firstIndex(of: UInt8(ascii: "?")) ?? rest.endIndex
+    let parameters = try URIParameters(rest[mark...].dropFirst())
+    if let version = parameters["version"], version != "1" { throw .version(version.forPeople) }
+    let told = scheme == .otpauth ? parameters["issuer"] : try parameters.text("issuer")
+    let (issuer, account) = try Self.names(in: rest[..<mark], issuer: told)
+    self.issuer = issuer
+    accountName = account
+    push = scheme == .otpauth ? nil : try PushRegistrationTicket(parameters)
+    oath =
+      if let oathHost { try OATHCredential(oathHost, parameters, issuer: issuer, accountName: account) } else { nil }
+    policies = try parameters.text("policies")
+    backgroundColour = try Self.colour(parameters["b"])
+    image = scheme == .pushauth ? try parameters.text("image") : parameters["image"]
+  }
+
+  /// What comes after the host, too.
+  private static func parts(
+    of text: Substring
+  ) throws(Flaw) -> (Scheme, OATHHost?, Substring.UTF8View) {
+    guard let end = text.range(of: "://") else { throw .notARegistration }
+    let rest = text[end.upperBound...]
+    let hostEnd = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
+    let host = rest[..<hostEnd].lowercased()
+    guard let scheme = Scheme(rawValue: text[..<end.lowerBound].lowercased()) else { throw .notARegistration }
+    let oathHost = OATHHost(rawValue: host)
+    guard scheme == .pushauth ? host == "push" : oathHost != nil else { throw .notARegistration }
+    return (scheme, scheme == .pushauth ? nil : oathHost, rest[hostEnd...].utf8)
+  }
+
+  /// AM leaves ":" in issuers and accounts as it is, and up to 7.2 had "forgerock" in the path for every issuer.
+  private static func names(
+    in path: Substring.UTF8View, issuer told: String?
+  ) throws(Flaw) -> (issuer: String, account: String) {
+    let path = path.first == UInt8(ascii: "/") ? path.dropFirst() : path[...]
+    guard let decoded = percentDecoded(path) else { throw .malformed("the name") }
+    var (issuer, account) = (decoded, decoded)
+    if let told, decoded.hasPrefix("\(told):") {
+      account = String(decoded.dropFirst(told.count + 1))
+    } else if let colon = path.firstIndex(of: UInt8(ascii: ":")) {
+      guard let first = percentDecoded(path[..<colon]), let second = percentDecoded(path[colon...].dropFirst()) else {
+        throw .malformed("the name")
+      }
+      (issuer, account) = (first, second)
+    }
+    if let told { issuer = told }
+    issuer = String(issuer.trimmed)
+    account = String(account.trimmed)
+    guard !issuer.isEmpty || !account.isEmpty else { throw .nameless }
+    guard !issuer.hasControlCharacters, !account.hasControlCharacters else {
+      throw .malformed("a control character in the name")
+    }
+    return (issuer, account.isEmpty ? "Untitled" : account)
+  }
+
+  private static func colour(_ text: String?) throws(Flaw) -> String? {
+    guard let text else { return nil }
+    guard (3...8).contains(text.utf8.count), text.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
+      throw .malformed("b")
+    }
+    return "#\(text)"
+  }
+}
+
+extension String {
+  fileprivate var trimmed: Substring { self[...].trimmed }
+}
+
+extension Substring {
+  fileprivate var trimmed: Substring {
+    var text = self
+    while text.last?.isWhitespace == true { text.removeLast() }
+    while text.first?.isWhitespace == true { text.removeFirst() }
+    return text
+  }
+
+  fileprivate func range(of separator: String) -> Range<Index>? { firstRange(of: separator) }
+}
+
+extension RegistrationURI.Flaw: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .tooLong: "too long for a registration URI"
+    case .notARegistration:
+      "not a registration URI: pushauth://push/…, mfauth://totp/…, mfauth://hotp/…, otpauth://totp/… or "
+        + "otpauth://hotp/… is"
+    case .malformed(let what): "the registration URI is damaged: \(what)"
+    case .missing(let name): "the registration URI has no \(name)"
+    case .repeated(let name): "the registration URI has \(name) twice"
+    case .version(let version): "the registration URI is of version \(version); only 1 is known"
+    case .weakSecret(let bytes): "the registration URI's secret has \(bytes) bytes; 32 are wanted"
+    case .nameless: "the registration URI names neither issuer nor account"
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import Courier
+import Cryptography
+import Logging
+import MQTT
+import ReferenceProtocol
+import Secrets
+import ServiceLifecycle
+import Synchronization
+
+/// Hints for devices that want them at a broker (`PUT …/push {"transport":"mqtt"}`). A hint says that there is something
+/// new, not what or for whom: the broker, and whoever reads along there, learns when a device was called.
+final class Mailboxes: Service {
+  private let publisher: Publisher
+  private let topicPrefix: String
+  private let peppered: Peppered
+  /// Those who want it, by client id.
+  private let devices = Mutex<Set<String>>([])
+
+  /// - Parameter authorityFile: where the configured one is.
+  init(_ settings: ServerConfiguration.MQTT, authorityFile: String?, peppered: Peppered, log: Logger) {
+    topicPrefix = settings.topicPrefix
+    self.peppered = peppered
+    var credentials: Broker.Credentials?
+    if let user = settings.username, let password = settings.password {
+      credentials = Broker.Credentials(user: user, password: SecretBytes(copying: Array(password.utf8)))
+    }
+    publisher = Publisher(
+      at: Broker(
+        host: settings.host, port: settings.port, trust: ServerTrust(authorityFile: authorityFile),
+        credentials: credentials),
+      clientID: "ts" + peppered.hash("token-server", for: .mailbox).prefix(10).lowercaseHex
+    ) { report in
+      switch report {
+      case .connected: log.info("connected to the broker")
+      case .disconnected(let why, let pause): log.warning("\(why); trying again in \(pause)")
+      case .refused(let topic): log.warning("a hint for \(topic) could not be published")
+      }
+    }
+  }
+
+  /// Where the device's hints are: nobody's guess, and the same after every restart.
+  func topic(of clientID: String) -> String {
+    "\(topicPrefix)/" + peppered.hash(clientID, for: .mailbox).prefix(16).lowercaseHex
+  }
+
+  func isWanted(by clientID: String) -> Bool { devices.withLock { $0.contains(clientID) } }
+
+  func set(_ clientID: String, isWanted: Bool) {
+    devices.withLock { devices in
+      if isWanted { devices.insert(clientID) } else { devices.remove(clientID) }
+    }
+  }
+
+  /// Those who wanted it before the server was restarted.
+  func restore(from store: Store) async throws {
+    let known = try await store.read { try $0.devices(withTransport: .mqtt) }
+    devices.withLock { $0.formUnion(known) }
+  }
+
+  func publish(_ kind: DeviceEvent.Kind, to clientID: String) {
+    guard isWanted(by: clientID) else { return }
+    publisher.post(JSON.encode(DeviceEvent(kind)), to: topic(of: clientID))
+  }
+
+  func run() async throws { await cancelWhenGracefulShutdown { [publisher] in try? await publisher.run() } }
+}

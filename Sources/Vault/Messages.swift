@@ -1,0 +1,130 @@
+public import MobileAuth
+import SQLite
+
+/// Delivered messages, sealed like all that is nobody else's business: they say who logs in, and from where.
+extension Vault: MessageShelf {
+  private static let columns = "txn, account, reference, received, state, answer_key, box"
+  /// One whose answer is on its way is needed for every further try.
+  private static let hasNoIntent = "NOT EXISTS (SELECT 1 FROM intents WHERE intents.txn = messages.txn)"
+
+  public func keep(_ message: DeliveredMessage) throws(CustodyFault) -> Bool {
+    try transaction { connection in
+      let owner = try connection.rows("SELECT 1 FROM accounts WHERE id = ?", message.account.text) { try $0.integer(0) }
+      guard !owner.isEmpty else { throw CustodyFault.unknown("account \(message.account)") }
+      let known = try connection.rows(
+        "SELECT 1 FROM messages WHERE txn = ? OR reference = ?", message.transaction.text, message.reference
+      ) { try $0.integer(0) }
+      guard known.isEmpty else { return false }
+      try insert(message, on: connection)
+      try connection.run(
+        """
+        DELETE FROM messages WHERE account = ? AND sequence NOT IN
+          (SELECT sequence FROM messages WHERE account = ? ORDER BY sequence DESC LIMIT ?) AND \(Self.hasNoIntent)
+        """, message.account.text, message.account.text, Int64(ShelfLimits.perAccount))
+      try connection.run(
+        """
+        DELETE FROM messages WHERE sequence NOT IN (SELECT sequence FROM messages ORDER BY sequence DESC LIMIT ?)
+          AND \(Self.hasNoIntent)
+        """, Int64(ShelfLimits.inAll))
+      return true
+    }
+  }
+
+  public func message(_ transaction: TransactionID) throws(CustodyFault) -> DeliveredMessage? {
+    try snapshot { connection in try message(transaction, on: connection) }
+  }
+
+  public func pendingMessages() throws(CustodyFault) -> [DeliveredMessage] {
+    try snapshot { connection in
+      try messages("WHERE state = ?", DeliveredMessage.State.pending.rawValue, on: connection)
+    }
+  }
+
+  /// Those of one account, newest first.
+  public func messages(of account: AccountID) throws(CustodyFault) -> [DeliveredMessage] {
+    try snapshot { connection in try messages("WHERE account = ?", account.text, on: connection).reversed() }
+  }
+
+  public func end(
+    _ transaction: TransactionID, as state: DeliveredMessage.State, answerKey: String?
+  ) throws(CustodyFault) {
+    try self.transaction { connection in
+      guard var message = try message(transaction, on: connection), message.state == .pending else { return }
+      message.state = state
+      message.answerKey = answerKey
+      try update(message, on: connection)
+    }
+  }
+
+  /// What is sealed is sealed for a name.
+  func moveMessages(of old: AccountID, to new: AccountID, on connection: borrowing Connection) throws {
+    for message in try messages("WHERE account = ?", old.text, on: connection) {
+      let moved = DeliveredMessage(
+        transaction: message.transaction, account: new, reference: message.reference,
+        receivedAtMilliseconds: message.receivedAtMilliseconds, state: message.state, answerKey: message.answerKey,
+        contents: message.contents)
+      try connection.run("UPDATE messages SET account = ? WHERE txn = ?", new.text, message.transaction.text)
+      try update(moved, on: connection)
+    }
+  }
+
+  private func message(
+    _ transaction: TransactionID, on connection: borrowing Connection
+  ) throws -> DeliveredMessage? {
+    try messages("WHERE txn = ?", transaction.text, on: connection).first
+  }
+
+  private func messages(
+    _ condition: String, _ value: String, on connection: borrowing Connection
+  ) throws -> [DeliveredMessage] {
+    try connection.rows(
+      """
+      SELECT \(Self.columns), EXISTS (SELECT 1 FROM intents WHERE intents.txn = messages.txn)
+      FROM messages \(condition) ORDER BY sequence
+      """, value, as: message(in:))
+  }
+
+  private func message(in row: borrowing Row) throws -> DeliveredMessage {
+    let text = try row.text(0)
+    guard let transaction = TransactionID(text), let state = DeliveredMessage.State(rawValue: try row.text(4)) else {
+      throw CustodyFault.damaged("message \(text)")
+    }
+    let (account, reference) = (AccountID(try row.text(1)), try row.text(2))
+    let (received, answerKey) = (try row.integer(3), try row.optionalText(5))
+    let place = place(of: transaction, account, reference, received, state, answerKey)
+    return DeliveredMessage(
+      transaction: transaction, account: account, reference: reference, receivedAtMilliseconds: received, state: state,
+      answerKey: answerKey, isBeingAnswered: try row.integer(7) != 0,
+      contents: try keys.open(try row.blob(6), at: place))
+  }
+
+  private func insert(_ message: DeliveredMessage, on connection: borrowing Connection) throws {
+    try connection.run(
+      "INSERT INTO messages (\(Self.columns)) VALUES (?, ?, ?, ?, ?, ?, ?)", message.transaction.text,
+      message.account.text, message.reference, message.receivedAtMilliseconds, message.state.rawValue,
+      message.answerKey, box(of: message))
+  }
+
+  private func update(_ message: DeliveredMessage, on connection: borrowing Connection) throws {
+    try connection.run(
+      "UPDATE messages SET state = ?, answer_key = ?, box = ? WHERE txn = ?", message.state.rawValue,
+      message.answerKey, box(of: message), message.transaction.text)
+  }
+
+  private func box(of message: DeliveredMessage) throws -> [UInt8] {
+    try keys.seal(
+      message.contents,
+      at: place(
+        of: message.transaction, message.account, message.reference, message.receivedAtMilliseconds, message.state,
+        message.answerKey))
+  }
+
+  private func place(
+    of transaction: TransactionID, _ account: AccountID, _ reference: String, _ received: Int64,
+    _ state: DeliveredMessage.State, _ answerKey: String?
+  ) -> CanonicalBytes {
+    var place = CanonicalBytes("messages", transaction.text, account.text, reference, state.rawValue, answerKey)
+    place.add(received)
+    return place
+  }
+}

@@ -1,0 +1,90 @@
+public import Cryptography
+import MobileAuth
+import SQLite
+import Secrets
+
+/// How an account's one-time passwords are made, but for the secret.
+public struct OneTimePasswordSetup: Sendable, Equatable {
+  public enum Factor: Sendable, Equatable {
+    /// The next code's (RFC 4226).
+    case counter(Int64)
+    /// Seconds that a code lives, at least 1 (RFC 6238).
+    case period(Int64)
+  }
+
+  public var algorithm: OneTimePassword.Algorithm
+  /// 6 or 8.
+  public var digits: Int
+  public var factor: Factor
+
+  public init(algorithm: OneTimePassword.Algorithm, digits: Int, factor: Factor) {
+    self.algorithm = algorithm
+    self.digits = digits
+    self.factor = factor
+  }
+}
+
+/// One account's one-time passwords. The mark covers the whole row: a counter that was put back is not believed.
+struct OneTimePasswordRecord {
+  let account: AccountID
+  var setup: OneTimePasswordSetup
+  /// The secret, sealed as all are; empty if it is under the account's PIN instead.
+  var box: [UInt8]
+
+  var isUnderPIN: Bool { box.isEmpty }
+
+  static func place(of account: AccountID) -> CanonicalBytes { CanonicalBytes("one_time_passwords", account.text) }
+
+  private static let columns = "account, algorithm, digits, period, counter, box, mark"
+
+  static func find(
+    _ account: AccountID, on connection: borrowing Connection, _ keys: VaultKeys
+  ) throws -> OneTimePasswordRecord? {
+    try connection.rows("SELECT \(columns) FROM one_time_passwords WHERE account = ?", account.text) {
+      try OneTimePasswordRecord($0, keys)
+    }.first
+  }
+
+  static func all(on connection: borrowing Connection, _ keys: VaultKeys) throws -> [OneTimePasswordRecord] {
+    try connection.rows("SELECT \(columns) FROM one_time_passwords ORDER BY account") {
+      try OneTimePasswordRecord($0, keys)
+    }
+  }
+
+  init(account: AccountID, setup: OneTimePasswordSetup, box: [UInt8]) {
+    self.account = account
+    self.setup = setup
+    self.box = box
+  }
+
+  private init(_ row: borrowing Row, _ keys: VaultKeys) throws {
+    account = AccountID(try row.text(0))
+    let damaged = CustodyFault.damaged("the one-time passwords of account \(account)")
+    guard let algorithm = OneTimePassword.Algorithm(rawValue: try row.text(1)) else { throw damaged }
+    let (digits, period, counter) = (Int(try row.integer(2)), try row.integer(3), try row.integer(4))
+    setup = OneTimePasswordSetup(
+      algorithm: algorithm, digits: digits, factor: period == 0 ? .counter(counter) : .period(period))
+    box = try row.blob(5)
+    guard keys.isMark(try row.blob(6), of: canonical) else { throw damaged }
+  }
+
+  func write(to connection: borrowing Connection, _ keys: VaultKeys) throws {
+    try connection.run(
+      """
+      INSERT INTO one_time_passwords (\(Self.columns)) VALUES (?, ?, ?, ?, ?, ?, ?)
+      ON CONFLICT (account) DO UPDATE SET algorithm = excluded.algorithm, digits = excluded.digits,
+        period = excluded.period, counter = excluded.counter, box = excluded.box, mark = excluded.mark
+      """, account.text, setup.algorithm.rawValue, Int64(setup.digits), period, counter, box, keys.mark(canonical))
+  }
+
+  /// 0 where a counter moves on.
+  private var period: Int64 { if case .period(let seconds) = setup.factor { seconds } else { 0 } }
+  private var counter: Int64 { if case .counter(let count) = setup.factor { count } else { 0 } }
+
+  private var canonical: CanonicalBytes {
+    var bytes = CanonicalBytes("one_time_passwords", account.text, setup.algorithm.rawValue)
+    for number in [Int64(setup.digits), period, counter] { bytes.add(number) }
+    bytes.add(box)
+    return bytes
+  }
+}

@@ -1,0 +1,12 @@
+import Cryptography
+import Testing
+
+@Suite struct `Percent decoding` {
+  @Test(arguments: [
+    ("", ""), ("a+b%20c", "a+b c"), ("%C3%A9%c3%a9", "éé"), ("%2B%26%3D%25", "+&=%"), ("%00", "\u{0}"),
+  ])
+  func `Leaves a plus sign as it is`(encoded: String, plain: String) { #expect(percentDecoded(encoded.utf8) == plain) }
+
+  @Test(arguments: ["%", "%4", "a%", "%zz", "%4z", "%%41", "%FF", "%C3", "%+1", "%é0"])
+  func `Knows what is not percent-encoded UTF-8`(encoded: String) { #expect(percentDecoded(encoded.utf8) == nil) }
+}

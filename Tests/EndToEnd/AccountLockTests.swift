@@ -1,0 +1,152 @@
+import ProgramHarness
+import TestAM
+import Testing
+
+extension EndToEnd {
+  /// What a person keeps from being used, until they say so: `lock` and `unlock`.
+  @Suite struct AccountLocks {
+    private static let secret = "IBAUEQ2EIVDEOSCJJJFUYTKOJ5IFCUST"
+    private static let code = "467851"
+    /// `{"deviceTampering":{"score":0.8}}`
+    private static let policies = "eyJkZXZpY2VUYW1wZXJpbmciOnsic2NvcmUiOjAuOH19"
+
+    private struct Shown: Decodable { let locked: String? }
+
+    private struct Kept: Decodable {
+      let account: String
+      let type: String
+      let state: String
+      let transaction: String
+    }
+
+    @Test func anAccountAtAMAnswersNothingUntilItIsUnlocked() async throws {
+      try await withPingAMScene { scene in
+        let token = scene.token
+        let uri = scene.am.registrationURI(
+          "ann", oath: "secret=\(Self.secret)", policies: #"{"deviceTampering":{"score":0.8}}"#)
+        try await token.enrol(uri, name: "ann").succeeded()
+        #expect(scene.am.finishRegistration(of: "ann") != nil)
+
+        let nameless = try await token.command("lock", "ann")
+        #expect(nameless.exit == .code(64) && nameless.errors.contains("it has deviceTampering (6100001)"))
+        let strange = try await token.command("lock", "ann", "--policy", "biometricAvailable")
+        #expect(strange.exit == .code(64) && strange.errors.contains("(6100002)"))
+        let early = try await token.command("unlock", "ann")
+        #expect(early.exit == .code(77) && early.errors.contains("(6100004)"))
+        try await token.command("lock", "ann", "--policy", "deviceTampering").succeeded()
+        let second = try await token.command("lock", "ann", "--policy", "deviceTampering")
+        #expect(second.exit == .code(77) && second.errors.contains("(6100003)"))
+
+        let older = try await nothingCanBeDone(in: scene, waiting: 1)
+        try await token.kill9()
+        try await token.start()
+        let newer = try await nothingCanBeDone(in: scene, waiting: 2)
+
+        let mark = try token.log.mark
+        try await token.command("unlock", "ann").succeeded()
+        #expect(try await shown(by: token) == nil)
+        // Now they are put to the person, the newest first.
+        for request in [newer, older] {
+          try await token.answer(request.token, with: .hold, from: mark)
+          try await token.log.line(with: "settled request \(request.token)", "approved", from: mark)
+          #expect(scene.am.verify(request.push) == .isTrue)
+        }
+        try await token.command("otp", "ann").succeeded()
+        let login = try await scene.login()
+        try await token.answer(login.token, with: .hold, from: login.mark)
+        #expect(try await scene.ending(of: login).hasPrefix("approved"))
+        #expect(scene.am.verify(login.push) == .isTrue)
+        let acts = try await token.audit().filter { ["locked", "unlocked"].contains($0.kind) }
+        #expect(acts.map(\.kind) == ["locked", "unlocked"] && acts.allSatisfy { $0.account == "ann" })
+        #expect(acts.first?.detail == "with the policy deviceTampering")
+
+        let history = try await token.command("history", "ann", "--json").succeeded().decoded([Kept].self)
+        #expect(history.map(\.state) == ["approved", "approved", "approved"])
+        #expect(history.allSatisfy { $0.account == "ann" && $0.type == "push" })
+        #expect(history.first?.transaction == login.token)
+        #expect(try await token.command("history", "nobody").exit == .code(64))
+      }
+    }
+
+    /// A message is kept all the same, and the log says who tried; nobody is asked.
+    /// - Parameter count: so many wait then.
+    private func nothingCanBeDone(in scene: PingAMScene, waiting count: Int) async throws -> PingAMScene.Login {
+      let token = scene.token
+      for refused in [
+        try await token.command("otp", "ann"), try await token.command("rename", "ann", "anna"),
+        try await token.command("mailbox", "ann", "--set", "elsewhere"),
+      ] {
+        #expect(refused.exit == .code(77) && refused.errors.contains("locked by hand"), "\(refused)")
+        #expect(refused.output.isEmpty && refused.errors.contains("(6100000)"))
+      }
+      #expect(try await shown(by: token)?.contains("deviceTampering") == true)
+      let mark = try token.log.mark
+      let push = try #require(scene.am.send("ann"))
+      try await scene.deliver(push)
+      let name = try await eventually("\(count) requests that wait") {
+        let waiting = try await token.pending()
+        return waiting.count == count ? waiting.first : nil
+      }
+      try await token.log.line(
+        with: "opened request \(name)", "locked by hand with the policy deviceTampering", "says \"", from: mark)
+      #expect(try await token.audit(of: name).map(\.kind) == ["opened"])
+      #expect(try await scene.bring(push.envelope).decoded(PingAMScene.Brought.self).known)
+      #expect(scene.am.verify(push) == .waiting)
+      try await token.shows("idle, connected")
+      return PingAMScene.Login(push: push, token: name, mark: mark)
+    }
+
+    private func shown(by token: TestToken) async throws -> String? {
+      try await token.command("accounts", "--json").succeeded().decoded([Shown].self).first?.locked
+    }
+
+    @Test func oneTimePasswordsAreLockedWithoutAPolicy() async throws {
+      try await withOneTimePasswords { token, _ in
+        #expect(try await token.command("lock", "alice", "--policy", "deviceTampering").exit == .code(64))
+        try await token.command("lock", "alice").succeeded()
+        #expect(try await token.command("lock", "alice").errors.contains("(6100003)"))
+        for outcome in [try await token.command("otp"), try await token.command("rename", "alice", "anna")] {
+          #expect(outcome.exit == .code(77) && outcome.errors.contains("locked by hand"), "\(outcome)")
+        }
+        try await token.command("unlock", "alice").succeeded()
+        // The counter has not moved.
+        #expect(try await token.command("otp").succeeded().output == Self.code)
+        #expect(try await token.command("unlock", "alice").errors.contains("(6100004)"))
+        #expect(try await token.command("lock", "nobody").exit == .code(64))
+        #expect(try await token.audit().map(\.kind) == ["enrolled", "locked", "unlocked", "code-shown"])
+      }
+    }
+
+    @Test func whatAPolicyLocksNobodyUnlocks() async throws {
+      try await withOneTimePasswords { token, folder in
+        try await token.command("lock", "alice").succeeded()
+        let edited = try await token.edited(in: folder)
+        // The person's own lock comes off, the policy's stays.
+        #expect(try await edited.command("unlock", "alice").succeeded().output.contains("deviceTampering"))
+        let refused = try await edited.command("unlock", "alice")
+        #expect(refused.exit == .code(77) && refused.errors.contains("its policy deviceTampering does not hold"))
+        #expect(refused.errors.contains("approval-token log --verify") && refused.errors.contains("(6100000)"))
+        let locked = try await edited.command("lock", "alice")
+        #expect(locked.exit == .code(77) && locked.errors.contains("(6100003)"))
+        #expect(try await edited.command("otp").exit == .code(77))
+      }
+    }
+
+    @Test func anAccountOfTheReferenceTokenServerHasNoLock() async throws {
+      try await withScene { scene in
+        let outcome = try await scene.token.command("lock", scene.account)
+        #expect(outcome.exit == .code(64) && outcome.errors.contains("only those of PingAM"))
+      }
+    }
+
+    private func withOneTimePasswords(_ body: (TestToken, TemporaryDirectory) async throws -> Void) async throws {
+      let folder = try TemporaryDirectory()
+      defer { folder.remove() }
+      let token = TestToken(state: folder.file("token"), board: "simulated")
+      let uri = "otpauth://hotp/ACME:alice?secret=\(Self.secret)&policies=\(Self.policies)"
+      try await token.enrol(uri).succeeded()
+      try await body(token, folder)
+      #expect(try await token.provesItsLog())
+    }
+  }
+}

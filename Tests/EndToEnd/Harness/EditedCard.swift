@@ -1,0 +1,15 @@
+import ProgramHarness
+
+extension TestToken {
+  /// A copy of its card, whose audit chain somebody has edited.
+  func edited(in folder: TemporaryDirectory) async throws -> TestToken {
+    let copy = folder.file("copy")
+    try await run("cp", ["-r", state, copy]).succeeded()
+    let edit = """
+      import sqlite3; card = sqlite3.connect('\(copy)/vault.sqlite3')
+      card.execute("UPDATE audit SET detail = 'nothing happened' WHERE sequence = 1"); card.commit()
+      """
+    try await run("python3", ["-c", edit]).succeeded()
+    return TestToken(state: copy, board: "simulated")
+  }
+}

@@ -1,0 +1,52 @@
+import ProgramHarness
+import TestAM
+import Testing
+
+/// The scene of AM, with a real mosquitto that carries its messages.
+func withPingAMSceneAtBroker(
+  _ body: @Sendable (PingAMScene, TestBroker) async throws -> Void
+) async throws {
+  try await withPingAMScene(by: .broker) { scene in try await body(scene, try #require(scene.broker)) }
+}
+
+extension TestBroker {
+  /// The table `[mqtt]` of a token that fetches here.
+  /// - Parameter more: lines of it.
+  func settings(_ more: String) throws -> String {
+    let password = try directory.write(Self.password, to: "token-password")
+    return """
+      [mqtt]
+      broker = "localhost:\(port)"
+      authorities = "\(authority)"
+      user = "\(Self.user)"
+      password_file = "\(password)"
+      \(more)
+      """
+  }
+}
+
+extension PingAMScene {
+  func mailbox(of account: String) async throws -> String {
+    struct Facts: Decodable { let mailbox: String }
+    return try await token.command("mailbox", account, "--json").succeeded().decoded(Facts.self).mailbox
+  }
+
+  /// Waits until the message is put to the person, who holds the button, and until AM has the answer.
+  /// - Parameter mark: of the log; counts only what came after it.
+  func accept(
+    _ push: TestAM.Push, at realm: TestAM? = nil, from mark: Int = 0, within limit: Duration = .seconds(10)
+  ) async throws {
+    let opened = try await token.log.line(with: "opened request ", from: mark, within: limit)
+    let name = String(try #require(opened.firstMatch(of: /opened request ([0-9a-f-]{36})/)?.1))
+    try await token.answer(name, with: .hold, from: mark)
+    try await token.log.line(with: "settled request \(name)", from: mark)
+    #expect((realm ?? am).verify(push) == .isTrue)
+  }
+}
+
+extension TestBroker {
+  /// What a push delegate does.
+  func publish(_ push: TestAM.Push, to mailbox: String) async throws {
+    try await publish(String(decoding: push.envelope, as: UTF8.self), to: mailbox)
+  }
+}

@@ -1,0 +1,183 @@
+import Foundation
+import ProgramHarness
+import TestAM
+import TestAMServer
+import Testing
+
+extension EndToEnd {
+  /// Push messages of PingAM over a real mosquitto, and the one-time passwords that come with `mfauth`.
+  @Suite struct PingAMAtTheBroker {
+    @Test func whatIsPublishedIsAnsweredAlsoWhatCameWhileTheTokenWasOff() async throws {
+      try await withPingAMSceneAtBroker { scene, broker in
+        try await scene.enrol("ann")
+        let mailbox = try await scene.mailbox(of: "ann")
+        let presence = try await broker.follow("\(mailbox)/presence")
+        try await presence.output.line(with: "online")
+        let mark = try scene.token.log.mark
+        let push = try #require(scene.am.send("ann", .plain, timeout: 120))
+        try await broker.publish(push, to: mailbox)
+        try await scene.accept(push, from: mark)
+        // The same again is known, and neither it nor nonsense holds anything up.
+        try await broker.publish(push, to: mailbox)
+        try await broker.publish("nonsense", to: mailbox)
+
+        try await scene.token.kill9()
+        try await presence.output.line(with: "offline")
+        let later = try #require(scene.am.send("ann", .plain, timeout: 120))
+        try await broker.publish(later, to: mailbox)
+        try await broker.stop()
+        try await broker.start()
+        try await scene.token.start()
+        try await scene.accept(later)
+        #expect(try await scene.token.pending().isEmpty)
+      }
+    }
+
+    /// Two realms are two mechanisms with a mailbox each.
+    @Test func aBrokerThatIsAwayForTwoMinutesIsFoundAgain() async throws {
+      try await withPingAMSceneAtBroker { scene, broker in
+        let beta = scene.server.realm("beta", .am74)
+        try await scene.enrol("ann")
+        try await scene.enrol("ann", at: beta, as: "ann-beta")
+        let mailboxes = [try await scene.mailbox(of: "ann"), try await scene.mailbox(of: "ann-beta")]
+        try await scene.token.log.line(with: "fetching push messages")
+
+        try await broker.stop()
+        let away = try scene.token.log.mark
+        try await scene.token.log.line(with: "trying again in")
+        try await Task.sleep(for: .seconds(120))
+        _ = try await eventually("two servers that cannot be heard") {
+          try await scene.token.status().servers.map(\.connection) == ["disconnected", "disconnected"] ? true : nil
+        }
+        try await scene.token.shows("idle, not connected")
+        // Nothing else suffers: another way for a message is open.
+        let brought = try await scene.login(by: .socket)
+        try await scene.token.answer(brought.token, with: .hold, from: brought.mark)
+        #expect(try await scene.ending(of: brought).hasPrefix("approved"))
+        let attempts = try scene.token.log.lines.dropFirst(away).count { $0.contains("trying again in") }
+        // Pauses of two accounts, each at least 0.5, 1, 2, 4, 8, 16 and 30 s.
+        #expect((4...18).contains(attempts), "\(attempts) attempts")
+
+        try await broker.start()
+        for (realm, mailbox) in [(scene.am, mailboxes[0]), (beta, mailboxes[1])] {
+          let push = try #require(realm.send("ann", .plain, timeout: 120))
+          let mark = try scene.token.log.mark
+          try await broker.publish(push, to: mailbox)
+          try await scene.accept(push, at: realm, from: mark, within: .seconds(70))
+        }
+        #expect(try await scene.token.status().servers.map(\.connection) == ["connected", "connected"])
+        try await scene.token.shows("idle, connected")
+      }
+    }
+
+    /// The broker knows a session by its client id, and gives it to whoever comes last.
+    @Test func mailboxesThatBeginAlikeKeepTheirSessions() async throws {
+      try await withPingAMSceneAtBroker { scene, _ in
+        let users = ["ann", "bob"]
+        for user in users { try await scene.enrol(user) }
+        for user in users {
+          try await scene.token.command("mailbox", user, "--set", "tokens/of/the/second-floor/\(user)").succeeded()
+        }
+        for user in users {
+          _ = try await eventually("the new mailbox of \(user) at AM") {
+            scene.am.profiles.first { $0.user == user }?.deviceID.hasSuffix("/\(user)") == true ? true : nil
+          }
+        }
+        for user in users + users {
+          let login = try await scene.login(of: user)
+          try await scene.token.answer(login.token, with: .hold, from: login.mark)
+          #expect(try await scene.ending(of: login).hasPrefix("approved"))
+        }
+        #expect(try scene.token.log.count(of: "another client has connected with our client id") == 0)
+      }
+    }
+
+    @Test func aLockedAccountShowsNoCode() async throws {
+      try await withPingAMScene { scene in
+        let uri = scene.am.registrationURI(
+          "ann", oath: "secret=IBAUEQ2EIVDEOSCJJJFUYTKOJ5IFCUST", policies: #"{"deviceTampering":{"score":0.8}}"#)
+        try await scene.token.enrol(uri, name: "ann").succeeded()
+        try await scene.token.command("otp", "ann").succeeded()
+        let refused = try await scene.token.edited(in: scene.folder).command("otp", "ann")
+        #expect(refused.exit == .code(77) && refused.errors.contains("deviceTampering") && refused.output.isEmpty)
+      }
+    }
+
+    /// Codes of RFC 4226, appendix D.
+    @Test func onePINServesBothHalvesOfACombinedURI() async throws {
+      try await withPingAMScene { scene in
+        let oath = "secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&counter=0"
+        let uri = scene.am.registrationURI("ann", oath: oath).replacing("mfauth://totp", with: "mfauth://hotp")
+        let enrolment = try scene.token.begin("enroll", uri, "--name", "ann", "--ask-pin", "--json")
+        try await scene.token.choose("135792")
+        try await enrolment.outcome().succeeded()
+        #expect(scene.am.finishRegistration(of: "ann") != nil)
+
+        let first = try scene.token.begin("otp", "ann")
+        try await scene.token.type("246813")
+        try await scene.token.type("135792")
+        #expect(try await first.outcome().succeeded().output == "755224")
+
+        let login = try await scene.login(.biometric)
+        try await scene.token.type("246813")
+        try await scene.token.shows("wrong PIN or choice, n attempts left")
+        try await scene.token.type("135792")
+        #expect(try await scene.ending(of: login).hasPrefix("approved"))
+        #expect(scene.am.verify(login.push) == .isTrue)
+
+        let change = try scene.token.begin("pin", "change", "ann")
+        try await scene.token.type("135792")
+        try await scene.token.choose("975312")
+        try await change.outcome().succeeded()
+        try await scene.token.stop()
+        let alone = try await scene.token.command("otp", "ann")
+        #expect(alone.exit == .code(69) && alone.output.isEmpty && alone.errors.contains("PIN"))
+        try await scene.token.start()
+        let second = try scene.token.begin("otp", "ann")
+        try await scene.token.type("975312")
+        #expect(try await second.outcome().succeeded().output == "287082")
+
+        let pushOnly = try await scene.token.command("enroll", scene.am.registrationURI("bob"), "--ask-pin")
+        #expect(pushOnly.exit == .code(64) && pushOnly.errors.contains("--ask-pin"))
+        #expect(pushOnly.errors.contains("pin_for_biometric"))
+      }
+    }
+
+    @Test func anAccountAndAMailboxAreEnrolledOnce() async throws {
+      try await withPingAMScene { scene in
+        let secret = "secret=IBAUEQ2EIVDEOSCJJJFUYTKOJ5IFCUST"
+        let ann = scene.am.registrationURI("ann", oath: secret)
+        try await scene.token.command("enroll", ann, "--mailbox", "desk/ann").succeeded()
+        #expect(scene.am.finishRegistration(of: "ann")?.deviceID == "desk/ann")
+        #expect(try await scene.mailbox(of: "ann") == "desk/ann")
+        for (uri, mailbox, why) in [
+          (scene.am.registrationURI("bob"), "desk/ann", "is the mailbox of the account \"ann\""),
+          (scene.am.registrationURI("bob"), "desk/+", "--mailbox takes"),
+          ("otpauth://totp/Example:bob?\(secret)", "desk/bob", "--mailbox is for push mechanisms of PingAM"),
+        ] {
+          let refused = try await scene.token.command("enroll", uri, "--mailbox", mailbox)
+          #expect(refused.exit == .code(64) && refused.errors.contains(why), "\(refused)")
+        }
+
+        let alone = try await scene.token.enrol("otpauth://hotp/Example:ann?\(secret)", name: "second")
+        #expect(alone.exit == .code(64) && alone.errors.contains("is here already, as account \"ann\""), "\(alone)")
+        try await scene.token.enrol("otpauth://hotp/Example:bob?\(secret)", name: "codes").succeeded()
+        let both = try await scene.token.enrol(scene.am.registrationURI("bob", oath: secret), name: "second")
+        #expect(both.exit == .code(77) && both.errors.contains("it is the account \"codes\""), "\(both)")
+        #expect(try await scene.token.accounts().map(\.account) == ["ann", "codes"])
+      }
+    }
+
+    @Test func aCombinedURIGivesOneTimePasswordsToo() async throws {
+      try await withPingAMScene { scene in
+        let oath = "secret=IBAUEQ2EIVDEOSCJJJFUYTKOJ5IFCUST&period=30&digits=6"
+        try await scene.token.enrol(scene.am.registrationURI("ann", oath: oath), name: "ann").succeeded()
+        #expect(scene.am.finishRegistration(of: "ann") != nil)
+        let code = try await scene.token.command("otp", "ann").succeeded().output
+        #expect(code.wholeMatch(of: /[0-9]{6}/) != nil)
+        try await scene.token.command("remove", "ann").succeeded()
+        #expect(try await scene.token.command("otp", "ann").exit == .code(64))
+      }
+    }
+  }
+}

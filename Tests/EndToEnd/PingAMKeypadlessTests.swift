@@ -1,0 +1,45 @@
+import ProgramHarness
+import TestAM
+import Testing
+
+extension EndToEnd {
+  /// The number of the login page on a board with a button and nothing to type on.
+  @Suite struct PingAMWithoutKeypad {
+    private static let blinking = "\"one of the choices; no keypad: watch\""
+    private static let open = "\"hold if that was what the portal shows\""
+
+    @Test func theNumberIsHeldOrTheLoginDenied() async throws {
+      try await withPingAMScene(board: QuickBoard.withButton) { scene in
+        try await scene.enrol("ann")
+        let login = try await scene.login(.challenge)
+        let right = try #require(login.push.number)
+        let place = try #require(login.push.candidates.firstIndex(of: right))
+        try await hold(afterNumber: place + 1, in: scene)
+        #expect(try await scene.ending(of: login).hasPrefix("approved"))
+        #expect(scene.am.verify(login.push, type: .challenge) == .isTrue)
+        let decided = try await scene.token.audit(of: login.token).first { $0.kind == "decided" }
+        #expect(decided?.detail.hasPrefix("accept by choice, held") == true)
+
+        let other = try await scene.login(.challenge)
+        try await scene.token.answer(other.token, with: .double, from: other.mark)
+        #expect(try await scene.ending(of: other).hasPrefix("denied"))
+        #expect(scene.am.verify(other.push, type: .challenge) == .isFalse)
+      }
+    }
+
+    /// Watches the numbers go by, thinks longer than the guard time, and holds the button.
+    private func hold(afterNumber place: Int, in scene: PingAMScene) async throws {
+      let eyes = try scene.token.begin("simulate", "led", "--follow", "--json")
+      var mark = 0
+      for _ in 1...place {
+        // Two nines take 13 s, and a window 6 s.
+        for said in [Self.blinking, Self.open] {
+          try await eyes.output.line(with: said, from: mark, within: .seconds(40))
+          mark = eyes.output.mark
+        }
+      }
+      try await Task.sleep(for: .milliseconds(500))
+      try await scene.token.hold(seconds: 1)
+    }
+  }
+}

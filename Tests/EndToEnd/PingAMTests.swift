@@ -1,0 +1,335 @@
+import Foundation
+import ProgramHarness
+import TestAM
+import TestAMServer
+import Testing
+
+extension EndToEnd {
+  /// Push mechanisms of PingAM: registered over TLS, messages brought by `approval-token push` or by mosquitto, answers
+  /// judged by what AM's published source does.
+  @Suite struct PingAMAnswers {
+    @Test(arguments: Carrier.allCases) func allOfThemSideBySide(by carrier: Carrier) async {
+      await carrier.play([
+        yesLetsIn, noKeepsOut, theNumberOfTheLoginPageLetsIn, aNumberThatCannotBeRightIsNeverSent,
+        thePINStandsForAFingerprint, whatWantsAFingerprintCanOnlyBeDeniedWhereNoPINMayStandForIt,
+      ])
+    }
+
+    /// The answer is checked with `openssl` alone.
+    private func yesLetsIn(by carrier: Carrier) async throws {
+      try await withPingAMScene(by: carrier) { scene in
+        try await scene.enrol("ann")
+        let login = try await scene.login()
+        try await scene.token.answer(login.token, with: .hold, from: login.mark)
+        #expect(try await scene.ending(of: login).hasPrefix("approved, receipt \(login.push.messageID)"))
+        #expect(scene.am.verify(login.push) == .isTrue)
+        // Registration and answer, each with its own message's cookie.
+        #expect(scene.am.strays == 0)
+        let secret = try #require(scene.am.secret(of: "ann"))
+        let answer = try await claims(try #require(scene.am.received.last), signedWith: secret, in: scene.folder)
+        #expect(Set(answer.keys) == ["response"])
+        let registration = try await claims(
+          try #require(scene.am.received.first), signedWith: secret, in: scene.folder)
+        let names = [
+          "response", "mechanismUid", "deviceId", "deviceName", "deviceType", "communicationType",
+        ]
+        #expect(Set(registration.keys) == Set(names))
+      }
+    }
+
+    /// At the broker in the older version of MQTT.
+    private func noKeepsOut(by carrier: Carrier) async throws {
+      try await withPingAMScene(by: carrier, mqtt: #"version = "3.1.1""#) { scene in
+        try await scene.enrol("ann")
+        for act in [Act.double, .notMe] {
+          let login = try await scene.login()
+          try await scene.token.answer(login.token, with: act, from: login.mark)
+          #expect(try await scene.ending(of: login).hasPrefix("denied"))
+          #expect(scene.am.verify(login.push) == .isFalse)
+        }
+        let secret = try #require(scene.am.secret(of: "ann"))
+        let answer = try await claims(try #require(scene.am.received.last), signedWith: secret, in: scene.folder)
+        #expect(Set(answer.keys) == ["response", "deny"] && answer["deny"] as? Bool == true)
+      }
+    }
+
+    private func theNumberOfTheLoginPageLetsIn(by carrier: Carrier) async throws {
+      try await withPingAMScene(by: carrier) { scene in
+        try await scene.enrol("ann")
+        for isRight in [true, false] {
+          let login = try await scene.login(.challenge)
+          let right = try #require(login.push.number)
+          let typed = isRight ? right : try #require(login.push.candidates.first { $0 != right })
+          try await scene.token.type("\(typed)", when: .number)
+          // AM stores either; the login page tells.
+          #expect(try await scene.ending(of: login).hasPrefix("approved"))
+          #expect(scene.am.verify(login.push, type: .challenge) == (isRight ? .isTrue : .isFalse))
+        }
+        let secret = try #require(scene.am.secret(of: "ann"))
+        let answer = try await claims(try #require(scene.am.received.last), signedWith: secret, in: scene.folder)
+        #expect(Set(answer.keys) == ["response", "challengeResponse"] && answer["challengeResponse"] is String)
+      }
+    }
+
+    private func aNumberThatCannotBeRightIsNeverSent(by carrier: Carrier) async throws {
+      try await withPingAMScene(by: carrier) { scene in
+        try await scene.enrol("ann")
+        let login = try await scene.login(.challenge)
+        let impossible = try #require((10...99).first { !login.push.candidates.contains($0) })
+        let received = scene.am.received.count
+        for _ in 1...3 { try await scene.token.type("\(impossible)", when: .number) }
+        #expect(try await scene.ending(of: login).contains("cannot be what the portal shows"))
+        #expect(scene.am.received.count == received)
+        #expect(scene.am.verify(login.push, type: .challenge) == .waiting)
+        #expect(try await scene.token.pending().isEmpty)
+      }
+    }
+
+    private func thePINStandsForAFingerprint(by carrier: Carrier) async throws {
+      try await withPingAMScene(by: carrier, settings: "pin_for_biometric = true\npin_digits = 5") { scene in
+        try await scene.enrol("ann", choosing: "13589")
+        let login = try await scene.login(.biometric)
+        try await scene.token.type("24680")
+        try await scene.token.shows("wrong PIN or choice, n attempts left")
+        #expect(try await scene.token.status().pin(of: "ann")?.previousFailureCount == 1)
+        #expect(scene.am.verify(login.push) == .waiting)
+        try await scene.token.type("13589")
+        #expect(try await scene.ending(of: login).hasPrefix("approved"))
+        #expect(scene.am.verify(login.push) == .isTrue)
+      }
+    }
+
+    private func whatWantsAFingerprintCanOnlyBeDeniedWhereNoPINMayStandForIt(by carrier: Carrier) async throws {
+      try await withPingAMScene(by: carrier, settings: "pin_for_biometric = false") { scene in
+        try await scene.enrol("ann")
+        let login = try await scene.login(.biometric)
+        try await scene.token.log.line(
+          with: "opened request \(login.token)", "can only be denied", "pin_for_biometric = false", from: login.mark)
+        try await scene.token.shows("PIN wanted")
+        // Longer than the guard time, so that the hold would count.
+        try await Task.sleep(for: .milliseconds(700))
+        try await scene.token.hold(seconds: 1)
+        #expect(scene.am.verify(login.push) == .waiting)
+        try await scene.token.answer(login.token, with: .double, from: login.mark)
+        #expect(try await scene.ending(of: login).hasPrefix("denied"))
+        #expect(scene.am.verify(login.push, type: .biometric) == .isFalse)
+      }
+    }
+  }
+
+  /// What becomes of messages and answers that do not go the straight way.
+  @Suite struct PingAMMessages {
+    @Test(arguments: Carrier.allCases) func allOfThemSideBySide(by carrier: Carrier) async {
+      await carrier.play([
+        whatWaitsIsShown, aMessageIsPutToThePersonOnce, whatIsForNobodyHereIsRefused, aLostAnswerIsSentAgain,
+        aMailboxMoves,
+        aLoginThatIsOverIsOver, aPowerCutLosesNoMessage, twoRealmsAreTwoServers, aLostRegistrationHealsByItself,
+      ])
+    }
+
+    private func whatWaitsIsShown(by carrier: Carrier) async throws {
+      struct Shown: Decodable {
+        let account: String
+        let type: String
+        let message: String
+        let context: String
+        let payload: String
+        let sentAtMs: Int64
+      }
+      try await withPingAMScene(by: carrier) { scene in
+        try await scene.enrol("ann")
+        let login = try await scene.login()
+        let shown: [Shown] = try await scene.token.command("pending", "--json").succeeded().decoded()
+        let request = try #require(shown.first)
+        #expect(request.account == "ann" && request.type == "push" && request.payload == "{  }")
+        #expect(request.message == "Login attempt from ann at Example")
+        #expect(request.context.contains("198.51.100.7") && request.sentAtMs > 1_790_000_000_000)
+        #expect(try await scene.token.audit(of: login.token).contains { $0.detail.contains("Login attempt from ann") })
+        #expect(try await scene.token.accounts() == [.init(account: "ann", stage: "active")])
+        let doctor = try await scene.token.command("doctor", "--authorities", scene.folder.file("am.pem"))
+        #expect(doctor.output.contains("it does not tell whether registrations are valid"), "\(doctor)")
+      }
+    }
+
+    private func aMessageIsPutToThePersonOnce(by carrier: Carrier) async throws {
+      try await withPingAMScene(by: carrier) { scene in
+        try await scene.enrol("ann")
+        let login = try await scene.login()
+        for message in [
+          login.push.envelope, scene.am.amazonForm(of: login.push),
+          Array(#"{"messageId":"AUTHENTICATE:other","message":"\#(login.push.message)"}"#.utf8),
+        ] {
+          try await scene.repeats(message)
+        }
+        #expect(try await scene.token.pending() == [login.token])
+        try await scene.token.answer(login.token, with: .hold, from: login.mark)
+        _ = try await scene.ending(of: login)
+        try await scene.repeats(login.push.envelope)
+        #expect(try await scene.token.pending().isEmpty)
+      }
+    }
+
+    private func whatIsForNobodyHereIsRefused(by carrier: Carrier) async throws {
+      try await withPingAMScene(by: carrier) { scene in
+        let stranger = scene.server.realm("elsewhere")
+        try await scene.enrol("ann", at: stranger)
+        let foreign = try #require(stranger.send("ann"))
+        try await scene.token.command("remove", "ann").succeeded()
+        try await scene.enrol("ann")
+        let push = try #require(scene.am.send("ann"))
+        let forged = push.message.dropLast(2) + (push.message.hasSuffix("A") ? "Bw" : "Aw")
+        let cases: [([UInt8], Int32, String)] = [
+          (foreign.envelope, 77, "for no account of this token"),
+          (Array(#"{"messageId":"\#(push.messageID)","message":"\#(forged)"}"#.utf8), 77, "cannot be believed"),
+          (Array("{}".utf8), 65, "no messageId"), (Array("hello".utf8), 65, "not a JSON object"),
+        ]
+        for (message, code, why) in cases { try await scene.isRefused(message, .code(code), why) }
+        let large = String(repeating: " ", count: 16_385)
+        if carrier == .broker {
+          try await scene.publish(Array(large.utf8))
+          try await scene.token.log.line(with: "16385 bytes was refused")
+        } else {
+          let outcome = try await scene.token.command("push", scene.folder.write(large, to: "large.json"))
+          #expect(outcome.exit == .code(65) && outcome.errors.contains("larger than 16384 bytes"))
+        }
+        #expect(try scene.token.log.count(of: "opened request") == 0)
+        #expect(try await scene.token.pending().isEmpty)
+        // None of them is in the way of a good one.
+        let login = try await scene.login()
+        try await scene.token.answer(login.token, with: .double, from: login.mark)
+        _ = try await scene.ending(of: login)
+        try await scene.token.stop()
+        #expect(try await scene.bring(push.envelope).exit == .code(69))
+      }
+    }
+
+    private func aLostAnswerIsSentAgain(by carrier: Carrier) async throws {
+      try await withPingAMScene(by: carrier) { scene in
+        try await scene.enrol("ann")
+        let login = try await scene.login()
+        scene.server.loseAnswers(2)
+        try await scene.token.answer(login.token, with: .hold, from: login.mark)
+        #expect(try await scene.ending(of: login).hasPrefix("approved"))
+        #expect(scene.am.received.suffix(3).count == 3 && Set(scene.am.received.suffix(3)).count == 1)
+        #expect(scene.am.verify(login.push) == .isTrue)
+
+        // The login page was quicker than the second try.
+        let second = try await scene.login()
+        scene.server.loseAnswers(1)
+        let answers = scene.am.received.count
+        async let answered: Void = scene.token.answer(second.token, with: .hold, from: second.mark)
+        _ = try await eventually("the first answer") { scene.am.received.count > answers ? true : nil }
+        #expect(scene.am.verify(second.push) == .isTrue)
+        try await answered
+        #expect(try await scene.ending(of: second).hasPrefix("unknown for good"))
+      }
+    }
+
+    private func aLoginThatIsOverIsOver(by carrier: Carrier) async throws {
+      try await withPingAMScene(by: carrier) { scene in
+        try await scene.enrol("ann")
+        let login = try await scene.login(timeout: 3)
+        #expect(try await scene.ending(of: login) == "expired")
+        #expect(try await scene.token.pending().isEmpty)
+        let used = try await scene.login()
+        // Somebody else's journey has used it up.
+        scene.am.forget(used.push)
+        try await scene.token.answer(used.token, with: .hold, from: used.mark)
+        #expect(try await scene.ending(of: used).contains("AM no longer waits for it"))
+      }
+    }
+
+    private func aPowerCutLosesNoMessage(by carrier: Carrier) async throws {
+      try await withPingAMScene(by: carrier) { scene in
+        try await scene.enrol("ann")
+        let push = try #require(scene.am.send("ann"))
+        try await scene.deliver(push)
+        try await scene.token.kill9()
+        try await scene.token.start()
+        let line = try await scene.token.log.line(with: "opened request ")
+        let name = String(try #require(line.firstMatch(of: /opened request ([0-9a-f-]{36})/)?.1))
+        try await scene.token.answer(name, with: .hold)
+        try await scene.token.log.line(with: "settled request \(name)", "approved")
+        #expect(scene.am.verify(push) == .isTrue)
+      }
+    }
+
+    private func twoRealmsAreTwoServers(by carrier: Carrier) async throws {
+      try await withPingAMScene(by: carrier) { scene in
+        let beta = scene.server.realm("beta", .am74)
+        try await scene.enrol("ann")
+        try await scene.enrol("ann", at: beta, as: "ann-beta")
+        let first = try await scene.login()
+        try await scene.token.answer(first.token, with: .hold, from: first.mark)
+        _ = try await scene.ending(of: first)
+        let second = try await scene.login(at: beta)
+        try await scene.token.answer(second.token, with: .double, from: second.mark)
+        _ = try await scene.ending(of: second)
+        #expect(scene.am.verify(first.push) == .isTrue && beta.verify(second.push) == .isFalse)
+        let taken = try await scene.token.command("mailbox", "ann", "--set", try await scene.mailbox(of: "ann-beta"))
+        #expect(taken.exit == .code(64) && taken.errors.contains("the mailbox of the account \"ann-beta\""))
+        try await scene.token.command("rename", "ann-beta", "work").succeeded()
+        let third = try await scene.login(at: beta)
+        try await scene.token.answer(third.token, with: .hold, from: third.mark)
+        #expect(try await scene.ending(of: third).hasPrefix("approved"))
+        #expect(beta.verify(third.push) == .isTrue)
+      }
+    }
+
+    private func aMailboxMoves(by carrier: Carrier) async throws {
+      struct Shown: Decodable, Equatable {
+        var mailbox: String
+        var wanted: String?
+      }
+      @Sendable func shown(_ scene: PingAMScene) async throws -> Shown {
+        try await scene.token.command("mailbox", "ann", "--json").succeeded().decoded()
+      }
+      try await withPingAMScene(by: carrier) { scene in
+        try await scene.enrol("ann")
+        let former = try await shown(scene)
+        #expect(former == Shown(mailbox: try #require(scene.am.profiles.first).deviceID))
+        scene.server.set(away: true)
+        try await scene.token.command("mailbox", "ann", "--set", "elsewhere").succeeded()
+        #expect(try await shown(scene) == Shown(mailbox: former.mailbox, wanted: "elsewhere"))
+        try await scene.token.log.line(with: "AM was not told where messages are to be brought", "503")
+        let before = try await scene.login()
+        scene.server.set(away: false)
+        try await scene.token.answer(before.token, with: .hold, from: before.mark)
+        #expect(try await scene.ending(of: before).hasPrefix("approved"))
+        _ = try await eventually("the new mailbox at AM", within: .seconds(20)) {
+          scene.am.profiles.first?.deviceID == "elsewhere" ? true : nil
+        }
+        _ = try await eventually("AM's word on the card") {
+          try await shown(scene) == Shown(mailbox: "elsewhere") ? true : nil
+        }
+        let after = try await scene.login()
+        try await scene.token.answer(after.token, with: .hold, from: after.mark)
+        #expect(try await scene.ending(of: after).hasPrefix("approved"))
+        for impossible in ["token/+", "token/#", "$share/all/token", "two words", ""] {
+          let refused = try await scene.token.command("mailbox", "ann", "--set", impossible)
+          #expect(refused.exit == .code(64) && refused.errors.contains("--set takes"), "\(refused)")
+        }
+        #expect(try await shown(scene) == Shown(mailbox: "elsewhere"))
+      }
+    }
+
+    private func aLostRegistrationHealsByItself(by carrier: Carrier) async throws {
+      try await withPingAMScene(by: carrier) { scene in
+        scene.server.loseAnswers(1)
+        let mark = try scene.token.log.mark
+        let outcome = try await scene.token.enrol(scene.am.registrationURI("ann"))
+        #expect(outcome.exit == .code(77) && outcome.errors.contains("ask for a new QR code"), "\(outcome)")
+        #expect(try await scene.token.accounts() == [.init(account: "ann", stage: "enrolling")])
+        #expect(scene.am.finishRegistration(of: "ann") != nil)
+        try await scene.listens(from: mark)
+        let login = try await scene.login()
+        try await scene.token.answer(login.token, with: .hold, from: login.mark)
+        #expect(try await scene.ending(of: login).hasPrefix("approved"))
+        #expect(try await scene.token.accounts() == [.init(account: "ann", stage: "active")])
+
+        let refused = try await scene.token.enrol("pushauth://push/Example:bob?m=1")
+        #expect(refused.exit == .code(65) && refused.errors.contains("the registration URI has no s"))
+      }
+    }
+  }
+}

@@ -1,0 +1,34 @@
+import Foundation
+import ProgramHarness
+import Testing
+
+extension InteropPrivacyIDEA {
+  /// A gateway of privacyIDEA that posts to the token, which polls too seldom to be of use.
+  @Suite struct DirectPush {
+    @Test func `A post is faster than the next poll, and without it polling does`() async throws {
+      let server = try PushServer()
+      let port = Int.random(in: 32_000..<33_000)
+      try server.postLogins(to: "http://127.0.0.1:\(port)/push")
+      let (serial, url) = try server.makeToken()
+      #expect(url.contains("poll_only=False"))
+      let scene = try PushScene(
+        at: server, settings: "listen = \"127.0.0.1:\(port)\"", pace: "fast_ms = 20000\nidle_s = 20")
+      try await scene.token.start()
+      try await scene.enrol(url, as: "desk")
+      // The polls of the first round are over, and the next is far away.
+      try await Task.sleep(for: .seconds(2))
+      let begun = ContinuousClock.now
+      let login = try await scene.login(with: serial)
+      let delay = ContinuousClock.now - begun
+      print("shown \(delay) after the portal asked, polling every 20 s")
+      #expect(delay < .seconds(6))
+      try await scene.expect(.hold, on: login, toEndAs: "approved", seenAs: "accept", finally: "ACCEPT", with: serial)
+
+      // Posts that nobody hears.
+      try server.postLogins(to: "http://127.0.0.1:\(port + 1)/push")
+      let polled = try await scene.login(with: serial)
+      try await scene.expect(.hold, on: polled, toEndAs: "approved", seenAs: "accept", finally: "ACCEPT", with: serial)
+      try await scene.end()
+    }
+  }
+}

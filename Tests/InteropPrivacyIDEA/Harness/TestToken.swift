@@ -1,1 +1,0 @@
-../../EndToEnd/Harness/TestToken.swift

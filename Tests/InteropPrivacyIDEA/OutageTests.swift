@@ -1,0 +1,54 @@
+import ProgramHarness
+import Testing
+
+extension InteropPrivacyIDEA {
+  /// A server that is away: for whoever else waits, and for how long.
+  @Suite struct Outages {
+    @Test func `An answer that cannot be delivered does not hold up another server's login`() async throws {
+      let dying = try PushServer()
+      try await withDesk(and: [dying]) { scene, serial in
+        let elsewhere = try dying.makeToken()
+        try await scene.enrol(elsewhere.url, as: "elsewhere")
+        let undelivered = try await scene.asked("elsewhere") { try dying.trigger(elsewhere.serial) }
+        try dying.stop()
+        try await scene.token.answer(undelivered.token, with: .hold, from: undelivered.mark)
+        try await scene.token.shows("outcome unknown, retrying")
+        let stopped = ContinuousClock.now
+        let login = try await scene.login(with: serial)
+        #expect(ContinuousClock.now - stopped < .seconds(30))
+        let status = try await scene.token.command("status").succeeded().output
+        let line = "elsewhere: localhost:\(dying.port)/ttype/push has not confirmed it, request \(undelivered.token)"
+        #expect(status.contains(line))
+        try await scene.expect(
+          .hold, on: login, toEndAs: "approved", seenAs: "accept", finally: "ACCEPT", with: serial)
+        #expect(try await scene.token.ending(of: undelivered.token) == nil)
+        try dying.start()
+        #expect(try await scene.ending(of: undelivered).hasPrefix("approved"))
+        #expect(try dying.challengeStatus(undelivered.portal) == "accept")
+      }
+    }
+
+    @Test func `A server that is off for two minutes is found again soon, and asked seldom meanwhile`() async throws {
+      let server = try PushServer()
+      let scene = try PushScene(at: server)
+      try await scene.token.start()
+      let (serial, url) = try server.makeToken()
+      try await scene.enrol(url, as: "desk")
+      try server.stop()
+      let mark = try scene.token.log.mark
+      try await scene.token.log.line(with: "not connected to", from: mark)
+      try await Task.sleep(for: .seconds(120))
+      let attempts = try scene.token.log.lines.dropFirst(mark).count { $0.contains("not connected to") }
+      // Pauses that double from at most 1 s: 1, 2, 4 … 60 s, each at least half as long.
+      #expect((4...10).contains(attempts), "\(attempts) attempts in two minutes")
+      let before = try scene.token.log.mark
+      try server.start()
+      let back = ContinuousClock.now
+      try await scene.token.log.line(with: "] connected to", from: before, within: .seconds(70))
+      print("a server that was off for 120 s: \(attempts) attempts, found after \(ContinuousClock.now - back)")
+      let login = try await scene.login(with: serial)
+      try await scene.expect(.hold, on: login, toEndAs: "approved", seenAs: "accept", finally: "ACCEPT", with: serial)
+      try await scene.end()
+    }
+  }
+}

@@ -1,0 +1,22 @@
+import MQTT
+import Testing
+
+@Suite("Broker addresses")
+struct BrokerAddressTests {
+  @Test(
+    arguments: [
+      ("broker.example", "broker.example", 8883), ("broker.example:1234", "broker.example", 1234),
+      ("192.0.2.1:8884", "192.0.2.1", 8884), ("[2001:db8::1]", "2001:db8::1", 8883),
+      ("[2001:db8::1]:99", "2001:db8::1", 99),
+    ] as [(String, String, UInt16)])
+  func `A host, and a port if it is another`(text: String, host: String, port: UInt16) {
+    let address = BrokerAddress.parse(text)
+    #expect(address?.host == host && address?.port == port)
+  }
+
+  @Test(arguments: [
+    "", ":8883", "broker:", "broker:0", "broker:65536", "broker:x", "2001:db8::1", "[::1", "[]", "[::1]8883",
+    "mqtts://broker", "user@broker", "bro ker", "broker/x",
+  ])
+  func `Anything else is none`(text: String) { #expect(BrokerAddress.parse(text) == nil) }
+}

@@ -1,0 +1,106 @@
+import Foundation
+import MQTT
+import ProgramHarness
+import Synchronization
+import Testing
+
+/// What a mailbox costs the process it lives in, and what is left of it when its task is cancelled. In processes of
+/// their own, where nobody else runs.
+@Suite("Cost", .timeLimit(.minutes(3)))
+struct CostTests {
+  @Test func `Ten thousand messages need the memory of a few`() async throws {
+    let broker = try await TestBroker()
+    let away = Consumer(of: broker.broker())
+    try await away.isConnected()
+    await away.stop()
+    let count = 10_000
+    try await broker.publish(String(repeating: "x", count: 4096), to: "mailbox/1", "--repeat", "\(count)")
+    let settings = ExitSettings(port: broker.port, authority: broker.authority)
+    await #expect(processExitsWith: .success) { [settings = settings as ExitSettings, count = count as Int] in
+      let mailbox = Mailbox(at: settings.broker, topic: "mailbox/1", clientID: "token1")
+      let arrived = Mutex(0)
+      let early = Observed(0)
+      let isDone = Observed(false)
+      let listening = Task {
+        try await mailbox.run { _ in
+          let number = arrived.withLock { count in
+            count += 1
+            return count
+          }
+          if number == 100 { early.change { $0 = (try? status("self", "VmHWM")) ?? 0 } }
+          if number == count { isDone.change { $0 = true } }
+          return true
+        }
+      }
+      #expect(await isDone.first(within: .seconds(120)) { $0 ? true : nil } == true)
+      // 40 MB have passed.
+      let late = try status("self", "VmHWM")
+      #expect(late - early.value < 4 << 10, "kB")
+      listening.cancel()
+    }
+  }
+
+  @Test func `An idle connection sleeps`() async throws {
+    let broker = try await TestBroker()
+    let settings = ExitSettings(port: broker.port, authority: broker.authority)
+    await #expect(processExitsWith: .success) { [settings = settings as ExitSettings] in
+      let isUp = Observed(false)
+      let mailbox = Mailbox(
+        at: settings.broker, topic: "mailbox/1", clientID: "token1",
+        report: { report in isUp.change { $0 = report == .connected } })
+      #expect(threads().isEmpty)
+      let listening = Task { try await mailbox.run { _ in true } }
+      #expect(await isUp.first(within: .seconds(10)) { $0 ? true : nil } == true)
+      let thread = try #require(threads().first)
+      try await Task.sleep(for: .milliseconds(300))
+      let before = try status("self/task/\(thread)", "voluntary_ctxt_switches")
+      try await Task.sleep(for: .seconds(2))
+      #expect(try status("self/task/\(thread)", "voluntary_ctxt_switches") == before)
+      listening.cancel()
+    }
+  }
+
+  @Test func `Cancelled at any moment, nothing is left`() async throws {
+    let broker = try await TestBroker()
+    let seed = UInt64.random(in: .min ... .max)
+    let settings = ExitSettings(port: broker.port, authority: broker.authority)
+    await #expect(processExitsWith: .success, "seed \(seed)") {
+      [settings = settings as ExitSettings, seed = seed as UInt64] in
+      var state = seed
+      let mailbox = Mailbox(at: settings.broker, topic: "mailbox/1", clientID: "token1", presence: "presence/1")
+      let publisher = Publisher(at: settings.broker, clientID: "server")
+      var descriptors = 0
+      for round in 0..<200 {
+        publisher.post([UInt8(round)], to: "mailbox/1")
+        let tasks = [Task { try await mailbox.run { _ in true } }, Task { try await publisher.run() }]
+        // splitmix64's first step: enough to spread the moments over a whole connection.
+        state &+= 0x9E37_79B9_7F4A_7C15
+        try await Task.sleep(for: .microseconds(Int64(state >> 33) % 40_000))
+        let cancelled = ContinuousClock.now
+        for task in tasks {
+          task.cancel()
+          _ = await task.result
+        }
+        #expect(.now - cancelled < .seconds(1))
+        guard round == 5 || round == 199 else { continue }
+        // What waits for a name or for TCP ends by itself.
+        while !threads().isEmpty { await Task.yield() }
+        let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
+        if round == 5 { descriptors = open } else { #expect(open == descriptors) }
+      }
+    }
+  }
+}
+
+/// A number in `/proc/…/status`; memory is in kB.
+private func status(_ process: String, _ field: String) throws -> Int {
+  let text = try String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
+  let line = try #require(text.split(separator: "\n").first { $0.hasPrefix(field + ":") })
+  return try #require(Int(line.dropFirst(field.count + 1).split(whereSeparator: \.isWhitespace)[0]))
+}
+
+/// The connections' threads in this process.
+private func threads() -> [String] {
+  let all = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
+  return all.filter { (try? String(contentsOfFile: "/proc/self/task/\($0)/comm", encoding: .utf8)) == "mqtt\n" }
+}

@@ -1,0 +1,113 @@
+import MQTT
+import ProgramHarness
+import Testing
+
+/// Messages of a real mosquitto, over TLS and with a password.
+@Suite("Delivery", .timeLimit(.minutes(2)))
+struct DeliveryTests {
+  @Test(arguments: [Broker.Version.v311, .v5])
+  func `A message arrives, once`(version: Broker.Version) async throws {
+    let broker = try await TestBroker()
+    let consumer = Consumer(of: broker.broker(version: version))
+    try await consumer.isConnected()
+    try await broker.publish("one", to: "mailbox/1")
+    try await broker.publish("of somebody else", to: "mailbox/2")
+    try await broker.publish("two", to: "mailbox/1")
+    try await consumer.got(["one", "two"])
+    try await broker.acknowledged(2)
+    await consumer.stop()
+    let next = Consumer(of: broker.broker(version: version))
+    try await next.isConnected()
+    try await broker.publish("three", to: "mailbox/1")
+    try await next.got(["three"])
+  }
+
+  @Test(arguments: [Broker.Version.v311, .v5])
+  func `What is published while nobody listens waits`(version: Broker.Version) async throws {
+    let broker = try await TestBroker()
+    let first = Consumer(of: broker.broker(version: version))
+    try await first.isConnected()
+    await first.stop()
+    for text in ["one", "two", "three"] { try await broker.publish(text, to: "mailbox/1") }
+    try await Consumer(of: broker.broker(version: version)).got(["one", "two", "three"])
+  }
+
+  @Test(arguments: [Broker.Version.v311, .v5])
+  func `What was not made durable comes again`(version: Broker.Version) async throws {
+    let broker = try await TestBroker()
+    let tries = Observed(0)
+    let consumer = Consumer(
+      of: broker.broker(version: version),
+      takes: { text in
+        guard text == "two" else { return true }
+        tries.change { $0 += 1 }
+        return tries.value == 3
+      })
+    try await consumer.isConnected()
+    for text in ["one", "two"] { try await broker.publish(text, to: "mailbox/1") }
+    try await consumer.got(["one", "two", "two", "two"])
+    try await broker.publish("three", to: "mailbox/1")
+    try await consumer.got(["one", "two", "two", "two", "three"])
+    #expect(consumer.seen.value.reports.count { $0 == .disconnected(.notTaken, retryIn: .milliseconds(500)) } == 1)
+  }
+
+  /// All three are in one packet of TLS when they come again, and libmosquitto has their PUBACKs ready before it shows
+  /// the first of them.
+  @Test func `What comes after one that is not durable is not acknowledged either`() async throws {
+    let broker = try await TestBroker()
+    let away = Consumer(of: broker.broker())
+    try await away.isConnected()
+    await away.stop()
+    for text in ["one", "two", "three"] { try await broker.publish(text, to: "mailbox/1") }
+    let refuser = Consumer(
+      of: broker.broker(), sleep: { _ in try await Task.sleep(for: .seconds(3600)) }, takes: { _ in false })
+    try await refuser.sees("a pause") { !$0.pauses.isEmpty }
+    #expect(refuser.seen.value.messages == ["one"])
+    await refuser.stop()
+    try await Consumer(of: broker.broker()).got(["one", "two", "three"])
+  }
+
+  @Test func `A message that is being looked at when the task is cancelled comes again`() async throws {
+    let broker = try await TestBroker()
+    let looking = Observed(false)
+    let slow = Consumer(
+      of: broker.broker(),
+      takes: { _ in
+        looking.change { $0 = true }
+        // Returns when it is cancelled, and then says what it must not say.
+        try? await Task.sleep(for: .seconds(3600))
+        return true
+      })
+    try await slow.isConnected()
+    try await broker.publish("one", to: "mailbox/1")
+    #expect(await looking.first(within: .seconds(10)) { $0 ? true : nil } == true)
+    await slow.stop()
+    try await Consumer(of: broker.broker()).got(["one"])
+  }
+
+  @Test func `Retained messages are old ones and are left alone`() async throws {
+    for version in [Broker.Version.v311, .v5] {
+      let broker = try await TestBroker()
+      try await broker.publish("old", to: "mailbox/1", "-r")
+      let consumer = Consumer(of: broker.broker(version: version))
+      try await consumer.isConnected()
+      try await broker.publish("new", to: "mailbox/1")
+      try await consumer.got(["new"])
+    }
+  }
+
+  @Test(arguments: [(Broker.Version.v311, [Mailbox.Report.connected, .refused(bytes: 16_385)]), (.v5, [.connected])])
+  func `A message that is too long is dropped and holds nothing up`(
+    version: Broker.Version, reports: [Mailbox.Report]
+  ) async throws {
+    let broker = try await TestBroker()
+    let consumer = Consumer(of: broker.broker(version: version))
+    try await consumer.isConnected()
+    let longest = String(repeating: "x", count: Mailbox.maximumMessageBytes)
+    // In MQTT 5 the broker sees to it, and counts the packet's head too.
+    try await broker.publish(longest + (version == .v5 ? String(repeating: "x", count: 1024) : "x"), to: "mailbox/1")
+    try await broker.publish(longest, to: "mailbox/1")
+    try await consumer.got([longest])
+    #expect(consumer.seen.value.reports == reports)
+  }
+}

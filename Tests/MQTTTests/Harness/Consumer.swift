@@ -1,0 +1,87 @@
+import Courier
+import MQTT
+import ProgramHarness
+import Secrets
+
+extension TestBroker {
+  func broker(
+    host: String = "localhost", trust: ServerTrust? = nil, user: String = TestBroker.user,
+    password: String? = TestBroker.password, version: Broker.Version = .v5
+  ) -> Broker {
+    Broker(
+      host: host, port: UInt16(port), trust: trust ?? ServerTrust(authorityFile: authority),
+      credentials: password.map { Broker.Credentials(user: user, password: SecretBytes(copying: Array($0.utf8))) },
+      version: version)
+  }
+}
+
+/// Somebody who listens to a mailbox in a task of their own, and what they have got.
+final class Consumer: Sendable {
+  struct Seen: Sendable, Equatable {
+    var messages: [String] = []
+    var reports: [Mailbox.Report] = []
+    var pauses: [Duration] = []
+  }
+
+  let seen = Observed(Seen())
+  private let task: Task<Void, any Error>
+
+  /// - Parameters:
+  ///   - sleep: the pause before the next connection; short by default.
+  ///   - takes: whether a message becomes durable.
+  init(
+    of broker: Broker, topic: String = "mailbox/1", clientID: String = "token1", presence: String? = nil,
+    random: @escaping @Sendable () -> Double = { 0 },
+    sleep: @escaping @Sendable (Duration) async throws -> Void = { _ in try await Task.sleep(for: .milliseconds(50)) },
+    takes: @escaping @Sendable (String) async -> Bool = { _ in true }
+  ) {
+    let seen = seen
+    let mailbox = Mailbox(
+      at: broker, topic: topic, clientID: clientID, presence: presence,
+      report: { report in seen.change { $0.reports.append(report) } }, random: random,
+      sleep: { pause in
+        seen.change { $0.pauses.append(pause) }
+        try await sleep(pause)
+      })
+    task = Task {
+      try await mailbox.run { message in
+        let text = String(decoding: message, as: UTF8.self)
+        seen.change { $0.messages.append(text) }
+        return await takes(text)
+      }
+    }
+  }
+
+  deinit { task.cancel() }
+
+  /// Waits until the connection is up for the `count`th time.
+  func isConnected(_ count: Int = 1) async throws {
+    try await sees("connection \(count)") { $0.reports.count { $0 == .connected } >= count }
+  }
+
+  func got(_ messages: [String]) async throws {
+    try await sees("\(messages)") { $0.messages == messages }
+  }
+
+  func sees(
+    _ what: String, within limit: Duration = .seconds(10), _ condition: @escaping @Sendable (Seen) -> Bool
+  ) async throws {
+    guard await seen.first(within: limit, { condition($0) ? true : nil }) != nil else {
+      throw NotSeen(description: "\(what), but \(seen.value.messages.suffix(5)), \(seen.value.reports.suffix(5))")
+    }
+  }
+
+  func stop() async {
+    task.cancel()
+    _ = await task.result
+  }
+}
+
+extension ExitSettings {
+  var broker: Broker {
+    Broker(
+      host: "localhost", port: UInt16(port), trust: ServerTrust(authorityFile: authority),
+      credentials: Broker.Credentials(
+        user: TestBroker.user, password: SecretBytes(copying: Array(TestBroker.password.utf8))))
+  }
+}

@@ -1,0 +1,93 @@
+import Glibc
+import MQTT
+import ProgramHarness
+import Testing
+
+/// Brokers that go, come back, or were never there.
+@Suite("Outages", .timeLimit(.minutes(2)))
+struct OutageTests {
+  @Test(arguments: [Broker.Version.v311, .v5])
+  func `A restarted broker still has what was not fetched`(version: Broker.Version) async throws {
+    let broker = try await TestBroker()
+    let consumer = Consumer(of: broker.broker(version: version))
+    try await consumer.isConnected()
+    try await broker.publish("one", to: "mailbox/1")
+    try await broker.acknowledged(1)
+    await consumer.stop()
+    try await broker.publish("kept", to: "mailbox/1")
+    try await broker.stop()
+    try await broker.start()
+    let next = Consumer(of: broker.broker(version: version))
+    try await next.got(["kept"])
+    try await broker.acknowledged(1)
+    try await broker.stop()
+    try await next.sees("the end") { $0.reports.count > 1 }
+    try await broker.start()
+    try await next.isConnected(2)
+    try await broker.publish("two", to: "mailbox/1")
+    try await next.got(["kept", "two"])
+  }
+
+  @Test func `Pauses grow to a minute while a broker is down, and no two tokens have the same`() async throws {
+    let broker = try await TestBroker()
+    try await broker.stop()
+    let gate = Observed(false)
+    let consumer = Consumer(
+      of: broker.broker(), random: { 0.5 },
+      sleep: { [pauses = Observed(0)] _ in
+        pauses.change { $0 += 1 }
+        guard pauses.value >= 9 else { return }
+        _ = await gate.first(within: .seconds(30)) { $0 ? true : nil }
+      })
+    try await consumer.sees("nine pauses") { $0.pauses.count == 9 }
+    #expect(consumer.seen.value.pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60].map { Duration.seconds($0) * 0.75 })
+    for report in consumer.seen.value.reports {
+      guard case .disconnected(.unreachable("Connection refused"), _) = report else {
+        Issue.record("\(report)")
+        continue
+      }
+    }
+    try await broker.start()
+    gate.change { $0 = true }
+    try await consumer.isConnected()
+  }
+
+  @Test func `A token that loses its power is offline at once`() async throws {
+    let broker = try await TestBroker()
+    let presence = try await broker.follow("presence/1")
+    let settings = ExitSettings(port: broker.port, authority: broker.authority)
+    await #expect(processExitsWith: .signal(SIGKILL)) { [settings = settings as ExitSettings] in
+      let mailbox = Mailbox(
+        at: settings.broker, topic: "mailbox/1", clientID: "token1", presence: "presence/1",
+        report: { report in
+          guard report == .connected else { return }
+          // The thread that called this has yet to send "online".
+          Task {
+            try await Task.sleep(for: .milliseconds(300))
+            kill(getpid(), SIGKILL)
+          }
+        })
+      try await mailbox.run { _ in true }
+    }
+    try await presence.output.line(with: "online")
+    try await presence.output.line(with: "offline")
+    // Retained: whoever asks later hears it too.
+    let later = try await broker.follow("presence/1")
+    try await later.output.line(with: "offline")
+  }
+
+  @Test func `Presence says online, and offline when the task is cancelled`() async throws {
+    let broker = try await TestBroker()
+    let presence = try await broker.follow("presence/1")
+    let consumer = Consumer(of: broker.broker(), presence: "presence/1")
+    try await presence.output.line(with: "online")
+    await consumer.stop()
+    try await presence.output.line(with: "offline")
+  }
+}
+
+/// Taken along into a process of its own.
+struct ExitSettings: Codable, Sendable {
+  let port: Int
+  let authority: String
+}

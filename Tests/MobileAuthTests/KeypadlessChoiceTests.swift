@@ -1,0 +1,211 @@
+import ApprovalTestKit
+import Testing
+
+@testable import MobileAuth
+
+/// A choice on a board that nothing can be typed on.
+@Suite struct KeypadlessChoiceTests {
+  private let world = World(canType: false)
+  private static let counts = FailureCounts(max: 2, previous: 0)
+
+  private func want(_ options: [String], pin: PINChallenge? = nil) throws {
+    let challenge = try #require(ChoiceChallenge(options: options, counts: Self.counts, pin: pin))
+    world.server.set(challenge: .choice(challenge))
+  }
+
+  private var blinked: [[Int]] {
+    world.panel.shown.compactMap { if case .option(let digits) = $0 { digits } else { nil } }
+  }
+
+  private var timesStuck: Int { world.custody.audit.count { $0.kind == .buttonStuck } }
+
+  private var troubles: [String] { world.custody.audit.filter { $0.kind == .panelUnavailable }.map(\.detail) }
+
+  /// Blinks an option to its end; then it is open. What sleeps is the request's end and the LED, then the window.
+  private func blink() async {
+    await world.timekeeper.untilAsleep(2)
+    world.timekeeper.advance(by: ScriptedPanel.optionLength)
+    await world.timekeeper.untilAsleep(2)
+  }
+
+  private func letTheWindowPass() { world.timekeeper.advance(by: Handler.choiceWindow) }
+
+  /// Does it, and waits until it is known to have been noticed: trouble is durable only after what came before it.
+  private func perform(_ event: PanelEvent, then trouble: String) async {
+    world.panel.perform(event)
+    world.panel.perform(.unavailable(trouble))
+    while !troubles.contains(trouble) { await Task.yield() }
+  }
+
+  /// Whatever would happen now has happened.
+  private func settle() async { for _ in 0..<100 { await Task.yield() } }
+
+  @Test(
+    arguments: [
+      (["17", "40", "93"], 1, [[1, 7], [4, 0]], "40"), (["M", "H", "A"], 1, [[1], [2]], "H"),
+      (["07", "70"], 2, [[0, 7], [7, 0], [0, 7]], "07"),
+      ((1...10).map { "text \($0)" }, 9, (1...10).map { [$0 % 10] }, "text 10"),
+    ] as [([String], Int, [[Int]], String)])
+  func aHoldChoosesTheOptionThatWasShown(options: [String], passed: Int, shown: [[Int]], chosen: String) async throws {
+    try want(options)
+    try await world.withHandler {
+      world.announce(world.request(1, lives: .seconds(300)))
+      for _ in 0..<passed {
+        await blink()
+        letTheWindowPass()
+      }
+      await blink()
+      world.panel.perform(accept)
+      await world.panel.until(showing: .idle(pending: 0))
+    }
+    #expect(world.server.choices == [chosen])
+    #expect(blinked == shown)
+    #expect(world.panel.prompts == shown.flatMap { _ in [Prompt.denial, .confirmation] })
+    #expect(world.custody.audit.contains { $0.kind == .decided && $0.detail == "accept by choice, held 1000 ms" })
+  }
+
+  @Test(arguments: [deny, notMe], [false, true])
+  func denyingIsPossibleAtAnyTime(event: PanelEvent, isOpen: Bool) async throws {
+    try want(["17", "40", "93"])
+    try await world.withHandler {
+      world.announce(world.request(1))
+      if isOpen { await blink() } else { await world.timekeeper.untilAsleep(2) }
+      world.panel.perform(event)
+      await world.panel.until(showing: .idle(pending: 0))
+    }
+    #expect(world.server.delivered.map { $0.decision == .accept } == [false])
+    #expect(world.server.choices == [nil])
+    #expect(world.panel.prompts.last == (isOpen ? .confirmation : .denial))
+  }
+
+  /// The digits were not all seen yet.
+  @Test func aHoldWhileDigitsAreBlinkedChoosesNothing() async throws {
+    try want(["17", "40", "93"])
+    try await world.withHandler {
+      world.announce(world.request(1))
+      await world.timekeeper.untilAsleep(2)
+      world.panel.perform(accept)
+      await settle()
+      await blink()
+      letTheWindowPass()
+      await blink()
+      world.panel.perform(accept)
+      await world.panel.until(showing: .idle(pending: 0))
+    }
+    #expect(world.server.choices == ["40"])
+  }
+
+  @Test func aFingerThatCameWhileDigitsWereBlinkedKeepsTheWindowShut() async throws {
+    try want(["17", "40", "93"])
+    try await world.withHandler {
+      world.announce(world.request(1))
+      await world.timekeeper.untilAsleep(2)
+      await perform(.touched, then: "settle")
+      world.timekeeper.advance(by: ScriptedPanel.optionLength)
+      await settle()
+      #expect(world.panel.prompts == [.denial])
+      world.panel.perform(.released)
+      await world.panel.until(challenges: 2)
+      world.panel.perform(deny)
+      await world.panel.until(showing: .idle(pending: 0))
+    }
+    #expect(world.server.choices == [nil])
+  }
+
+  @Test func aHoldThatOutlastsTheWindowKeepsItsOption() async throws {
+    try want(["17", "40", "93"])
+    try await world.withHandler {
+      world.announce(world.request(1))
+      await blink()
+      await perform(.touched, then: "settle")
+      letTheWindowPass()
+      await settle()
+      #expect(blinked == [[1, 7]])
+      world.panel.perform(accept)
+      await world.panel.until(showing: .idle(pending: 0))
+    }
+    #expect(world.server.choices == ["17"])
+  }
+
+  @Test func aTouchThatWasNoGestureLetsTheNextOptionCome() async throws {
+    try want(["17", "40", "93"])
+    try await world.withHandler {
+      world.announce(world.request(1))
+      await blink()
+      await perform(.touched, then: "settle")
+      letTheWindowPass()
+      world.panel.perform(.released)
+      await blink()
+      world.panel.perform(accept)
+      await world.panel.until(showing: .idle(pending: 0))
+    }
+    #expect(blinked == [[1, 7], [4, 0]])
+    #expect(world.server.choices == ["40"])
+  }
+
+  /// The LED says that the button is stuck in place of the digits. It is written down once, however often it is met.
+  @Test func anOptionThatCouldNotBeSeenIsNotOpened() async throws {
+    try want(["17", "40", "93"])
+    try await world.withHandler {
+      world.announce(world.request(1))
+      await world.timekeeper.untilAsleep(2)
+      world.panel.perform(.stuck)
+      while timesStuck == 0 { await Task.yield() }
+      world.timekeeper.advance(by: ScriptedPanel.optionLength)
+      await world.timekeeper.untilAsleep(2)
+      await perform(.stuck, then: "settle")
+      world.timekeeper.advance(by: ScriptedPanel.optionLength)
+      await world.panel.until(challenges: 3)
+      world.panel.perform(deny)
+      await world.panel.until(showing: .idle(pending: 0))
+    }
+    #expect(world.panel.prompts == [.denial, .denial, .denial])
+    #expect(blinked == [[1, 7], [4, 0], [9, 3]])
+    #expect(timesStuck == 1)
+  }
+
+  @Test func aRequestThatIsOverTakesTheOptionsWithIt() async throws {
+    try want(["17", "40", "93"])
+    try await world.withHandler {
+      world.announce(world.request(1, lives: .seconds(3)))
+      await blink()
+      world.timekeeper.advance(by: .seconds(2))
+      await world.panel.until(showing: .idle(pending: 0))
+      world.panel.perform(accept)
+    }
+    #expect(world.custody.outcomes(of: World.transaction(1)) == ["expired"])
+    #expect(world.server.delivered.isEmpty && world.server.calls(of: "seal") == 0)
+  }
+
+  /// The request stays with the person after a wrong choice, and the options go round all the same.
+  @Test func aWrongChoiceIsAskedForAgain() async throws {
+    try want(["17", "40", "93"])
+    world.server.fail("deliver", .choiceIncorrect(FailureCounts(max: 2, previous: 1)))
+    try await world.withHandler {
+      world.announce(world.request(1))
+      await blink()
+      world.panel.perform(accept)
+      await world.panel.until(challenges: 3)
+      await blink()
+      letTheWindowPass()
+      await blink()
+      world.panel.perform(accept)
+      await world.panel.until(showing: .idle(pending: 0))
+    }
+    #expect(world.panel.shown.contains(.pinWrong(remaining: 1)))
+    #expect(world.server.choices == ["17", "40"])
+  }
+
+  @Test func whatAlsoWantsAPINCanOnlyBeDenied() async throws {
+    try want(["17", "40"], pin: PINChallenge(length: 5, counts: Self.counts))
+    try await world.withHandler {
+      world.announce(world.request(1))
+      await world.panel.until(challenges: 1)
+      world.panel.perform(accept)
+      world.panel.perform(deny)
+      await world.panel.until(showing: .idle(pending: 0))
+    }
+    #expect(world.panel.prompts == [.digits(count: 2)] && blinked.isEmpty)
+    #expect(world.server.choices == [nil])
+  }
+}

@@ -1,0 +1,205 @@
+import ApprovalTestKit
+import Courier
+import Cryptography
+import Foundation
+import Secrets
+import Synchronization
+import TestAM
+import Testing
+import Vault
+
+@testable import MobileAuth
+@testable import PingAMAdapter
+
+/// A token with a vault, an AM, and a network that can break.
+final class AMWorld: Sendable {
+  static let realmURL = "https://am.example:8443/am/json/alpha"
+
+  let timekeeper: ManualTimekeeper
+  let am: TestAM
+  let vault: Vault
+  let ingress: PushIngress
+  let judge = ScriptedJudge()
+  let requests = Mutex<[HTTPRequest]>([])
+  let isTamperedWith = Mutex(false)
+  let takesPIN = Mutex(true)
+  /// What whoever enrols was told.
+  let progress = Mutex<[String]>([])
+  /// So many PINs were chosen.
+  let choices = Mutex(0)
+  /// What the next requests meet; after the last, all is fine.
+  let weather = Mutex<[Weather]>([])
+  private let directory: String
+
+  enum Weather {
+    case fine, neverArrives, answerIsLost
+    /// A balancer asks AM twice, and hands on what it says then.
+    case sentTwice
+    /// Something before AM answers.
+    case status(Int)
+    /// A captive portal answers.
+    case page
+  }
+
+  init(
+    _ version: TestAM.Version = .am802, wallClockMilliseconds: Int64 = 1_795_253_339_000,
+    namesRealmInFull: Bool = false
+  ) throws {
+    let timekeeper = ManualTimekeeper(wallClockMilliseconds: wallClockMilliseconds)
+    self.timekeeper = timekeeper
+    let start = timekeeper.now
+    am = TestAM(version, base: "https://am.example:8443/am", realm: "alpha", namesRealmInFull: namesRealmInFull) {
+      1_795_253_339_000 + (timekeeper.now - start).milliseconds
+    }
+    directory = "/dev/shm/pingam-" + Random.uuid()
+    vault = try Vault.open(
+      directory: directory,
+      deviceSecret: try DeviceSecret.load(stateDirectory: directory, credentialsDirectory: nil))
+    let events = Events()
+    ingress = PushIngress(registry: vault, shelf: vault, timekeeper: timekeeper) { events.add($0) }
+    told = events
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: directory) }
+
+  final class Events: Sendable {
+    private let list = Mutex<[TokenEvent]>([])
+    func add(_ event: TokenEvent) { list.withLock { $0.append(event) } }
+    var texts: [String] { list.withLock { $0.map { "\($0)" } } }
+    var all: [TokenEvent] { list.withLock { $0 } }
+  }
+
+  let told: Events
+
+  var courier: RecordingCourier {
+    RecordingCourier { [self] (request: HTTPRequest) throws(CourierError) in
+      requests.withLock { $0.append(request) }
+      switch weather.withLock({ $0.isEmpty ? .fine : $0.removeFirst() }) {
+      case .fine: return respond(to: request)
+      case .neverArrives: throw .unreachable("no route")
+      case .status(let status): return HTTPResponse(status: status, body: Array("{}".utf8))
+      case .page: return HTTPResponse(status: 200, body: Array("<html><title>Welcome, guest</title></html>".utf8))
+      case .sentTwice:
+        _ = respond(to: request)
+        return respond(to: request)
+      case .answerIsLost:
+        _ = respond(to: request)
+        throw .timedOut(after: .seconds(30))
+      }
+    }
+  }
+
+  private func respond(to request: HTTPRequest) -> HTTPResponse {
+    let target = request.url.dropFirst("https://".count).drop { $0 != "/" }
+    let answer = am.respond(
+      method: request.method.rawValue, target: String(target), headers: request.headers.fields, body: request.body)
+    return HTTPResponse(status: answer.status, body: Array(answer.body.utf8))
+  }
+
+  /// AM sends a push to ann, and it gets here.
+  @discardableResult
+  func bring(_ type: TestAM.PushType = .plain, legacy: Bool = false) throws -> TestAM.Push {
+    let push = try #require(am.send("ann", type, isLegacy: legacy))
+    try ingress.accept(push.envelope)
+    return push
+  }
+
+  // MARK: Enrolling
+
+  func enrolment(
+    registry: (any SharedEnrolmentRegistry)? = nil, pin: PIN? = nil, takesPIN: Bool = false,
+    codesWantPIN: Bool = false, oathDesk: OATHDesk? = nil, mailbox: String? = nil
+  ) -> PingAMEnrolment {
+    var settings = PingAMEnrolment.Settings()
+    settings.asksForPIN = takesPIN
+    settings.codesWantPIN = codesWantPIN
+    settings.deviceName = "desk token"
+    settings.deviceToken = mailbox
+    let desk = pin.map { pin in
+      PINDesk { [self] in
+        choices.withLock { $0 += 1 }
+        return pin
+      } keep: { [judge] account, _ in
+        judge.hasPIN.withLock { _ = $0.insert(account) }
+      }
+    }
+    return PingAMEnrolment(
+      registry: registry ?? vault, timekeeper: timekeeper, settings: settings, pinDesk: desk,
+      isTamperedWith: { [self] in isTamperedWith.withLock { $0 } }, oathDesk: oathDesk ?? self.oathDesk,
+      progress: { [self] line in progress.withLock { $0.append(line) } }, makeCourier: { [self] _ in courier })
+  }
+
+  /// The vault, under a PIN that costs nothing.
+  var oathDesk: OATHDesk {
+    OATHDesk { [vault] oath, pin, known, account in
+      try vault.keep(
+        OneTimePasswordSetup(algorithm: .sha1, digits: oath.digits, factor: .period(30)), secret: oath.secret,
+        of: account, at: try #require(try vault.servers().first),
+        under: pin.map {
+          PINGuard(pin: $0, limit: 3, parameters: Scrypt.Parameters(cost: 2, blockSize: 1, parallelisation: 1))
+        }, replacing: known, nil)
+    } drop: { [vault] account in
+      try vault.dropOneTimePasswords(of: account)
+    }
+  }
+
+  @discardableResult func enrolled(_ user: String = "ann", pin: PIN? = nil, policies: String? = nil) async throws
+    -> AccountRecord
+  {
+    let uri = am.registrationURI(user, policies: policies)
+    let account = try await enrolment(pin: pin, takesPIN: pin != nil).enrol(uri, name: nil, trust: ServerTrust())
+    #expect(am.finishRegistration(of: user) != nil)
+    return account
+  }
+
+  // MARK: Answering
+
+  /// - Parameter canType: the board has a keypad for PINs.
+  func server(shelf: (any MessageShelf)? = nil, canType: Bool = true) throws -> PingAMTokenServer {
+    let record = try #require(try vault.servers().first)
+    return try PingAMTokenServer(
+      record, accounts: try vault.accounts(), courier: courier,
+      around: PingAMTokenServer.Surroundings(
+        ingress: ingress, registry: vault, deviceName: "desk token", shelf: shelf ?? vault,
+        judge: canType ? judge : nil,
+        takesPINForBiometric: takesPIN.withLock { $0 },
+        timekeeper: timekeeper,
+        isTamperedWith: { [self] in isTamperedWith.withLock { $0 } }, report: { [told] in told.add($0) }))
+  }
+
+  /// What a person's act makes of the only open request.
+  func answer(
+    _ server: PingAMTokenServer, _ gesture: Gesture.Kind, pin: PIN? = nil, choice: String? = nil, key: String = "key"
+  ) async throws -> SealedResponse {
+    let request = try await server.open(try #require(try await server.pendingRequests().first))
+    let response = try #require(
+      request.answered(
+        by: Gesture(gesture, held: .seconds(1)), typing: pin, choosing: choice, after: .seconds(1), idempotencyKey: key)
+    )
+    return try await server.seal(response)
+  }
+}
+
+/// Knows one PIN, "13579", and counts wrong ones.
+final class ScriptedJudge: PINJudge {
+  let hasPIN = Mutex<Set<AccountID>>([])
+  let wrong = Mutex(0)
+  /// Before the next PINs are looked at.
+  let waits = Mutex<[Duration]>([])
+
+  func counts(of account: AccountID) -> FailureCounts? {
+    hasPIN.withLock { $0.contains(account) } ? FailureCounts(max: 3, previous: wrong.withLock { $0 }) : nil
+  }
+
+  func judge(_ typed: PIN, of account: AccountID) -> PINJudgement {
+    if let wait = waits.withLock({ $0.popLast() }) { return .mustWait(wait) }
+    if typed == pin("13579") { return .right }
+    let count = wrong.withLock { count in
+      count += 1
+      return count
+    }
+    return count == 3 ? .wiped : .wrong(FailureCounts(max: 3, previous: count))
+  }
+}
+
+func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }

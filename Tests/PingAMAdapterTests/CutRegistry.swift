@@ -1,0 +1,18 @@
+import MobileAuth
+import Vault
+
+/// The power goes when AM has answered: what it said is not written down.
+final class CutRegistry: SharedEnrolmentRegistry {
+  private let vault: Vault
+
+  init(_ vault: Vault) { self.vault = vault }
+
+  func servers() throws(CustodyFault) -> [TokenServerRecord] { try vault.servers() }
+  func accounts() throws(CustodyFault) -> [AccountRecord] { try vault.accounts() }
+  func put(_ server: TokenServerRecord) throws(CustodyFault) { try vault.put(server) }
+  func put(_ account: AccountRecord, _ entry: AuditEntry?) throws(CustodyFault) { try vault.put(account, entry) }
+  func change(_ known: AccountRecord, _ change: AccountChange) throws(CustodyFault) -> Bool {
+    if case .put(let account, _) = change, account.stage == .active { throw .storage("the power is gone") }
+    return try vault.change(known, change)
+  }
+}

@@ -1,0 +1,88 @@
+import Cryptography
+import JSONValues
+import MobileAuth
+import TestAM
+import Testing
+import Vault
+
+@testable import PingAMAdapter
+
+@Suite struct `What a push message says` {
+  private let world: AMWorld
+
+  init() async throws {
+    world = try AMWorld(.am800)
+    try await world.enrolled()
+  }
+
+  private func mechanism() throws -> Mechanism {
+    let record = try #require(try world.vault.accounts().first)
+    return try #require(try Mechanism(record))
+  }
+
+  /// Signed by ann's AM.
+  private func bring(_ claims: [String: JSONValue], number: UInt8 = 1) throws {
+    let mechanism = try mechanism()
+    var all = claims
+    all["u"] = .text(mechanism.facts.uid)
+    all["c"] = .text([number].base64)
+    let envelope: [String: JSONValue] = [
+      "messageId": .text("AUTHENTICATE:\(number)"), "message": .text(mechanism.secret.token(all)),
+    ]
+    try world.ingress.accept(Array(JSONValue.object(envelope).canonical.utf8))
+  }
+
+  @Test func `Is shown and logged: the journey's payload, the login's origin, the time`() async throws {
+    let payload = #"{ "amount": "12 €", "to": "Bob" }"#
+    let context = #"{"remoteIp":"198.51.100.7","userAgent":"Mozilla/5.0"}"#
+    let push = try #require(world.am.send("ann", .challenge, payload: payload))
+    try world.ingress.accept(push.envelope)
+    let server = try world.server()
+    let pending = try #require(try await server.pendingRequests().first)
+    #expect(pending.userInfo["payload"] == payload && pending.userInfo["context"] == context)
+    #expect(pending.sentAtMilliseconds == 1_795_253_339_000)
+    let parts = [
+      "push with a number", "sent at 1795253339000 ms", #"says "Login attempt from ann at Example""#,
+      "login from \(context)", "payload \(payload)",
+    ]
+    #expect(try await server.open(pending).contents.type == parts.joined(separator: ", "))
+  }
+
+  @Test func `Ends with an ellipsis where it is too long`() async throws {
+    func text(_ length: Int) -> String { String(repeating: "x", count: length) }
+    func cut(_ length: Int) -> String { text(length - 1) + "…" }
+    try bring(["m": .text(text(156)), "x": .text(text(1001)), "p": .text(text(3073))])
+    let server = try world.server()
+    let pending = try #require(try await server.pendingRequests().first)
+    #expect(pending.message == cut(155))
+    #expect(pending.userInfo["context"] == cut(1000) && pending.userInfo["payload"] == cut(3072))
+    let type = try await server.open(pending).contents.type
+    #expect(type == "push, says \"\(cut(155))\", login from \(cut(150)), payload \(cut(100))")
+  }
+
+  @Test func `Is all there where it is just short enough`() async throws {
+    let text = String(repeating: "x", count: 155)
+    try bring(["m": .text(text)])
+    #expect(try await world.server().pendingRequests().first?.message == text)
+  }
+
+  @Test func `Names nobody with an empty name`() throws {
+    for (number, (name, known)) in ([("", nil), ("d1", "d1"), ("", "d1")] as [(String, String?)]).enumerated() {
+      try bring(["d": .text(name)], number: UInt8(number))
+      #expect(try mechanism().facts.userID == known)
+    }
+    #expect(!world.told.texts.contains { $0.contains("calls the person") })
+  }
+
+  @Test func `May have blanks in its JSON, as old AM prints it`() async throws {
+    let push = try #require(world.am.send("ann", isLegacy: true))
+    for part in push.message.split(separator: ".").prefix(2) {
+      let json = String(decoding: try #require(bytes(base64URL: String(part))), as: UTF8.self)
+      #expect(json.hasPrefix("{ ") && json.contains(" : "))
+    }
+    try world.ingress.accept(push.envelope)
+    let server = try world.server()
+    _ = try await server.deliver(try await world.answer(server, .hold))
+    #expect(world.am.verify(push) == .isTrue)
+  }
+}

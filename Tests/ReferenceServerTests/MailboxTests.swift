@@ -1,0 +1,62 @@
+import ReferenceProtocol
+import ServerTestSupport
+import Testing
+
+/// `PUT …/push {"transport":"mqtt"}`. Nobody is at the broker's port: the server does not wait for one.
+@Suite struct MailboxTests {
+  private static let broker = """
+    [mqtt]
+    broker = "127.0.0.1:1"
+    topic_prefix = "hints"
+    [[type]]
+    name = "urgent"
+    method = "push"
+    delivery_required = true
+    """
+
+  private func setTransport(
+    _ transport: DeviceConfiguration.Transport, of device: DeviceClient
+  ) throws -> Curl.Reply {
+    try device.call(
+      "PUT", "/device/v1/profiles/\(device.profileID)/push", body: PushEnrolmentRequest(transport: transport))
+  }
+
+  private func transports(of device: DeviceClient) throws -> [DeviceConfiguration.Transport] {
+    try device.call("GET", "/device/v1/configuration").expect(200).decoded(DeviceConfiguration.self).transports
+  }
+
+  @Test func aDeviceChoosesForItselfAndKeepsItsMailbox() throws {
+    let server = try TokenServer(configuration: Self.broker)
+    let (alice, bob) = (
+      try DeviceClient.enrolled(at: server, as: "alice"), try DeviceClient.enrolled(at: server, as: "bob")
+    )
+    #expect(try transports(of: alice) == [.sse, .longpoll, .mqtt])
+    let first = try setTransport(.mqtt, of: alice).expect(200).decoded(PushEnrolmentResponse.self)
+    let mailbox = try #require(first.mailbox)
+    #expect(mailbox.hasPrefix("hints/") && mailbox.dropFirst(6).count == 32)
+    #expect(!mailbox.lowercased().contains(alice.clientID.prefix(8).lowercased()))
+    #expect(try setTransport(.mqtt, of: alice).expect(200).decoded(PushEnrolmentResponse.self) == first)
+    let others = try setTransport(.mqtt, of: bob).expect(200).decoded(PushEnrolmentResponse.self)
+    #expect(others.mailbox != nil && others.mailbox != mailbox && others.pushToken != first.pushToken)
+    let back = try setTransport(.sse, of: alice).expect(200).decoded(PushEnrolmentResponse.self)
+    #expect(back.mailbox == nil && back.pushToken == first.pushToken)
+  }
+
+  @Test func itIsNoWayToPushEnrolment() throws {
+    let server = try TokenServer(configuration: Self.broker)
+    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    try device.call("DELETE", "/device/v1/profiles/\(device.profileID)/push").expect(204)
+    #expect(try setTransport(.mqtt, of: device).status == 401)
+    try device.enrolForPush().expect(200)
+    try setTransport(.mqtt, of: device).expect(200)
+  }
+
+  @Test func withoutABrokerThereIsNone() throws {
+    let server = try TokenServer()
+    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    #expect(try transports(of: device) == [.sse, .longpoll])
+    let reply = try setTransport(.mqtt, of: device)
+    #expect(reply.status == 400 && reply.json["detail"] as? String == "this server has no broker")
+    try setTransport(.longpoll, of: device).expect(200)
+  }
+}

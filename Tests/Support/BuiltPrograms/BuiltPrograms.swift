@@ -1,0 +1,24 @@
+import Glibc
+
+/// Programs of this package: the build puts them beside the tests' own, or that in a directory below.
+package enum BuiltProgram {
+  package struct Missing: Error, CustomStringConvertible {
+    package let description: String
+  }
+
+  package static func path(_ name: String) throws -> String {
+    for folder in [directory, directory.dropLast()] {
+      let path = "/" + (folder + [name[...]]).joined(separator: "/")
+      if access(path, X_OK) == 0 { return path }
+    }
+    throw Missing(description: "there is no program \(name) in /\(directory.joined(separator: "/")): build it first")
+  }
+
+  /// Of the tests' own program, in its parts.
+  package static let directory: ArraySlice<Substring> = {
+    var path = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let length = readlink("/proc/self/exe", &path, path.count)
+    let own = String(decoding: path[..<max(length, 0)].map(UInt8.init(bitPattern:)), as: UTF8.self)
+    return own.split(separator: "/").dropLast()
+  }()
+}

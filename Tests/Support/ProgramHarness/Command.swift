@@ -1,0 +1,66 @@
+import BuiltPrograms
+import Foundation
+
+/// What became of a command that ran to its end.
+package struct Outcome: Sendable {
+  package let exit: ChildProcess.Exit
+  package let output: String
+  package let errors: String
+
+  package func decoded<Value: Decodable>(_ type: Value.Type = Value.self) throws -> Value {
+    let decoder = JSONDecoder()
+    decoder.keyDecodingStrategy = .convertFromSnakeCase
+    do { return try decoder.decode(type, from: Data(output.utf8)) } catch {
+      throw NotSeen(description: "a \(type) in: \(output)\n\(errors)\n\(error)")
+    }
+  }
+
+  /// - Throws: unless it ended with 0.
+  @discardableResult
+  package func succeeded() throws -> Outcome {
+    guard exit == .code(0) else { throw NotSeen(description: "success: \(exit) with \(output)\n\(errors)") }
+    return self
+  }
+}
+
+package func run(_ program: String, _ arguments: [String]) async throws -> Outcome {
+  try await ChildProcess(program, arguments).outcome()
+}
+
+extension ChildProcess {
+  package func outcome() async throws -> Outcome {
+    let exit = try await exit()
+    return Outcome(exit: exit, output: try await output.whole(), errors: try await errors.whole())
+  }
+}
+
+/// The programs under test.
+package enum Program {
+  package static let token = path("approval-token")
+  package static let server = path("token-server")
+  package static let cardSecrets = path("card-secrets")
+
+  /// What is not there is named when it is started.
+  private static func path(_ name: String) -> String { (try? BuiltProgram.path(name)) ?? "/not built/\(name)" }
+}
+
+/// A directory of its own for one test; gone with `remove()`.
+package struct TemporaryDirectory: Sendable {
+  package let path: String
+
+  package init() throws {
+    // Short: a control socket's path has 107 bytes at most.
+    path = "/tmp/e2e-\(UInt32.random(in: .min ... .max))"
+    try FileManager.default.createDirectory(
+      atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+  }
+
+  package func file(_ name: String) -> String { "\(path)/\(name)" }
+
+  package func write(_ text: String, to name: String) throws -> String {
+    try text.write(toFile: file(name), atomically: true, encoding: .utf8)
+    return file(name)
+  }
+
+  package func remove() { try? FileManager.default.removeItem(atPath: path) }
+}

@@ -1,0 +1,39 @@
+/// What a person does at the panel, in real time.
+package enum Act: String, Sendable {
+  case hold, double
+  case notMe = "not-me"
+  case cancelKeys
+
+  fileprivate var words: [String] {
+    switch self {
+    case .hold: ["hold", "1"]
+    case .double, .notMe: [rawValue]
+    case .cancelKeys: ["keys", "escape", "escape"]
+    }
+  }
+}
+
+extension TestToken {
+  /// Waits until the request is put to the person, thinks longer than the guard time, and acts. A press that
+  /// still came too early counts for nothing, so a person who sees no reaction acts again.
+  /// - Parameter mark: of the log; counts only what came after it.
+  package func answer(_ transaction: String, with act: Act, from mark: Int = 0) async throws {
+    let log = try log
+    try await log.line(with: "opened request \(transaction)", from: mark)
+    for _ in 1...3 {
+      try await Task.sleep(for: .milliseconds(700))
+      try await perform(act)
+      let reaction = try? await log.line(with: "decided request \(transaction)", from: mark, within: .seconds(2))
+      if reaction != nil { return }
+    }
+    throw NotSeen(description: "a reaction to \(act.rawValue) for \(transaction)")
+  }
+
+  package func perform(_ act: Act) async throws {
+    try await run(Program.token, ["simulate"] + act.words + ["--state", state]).succeeded()
+  }
+
+  package func hold(seconds: Double) async throws {
+    try await run(Program.token, ["simulate", "hold", "\(seconds)", "--state", state]).succeeded()
+  }
+}

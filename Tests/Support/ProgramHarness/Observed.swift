@@ -1,0 +1,72 @@
+import Synchronization
+
+/// A value that others change and a test waits for: no polling, no sleeping.
+package final class Observed<Value: Sendable>: Sendable {
+  private struct State {
+    var value: Value
+    var generation = 0
+    var waiters: [CheckedContinuation<Void, Never>] = []
+  }
+
+  private let state: Mutex<State>
+
+  package init(_ value: Value) { state = Mutex(State(value: value)) }
+
+  package var value: Value { state.withLock { $0.value } }
+
+  package func change(_ body: (inout Value) -> Void) {
+    let waiters = state.withLock { state in
+      body(&state.value)
+      state.generation += 1
+      defer { state.waiters = [] }
+      return state.waiters
+    }
+    for waiter in waiters { waiter.resume() }
+  }
+
+  /// What `find` finds, as soon as it finds something; nil when `limit` is over.
+  package func first<Found: Sendable>(within limit: Duration, _ find: @Sendable (Value) -> Found?) async -> Found? {
+    let deadline = ContinuousClock.now + limit
+    while true {
+      let (found, seen) = state.withLock { (find($0.value), $0.generation) }
+      if let found { return found }
+      let left = deadline - .now
+      guard left > .zero else { return nil }
+      await nextChange(after: seen, atMost: left)
+    }
+  }
+
+  private func nextChange(after seen: Int, atMost left: Duration) async {
+    let alarm = Task {
+      try await Task.sleep(for: left)
+      change { _ in }
+    }
+    await withCheckedContinuation { continuation in
+      let isLate = state.withLock { state in
+        guard state.generation == seen else { return true }
+        state.waiters.append(continuation)
+        return false
+      }
+      if isLate { continuation.resume() }
+    }
+    alarm.cancel()
+  }
+}
+
+/// Something that should have happened and did not, with what is known about it.
+package struct NotSeen: Error, CustomStringConvertible {
+  package let description: String
+  package init(description: String) { self.description = description }
+}
+
+/// For what can only be asked for: asks until `check` finds something, at most until `limit` is over.
+package func eventually<Found>(
+  _ what: String, within limit: Duration = .seconds(10), _ check: () async throws -> Found?
+) async throws -> Found {
+  let deadline = ContinuousClock.now + limit
+  while true {
+    if let found = try await check() { return found }
+    guard ContinuousClock.now < deadline else { throw NotSeen(description: "not within \(limit): \(what)") }
+    try await Task.sleep(for: .milliseconds(40))
+  }
+}

@@ -1,0 +1,18 @@
+/// Profiles of a simulated board for a person in a hurry.
+package enum QuickBoard {
+  package static let withButton = """
+    name = "quick"
+    description = "A simulated board for a person in a hurry"
+    kind = "simulated"
+    [gestures]
+    guard_time_ms = 300
+    accept_hold_ms = 500
+    """
+
+  package static let withKeypad =
+    withButton + """
+
+      [keypad]
+      kind = "simulated"
+      """
+}

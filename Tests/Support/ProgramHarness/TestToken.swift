@@ -1,0 +1,156 @@
+import Foundation
+import Glibc
+import Synchronization
+
+/// An approval token as a process, with the simulated board.
+package final class TestToken: Sendable {
+  package let state: String
+  private let board: String
+  private let launcher: [String]
+  private let config: String?
+  private let process = Mutex<ChildProcess?>(nil)
+
+  /// - Parameters:
+  ///   - board: a name or a profile file.
+  ///   - launcher: a command that runs the token's program, for example under another clock.
+  ///   - config: a configuration file.
+  package init(state: String, board: String, launcher: [String] = [], config: String? = nil) {
+    self.state = state
+    self.board = board
+    self.launcher = launcher
+    self.config = config
+  }
+
+  /// Runs one command to its end.
+  package func command(_ words: String..., input: String = "") async throws -> Outcome {
+    try await launch(words, input: input).outcome()
+  }
+
+  package func enrol(_ uri: String, name: String? = nil) async throws -> Outcome {
+    let naming = name.map { ["--name", $0] } ?? []
+    return try await launch(["enroll", uri, "--json"] + naming).outcome()
+  }
+
+  /// Starts one command, which may have to be finished at the panel.
+  package func begin(_ words: String...) throws -> ChildProcess { try launch(words) }
+
+  private func launch(_ words: [String], input: String = "") throws -> ChildProcess {
+    let line = launcher + [Program.token] + words + ["--state", state]
+    return try ChildProcess(line[0], Array(line.dropFirst()), input: input)
+  }
+
+  // MARK: The process
+
+  /// Starts `serve` and waits until it says that it is ready.
+  package func start() async throws {
+    let child = try launch(["serve", "--board", board] + (config.map { ["--config", $0] } ?? []))
+    process.withLock { $0 = child }
+    try await child.output.line(with: "ready")
+  }
+
+  package func startConnected() async throws {
+    try await start()
+    try await log.line(with: "] connected to")
+  }
+
+  package var running: ChildProcess {
+    get throws {
+      guard let child = process.withLock({ $0 }) else { throw NotSeen(description: "a running token") }
+      return child
+    }
+  }
+
+  /// What the running process has logged.
+  package var log: Transcript {
+    get throws { try running.errors }
+  }
+
+  package func kill9() async throws { try await running.kill9() }
+
+  package func stop() async throws {
+    try running.send(SIGTERM)
+    try await running.exit(within: .seconds(5))
+  }
+
+  package func end() { process.withLock { $0?.send(SIGKILL) } }
+
+  // MARK: What it says
+
+  package struct LED: Decodable, Equatable { package let meaning: String }
+
+  package func led() async throws -> String {
+    try await command("simulate", "led", "--json").succeeded().decoded(LED.self).meaning
+  }
+
+  /// Polls, because any LED state may be over before a follower has been told.
+  package func shows(_ meaning: String) async throws {
+    _ = try await eventually("\"\(meaning)\" on the LED") { try await led() == meaning ? true : nil }
+  }
+
+  package struct AuditLine: Decodable, Sendable {
+    package let sequence: Int
+    package let kind: String
+    package let account: String?
+    package let transaction: String?
+    package let detail: String
+  }
+
+  /// The audit chain; of one transaction if that is given.
+  package func audit(of transaction: String? = nil) async throws -> [AuditLine] {
+    let lines = try await command("log", "--lines", "10000", "--json").succeeded().decoded([AuditLine].self)
+    return lines.filter { transaction == nil || $0.transaction == transaction }
+  }
+
+  /// How the token says that the transaction ended, last.
+  package func ending(of transaction: String) async throws -> String? {
+    try await audit(of: transaction).last { $0.kind == "settled" }?.detail
+  }
+
+  package struct Account: Decodable, Sendable, Equatable {
+    package let account: String
+    package let stage: String
+
+    package init(account: String, stage: String) { (self.account, self.stage) = (account, stage) }
+  }
+
+  package func accounts() async throws -> [Account] { try await command("accounts", "--json").succeeded().decoded() }
+
+  package struct Status: Decodable, Sendable {
+    package struct Server: Decodable, Sendable { package let connection: String }
+
+    package struct PIN: Decodable, Sendable, Equatable {
+      package let account: String
+      package let previousFailureCount: Int
+      package let remainingFailureCount: Int
+
+      package init(account: String, previousFailureCount: Int, remainingFailureCount: Int) {
+        self.account = account
+        self.previousFailureCount = previousFailureCount
+        self.remainingFailureCount = remainingFailureCount
+      }
+    }
+
+    package let running: Bool
+    package let servers: [Server]
+    package let accounts: Int
+    package let mustEnrol: Int
+    package let pending: Int?
+    package let pins: [PIN]?
+    package let loggedIn: String?
+
+    package func pin(of account: String = "alice") -> PIN? { pins?.first { $0.account == account } }
+  }
+
+  package func status() async throws -> Status { try await command("status", "--json").succeeded().decoded() }
+
+  package struct Pending: Decodable, Sendable { package let transaction: String }
+
+  package func pending() async throws -> [String] {
+    try await command("pending", "--json").succeeded().decoded([Pending].self).map(\.transaction)
+  }
+
+  package func provesItsLog() async throws -> Bool {
+    struct Verification: Decodable { let intact: Bool }
+    return try await command("log", "--verify", "--json").decoded(Verification.self).intact
+  }
+}

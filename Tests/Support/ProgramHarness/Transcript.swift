@@ -1,0 +1,85 @@
+import Foundation
+import Glibc
+
+/// What a process has printed on one of its streams, line by line.
+package final class Transcript: Sendable {
+  fileprivate struct Text: Sendable {
+    var lines: [String] = []
+    var unfinished: [UInt8] = []
+    var hasEnded = false
+  }
+
+  private let name: String
+  private let text = Observed(Text())
+
+  /// - Parameter descriptor: read to its end and then closed.
+  package init(_ name: String, reading descriptor: Int32) {
+    self.name = name
+    Thread.detachNewThread { [text] in
+      var chunk = [UInt8](repeating: 0, count: 65_536)
+      while !text.value.hasEnded {
+        let count = read(descriptor, &chunk, chunk.count)
+        if count < 0, errno == EINTR { continue }
+        text.change { $0.take(chunk[..<max(count, 0)]) }
+      }
+      close(descriptor)
+    }
+  }
+
+  package var lines: [String] { text.value.lines }
+
+  /// How many lines there are: a mark to wait beyond.
+  package var mark: Int { lines.count }
+
+  /// Everything, once the process has closed the stream.
+  package func whole(within limit: Duration = .seconds(10)) async throws -> String {
+    guard let whole = await text.first(within: limit, { $0.hasEnded ? $0.lines.joined(separator: "\n") : nil }) else {
+      throw NotSeen(description: "the end of \(name)")
+    }
+    return whole
+  }
+
+  /// Waits for a line that contains all of `parts`, counting from line `mark` on.
+  @discardableResult
+  package func line(
+    with parts: String..., from mark: Int = 0, within limit: Duration = .seconds(10)
+  ) async throws -> String {
+    let found: String?? = await text.first(within: limit) { text in
+      if let line = text.lines.dropFirst(mark).first(where: { line in parts.allSatisfy { line.contains($0) } }) {
+        return .some(line)
+      }
+      return text.hasEnded ? .some(nil) : nil
+    }
+    if let line = found ?? nil { return line }
+    let tail = lines.suffix(12).map { "\n    \($0)" }.joined()
+    throw NotSeen(description: "a line with \(parts) on \(name) within \(limit). Its last lines:\(tail)")
+  }
+
+  /// The first line from `mark` on that `isWanted`; nil if none comes any more.
+  package func first(
+    from mark: Int, within limit: Duration, _ isWanted: @escaping @Sendable (String) -> Bool
+  ) async -> String? {
+    let found: String?? = await text.first(within: limit) { text in
+      if let line = text.lines.dropFirst(mark).first(where: isWanted) { return .some(line) }
+      return text.hasEnded ? .some(nil) : nil
+    }
+    return found ?? nil
+  }
+
+  package func count(of part: String) -> Int { lines.count { $0.contains(part) } }
+}
+
+extension Transcript.Text {
+  /// - Parameter bytes: empty at the end.
+  fileprivate mutating func take(_ bytes: ArraySlice<UInt8>) {
+    unfinished += bytes
+    while let end = unfinished.firstIndex(of: UInt8(ascii: "\n")) {
+      lines.append(String(decoding: unfinished[..<end], as: UTF8.self))
+      unfinished.removeSubrange(...end)
+    }
+    guard bytes.isEmpty else { return }
+    if !unfinished.isEmpty { lines.append(String(decoding: unfinished, as: UTF8.self)) }
+    unfinished = []
+    hasEnded = true
+  }
+}

@@ -1,0 +1,60 @@
+import Foundation
+
+/// What the LED asks a person to type.
+package enum Wanted: String, Sendable {
+  case pin = "PIN wanted"
+  case newPIN = "new PIN wanted"
+  case newPINAgain = "new PIN wanted, a second time"
+  case number = "number or other data wanted"
+}
+
+extension TestToken {
+  package static let entering = "digits typed: Enter submits"
+  package static let newPINRefused =
+    "new PIN refused: 1 block list, 2 sequence, 3 repeats, 4 length, 5 not the same twice"
+
+  /// Waits until the LED asks for it, thinks longer than the guard time, types the digits and Enter. Keys that still
+  /// came too early count for nothing, so a person who sees no reaction types again.
+  /// - Returns: what the LED said to it.
+  @discardableResult
+  package func type(_ digits: String, when wanted: Wanted = .pin) async throws -> String {
+    let eyes = try begin("simulate", "led", "--follow", "--json")
+    for _ in 1...3 {
+      try await eyes.output.line(with: "\"\(wanted.rawValue)\"", from: max(0, eyes.output.mark - 1))
+      try await Task.sleep(for: .milliseconds(450))
+      let mark = eyes.output.mark
+      try await press(keys: digits.map(String.init) + ["enter"])
+      let calm = [wanted.rawValue, Self.entering].map { "\"\($0)\"" }
+      let reaction = await eyes.output.meaning(from: mark, within: .seconds(3), otherThan: calm)
+      // Of a PIN that exists, only the number of digits is ever refused: some of them came too early.
+      if let reaction, wanted != .pin || reaction != Self.newPINRefused { return reaction }
+    }
+    throw NotSeen(description: "a reaction to an entry for \"\(wanted.rawValue)\"")
+  }
+
+  /// Chooses a PIN that the policy allows.
+  package func choose(_ pin: String) async throws {
+    for wanted in [Wanted.newPIN, .newPINAgain] { try await type(pin, when: wanted) }
+  }
+
+  package func press(_ keys: String...) async throws { try await press(keys: keys) }
+
+  package func press(keys: [String]) async throws {
+    try await run(Program.token, ["simulate", "keys"] + keys + ["--state", state]).succeeded()
+  }
+
+  /// Enrols an account and chooses its PIN at the panel of the running service.
+  package func enrol(_ uri: String, name: String, choosing pin: String) async throws -> Outcome {
+    let enrolment = try begin("enroll", uri, "--name", name, "--json")
+    try await choose(pin)
+    return try await enrolment.outcome()
+  }
+}
+
+extension Transcript {
+  /// What the LED says, by a follower's first line that says something else than `calm`.
+  fileprivate func meaning(from mark: Int, within limit: Duration, otherThan calm: [String]) async -> String? {
+    let line = await first(from: mark, within: limit) { line in !calm.contains { line.contains($0) } }
+    return line.flatMap { try? JSONDecoder().decode(TestToken.LED.self, from: Data($0.utf8)).meaning }
+  }
+}

@@ -1,0 +1,146 @@
+import Cryptography
+import JSONValues
+import Secrets
+import Synchronization
+
+/// A stand-in for one realm of PingAM: it checks what the published source of AM checks, in its order, and has its
+/// quirks. It knows nothing of the adapter's code.
+public final class TestAM: Sendable {
+  /// By what a client notices.
+  public enum Version: String, Sendable, CaseIterable, Comparable {
+    case am72 = "7.2"
+    case am73 = "7.3"
+    case am74 = "7.4"
+    case am800 = "8.0.0"
+    case am801 = "8.0.1"
+    case am802 = "8.0.2"
+
+    public static func < (one: Version, other: Version) -> Bool { one.rawValue < other.rawValue }
+  }
+
+  /// One device of one user, as the registration node stores it.
+  public struct Profile: Sendable, Equatable {
+    public var user: String
+    /// Nil if the device did not say: AM does not miss it.
+    public var mechanismUID: String?
+    public var deviceID: String
+    public var communicationType: String
+    public var deviceType: String?
+    public var deviceName: String
+    var secret: [UInt8]
+  }
+
+  /// What the cluster's token store holds under a message id.
+  struct Token: Sendable {
+    enum Phase: Sendable, Equatable { case waiting, accepted, denied }
+
+    let user: String
+    let secret: [UInt8]
+    let expectedAnswer: String
+    let createdAt: Int64
+    let isRegistration: Bool
+    /// Seconds that the node waits: the registration from the QR code on, the verifier from its first poll on.
+    let patience: Int64
+    /// What leads a balancer to the AM that made the message.
+    let cookie: String
+    var firstPolledAt: Int64?
+    var phase = Phase.waiting
+    var answeredAt: Int64?
+    var challengeResponse: Int64?
+    var device: Profile?
+
+    /// Whatever the nodes' patience.
+    var expiresAt: Int64 { createdAt + TestAM.lifetime * 1000 }
+  }
+
+  struct State: Sendable {
+    var tokens: [String: Token] = [:]
+    var profiles: [Profile] = []
+    var received: [String] = []
+    var strays = 0
+    var cookies = 0
+    var hasPushService = true
+    var providerRefuses = false
+
+    /// Another for each message.
+    mutating func nextCookie() -> String {
+      cookies += 1
+      return "amlbcookie=\(cookies)"
+    }
+
+    func providerTakes(_ device: String) -> Bool { !device.isEmpty && !providerRefuses }
+  }
+
+  public let version: Version
+  /// Without a slash at its end.
+  public let base: String
+  public let realm: String
+  /// In its QR codes; AM answers at either path.
+  let namesRealmInFull: Bool
+  /// Seconds; AM's `mdDuration`.
+  static let lifetime: Int64 = 120
+  /// Seconds.
+  static let registrationTimeout: Int64 = 60
+  let now: @Sendable () -> Int64
+  let state = Mutex(State())
+
+  /// - Parameters:
+  ///   - base: `https://host:port/am`.
+  ///   - realm: its name; empty for the root.
+  ///   - namesRealmInFull: its QR codes say `/realms/root/realms/alpha`, and `/alpha` otherwise.
+  ///   - now: milliseconds since 1970.
+  public init(
+    _ version: Version = .am802, base: String, realm: String, namesRealmInFull: Bool = false,
+    now: @escaping @Sendable () -> Int64
+  ) {
+    self.version = version
+    self.base = base
+    self.realm = realm
+    self.namesRealmInFull = namesRealmInFull
+    self.now = now
+  }
+
+  var endpoint: String { endpoint(namingRealmInFull: namesRealmInFull) }
+
+  func endpoint(namingRealmInFull isFull: Bool) -> String {
+    let names = realm.split(separator: "/")
+    let path = isFull ? "/realms/root" + names.map { "/realms/\($0)" }.joined() : names.map { "/\($0)" }.joined()
+    return "\(base)/json\(path)/push/sns/message"
+  }
+
+  /// Whether the realm has the push service set up.
+  public func set(hasPushService: Bool) { state.withLock { $0.hasPushService = hasPushService } }
+
+  /// Whether the push provider refuses every device that AM tells it of.
+  public func set(providerRefuses: Bool) { state.withLock { $0.providerRefuses = providerRefuses } }
+
+  public var profiles: [Profile] { state.withLock { $0.profiles } }
+
+  /// The JWTs that came, in their order, whatever was found of them.
+  public var received: [String] { state.withLock { $0.received } }
+
+  /// So many requests came without the cookie of the message, or of the QR code, that they answer: a balancer would have
+  /// led them elsewhere.
+  public var strays: Int { state.withLock { $0.strays } }
+
+  /// The secret that a user's device shares with this AM.
+  public func secret(of user: String) -> [UInt8]? {
+    state.withLock { state in state.profiles.first { $0.user == user }?.secret }
+  }
+
+  static func answer(to challenge: [UInt8], _ secret: [UInt8]) -> String {
+    HMACSHA256.authenticate(challenge, key: SecretBytes(copying: secret)).base64
+  }
+
+  static func percentEncoded(_ name: String) -> String {
+    let open = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!$'()*,;&=@:+/?".utf8)
+    return name.utf8.map { byte in
+      open.contains(byte) ? String(UnicodeScalar(byte)) : "%" + [byte].uppercaseHex
+    }.joined()
+  }
+
+  static func json(_ members: [(String, JSONValue)], _ blank: String = "") -> String {
+    let pairs = members.map { "\(JSONValue.text($0.0).canonical)\(blank):\(blank)\($0.1.canonical)" }
+    return "{\(blank)\(pairs.joined(separator: ",\(blank)"))\(blank)}"
+  }
+}

@@ -1,0 +1,143 @@
+import MobileAuth
+import SQLite
+import Secrets
+import Testing
+
+@testable import Vault
+
+@Suite struct `The shelf of messages` {
+  private let playground: Playground
+  private let vault: Vault
+
+  init() throws {
+    playground = try Playground(in: "/dev/shm")
+    vault = try playground.vault()
+    try vault.put(TokenServerRecord(id: acme, kind: "pingam", url: "https://am", secrets: secrets("pins")))
+    for account in [alice, bob] {
+      try vault.put(
+        AccountRecord(id: account, server: acme, profile: "p", stage: .active, secrets: secrets("keys")))
+    }
+  }
+
+  private func transaction(_ number: Int) throws -> TransactionID {
+    let digits = String(number)
+    let padded = String(repeating: "0", count: 12 - digits.count) + digits
+    return try #require(TransactionID("00000000-0000-8000-8000-\(padded)"))
+  }
+
+  private func message(_ number: Int, for account: AccountID = alice, reference: String? = nil) throws
+    -> DeliveredMessage
+  {
+    DeliveredMessage(
+      transaction: try transaction(number), account: account, reference: reference ?? "message \(number)",
+      receivedAtMilliseconds: 1_760_000_000_000 + Int64(number), contents: secrets("contents of \(number)"))
+  }
+
+  @Test func `Keeps what another process then finds`() throws {
+    #expect(try vault.keep(message(1)))
+    let found = try #require(try playground.vault().message(transaction(1)))
+    #expect(found.account == alice && found.reference == "message 1" && found.state == .pending)
+    #expect(found.receivedAtMilliseconds == 1_760_000_000_001 && !found.isBeingAnswered && found.answerKey == nil)
+    #expect(bytes(found.contents) == Array("contents of 1".utf8))
+    #expect(try vault.message(transaction(2)) == nil)
+  }
+
+  @Test func `Keeps one of each transaction and of each name`() throws {
+    #expect(try vault.keep(message(1)))
+    #expect(try vault.keep(message(1, reference: "another")) == false)
+    #expect(try vault.keep(message(2, for: bob, reference: "message 1")) == false)
+    try vault.end(transaction(1), as: .approved, answerKey: "k")
+    #expect(try vault.keep(message(1)) == false)
+    #expect(try vault.message(transaction(1))?.state == .approved)
+  }
+
+  @Test func `Ends a message once`() throws {
+    _ = try vault.keep(message(1))
+    try vault.end(transaction(1), as: .denied, answerKey: "k1")
+    try vault.end(transaction(1), as: .approved, answerKey: "k2")
+    let found = try #require(try playground.vault().message(transaction(1)))
+    #expect(found.state == .denied && found.answerKey == "k1")
+    #expect(try vault.pendingMessages().isEmpty)
+    try vault.end(transaction(9), as: .failed, answerKey: nil)
+  }
+
+  @Test func `Knows which are being answered`() throws {
+    for number in 1...2 { _ = try vault.keep(message(number)) }
+    let intent = AnswerIntent(
+      transaction: try transaction(2), server: acme, account: alice, idempotencyKey: "k", decision: .accept)
+    try vault.journal(intent, AuditEntry(.decided, wallClockMilliseconds: 0))
+    #expect(try vault.pendingMessages().map(\.isBeingAnswered) == [false, true])
+    try vault.settle(transaction(2), AuditEntry(.settled, wallClockMilliseconds: 0))
+    #expect(try vault.pendingMessages().map(\.isBeingAnswered) == [false, false])
+  }
+
+  @Test func `Has room for so many of each account, and the oldest give way`() throws {
+    _ = try vault.keep(message(1000, for: bob))
+    for number in 1...ShelfLimits.perAccount + 2 { _ = try vault.keep(message(number)) }
+    let kept = try vault.pendingMessages()
+    #expect(kept.filter { $0.account == alice }.map(\.reference) == (3...34).map { "message \($0)" })
+    #expect(kept.filter { $0.account == bob }.count == 1)
+  }
+
+  @Test func `Keeps what is being answered, however many come after it`() throws {
+    _ = try vault.keep(message(1))
+    let intent = AnswerIntent(
+      transaction: try transaction(1), server: acme, account: alice, idempotencyKey: "k", decision: .accept)
+    try vault.journal(intent, AuditEntry(.decided, wallClockMilliseconds: 0))
+    for number in 2...ShelfLimits.perAccount + 2 { _ = try vault.keep(message(number)) }
+    let kept = try vault.pendingMessages()
+    #expect(kept.map(\.reference) == ([1] + (3...34)).map { "message \($0)" })
+    #expect(kept.first?.isBeingAnswered == true)
+    // So it is among those of all accounts.
+    for account in 0..<16 {
+      let id = AccountID("account \(account)")
+      try vault.put(AccountRecord(id: id, server: acme, profile: "p", stage: .active, secrets: secrets("keys")))
+      for number in 0..<32 { _ = try vault.keep(message(1000 + account * 100 + number, for: id)) }
+    }
+    #expect(try vault.pendingMessages().filter { $0.account == alice }.map(\.reference) == ["message 1"])
+    try vault.settle(transaction(1), AuditEntry(.settled, wallClockMilliseconds: 0))
+    _ = try vault.keep(message(9000, for: AccountID("account 0")))
+    #expect(try vault.message(transaction(1)) == nil)
+  }
+
+  @Test func `Has room for so many in all`() throws {
+    for account in 0..<17 {
+      let id = AccountID("account \(account)")
+      try vault.put(AccountRecord(id: id, server: acme, profile: "p", stage: .active, secrets: secrets("keys")))
+      for number in 0..<32 { _ = try vault.keep(message(account * 100 + number, for: id)) }
+    }
+    let kept = try vault.pendingMessages()
+    #expect(kept.count == ShelfLimits.inAll && kept.first?.account == AccountID("account 1"))
+  }
+
+  @Test func `Goes with its account: renamed, robbed of its keys, or gone`() throws {
+    _ = try vault.keep(message(1))
+    _ = try vault.keep(message(2, for: bob))
+    let carol = AccountID("carol")
+    try vault.rename(alice, to: carol, AuditEntry(.renamed, wallClockMilliseconds: 0))
+    #expect(try vault.message(transaction(1))?.account == carol)
+    try vault.dropKeys(of: carol, AuditEntry(.disenrolled, wallClockMilliseconds: 0))
+    #expect(try vault.message(transaction(1)) == nil)
+    try vault.wipe(account: bob, AuditEntry(.wiped, wallClockMilliseconds: 0))
+    #expect(try vault.message(transaction(2)) == nil)
+    #expect(throws: CustodyFault.unknown("account bob")) { try vault.keep(message(3, for: bob)) }
+  }
+
+  @Test(arguments: [
+    "UPDATE messages SET state = 'pending'", "UPDATE messages SET account = 'bob'",
+    "UPDATE messages SET reference = 'x'", "UPDATE messages SET received = received + 1",
+    "UPDATE messages SET answer_key = 'x'", "UPDATE messages SET box = zeroblob(40)",
+  ])
+  func `Notices what was changed on the card`(statement: String) throws {
+    _ = try vault.keep(message(1))
+    try vault.end(transaction(1), as: .approved, answerKey: "k")
+    try playground.raw { try $0.execute(statement) }
+    #expect(throws: CustodyFault.self) { try vault.message(transaction(1)) }
+  }
+
+  @Test func `Tells the card's thief nothing of what a message says`() throws {
+    _ = try vault.keep(message(1))
+    let card = try contents(of: playground.database)
+    #expect(!card.indices.contains { card[$0...].starts(with: Array("contents of".utf8)) })
+  }
+}

@@ -1,0 +1,205 @@
+import Cryptography
+import Glibc
+import MobileAuth
+import SQLite
+import Secrets
+import Testing
+import Vault
+import VaultModel
+
+@Suite struct `One-time passwords in the vault` {
+  private let playground: Playground
+  private let vault: Vault
+  private let counting = OneTimePasswordSetup(algorithm: .sha1, digits: 6, factor: .counter(0))
+  private let ticking = OneTimePasswordSetup(algorithm: .sha256, digits: 6, factor: .period(30))
+  private let secret = secretBytes(base32: "IBAUEQ2EIVDEOSCJJJFUYTKOJ5IFCUST")
+
+  init() throws {
+    playground = try Playground(in: "/dev/shm")
+    vault = try playground.vault()
+    try vault.keep(counting, secret: secret, of: account(alice), at: server(acme), entry(.enrolled, alice))
+  }
+
+  private let carol = AccountID("carol")
+
+  private func clock(_ seconds: Int64 = 1_790_000_123) -> PatientClock {
+    PatientClock(wallClockMilliseconds: seconds * 1000)
+  }
+
+  private func codes(_ count: Int, of account: AccountID = alice, in vault: Vault) throws -> [String] {
+    try (0..<count).compactMap { _ in try vault.next(of: account, clock: clock()).digits }
+  }
+
+  @Test func `A counter moves on with every code, across processes and starts`() throws {
+    #expect(try codes(2, in: vault) == ["467851", "443220"])
+    #expect(try codes(2, in: playground.vault()) == ["307694", "553707"])
+    #expect(try codes(1, in: vault) == ["597237"])
+    #expect(try vault.oneTimePasswords()[alice]?.setup.factor == .counter(5))
+    let shown = try vault.auditLines(newest: 10).map(\.entry).filter { $0.kind == .codeShown }.map(\.detail)
+    #expect(shown == (0..<5).map { "number \($0)" })
+  }
+
+  @Test func `Time gives a code and how long it is good`() throws {
+    try vault.keep(ticking, secret: secret, of: account(bob), at: server(acme), entry(.enrolled, bob))
+    for seconds in [1_790_000_100, 1_790_000_123, 1_790_000_129] as [Int64] {
+      guard case .code(let code) = try vault.next(of: bob, clock: clock(seconds)) else {
+        return #expect(Bool(false), "there is a code at \(seconds)")
+      }
+      #expect(code.digits == "819780" && code.factor == 59_666_670)
+      #expect(code.validity == 1_790_000_100..<1_790_000_130)
+    }
+    let next = try vault.next(of: bob, clock: clock(1_790_000_130))
+    #expect(next.digits != nil && next.digits != "819780")
+  }
+
+  @Test func `A clock that is known to be behind makes no code of time`() throws {
+    try vault.keep(ticking, secret: secret, of: account(bob), at: server(acme), entry(.enrolled, bob))
+    try vault.note(time: 1_790_000_000)
+    #expect(try vault.next(of: bob, clock: clock(1_789_999_999)) == .clockBehind)
+    #expect(try vault.next(of: bob, clock: clock(1_790_000_000)).digits != nil)
+    // A counter needs no clock.
+    #expect(try vault.next(of: alice, clock: clock(0)).digits == "467851")
+    // What a program knows by itself counts as much, although nobody has vouched for it.
+    let release: Int64 = 1_790_000_300
+    #expect(try vault.next(of: bob, clock: clock(release - 1), notBefore: release) == .clockBehind)
+    #expect(try vault.next(of: bob, clock: clock(release), notBefore: release).digits != nil)
+  }
+
+  @Test func `An account that is not active shows none`() throws {
+    for stage in [EnrolmentStage.enrolling, .mustEnrolAgain] {
+      try vault.put(account(alice, stage: stage))
+      #expect(try vault.next(of: alice, clock: clock()) == .locked)
+    }
+    #expect(try vault.oneTimePasswords()[alice]?.setup == counting)
+  }
+
+  @Test func `What MD5 has no code for is passed over`() throws {
+    let setup = OneTimePasswordSetup(algorithm: .md5, digits: 6, factor: .counter(1))
+    try vault.keep(setup, secret: secret, of: account(bob), at: server(acme), entry(.enrolled, bob))
+    #expect(try vault.next(of: bob, clock: clock()) == .noCode)
+    #expect(try codes(2, of: bob, in: vault) == ["355679", "600421"])
+  }
+
+  @Test func `The last counter is not followed by the first`() throws {
+    let setup = OneTimePasswordSetup(algorithm: .sha1, digits: 6, factor: .counter(.max - 1))
+    try vault.keep(setup, secret: secret, of: account(bob), at: server(acme), entry(.enrolled, bob))
+    #expect(try vault.next(of: bob, clock: clock()).digits != nil)
+    for _ in 1...2 { #expect(try vault.next(of: bob, clock: clock()) == .usedUp) }
+  }
+
+  @Test func `Nobody puts a counter back by enrolling again`() throws {
+    _ = try codes(3, in: vault)
+    #expect(throws: CustodyFault.self) {
+      try vault.keep(counting, secret: secret, of: account(alice), at: server(acme), entry(.enrolled, alice))
+    }
+    #expect(try vault.oneTimePasswords()[alice]?.setup.factor == .counter(3))
+    // Those of an account that is not enrolled yet nobody has seen.
+    for setup in [counting, ticking] {
+      try vault.keep(setup, secret: secret, of: account(carol, stage: .enrolling), at: server(acme), nil)
+      #expect(try vault.oneTimePasswords()[carol]?.setup == setup)
+    }
+    #expect(throws: CustodyFault.unknown("one-time passwords of account bob")) {
+      try vault.next(of: bob, clock: clock())
+    }
+  }
+
+  @Test(arguments: [
+    "UPDATE one_time_passwords SET counter = 0", "UPDATE one_time_passwords SET period = 30",
+    "UPDATE one_time_passwords SET algorithm = 'md5'", "UPDATE one_time_passwords SET digits = 8",
+    "UPDATE one_time_passwords SET box = x''",
+    "UPDATE one_time_passwords SET algorithm = 'rot13'", "UPDATE one_time_passwords SET mark = zeroblob(32)",
+    "UPDATE one_time_passwords SET account = 'bob'",
+  ])
+  func `What was changed on the card is not believed`(sql: String) throws {
+    try vault.put(account(bob))
+    _ = try codes(1, in: vault)
+    try playground.raw { try $0.execute(sql) }
+    let name = sql.contains("bob") ? bob : alice
+    #expect(throws: CustodyFault.damaged("the one-time passwords of account \(name)")) {
+      try vault.next(of: name, clock: clock())
+    }
+  }
+
+  @Test func `A new name takes the counter along, and who loses its keys loses this secret`() throws {
+    _ = try codes(2, in: vault)
+    try vault.rename(alice, to: bob, entry(.renamed, bob))
+    #expect(try codes(1, of: bob, in: vault) == ["307694"])
+    try vault.dropKeys(of: bob, entry(.disenrolled, bob))
+    #expect(try vault.oneTimePasswords().isEmpty)
+    try vault.keep(counting, secret: secret, of: account(alice), at: server(acme), entry(.enrolled, alice))
+    try vault.wipe(account: alice, entry(.removed, alice))
+    #expect(try vault.oneTimePasswords().isEmpty)
+  }
+
+  // MARK: Under a PIN
+
+  private func keepUnderPIN() throws {
+    let pinGuard = PINGuard(pin: pin("13579"), limit: 3, parameters: cheap)
+    try vault.keep(
+      counting, secret: secret, of: account(bob), at: server(acme), under: pinGuard, entry(.enrolled, bob))
+  }
+
+  @Test func `The PIN has the secret, and without it there is no code`() throws {
+    try keepUnderPIN()
+    for _ in 1...2 { #expect(try vault.next(of: bob, clock: clock()) == .pinWanted) }
+    guard case .unlocked(let opened) = try vault.unlock(bob, with: pin("13579"), clock: clock()) else {
+      return #expect(Bool(false), "the PIN is right")
+    }
+    #expect(bytes(opened) == bytes(secret))
+    #expect(try vault.next(of: bob, unlocked: opened, clock: clock()).digits == "467851")
+    #expect(try vault.oneTimePasswords()[bob]?.isUnderPIN == true)
+    // A secret that nobody asked for is not taken either.
+    #expect(try vault.next(of: alice, unlocked: opened, clock: clock()) == .pinWanted)
+  }
+
+  @Test func `An unfinished enrolment lets go of them, and of no other PIN than theirs`() throws {
+    let pinGuard = PINGuard(pin: pin("13579"), limit: 3, parameters: cheap)
+    for (name, pinGuard) in [(bob, pinGuard), (carol, nil)] as [(AccountID, PINGuard?)] {
+      let unfinished = account(name, stage: .enrolling)
+      try vault.keep(counting, secret: secret, of: unfinished, at: server(acme), under: pinGuard, nil)
+    }
+    try vault.setPIN(of: carol, to: pin("24680"), keys: secret)
+    for name in [bob, carol, carol] { try vault.dropOneTimePasswords(of: name) }
+    #expect(try vault.oneTimePasswords().keys.elementsEqual([alice]))
+    #expect(try vault.pinStatus(of: bob, clock: clock()) == nil)
+    #expect(try vault.pinStatus(of: carol, clock: clock()) != nil)
+    #expect(throws: CustodyFault.self) { try vault.dropOneTimePasswords(of: alice) }
+    #expect(try codes(1, in: vault) == ["467851"])
+  }
+
+  @Test func `An account that has changed meanwhile gets none`() throws {
+    let known = account(bob, stage: .enrolling)
+    try vault.put(account(bob, stage: .enrolling, "changed"))
+    #expect(throws: CustodyFault.self) {
+      try vault.keep(counting, secret: secret, of: known, at: server(acme), replacing: known, nil)
+    }
+    #expect(try vault.oneTimePasswords()[bob] == nil)
+    try vault.put(known)
+    try vault.keep(counting, secret: secret, of: account(bob), at: server(acme), replacing: known, nil)
+    #expect(try codes(1, of: bob, in: vault) == ["467851"])
+  }
+
+  @Test func `The last wrong PIN takes the secret with it`() throws {
+    try keepUnderPIN()
+    for _ in 1...3 {
+      let clock = clock()
+      _ = try clock.waitOut { clock throws(CustodyFault) in try vault.unlock(bob, with: pin("24680"), clock: clock) }
+    }
+    #expect(try vault.accounts().map(\.id) == [alice])
+    #expect(try vault.oneTimePasswords()[bob] == nil)
+  }
+}
+
+extension Vault {
+  fileprivate func next(
+    of account: AccountID, unlocked secret: SecretBytes? = nil, clock: any Timekeeper, notBefore earliest: Int64 = 0
+  ) throws(CustodyFault) -> OneTimePasswordVerdict {
+    try nextOneTimePassword(of: account, unlocked: secret, clock: clock, notBefore: earliest)
+  }
+}
+
+extension OneTimePasswordVerdict {
+  var digits: String? { if case .code(let code) = self { code.digits } else { nil } }
+}
+
+private func secretBytes(base32 text: String) -> SecretBytes { SecretBytes(copying: bytes(base32: text) ?? []) }

@@ -37,8 +37,8 @@ struct Person: Sendable {
   private let firstPress = Observed(ContinuousClock.Instant?.none)
 
   /// A moment that is not after the first press.
-  func pressed(within limit: Duration = .seconds(10)) async -> ContinuousClock.Instant? {
-    await firstPress.first(within: limit) { $0 }
+  func pressed() async -> ContinuousClock.Instant? {
+    await firstPress.first(within: patience) { $0 }
   }
 
   /// Before this no answer can have been given; nil if nobody has pressed.

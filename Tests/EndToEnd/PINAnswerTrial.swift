@@ -98,7 +98,7 @@ private struct Typist: Sendable {
 
   var didType: Bool { typed.value }
 
-  func hasTyped() async -> Bool { await typed.first(within: .seconds(10)) { $0 ? true : nil } ?? false }
+  func hasTyped() async -> Bool { await typed.first(within: patience) { $0 ? true : nil } ?? false }
 
   func answer(_ transaction: String) async {
     guard let process = try? token.running else { return }

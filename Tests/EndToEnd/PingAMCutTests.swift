@@ -25,7 +25,7 @@ extension EndToEnd {
           try await scene.token.start()
           try await scene.token.log.line(with: "request \(login.token): trying again")
           scene.server.loseAnswers(0)
-          try await scene.token.log.line(with: "settled request \(login.token)", within: .seconds(30))
+          try await scene.token.log.line(with: "settled request \(login.token)")
           let ending = try await scene.token.ending(of: login.token) ?? ""
           #expect(ending.hasPrefix(act == .hold ? "approved, receipt \(login.push.messageID)" : "denied"), "\(ending)")
           #expect(Set(scene.am.received.dropFirst(before)).count == 1)
@@ -42,7 +42,7 @@ extension EndToEnd {
         let before = try await interrupted(login, by: .hold, scene)
         try await scene.token.command("rename", "ann", "anna").succeeded()
         let tries = scene.am.received.count
-        _ = try await eventually("another try", within: .seconds(20)) {
+        _ = try await eventually("another try") {
           scene.am.received.count >= tries + 2 ? true : nil
         }
         scene.server.loseAnswers(0)
@@ -57,7 +57,7 @@ extension EndToEnd {
       let before = scene.am.received.count
       scene.server.loseAnswers(.max)
       try await scene.token.answer(login.token, with: act, from: login.mark)
-      _ = try await eventually("two tries", within: .seconds(20)) {
+      _ = try await eventually("two tries") {
         scene.am.received.count >= before + 2 ? true : nil
       }
       return before
@@ -90,7 +90,7 @@ extension EndToEnd {
 
         let mailbox = "0123456789abcdef0123456789abcdef"
         try await scene.token.command("mailbox", "ann", "--set", mailbox).succeeded()
-        _ = try await eventually("the new mailbox at AM", within: .seconds(20)) {
+        _ = try await eventually("the new mailbox at AM") {
           scene.am.profiles.first?.deviceID == mailbox ? true : nil
         }
         let refresh = try await claims(try #require(scene.am.received.last), signedWith: secret, in: scene.folder)

@@ -7,7 +7,7 @@ extension InteropPrivacyIDEA {
   @Suite struct DirectPush {
     @Test func `A post is faster than the next poll, and without it polling does`() async throws {
       let server = try PushServer()
-      let port = Int.random(in: 32_000..<33_000)
+      let port = try Loopback.freePort()
       try server.postLogins(to: "http://127.0.0.1:\(port)/push")
       let (serial, url) = try server.makeToken()
       #expect(url.contains("poll_only=False"))
@@ -25,7 +25,7 @@ extension InteropPrivacyIDEA {
       try await scene.expect(.hold, on: login, toEndAs: "approved", seenAs: "accept", finally: "ACCEPT", with: serial)
 
       // Posts that nobody hears.
-      try server.postLogins(to: "http://127.0.0.1:\(port + 1)/push")
+      try server.postLogins(to: "http://127.0.0.1:\(try Loopback.freePort())/push")
       let polled = try await scene.login(with: serial)
       try await scene.expect(.hold, on: polled, toEndAs: "approved", seenAs: "accept", finally: "ACCEPT", with: serial)
       try await scene.end()

@@ -78,14 +78,14 @@ struct PushScene: Sendable {
     _ account: String, _ transaction: String, _ presence: String? = nil, from mark: Int
   ) async throws -> Login {
     let line = try await token.log.line(
-      with: "opened request ", " account \(account):", from: mark, within: .seconds(30))
+      with: "opened request ", " account \(account):", from: mark)
     let name = try #require(line.firstMatch(of: /opened request ([0-9a-f-]{36})/)?.1)
     return Login(portal: transaction, token: String(name), presence: presence, announcement: line, mark: mark)
   }
 
   /// What the token says how it ended.
   func ending(of login: Login) async throws -> String {
-    try await token.log.line(with: "settled request \(login.token)", from: login.mark, within: .seconds(60))
+    try await token.log.line(with: "settled request \(login.token)", from: login.mark)
     return try await token.ending(of: login.token) ?? ""
   }
 

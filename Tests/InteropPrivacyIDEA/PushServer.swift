@@ -30,7 +30,7 @@ final class PushServer: Sendable {
     self.tokenType = tokenType ?? (product == .eduMFA ? "edupush" : "push")
     directory = FileManager.default.temporaryDirectory.appending(path: "\(product.rawValue)-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-    port = Int.random(in: 20_000..<32_000)
+    port = try Loopback.freePort()
     process = Process()
     process.executableURL = Bundle.module.url(
       forResource: "push-server", withExtension: nil, subdirectory: "Fixtures")

@@ -50,7 +50,7 @@ struct CostTests {
         report: { report in isUp.change { $0 = report == .connected } })
       #expect(threads().isEmpty)
       let listening = Task { try await mailbox.run { _ in true } }
-      #expect(await isUp.first(within: .seconds(10)) { $0 ? true : nil } == true)
+      #expect(await isUp.first(within: patience) { $0 ? true : nil } == true)
       let thread = try #require(threads().first)
       try await Task.sleep(for: .milliseconds(300))
       let before = try status("self/task/\(thread)", "voluntary_ctxt_switches")

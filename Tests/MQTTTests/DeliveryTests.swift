@@ -80,7 +80,7 @@ struct DeliveryTests {
       })
     try await slow.isConnected()
     try await broker.publish("one", to: "mailbox/1")
-    #expect(await looking.first(within: .seconds(10)) { $0 ? true : nil } == true)
+    #expect(await looking.first(within: patience) { $0 ? true : nil } == true)
     await slow.stop()
     try await Consumer(of: broker.broker()).got(["one"])
   }

@@ -37,7 +37,7 @@ struct OutageTests {
       sleep: { [pauses = Observed(0)] _ in
         pauses.change { $0 += 1 }
         guard pauses.value >= 9 else { return }
-        _ = await gate.first(within: .seconds(30)) { $0 ? true : nil }
+        _ = await gate.first(within: patience) { $0 ? true : nil }
       })
     try await consumer.sees("nine pauses") { $0.pauses.count == 9 }
     #expect(consumer.seen.value.pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60].map { Duration.seconds($0) * 0.75 })

@@ -47,7 +47,7 @@ struct PublisherTests {
     try await broker.stop()
     publisher.post("meanwhile", to: "hints/1")
     try await broker.start()
-    try await consumer.sees("meanwhile", within: .seconds(20)) { $0.messages.last == "meanwhile" }
+    try await consumer.sees("meanwhile") { $0.messages.last == "meanwhile" }
     try await publisher.isDone()
   }
 
@@ -99,7 +99,7 @@ struct PublisherTests {
     }
 
     func sees(_ what: String, _ condition: @escaping @Sendable ([Publisher.Report]) -> Bool) async throws {
-      guard await reports.first(within: .seconds(10), { condition($0) ? true : nil }) != nil else {
+      guard await reports.first(within: patience, { condition($0) ? true : nil }) != nil else {
         throw NotSeen(description: "\(what), but \(reports.value)")
       }
     }

@@ -73,7 +73,7 @@ struct TrustTests {
       topic: row.topic, clientID: row.clientID, report: { report in reached.change { $0 = $0 ?? report } },
       sleep: { _ in throw CancellationError() })
     let listening = Task { try await mailbox.run { _ in true } }
-    let first = await reached.first(within: .seconds(15)) { $0 }
+    let first = await reached.first(within: patience) { $0 }
     listening.cancel()
     switch (first, row.expected) {
     case (.connected, .connected), (.disconnected(.mayNotRead, _), .mayNotRead): break

@@ -84,8 +84,7 @@ import Testing
     try await world.withHandler {
       world.announce(world.request(1))
       await world.timekeeper.untilAsleep(2)
-      world.panel.perform(accept)
-      await settle()
+      await perform(accept, then: "settle")
       await blink()
       letTheWindowPass()
       await blink()

@@ -27,7 +27,7 @@ final class CallbackSink: Sendable {
   func close() { loopback.close() }
 
   func firstCall() async throws -> Call {
-    guard let call = await received.first(within: .seconds(10), { $0.first }) else {
+    guard let call = await received.first(within: patience, { $0.first }) else {
       throw NotSeen(description: "a callback")
     }
     return call

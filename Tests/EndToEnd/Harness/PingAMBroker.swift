@@ -34,7 +34,7 @@ extension PingAMScene {
   /// Waits until the message is put to the person, who holds the button, and until AM has the answer.
   /// - Parameter mark: of the log; counts only what came after it.
   func accept(
-    _ push: TestAM.Push, at realm: TestAM? = nil, from mark: Int = 0, within limit: Duration = .seconds(10)
+    _ push: TestAM.Push, at realm: TestAM? = nil, from mark: Int = 0, within limit: Duration = patience
   ) async throws {
     let opened = try await token.log.line(with: "opened request ", from: mark, within: limit)
     let name = String(try #require(opened.firstMatch(of: /opened request ([0-9a-f-]{36})/)?.1))

@@ -101,7 +101,7 @@ struct PingAMScene: Sendable {
 
   /// How the token says that it ended.
   func ending(of login: Login) async throws -> String {
-    try await token.log.line(with: "settled request \(login.token)", from: login.mark, within: .seconds(30))
+    try await token.log.line(with: "settled request \(login.token)", from: login.mark)
     return try await token.ending(of: login.token) ?? ""
   }
 

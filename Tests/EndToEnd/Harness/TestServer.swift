@@ -75,7 +75,7 @@ final class TestServer: Sendable {
   /// SIGTERM, and waits until it is gone.
   func stop() async throws {
     try running.send(SIGTERM)
-    try await running.exit(within: .seconds(5))
+    try await running.exit()
   }
 
   func kill9() async throws { try await running.kill9() }

@@ -64,7 +64,7 @@ final class Consumer: Sendable {
   }
 
   func sees(
-    _ what: String, within limit: Duration = .seconds(10), _ condition: @escaping @Sendable (Seen) -> Bool
+    _ what: String, within limit: Duration = patience, _ condition: @escaping @Sendable (Seen) -> Bool
   ) async throws {
     guard await seen.first(within: limit, { condition($0) ? true : nil }) != nil else {
       throw NotSeen(description: "\(what), but \(seen.value.messages.suffix(5)), \(seen.value.reports.suffix(5))")

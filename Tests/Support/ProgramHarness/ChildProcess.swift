@@ -60,7 +60,7 @@ package final class ChildProcess: Sendable {
   package func send(_ signal: Int32) { life.send(signal) }
 
   @discardableResult
-  package func exit(within limit: Duration = .seconds(20)) async throws -> Exit {
+  package func exit(within limit: Duration = patience) async throws -> Exit {
     guard let exit = await life.exit.first(within: limit, { $0 }) else {
       throw NotSeen(description: "the end of process \(life.process) within \(limit)")
     }

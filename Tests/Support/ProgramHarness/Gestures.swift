@@ -23,7 +23,7 @@ extension TestToken {
     for _ in 1...3 {
       try await Task.sleep(for: .milliseconds(700))
       try await perform(act)
-      let reaction = try? await log.line(with: "decided request \(transaction)", from: mark, within: .seconds(2))
+      let reaction = try? await log.line(with: "decided request \(transaction)", from: mark, within: .seconds(10))
       if reaction != nil { return }
     }
     throw NotSeen(description: "a reaction to \(act.rawValue) for \(transaction)")

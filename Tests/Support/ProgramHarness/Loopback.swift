@@ -32,11 +32,22 @@ package final class Loopback: Sendable {
   /// Takes no more callers.
   package func close() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 
-  /// A port that nobody listens on.
+  /// A port that nobody listens on. It is none that the kernel gives to clients (`ip_local_port_range`): those come and
+  /// go, and one that looks for a server that is away could meet itself there.
   package static func freePort() throws -> Int {
-    let loopback = try Loopback { Glibc.close($0) }
-    loopback.close()
-    return loopback.port
+    for _ in 1...100 {
+      let port = Int.random(in: 10_000..<32_000)
+      let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+      defer { Glibc.close(descriptor) }
+      var address = address(port)
+      let code = withUnsafePointer(to: &address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
+      }
+      if code == 0 { return port }
+    }
+    throw NotSeen(description: "a free port")
   }
 
   package static func connect(to port: Int) -> Int32? {

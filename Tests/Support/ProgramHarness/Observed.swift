@@ -59,9 +59,12 @@ package struct NotSeen: Error, CustomStringConvertible {
   package init(description: String) { self.description = description }
 }
 
+/// What must come is waited for so long, however busy the machine is: only a test that fails waits to the end.
+package let patience = Duration.seconds(60)
+
 /// For what can only be asked for: asks until `check` finds something, at most until `limit` is over.
 package func eventually<Found>(
-  _ what: String, within limit: Duration = .seconds(10), _ check: () async throws -> Found?
+  _ what: String, within limit: Duration = patience, _ check: () async throws -> Found?
 ) async throws -> Found {
   let deadline = ContinuousClock.now + limit
   while true {

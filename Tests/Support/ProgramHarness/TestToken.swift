@@ -69,7 +69,7 @@ package final class TestToken: Sendable {
 
   package func stop() async throws {
     try running.send(SIGTERM)
-    try await running.exit(within: .seconds(5))
+    try await running.exit()
   }
 
   package func end() { process.withLock { $0?.send(SIGKILL) } }

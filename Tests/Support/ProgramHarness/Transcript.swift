@@ -32,7 +32,7 @@ package final class Transcript: Sendable {
   package var mark: Int { lines.count }
 
   /// Everything, once the process has closed the stream.
-  package func whole(within limit: Duration = .seconds(10)) async throws -> String {
+  package func whole(within limit: Duration = patience) async throws -> String {
     guard let whole = await text.first(within: limit, { $0.hasEnded ? $0.lines.joined(separator: "\n") : nil }) else {
       throw NotSeen(description: "the end of \(name)")
     }
@@ -42,7 +42,7 @@ package final class Transcript: Sendable {
   /// Waits for a line that contains all of `parts`, counting from line `mark` on.
   @discardableResult
   package func line(
-    with parts: String..., from mark: Int = 0, within limit: Duration = .seconds(10)
+    with parts: String..., from mark: Int = 0, within limit: Duration = patience
   ) async throws -> String {
     let found: String?? = await text.first(within: limit) { text in
       if let line = text.lines.dropFirst(mark).first(where: { line in parts.allSatisfy { line.contains($0) } }) {

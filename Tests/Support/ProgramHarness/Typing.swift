@@ -25,7 +25,7 @@ extension TestToken {
       let mark = eyes.output.mark
       try await press(keys: digits.map(String.init) + ["enter"])
       let calm = [wanted.rawValue, Self.entering].map { "\"\($0)\"" }
-      let reaction = await eyes.output.meaning(from: mark, within: .seconds(3), otherThan: calm)
+      let reaction = await eyes.output.meaning(from: mark, within: .seconds(10), otherThan: calm)
       // Of a PIN that exists, only the number of digits is ever refused: some of them came too early.
       if let reaction, wanted != .pin || reaction != Self.newPINRefused { return reaction }
     }

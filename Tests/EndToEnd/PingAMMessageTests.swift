@@ -5,118 +5,6 @@ import TestAMServer
 import Testing
 
 extension EndToEnd {
-  /// Push mechanisms of PingAM: registered over TLS, messages brought by `approval-token push` or by mosquitto, answers
-  /// judged by what AM's published source does.
-  @Suite struct PingAMAnswers {
-    @Test(arguments: Carrier.allCases) func allOfThemSideBySide(by carrier: Carrier) async {
-      await carrier.play([
-        yesLetsIn, noKeepsOut, theNumberOfTheLoginPageLetsIn, aNumberThatCannotBeRightIsNeverSent,
-        thePINStandsForAFingerprint, whatWantsAFingerprintCanOnlyBeDeniedWhereNoPINMayStandForIt,
-      ])
-    }
-
-    /// The answer is checked with `openssl` alone.
-    private func yesLetsIn(by carrier: Carrier) async throws {
-      try await withPingAMScene(by: carrier) { scene in
-        try await scene.enrol("ann")
-        let login = try await scene.login()
-        try await scene.token.answer(login.token, with: .hold, from: login.mark)
-        #expect(try await scene.ending(of: login).hasPrefix("approved, receipt \(login.push.messageID)"))
-        #expect(scene.am.verify(login.push) == .isTrue)
-        // Registration and answer, each with its own message's cookie.
-        #expect(scene.am.strays == 0)
-        let secret = try #require(scene.am.secret(of: "ann"))
-        let answer = try await claims(try #require(scene.am.received.last), signedWith: secret, in: scene.folder)
-        #expect(Set(answer.keys) == ["response"])
-        let registration = try await claims(
-          try #require(scene.am.received.first), signedWith: secret, in: scene.folder)
-        let names = [
-          "response", "mechanismUid", "deviceId", "deviceName", "deviceType", "communicationType",
-        ]
-        #expect(Set(registration.keys) == Set(names))
-      }
-    }
-
-    /// At the broker in the older version of MQTT.
-    private func noKeepsOut(by carrier: Carrier) async throws {
-      try await withPingAMScene(by: carrier, mqtt: #"version = "3.1.1""#) { scene in
-        try await scene.enrol("ann")
-        for act in [Act.double, .notMe] {
-          let login = try await scene.login()
-          try await scene.token.answer(login.token, with: act, from: login.mark)
-          #expect(try await scene.ending(of: login).hasPrefix("denied"))
-          #expect(scene.am.verify(login.push) == .isFalse)
-        }
-        let secret = try #require(scene.am.secret(of: "ann"))
-        let answer = try await claims(try #require(scene.am.received.last), signedWith: secret, in: scene.folder)
-        #expect(Set(answer.keys) == ["response", "deny"] && answer["deny"] as? Bool == true)
-      }
-    }
-
-    private func theNumberOfTheLoginPageLetsIn(by carrier: Carrier) async throws {
-      try await withPingAMScene(by: carrier) { scene in
-        try await scene.enrol("ann")
-        for isRight in [true, false] {
-          let login = try await scene.login(.challenge)
-          let right = try #require(login.push.number)
-          let typed = isRight ? right : try #require(login.push.candidates.first { $0 != right })
-          try await scene.token.type("\(typed)", when: .number)
-          // AM stores either; the login page tells.
-          #expect(try await scene.ending(of: login).hasPrefix("approved"))
-          #expect(scene.am.verify(login.push, type: .challenge) == (isRight ? .isTrue : .isFalse))
-        }
-        let secret = try #require(scene.am.secret(of: "ann"))
-        let answer = try await claims(try #require(scene.am.received.last), signedWith: secret, in: scene.folder)
-        #expect(Set(answer.keys) == ["response", "challengeResponse"] && answer["challengeResponse"] is String)
-      }
-    }
-
-    private func aNumberThatCannotBeRightIsNeverSent(by carrier: Carrier) async throws {
-      try await withPingAMScene(by: carrier) { scene in
-        try await scene.enrol("ann")
-        let login = try await scene.login(.challenge)
-        let impossible = try #require((10...99).first { !login.push.candidates.contains($0) })
-        let received = scene.am.received.count
-        for _ in 1...3 { try await scene.token.type("\(impossible)", when: .number) }
-        #expect(try await scene.ending(of: login).contains("cannot be what the portal shows"))
-        #expect(scene.am.received.count == received)
-        #expect(scene.am.verify(login.push, type: .challenge) == .waiting)
-        #expect(try await scene.token.pending().isEmpty)
-      }
-    }
-
-    private func thePINStandsForAFingerprint(by carrier: Carrier) async throws {
-      try await withPingAMScene(by: carrier, settings: "pin_for_biometric = true\npin_digits = 5") { scene in
-        try await scene.enrol("ann", choosing: "13589")
-        let login = try await scene.login(.biometric)
-        try await scene.token.type("24680")
-        try await scene.token.shows("wrong PIN or choice, n attempts left")
-        #expect(try await scene.token.status().pin(of: "ann")?.previousFailureCount == 1)
-        #expect(scene.am.verify(login.push) == .waiting)
-        try await scene.token.type("13589")
-        #expect(try await scene.ending(of: login).hasPrefix("approved"))
-        #expect(scene.am.verify(login.push) == .isTrue)
-      }
-    }
-
-    private func whatWantsAFingerprintCanOnlyBeDeniedWhereNoPINMayStandForIt(by carrier: Carrier) async throws {
-      try await withPingAMScene(by: carrier, settings: "pin_for_biometric = false") { scene in
-        try await scene.enrol("ann")
-        let login = try await scene.login(.biometric)
-        try await scene.token.log.line(
-          with: "opened request \(login.token)", "can only be denied", "pin_for_biometric = false", from: login.mark)
-        try await scene.token.shows("PIN wanted")
-        // Longer than the guard time, so that the hold would count.
-        try await Task.sleep(for: .milliseconds(700))
-        try await scene.token.hold(seconds: 1)
-        #expect(scene.am.verify(login.push) == .waiting)
-        try await scene.token.answer(login.token, with: .double, from: login.mark)
-        #expect(try await scene.ending(of: login).hasPrefix("denied"))
-        #expect(scene.am.verify(login.push, type: .biometric) == .isFalse)
-      }
-    }
-  }
-
   /// What becomes of messages and answers that do not go the straight way.
   @Suite struct PingAMMessages {
     @Test(arguments: Carrier.allCases) func allOfThemSideBySide(by carrier: Carrier) async {
@@ -296,7 +184,7 @@ extension EndToEnd {
         scene.server.set(away: false)
         try await scene.token.answer(before.token, with: .hold, from: before.mark)
         #expect(try await scene.ending(of: before).hasPrefix("approved"))
-        _ = try await eventually("the new mailbox at AM", within: .seconds(20)) {
+        _ = try await eventually("the new mailbox at AM") {
           scene.am.profiles.first?.deviceID == "elsewhere" ? true : nil
         }
         _ = try await eventually("AM's word on the card") {

@@ -57,6 +57,13 @@ public struct AccountRecord: Sendable {
     self.stage = stage
     self.secrets = secrets
   }
+
+  /// The same account with other secrets.
+  public func with(_ secrets: SecretBytes) -> AccountRecord {
+    var record = self
+    record.secrets = secrets
+    return record
+  }
 }
 
 /// Where enrolments are kept. Every call is durable when it returns, so a cut between two steps of an enrolment loses
@@ -68,4 +75,11 @@ public protocol EnrolmentRegistry: Sendable {
   func put(_ server: TokenServerRecord) throws(CustodyFault)
   /// Inserts or replaces; the entry goes into the audit chain in the same step.
   func put(_ account: AccountRecord, _ entry: AuditEntry?) throws(CustodyFault)
+}
+
+extension EnrolmentRegistry {
+  public func accounts(atServersOf kind: String) throws(CustodyFault) -> [AccountRecord] {
+    let servers = Set(try servers().filter { $0.kind == kind }.map(\.id))
+    return try accounts().filter { servers.contains($0.server) }
+  }
 }

@@ -21,17 +21,20 @@ public protocol SharedEnrolmentRegistry: EnrolmentRegistry {
 
 extension SharedEnrolmentRegistry {
   /// Keeps what `body` makes of the account. It is asked again where something else was quicker.
-  /// - Parameter body: nil leaves the account as it is.
+  /// - Parameters:
+  ///   - entry: goes into the audit chain in the same step.
+  ///   - body: nil leaves the account as it is.
   /// - Returns: the account as it is kept now; nil if there is none, or if it was left.
+  /// - Throws: `CustodyFault`, and what `body` throws.
   @discardableResult
   public func update(
-    _ account: AccountID, _ body: (AccountRecord) throws(CustodyFault) -> AccountRecord?
-  ) throws(CustodyFault) -> AccountRecord? {
+    _ account: AccountID, noting entry: AuditEntry? = nil, _ body: (AccountRecord) throws -> AccountRecord?
+  ) throws -> AccountRecord? {
     while true {
       guard let known = try accounts().first(where: { $0.id == account }), let changed = try body(known) else {
         return nil
       }
-      if try change(known, .put(changed, nil)) { return changed }
+      if try change(known, .put(changed, entry)) { return changed }
     }
   }
 }

@@ -7,8 +7,8 @@ struct TokenKeys: Sendable {
   let device: DeviceKey
   /// Told once, at enrolment.
   let server: RSAPublicKey
-  /// The administrator wants the PIN typed before each accept.
-  let wantsPIN: Bool
+  /// The PIN is typed before each accept: the server's administrator wants it, or the person does.
+  var wantsPIN: Bool
 }
 
 /// An enrolment that the server may or may not have taken.

@@ -18,7 +18,7 @@ extension PrivacyIDEATokenServer {
     if let choice = choice(of: entry) { type += ", with the choices \(choice.explanation.forPeople)" }
     let demand = try self.challenge(of: entry, for: account)
     if demand == .impossible {
-      type += ", can only be declined: a PIN is wanted, and there is none; enrol again on a board with a keypad"
+      type += ", can only be declined: a PIN is wanted, and there is none here, or no keypad to type it on"
     }
     return try pending.opened(
       VerifiedContents(

@@ -16,6 +16,8 @@ public struct PushEnrolment: Sendable {
     public var takesPINForBiometric = false
     /// A gateway may post to this token, and has to call it something.
     public var hasMailbox = false
+    /// The person wants a PIN before each accept, whatever the server's administrator wants.
+    public var asksForPIN = false
 
     public init() {}
   }
@@ -58,7 +60,8 @@ public struct PushEnrolment: Sendable {
 
     progress("enrolling \(uri.serial) at \(server.id)")
     let serverKey = try await exchangeKeys(uri, open.key, client, account, credentials)
-    let keys = TokenKeys(device: open.key, server: serverKey, wantsPIN: uri.unlock != nil)
+    // A PIN that was chosen once goes on being wanted: new keys are no way around it.
+    let keys = TokenKeys(device: open.key, server: serverKey, wantsPIN: credentials.pinLength != nil)
     credentials.active = keys
     credentials.next = nil
     account.stage = .active
@@ -74,17 +77,18 @@ public struct PushEnrolment: Sendable {
       throw .configurationInvalid(
         "it asks for its certificate not to be looked at (sslverify=0): name its authority's file or its key's pin")
     }
-    guard let unlock = uri.unlock else { return }
-    guard unlock != .biometric || settings.takesPINForBiometric else {
+    guard uri.unlock != .biometric || settings.takesPINForBiometric else {
       throw .configurationInvalid(
         "it wants a fingerprint before each accept (app_force_unlock=biometric), which this token has not; "
           + "`pin_for_biometric = true` under [push] in its configuration lets the PIN stand for it")
     }
-    guard pinDesk != nil else {
+    guard pinDesk != nil || !isPINWanted(by: uri) else {
       throw .configurationInvalid(
-        "it wants a PIN before each accept: enrol while `approval-token serve` runs on a board with a keypad")
+        "a PIN is wanted before each accept: enrol while `approval-token serve` runs on a board with a keypad")
     }
   }
+
+  private func isPINWanted(by uri: EnrolmentURI) -> Bool { uri.unlock != nil || settings.asksForPIN }
 
   private func server(for uri: EnrolmentURI, _ trust: ServerTrust) throws -> TokenServerRecord {
     let credentials = EndpointCredentials(pins: trust.pins)
@@ -132,29 +136,40 @@ public struct PushEnrolment: Sendable {
   private func prepare(
     _ account: inout AccountRecord, _ credentials: inout PushCredentials, _ uri: EnrolmentURI, _ text: String
   ) async throws -> OpenEnrolment {
-    let now = timekeeper.wallClockMilliseconds
-    if let open = credentials.next, (try? EnrolmentURI(open.uri)) == uri {
-      guard open.giveUpAt.map({ now < $0 }) ?? true else {
-        try abandon(account, credentials, "its time is over")
-        throw TokenServerFault.refused("the enrolment URL's time is over; ask for a new one")
-      }
-      return open
+    let open = try begun(by: uri, account, credentials) ?? begin(uri, text, &account, &credentials)
+    guard isPINWanted(by: uri), credentials.pinLength == nil, let pinDesk else { return open }
+    progress("choose a PIN: type it on the keypad, Enter, and once more")
+    let pin = try await pinDesk.choose()
+    try pinDesk.keep(account.id, pin)
+    credentials.pinLength = pin.count
+    account.secrets = try credentials.encoded()
+    try registry.put(account, nil)
+    return open
+  }
+
+  /// What a cut or an outage has left of an enrolment with this URL.
+  private func begun(
+    by uri: EnrolmentURI, _ account: AccountRecord, _ credentials: PushCredentials
+  ) throws -> OpenEnrolment? {
+    guard let open = credentials.next, (try? EnrolmentURI(open.uri)) == uri else { return nil }
+    guard open.giveUpAt.map({ timekeeper.wallClockMilliseconds < $0 }) ?? true else {
+      try abandon(account, credentials, "its time is over")
+      throw TokenServerFault.refused("the enrolment URL's time is over; ask for a new one")
     }
+    return open
+  }
+
+  private func begin(
+    _ uri: EnrolmentURI, _ text: String, _ account: inout AccountRecord, _ credentials: inout PushCredentials
+  ) throws -> OpenEnrolment {
     progress("making a key")
+    let now = timekeeper.wallClockMilliseconds
     let open = OpenEnrolment(
       key: try makeKey(for: uri.flavour), uri: text,
       giveUpAt: ServerClock.isPlausible(now) ? now + uri.timeToLive.milliseconds : nil)
     credentials.next = open
     account.secrets = try credentials.encoded()
     try registry.put(account, nil)
-    if uri.unlock != nil, credentials.pinLength == nil, let pinDesk {
-      progress("choose a PIN: type it on the keypad, Enter, and once more")
-      let pin = try await pinDesk.choose()
-      try pinDesk.keep(account.id, pin)
-      credentials.pinLength = pin.count
-      account.secrets = try credentials.encoded()
-      try registry.put(account, nil)
-    }
     return open
   }
 

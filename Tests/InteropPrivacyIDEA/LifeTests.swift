@@ -50,7 +50,7 @@ extension InteropPrivacyIDEA {
 
         let mark = try scene.token.log.mark
         try server.deleteToken(serial)
-        try await scene.token.log.line(with: "disenrolled account desk", from: mark, within: .seconds(60))
+        try await scene.token.log.line(with: "disenrolled account desk", from: mark)
         try await scene.token.shows("must be enrolled (again)")
         #expect(try await scene.token.accounts() == [.init(account: "desk", stage: "must-enrol-again")])
       }
@@ -142,6 +142,35 @@ extension InteropPrivacyIDEA {
       #expect(try await scene.ending(of: login).contains("too many wrong PINs"))
       #expect(try server.challengeStatus(login.portal) == "pending")
       #expect(try await scene.token.accounts() == [])
+      try await scene.end()
+    }
+
+    @Test func `A PIN where only the person wants one, at enrolment or later`() async throws {
+      let server = try PushServer.shared.get()
+      let scene = try PushScene(at: server)
+      try await scene.token.start()
+      func accept(_ serial: String, _ account: String, with pin: String) async throws {
+        let login = try await scene.login(with: serial, account: account)
+        try await scene.token.perform(.hold)
+        try await scene.token.type(pin)
+        #expect(try await scene.ending(of: login).hasPrefix("approved"))
+        #expect(try server.finalise(serial, login.portal) == "ACCEPT")
+        let decided = try await scene.token.audit(of: login.token).filter { $0.kind == "decided" }.map(\.detail)
+        #expect(decided == ["accept by PIN"])
+      }
+
+      let first = try server.makeToken()
+      let enrolment = try scene.token.begin("enroll", first.url, "--name", "desk", "--ask-pin", "--json")
+      try await scene.token.choose("135790")
+      try await enrolment.outcome().succeeded()
+      try await accept(first.serial, "desk", with: "135790")
+
+      let second = try server.makeToken()
+      try await scene.enrol(second.url, as: "later")
+      let choice = try scene.token.begin("pin", "change", "later")
+      try await scene.token.choose("864201")
+      try await choice.outcome().succeeded()
+      try await accept(second.serial, "later", with: "864201")
       try await scene.end()
     }
   }

@@ -34,10 +34,8 @@ final class EnrolmentWorld: Sendable {
     }
   }
 
+  /// - Parameter pin: what the person chooses; nil where nobody can type.
   func enrolment(pin: PIN? = nil, _ change: (inout PushEnrolment.Settings) -> Void = { _ in }) -> PushEnrolment {
-    var settings = PushEnrolment.Settings()
-    settings.keyBits = 2048
-    change(&settings)
     let desk = pin.map { pin in
       PINDesk {
         pin
@@ -45,6 +43,15 @@ final class EnrolmentWorld: Sendable {
         keptPINs.withLock { $0[account] = pin }
       }
     }
+    return enrolment(desk: desk, change)
+  }
+
+  func enrolment(
+    desk: PINDesk?, _ change: (inout PushEnrolment.Settings) -> Void = { _ in }
+  ) -> PushEnrolment {
+    var settings = PushEnrolment.Settings()
+    settings.keyBits = 2048
+    change(&settings)
     return PushEnrolment(
       registry: registry, timekeeper: timekeeper, settings: settings, pinDesk: desk,
       progress: { [self] line in progress.withLock { $0.append(line) } }, makeCourier: { [self] _ in courier })
@@ -223,6 +230,47 @@ final class EnrolmentWorld: Sendable {
     let credentials = try #require(try world.credentials("PIPU1"))
     #expect(credentials.active?.wantsPIN == true && credentials.pinLength == 5)
     #expect(world.keptPINs.withLock { $0 } == [AccountID("PIPU1"): pin])
+  }
+
+  /// Whoever was asked went away, or the power did.
+  @Test func `A PIN that was not chosen is asked for by the next try`() async throws {
+    let pin = PIN(digits: SecretBytes(copying: Array("13579".utf8)))
+    let uri = world.server.prepare("PIPU1", more: "&pin=True&app_force_unlock=pin")
+    await #expect(throws: CancellationError.self) {
+      try await world.enrolment(
+        desk: PINDesk {
+          throw CancellationError()
+        } keep: { _, _ in
+        }
+      ).enrol(uri, name: nil, trust: trust)
+    }
+    #expect(try world.credentials("PIPU1")?.next != nil)
+    let account = try await world.enrolment(pin: pin).enrol(uri, name: nil, trust: trust)
+    #expect(try PrivacyIDEA.pinLength(of: account) == 5)
+    #expect(world.keptPINs.withLock { $0 } == [AccountID("PIPU1"): pin])
+  }
+
+  @Test func `A PIN that the person wants is asked for, and new keys are no way around it`() async throws {
+    let pin = PIN(digits: SecretBytes(copying: Array("13579".utf8)))
+    let uri = world.server.prepare("PIPU1")
+    await #expect(throws: TokenServerFault.self) {
+      try await world.enrolment { $0.asksForPIN = true }.enrol(uri, name: nil, trust: trust)
+    }
+    _ = try await world.enrolment(pin: pin) { $0.asksForPIN = true }.enrol(uri, name: nil, trust: trust)
+    #expect(world.keptPINs.withLock { $0 } == [AccountID("PIPU1"): pin])
+    let again = try await world.enrolment().enrol(world.server.prepare("PIPU1"), name: nil, trust: trust)
+    let credentials = try PushCredentials(again)
+    #expect(credentials.active?.wantsPIN == true && credentials.pinLength == 5)
+    #expect(try await world.isUsable("PIPU1"))
+  }
+
+  @Test func `An account gets a first PIN later`() async throws {
+    let account = try await world.enrolment().enrol(world.server.prepare("PIPU1"), name: nil, trust: trust)
+    #expect(try PrivacyIDEA.pinLength(of: account) == nil)
+    let credentials = try PushCredentials(PrivacyIDEA.with(pinLength: 6, account))
+    #expect(credentials.active?.wantsPIN == true && credentials.pinLength == 6)
+    let lost = account.with(SecretBytes(copying: []))
+    #expect(throws: CustodyFault.self) { try PrivacyIDEA.with(pinLength: 6, lost) }
   }
 
   @Test func `A fingerprint cannot be had, unless a PIN will do`() async throws {

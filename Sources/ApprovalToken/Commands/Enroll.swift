@@ -46,8 +46,8 @@ struct Enroll: AsyncParsableCommand {
 
   @Flag(
     help: """
-      For one-time passwords: choose a PIN on the token, to be typed there before each code is shown. With mfauth://… it \
-      is also the PIN that stands for a fingerprint.
+      Choose a PIN on the token: for push tokens of privacyIDEA and eduMFA, to be typed there before each accept; for \
+      one-time passwords, before each code is shown. With mfauth://… it is also the PIN that stands for a fingerprint.
       """)
   var askPIN = false
 
@@ -86,6 +86,7 @@ struct Enroll: AsyncParsableCommand {
     var (takesPIN, takesMailbox, whoDecides) = (false, false, "the server decides")
     if PrivacyIDEA.recognises(text) {
       _ = try EnrolmentURI(text)
+      takesPIN = true
     } else if RegistrationURI.recognises(text) {
       let uri = try RegistrationURI(text)
       (takesPIN, takesMailbox) = (uri.oath != nil, uri.push != nil)
@@ -94,7 +95,7 @@ struct Enroll: AsyncParsableCommand {
       _ = try ActivationURI(parsing: text)
     }
     if askPIN, !takesPIN {
-      throw CommandFailure(.usage, "--ask-pin is for one-time passwords; here \(whoDecides)")
+      throw CommandFailure(.usage, "--ask-pin is for push tokens and one-time passwords; here \(whoDecides)")
     }
     if mailbox != nil, !takesMailbox {
       throw CommandFailure(.usage, "--mailbox is for push mechanisms of PingAM: pushauth://… and mfauth://…")

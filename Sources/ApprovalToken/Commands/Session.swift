@@ -48,7 +48,8 @@ struct PINCommand: AsyncParsableCommand {
       abstract: "Change the PIN: the present one, then the new one twice, all typed on the token.",
       discussion: """
         Logs in on the way if need be. After a power cut or an outage in the middle the token server knows which of the \
-        two PINs counts, and the token asks it. An account of PingAM that has no PIN yet gets its first one.
+        two PINs counts, and the token asks it. An account of PingAM, privacyIDEA or eduMFA that has no PIN yet \
+        gets its first one.
         """)
 
     @Argument(help: "Account. May be left out if there is only one.")

@@ -11,8 +11,10 @@ import Vault
 /// Push tokens and mechanisms: their server only wants a PIN typed, so that it is chosen, judged and changed here.
 extension AccountDesk {
   func enrolPushToken(_ call: ControlCall, _ progress: @escaping Progress) async throws -> AccountFacts {
+    var settings = push.enrolment
+    settings.asksForPIN = call.asksPIN == true
     let enrolment = PushEnrolment(
-      registry: vault, timekeeper: timekeeper, settings: push.enrolment, pinDesk: pinDesk, progress: progress,
+      registry: vault, timekeeper: timekeeper, settings: settings, pinDesk: pinDesk, progress: progress,
       makeCourier: { CurlCourier(trust: $0) })
     let account = try await enrolment.enrol(call.uri ?? "", name: call.account, trust: try trust(for: call))
     service.reload()
@@ -61,10 +63,12 @@ extension AccountDesk {
     let record = try vault.account(account)
     let isMechanism = service.server(of: record) is PingAMTokenServer
     guard let length = try isMechanism ? PingAM.pinLength(of: record) : PrivacyIDEA.pinLength(of: record) else {
-      guard isMechanism, let pinDesk else {
-        throw CommandFailure(.usage, "account \(account) has no PIN: its token server does not want one")
+      guard let pinDesk else {
+        throw CommandFailure(.usage, "account \(account) has no PIN, and one needs a keypad, which this board has not")
       }
-      return try await chooseFirstPIN(of: record, at: pinDesk, progress)
+      return try await chooseFirstPIN(of: account, at: pinDesk, progress) { digits, record in
+        try isMechanism ? PingAM.with(pinLength: digits, record) : PrivacyIDEA.with(pinLength: digits, record)
+      }
     }
     return try await changeOwnPIN(of: account, length: length, progress)
   }
@@ -86,16 +90,18 @@ extension AccountDesk {
     return SessionFacts(account: account.text)
   }
 
-  /// AM tells only with a login that it wants the person known.
+  /// AM tells only with a login that it wants the person known; and the person may want a PIN where no server does.
+  /// - Parameter having: the account as it is with a PIN of so many digits.
   private func chooseFirstPIN(
-    of record: AccountRecord, at desk: PINDesk, _ progress: Progress
+    of account: AccountID, at desk: PINDesk, _ progress: Progress,
+    having: (Int, AccountRecord) throws -> AccountRecord
   ) async throws -> SessionFacts {
     progress("choose a PIN of \(push.policy.length) digits: type it on the keypad, Enter, and once more")
     let pin = try await desk.choose()
-    try desk.keep(record.id, pin)
-    try vault.update(record.id) { record throws(CustodyFault) in try PingAM.with(pinLength: pin.count, record) }
+    try desk.keep(account, pin)
+    try vault.update(account) { try having(pin.count, $0) }
     service.reload()
-    return SessionFacts(account: record.id.text)
+    return SessionFacts(account: account.text)
   }
 
   private func presentPIN(of account: AccountID, length: Int, _ dialogue: PanelDialogue) async throws -> PIN {

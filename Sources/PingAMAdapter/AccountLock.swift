@@ -42,6 +42,15 @@ public enum LockRefusal: Error, Equatable, Sendable, CustomStringConvertible {
 
   public var description: String { "\(explanation) (\(number))" }
 
+  /// - Throws: unless a person has put this lock on.
+  public static func demandByHand(_ lock: AccountLock?) throws(LockRefusal) {
+    switch lock {
+    case nil: throw .notLocked
+    case .byPolicy(let policy)?: throw .heldByPolicy(policy)
+    case .byHand?: return
+    }
+  }
+
   private var explanation: String {
     switch self {
     case .locked(let account, let lock): "account \(account) is \(lock)"

@@ -3,14 +3,6 @@ import MobileAuth
 
 /// What must hold for an account to be used, as AM's administrator wrote it into the registration.
 public struct AccountPolicies: Sendable, Equatable {
-  /// What the token knows about itself.
-  struct Facts: Sendable, Equatable {
-    /// The account has a PIN, with which this token tells its person.
-    var hasPIN: Bool
-    /// The token's own checks found it changed by somebody else.
-    var isTamperedWith: Bool
-  }
-
   public enum Flaw: Error, Equatable, Sendable, CustomStringConvertible {
     case malformed
     public var description: String { "the account's policies are not JSON as AM writes it" }
@@ -59,11 +51,12 @@ public struct AccountPolicies: Sendable, Equatable {
     }
   }
 
-  /// The first policy that does not hold. `facts` is asked only for what a policy is about.
-  func violation(_ facts: () -> Facts) -> String? {
-    guard policies.count > unknownNames.count else { return nil }
-    let facts = facts()
-    if wantsPIN, !facts.hasPIN { return Self.biometricAvailable }
+  /// The first policy that does not hold. Only what a policy is about is asked for: that may take long.
+  /// - Parameters:
+  ///   - hasPIN: the account has one, with which this token tells its person.
+  ///   - isTamperedWith: the token's own checks found it changed by somebody else.
+  func violation(hasPIN: () -> Bool, isTamperedWith: () -> Bool) -> String? {
+    if wantsPIN, !hasPIN() { return Self.biometricAvailable }
     if let policy = policies[Self.deviceTampering] {
       let allowed: Double =
         switch policy["score"] {
@@ -71,7 +64,7 @@ public struct AccountPolicies: Sendable, Equatable {
         case .fraction(let number): number
         default: 1
         }
-      if (facts.isTamperedWith ? 1 : 0) >= allowed { return Self.deviceTampering }
+      if (isTamperedWith() ? 1 : 0) >= allowed { return Self.deviceTampering }
     }
     return nil
   }

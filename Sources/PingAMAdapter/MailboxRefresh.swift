@@ -72,14 +72,13 @@ struct MailboxRefresh: Sendable {
 
   /// The account may have changed meanwhile.
   private func confirm(_ token: String, of account: AccountID) throws(TokenServerFault) {
-    do throws(CustodyFault) {
-      let told = try registry.update(account) { record throws(CustodyFault) in
-        guard var mechanism = try Mechanism(record) else { return nil }
-        mechanism.facts.deviceToken = token
-        if mechanism.facts.wantedDeviceToken == token { mechanism.facts.wantedDeviceToken = nil }
-        var record = record
-        record.secrets = mechanism.encoded
-        return record
+    do {
+      let told = try registry.update(account) { record in
+        guard try Mechanism(record) != nil else { return nil }
+        return try PingAM.changed(record) { facts in
+          facts.deviceToken = token
+          if facts.wantedDeviceToken == token { facts.wantedDeviceToken = nil }
+        }
       }
       if told == nil { return }
     } catch { throw .unreachable("\(error)") }

@@ -24,8 +24,8 @@ extension PingAM {
     return MessageFacts(
       transaction: delivered.transaction, account: delivered.account,
       receivedAtMilliseconds: delivered.receivedAtMilliseconds, state: state(of: delivered, kept?.message, now: now),
-      type: kept?.message.kind.name, message: kept?.message.text?.forPeople(atMost: 155),
-      context: kept?.message.context?.forPeople(atMost: 1000))
+      type: kept?.message.kind.name, message: kept?.message.text?.forPeople(atMost: PushMessage.textLimit),
+      context: kept?.message.context?.forPeople(atMost: PushMessage.contextLimit))
   }
 
   private static func state(

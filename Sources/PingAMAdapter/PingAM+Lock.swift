@@ -10,10 +10,8 @@ extension PingAM {
   ) throws(CustodyFault) -> AccountLock? {
     guard let mechanism = try Mechanism(record) else { return nil }
     if let policy = mechanism.facts.lockedBy { return .byHand(policy: policy) }
-    let violation = try policies(of: mechanism, record.id).violation {
-      .init(hasPIN: hasPIN, isTamperedWith: isTamperedWith())
-    }
-    return violation.map { .byPolicy($0) }
+    return try policies(of: mechanism, record.id)
+      .violation(hasPIN: { hasPIN }, isTamperedWith: isTamperedWith).map { .byPolicy($0) }
   }
 
   /// The account as it is once a person has locked it.
@@ -22,17 +20,14 @@ extension PingAM {
   public static func lockedByHand(
     _ record: AccountRecord, with policy: String?, hasPIN: Bool, isTamperedWith: () -> Bool
   ) throws -> AccountRecord {
-    guard var mechanism = try Mechanism(record) else { throw CustodyFault.unknown("keys of account \(record.id)") }
+    guard let mechanism = try Mechanism(record) else { throw CustodyFault.unknown("keys of account \(record.id)") }
     let attached = try policies(of: mechanism, record.id).names
     guard let policy, !policy.isEmpty else { throw LockRefusal.policyMissing(attached: attached) }
     guard attached.contains(policy) else { throw LockRefusal.policyNotAttached(policy, attached: attached) }
     if let lock = try lock(of: record, hasPIN: hasPIN, isTamperedWith: isTamperedWith) {
       throw LockRefusal.lockedAlready(lock)
     }
-    mechanism.facts.lockedBy = policy
-    var record = record
-    record.secrets = mechanism.encoded
-    return record
+    return try changed(record) { $0.lockedBy = policy }
   }
 
   /// The account as it is once a person has taken their lock off; a policy that does not hold locks it all the same.
@@ -40,15 +35,8 @@ extension PingAM {
   public static func unlockedByHand(
     _ record: AccountRecord, hasPIN: Bool, isTamperedWith: () -> Bool
   ) throws -> AccountRecord {
-    guard var mechanism = try Mechanism(record) else { throw CustodyFault.unknown("keys of account \(record.id)") }
-    switch try lock(of: record, hasPIN: hasPIN, isTamperedWith: isTamperedWith) {
-    case nil: throw LockRefusal.notLocked
-    case .byPolicy(let policy)?: throw LockRefusal.heldByPolicy(policy)
-    case .byHand?: mechanism.facts.lockedBy = nil
-    }
-    var record = record
-    record.secrets = mechanism.encoded
-    return record
+    try LockRefusal.demandByHand(try lock(of: record, hasPIN: hasPIN, isTamperedWith: isTamperedWith))
+    return try changed(record) { $0.lockedBy = nil }
   }
 
   /// The policy that does not hold on this device, by name, of policies as they stand in a URI; nil if all hold.
@@ -56,7 +44,7 @@ extension PingAM {
   public static func violatedPolicy(
     among policies: String, hasPIN: Bool, isTamperedWith: () -> Bool
   ) throws(AccountPolicies.Flaw) -> String? {
-    try AccountPolicies(policies).violation { .init(hasPIN: hasPIN, isTamperedWith: isTamperedWith()) }
+    try AccountPolicies(policies).violation(hasPIN: { hasPIN }, isTamperedWith: isTamperedWith)
   }
 
   /// What whoever enrols is told of policies, as they stand in a URI, that this token does not know: one line each.

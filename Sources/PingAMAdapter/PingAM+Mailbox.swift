@@ -39,8 +39,7 @@ extension PingAM {
     mailbox: String, for account: AccountID, in registry: any EnrolmentRegistry
   ) throws {
     if let broken = rule(brokenByMailbox: mailbox) { throw MailboxRefusal.malformed(mustBe: broken) }
-    let servers = Set(try registry.servers().filter { $0.kind == kind }.map(\.id))
-    for other in try registry.accounts() where other.id != account && servers.contains(other.server) {
+    for other in try registry.accounts(atServersOf: kind) where other.id != account {
       guard try self.mailbox(of: other) != mailbox, try wantedMailbox(of: other) != mailbox else {
         throw MailboxRefusal.taken(mailbox, by: other.id)
       }

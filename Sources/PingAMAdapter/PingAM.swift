@@ -15,11 +15,7 @@ public enum PingAM {
 
   /// The account as it is once the vault has a PIN of so many digits for it.
   public static func with(pinLength: Int, _ record: AccountRecord) throws(CustodyFault) -> AccountRecord {
-    guard var mechanism = try Mechanism(record) else { throw .unknown("keys of account \(record.id)") }
-    mechanism.facts.pinLength = pinLength
-    var record = record
-    record.secrets = mechanism.encoded
-    return record
+    try changed(record) { $0.pinLength = pinLength }
   }
 
   /// Where messages for the account are to be brought, as AM was told; nil for one that has lost its keys.
@@ -46,11 +42,15 @@ public enum PingAM {
 
   /// The account as it is while AM is still to be told of a new mailbox.
   public static func wanting(mailbox: String, _ record: AccountRecord) throws(CustodyFault) -> AccountRecord {
+    try changed(record) { $0.wantedDeviceToken = mailbox == $0.deviceToken ? nil : mailbox }
+  }
+
+  static func changed(
+    _ record: AccountRecord, _ body: (inout Mechanism.Facts) -> Void
+  ) throws(CustodyFault) -> AccountRecord {
     guard var mechanism = try Mechanism(record) else { throw .unknown("keys of account \(record.id)") }
-    mechanism.facts.wantedDeviceToken = mailbox == mechanism.facts.deviceToken ? nil : mailbox
-    var record = record
-    record.secrets = mechanism.encoded
-    return record
+    body(&mechanism.facts)
+    return record.with(mechanism.encoded)
   }
 
   /// 128 bits that nobody guesses.

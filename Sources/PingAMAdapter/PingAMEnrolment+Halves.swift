@@ -41,9 +41,7 @@ extension PingAMEnrolment {
     }
     let pin = try await choose(at: pinDesk)
     try pinDesk.keep(draft.account.id, pin)
-    let withPIN = try registry.update(draft.account.id) { record throws(CustodyFault) in
-      try PingAM.with(pinLength: pin.count, record)
-    }
+    let withPIN = try registry.update(draft.account.id) { try PingAM.with(pinLength: pin.count, $0) }
     guard let account = withPIN else { throw Self.isGone(draft.account.id) }
     draft.mechanism.facts.pinLength = pin.count
     draft.account = account

@@ -107,8 +107,9 @@ public struct PingAMEnrolment: Sendable {
       progress(AccountPolicies.note(onUnknown: name))
     }
     // A PIN that can still be chosen is as good as one.
-    let facts = AccountPolicies.Facts(hasPIN: pinDesk != nil, isTamperedWith: isTamperedWith())
-    guard let violation = policies.violation({ facts }) else { return policies }
+    guard
+      let violation = policies.violation(hasPIN: { pinDesk != nil }, isTamperedWith: isTamperedWith)
+    else { return policies }
     throw .enrolmentDisabled(
       violation == AccountPolicies.biometricAvailable
         ? "AM wants a device that knows its person (\(violation)): enrol while `approval-token serve` runs on a board "

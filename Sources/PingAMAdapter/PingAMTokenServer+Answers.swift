@@ -24,10 +24,8 @@ extension PingAMTokenServer {
 
   func lock(of account: Account) throws(TokenServerFault) -> AccountLock? {
     if let policy = try policyLocking(account.id) { return .byHand(policy: policy) }
-    let violation = account.policies.violation {
-      AccountPolicies.Facts(
-        hasPIN: ((try? around.judge?.counts(of: account.id)) ?? nil) != nil, isTamperedWith: around.isTamperedWith())
-    }
+    let violation = account.policies.violation(
+      hasPIN: { ((try? around.judge?.counts(of: account.id)) ?? nil) != nil }, isTamperedWith: around.isTamperedWith)
     return violation.map { .byPolicy($0) }
   }
 
@@ -223,7 +221,7 @@ extension PingAMTokenServer {
     var parts = [message.kind.name]
     if let obstacle { parts.append("can only be denied: \(obstacle)") }
     if let sent = message.sentAtMilliseconds { parts.append("sent at \(sent) ms") }
-    if let text = message.text { parts.append("says \"\(text.forPeople(atMost: 155))\"") }
+    if let text = message.text { parts.append("says \"\(text.forPeople(atMost: PushMessage.textLimit))\"") }
     if let context = message.context { parts.append("login from \(context.forPeople(atMost: 150))") }
     if let payload = message.payload, payload.contains(where: { !"{} ".contains($0) }) {
       parts.append("payload \(payload.forPeople(atMost: 100))")

@@ -138,6 +138,7 @@ public final class PingAMTokenServer: TokenServer {
     let now = around.timekeeper.now
     var requests: [PendingMobileAuthRequest] = []
     var open: Set<TransactionID> = []
+    var locks: [AccountID: AccountLock?] = [:]
     do throws(CustodyFault) {
       for delivered in try around.shelf.pendingMessages() {
         open.insert(delivered.transaction)
@@ -147,7 +148,9 @@ public final class PingAMTokenServer: TokenServer {
         guard let kept = try? KeptMessage(delivered, of: account.mechanism) else { continue }
         let deadline = deadline(of: kept, now: now)
         if deadline > now {
-          requests.append(pending(kept, deadline: deadline, lock: try? lock(of: account)))
+          let lock = locks[account.id] ?? (try? lock(of: account))
+          locks[account.id] = .some(lock)
+          requests.append(pending(kept, deadline: deadline, lock: lock))
         } else {
           try around.shelf.end(delivered.transaction, as: .expired, answerKey: nil)
         }
@@ -160,13 +163,13 @@ public final class PingAMTokenServer: TokenServer {
   private func pending(_ kept: KeptMessage, deadline: Moment, lock: AccountLock?) -> PendingMobileAuthRequest {
     let message = kept.message
     var info = ["type": message.kind.name]
-    info["context"] = message.context.map { $0.forPeople(atMost: 1000) }
-    info["payload"] = message.payload.map { $0.forPeople(atMost: 3072) }
+    info["context"] = message.context.map { $0.forPeople(atMost: PushMessage.contextLimit) }
+    info["payload"] = message.payload.map { $0.forPeople(atMost: PushMessage.payloadLimit) }
     return PendingMobileAuthRequest(
       transaction: kept.delivered.transaction, server: id, account: kept.delivered.account,
       sentAtMilliseconds: kept.sentAtMilliseconds, receivedAtMilliseconds: kept.delivered.receivedAtMilliseconds,
       timeToLive: .seconds(message.timeToLive),
-      message: message.text.map { $0.forPeople(atMost: 155) }, userInfo: info, deadline: deadline,
+      message: message.text.map { $0.forPeople(atMost: PushMessage.textLimit) }, userInfo: info, deadline: deadline,
       withheld: lock.map { Withholding(lock: $0.description, contents: Self.describe(kept)) })
   }
 

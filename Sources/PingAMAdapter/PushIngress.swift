@@ -146,8 +146,7 @@ public final class PushIngress: Sendable {
 
   private func find(_ uid: String) throws(Refusal) -> (AccountRecord, Mechanism)? {
     do throws(CustodyFault) {
-      let servers = Set(try registry.servers().filter { $0.kind == PingAM.kind }.map(\.id))
-      for record in try registry.accounts() where servers.contains(record.server) {
+      for record in try registry.accounts(atServersOf: PingAM.kind) {
         if let mechanism = try Mechanism(record), mechanism.facts.uid == uid { return (record, mechanism) }
       }
       return nil

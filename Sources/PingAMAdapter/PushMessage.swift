@@ -42,6 +42,11 @@ struct PushMessage: Sendable, Equatable {
   let context: String?
   let payload: String?
 
+  /// Scalars that people are shown of `text`, of `context`, of `payload`.
+  static let textLimit = 155
+  static let contextLimit = 1000
+  static let payloadLimit = 3072
+
   private static let lifetimes: ClosedRange<Int64> = 1...86_400
   private static let usualLifetime: Int64 = 120
 

@@ -5,7 +5,9 @@ extension OATHCredential {
   public static let kind = "oath"
 
   /// The profile of such an account.
-  public var profile: String { "\(issuer):\(accountName)" }
+  public var profile: String { Self.profile(issuer, accountName) }
+
+  static func profile(_ issuer: String, _ accountName: String) -> String { "\(issuer):\(accountName)" }
 }
 
 extension RegistrationURI {
@@ -19,7 +21,7 @@ extension RegistrationURI {
       let isNamesake =
         switch kinds[account.server] ?? "" {
         case PingAM.kind: try isMechanism(of: account)
-        case OATHCredential.kind: account.profile == "\(issuer):\(accountName)"
+        case OATHCredential.kind: account.profile == OATHCredential.profile(issuer, accountName)
         default: false
         }
       if isNamesake { namesakes.append(account) }

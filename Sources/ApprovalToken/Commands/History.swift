@@ -55,10 +55,7 @@ struct History: AsyncParsableCommand {
   }
 
   private func kept(in vault: Vault) throws -> [MessageFacts] {
-    let servers = Set(try vault.servers().filter { $0.kind == PingAM.kind }.map(\.id))
-    let records = try vault.accounts().filter {
-      servers.contains($0.server) && (account == nil || $0.id.text == account)
-    }
+    let records = try vault.accounts(atServersOf: PingAM.kind).filter { account == nil || $0.id.text == account }
     if let account, records.isEmpty {
       throw CommandFailure(.usage, "no account \"\(account)\" of PingAM; see `approval-token accounts`")
     }

@@ -36,16 +36,13 @@ struct Mailbox: AsyncParsableCommand {
   func run() async throws {
     try await reporting {
       let vault = try state.openVault(creating: false)
-      guard var record = try vault.accounts().first(where: { $0.id.text == account }),
-        try vault.servers().contains(where: { $0.id == record.server && $0.kind == PingAM.kind }),
+      guard var record = try vault.accounts(atServersOf: PingAM.kind).first(where: { $0.id.text == account }),
         let mailbox = try PingAM.mailbox(of: record)
       else { throw CommandFailure(.usage, "no account \"\(account)\" of PingAM; see `approval-token accounts`") }
       if let wanted {
         try vault.demandUnlocked(record, SystemTimekeeper())
         try PingAM.check(mailbox: wanted, for: record.id, in: vault)
-        let kept = try vault.update(record.id) { record throws(CustodyFault) in
-          try PingAM.wanting(mailbox: wanted, record)
-        }
+        let kept = try vault.update(record.id) { try PingAM.wanting(mailbox: wanted, $0) }
         guard let kept else { throw CustodyFault.unknown("account \(record.id)") }
         record = kept
         pokeService(state)

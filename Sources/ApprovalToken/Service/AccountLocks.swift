@@ -36,9 +36,7 @@ extension Vault {
       }
       if let lock = try lock(of: account, clock) { throw LockRefusal.lockedAlready(lock) }
       facts.isLocked = true
-      var changed = account
-      changed.secrets = facts.encoded
-      return changed
+      return account.with(facts.encoded)
     }
   }
 
@@ -49,14 +47,9 @@ extension Vault {
         return try PingAM.unlockedByHand(
           account, hasPIN: try hasPIN(account, clock), isTamperedWith: { isTamperedWith })
       }
-      switch try lock(of: account, clock) {
-      case nil: throw LockRefusal.notLocked
-      case .byPolicy(let policy)?: throw LockRefusal.heldByPolicy(policy)
-      case .byHand?: facts.isLocked = false
-      }
-      var changed = account
-      changed.secrets = facts.encoded
-      return changed
+      try LockRefusal.demandByHand(try lock(of: account, clock))
+      facts.isLocked = false
+      return account.with(facts.encoded)
     }
   }
 
@@ -65,19 +58,19 @@ extension Vault {
     of name: String, _ kind: AuditEntry.Kind, _ detail: String, _ clock: any Timekeeper,
     _ body: (AccountRecord) throws -> AccountRecord
   ) throws -> AccountRecord {
-    while true {
-      let known = try lockable(name)
-      let changed = try body(known)
-      let entry = AuditEntry(
-        kind, account: known.id, detail: detail, wallClockMilliseconds: clock.wallClockMilliseconds)
-      if try change(known, .put(changed, entry)) { return changed }
+    let id = AccountID(name)
+    let entry = AuditEntry(kind, account: id, detail: detail, wallClockMilliseconds: clock.wallClockMilliseconds)
+    let changed = try update(id, noting: entry) { account in
+      try demandLockable(account)
+      return try body(account)
     }
-  }
-
-  private func lockable(_ name: String) throws -> AccountRecord {
-    guard let account = try accounts().first(where: { $0.id.text == name }) else {
+    guard let changed else {
       throw CommandFailure(.usage, "no account \"\(name)\"; `approval-token accounts` lists them")
     }
+    return changed
+  }
+
+  private func demandLockable(_ account: AccountRecord) throws {
     guard try OATHAccounts.holds(account) || isAtAM(account) else {
       throw CommandFailure(
         .usage, "account \(account.id) has no lock: only those of PingAM and those for one-time passwords have one")
@@ -85,7 +78,6 @@ extension Vault {
     guard account.stage == .active else {
       throw CommandFailure(.refused, "account \(account.id) is not active: nothing of it can be used anyway")
     }
-    return account
   }
 
   private func isAtAM(_ account: AccountRecord) throws -> Bool {

@@ -73,9 +73,8 @@ struct Adapters: Sendable {
   /// Those that AM may bring messages to: of accounts that it has yet to confirm, too, and the present and the coming one
   /// of an account that moves.
   func mailboxes() throws(CustodyFault) -> Set<String> {
-    let servers = Set(try vault.servers().filter { $0.kind == PingAM.kind }.map(\.id))
     var mailboxes: Set<String> = []
-    for account in try vault.accounts() where servers.contains(account.server) {
+    for account in try vault.accounts(atServersOf: PingAM.kind) {
       mailboxes.formUnion([try PingAM.mailbox(of: account), try PingAM.wantedMailbox(of: account)].compactMap(\.self))
     }
     return mailboxes

@@ -1,0 +1,51 @@
+import Courier
+import Cryptography
+import MobileAuth
+import OpenPGP
+import PINProtection
+import ReferenceProtocol
+import Secrets
+
+extension Enrolment {
+  /// A refresh token that waits for its PIN.
+  struct PINOffer {
+    fileprivate let token: SecretBytes
+    fileprivate let nonce: String
+
+    /// Nil once the profile has its PIN.
+    init?(_ activation: AccessTokenResponse, to ephemeral: OpenPGPKey) throws(TokenServerFault) {
+      guard let sealed = activation.sealedToken else { return nil }
+      guard let nonce = activation.pinNonce, let binary = activation.serverCertificate.flatMap(bytes(base64:)),
+        let server = try? OpenPGPCertificate(parsing: binary)
+      else { throw .unreachable("the token server's offer of a PIN is not complete") }
+      token = try ReferenceTokenServer.openToken(sealed, by: server, with: ephemeral)
+      self.nonce = nonce
+    }
+  }
+
+  /// The refresh token under the PIN is on the card before the server makes it count. After a cut in between, the
+  /// server offers another token, and the person chooses again.
+  func setPIN(
+    _ offer: PINOffer?, _ policy: PINPolicy, of account: inout AccountRecord, _ credentials: inout AccountCredentials,
+    _ client: DeviceClient, _ user: DeviceClient.Authority
+  ) async throws {
+    guard let offer, let pinDesk else {
+      guard credentials.pin != nil else {
+        throw TokenServerFault.alreadyEnrolled("its PIN was chosen elsewhere; ask for a new activation code")
+      }
+      return
+    }
+    progress("choose a PIN of \(policy.length) digits: type it on the keypad, Enter, and once more")
+    let pin = try await pinDesk.choose(policy)
+    progress("setting the PIN")
+    credentials.pin = AccountPIN(
+      try ProtectedToken(offer.token, under: pin, binding: pinDesk.binding, parameters: pinDesk.parameters))
+    account.secrets = credentials.encoded()
+    try registry.put(account, entry(.pinSet, account.id, "\(pin.count) digits"))
+    let key = try KnowledgeKey(
+      refreshToken: offer.token, clientID: client.clientID ?? "", profileID: account.profile)
+    let path = "/profiles/\(account.profile)/pin"
+    let assertion = try await client.assertion(by: key, for: account.profile, path: path, nonce: offer.nonce)
+    _ = try await client.call(.post, path, body: JSON.encode(PINActivation(assertion: assertion)), as: user)
+  }
+}

@@ -240,7 +240,7 @@ let package = Package(
       resources: [.copy("Fixtures")]),
     tests("Interop", of: ["OpenPGP", "Secrets"]),
     tests("CourierTests", of: ["Courier"]),
-    tests("CurlCourierTests", of: ["CurlCourier", "Courier"], resources: [.copy("Fixtures")]),
+    tests("CurlCourierTests", of: ["CurlCourier", "Courier", "ProgramHarness"], resources: [.copy("Fixtures")]),
     tests("MQTTTests", of: ["MQTT", "Courier", "ProgramHarness", "Secrets"]),
     tests("SecretsTests", of: ["Secrets"]),
     tests("CryptographyTests", of: ["Cryptography", "Secrets"]),

@@ -57,6 +57,12 @@ follow_progress() {
   done
 }
 
+# seconds_left MOST: until DEADLINE, a second of date +%s, if whoever runs this has one.
+seconds_left() {
+  local left=$((${DEADLINE:-0} > 0 ? DEADLINE - $(date +%s) : $1))
+  printf '%d' $((left < 1 ? 1 : left < $1 ? left : $1))
+}
+
 # with_progress TITLE LOG COMMAND…: runs the command, its output in LOG, the end of LOG and its errors on the terminal if
 # it fails.
 with_progress() {

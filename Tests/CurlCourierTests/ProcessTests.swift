@@ -1,6 +1,7 @@
 import Courier
 import CurlCourier
 import Foundation
+import ProgramHarness
 import Testing
 
 /// What a courier costs the process it lives in, measured in processes of their own where nobody else runs.
@@ -13,14 +14,14 @@ struct ProcessTests {
   @Test func takesLittleMemoryWhateverTheServerSends() async {
     await #expect(processExitsWith: .success) { [server = server as HostileServer] in
       let courier = CurlCourier(trust: server.trust)
-      let before = try status("self", "VmHWM")
+      let before = try ThisProcess.peakMemory()
       for path in ["big", "big-chunks", "tiny-chunks", "endless-line", "endless-head", "endless-head-line"] {
         _ = try? await courier.send(HTTPRequest(.get, server.url(path)))
       }
       let firehose = try await courier.stream(HTTPRequest(.get, server.url("firehose")))
       _ = try await server.ask("await/stalled")
       #expect(firehose.status == 200)
-      #expect(try status("self", "VmHWM") - before < 32 << 10, "kB")
+      #expect(try ThisProcess.peakMemory() - before < 32 << 10, "kB")
     }
   }
 
@@ -28,13 +29,12 @@ struct ProcessTests {
     await #expect(processExitsWith: .success) { [server = server as HostileServer] in
       let courier = CurlCourier(trust: server.trust)
       let stream = try await courier.stream(HTTPRequest(.get, server.url("events", host: "127.0.0.1")))
-      let thread = try #require(threads().first)
+      let thread = try #require(ThisProcess.threads(named: "courier").first)
       let other = CurlCourier(trust: server.trust)
-      // Long enough for the last of the events to arrive.
-      _ = try? await other.send(HTTPRequest(.get, server.url("never"), deadline: .milliseconds(300)))
-      let before = try status("self/task/\(thread)", "voluntary_ctxt_switches")
-      _ = try? await other.send(HTTPRequest(.get, server.url("never"), deadline: .milliseconds(1500)))
-      #expect(try status("self/task/\(thread)", "voluntary_ctxt_switches") == before)
+      #expect(
+        try await ThisProcess.sleeps(thread) {
+          _ = try? await other.send(HTTPRequest(.get, server.url("never"), deadline: .milliseconds(1500)))
+        })
       #expect(stream.status == 200)
     }
   }
@@ -44,17 +44,17 @@ struct ProcessTests {
       // An address, not a name: libcurl resolves names in threads of its own.
       let request = HTTPRequest(.get, server.url("status/204", host: "127.0.0.1"))
       let closed = CurlCourier(trust: server.trust)
-      #expect(threads().isEmpty)
+      #expect(ThisProcess.threads(named: "courier").isEmpty)
       _ = try await closed.send(request)
-      #expect(threads().count == 1)
+      #expect(ThisProcess.threads(named: "courier").count == 1)
       closed.close()
       // The kernel may list a thread for a moment after it was waited for.
-      while !threads().isEmpty { await Task.yield() }
+      while !ThisProcess.threads(named: "courier").isEmpty { await Task.yield() }
       var dropped: CurlCourier? = CurlCourier(trust: server.trust)
       _ = try await dropped?.send(request)
-      #expect(threads().count == 1)
+      #expect(ThisProcess.threads(named: "courier").count == 1)
       dropped = nil
-      while !threads().isEmpty { await Task.yield() }
+      while !ThisProcess.threads(named: "courier").isEmpty { await Task.yield() }
     }
   }
 
@@ -71,21 +71,5 @@ struct ProcessTests {
         try await CurlCourier(trust: ServerTrust()).send(HTTPRequest(.get, "https://localhost:1/interim"))
       }
     }
-  }
-}
-
-/// A number in `/proc/…/status`; memory is in kB.
-private func status(_ process: String, _ field: String) throws -> Int {
-  let text = try String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
-  let line = try #require(text.split(separator: "\n").first { $0.hasPrefix(field + ":") })
-  return try #require(Int(line.dropFirst(field.count + 1).split(whereSeparator: \.isWhitespace)[0]))
-}
-
-/// The couriers' threads in this process.
-private func threads() -> [String] {
-  let all = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
-  return all.filter { thread in
-    let name = try? String(contentsOfFile: "/proc/self/task/\(thread)/comm", encoding: .utf8)
-    return name == "courier\n"
   }
 }

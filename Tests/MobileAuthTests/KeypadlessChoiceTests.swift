@@ -21,6 +21,16 @@ import Testing
 
   private var troubles: [String] { world.custody.audit.filter { $0.kind == .panelUnavailable }.map(\.detail) }
 
+  /// One request with three numbers, until it is answered.
+  private func answering(_ body: () async -> Void) async throws {
+    try want(["17", "40", "93"])
+    try await world.withHandler {
+      world.announce(world.request(1))
+      await body()
+      await world.panel.until(showing: .idle(pending: 0))
+    }
+  }
+
   /// Blinks an option to its end; then it is open. What sleeps is the request's end and the LED, then the window.
   private func blink() async {
     await world.timekeeper.untilAsleep(2)
@@ -66,12 +76,9 @@ import Testing
 
   @Test(arguments: [deny, notMe], [false, true])
   func denyingIsPossibleAtAnyTime(event: PanelEvent, isOpen: Bool) async throws {
-    try want(["17", "40", "93"])
-    try await world.withHandler {
-      world.announce(world.request(1))
+    try await answering {
       if isOpen { await blink() } else { await world.timekeeper.untilAsleep(2) }
       world.panel.perform(event)
-      await world.panel.until(showing: .idle(pending: 0))
     }
     #expect(world.server.delivered.map { $0.decision == .accept } == [false])
     #expect(world.server.choices == [nil])
@@ -80,24 +87,19 @@ import Testing
 
   /// The digits were not all seen yet.
   @Test func aHoldWhileDigitsAreBlinkedChoosesNothing() async throws {
-    try want(["17", "40", "93"])
-    try await world.withHandler {
-      world.announce(world.request(1))
+    try await answering {
       await world.timekeeper.untilAsleep(2)
       await perform(accept, then: "settle")
       await blink()
       letTheWindowPass()
       await blink()
       world.panel.perform(accept)
-      await world.panel.until(showing: .idle(pending: 0))
     }
     #expect(world.server.choices == ["40"])
   }
 
   @Test func aFingerThatCameWhileDigitsWereBlinkedKeepsTheWindowShut() async throws {
-    try want(["17", "40", "93"])
-    try await world.withHandler {
-      world.announce(world.request(1))
+    try await answering {
       await world.timekeeper.untilAsleep(2)
       await perform(.touched, then: "settle")
       world.timekeeper.advance(by: ScriptedPanel.optionLength)
@@ -106,37 +108,30 @@ import Testing
       world.panel.perform(.released)
       await world.panel.until(challenges: 2)
       world.panel.perform(deny)
-      await world.panel.until(showing: .idle(pending: 0))
     }
     #expect(world.server.choices == [nil])
   }
 
   @Test func aHoldThatOutlastsTheWindowKeepsItsOption() async throws {
-    try want(["17", "40", "93"])
-    try await world.withHandler {
-      world.announce(world.request(1))
+    try await answering {
       await blink()
       await perform(.touched, then: "settle")
       letTheWindowPass()
       await settle()
       #expect(blinked == [[1, 7]])
       world.panel.perform(accept)
-      await world.panel.until(showing: .idle(pending: 0))
     }
     #expect(world.server.choices == ["17"])
   }
 
   @Test func aTouchThatWasNoGestureLetsTheNextOptionCome() async throws {
-    try want(["17", "40", "93"])
-    try await world.withHandler {
-      world.announce(world.request(1))
+    try await answering {
       await blink()
       await perform(.touched, then: "settle")
       letTheWindowPass()
       world.panel.perform(.released)
       await blink()
       world.panel.perform(accept)
-      await world.panel.until(showing: .idle(pending: 0))
     }
     #expect(blinked == [[1, 7], [4, 0]])
     #expect(world.server.choices == ["40"])
@@ -144,9 +139,7 @@ import Testing
 
   /// The LED says that the button is stuck in place of the digits. It is written down once, however often it is met.
   @Test func anOptionThatCouldNotBeSeenIsNotOpened() async throws {
-    try want(["17", "40", "93"])
-    try await world.withHandler {
-      world.announce(world.request(1))
+    try await answering {
       await world.timekeeper.untilAsleep(2)
       world.panel.perform(.stuck)
       while timesStuck == 0 { await Task.yield() }
@@ -156,7 +149,6 @@ import Testing
       world.timekeeper.advance(by: ScriptedPanel.optionLength)
       await world.panel.until(challenges: 3)
       world.panel.perform(deny)
-      await world.panel.until(showing: .idle(pending: 0))
     }
     #expect(world.panel.prompts == [.denial, .denial, .denial])
     #expect(blinked == [[1, 7], [4, 0], [9, 3]])

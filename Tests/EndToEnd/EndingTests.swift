@@ -8,7 +8,7 @@ extension EndToEnd {
       [[type]]
       name = "brief"
       method = "push"
-      request_expires_in = 2
+      request_expires_in = 10
       """
 
     private static let lone = """
@@ -33,7 +33,7 @@ extension EndToEnd {
         let transaction = try await scene.ask(type: "brief")
         try await scene.token.shows("confirmation wanted")
         try await Task.sleep(for: .milliseconds(600))
-        async let hold: Void = scene.token.hold(seconds: 3)
+        async let hold: Void = scene.token.hold(seconds: 12)
         try await scene.token.shows("held long enough: release to accept")
         #expect(try await scene.settled(transaction) == "expired")
         try await hold

@@ -71,7 +71,7 @@ extension EndToEnd {
         [[type]]
         name = "short"
         method = "push"
-        request_expires_in = 4
+        request_expires_in = 15
         """
       try await withScene(types: short) { scene in
         let transaction = try await scene.ask(type: "short")

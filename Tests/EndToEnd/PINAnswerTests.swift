@@ -34,8 +34,7 @@ extension EndToEnd {
       defer { sink.close() }
       try await withPINScene { scene in
         let transaction = try await scene.askForPIN(callback: sink.address)
-        try await scene.token.type(Scene.wrongPIN)
-        try await scene.token.shows("wrong PIN or choice, n attempts left")
+        try await scene.token.type(Scene.wrongPIN, until: TestToken.pinWrong)
         let open = try await scene.portal.result(of: transaction)
         #expect(!open.isAuthenticated)
         #expect(open.reason == nil)
@@ -93,7 +92,7 @@ extension EndToEnd {
         [[type]]
         name = "short"
         method = "push_with_pin"
-        request_expires_in = 8
+        request_expires_in = 20
         """
       try await withPINScene(types: short) { scene in
         let transaction = try await scene.askForPIN(type: "short")
@@ -106,8 +105,7 @@ extension EndToEnd {
         let next = try await scene.askForPIN()
         try await scene.token.shows("PIN wanted")
         try await Task.sleep(for: .milliseconds(450))
-        try await scene.token.press("8", "9", "enter")
-        try await scene.token.shows(TestToken.newPINRefused)
+        try await scene.token.shows(TestToken.newPINRefused) { try await scene.token.press("8", "9", "enter") }
         #expect(try await scene.token.audit(of: next).map(\.kind) == ["announced", "opened"])
         #expect(try await scene.portal.result(of: transaction).reason == nil)
         #expect(scene.server.logged(": PIN ") == 0)
@@ -122,8 +120,9 @@ extension EndToEnd {
         try await scene.token.press("1", "3", "5", "unplug")
         try await scene.token.log.line(with: "panel-unavailable request \(transaction)", "keypad")
         try await scene.token.shows("PIN wanted")
-        try await scene.token.press("plug-in", "8", "9", "enter")
-        try await scene.token.shows(TestToken.newPINRefused)
+        try await scene.token.shows(TestToken.newPINRefused) {
+          try await scene.token.press("plug-in", "8", "9", "enter")
+        }
         #expect(scene.server.logged(": PIN ") == 0)
 
         try await scene.token.type("13589")

@@ -13,8 +13,7 @@ extension EndToEnd {
       try await withPINScene { scene in
         let token = scene.token
         let change = try token.begin("pin", "change")
-        try await token.type(Scene.wrongPIN)
-        try await token.shows("wrong PIN or choice, n attempts left")
+        try await token.type(Scene.wrongPIN, until: TestToken.pinWrong)
         #expect(try await scene.server.pinFailures() == 1)
         try await token.type("13589")
         #expect(try await token.type("12345", when: .newPIN) == TestToken.newPINRefused)

@@ -21,8 +21,7 @@ extension EndToEnd {
       try await withPINScene(users: ["alice", "bob"]) { scene in
         let token = scene.token
         let login = try token.begin("login", "alice", "--json")
-        try await token.type(Scene.wrongPIN)
-        try await token.shows("wrong PIN or choice, n attempts left")
+        try await token.type(Scene.wrongPIN, until: TestToken.pinWrong)
         #expect(try await scene.server.pinFailures() == 1)
         #expect(try await token.status().pin()?.remainingFailureCount == 2)
         #expect(try await token.status().loggedIn == nil)
@@ -84,7 +83,11 @@ extension EndToEnd {
         try await Task.sleep(for: .milliseconds(450))
         try await scene.token.perform(.hold)
         #expect(forget.isRunning)
-        try await scene.token.perform(.double)
+        // On a busy machine two presses may be too far apart to be a double one.
+        for _ in 1...3 where forget.isRunning {
+          try await scene.token.perform(.double)
+          _ = try? await forget.exit(within: .seconds(10))
+        }
         #expect(try await forget.exit() == .code(77))
         #expect(try await scene.token.accounts().map(\.stage) == ["active"])
         #expect(try await scene.server.pinFailures() == 0)

@@ -89,8 +89,7 @@ extension EndToEnd {
       try await withPingAMScene(by: carrier, settings: "pin_for_biometric = true\npin_digits = 5") { scene in
         try await scene.enrol("ann", choosing: "13589")
         let login = try await scene.login(.biometric)
-        try await scene.token.type("24680")
-        try await scene.token.shows("wrong PIN or choice, n attempts left")
+        try await scene.token.type("24680", until: TestToken.pinWrong)
         #expect(try await scene.token.status().pin(of: "ann")?.previousFailureCount == 1)
         #expect(scene.am.verify(login.push) == .waiting)
         try await scene.token.type("13589")

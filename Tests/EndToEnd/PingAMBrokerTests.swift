@@ -119,8 +119,7 @@ extension EndToEnd {
         #expect(try await first.outcome().succeeded().output == "755224")
 
         let login = try await scene.login(.biometric)
-        try await scene.token.type("246813")
-        try await scene.token.shows("wrong PIN or choice, n attempts left")
+        try await scene.token.type("246813", until: TestToken.pinWrong)
         try await scene.token.type("135792")
         #expect(try await scene.ending(of: login).hasPrefix("approved"))
         #expect(scene.am.verify(login.push) == .isTrue)

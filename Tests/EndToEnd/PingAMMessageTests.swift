@@ -116,7 +116,7 @@ extension EndToEnd {
     private func aLoginThatIsOverIsOver(by carrier: Carrier) async throws {
       try await withPingAMScene(by: carrier) { scene in
         try await scene.enrol("ann")
-        let login = try await scene.login(timeout: 3)
+        let login = try await scene.login(timeout: 10)
         #expect(try await scene.ending(of: login) == "expired")
         #expect(try await scene.token.pending().isEmpty)
         let used = try await scene.login()

@@ -14,7 +14,7 @@ extension InteropPrivacyIDEA {
       let file = try scene.folder.write("\n" + tokens[0].url + "\n", to: "url")
       try await scene.token.command("enroll", "--file", file, "--name", "first", "--authorities", authority).succeeded()
       try await scene.token.command(
-        "enroll", "-", "--name", "second", "--authorities", authority, input: tokens[1].url + "\n"
+        "enrol", "-", "--name", "second", "--authorities", authority, input: tokens[1].url + "\n"
       ).succeeded()
       try await scene.token.startConnected()
       try await scene.enrol(tokens[2].url)

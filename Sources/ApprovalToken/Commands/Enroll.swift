@@ -18,10 +18,9 @@ struct Enroll: AsyncParsableCommand {
       That is approvaltoken://activate?server=…, or, for a push token of privacyIDEA or eduMFA, what their QR code \
       says: otpauth://pipush/…, pia://pipush/… or edumfa-push://edumfa/…; or, for a push mechanism of PingAM, \
       pushauth://push/… or mfauth://…; or, for one-time passwords alone, otpauth://totp/… or otpauth://hotp/…. Give it \
-      as the argument, in a file, or "-" \
-      to read it from standard input; the last two keep the one-time code out of the shell's history. After a power \
-      cut or an outage, the same again goes on where it stopped.
-      """)
+      as the argument, in a file, or "-" to read it from standard input; the last two keep the one-time code out of the \
+      shell's history. After a power cut or an outage, the same again goes on where it stopped.
+      """, aliases: ["enrol"])
 
   @Argument(help: ArgumentHelp("Activation URI or enrolment URL, or - for standard input.", valueName: "uri"))
   var uri: String?

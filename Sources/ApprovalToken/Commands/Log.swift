@@ -65,7 +65,7 @@ struct Log: AsyncParsableCommand {
     json.print(lines) { lines in
       lines.map { line in
         [String(line.sequence), line.time, line.kind, line.transaction ?? "-", line.account ?? "-", line.detail]
-          .joined(separator: "  ")
+          .filter { !$0.isEmpty }.joined(separator: "  ")
       }.joined(separator: "\n")
     }
   }

@@ -87,6 +87,15 @@ package final class TestToken: Sendable {
     _ = try await eventually("\"\(meaning)\" on the LED") { try await led() == meaning ? true : nil }
   }
 
+  /// Does something that the LED must say something to, be it for a second.
+  package func shows(_ meaning: String, to act: () async throws -> Void) async throws {
+    let eyes = try begin("simulate", "led", "--follow", "--json")
+    try await eyes.output.line(with: "meaning")
+    let mark = eyes.output.mark
+    try await act()
+    try await eyes.output.line(with: "\"\(meaning)\"", from: mark)
+  }
+
   package struct AuditLine: Decodable, Sendable {
     package let sequence: Int
     package let kind: String

@@ -9,15 +9,19 @@ package enum Wanted: String, Sendable {
 }
 
 extension TestToken {
+  package static let pinWrong = "wrong PIN or choice, n attempts left"
   package static let entering = "digits typed: Enter submits"
   package static let newPINRefused =
     "new PIN refused: 1 block list, 2 sequence, 3 repeats, 4 length, 5 not the same twice"
 
   /// Waits until the LED asks for it, thinks longer than the guard time, types the digits and Enter. Keys that still
   /// came too early count for nothing, so a person who sees no reaction types again.
-  /// - Returns: what the LED said to it.
+  /// - Parameter meaning: what the LED must say to it sooner or later, be it for a second.
+  /// - Returns: what the LED said to it first.
   @discardableResult
-  package func type(_ digits: String, when wanted: Wanted = .pin) async throws -> String {
+  package func type(
+    _ digits: String, when wanted: Wanted = .pin, until meaning: String? = nil
+  ) async throws -> String {
     let eyes = try begin("simulate", "led", "--follow", "--json")
     for _ in 1...3 {
       try await eyes.output.line(with: "\"\(wanted.rawValue)\"", from: max(0, eyes.output.mark - 1))
@@ -27,7 +31,9 @@ extension TestToken {
       let calm = [wanted.rawValue, Self.entering].map { "\"\($0)\"" }
       let reaction = await eyes.output.meaning(from: mark, within: .seconds(10), otherThan: calm)
       // Of a PIN that exists, only the number of digits is ever refused: some of them came too early.
-      if let reaction, wanted != .pin || reaction != Self.newPINRefused { return reaction }
+      guard let reaction, wanted != .pin || reaction != Self.newPINRefused else { continue }
+      if let meaning { try await eyes.output.line(with: "\"\(meaning)\"", from: mark) }
+      return reaction
     }
     throw NotSeen(description: "a reaction to an entry for \"\(wanted.rawValue)\"")
   }

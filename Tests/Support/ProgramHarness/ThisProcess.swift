@@ -1,0 +1,32 @@
+import Foundation
+
+/// What the kernel says of the process that asks (`/proc/self`), for tests of what something costs.
+package enum ThisProcess {
+  /// The most memory that was resident so far, in kB.
+  package static func peakMemory() throws -> Int { try number("VmHWM", in: "status") }
+
+  /// Numbers of its threads of one name.
+  package static func threads(named name: String) -> [String] {
+    let all = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
+    return all.filter { (try? String(contentsOfFile: "/proc/self/task/\($0)/comm", encoding: .utf8)) == "\(name)\n" }
+  }
+
+  /// Whether a thread does nothing at all in one of a few whiles: what it has begun before may take as long as it likes
+  /// on a busy machine, but whatever polls never sleeps through one.
+  package static func sleeps(_ thread: String, through aWhile: () async throws -> Void) async throws -> Bool {
+    for _ in 1...10 {
+      let before = try number("voluntary_ctxt_switches", in: "task/\(thread)/status")
+      try await aWhile()
+      if try number("voluntary_ctxt_switches", in: "task/\(thread)/status") == before { return true }
+    }
+    return false
+  }
+
+  private static func number(_ field: String, in file: String) throws -> Int {
+    let text = try String(contentsOfFile: "/proc/self/\(file)", encoding: .utf8)
+    guard let line = text.split(separator: "\n").first(where: { $0.hasPrefix(field + ":") }),
+      let number = Int(line.dropFirst(field.count + 1).split(whereSeparator: \.isWhitespace)[0])
+    else { throw NotSeen(description: "\(field) in /proc/self/\(file)") }
+    return number
+  }
+}

@@ -10,7 +10,7 @@ import USBKeypad
 /// Inside the bench kernel: how long the panel takes to hear a finger and a key, beside C programs that do nothing else.
 /// The two take turns, because a line and a keypad have one owner at a time.
 enum HardwareRows {
-  private static let turns = 5
+  private static let turns = 10
   private static let timesPerTurn = 60
   private static let goal = 1.3
 

@@ -4,40 +4,30 @@ import Testing
 extension EndToEnd {
   /// `kill -9` at every arrow of the loop: nothing approved that nobody held for, nothing answered twice, nothing lost.
   @Suite struct Cuts {
-    private static let lanes = 2
-    private static let cutsPerLane = 105
+    private static let dice = Dice.fresh()
+    private static let cutsPerLane = 35
 
-    @Test func aKilledTokenNeitherInventsNorRepeatsNorForgets() async throws {
-      let dice = Dice.fresh()
-      try await withThrowingTaskGroup(of: Int.self) { group in
-        for lane in 0..<Self.lanes {
-          group.addTask {
-            var dice = Dice(seed: dice.seed &+ UInt64(lane))
-            var approved = 0
-            let sink = try CallbackSink()
-            defer { sink.close() }
-            try await withScene { scene in
-              var expected: Set<String> = []
-              for number in 1...Self.cutsPerLane {
-                let trial = Trial(scene: scene, callback: sink.address, cut: .random(using: &dice))
-                let isAnsweredAgain = Int.random(in: 0..<5, using: &dice) == 0
-                do { if let approved = try await trial.run(isAnsweredAgain) { expected.insert(approved) } } catch {
-                  Issue.record("seed \(dice.seed), cut \(number), \(trial.cut): \(error)")
-                  throw error
-                }
-              }
-              // Each approval was told to the portal once, everything else never.
-              _ = try await eventually("all callbacks") { sink.calls.count >= expected.count ? true : nil }
-              #expect(sink.calls.compactMap { $0.members["transaction_id"] }.sorted() == expected.sorted())
-              approved = expected.count
-            }
-            return approved
+    /// Six token servers and tokens of their own; 210 kills in all.
+    @Test(arguments: 0..<6)
+    func aKilledTokenNeitherInventsNorRepeatsNorForgets(lane: Int) async throws {
+      var dice = Dice(seed: Self.dice.seed &+ UInt64(lane))
+      let sink = try CallbackSink()
+      defer { sink.close() }
+      try await withScene { scene in
+        var expected: Set<String> = []
+        for number in 1...Self.cutsPerLane {
+          let trial = Trial(scene: scene, callback: sink.address, cut: .random(using: &dice))
+          let isAnsweredAgain = Int.random(in: 0..<5, using: &dice) == 0
+          do { if let approved = try await trial.run(isAnsweredAgain) { expected.insert(approved) } } catch {
+            Issue.record("seed \(Self.dice.seed), lane \(lane), cut \(number), \(trial.cut): \(error)")
+            throw error
           }
         }
-        var approved = 0
-        for try await count in group { approved += count }
-        print("\(Self.lanes * Self.cutsPerLane) cuts with seed \(dice.seed): \(approved) approved, the others not")
-        #expect(approved > 0 && approved < Self.lanes * Self.cutsPerLane)
+        // The portal is called back once for each approval and never for anything else.
+        _ = try await eventually("all callbacks") { sink.calls.count >= expected.count ? true : nil }
+        #expect(sink.calls.compactMap { $0.members["transaction_id"] }.sorted() == expected.sorted())
+        print("\(Self.cutsPerLane) cuts with seed \(Self.dice.seed), lane \(lane): \(expected.count) approved")
+        #expect(!expected.isEmpty && expected.count < Self.cutsPerLane)
       }
     }
   }

@@ -4,14 +4,7 @@ import Testing
 extension EndToEnd {
   /// The PIN is chosen when the account is activated, at the panel, and kept to the server's policy by the token.
   @Suite struct PINActivations {
-    @Test func allOfThemSideBySide() async {
-      await sideBySide([
-        aPINThatThePolicyRefusesIsChosenAnew, whoeverCancelsGoesOnWithTheSameURI,
-        whereNobodyCanTypeThatIsSaidAndTheCodeIsNotSpent,
-      ])
-    }
-
-    private func aPINThatThePolicyRefusesIsChosenAnew() async throws {
+    @Test func aPINThatThePolicyRefusesIsChosenAnew() async throws {
       let policy = """
         max_pin_attempts = 3
         [application.pin_policy]
@@ -40,8 +33,9 @@ extension EndToEnd {
       }
     }
 
-    private func whoeverCancelsGoesOnWithTheSameURI() async throws {
-      await withPINScenes(for: [Wanted.newPIN, .newPINAgain], users: []) { wanted, scene in
+    @Test(arguments: [Wanted.newPIN, .newPINAgain])
+    func whoeverCancelsGoesOnWithTheSameURI(wanted: Wanted) async throws {
+      try await withPINScene(users: []) { scene in
         let token = scene.token
         try await scene.server.addUser("alice")
         let uri = try await scene.server.activation(for: "alice")
@@ -64,8 +58,9 @@ extension EndToEnd {
       }
     }
 
-    private func whereNobodyCanTypeThatIsSaidAndTheCodeIsNotSpent() async throws {
-      await withPINScenes(for: [true, false], users: []) { running, scene in
+    @Test(arguments: [true, false])
+    func whereNobodyCanTypeThatIsSaidAndTheCodeIsNotSpent(running: Bool) async throws {
+      try await withPINScene(users: []) { scene in
         try await scene.server.addUser("alice")
         let uri = try await scene.server.activation(for: "alice")
         try await scene.token.stop()

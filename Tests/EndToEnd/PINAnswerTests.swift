@@ -4,15 +4,7 @@ import Testing
 extension EndToEnd {
   /// Requests that only the PIN accepts, as token, server and portal see them.
   @Suite struct PINAnswers {
-    @Test func allOfThemSideBySide() async {
-      await sideBySide([
-        theRightPINApproves, aWrongPINLeavesTheRequestOpenAndIsCountedEverywhere, aDenialNeedsNoPIN,
-        aHoldAcceptsNothingThatWantsThePIN, aRequestThatEndsUnderTheFingersTakesTheDigitsWithIt,
-        anUnpluggedKeypadWipesWhatWasTyped,
-      ])
-    }
-
-    private func theRightPINApproves() async throws {
+    @Test func theRightPINApproves() async throws {
       let sink = try CallbackSink()
       defer { sink.close() }
       try await withPINScene { scene in
@@ -29,7 +21,7 @@ extension EndToEnd {
       }
     }
 
-    private func aWrongPINLeavesTheRequestOpenAndIsCountedEverywhere() async throws {
+    @Test func aWrongPINLeavesTheRequestOpenAndIsCountedEverywhere() async throws {
       let sink = try CallbackSink()
       defer { sink.close() }
       try await withPINScene { scene in
@@ -57,10 +49,9 @@ extension EndToEnd {
       }
     }
 
-    private func aDenialNeedsNoPIN() async throws {
-      let denials = [(Act.double, "declined"), (.notMe, "not_me"), (.cancelKeys, "cancelled")]
-      await withPINScenes(for: denials) { denial, scene in
-        let (act, reason) = denial
+    @Test(arguments: [(Act.double, "declined"), (.notMe, "not_me"), (.cancelKeys, "cancelled")])
+    func aDenialNeedsNoPIN(act: Act, reason: String) async throws {
+      try await withPINScene { scene in
         let transaction = try await scene.askForPIN()
         try await scene.token.answer(transaction, with: act)
         #expect(try await scene.settled(transaction).hasPrefix("denied (\(reason.replacing("_", with: "-")))"))
@@ -73,7 +64,7 @@ extension EndToEnd {
       }
     }
 
-    private func aHoldAcceptsNothingThatWantsThePIN() async throws {
+    @Test func aHoldAcceptsNothingThatWantsThePIN() async throws {
       try await withPINScene { scene in
         let transaction = try await scene.askForPIN()
         try await scene.token.shows("PIN wanted")
@@ -87,7 +78,7 @@ extension EndToEnd {
       }
     }
 
-    private func aRequestThatEndsUnderTheFingersTakesTheDigitsWithIt() async throws {
+    @Test func aRequestThatEndsUnderTheFingersTakesTheDigitsWithIt() async throws {
       let short = """
         [[type]]
         name = "short"
@@ -112,7 +103,7 @@ extension EndToEnd {
       }
     }
 
-    private func anUnpluggedKeypadWipesWhatWasTyped() async throws {
+    @Test func anUnpluggedKeypadWipesWhatWasTyped() async throws {
       try await withPINScene { scene in
         let transaction = try await scene.askForPIN()
         try await scene.token.shows("PIN wanted")

@@ -3,13 +3,7 @@ import Testing
 
 extension EndToEnd {
   @Suite struct PINChanges {
-    @Test func allOfThemSideBySide() async {
-      await sideBySide([
-        theNewPINCountsAndTheOldOneNoMore, whoeverCancelsKeepsTheOldPIN,
-      ])
-    }
-
-    private func theNewPINCountsAndTheOldOneNoMore() async throws {
+    @Test func theNewPINCountsAndTheOldOneNoMore() async throws {
       try await withPINScene { scene in
         let token = scene.token
         let change = try token.begin("pin", "change")
@@ -31,8 +25,9 @@ extension EndToEnd {
       }
     }
 
-    private func whoeverCancelsKeepsTheOldPIN() async throws {
-      await withPINScenes(for: [Wanted.pin, .newPIN, .newPINAgain]) { wanted, scene in
+    @Test(arguments: [Wanted.pin, .newPIN, .newPINAgain])
+    func whoeverCancelsKeepsTheOldPIN(wanted: Wanted) async throws {
+      try await withPINScene { scene in
         let token = scene.token
         let change = try token.begin("pin", "change")
         if wanted != .pin { try await token.type("13589") }

@@ -5,55 +5,41 @@ extension EndToEnd {
   /// `kill -9` of the token at random moments, against a model of one number: no typed PIN is given back, no PIN is
   /// lost, nothing is answered without one.
   @Suite struct PINCuts {
-    enum Lane: CaseIterable { case answers, changes, enrolments }
+    enum Trials: CaseIterable { case answers, changes, enrolments }
 
-    /// Side by side, because most of the time of each goes by in front of an LED.
-    private static let lanes: [(Lane, cuts: Int)] =
-      [(Lane, cuts: Int)](repeating: (.answers, 23), count: 4)
-      + [(Lane, cuts: Int)](repeating: (.changes, 11), count: 4)
-      + [(Lane, cuts: Int)](repeating: (.enrolments, 9), count: 2)
+    private static let dice = Dice.fresh()
 
-    @Test func aKilledTokenNeitherGuessesNorForgets() async throws {
-      let dice = Dice.fresh()
-      let tallies = try await withThrowingTaskGroup(of: (Lane, [String: Int]).self) { group in
-        for (number, (lane, cuts)) in Self.lanes.enumerated() {
-          group.addTask {
-            let context = "seed \(dice.seed), lane \(number)"
-            return (lane, try await Self.play(lane, cuts, Dice(seed: dice.seed &+ UInt64(number)), context))
-          }
-        }
-        var tallies: [Lane: [String: Int]] = [:]
-        for try await (lane, tally) in group { tallies[lane, default: [:]].merge(tally, uniquingKeysWith: +) }
-        return tallies
-      }
-      for (lane, tally) in tallies {
-        print("\(tally.values.reduce(0, +)) cuts of \(lane) with seed \(dice.seed): \(tally)")
-        // Cuts that all come to the same thing were in the wrong places.
-        #expect(tally.count > 1, "\(lane)")
-      }
-    }
+    /// Each lane has a token server and a token of its own.
+    private static let lanes: [(Trials, Int)] =
+      (0..<4).map { (.answers, $0) } + (0..<4).map { (.changes, $0) } + (0..<2).map { (.enrolments, $0) }
 
-    /// - Returns: what the cuts led to, and how often.
-    private static func play(
-      _ lane: Lane, _ cuts: Int, _ dice: Dice, _ context: String
-    ) async throws -> [String: Int] {
-      var dice = dice
+    @Test(arguments: lanes)
+    func aKilledTokenNeitherGuessesNorForgets(kind: Trials, lane: Int) async throws {
+      var dice = Dice(seed: Self.dice.seed &+ UInt64(lane))
       var model = PINModel(pin: "13589")
+      let cuts =
+        switch kind {
+        case .answers: 23
+        case .changes: 11
+        case .enrolments: 9
+        }
       try await withPINScene(settings: "max_pin_attempts = 5") { scene in
         for number in 1...cuts {
           do {
-            switch lane {
+            switch kind {
             case .answers: try await PINAnswerTrial(scene: scene).run(&model, &dice)
             case .changes: try await PINChangeTrial(scene: scene).run(&model, &dice)
             case .enrolments: try await PINEnrolmentTrial(scene: scene, user: "user\(number)").run(&model, &dice)
             }
           } catch {
-            Issue.record("\(context), cut \(number) of \(lane): \(error)")
+            Issue.record("seed \(Self.dice.seed), lane \(lane), cut \(number) of \(kind): \(error)")
             throw error
           }
         }
       }
-      return model.tally
+      print("\(cuts) cuts of \(kind) with seed \(Self.dice.seed), lane \(lane): \(model.tally)")
+      // Cuts that all have the same outcome came at the wrong moments.
+      #expect(model.tally.count > 1)
     }
   }
 }

@@ -4,14 +4,7 @@ import Testing
 extension EndToEnd {
   /// The server counts, per user and token; nothing a token can be made to do gives a guess back.
   @Suite struct PINLimits {
-    @Test func allOfThemSideBySide() async {
-      await sideBySide([
-        theLimitEndsTheAccountOnBothSidesAndNoOther, anOldImageGivesNoGuessBack,
-        anImageFromBeforeAPINChangeOpensNothing, twoTokensOfOneUserCountEachForItself,
-      ])
-    }
-
-    private func theLimitEndsTheAccountOnBothSidesAndNoOther() async throws {
+    @Test func theLimitEndsTheAccountOnBothSidesAndNoOther() async throws {
       let sink = try CallbackSink()
       defer { sink.close() }
       try await withPINScene(users: ["alice", "bob"]) { scene in
@@ -35,7 +28,7 @@ extension EndToEnd {
       }
     }
 
-    private func anOldImageGivesNoGuessBack() async throws {
+    @Test func anOldImageGivesNoGuessBack() async throws {
       try await withPINScene { scene in
         let image = try await scene.saveImage("before")
         let transaction = try await scene.askForPIN()
@@ -59,7 +52,7 @@ extension EndToEnd {
       }
     }
 
-    private func anImageFromBeforeAPINChangeOpensNothing() async throws {
+    @Test func anImageFromBeforeAPINChangeOpensNothing() async throws {
       try await withPINScene { scene in
         let old = try await scene.saveImage("old")
         try await scene.changePIN(from: "13589", to: "80261")
@@ -80,7 +73,7 @@ extension EndToEnd {
       }
     }
 
-    private func twoTokensOfOneUserCountEachForItself() async throws {
+    @Test func twoTokensOfOneUserCountEachForItself() async throws {
       try await withPINScene { scene in
         let folder = scene.folder
         let token = TestToken(state: folder.file("second"), board: folder.file("board.toml"))

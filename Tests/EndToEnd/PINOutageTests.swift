@@ -4,14 +4,7 @@ import Testing
 extension EndToEnd {
   /// One PIN typed is one attempt, whatever gets lost on the way.
   @Suite struct PINOutages {
-    @Test func allOfThemSideBySide() async {
-      await sideBySide([
-        aLostVerdictOnAWrongPINIsHeardWithoutAnotherAttempt, aLostVerdictOnTheRightPINIsHeardWithoutAnotherAttempt,
-        aServerKilledOverAnAnswerCountsItOnce,
-      ])
-    }
-
-    private func aLostVerdictOnAWrongPINIsHeardWithoutAnotherAttempt() async throws {
+    @Test func aLostVerdictOnAWrongPINIsHeardWithoutAnotherAttempt() async throws {
       let proxy = try CuttingProxy()
       defer { proxy.close() }
       try await withPINScene(behind: proxy) { scene in
@@ -33,7 +26,7 @@ extension EndToEnd {
       }
     }
 
-    private func aLostVerdictOnTheRightPINIsHeardWithoutAnotherAttempt() async throws {
+    @Test func aLostVerdictOnTheRightPINIsHeardWithoutAnotherAttempt() async throws {
       let sink = try CallbackSink()
       defer { sink.close() }
       let proxy = try CuttingProxy()
@@ -58,10 +51,9 @@ extension EndToEnd {
     }
 
     /// Counted before it is judged, and judged before anybody is told: wherever the server dies, it is one.
-    private func aServerKilledOverAnAnswerCountsItOnce() async throws {
-      let deaths = [(Scene.wrongPIN, 0), (Scene.wrongPIN, 25), (Scene.wrongPIN, 60), ("13589", 10), ("13589", 40)]
-      await withPINScenes(for: deaths) { death, scene in
-        let (pin, milliseconds) = death
+    @Test(arguments: [(Scene.wrongPIN, 0), (Scene.wrongPIN, 25), (Scene.wrongPIN, 60), ("13589", 10), ("13589", 40)])
+    func aServerKilledOverAnAnswerCountsItOnce(pin: String, milliseconds: Int) async throws {
+      try await withPINScene { scene in
         let transaction = try await scene.askForPIN()
         async let typing = scene.token.type(pin)
         try await scene.token.log.line(with: "decided request \(transaction)")

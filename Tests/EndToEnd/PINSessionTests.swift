@@ -10,14 +10,7 @@ extension EndToEnd {
       let serverTold: Bool?
     }
 
-    @Test func allOfThemSideBySide() async {
-      await sideBySide([
-        whoeverTypesThePINIsLoggedInUntilTheNextOneIs, aLoginThatIsCancelledCostsNothing, theLimitIsTheSameForALogin,
-        onlyAVeryLongHoldForgets,
-      ])
-    }
-
-    private func whoeverTypesThePINIsLoggedInUntilTheNextOneIs() async throws {
+    @Test func whoeverTypesThePINIsLoggedInUntilTheNextOneIs() async throws {
       try await withPINScene(users: ["alice", "bob"]) { scene in
         let token = scene.token
         let login = try token.begin("login", "alice", "--json")
@@ -50,7 +43,7 @@ extension EndToEnd {
       }
     }
 
-    private func aLoginThatIsCancelledCostsNothing() async throws {
+    @Test func aLoginThatIsCancelledCostsNothing() async throws {
       try await withPINScene { scene in
         let login = try scene.token.begin("login")
         try await scene.token.shows("PIN wanted")
@@ -62,7 +55,7 @@ extension EndToEnd {
       }
     }
 
-    private func theLimitIsTheSameForALogin() async throws {
+    @Test func theLimitIsTheSameForALogin() async throws {
       try await withPINScene(settings: "max_pin_attempts = 2") { scene in
         let login = try scene.token.begin("login")
         try await scene.token.type("24601")
@@ -76,7 +69,7 @@ extension EndToEnd {
       }
     }
 
-    private func onlyAVeryLongHoldForgets() async throws {
+    @Test func onlyAVeryLongHoldForgets() async throws {
       try await withPINScene { scene in
         let forget = try scene.token.begin("forget", "alice", "--json")
         try await scene.token.shows("very long hold wanted: it cannot be undone")

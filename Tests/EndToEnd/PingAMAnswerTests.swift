@@ -8,15 +8,9 @@ extension EndToEnd {
   /// Push mechanisms of PingAM: registered over TLS, messages brought by `approval-token push` or by mosquitto, answers
   /// judged by what AM's published source does.
   @Suite struct PingAMAnswers {
-    @Test(arguments: Carrier.allCases) func allOfThemSideBySide(by carrier: Carrier) async {
-      await carrier.play([
-        yesLetsIn, noKeepsOut, theNumberOfTheLoginPageLetsIn, aNumberThatCannotBeRightIsNeverSent,
-        thePINStandsForAFingerprint, whatWantsAFingerprintCanOnlyBeDeniedWhereNoPINMayStandForIt,
-      ])
-    }
-
     /// The answer is checked with `openssl` alone.
-    private func yesLetsIn(by carrier: Carrier) async throws {
+    @Test(arguments: Carrier.allCases)
+    func yesLetsIn(by carrier: Carrier) async throws {
       try await withPingAMScene(by: carrier) { scene in
         try await scene.enrol("ann")
         let login = try await scene.login()
@@ -38,7 +32,8 @@ extension EndToEnd {
     }
 
     /// At the broker in the older version of MQTT.
-    private func noKeepsOut(by carrier: Carrier) async throws {
+    @Test(arguments: Carrier.allCases)
+    func noKeepsOut(by carrier: Carrier) async throws {
       try await withPingAMScene(by: carrier, mqtt: #"version = "3.1.1""#) { scene in
         try await scene.enrol("ann")
         for act in [Act.double, .notMe] {
@@ -53,7 +48,8 @@ extension EndToEnd {
       }
     }
 
-    private func theNumberOfTheLoginPageLetsIn(by carrier: Carrier) async throws {
+    @Test(arguments: Carrier.allCases)
+    func theNumberOfTheLoginPageLetsIn(by carrier: Carrier) async throws {
       try await withPingAMScene(by: carrier) { scene in
         try await scene.enrol("ann")
         for isRight in [true, false] {
@@ -71,7 +67,8 @@ extension EndToEnd {
       }
     }
 
-    private func aNumberThatCannotBeRightIsNeverSent(by carrier: Carrier) async throws {
+    @Test(arguments: Carrier.allCases)
+    func aNumberThatCannotBeRightIsNeverSent(by carrier: Carrier) async throws {
       try await withPingAMScene(by: carrier) { scene in
         try await scene.enrol("ann")
         let login = try await scene.login(.challenge)
@@ -85,7 +82,8 @@ extension EndToEnd {
       }
     }
 
-    private func thePINStandsForAFingerprint(by carrier: Carrier) async throws {
+    @Test(arguments: Carrier.allCases)
+    func thePINStandsForAFingerprint(by carrier: Carrier) async throws {
       try await withPingAMScene(by: carrier, settings: "pin_for_biometric = true\npin_digits = 5") { scene in
         try await scene.enrol("ann", choosing: "13589")
         let login = try await scene.login(.biometric)
@@ -98,7 +96,8 @@ extension EndToEnd {
       }
     }
 
-    private func whatWantsAFingerprintCanOnlyBeDeniedWhereNoPINMayStandForIt(by carrier: Carrier) async throws {
+    @Test(arguments: Carrier.allCases)
+    func whatWantsAFingerprintCanOnlyBeDeniedWhereNoPINMayStandForIt(by carrier: Carrier) async throws {
       try await withPingAMScene(by: carrier, settings: "pin_for_biometric = false") { scene in
         try await scene.enrol("ann")
         let login = try await scene.login(.biometric)

@@ -7,15 +7,8 @@ import Testing
 extension EndToEnd {
   /// Answers to AM that a cut or a reload interrupts, and what `openssl` finds in what leaves.
   @Suite struct PingAMCuts {
-    @Test func allOfThemSideBySide() async {
-      await sideBySide([
-        aKilledTokenSendsTheSameBytesAgain, aReloadSendsTheSameBytesAgain, whoeverIsTooLateSeesIt,
-        biometricAnswersAndRefreshesAreSigned, aLostRegistrationKeepsBothHalves,
-      ])
-    }
-
     /// AM gets every try and its word on none arrives, until somebody has been there with a plug in his hand.
-    private func aKilledTokenSendsTheSameBytesAgain() async throws {
+    @Test func aKilledTokenSendsTheSameBytesAgain() async throws {
       try await withPingAMScene { scene in
         try await scene.enrol("ann")
         for (act, outcome) in [(Act.hold, TestAM.Outcome.isTrue), (.double, .isFalse)] {
@@ -35,7 +28,7 @@ extension EndToEnd {
       }
     }
 
-    private func aReloadSendsTheSameBytesAgain() async throws {
+    @Test func aReloadSendsTheSameBytesAgain() async throws {
       try await withPingAMScene { scene in
         try await scene.enrol("ann")
         let login = try await scene.login()
@@ -63,7 +56,7 @@ extension EndToEnd {
       return before
     }
 
-    private func whoeverIsTooLateSeesIt() async throws {
+    @Test func whoeverIsTooLateSeesIt() async throws {
       try await withPingAMScene { scene in
         try await scene.enrol("ann")
         let eyes = try scene.token.begin("simulate", "led", "--follow", "--json")
@@ -77,7 +70,7 @@ extension EndToEnd {
       }
     }
 
-    private func biometricAnswersAndRefreshesAreSigned() async throws {
+    @Test func biometricAnswersAndRefreshesAreSigned() async throws {
       try await withPingAMScene(settings: "pin_for_biometric = true\npin_digits = 5") { scene in
         try await scene.enrol("ann", choosing: "13589")
         let secret = try #require(scene.am.secret(of: "ann"))
@@ -99,7 +92,7 @@ extension EndToEnd {
       }
     }
 
-    private func aLostRegistrationKeepsBothHalves() async throws {
+    @Test func aLostRegistrationKeepsBothHalves() async throws {
       try await withPingAMScene { scene in
         scene.server.loseAnswers(1)
         let uri = scene.am.registrationURI("ann", oath: "secret=IBAUEQ2EIVDEOSCJJJFUYTKOJ5IFCUST&period=30")

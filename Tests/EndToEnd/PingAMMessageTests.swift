@@ -7,15 +7,8 @@ import Testing
 extension EndToEnd {
   /// What becomes of messages and answers that do not go the straight way.
   @Suite struct PingAMMessages {
-    @Test(arguments: Carrier.allCases) func allOfThemSideBySide(by carrier: Carrier) async {
-      await carrier.play([
-        whatWaitsIsShown, aMessageIsPutToThePersonOnce, whatIsForNobodyHereIsRefused, aLostAnswerIsSentAgain,
-        aMailboxMoves,
-        aLoginThatIsOverIsOver, aPowerCutLosesNoMessage, twoRealmsAreTwoServers, aLostRegistrationHealsByItself,
-      ])
-    }
-
-    private func whatWaitsIsShown(by carrier: Carrier) async throws {
+    @Test(arguments: Carrier.allCases)
+    func whatWaitsIsShown(by carrier: Carrier) async throws {
       struct Shown: Decodable {
         let account: String
         let type: String
@@ -39,7 +32,8 @@ extension EndToEnd {
       }
     }
 
-    private func aMessageIsPutToThePersonOnce(by carrier: Carrier) async throws {
+    @Test(arguments: Carrier.allCases)
+    func aMessageIsPutToThePersonOnce(by carrier: Carrier) async throws {
       try await withPingAMScene(by: carrier) { scene in
         try await scene.enrol("ann")
         let login = try await scene.login()
@@ -57,7 +51,8 @@ extension EndToEnd {
       }
     }
 
-    private func whatIsForNobodyHereIsRefused(by carrier: Carrier) async throws {
+    @Test(arguments: Carrier.allCases)
+    func whatIsForNobodyHereIsRefused(by carrier: Carrier) async throws {
       try await withPingAMScene(by: carrier) { scene in
         let stranger = scene.server.realm("elsewhere")
         try await scene.enrol("ann", at: stranger)
@@ -91,7 +86,8 @@ extension EndToEnd {
       }
     }
 
-    private func aLostAnswerIsSentAgain(by carrier: Carrier) async throws {
+    @Test(arguments: Carrier.allCases)
+    func aLostAnswerIsSentAgain(by carrier: Carrier) async throws {
       try await withPingAMScene(by: carrier) { scene in
         try await scene.enrol("ann")
         let login = try await scene.login()
@@ -113,7 +109,8 @@ extension EndToEnd {
       }
     }
 
-    private func aLoginThatIsOverIsOver(by carrier: Carrier) async throws {
+    @Test(arguments: Carrier.allCases)
+    func aLoginThatIsOverIsOver(by carrier: Carrier) async throws {
       try await withPingAMScene(by: carrier) { scene in
         try await scene.enrol("ann")
         let login = try await scene.login(timeout: 10)
@@ -127,7 +124,8 @@ extension EndToEnd {
       }
     }
 
-    private func aPowerCutLosesNoMessage(by carrier: Carrier) async throws {
+    @Test(arguments: Carrier.allCases)
+    func aPowerCutLosesNoMessage(by carrier: Carrier) async throws {
       try await withPingAMScene(by: carrier) { scene in
         try await scene.enrol("ann")
         let push = try #require(scene.am.send("ann"))
@@ -142,7 +140,8 @@ extension EndToEnd {
       }
     }
 
-    private func twoRealmsAreTwoServers(by carrier: Carrier) async throws {
+    @Test(arguments: Carrier.allCases)
+    func twoRealmsAreTwoServers(by carrier: Carrier) async throws {
       try await withPingAMScene(by: carrier) { scene in
         let beta = scene.server.realm("beta", .am74)
         try await scene.enrol("ann")
@@ -164,7 +163,8 @@ extension EndToEnd {
       }
     }
 
-    private func aMailboxMoves(by carrier: Carrier) async throws {
+    @Test(arguments: Carrier.allCases)
+    func aMailboxMoves(by carrier: Carrier) async throws {
       struct Shown: Decodable, Equatable {
         var mailbox: String
         var wanted: String?
@@ -201,7 +201,8 @@ extension EndToEnd {
       }
     }
 
-    private func aLostRegistrationHealsByItself(by carrier: Carrier) async throws {
+    @Test(arguments: Carrier.allCases)
+    func aLostRegistrationHealsByItself(by carrier: Carrier) async throws {
       try await withPingAMScene(by: carrier) { scene in
         scene.server.loseAnswers(1)
         let mark = try scene.token.log.mark

@@ -58,32 +58,6 @@ func withPINScene(
   #expect(try await token.provesItsLog())
 }
 
-/// Plays all of them at once: most of the time of each somebody waits for an LED.
-func sideBySide(_ plays: [@Sendable () async throws -> Void]) async {
-  await withDiscardingTaskGroup { group in
-    for play in plays {
-      group.addTask {
-        do { try await play() } catch { Issue.record(error) }
-      }
-    }
-  }
-}
-
-/// One scene for each case, all at once.
-func withPINScenes<Case: Sendable>(
-  for cases: [Case], users: [String] = ["alice"], _ body: @escaping @Sendable (Case, Scene) async throws -> Void
-) async {
-  await withDiscardingTaskGroup { group in
-    for one in cases {
-      group.addTask {
-        do { try await withPINScene(users: users) { try await body(one, $0) } } catch {
-          Issue.record(error, "\(one)")
-        }
-      }
-    }
-  }
-}
-
 // MARK: Changes
 
 extension Scene {

@@ -10,11 +10,6 @@ enum Carrier: String, Sendable, CaseIterable {
   case socket
   /// A real mosquitto, from which the token fetches them.
   case broker
-
-  /// Plays them all at once, the messages brought this way.
-  func play(_ plays: [@Sendable (Carrier) async throws -> Void]) async {
-    await sideBySide(plays.map { play -> @Sendable () async throws -> Void in { try await play(self) } })
-  }
 }
 
 /// A stand-in for AM in this process, and an approval token as another, with a simulated board.

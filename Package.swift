@@ -263,3 +263,10 @@ let package = Package(
   ] + (hasTokenServer ? tokenServerTargets : []),
   swiftLanguageModes: [.v6]
 )
+
+// `HARDWARE_TESTS_ONLY=1` leaves out what other system libraries cannot change: see scripts/debian13.
+if Context.environment["HARDWARE_TESTS_ONLY"] != nil {
+  let tests: Set = ["BoardsTests", "BenchKernel", "GPIOTests", "USBKeypadTests"]
+  let probes: Set = ["card-secrets", "constant-time-probe", "vault-crash-probe"]
+  package.targets.removeAll { $0.type == .test ? !tests.contains($0.name) : probes.contains($0.name) }
+}

@@ -49,12 +49,12 @@ struct ProcessTests {
       #expect(ThisProcess.threads(named: "courier").count == 1)
       closed.close()
       // The kernel may list a thread for a moment after it was waited for.
-      while !ThisProcess.threads(named: "courier").isEmpty { await Task.yield() }
+      _ = try await eventually("the end of the thread") { ThisProcess.threads(named: "courier").isEmpty ? true : nil }
       var dropped: CurlCourier? = CurlCourier(trust: server.trust)
       _ = try await dropped?.send(request)
       #expect(ThisProcess.threads(named: "courier").count == 1)
       dropped = nil
-      while !ThisProcess.threads(named: "courier").isEmpty { await Task.yield() }
+      _ = try await eventually("the end of the thread") { ThisProcess.threads(named: "courier").isEmpty ? true : nil }
     }
   }
 

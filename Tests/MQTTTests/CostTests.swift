@@ -81,7 +81,7 @@ struct CostTests {
         #expect(.now - cancelled < .seconds(5))
         guard round == 5 || round == 199 else { continue }
         // What waits for a name or for TCP ends by itself.
-        while !ThisProcess.threads(named: "mqtt").isEmpty { await Task.yield() }
+        _ = try await eventually("the end of the thread") { ThisProcess.threads(named: "mqtt").isEmpty ? true : nil }
         let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
         if round == 5 { descriptors = open } else { #expect(open == descriptors) }
       }

@@ -89,11 +89,11 @@ import Vault
     let server = try world.server()
     let hints = Task { for try await _ in server.hints() {} }
     func isMoved() -> Bool { world.told.all.contains(.mailboxMoved(account.id)) }
-    while world.timekeeper.untilNextWakes == nil, !isMoved() { await Task.yield() }
+    try await eventually { world.timekeeper.untilNextWakes != nil || isMoved() }
     #expect(world.requests.withLock { $0.count } == 1, "AM heard of nothing but the registration")
     world.isTamperedWith.withLock { $0 = false }
     world.timekeeper.advance(by: .seconds(5))
-    while !isMoved() { await Task.yield() }
+    try await eventually { isMoved() }
     hints.cancel()
     #expect(try facts(world)?.deviceToken == "new")
   }

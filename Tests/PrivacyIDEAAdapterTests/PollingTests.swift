@@ -39,17 +39,17 @@ import Testing
     defer { collector.cancel() }
     func polls() -> [Moment] { world.server.state.withLock { $0.polls } }
     for count in 1...3 {
-      while polls().count < count { await Task.yield() }
+      try await eventually { polls().count >= count }
       await world.timekeeper.untilAsleep()
       world.token.wake()
     }
-    while polls().count < 4 { await Task.yield() }
+    try await eventually { polls().count >= 4 }
     await world.timekeeper.untilAsleep()
     #expect(Set(polls()).count == 1, "no time has passed")
     for _ in 0..<1000 { await Task.yield() }
     #expect(polls().count == 4)
     world.timekeeper.advance(by: .seconds(4))
-    while polls().count < 5 { await Task.yield() }
+    try await eventually { polls().count >= 5 }
   }
 
   @Test func `Stays fast while something is open`() async throws {

@@ -83,10 +83,13 @@ import Testing
 
   @Test func ringsAreNotLost() async {
     let wakeUp = WakeUp()
-    wakeUp.ring()
-    await wakeUp.wait(milliseconds: nil)
-    await wakeUp.wait(milliseconds: 1)
-    wakeUp.ring()
-    await wakeUp.wait(milliseconds: nil)
+    // A ring before the wait ends it at once; without one the wait lasts as long as asked for.
+    for hasRung in [true, false, true] {
+      if hasRung { wakeUp.ring() }
+      let began = ContinuousClock.now
+      await wakeUp.wait(milliseconds: hasRung ? 30_000 : 50)
+      let waited = ContinuousClock.now - began
+      #expect(hasRung ? waited < .seconds(20) : waited >= .milliseconds(50))
+    }
   }
 }

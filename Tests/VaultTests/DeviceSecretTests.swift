@@ -33,7 +33,10 @@ import Vault
     _ = try playground.vault()
     unlink(path)
     let fault = #expect(throws: CustodyFault.self) { try playground.deviceSecret() }
-    guard case .damaged(let text)? = fault else { return #expect(Bool(false), "\(String(describing: fault))") }
+    guard case .damaged(let text)? = fault else {
+      Issue.record("\(String(describing: fault))")
+      return
+    }
     #expect(text.contains("neither \(path) nor the systemd credential"))
     #expect(names(in: playground.path).filter { $0.hasPrefix("device-secret") } == [])
   }

@@ -43,7 +43,8 @@ import VaultModel
     try vault.keep(ticking, secret: secret, of: account(bob), at: server(acme), entry(.enrolled, bob))
     for seconds in [1_790_000_100, 1_790_000_123, 1_790_000_129] as [Int64] {
       guard case .code(let code) = try vault.next(of: bob, clock: clock(seconds)) else {
-        return #expect(Bool(false), "there is a code at \(seconds)")
+        Issue.record("there is a code at \(seconds)")
+        return
       }
       #expect(code.digits == "819780" && code.factor == 59_666_670)
       #expect(code.validity == 1_790_000_100..<1_790_000_130)
@@ -143,7 +144,8 @@ import VaultModel
     try keepUnderPIN()
     for _ in 1...2 { #expect(try vault.next(of: bob, clock: clock()) == .pinWanted) }
     guard case .unlocked(let opened) = try vault.unlock(bob, with: pin("13579"), clock: clock()) else {
-      return #expect(Bool(false), "the PIN is right")
+      Issue.record("the PIN is right")
+      return
     }
     #expect(bytes(opened) == bytes(secret))
     #expect(try vault.next(of: bob, unlocked: opened, clock: clock()).digits == "467851")

@@ -48,7 +48,10 @@ import VaultModel
     let old = try copy.vault()
     #expect(try old.unlock(alice, "00000").text == "wrong 1 of 3, 1 s")
     #expect(try old.unlock(alice, "13579").text == "keys")
-    guard case .intact = try old.verifyAudit() else { return #expect(Bool(false), "the old chain is whole in itself") }
+    guard case .intact = try old.verifyAudit() else {
+      Issue.record("the old chain is whole in itself")
+      return
+    }
   }
 
   /// Where the server judges there is no count on the card that could be put back: trying leaves it as it is.

@@ -46,7 +46,10 @@ import VaultModel
     #expect(try vault.pinStatus(of: AccountID("old"), clock: PatientClock(wallClockMilliseconds: 0)) == nil)
     #expect(try vault.unlock(AccountID("new"), "135790").text == "under the PIN")
     #expect(bytes(try vault.account(AccountID("other")).secrets) == Array("other's".utf8))
-    guard case .intact = try vault.verifyAudit() else { return #expect(Bool(false), "the audit chain is broken") }
+    guard case .intact = try vault.verifyAudit() else {
+      Issue.record("the audit chain is broken")
+      return
+    }
   }
 
   @Test func `A name that is taken, or an account that is not there, changes nothing`() throws {

@@ -1,0 +1,26 @@
+/// Something that a test waited for and that did not happen in time.
+public struct NotSeenInTime: Error, CustomStringConvertible {
+  public let description: String
+}
+
+/// Waits until `condition` holds, which other tasks of this process make true. Without a sleep at first, because
+/// tests on a manual clock expect it within some turns of the executor; then once a millisecond.
+/// - Parameters:
+///   - what: is named in the error, beside the place of the call.
+///   - limit: by the real clock. Only a test that fails waits to the end of it.
+/// - Throws: `NotSeenInTime` after the limit, `CancellationError` when the test is canceled.
+public func eventually(
+  _ what: String = "the condition", within limit: Duration = .seconds(60), file: String = #fileID, line: Int = #line,
+  isolation: isolated (any Actor)? = #isolation, _ condition: () async throws -> Bool
+) async throws {
+  let deadline = ContinuousClock.now + limit
+  var turns = 0
+  while try await !condition() {
+    try Task.checkCancellation()
+    guard ContinuousClock.now < deadline else {
+      throw NotSeenInTime(description: "\(file):\(line): not within \(limit): \(what)")
+    }
+    turns += 1
+    if turns < 10_000 { await Task.yield() } else { try await Task.sleep(for: .milliseconds(1)) }
+  }
+}

@@ -135,6 +135,23 @@ build_jobs() {
   printf '%d' $((memory < 1 ? 1 : memory < cores ? memory : cores))
 }
 
+# The build directory that `swift build` uses; SWIFTPM_BUILD_DIR is its own variable.
+readonly build_directory=${SWIFTPM_BUILD_DIR:-$repository/.build}
+
+# forget_other_clones DIRECTORY: of a build directory that several clones of this repository share, removes what another
+# one has built of this repository itself. Packages of others stay: they lie below DIRECTORY, wherever the clone is.
+forget_other_clones() {
+  local directory=$1 sources module
+  if [[ $(cat "$directory/clone" 2>/dev/null) == "$repository" ]]; then return; fi
+  for sources in "$directory"/*/*/*.build/sources; do
+    if [[ ! -e $sources ]] || grep --quiet /checkouts/ "$sources"; then continue; fi
+    module=$(basename "${sources%.build/sources}")
+    rm -rf "${sources%/sources}" "$(dirname "${sources%/*}")/Modules/$module".*
+  done
+  mkdir -p "$directory"
+  printf '%s' "$repository" >"$directory/clone"
+}
+
 # Where logs go that outlive the script: whoever has a failure to look at needs them afterwards.
 log_directory() {
   local directory=$repository/.build/logs

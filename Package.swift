@@ -69,7 +69,7 @@ let tokenServerTargets: [Target] = [
       .product(name: "Crypto", package: "swift-crypto"),
     ]),
   .executableTarget(
-    name: "token-server", dependencies: ["ReferenceServer", argumentParser], swiftSettings: strictness),
+    name: "token-server", dependencies: ["ReferenceServer", "Secrets", argumentParser], swiftSettings: strictness),
 
   .target(
     name: "ServerTestSupport",
@@ -153,7 +153,7 @@ let package = Package(
     room("Vault", over: ["MobileAuth", "PINProtection", "Cryptography", "Secrets", "SQLite"]),
 
     // Third floor: the token servers we speak to, and the boards we run on.
-    room("ReferenceProtocol", over: ["Cryptography", "OpenPGP"]),
+    room("ReferenceProtocol", over: ["Cryptography", "JSONValues", "OpenPGP"]),
     room(
       "ReferenceAdapter",
       over: ["MobileAuth", "ReferenceProtocol", "Cryptography", "OpenPGP", "Courier", "PINProtection", "Secrets"]),
@@ -173,7 +173,7 @@ let package = Package(
         "ReferenceProtocol", "Secrets", "Vault", argumentParser, logging, lifecycle, signals, toml,
       ]),
     .executableTarget(
-      name: "approval-token", dependencies: ["ApprovalToken", argumentParser], swiftSettings: strictness),
+      name: "approval-token", dependencies: ["ApprovalToken", "Secrets", argumentParser], swiftSettings: strictness),
 
     tests("ConstantTime", of: ["BuiltPrograms"]),
     // Built for release, and run under valgrind by the tests above.
@@ -189,7 +189,7 @@ let package = Package(
     tests("OpenPGPTests", of: ["OpenPGP", "Secrets"]),
 
     // Tests of a room are named after it; those that cross rooms, after their kind.
-    tests("ReferenceProtocolTests", of: ["ReferenceProtocol", "Cryptography"]),
+    tests("ReferenceProtocolTests", of: ["ReferenceProtocol", "Cryptography", "JSONValues", "Secrets"]),
     tests(
       "ReferenceAdapterTests",
       of: [

@@ -10,9 +10,11 @@ public enum JSONValue: Equatable, Sendable {
   case list([JSONValue])
   case object([String: JSONValue])
 
-  /// Nil unless the bytes are one JSON text in UTF-8.
+  /// Nil unless the bytes are one JSON text in UTF-8, as `JSONSyntax` checks it.
   public init?(parsing bytes: [UInt8]) {
-    guard let value = try? JSONDecoder().decode(JSONValue.self, from: Data(bytes)) else { return nil }
+    guard (try? JSONSyntax.check(bytes)) != nil,
+      let value = try? JSONDecoder().decode(JSONValue.self, from: Data(bytes))
+    else { return nil }
     self = value
   }
 

@@ -83,7 +83,8 @@ private struct PacketReader {
   }
 
   private mutating func skip(_ count: Int) throws(OpenPGPError) {
-    guard count <= rest.count else { throw .malformed("truncated") }
+    // Four octets do not fit into the Int of a 32-bit board, which reads some of them as negative.
+    guard (0...rest.count).contains(count) else { throw .malformed("truncated") }
     rest.removeFirst(count)
   }
 }

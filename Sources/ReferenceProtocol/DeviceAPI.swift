@@ -67,9 +67,11 @@ public struct ValidationResponse: Codable, Sendable, Equatable {
   public var disenrolledProfiles: [String]
   /// Of those of the asked profiles that have a PIN.
   public var failureCounts: [ProfileFailureCounts]?
+  /// `RevocationNotice`s of the removed ones whose keys the server still has.
+  public var revocations: [String]?
 
   enum CodingKeys: String, CodingKey {
-    case configuration
+    case configuration, revocations
     case removedProfiles = "removed_profiles"
     case disenrolledProfiles = "disenrolled_profiles"
     case failureCounts = "failure_counts"

@@ -29,9 +29,12 @@ public struct ApprovalRequest: Codable, Sendable, Equatable {
   public var maxFailureCount: Int?
   public var previousFailureCount: Int?
   public var remainingFailureCount: Int?
+  /// Whether the confirmation of an answer is an `ApprovalReceipt`; a server that makes none leaves it out.
+  public var signedReceipt: Bool?
 
   enum CodingKeys: String, CodingKey {
     case v, iss
+    case signedReceipt = "signed_receipt"
     case clientID = "client_id"
     case profileID = "profile_id"
     case transactionID = "transaction_id"

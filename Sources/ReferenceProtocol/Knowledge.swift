@@ -108,8 +108,8 @@ public struct KnowledgeAssertion: Sendable, Equatable {
     guard claims.aud == audience else { throw .invalid("aud") }
     guard (1...64).contains(claims.jti.utf8.count) else { throw .invalid("jti") }
     guard claims.nonce == nonce else { throw .invalid("nonce") }
-    guard claims.exp >= claims.iat, claims.exp - claims.iat <= 600 else { throw .invalid("lifetime") }
-    guard abs(claims.iat - now) <= 600, claims.exp > now - 600 else { throw .clockWrong }
+    guard let lifetime = AssertionLifetime(iat: claims.iat, exp: claims.exp) else { throw .invalid("lifetime") }
+    guard lifetime.isCurrent(at: now) else { throw .clockWrong }
     self.claims = claims
     signedText = Array("\(parts[0]).\(parts[1])".utf8)
     self.signature = signature

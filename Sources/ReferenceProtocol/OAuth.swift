@@ -159,9 +159,11 @@ public struct OAuthError: Codable, Sendable, Equatable {
   public var maxFailureCount: Int?
   public var previousFailureCount: Int?
   public var remainingFailureCount: Int?
+  /// With 9002 and 9003: `RevocationNotice`s, Base64 OpenPGP messages.
+  public var revocations: [String]?
 
   enum CodingKeys: String, CodingKey {
-    case error
+    case error, revocations
     case errorDescription = "error_description"
     case errorCode = "error_code"
     case maxFailureCount = "max_failure_count"

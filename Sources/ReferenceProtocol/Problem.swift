@@ -88,8 +88,11 @@ public struct Problem: Codable, Sendable, Equatable, Error {
   public var maxFailureCount: Int?
   public var previousFailureCount: Int?
   public var remainingFailureCount: Int?
+  /// With `device-deregistered` and `user-deregistered`: `RevocationNotice`s, Base64 OpenPGP messages.
+  public var revocations: [String]?
 
   enum CodingKeys: String, CodingKey {
+    case revocations
     case type, title, status, detail, code, retryable, state, nonce
     case maxFailureCount = "max_failure_count"
     case previousFailureCount = "previous_failure_count"

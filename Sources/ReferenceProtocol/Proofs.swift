@@ -44,6 +44,7 @@ public struct DPoPProof: Sendable, Equatable {
       throw refuse("bad signature")
     }
     let claims = try JSON.decode(Claims.self, from: payload)
+    guard (1...128).contains(claims.jti.utf8.count) else { throw refuse("jti must have 1 to 128 bytes") }
     guard claims.htm == method else { throw refuse("htm is not \(method)") }
     guard claims.htu == withoutQuery(url) else { throw refuse("htu is not \(withoutQuery(url))") }
     guard claims.ath == accessToken.map(hash(ofToken:)) else { throw refuse("ath does not belong to the access token") }
@@ -96,8 +97,9 @@ public struct ClientAssertion: Sendable, Equatable {
     else { throw .invalid("signature") }
     guard claims.iss == clientID, claims.sub == clientID else { throw .invalid("iss and sub") }
     guard claims.aud == audience else { throw .invalid("aud") }
-    guard claims.exp >= claims.iat, claims.exp - claims.iat <= 600 else { throw .invalid("lifetime") }
-    guard abs(claims.iat - now) <= 600, claims.exp > now - 600 else { throw .clockWrong }
+    guard (1...64).contains(claims.jti.utf8.count) else { throw .invalid("jti") }
+    guard let lifetime = AssertionLifetime(iat: claims.iat, exp: claims.exp) else { throw .invalid("lifetime") }
+    guard lifetime.isCurrent(at: now) else { throw .clockWrong }
     return claims.jti
   }
 }

@@ -1,4 +1,5 @@
-/// `GET /pending`: newest first, ties by transaction id. An empty list is normal.
+/// `GET /pending`: newest first, ties by transaction id. An empty list is normal. Entries with a time that is out of range
+/// are left out when it is decoded.
 public struct PendingList: Codable, Sendable, Equatable {
   public var serverTimeMs: Int64
   public var requests: [PendingEntry]
@@ -11,6 +12,24 @@ public struct PendingList: Codable, Sendable, Equatable {
   public init(serverTimeMs: Int64, requests: [PendingEntry]) {
     self.serverTimeMs = serverTimeMs
     self.requests = requests
+  }
+}
+
+extension PendingList: ChecksOwnNumbers {
+  public init(from decoder: any Decoder) throws {
+    let members = try decoder.container(keyedBy: CodingKeys.self)
+    let time = try members.decode(Int64.self, forKey: .serverTimeMs)
+    guard (0...JSON.largestNumber).contains(time) else {
+      throw DecodingError.dataCorruptedError(forKey: .serverTimeMs, in: members, debugDescription: "out of range")
+    }
+    let entries = try members.decode([PendingEntry].self, forKey: .requests)
+    self.init(serverTimeMs: time, requests: entries.filter(\.isInRange))
+  }
+}
+
+extension PendingEntry {
+  fileprivate var isInRange: Bool {
+    [sentAtMs, timeToLiveMs, expiresInMs].allSatisfy { (0...JSON.largestNumber).contains($0) }
   }
 }
 
@@ -101,17 +120,24 @@ public struct RequestStatus: Codable, Sendable, Equatable {
   public var expiresInMs: Int64?
   /// The `Idempotency-Key` of the answer that settled it, only for the device that sent it.
   public var idempotencyKey: String?
+  /// An `ApprovalReceipt`: Base64 OpenPGP message.
+  public var sealedReceipt: String?
 
   enum CodingKeys: String, CodingKey {
     case state, receipt
+    case sealedReceipt = "sealed_receipt"
     case expiresInMs = "expires_in_ms"
     case idempotencyKey = "idempotency_key"
   }
 
-  public init(state: RequestState, receipt: String? = nil, expiresInMs: Int64? = nil, idempotencyKey: String? = nil) {
+  public init(
+    state: RequestState, receipt: String? = nil, expiresInMs: Int64? = nil, idempotencyKey: String? = nil,
+    sealedReceipt: String? = nil
+  ) {
     self.state = state
     self.receipt = receipt
     self.expiresInMs = expiresInMs
     self.idempotencyKey = idempotencyKey
+    self.sealedReceipt = sealedReceipt
   }
 }

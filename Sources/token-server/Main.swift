@@ -1,9 +1,11 @@
 import ArgumentParser
 import ReferenceServer
+import Secrets
 
 @main
 struct Main {
   static func main() async {
+    forbidCrashReports()
     await TokenServerCommand.main()
   }
 }

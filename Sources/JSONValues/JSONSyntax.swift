@@ -1,0 +1,195 @@
+/// Checks that bytes are one JSON text (RFC 8259) before a decoder sees them: UTF-8, each member's name once in its
+/// object, at most 32 levels. A decoder that takes the first of two members and a signer that took the second would
+/// disagree about what was signed.
+public struct JSONSyntax {
+  /// Levels of objects and lists.
+  public static let deepest = 32
+
+  public enum Flaw: Error, Equatable, Sendable, CustomStringConvertible {
+    case notJSON, tooDeep
+    /// The name, at most 64 characters of it.
+    case repeated(String)
+    case number
+
+    public var description: String {
+      switch self {
+      case .notJSON: "not JSON"
+      case .tooDeep: "nested deeper than \(JSONSyntax.deepest) levels"
+      case .repeated(let name): "\"\(name)\" is there twice"
+      case .number: "a number is out of range"
+      }
+    }
+  }
+
+  /// - Parameter numbers: what every number must be a whole one within; nil for any number.
+  /// - Throws: the first flaw.
+  public static func check(_ bytes: [UInt8], numbers: ClosedRange<Int64>? = nil) throws(Flaw) {
+    guard String(validating: bytes, as: UTF8.self) != nil else { throw .notJSON }
+    var syntax = JSONSyntax(bytes: bytes, numbers: numbers)
+    try syntax.value(atDepth: 0)
+    syntax.skipSpace()
+    guard syntax.next == nil else { throw .notJSON }
+  }
+
+  private let bytes: [UInt8]
+  private let numbers: ClosedRange<Int64>?
+  private var position = 0
+
+  private init(bytes: [UInt8], numbers: ClosedRange<Int64>?) {
+    self.bytes = bytes
+    self.numbers = numbers
+  }
+
+  private var next: UInt8? { position < bytes.count ? bytes[position] : nil }
+
+  private mutating func skipSpace() {
+    while let byte = next, [0x20, 0x09, 0x0A, 0x0D].contains(byte) { position += 1 }
+  }
+
+  private mutating func take(_ byte: Unicode.Scalar) -> Bool {
+    guard next == UInt8(ascii: byte) else { return false }
+    position += 1
+    return true
+  }
+
+  private mutating func value(atDepth depth: Int) throws(Flaw) {
+    skipSpace()
+    switch next {
+    case UInt8(ascii: "{"): try members(atDepth: depth + 1)
+    case UInt8(ascii: "["): try elements(atDepth: depth + 1)
+    case UInt8(ascii: "\""): _ = try text()
+    case UInt8(ascii: "t"): try word("true")
+    case UInt8(ascii: "f"): try word("false")
+    case UInt8(ascii: "n"): try word("null")
+    default: try number()
+    }
+  }
+
+  private mutating func members(atDepth depth: Int) throws(Flaw) {
+    guard depth <= Self.deepest else { throw .tooDeep }
+    position += 1
+    skipSpace()
+    if take("}") { return }
+    var names: Set<String> = []
+    repeat {
+      skipSpace()
+      let name = try text()
+      guard names.insert(name).inserted else { throw .repeated(String(name.prefix(64))) }
+      skipSpace()
+      guard take(":") else { throw .notJSON }
+      try value(atDepth: depth)
+      skipSpace()
+    } while take(",")
+    guard take("}") else { throw .notJSON }
+  }
+
+  private mutating func elements(atDepth depth: Int) throws(Flaw) {
+    guard depth <= Self.deepest else { throw .tooDeep }
+    position += 1
+    skipSpace()
+    if take("]") { return }
+    repeat {
+      try value(atDepth: depth)
+      skipSpace()
+    } while take(",")
+    guard take("]") else { throw .notJSON }
+  }
+
+  private mutating func word(_ word: StaticString) throws(Flaw) {
+    for byte in "\(word)".utf8 {
+      guard next == byte else { throw .notJSON }
+      position += 1
+    }
+  }
+}
+
+// MARK: Texts and numbers
+
+extension JSONSyntax {
+  /// What the text means, so that two ways to write one name are one name.
+  private mutating func text() throws(Flaw) -> String {
+    guard take("\"") else { throw .notJSON }
+    var text: [UInt8] = []
+    while let byte = next {
+      switch byte {
+      case UInt8(ascii: "\""):
+        position += 1
+        return String(decoding: text, as: UTF8.self)
+      case UInt8(ascii: "\\"): text += String(decoding: try escapes(), as: UTF16.self).utf8
+      case 0..<0x20: throw .notJSON
+      default:
+        text.append(byte)
+        position += 1
+      }
+    }
+    throw .notJSON
+  }
+
+  /// A run of escapes, as surrogates come in pairs. An unpaired one is refused: no text has it.
+  private mutating func escapes() throws(Flaw) -> [UInt16] {
+    var units: [UInt16] = []
+    while take("\\") {
+      guard let byte = next else { throw .notJSON }
+      position += 1
+      switch byte {
+      case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): units.append(UInt16(byte))
+      case UInt8(ascii: "b"): units.append(0x08)
+      case UInt8(ascii: "f"): units.append(0x0C)
+      case UInt8(ascii: "n"): units.append(0x0A)
+      case UInt8(ascii: "r"): units.append(0x0D)
+      case UInt8(ascii: "t"): units.append(0x09)
+      case UInt8(ascii: "u"): units.append(try codeUnit())
+      default: throw .notJSON
+      }
+    }
+    guard String(validating: units, as: UTF16.self) != nil else { throw .notJSON }
+    return units
+  }
+
+  private mutating func codeUnit() throws(Flaw) -> UInt16 {
+    var unit: UInt16 = 0
+    for _ in 0..<4 {
+      guard let byte = next, let digit = Self.hexDigit(byte) else { throw .notJSON }
+      unit = unit << 4 | digit
+      position += 1
+    }
+    return unit
+  }
+
+  private static func hexDigit(_ byte: UInt8) -> UInt16? {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt16(byte - UInt8(ascii: "0"))
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): UInt16(byte - UInt8(ascii: "a") + 10)
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): UInt16(byte - UInt8(ascii: "A") + 10)
+    default: nil
+    }
+  }
+
+  private mutating func number() throws(Flaw) {
+    let start = position
+    _ = take("-")
+    // A zero in front is the whole number.
+    guard take("0") || digits() > 0 else { throw .notJSON }
+    var isWhole = true
+    if take(".") {
+      isWhole = false
+      guard digits() > 0 else { throw .notJSON }
+    }
+    if take("e") || take("E") {
+      isWhole = false
+      if !take("+") { _ = take("-") }
+      guard digits() > 0 else { throw .notJSON }
+    }
+    guard let numbers else { return }
+    guard isWhole, let number = Int64(String(decoding: bytes[start..<position], as: UTF8.self)),
+      numbers.contains(number)
+    else { throw .number }
+  }
+
+  /// - Returns: how many there were.
+  private mutating func digits() -> Int {
+    let start = position
+    while let byte = next, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) { position += 1 }
+    return position - start
+  }
+}

@@ -1,0 +1,81 @@
+// What the server says about an enrollment so that no proxy can say it in its place: OpenPGP messages, signed by the
+// server's key of the enrollment and encrypted to the device's. `kind` stands inside, so that none of them is taken for
+// another.
+
+/// What became of an answer, bound to it. `RequestStatus.sealedReceipt` is one, Base64, where the request said
+/// `signed_receipt`: a device then accepts no other confirmation.
+public struct ApprovalReceipt: Codable, Sendable, Equatable {
+  public enum Kind: String, Codable, Sendable { case receipt }
+
+  public var v: Int
+  public var kind: Kind
+  public var iss: String
+  public var clientID: String
+  public var profileID: String
+  public var transactionID: String
+  public var state: RequestState
+  /// `RequestStatus.receipt`.
+  public var receipt: String
+  public var idempotencyKey: String
+  /// Base64url of SHA-256 over the body of the answer or denial, as it was sent.
+  public var answerSHA256: String
+
+  enum CodingKeys: String, CodingKey {
+    case v, kind, iss, state, receipt
+    case clientID = "client_id"
+    case profileID = "profile_id"
+    case transactionID = "transaction_id"
+    case idempotencyKey = "idempotency_key"
+    case answerSHA256 = "answer_sha256"
+  }
+
+  public init(
+    iss: String, clientID: String, profileID: String, transactionID: String, state: RequestState, receipt: String,
+    idempotencyKey: String, answerSHA256: String
+  ) {
+    v = 1
+    kind = .receipt
+    self.iss = iss
+    self.clientID = clientID
+    self.profileID = profileID
+    self.transactionID = transactionID
+    self.state = state
+    self.receipt = receipt
+    self.idempotencyKey = idempotencyKey
+    self.answerSHA256 = answerSHA256
+  }
+}
+
+/// That an enrollment is gone for good. `Problem.revocations` and `OAuthError.revocations` have one for each enrollment of
+/// the device that the server still has the keys of, Base64, with 9002 and 9003.
+///
+/// A device that can open one wipes what it names at once. 9002 and 9003 without one may be a proxy's: the account stops,
+/// and is wiped only when a second question, over a new TLS connection, with a new access token and at least a minute
+/// later, gets the same answer.
+public struct RevocationNotice: Codable, Sendable, Equatable {
+  public enum Kind: String, Codable, Sendable { case revocation }
+  /// What is gone: the profile, or the device with all its profiles.
+  public enum Scope: String, Codable, Sendable { case user, device }
+
+  public var v: Int
+  public var kind: Kind
+  public var iss: String
+  public var clientID: String
+  public var profileID: String
+  public var scope: Scope
+
+  enum CodingKeys: String, CodingKey {
+    case v, kind, iss, scope
+    case clientID = "client_id"
+    case profileID = "profile_id"
+  }
+
+  public init(iss: String, clientID: String, profileID: String, scope: Scope) {
+    v = 1
+    kind = .revocation
+    self.iss = iss
+    self.clientID = clientID
+    self.profileID = profileID
+    self.scope = scope
+  }
+}

@@ -1,0 +1,141 @@
+import Cryptography
+import JSONValues
+import Secrets
+import Testing
+
+@testable import ReferenceProtocol
+
+/// What a message may not be, whoever sends it.
+@Suite struct HostileJSONTests {
+  private func flaw(_ text: String, numbers: ClosedRange<Int64>? = nil) -> JSONSyntax.Flaw? {
+    do {
+      try JSONSyntax.check(Array(text.utf8), numbers: numbers)
+      return nil
+    } catch { return error }
+  }
+
+  @Test(arguments: [
+    "{}", "[]", "null", " true ", "\"\"", "-0", "0", "10.5e-3", #"{"a":[1,{"b":"\u00e9\ud83d\ude00\n"}],"c":null}"#,
+    #"["\"\\\/\b\f\n\r\t"]"#,
+  ])
+  func whatIsJSON(text: String) { #expect(flaw(text) == nil) }
+
+  @Test(arguments: [
+    "", " ", "{", "}", "[", "]", "[1,]", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{a:1}", "'a'", "01", "-", "1.", ".5",
+    "1e",
+    "+1", "tru", "nul", "\"", "\"\\x\"", "\"\\u12\"", "\"\\ud800\"", "\"\\udc00\\ud800\"", "1 2", "{} {}", "\"\u{01}\"",
+    "NaN", "Infinity", "\u{FEFF}{}",
+  ])
+  func whatIsNot(text: String) { #expect(flaw(text) == .notJSON) }
+
+  @Test("A member that is there twice is refused, however its name is written")
+  func repeatedMembers() {
+    #expect(flaw(#"{"a":1,"a":1}"#) == .repeated("a"))
+    #expect(flaw(#"{"a":1,"\u0061":2}"#) == .repeated("a"))
+    #expect(flaw(#"{"x":{"a":1,"b":2,"a":3}}"#) == .repeated("a"))
+    #expect(flaw(#"[{"a":1},{"a":1}]"#) == nil)
+    #expect(throws: WireError.self) {
+      try JSON.decode(Denial.self, from: Array(#"{"reason":"declined","reason":"not_me"}"#.utf8))
+    }
+    #expect(JSONValue(parsing: Array(#"{"a":1,"a":2}"#.utf8)) == nil)
+  }
+
+  @Test("At most 32 levels")
+  func depth() {
+    func nested(_ levels: Int) -> String {
+      String(repeating: "[", count: levels) + String(repeating: "]", count: levels)
+    }
+    #expect(flaw(nested(32)) == nil)
+    #expect(flaw(nested(33)) == .tooDeep)
+    #expect(flaw(String(repeating: "{\"a\":", count: 33)) == .tooDeep)
+    #expect(JSONValue(parsing: Array(nested(33).utf8)) == nil)
+  }
+
+  @Test("Bytes of any kind are judged without ending the process")
+  func anyBytes() {
+    var generator = SystemRandomNumberGenerator()
+    let seed = UInt64.random(in: .min ... .max, using: &generator)
+    var state = seed
+    let alphabet = Array(#"{}[]",:\u0aeE+-.tfn 0123456789"#.utf8) + [0, 0x80, 0xC3, 0xFF]
+    for _ in 0..<20_000 {
+      var bytes: [UInt8] = []
+      for _ in 0..<12 {
+        state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+        bytes.append(alphabet[Int(state >> 33) % alphabet.count])
+      }
+      let isSound = (try? JSONSyntax.check(bytes)) != nil
+      if isSound { #expect(JSONValue(parsing: bytes) != nil, "seed \(seed): \(bytes)") }
+    }
+  }
+
+  @Test(
+    "Times and counts are whole numbers of the years 1970 to 9999",
+    arguments: ["-1", "0.5", "1e3", "253402300800000", "9223372036854775807", "-9223372036854775808", "1e400"])
+  func numbersOutOfRange(number: String) {
+    for text in [
+      #"{"state":"open","expires_in_ms":\#(number)}"#, #"{"state":"open","new":[\#(number)]}"#,
+    ] {
+      #expect(throws: WireError.self) { try JSON.decode(RequestStatus.self, from: Array(text.utf8)) }
+    }
+  }
+
+  @Test("An entry of the pending list with a time out of range does not take the others away")
+  func oneWrongEntry() throws {
+    func entry(_ id: String, _ time: String) -> String {
+      #"{"transaction_id":"\#(id)","profile_id":"P","sent_at_ms":1,"time_to_live_ms":\#(time),"expires_in_ms":1}"#
+    }
+    let entries = [
+      entry("a", "1"), entry("b", "-9223372036854775808"), entry("c", "9223372036854775807"), entry("d", "2"),
+    ]
+    let text = #"{"server_time_ms":1,"requests":[\#(entries.joined(separator: ","))]}"#
+    let list = try JSON.decode(PendingList.self, from: Array(text.utf8))
+    #expect(list.requests.map(\.transactionID) == ["a", "d"])
+  }
+}
+
+/// Assertions whose times were chosen to overflow.
+@Suite struct HostileAssertionTests {
+  private static let times = ["-9223372036854775808", "9223372036854775807", "-1", "0", "253402300799", "253402300800"]
+
+  @Test("A client assertion with extreme times is refused without ending the process")
+  func clientAssertions() throws {
+    let key = try P256PrivateKey()
+    for iat in Self.times {
+      for exp in Self.times {
+        let claims = #"{"iss":"C","sub":"C","aud":"https://h","jti":"j","iat":\#(iat),"exp":\#(exp)}"#
+        let assertion = try JWS.sign(
+          header: Array(#"{"alg":"ES256","typ":"JWT"}"#.utf8), payload: Array(claims.utf8), key: key)
+        for now in [Int64(1_795_000_000), .min, .max] {
+          #expect(throws: ClientAssertion.Refusal.self) {
+            try ClientAssertion.verify(assertion, clientID: "C", audience: "https://h", now: now, key: key.publicKey)
+          }
+        }
+      }
+    }
+  }
+
+  @Test("A knowledge assertion with extreme times is refused without ending the process")
+  func knowledgeAssertions() throws {
+    for iat in Self.times {
+      for exp in Self.times {
+        let claims = #"{"iss":"C","sub":"P","aud":"https://h","jti":"j","iat":\#(iat),"exp":\#(exp)}"#
+        let parts = [#"{"alg":"EdDSA"}"#, claims].map { Array($0.utf8).base64URL }
+        let text = (parts + [[UInt8](repeating: 0, count: 64).base64URL]).joined(separator: ".")
+        for now in [Int64(1_795_000_000), .min, .max] {
+          #expect(throws: KnowledgeAssertion.Refusal.self) {
+            try KnowledgeAssertion(
+              parsing: text, clientID: "C", profileID: "P", audience: "https://h", now: now)
+          }
+        }
+      }
+    }
+  }
+
+  @Test func lifetimes() {
+    #expect(AssertionLifetime(iat: 1000, exp: 1600)?.isCurrent(at: 1600) == true)
+    #expect(AssertionLifetime(iat: 1000, exp: 1060)?.isCurrent(at: 1601) == false)
+    #expect(AssertionLifetime(iat: 1000, exp: 1000)?.isCurrent(at: 400) == true)
+    #expect(AssertionLifetime(iat: 1000, exp: 1000)?.isCurrent(at: 399) == false)
+    #expect(AssertionLifetime(iat: 1000, exp: 999) == nil && AssertionLifetime(iat: 0, exp: 601) == nil)
+  }
+}

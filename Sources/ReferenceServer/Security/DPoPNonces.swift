@@ -35,12 +35,16 @@ final class DPoPNonces: Sendable {
 
   func isFresh(_ nonce: String) -> Bool {
     guard let bytes = bytes(base64URL: nonce), bytes.count == 8 + 32 else { return false }
-    let step = bytes.prefix(8).reduce(Int64(0)) { $0 << 8 | Int64($1) }
-    let age = uptimeMs() / Self.stepMs - step
-    guard age >= 0, age <= Self.acceptedSteps else { return false }
     let key = state.withLock { $0.key }
-    return HMACSHA256.isValid(Array(bytes.dropFirst(8)), for: Array(bytes.prefix(8)), key: key)
+    // Nothing is computed from bytes that this server has not made.
+    guard HMACSHA256.isValid(Array(bytes.dropFirst(8)), for: Array(bytes.prefix(8)), key: key) else { return false }
+    let step = Int64(bitPattern: bytes.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
+    let (age, overflow) = (uptimeMs() / Self.stepMs).subtractingReportingOverflow(step)
+    return !overflow && (0...Self.acceptedSteps).contains(age)
   }
+
+  /// The nonce of one step, whichever it is.
+  func nonce(ofStep step: Int64) -> String { Self.nonce(step, key: state.withLock { $0.key }) }
 
   /// Makes every nonce given so far stale; clients simply ask again.
   func forgetAll() {

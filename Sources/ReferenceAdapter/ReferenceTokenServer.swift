@@ -34,6 +34,8 @@ public final class ReferenceTokenServer: TokenServer {
   let hasBroker = Mutex(false)
   /// By profile.
   let accounts: Mutex<[String: Account]>
+  /// Profiles whose server signs receipts, as far as this process has seen.
+  let receiptSigners = Mutex<Set<String>>([])
   /// Accounts without keys, by profile: kept only so that a person sees that they must be enrolled again.
   private let lapsed: [String: AccountID]
 
@@ -135,7 +137,7 @@ public final class ReferenceTokenServer: TokenServer {
       VerifiedContents(
         transaction: transaction, profileMatches: request.clientID == clientID && request.profileID == account.profile,
         type: request.type, message: request.message, challenge: challenge,
-        answerContext: SHA256.hash(plaintext) + nonce + [attempt]))
+        answerContext: SHA256.hash(plaintext) + nonce + [attempt, noteReceipts(of: account.profile, request)]))
   }
 
   private func challenge(
@@ -162,6 +164,7 @@ public final class ReferenceTokenServer: TokenServer {
       headers: ["Idempotency-Key": response.idempotencyKey])
     let status = try DeviceClient.decode(RequestStatus.self, reply)
     guard let receipt = status.receipt else { throw .unreachable("the token server's answer has no receipt") }
+    try requireReceipt(status, for: response)
     return try response.verdict(RemoteState(status.state), receipt: receipt)
   }
 
@@ -170,6 +173,7 @@ public final class ReferenceTokenServer: TokenServer {
   ) async throws(TokenServerFault) -> RemoteStatus {
     let reply = try await client.call(.get, "/requests/\(transaction)")
     let status = try DeviceClient.decode(RequestStatus.self, reply)
+    try requireReceipt(status, of: transaction, account: account)
     return RemoteStatus(
       state: RemoteState(status.state), receipt: status.receipt, idempotencyKey: status.idempotencyKey)
   }

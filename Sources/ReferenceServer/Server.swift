@@ -26,6 +26,8 @@ struct Server {
     let mailboxes = configuration.mqtt.map { settings in
       Mailboxes(settings, authorityFile: settings.authorityFile.map(directory.file), peppered: peppered, log: log)
     }
+    let found = try await store.write { try $0.setAsideUnreadable(nowMs: clock.nowMs()) }
+    for warning in found.warnings { log.warning("\(warning)") }
     try await mailboxes?.restore(from: store)
     let announcer = Announcer(hub: hub, mailboxes: mailboxes, callbacks: callbacksDue, log: log)
     let expiry = ExpiryTimer(
@@ -33,14 +35,17 @@ struct Server {
       retentionHours: configuration.mobileAuthentication.resultRetentionHours)
     let nonces = DPoPNonces()
     let perSecond = Double(configuration.limits.deviceRequestsPerSecond)
+    let keyring = ServerKeyring(store: store, peppered: peppered)
+    let revocations = Revocations(store: store, keyring: keyring, origin: origin)
     let gate = DeviceGate(
       store: store, peppered: peppered, origin: origin, clock: clock, nonces: nonces,
-      seenProofs: ReplayCache(lifetimeMs: 300_000, capacity: 500_000),
-      limiter: RateLimiter(perSecond: perSecond, burst: 2 * perSecond))
+      seenProofs: ReplayCache(lifetimeMs: 300_000, capacity: 500_000, share: 62_500),
+      limiter: RateLimiter(perSecond: perSecond, burst: 2 * perSecond), revocations: revocations)
     let router = Router(context: ServerContext.self)
     router.add(
-      middleware: OuterMiddleware(origin: origin, nonces: nonces, logsAccess: configuration.accessLog))
-    addDeviceRoutes(to: router, gate: gate, announcer: announcer, expiry: expiry)
+      middleware: OuterMiddleware(
+        origin: origin, nonces: nonces, revocations: revocations, logsAccess: configuration.accessLog))
+    addDeviceRoutes(to: router, gate: gate, keyring: keyring, announcer: announcer, expiry: expiry)
     let starter = TransactionStarter(
       store: store, origin: origin, clock: clock, announcer: announcer, expiry: expiry, configuration: configuration)
     let portal = PortalGate(store: store, peppered: peppered)
@@ -48,12 +53,17 @@ struct Server {
     EndUserRoutes(gate: portal, configuration: configuration, clock: clock, announcer: announcer).add(to: router)
 
     let group = MultiThreadedEventLoopGroup.singleton
+    let connections = ConnectionTable(
+      limit: min(configuration.limits.connections, try DescriptorLimit.raise(for: configuration.limits, log: log)),
+      limitPerSource: configuration.limits.connectionsPerSource)
     let worker = CallbackWorker(
-      store: store, delivery: CallbackDelivery(configured: configuration.callbacks, eventLoopGroup: group),
+      store: store,
+      delivery: CallbackDelivery(
+        configured: configuration.callbacks, allowed: configuration.callbackPrivateAddresses, eventLoopGroup: group),
       clock: clock, wakeUp: callbacksDue, log: log)
     let frontDoor = FrontDoor(
       application: Application(
-        router: router, server: try tlsServer(),
+        router: router, server: try tlsServer(connections),
         configuration: .init(address: .hostname(configuration.listen, port: configuration.port), backlog: 4096),
         onServerRunning: { [configuration] channel in
           let issuer = configuration.issuer ?? configuration.issuer(onPort: channel.localAddress?.port ?? 0)
@@ -62,7 +72,8 @@ struct Server {
           ready(issuer)
         }, eventLoopGroupProvider: .shared(group), logger: Logger(label: "http")),
       hub: hub)
-    let outbox = OutboxService(store: store, doorbell: Doorbell(path: directory.doorbellFile), announcer: announcer)
+    let outbox = OutboxService(
+      store: store, doorbell: Doorbell(path: directory.doorbellFile), announcer: announcer, clock: clock)
     var services = ServiceGroupConfiguration(
       services: [worker, expiry, outbox, Heartbeat(hub: hub), frontDoor] + (mailboxes.map { [$0] } ?? []),
       gracefulShutdownSignals: [.sigterm, .sigint], logger: log)
@@ -71,37 +82,40 @@ struct Server {
   }
 
   private func addDeviceRoutes(
-    to router: Router<ServerContext>, gate: DeviceGate, announcer: Announcer, expiry: ExpiryTimer
+    to router: Router<ServerContext>, gate: DeviceGate, keyring: ServerKeyring, announcer: Announcer,
+    expiry: ExpiryTimer
   ) {
-    let keyring = ServerKeyring(store: gate.store, peppered: gate.peppered)
     let pins = PINJudge(
       store: gate.store, announcer: announcer, clock: gate.clock, limit: configuration.application.maxPINAttempts)
     let codes = ActivationDesk(
       store: gate.store, peppered: gate.peppered, keyring: keyring, clock: gate.clock, announcer: announcer,
-      expiry: expiry)
+      expiry: expiry, fleetLimit: configuration.limits.devicesPerFleetToken)
     // An assertion is good for at most twenty minutes: ten of life, ten of clock error.
     let tokens = TokenEndpoint(
       gate: gate, codes: codes, logins: LoginDesk(gate: gate, pins: pins), wantsPIN: configuration.application.pin,
-      seenAssertions: ReplayCache(lifetimeMs: 1_200_000, capacity: 500_000))
+      seenAssertions: ReplayCache(lifetimeMs: 1_200_000, capacity: 500_000, share: 5_000))
     OAuthRoutes(gate: gate, codes: codes, tokens: tokens, announcer: announcer).add(to: router)
     ProfileRoutes(gate: gate, keyring: keyring, announcer: announcer, configuration: configuration).add(to: router)
     PINRoutes(gate: gate, pins: pins, log: announcer.log).add(to: router)
     PINChangeRoutes(gate: gate, keyring: keyring, pins: pins, log: announcer.log).add(to: router)
     RequestRoutes(gate: gate, keyring: keyring, pins: pins).add(to: router)
-    AnswerRoutes(gate: gate, keyring: keyring, pins: pins, announcer: announcer).add(to: router)
+    AnswerRoutes(
+      gate: gate, keyring: keyring, pins: pins, announcer: announcer,
+      notMeHoldMs: Int64(configuration.mobileAuthentication.notMeHoldSeconds) * 1000
+    ).add(to: router)
     EventRoutes(gate: gate, hub: announcer.hub).add(to: router)
   }
 
-  private func tlsServer() throws -> HTTPServerBuilder {
+  private func tlsServer(_ connections: ConnectionTable) throws -> HTTPServerBuilder {
     let chain = try NIOSSLCertificate.fromPEMFile(directory.file(configuration.certificateFile))
     let key = try NIOSSLPrivateKey(file: directory.file(configuration.privateKeyFile), format: .pem)
     var tls = TLSConfiguration.makeServerConfiguration(
       certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
     tls.minimumTLSVersion = .tlsv12
     tls.applicationProtocols = ["http/1.1"]
+    let limits = configuration.limits
     let http = HTTP1Channel.Configuration(
-      // Longer than a device is silent on purpose; a stream is not idle in this sense.
-      idleTimeout: .seconds(120),
+      additionalChannelHandlers: [ConnectionGuard(table: connections, limits: limits)],
       httpDecoderConfiguration: .init(
         maxHeaderFieldSize: 16 * 1024, maxHeaderListSize: 32 * 1024, maxHeaderFieldCount: 64))
     return try .tls(.http1(configuration: http), tlsConfiguration: tls)

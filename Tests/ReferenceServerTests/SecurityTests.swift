@@ -1,4 +1,5 @@
 import Cryptography
+import Logging
 import Secrets
 import Synchronization
 import Testing
@@ -40,6 +41,31 @@ final class ManualUptime: Sendable {
     for nonce in ["", "x", DPoPNonces().current(), altered.base64URL] { #expect(!nonces.isFresh(nonce)) }
   }
 
+  @Test("A nonce with a wrong tag is refused, whatever its bytes are")
+  func wrongTags() {
+    let nonces = DPoPNonces()
+    for byte in UInt8.min...UInt8.max {
+      for rest in [UInt8(0x00), 0x7F, 0x80, 0xFF] {
+        for position in 0..<8 {
+          var nonce = [UInt8](repeating: rest, count: 40)
+          nonce[position] = byte
+          #expect(!nonces.isFresh(nonce.base64URL))
+        }
+      }
+    }
+  }
+
+  @Test("A nonce of an extreme step is refused, though its tag is right")
+  func extremeSteps() {
+    let steps: [Int64] = [0, 1000]
+    for current in steps {
+      let nonces = DPoPNonces { current * 30_000 }
+      let extremes: [Int64] = [.min, .min + 1, current + 1, current - 9, .max - 1, .max]
+      for step in extremes { #expect(!nonces.isFresh(nonces.nonce(ofStep: step))) }
+      #expect(nonces.isFresh(nonces.nonce(ofStep: current)))
+    }
+  }
+
   @Test func forgotten() {
     let nonces = DPoPNonces()
     let nonce = nonces.current()
@@ -52,7 +78,7 @@ final class ManualUptime: Sendable {
 @Suite struct ReplayCacheTests {
   @Test func seenForItsLifetimeAndByItsOwner() {
     let uptime = ManualUptime()
-    let cache = ReplayCache(lifetimeMs: 1000, capacity: 10) { uptime.nowMs }
+    let cache = ReplayCache(lifetimeMs: 1000, capacity: 10, share: 10) { uptime.nowMs }
     #expect(cache.remember("a", of: "x") == .new)
     #expect(cache.remember("a", of: "y") == .new)
     uptime.advance(999)
@@ -64,13 +90,27 @@ final class ManualUptime: Sendable {
   }
 
   @Test func fullIsSaid() {
-    let cache = ReplayCache(lifetimeMs: 1000, capacity: 2) { 0 }
+    let cache = ReplayCache(lifetimeMs: 1000, capacity: 2, share: 2) { 0 }
     #expect(cache.remember("a", of: "x") == .new)
     #expect(cache.remember("b", of: "x") == .new)
-    #expect(cache.remember("c", of: "x") == .full)
+    #expect(cache.remember("c", of: "y") == .full)
     #expect(cache.remember("a", of: "x") == .seen)
     cache.forgetAll()
     #expect(cache.remember("a", of: "x") == .new)
+  }
+}
+
+@Suite struct ReplayShareTests {
+  @Test("One client cannot take the room that others need")
+  func share() {
+    let uptime = ManualUptime()
+    let cache = ReplayCache(lifetimeMs: 1000, capacity: 10, share: 3) { uptime.nowMs }
+    for proof in 1...3 { #expect(cache.remember("\(proof)", of: "busy") == .new) }
+    #expect(cache.remember("4", of: "busy") == .tooMany)
+    #expect(cache.remember("1", of: "busy") == .seen)
+    for client in 1...7 { #expect(cache.remember("1", of: "client \(client)") == .new) }
+    uptime.advance(1000)
+    #expect(cache.remember("4", of: "busy") == .new)
   }
 }
 
@@ -82,14 +122,19 @@ final class ManualUptime: Sendable {
     #expect(limiter.allows("b"))
     uptime.advance(500)
     #expect(limiter.allows("a"))
-    #expect(!limiter.hasRoom("a"))
+    #expect(!limiter.allows("a"))
   }
 
-  @Test func lookingTakesNothing() {
+  @Test("What is given back can be taken again, and is never more than there was")
+  func givingBack() {
     let limiter = RateLimiter(perSecond: 0, burst: 1) { 0 }
-    #expect(limiter.hasRoom("a") && limiter.hasRoom("a"))
+    limiter.giveBack("a")
     #expect(limiter.allows("a"))
-    #expect(!limiter.hasRoom("a"))
+    #expect(!limiter.allows("a"))
+    limiter.giveBack("a")
+    limiter.giveBack("a")
+    #expect(limiter.allows("a"))
+    #expect(!limiter.allows("a"))
   }
 
   @Test func boundedMemory() {
@@ -122,7 +167,126 @@ final class ManualUptime: Sendable {
 
   @Test(arguments: [
     ("https://a/b", true), ("http://127.0.0.1:1/x?y=z", true), ("HTTP://a", true), ("ftp://a", false), ("a", false),
-    ("https://", false), ("https:///x", false), ("https://a/#f", false), ("", false),
+    ("https://", false), ("https:///x", false), ("https://a/#f", false), ("", false), ("https://a", true),
+    ("https://portal.example:65535/x?y=%20", true), ("https://[2001:db8::1]:443/", true), ("https://a:443", true),
+    ("https://portal:65536/", false), ("https://portal:0/", false), ("https://portal:/", false),
+    ("https://portal:99999999999999999999/", false), ("https://portal:+1/", false), ("https://portal:1e3/", false),
+    ("https://portal/\r\nX-Injected: 1", false), ("https://portal/\n", false), ("https://portal/ x", false),
+    ("https://portal/\u{e9}", false), ("https://p\u{f6}rtal/", false), ("https://portal/%", false),
+    ("https://portal/%2", false), ("https://portal/%zz", false), ("https://user:secret@portal/", false),
+    ("https://portal/a@b", true), ("https://[::1", false), ("https://[::1]x/", false), ("https://[::zz]/", false),
+    ("https://a..b/", false), ("https://portal\\x/", false), ("https://portal/\"", false),
+    ("https://portal/{x}", false),
+    ("https:/portal/", false), ("https//portal", false), ("http+unix://x/y", false), ("https://portal/[x]", false),
+    ("https://portal/\0", false), ("https://" + String(repeating: "a", count: 64) + "/", false),
+    ("https://a/" + String(repeating: "x", count: 2048), false),
   ])
   func urls(text: String, isAcceptable: Bool) { #expect(CallbackURL.isAcceptable(text) == isAcceptable) }
+}
+
+@Suite struct CallbackAddressTests {
+  @Test(
+    "An address that is not the whole internet's is called only if the configuration says so",
+    arguments: [
+      ("127.0.0.1", false), ("10.1.2.3", false), ("172.16.0.1", false), ("172.31.255.255", false), ("172.32.0.1", true),
+      ("192.168.1.1", false), ("169.254.169.254", false), ("100.64.0.1", false), ("100.128.0.1", true),
+      ("0.0.0.0", false), ("224.0.0.1", false), ("255.255.255.255", false), ("9.9.9.9", true), ("::1", false),
+      ("::", false), ("fe80::1", false), ("fe80::1%eth0", false), ("fd00::1", false), ("::ffff:127.0.0.1", false),
+      ("::ffff:9.9.9.9", true), ("64:ff9b::7f00:1", false), ("2002:7f00:1::", false), ("2620:fe::fe", true),
+      ("ff02::1", false), ("", false), ("portal", false), ("unknown", false),
+    ])
+  func privateAddresses(address: String, isPublic: Bool) {
+    #expect(CallbackDelivery.mayCall(address, []) == isPublic)
+  }
+
+  @Test func allowedAddresses() throws {
+    let allowed = [try #require(AddressRange("127.0.0.0/8")), try #require(AddressRange("10.1.2.3"))]
+    for address in ["127.0.0.1", "127.255.255.255", "10.1.2.3", "::ffff:10.1.2.3"] {
+      #expect(CallbackDelivery.mayCall(address, allowed))
+    }
+    for address in ["10.1.2.4", "128.0.0.1%x", "192.168.0.1", "::1"] where address != "128.0.0.1%x" {
+      #expect(!CallbackDelivery.mayCall(address, allowed))
+    }
+    #expect(try #require(AddressRange("172.16.0.0/12")).contains([172, 31, 0, 1]))
+    #expect(try !#require(AddressRange("172.16.0.0/12")).contains([172, 32, 0, 1]))
+    #expect(try #require(AddressRange("0.0.0.0/0")).contains([1, 2, 3, 4]))
+    for text in ["", "x", "127.0.0.1/33", "127.0.0.1/-1", "127.0.0.1/", "::1/129", "127.0.0.1/+8"] {
+      #expect(AddressRange(text) == nil)
+    }
+  }
+}
+
+@Suite struct SourceTests {
+  @Test("An IPv6 address counts as its /64, an IPv4 address inside one as that")
+  func names() {
+    #expect(ConnectionSource.name(of: "2001:db8:1:2:3::4") == ConnectionSource.name(of: "2001:db8:1:2:ffff::9"))
+    #expect(ConnectionSource.name(of: "2001:db8:1:2::1") != ConnectionSource.name(of: "2001:db8:1:3::1"))
+    #expect(ConnectionSource.name(of: "::ffff:192.0.2.1") == "192.0.2.1")
+    #expect(ConnectionSource.name(of: nil) == "unknown" && ConnectionSource.name(of: "x") == "unknown")
+  }
+}
+
+@Suite struct ConnectionTableTests {
+  @Test func limits() {
+    let table = ConnectionTable(limit: 5, limitPerSource: 2)
+    #expect(table.enter(from: "a") && table.enter(from: "a") && !table.enter(from: "a"))
+    #expect(table.enter(from: "b"))
+    // An event stream leaves room for its address, and none in all.
+    table.release(from: "a")
+    #expect(table.enter(from: "a") && !table.enter(from: "a"))
+    #expect(table.enter(from: "c") && !table.enter(from: "d"))
+    #expect(table.total == 5)
+    #expect(!table.attribute(to: "a"))
+    table.leave()
+    #expect(table.enter(from: "d"))
+  }
+}
+
+@Suite struct PrintableTextTests {
+  @Test(
+    "Nothing that a client sends begins a line or moves a terminal's cursor",
+    arguments: ["a\nb", "a\rb", "\u{1B}[2J", "\u{9B}2J", "\u{202E}abc", "\u{2028}", "\u{200B}", "\0", "\u{E000}"])
+  func unprintable(text: String) {
+    #expect(!text.isPrintable)
+    #expect(text.printable().isPrintable)
+    #expect(text.printable().contains("?"))
+  }
+
+  @Test func printable() {
+    for text in ["", "Büro 1, Gerät Nr. 7", "日本語 🔑"] { #expect(text.isPrintable && text.printable() == text) }
+    #expect(String(repeating: "x", count: 3000).printable().count == 2001)
+  }
+
+  @Test("Every line of the log passes the filter, its metadata too")
+  func log() {
+    let lines = Lines()
+    var handler = PrintableLog(lines)
+    handler.logLevel = .trace
+    handler[metadataKey: "a"] = "x\ny"
+    let log = Logger(label: "l") { _ in handler }
+    log.error("one\ntwo \u{1B}[31m", metadata: ["m": "3\n4"])
+    #expect(lines.all == ["one?two ?[31m m=3?4 a=x?y"])
+  }
+}
+
+/// A log handler that keeps lines.
+private final class Lines: LogHandler {
+  private let state = Mutex((lines: [String](), metadata: Logger.Metadata()))
+  var all: [String] { state.withLock { $0.lines } }
+  var logLevel: Logger.Level {
+    get { .trace }
+    set {}
+  }
+  var metadata: Logger.Metadata {
+    get { state.withLock { $0.metadata } }
+    set { state.withLock { $0.metadata = newValue } }
+  }
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { metadata[key] }
+    set { metadata[key] = newValue }
+  }
+  func log(event: LogEvent) {
+    let metadata = [(event.metadata ?? [:]).map { "\($0)=\($1)" }, self.metadata.map { "\($0)=\($1)" }].flatMap { $0 }
+    state.withLock { $0.lines.append(([event.message.description] + metadata).joined(separator: " ")) }
+  }
 }

@@ -93,9 +93,13 @@ final class TemporaryStore: Sendable {
       return try database.end(.sample(), .denied, nowMs: 7)
     }
     #expect(effects?.callbacksDue == true)
-    let jobs = try await store.read { try $0.callbacks(limit: 10) }
-    #expect(
-      jobs == [CallbackJob(transactionID: "t1", url: "https://portal/cb", attempts: 0, createdAtMs: 7, dueAtMs: 7)])
+    let jobs = try await store.read { try $0.callbacks(dueBy: 7, without: [], limit: 10) }
+    #expect(jobs.map(\.transactionID) == ["t1"])
+    #expect(jobs.map(\.url) == ["https://portal/cb"] && jobs.map(\.host) == ["portal:443"])
+    #expect(jobs.map(\.attempts) == [0] && jobs.map(\.dueAtMs) == [7])
+    #expect(try await store.read { try $0.callbacks(dueBy: 6, without: [], limit: 10) }.isEmpty)
+    #expect(try await store.read { try $0.callbacks(dueBy: 7, without: ["portal:443"], limit: 10) }.isEmpty)
+    #expect(try await store.read { try $0.nextCallbackMs(after: 6) } == 7)
   }
 
   @Test func expiry() async throws {
@@ -109,7 +113,9 @@ final class TemporaryStore: Sendable {
     }
     #expect(effects.notices.map(\.event.transactionID) == ["early", "told"])
     #expect(effects.callbacksDue)
-    let left = try await temporary.store.read { (0, try $0.nextExpiryMs(), try $0.callbacks(limit: 9)) }
+    let left = try await temporary.store.read {
+      (0, try $0.nextExpiryMs(), try $0.callbacks(dueBy: 99, without: [], limit: 9))
+    }
     #expect(left.1 == 12)
     #expect(left.2.map(\.transactionID) == ["told"])
   }
@@ -132,7 +138,7 @@ final class TemporaryStore: Sendable {
       try database.forget(endedBeforeMs: 15, nowMs: 30)
       #expect(try database.transaction("old") == nil)
       #expect(try database.transaction("new") != nil)
-      #expect(try database.callbacks(limit: 9).map(\.transactionID) == ["new"])
+      #expect(try database.callbacks(dueBy: 99, without: [], limit: 9).map(\.transactionID) == ["new"])
     }
   }
 
@@ -142,7 +148,9 @@ final class TemporaryStore: Sendable {
     effects.tell("C1", DeviceEvent(.deviceRevoked))
     let posted = effects
     try await temporary.store.write { try $0.post(posted) }
-    let collected = try await temporary.store.write { [try $0.collectOutbox(), try $0.collectOutbox()] }
+    let collected = try await temporary.store.write {
+      [try $0.collectOutbox(nowMs: 0), try $0.collectOutbox(nowMs: 0)]
+    }
     #expect(collected.map(\.notices) == [posted.notices, []])
   }
 }

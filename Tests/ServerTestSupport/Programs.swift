@@ -65,6 +65,8 @@ public final class RunningProgram: @unchecked Sendable {
     }
   }
 
+  public var processIdentifier: Int32 { process.processIdentifier }
+
   public func send(_ signal: Int32) { kill(process.processIdentifier, signal) }
 
   /// - Returns: the exit status.

@@ -23,7 +23,9 @@ public final class TokenServer: Sendable {
       guard made.status == 0 else { throw Curl.Failure(description: "init: \(made.errors)") }
     }
     if let configuration {
-      try configuration.write(toFile: self.directory + "/config.toml", atomically: true, encoding: .utf8)
+      // The callbacks of tests go to this machine.
+      try (#"callback_private_addresses = ["127.0.0.0/8"]"# + "\n" + configuration)
+        .write(toFile: self.directory + "/config.toml", atomically: true, encoding: .utf8)
     }
     let log = self.directory + "/log"
     program = try RunningProgram(
@@ -40,6 +42,9 @@ public final class TokenServer: Sendable {
     program.send(SIGKILL)
     try? FileManager.default.removeItem(atPath: directory)
   }
+
+  /// The server's process.
+  public var processIdentifier: Int32 { program.processIdentifier }
 
   public var port: Int { Int(url.split(separator: ":").last ?? "") ?? 0 }
 

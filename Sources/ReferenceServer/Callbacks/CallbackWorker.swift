@@ -5,16 +5,40 @@ import Synchronization
 
 /// Tells portals that transactions have ended: at least once, until the portal says it has understood or the result
 /// is too old to ask for. Jobs were stored with the result, so a restart loses none. A transaction ends once, so it
-/// has one job, and a slow portal holds up nobody else.
+/// has one job. Of each host only some are under way at a time, so that a slow portal holds up itself alone.
 final class CallbackWorker: Service {
   private static let atOnce = 256
+  private static let atOnceForHost = 16
 
   private let store: Store
   private let delivery: CallbackDelivery
   private let clock: ServerClock
   private let wakeUp: WakeUp
   private let log: Logger
-  private let underWay = Mutex<Set<String>>([])
+  private let underWay = Mutex(UnderWay())
+
+  private struct UnderWay {
+    var transactions: Set<String> = []
+    var hosts: [String: Int] = [:]
+
+    var fullHosts: [String] { hosts.filter { $0.value >= atOnceForHost }.map(\.key) }
+
+    mutating func begin(_ job: CallbackJob) -> Bool {
+      guard transactions.count < atOnce, hosts[job.host, default: 0] < atOnceForHost,
+        transactions.insert(job.transactionID).inserted
+      else { return false }
+      hosts[job.host, default: 0] += 1
+      return true
+    }
+
+    /// - Returns: whether others may have waited for this one to end.
+    mutating func end(_ job: CallbackJob) -> Bool {
+      let wasFull = transactions.count >= atOnce || hosts[job.host, default: 0] >= atOnceForHost
+      transactions.remove(job.transactionID)
+      hosts[job.host] = hosts[job.host].flatMap { $0 > 1 ? $0 - 1 : nil }
+      return wasFull
+    }
+  }
 
   init(store: Store, delivery: CallbackDelivery, clock: ServerClock, wakeUp: WakeUp, log: Logger) {
     self.store = store
@@ -42,24 +66,39 @@ final class CallbackWorker: Service {
 
   /// - Returns: when the next job is due, if it is known.
   private func startDue(in group: inout DiscardingTaskGroup) async throws -> Int64? {
-    let jobs = try await store.read { try $0.callbacks(limit: 2 * Self.atOnce) }
     let nowMs = clock.nowMs()
-    for job in jobs {
-      let mayStart = underWay.withLock { underWay in
-        job.dueAtMs <= nowMs && underWay.count < Self.atOnce && underWay.insert(job.transactionID).inserted
+    var hasStarted = true
+    // One look is filled by the host with the most; those behind it are found by looking again without it.
+    while hasStarted {
+      let full = underWay.withLock { $0.fullHosts }
+      let jobs = try await dueJobs(nowMs: nowMs, without: full)
+      hasStarted = false
+      for job in jobs where underWay.withLock({ $0.begin(job) }) {
+        hasStarted = true
+        group.addTask { [self] in await carryOut(job) }
       }
-      if mayStart { group.addTask { [self] in await carryOut(job) } }
     }
-    return jobs.first { $0.dueAtMs > nowMs }?.dueAtMs
+    return try await store.read { try $0.nextCallbackMs(after: nowMs) }
+  }
+
+  private func dueJobs(nowMs: Int64, without hosts: [String]) async throws -> [CallbackJob] {
+    do {
+      return try await store.read { try $0.callbacks(dueBy: nowMs, without: hosts, limit: 2 * Self.atOnce) }
+    } catch is PoisonedRow {
+      let effects = try await store.write { try $0.setAsideUnreadable(nowMs: nowMs) }
+      for warning in effects.warnings { log.warning("\(warning)") }
+      return try await store.read { try $0.callbacks(dueBy: nowMs, without: hosts, limit: 2 * Self.atOnce) }
+    }
   }
 
   private func carryOut(_ job: CallbackJob) async {
     let outcome = await delivery.deliver(job)
     do {
       switch outcome {
-      case .delivered, .refusedForGood:
+      case .delivered: try await store.write { try $0.deleteCallback(job.transactionID) }
+      case .refusedForGood(let why):
         try await store.write { try $0.deleteCallback(job.transactionID) }
-        if outcome == .refusedForGood { log.notice("callback for \(job.transactionID) refused for good") }
+        log.notice("callback for \(job.transactionID) refused for good: \(why)")
       case .failed(let why):
         let attempts = job.attempts + 1
         let delayMs = CallbackSchedule.delayMs(afterFailures: attempts, jitter: .random(in: -1...1))
@@ -68,10 +107,7 @@ final class CallbackWorker: Service {
         try await store.write { try $0.postponeCallback(job.transactionID, attempts: attempts, dueAtMs: dueAtMs) }
       }
     } catch { log.error("callback for \(job.transactionID): \(error)") }
-    let wasFull = underWay.withLock { underWay in
-      underWay.remove(job.transactionID)
-      return underWay.count == Self.atOnce - 1
-    }
+    let wasFull = underWay.withLock { $0.end(job) }
     // A failed one has a new due time, and a full house has room again.
     if outcome != .delivered || wasFull { wakeUp.ring() }
   }

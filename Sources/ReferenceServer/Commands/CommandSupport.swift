@@ -15,7 +15,11 @@ struct CommonOptions: ParsableArguments {
 
   /// One fact as a line for people, or as one JSON value.
   func print(_ value: some Encodable, _ text: @autoclosure () -> String) {
-    Swift.print(json ? String(decoding: JSON.encode(value), as: UTF8.self) : text())
+    guard !json else { return Swift.print(String(decoding: JSON.encode(value), as: UTF8.self)) }
+    // Line by line: devices and portals chose some of what is in them.
+    Swift.print(
+      text().split(separator: "\n", omittingEmptySubsequences: false).map { String($0).printable() }
+        .joined(separator: "\n"))
   }
 
   func open() throws -> AdminSession {
@@ -41,6 +45,9 @@ struct AdminSession {
     Doorbell(path: directory.doorbellFile).ring()
   }
 }
+
+/// A line on standard error; the command goes on.
+func complain(_ line: String) { FileHandle.standardError.write(Data("\(line.printable())\n".utf8)) }
 
 /// Ends a command with a message and exit status 1.
 struct CommandFailure: Error, CustomStringConvertible {

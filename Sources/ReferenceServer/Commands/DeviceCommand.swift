@@ -70,18 +70,23 @@ struct DeviceCommand: AsyncParsableCommand {
             }
           return "  \(user.user)  profile \(user.profileID), \(enrolment)\(pin)"
         }
-        return (["\(deviceID)  \(name) \(softwareVersion)\(lastLogin)"] + lines).joined(separator: "\n")
+        return (["\(deviceID)  \(name.printable()) \(softwareVersion.printable())\(lastLogin)"] + lines).joined(
+          separator: "\n")
       }
     }
 
     func run() async throws {
       let entries = try await options.open().store.read { database in
         try database.rows("SELECT * FROM device WHERE deleted_at_ms IS NULL ORDER BY created_at_ms").map { row in
-          let device = try Device(row)
-          return Entry(device, try database.profiles(on: device.id))
+          Result {
+            let device = try Device(row)
+            return Entry(device, try database.profiles(on: device.id))
+          }
         }
       }
-      options.print(entries, entries.map(\.text).joined(separator: "\n"))
+      for case .failure(let error) in entries { complain("a device cannot be read: \(error)") }
+      let readable = entries.compactMap { try? $0.get() }
+      options.print(readable, readable.map(\.text).joined(separator: "\n"))
     }
   }
 

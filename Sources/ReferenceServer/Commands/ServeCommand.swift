@@ -38,7 +38,7 @@ struct ServeCommand: AsyncParsableCommand {
       var handler = StreamLogHandler.standardError(label: label)
       // The libraries' own information is of no consequence to an administrator.
       handler.logLevel = label == "token-server" || level < .info ? level : max(level, .notice)
-      return handler
+      return PrintableLog(handler)
     }
     let directory = ServerDirectory(path: directory)
     var configuration = try directory.configuration()

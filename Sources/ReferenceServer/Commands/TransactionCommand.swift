@@ -23,6 +23,8 @@ struct TransactionCommand: AsyncParsableCommand {
       var reason: String?
       var denialReason: String?
       var createdAtMs: Int64
+      /// Until when requests of the user are held off after "not me".
+      var heldUntilMs: Int64?
 
       enum CodingKeys: String, CodingKey {
         case user, type, state, reason
@@ -30,6 +32,7 @@ struct TransactionCommand: AsyncParsableCommand {
         case deviceID = "device_id"
         case denialReason = "denial_reason"
         case createdAtMs = "created_at_ms"
+        case heldUntilMs = "held_until_ms"
       }
 
       var text: String {
@@ -44,19 +47,28 @@ struct TransactionCommand: AsyncParsableCommand {
 
     func run() async throws {
       let nowMs = ServerClock.system.nowMs()
-      let entries = try await options.open().store.read { [limit] database in
-        try database.rows(
+      let (entries, holds) = try await options.open().store.read { [limit] database in
+        let holds = try database.holds(nowMs: nowMs)
+        let ends = Dictionary(holds.map { ($0.userID, $0.untilMs) }) { first, _ in first }
+        let entries = try database.rows(
           "SELECT * FROM mobile_auth_transaction ORDER BY created_at_ms DESC, id LIMIT ?", [limit]
-        ).map { row in
-          let transaction = try Transaction(row)
+        ).compactMap { row -> Entry? in
+          guard let transaction = try? Transaction(row) else {
+            complain("a transaction cannot be read")
+            return nil
+          }
           return Entry(
             transactionID: transaction.id, user: transaction.userID, deviceID: transaction.clientID,
             type: transaction.type, state: transaction.state(at: nowMs).rawValue,
-            reason: transaction.reason?.rawValue, denialReason: row["denial_reason"],
-            createdAtMs: transaction.createdAtMs)
+            reason: transaction.reason?.rawValue, denialReason: try row.optionalText("denial_reason"),
+            createdAtMs: transaction.createdAtMs, heldUntilMs: ends[transaction.userID])
         }
+        return (entries, holds)
       }
-      options.print(entries, entries.map(\.text).joined(separator: "\n"))
+      let held = holds.map { user, until in
+        "\(user) is held off until \(moment(until)) after \"not me\"; token-server user resume \(user) ends that"
+      }
+      options.print(entries, (held + entries.map(\.text)).joined(separator: "\n"))
     }
   }
 }

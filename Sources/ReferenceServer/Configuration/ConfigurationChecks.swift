@@ -18,18 +18,17 @@ extension ConfigurationFile {
     configuration.certificateFile = tls?.certificate ?? configuration.certificateFile
     configuration.privateKeyFile = tls?.key ?? configuration.privateKeyFile
     try check(mobileAuthentication, into: &configuration.mobileAuthentication)
-    configuration.limits.deviceRequestsPerSecond =
-      try within(1...100_000, limits?.deviceRequestsPerSecond, "limits.device_requests_per_second")
-      ?? configuration.limits.deviceRequestsPerSecond
-    configuration.limits.openRequestsPerDevice =
-      try within(1...100_000, limits?.openRequestsPerDevice, "limits.open_requests_per_device")
-      ?? configuration.limits.openRequestsPerDevice
+    try check(limits, into: &configuration.limits)
     try check(application, into: &configuration.application)
     configuration.mqtt = try mqtt.map { entry throws(Refusal) in try checked(entry) }
-    for entry in callback ?? [] {
-      guard CallbackURL.isAcceptable(entry.url) else {
-        throw Refusal("callback url \"\(entry.url)\" is not http:// or https://")
+    configuration.callbackPrivateAddresses = try (callbackPrivateAddresses ?? []).map { text throws(Refusal) in
+      guard let range = AddressRange(text) else {
+        throw Refusal("\"callback_private_addresses\" has \"\(text)\", which is neither ADDRESS nor ADDRESS/BITS")
       }
+      return range
+    }
+    for entry in callback ?? [] {
+      do { _ = try CallbackURL(parsing: entry.url) } catch { throw Refusal("callback url \"\(entry.url)\" \(error)") }
       guard (entry.username == nil) == (entry.password == nil) else {
         throw Refusal("callback \"\(entry.url)\" needs both username and password, or neither")
       }
@@ -63,8 +62,26 @@ extension ConfigurationFile {
     }
     settings.maxMessageLength =
       try within(1...10_000, file.maxMessageLength, "max_message_length") ?? settings.maxMessageLength
+    settings.notMeHoldSeconds =
+      try within(0...86_400, file.notMeHoldSeconds, "not_me_hold_seconds") ?? settings.notMeHoldSeconds
     settings.resultRetentionHours =
       try within(1...8760, file.resultRetentionHours, "result_retention_hours") ?? settings.resultRetentionHours
+  }
+
+  private func check(_ file: Limits?, into limits: inout ServerConfiguration.Limits) throws(Refusal) {
+    func set(
+      _ limit: WritableKeyPath<ServerConfiguration.Limits, Int>, _ value: Int?, _ range: ClosedRange<Int>,
+      _ name: String
+    ) throws(Refusal) {
+      limits[keyPath: limit] = try within(range, value, "limits.\(name)") ?? limits[keyPath: limit]
+    }
+    try set(\.deviceRequestsPerSecond, file?.deviceRequestsPerSecond, 1...100_000, "device_requests_per_second")
+    try set(\.openRequestsPerDevice, file?.openRequestsPerDevice, 1...100_000, "open_requests_per_device")
+    try set(\.devicesPerFleetToken, file?.devicesPerFleetToken, 1...10_000_000, "devices_per_fleet_token")
+    try set(\.connections, file?.connections, 16...1_000_000, "connections")
+    try set(\.connectionsPerSource, file?.connectionsPerSource, 1...1_000_000, "connections_per_source")
+    try set(\.requestSeconds, file?.requestSeconds, 1...3600, "request_seconds")
+    try set(\.idleSeconds, file?.idleSeconds, 1...3600, "idle_seconds")
   }
 
   private func check(

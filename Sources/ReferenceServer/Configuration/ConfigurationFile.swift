@@ -18,12 +18,14 @@ struct ConfigurationFile: Decodable {
   var limits: Limits?
   var application: Application?
   var mqtt: MQTT?
+  var callbackPrivateAddresses: [String]?
   var callback: [Callback]?
   var type: [TypeEntry]?
 
   enum CodingKeys: String, CodingKey {
     case listen, port, issuer, tls, limits, application, mqtt, callback, type
     case accessLog = "access_log"
+    case callbackPrivateAddresses = "callback_private_addresses"
     case mobileAuthentication = "mobile_authentication"
   }
 
@@ -42,6 +44,7 @@ struct ConfigurationFile: Decodable {
     var portalPlatformAlias: String?
     var resultRetentionHours: Int?
     var minimumSoftwareVersion: String?
+    var notMeHoldSeconds: Int?
 
     enum CodingKeys: String, CodingKey {
       case enabled, enrolment
@@ -52,16 +55,27 @@ struct ConfigurationFile: Decodable {
       case portalPlatformAlias = "portal_platform_alias"
       case resultRetentionHours = "result_retention_hours"
       case minimumSoftwareVersion = "minimum_software_version"
+      case notMeHoldSeconds = "not_me_hold_seconds"
     }
   }
 
   struct Limits: Decodable {
     var deviceRequestsPerSecond: Int?
     var openRequestsPerDevice: Int?
+    var devicesPerFleetToken: Int?
+    var connections: Int?
+    var connectionsPerSource: Int?
+    var requestSeconds: Int?
+    var idleSeconds: Int?
 
     enum CodingKeys: String, CodingKey {
       case deviceRequestsPerSecond = "device_requests_per_second"
       case openRequestsPerDevice = "open_requests_per_device"
+      case devicesPerFleetToken = "devices_per_fleet_token"
+      case connections
+      case connectionsPerSource = "connections_per_source"
+      case requestSeconds = "request_seconds"
+      case idleSeconds = "idle_seconds"
     }
   }
 

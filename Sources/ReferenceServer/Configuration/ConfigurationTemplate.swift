@@ -13,6 +13,8 @@ enum ConfigurationTemplate {
       # What tokens and portals call this server; by default the address and port above.
       # issuer = "https://auth.example.org"
       # access_log = false
+      # Loopback, link-local and private addresses that callbacks may go to, as ADDRESS or ADDRESS/BITS.
+      # callback_private_addresses = []
 
       [tls]
       certificate = "server.pem"
@@ -33,10 +35,19 @@ enum ConfigurationTemplate {
       # portal_platform_alias = "linux"
       # result_retention_hours = 24
       # minimum_software_version = "0.0.0"
+      # Seconds for which portals are asked to wait after a user said "not me"; 0 for not at all.
+      # not_me_hold_seconds = 300
 
       # [limits]
       # device_requests_per_second = 200
       # open_requests_per_device = 100
+      # devices_per_fleet_token = 100000
+      # At the same time, event streams among them; and of one address (IPv6: one /64) without authenticated streams.
+      # connections = 20000
+      # connections_per_source = 256
+      # Seconds for one request, from accept to the end of the response, and for a connection between requests.
+      # request_seconds = 30
+      # idle_seconds = 60
 
       [application]
       # id = "approval-token"

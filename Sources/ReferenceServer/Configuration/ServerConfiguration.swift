@@ -12,6 +12,8 @@ struct ServerConfiguration: Sendable, Equatable {
   var privateKeyFile = "server.key"
   var mobileAuthentication = MobileAuthentication()
   var callbacks: [Callback] = []
+  /// Loopback, link-local and private addresses that callbacks may go to.
+  var callbackPrivateAddresses: [AddressRange] = []
   var application = Application()
   var types: [MobileAuthenticationType] = []
   var limits = Limits()
@@ -32,6 +34,8 @@ struct ServerConfiguration: Sendable, Equatable {
     var portalPlatformAlias = "linux"
     var resultRetentionHours = 24
     var minimumSoftwareVersion = "0.0.0"
+    /// Seconds for which portals are asked to wait after a user said "not me"; 0 for not at all.
+    var notMeHoldSeconds = 300
   }
 
   /// How many devices of one user may be enrolled for push.
@@ -95,6 +99,15 @@ struct ServerConfiguration: Sendable, Equatable {
     var deviceRequestsPerSecond = 200
     /// Open requests of one user on one device; a portal that wants more is refused until some have ended.
     var openRequestsPerDevice = 100
+    var devicesPerFleetToken = 100_000
+    /// Connections at the same time, event streams among them.
+    var connections = 20_000
+    /// Of one address (IPv6: of one /64), without authenticated event streams.
+    var connectionsPerSource = 256
+    /// From accept, or from the first byte of a later request, to the end of the response; but not event streams.
+    var requestSeconds = 30
+    /// From the end of a response to the next request.
+    var idleSeconds = 60
   }
 
   /// A mobile authentication type: what portals name in `type`.

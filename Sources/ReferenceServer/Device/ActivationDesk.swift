@@ -5,7 +5,8 @@ import OpenPGP
 import ReferenceProtocol
 
 /// Turns activation codes into devices and profiles. A code names no account, so wrong ones can only be slowed down:
-/// per source and for everybody together.
+/// per source and for everybody together. Each is counted before it is looked at and given back if it was right, so a
+/// source may have as many under way at a time as it may have wrong ones.
 struct ActivationDesk: Sendable {
   /// 13 digits carry 12 random ones: 600 guesses a minute find one code of a thousand open ones in about 3 years.
   private static let wrongCodesPerMinute = 600.0
@@ -17,13 +18,15 @@ struct ActivationDesk: Sendable {
   let clock: ServerClock
   let announcer: Announcer
   let expiry: ExpiryTimer
+  /// Devices that one fleet token may register.
+  let fleetLimit: Int
   private let everybody = RateLimiter(perSecond: wrongCodesPerMinute / 60, burst: wrongCodesPerMinute)
   private let sources = RateLimiter(
     perSecond: wrongCodesPerMinuteAndSource / 60, burst: wrongCodesPerMinuteAndSource)
 
   init(
     store: Store, peppered: Peppered, keyring: ServerKeyring, clock: ServerClock, announcer: Announcer,
-    expiry: ExpiryTimer
+    expiry: ExpiryTimer, fleetLimit: Int
   ) {
     self.store = store
     self.peppered = peppered
@@ -31,11 +34,12 @@ struct ActivationDesk: Sendable {
     self.clock = clock
     self.announcer = announcer
     self.expiry = expiry
+    self.fleetLimit = fleetLimit
   }
 
   private enum Registration: Sendable {
     case device(String)
-    case refused
+    case refused, fleetIsFull
   }
 
   /// The same credential and key give the same device again.
@@ -44,12 +48,12 @@ struct ActivationDesk: Sendable {
   func register(
     _ registration: RegistrationRequest, key: P256PublicKey, credential: String, peer: String
   ) async throws -> String {
-    try requireRoom(for: peer)
     let code = ActivationCode(credential).map { peppered.hash($0.digits, for: .activationCode) }
     let fleet = peppered.hash(credential, for: .fleetToken)
+    let attempt = try await self.attempt(from: peer, isCode: code != nil, fleet)
     let nowMs = clock.nowMs()
     let thumbprint = JWK(key).thumbprint
-    let outcome = try await store.write { database -> Registration in
+    let outcome = try await store.write { [fleetLimit] database -> Registration in
       let newID = Random.bytes(32).uppercaseHex
       if let code, let stored = try database.activationCode(code, nowMs: nowMs) {
         if let clientID = stored.clientID {
@@ -64,15 +68,23 @@ struct ActivationDesk: Sendable {
       }
       guard try database.isFleetToken(fleet) else { return .refused }
       if let known = try database.device(registeredWith: fleet, thumbprint: thumbprint) { return .device(known.id) }
+      guard try database.deviceCount(registeredWith: fleet) < fleetLimit else { return .fleetIsFull }
       try database.insertDevice(id: newID, registration: registration, key: key, credential: fleet, nowMs: nowMs)
       return .device(newID)
     }
+    if case .fleetIsFull = outcome {
+      attempt.giveBack()
+      throw Refusal(
+        .forbidden, "access_denied", "This fleet token has registered as many devices as it may.",
+        code: Problem.Slug.actionNotAllowed.code)
+    }
     guard case .device(let clientID) = outcome else {
-      countWrongCode(from: peer)
+      announcer.log.notice("wrong activation code or fleet token from \(peer)")
       throw Refusal(
         .unauthorized, "invalid_token", "The activation code or fleet token is wrong, used or expired.",
         headers: [.wwwAuthenticate: #"Bearer error="invalid_token""#])
     }
+    attempt.giveBack()
     announcer.log.info("device \(clientID) registered")
     return clientID
   }
@@ -92,7 +104,7 @@ struct ActivationDesk: Sendable {
   func activate(
     _ code: String, on device: Device, profileID: String, sealingTo recipient: OpenPGPCertificate?, peer: String
   ) async throws -> Proposal? {
-    try requireRoom(for: peer)
+    let attempt = try self.attempt(from: peer)
     let hash = ActivationCode(code).map { peppered.hash($0.digits, for: .activationCode) }
     let fresh = try recipient.map { _ in
       try FreshKnowledge(clientID: device.id, profileID: profileID, peppered: peppered)
@@ -106,11 +118,13 @@ struct ActivationDesk: Sendable {
     }
     switch activation {
     case .wrongCode:
-      countWrongCode(from: peer)
+      announcer.log.notice("wrong activation code from \(peer)")
       throw Refusal(.badRequest, "invalid_grant", "The activation code is wrong, used or expired.")
     case .profileInUse:
+      attempt.giveBack()
       throw Refusal(.badRequest, "invalid_request", "This profile_id belongs to another user of the device.")
     case .activated(let userID, let effects):
+      attempt.giveBack()
       announcer.announce(effects)
       announcer.log.info("user \(userID) activated as profile \(profileID) on device \(device.id)")
     }
@@ -121,17 +135,32 @@ struct ActivationDesk: Sendable {
       sealedToken: try fresh.sealed(to: recipient, by: key), serverCertificate: key.certificate, nonce: nonce)
   }
 
-  private func requireRoom(for peer: String) throws(Refusal) {
-    guard everybody.hasRoom("all"), sources.hasRoom(peer) else {
-      throw Refusal(
-        .tooManyRequests, "slow_down", "Too many wrong codes.", code: Problem.Slug.rateLimited.code,
-        headers: [.retryAfter: "60"])
+  /// Counts one look at a code before it is looked at: of many at the same time no more are looked at than may be wrong.
+  /// The source comes first, so that one that has used up its share takes nothing from everybody's.
+  private func attempt(from peer: String) throws(Refusal) -> Attempt {
+    guard sources.allows(peer) else { throw Self.slowDown }
+    guard everybody.allows("all") else {
+      sources.giveBack(peer)
+      throw Self.slowDown
+    }
+    return Attempt { [sources, everybody] in
+      sources.giveBack(peer)
+      everybody.giveBack("all")
     }
   }
 
-  private func countWrongCode(from peer: String) {
-    _ = everybody.allows("all")
-    _ = sources.allows(peer)
-    announcer.log.notice("wrong activation code from \(peer)")
+  /// A fleet token is nobody's guess, and many devices may register with it at the same time: only a wrong one counts.
+  private func attempt(from peer: String, isCode: Bool, _ fleet: [UInt8]) async throws -> Attempt {
+    if !isCode, try await store.read({ try $0.isFleetToken(fleet) }) { return Attempt {} }
+    return try attempt(from: peer)
   }
+
+  /// A look at a code that counts as wrong unless it is given back.
+  private struct Attempt {
+    let giveBack: @Sendable () -> Void
+  }
+
+  private static let slowDown = Refusal(
+    .tooManyRequests, "slow_down", "Too many wrong codes.", code: Problem.Slug.rateLimited.code,
+    headers: [.retryAfter: "60"])
 }

@@ -20,8 +20,12 @@ extension AnswerRoutes {
     _ judgement: Judgement, of arrival: ArrivedAnswer, for transaction: Transaction
   ) async throws -> Response {
     let issuer = gate.origin.issuer
-    let outcome = try await gate.store.write { database in
-      try Self.record(judgement, of: arrival, for: transaction, issuer: issuer, in: database)
+    let settlement = try await settlement(judgement, of: arrival, for: transaction)
+    let outcome = try await gate.store.write { [notMeHoldMs] database in
+      if let settlement, settlement.denial == .notMe, notMeHoldMs > 0, try database.isOpen(transaction.id) {
+        try database.hold(transaction.userID, untilMs: arrival.atMs + notMeHoldMs)
+      }
+      return try Self.record(judgement, settlement, of: arrival, for: transaction, issuer: issuer, in: database)
     }
     switch outcome {
     case .recorded(let verdict, let effects):
@@ -34,15 +38,15 @@ extension AnswerRoutes {
   }
 
   private static func record(
-    _ judgement: Judgement, of arrival: ArrivedAnswer, for transaction: Transaction, issuer: String,
-    in database: Database
+    _ judgement: Judgement, _ settlement: Settlement?, of arrival: ArrivedAnswer, for transaction: Transaction,
+    issuer: String, in database: Database
   ) throws -> Outcome {
     if let known = try database.verdict(arrival.key, of: transaction.clientID) { return .known(known) }
     var effects: Effects?
     let verdict: Verdict
     switch judgement {
-    case .ending(let ending, let denial):
-      (verdict, effects) = try settle(transaction, ending, denial, by: arrival, in: database)
+    case .ending(let ending, _):
+      (verdict, effects) = try settle(transaction, ending, settlement, by: arrival, in: database)
     case .invalid(let why):
       let count = try database.countBadAnswer(to: transaction.id)
       if count > 0 {
@@ -60,12 +64,12 @@ extension AnswerRoutes {
 
   /// - Returns: no effects if it had ended before.
   private static func settle(
-    _ transaction: Transaction, _ ending: Ending, _ denial: DenialReason?, by arrival: ArrivedAnswer,
+    _ transaction: Transaction, _ ending: Ending, _ settlement: Settlement?, by arrival: ArrivedAnswer,
     in database: Database
   ) throws -> (Verdict, Effects?) {
-    let settlement = Settlement(receipt: Random.uuid(), idempotencyKey: arrival.key, denial: denial)
     let effects = try database.end(transaction, ending, settlement: settlement, nowMs: arrival.atMs)
-    let status = RequestStatus(state: ending.state, receipt: settlement.receipt, idempotencyKey: arrival.key)
+    let status = RequestStatus(
+      state: ending.state, receipt: settlement?.receipt, idempotencyKey: arrival.key, sealedReceipt: settlement?.sealed)
     return (Verdict(requestHash: arrival.hash, status: 200, body: JSON.encode(status)), effects)
   }
 
@@ -76,31 +80,33 @@ extension AnswerRoutes {
     let attempt = PINAttempt(
       clientID: transaction.clientID, profileID: transaction.profileID, key: arrival.key, requestHash: arrival.hash)
     let issuer = gate.origin.issuer
+    // Made before it is known whether it will be needed: signing has no place in a database transaction.
+    let settlement = try await settlement(.ending(.accepted, nil), of: arrival, for: transaction)
     let verdict: Verdict?
     do {
       verdict = try await pins.judge(attempt, isRight: { claim.isProved(by: proof, $0) }) { database, finding in
-        try Self.rule(finding, on: transaction, by: arrival, issuer: issuer, in: database)
+        try Self.rule(finding, settlement, on: transaction, by: arrival, issuer: issuer, in: database)
       }
     } catch let refusal as PINJudge.Refusal { throw DeviceRefusal(refusal) }
     if let verdict {
       let outcome = verdict.isSuccess ? RequestState.authenticated.rawValue : "wrong PIN"
       announcer.log.info("transaction \(transaction.id): \(outcome)")
-      return verdict.response()
+      return await gate.revocations.explained(verdict, attempt).response()
     }
     let ended = try await gate.transaction(transaction.id, of: arrival.caller)
     throw Self.tooLate(ended.state(at: arrival.atMs))
   }
 
   private static func rule(
-    _ finding: PINFinding, on transaction: Transaction, by arrival: ArrivedAnswer, issuer: String,
-    in database: Database
+    _ finding: PINFinding, _ settlement: Settlement?, on transaction: Transaction, by arrival: ArrivedAnswer,
+    issuer: String, in database: Database
   ) throws -> PINJudge.Ruling {
     let nonce = finding == .right ? transaction.nonce : Random.bytes(32).base64URL
     let isOpen = try database.countPINAttempt(for: transaction.id, nonce: nonce)
     switch finding {
     case .right:
       guard isOpen else { return .init() }
-      let (verdict, effects) = try settle(transaction, .accepted, nil, by: arrival, in: database)
+      let (verdict, effects) = try settle(transaction, .accepted, settlement, by: arrival, in: database)
       return .init(verdict: verdict, effects: effects ?? Effects())
     case .wrong:
       // Who withdrew or replaced the request meanwhile has ended it; the attempt counts all the same.

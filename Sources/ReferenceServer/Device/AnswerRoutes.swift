@@ -10,6 +10,8 @@ struct AnswerRoutes: Sendable {
   let keyring: ServerKeyring
   let pins: PINJudge
   let announcer: Announcer
+  /// For how long portals are asked to wait after "not me"; 0 for not at all.
+  let notMeHoldMs: Int64
 
   func add(to router: Router<ServerContext>) {
     router.post("/device/v1/requests/:tid/answers") { try await answer(ArrivedAnswer($0, $1, gate)) }

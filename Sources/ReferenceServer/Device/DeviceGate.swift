@@ -18,13 +18,15 @@ struct DeviceGate: Sendable {
   let nonces: DPoPNonces
   let seenProofs: ReplayCache
   let limiter: RateLimiter
+  let revocations: Revocations
 
   enum ProofRefusal: Error, Equatable {
-    case staleNonce
+    case staleNonce, tooMany
     case invalid(String)
   }
 
-  /// Signature, method, URL, token, nonce and replay. The caller still judges whose key it is.
+  /// Signature, method, URL, token and nonce. The caller still judges whose key it is, and then that it was not used
+  /// before (`use`).
   func proof(of request: Request, accessToken: String?) throws(ProofRefusal) -> DPoPProof {
     let proofs = request.headers[values: .dpop]
     guard proofs.count == 1 else { throw .invalid("exactly one DPoP header is needed") }
@@ -35,9 +37,15 @@ struct DeviceGate: Sendable {
         accessToken: accessToken)
     } catch { throw .invalid("\(error)") }
     guard let nonce = proof.nonce, nonces.isFresh(nonce) else { throw .staleNonce }
-    switch seenProofs.remember(proof.identifier, of: proof.key.thumbprint) {
-    case .new: return proof
+    return proof
+  }
+
+  /// Each proof is good once. Only those of registered devices are remembered: whoever makes keys cannot fill the memory.
+  func use(_ proof: DPoPProof, of clientID: String) throws(ProofRefusal) {
+    switch seenProofs.remember(proof.identifier, of: clientID) {
+    case .new: return
     case .seen: throw .invalid("the proof was used before")
+    case .tooMany: throw .tooMany
     case .full:
       nonces.forgetAll()
       seenProofs.forgetAll()
@@ -50,9 +58,7 @@ struct DeviceGate: Sendable {
       throw DeviceRefusal.challenge("invalid_token", "Authorization: DPoP TOKEN is missing")
     }
     let proof: DPoPProof
-    do { proof = try self.proof(of: request, accessToken: token) } catch .staleNonce {
-      throw DeviceRefusal.challenge(OAuthError.useDPoPNonce, "the proof needs the nonce of the DPoP-Nonce header")
-    } catch .invalid(let why) { throw DeviceRefusal.challenge("invalid_dpop_proof", why) }
+    do { proof = try self.proof(of: request, accessToken: token) } catch { throw DeviceRefusal(error) }
     let hash = peppered.hash(token, for: .accessToken)
     let nowMs = clock.nowMs()
     guard let found = try await store.read({ try $0.accessToken(hash, nowMs: nowMs) }) else {
@@ -61,8 +67,11 @@ struct DeviceGate: Sendable {
     guard found.device.keyThumbprint == proof.key.thumbprint else {
       throw DeviceRefusal.challenge("invalid_token", "the access token belongs to another key")
     }
-    guard !found.device.isDeleted else { throw DeviceRefusal(.deviceDeregistered) }
-    guard limiter.allows(found.device.id) else { throw DeviceRefusal(.rateLimited, headers: [.retryAfter: "1"]) }
+    guard limiter.allows(found.device.id) else { throw DeviceRefusal(ProofRefusal.tooMany) }
+    do { try use(proof, of: found.device.id) } catch { throw DeviceRefusal(error) }
+    guard !found.device.isDeleted else {
+      throw DeviceRefusal(.deviceDeregistered, gone: Gone(clientID: found.device.id))
+    }
     return Caller(device: found.device, profileID: found.profileID)
   }
 
@@ -73,6 +82,17 @@ struct DeviceGate: Sendable {
   }
 }
 
+extension DeviceRefusal {
+  fileprivate init(_ refusal: DeviceGate.ProofRefusal) {
+    switch refusal {
+    case .staleNonce:
+      self = .challenge(OAuthError.useDPoPNonce, "the proof needs the nonce of the DPoP-Nonce header")
+    case .tooMany: self.init(.rateLimited, headers: [.retryAfter: "1"])
+    case .invalid(let why): self = .challenge("invalid_dpop_proof", why)
+    }
+  }
+}
+
 extension DeviceGate.Caller {
   /// The profile in the path, which must be this device's and still exist.
   func profile(_ id: String, in store: Store) async throws -> Profile {
@@ -80,7 +100,9 @@ extension DeviceGate.Caller {
     guard let profile = try await store.read({ try $0.profile(id, on: clientID) }) else {
       throw DeviceRefusal(.notFound, "there is no such profile on this device")
     }
-    guard !profile.isDeleted else { throw DeviceRefusal(.userDeregistered) }
+    guard !profile.isDeleted else {
+      throw DeviceRefusal(.userDeregistered, gone: Gone(clientID: clientID, profileID: id))
+    }
     return profile
   }
 

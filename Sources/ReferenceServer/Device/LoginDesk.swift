@@ -28,7 +28,7 @@ struct LoginDesk: Sendable {
       }
       if let known { return try await replay(known, to: attempt, assertion, profile) }
       guard let profile else { throw Self.refusal("There is no such profile.", .notFound) }
-      guard !profile.isDeleted else { throw Self.refusal("The user is deregistered.", .userDeregistered) }
+      guard !profile.isDeleted else { throw Self.deregistered(attempt) }
       return try await judge(attempt, assertion)
     }
   }
@@ -49,7 +49,7 @@ struct LoginDesk: Sendable {
       throw Self.refusal("The profile has no PIN.", .actionNotAllowed)
     } catch PINJudge.Refusal.overtaken { throw Self.refusal("The profile changed meanwhile.", .actionNotAllowed) }
     guard let verdict, !verdict.isSuccess else { return .json(token.response) }
-    return verdict.response(error: Self.errorType)
+    return await gate.revocations.explained(verdict, attempt).response(error: Self.errorType)
   }
 
   /// The answer got lost: a wrong PIN stays wrong, a right one gets a token for as long as it is the PIN.
@@ -58,7 +58,7 @@ struct LoginDesk: Sendable {
   ) async throws -> Response {
     guard verdict.requestHash == attempt.requestHash else { throw Self.anotherAssertion }
     guard verdict.isSuccess else { return verdict.response(error: Self.errorType) }
-    guard let profile, !profile.isDeleted else { throw Self.refusal("The user is deregistered.", .userDeregistered) }
+    guard let profile, !profile.isDeleted else { throw Self.deregistered(attempt) }
     guard let key = profile.knowledge?.publicKey, assertion.isSigned(by: key) else {
       throw Self.refusal("The PIN was changed since.", .invalidRequest)
     }
@@ -70,6 +70,12 @@ struct LoginDesk: Sendable {
 
   private static let errorType = "application/json;charset=UTF-8"
   private static let anotherAssertion = refusal("The assertion's jti was used for another one.", .idempotencyConflict)
+
+  private static func deregistered(_ attempt: PINAttempt) -> Refusal {
+    Refusal(
+      .badRequest, "invalid_grant", "The user is deregistered.", code: Problem.Slug.userDeregistered.code,
+      gone: Gone(clientID: attempt.clientID, profileID: attempt.profileID))
+  }
 
   private static func refusal(_ why: String, _ slug: Problem.Slug) -> Refusal {
     Refusal(.badRequest, "invalid_grant", why, code: slug.code)

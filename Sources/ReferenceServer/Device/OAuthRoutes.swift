@@ -26,6 +26,9 @@ struct OAuthRoutes: Sendable {
         .unauthorized, "invalid_token", "An activation code or fleet token is needed as Bearer.",
         headers: [.wwwAuthenticate: "Bearer"])
     }
+    guard credential.utf8.count <= 128 else {
+      throw Refusal(.unauthorized, "invalid_token", "An activation code or fleet token is shorter than that.")
+    }
     let registration = try JSON.decode(RegistrationRequest.self, from: await request.bytes())
     guard registration.tokenEndpointAuthMethod == "private_key_jwt", registration.jwks.keys.count == 1 else {
       throw Refusal(.badRequest, "invalid_client_metadata", "private_key_jwt with exactly one key is needed.")
@@ -33,6 +36,18 @@ struct OAuthRoutes: Sendable {
     guard (1...128).contains(registration.clientName.utf8.count), registration.softwareID.utf8.count <= 128,
       registration.softwareVersion.utf8.count <= 64
     else { throw Refusal(.badRequest, "invalid_client_metadata", "client_name, software_id or version is too long.") }
+    guard [registration.clientName, registration.softwareID, registration.softwareVersion].allSatisfy(\.isPrintable)
+    else {
+      throw Refusal(
+        .badRequest, "invalid_client_metadata",
+        "client_name, software_id and software_version must have no control or format characters.")
+    }
+    let features = registration.approvalCapabilities.biometric + registration.approvalCapabilities.custom
+    guard features.count <= 32, features.allSatisfy({ $0.utf8.count <= 64 && $0.isPrintable }) else {
+      throw Refusal(
+        .badRequest, "invalid_client_metadata",
+        "approval_capabilities must have at most 32 names of at most 64 printable bytes.")
+    }
     let key: P256PublicKey
     do { key = try registration.jwks.keys[0].publicKey() } catch {
       throw Refusal(.badRequest, "invalid_client_metadata", "\(error)")

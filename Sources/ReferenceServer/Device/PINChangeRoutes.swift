@@ -45,7 +45,7 @@ struct PINChangeRoutes: Sendable {
           throw DeviceRefusal(.alreadyHandled, "the PIN was changed since")
         }
       } else if let verdict = try await judge(attempt, assertion), !verdict.isSuccess {
-        return verdict.response()
+        return await gate.revocations.explained(verdict, attempt).response()
       }
       return .json(try await propose(to: recipient, for: profile), status: .created)
     }

@@ -39,7 +39,9 @@ struct PINRoutes: Sendable {
       }
       return
     }
-    guard !knowledge.hasLapsed(at: gate.clock.nowMs()) else { throw DeviceRefusal(.userDeregistered) }
+    guard !knowledge.hasLapsed(at: gate.clock.nowMs()) else {
+      throw DeviceRefusal(.userDeregistered, gone: Gone(clientID: profile.clientID, profileID: profile.id))
+    }
     guard let nonce = knowledge.nonce else {
       throw DeviceRefusal(.actionNotAllowed, "the refresh token was tried before; activate once more for another")
     }

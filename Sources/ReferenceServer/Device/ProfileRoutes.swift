@@ -41,6 +41,9 @@ struct ProfileRoutes: Sendable {
     guard validation.profiles.count <= 64, validation.softwareVersion.utf8.count <= 64,
       validation.osVersion.utf8.count <= 128
     else { throw DeviceRefusal(.invalidRequest, "too many profiles or too long versions") }
+    guard validation.softwareVersion.isPrintable, validation.osVersion.isPrintable else {
+      throw DeviceRefusal(.invalidRequest, "software_version and os_version must have no control or format characters")
+    }
     guard SoftwareVersion(validation.softwareVersion) >= SoftwareVersion(settings.minimumSoftwareVersion) else {
       throw DeviceRefusal(.outdatedApp, "at least \(settings.minimumSoftwareVersion) is needed")
     }
@@ -52,17 +55,23 @@ struct ProfileRoutes: Sendable {
       }
     }
     let profiles = try await gate.store.read { try $0.profiles(on: device.id) }
-    let known = Dictionary(uniqueKeysWithValues: profiles.map { ($0.id, $0) })
+    let known = Dictionary(profiles.map { ($0.id, $0) }) { first, _ in first }
     let counts = validation.profiles.compactMap { id in
       known[id]?.knowledge.flatMap {
         $0.isActive ? $0.counts(of: id, limit: configuration.application.maxPINAttempts) : nil
       }
     }
-    return .json(
-      ValidationResponse(
-        configuration: deviceConfiguration, removedProfiles: validation.profiles.filter { known[$0] == nil },
-        disenrolledProfiles: validation.profiles.filter { known[$0]?.isDisenrolled == true },
-        failureCounts: counts.isEmpty ? nil : counts))
+    var response = ValidationResponse(
+      configuration: deviceConfiguration, removedProfiles: validation.profiles.filter { known[$0] == nil },
+      disenrolledProfiles: validation.profiles.filter { known[$0]?.isDisenrolled == true },
+      failureCounts: counts.isEmpty ? nil : counts)
+    for removed in response.removedProfiles {
+      guard let notices = await gate.revocations.notices(for: Gone(clientID: device.id, profileID: removed)) else {
+        continue
+      }
+      response.revocations = (response.revocations ?? []) + notices
+    }
+    return .json(response)
   }
 
   private func exchangeKeys(_ request: Request, _ context: ServerContext) async throws -> Response {

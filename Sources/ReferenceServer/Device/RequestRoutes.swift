@@ -34,7 +34,21 @@ struct RequestRoutes: Sendable {
         typeHint: transaction.type, sentAtMs: transaction.createdAtMs,
         timeToLiveMs: transaction.expiresAtMs - transaction.createdAtMs, expiresInMs: transaction.timeLeftMs(at: nowMs))
     }
-    return .json(PendingList(serverTimeMs: nowMs, requests: entries), headers: [.eTag: tag])
+    return .json(PendingList(serverTimeMs: nowMs, requests: Self.newest(of: entries)), headers: [.eTag: tag])
+  }
+
+  /// A token takes no body above 1 MiB; this much is some hundred requests with long messages. What does not fit is in
+  /// the list when newer ones have ended.
+  static let largestList = 256 * 1024
+
+  /// The first of them, as many as fit.
+  static func newest(of entries: [PendingEntry]) -> [PendingEntry] {
+    var room = largestList
+    return Array(
+      entries.prefix { entry in
+        room -= JSON.encode(entry).count + 1
+        return room >= 0
+      })
   }
 
   private func status(_ request: Request, _ context: ServerContext) async throws -> Response {

@@ -27,7 +27,7 @@ final class ServerKeyring: Sendable {
   /// The key for all enrolments, made at the first call.
   func shared() async throws -> OpenPGPKey {
     let find: @Sendable (Database) throws -> String? = { database in
-      try database.row("SELECT fingerprint FROM server_key WHERE is_shared").map { $0["fingerprint"] }
+      try database.row("SELECT fingerprint FROM server_key WHERE is_shared").map { try $0.text("fingerprint") }
     }
     if let fingerprint = try await store.read(find) { return try await key(fingerprint) }
     return try await make(isShared: true)
@@ -50,7 +50,7 @@ final class ServerKeyring: Sendable {
     if let key = keys.withLock({ $0[fingerprint] }) { return key }
     let box = try await store.read { database in
       try database.row("SELECT sealed_secret FROM server_key WHERE fingerprint = ?", [fingerprint])
-        .map { $0.bytes("sealed_secret") }
+        .map { try $0.bytes("sealed_secret") }
     }
     guard let box else { throw Damaged() }
     let secret = try AES256GCM.open(box, key: sealingKey, context: Array(fingerprint.utf8))

@@ -66,16 +66,11 @@ struct TokenEndpoint: Sendable {
 
   private func authenticate(_ request: Request, _ form: Form) async throws -> Device {
     let proof: DPoPProof
-    do { proof = try gate.proof(of: request, accessToken: nil) } catch .staleNonce {
-      throw Refusal(.badRequest, OAuthError.useDPoPNonce, "The proof needs the nonce of the DPoP-Nonce header.")
-    } catch .invalid(let why) { throw Refusal(.badRequest, "invalid_dpop_proof", why) }
+    do { proof = try gate.proof(of: request, accessToken: nil) } catch { throw Self.refusal(error) }
     guard form["client_assertion_type"] == Grant.clientAssertionType, let assertion = form["client_assertion"],
       let clientID = ClientAssertion.claimedClientID(assertion)
     else { throw Refusal(.unauthorized, "invalid_client", "A client assertion (RFC 7523) is needed.") }
-    guard let device = try await gate.store.read({ try $0.device(clientID) }), !device.isDeleted else {
-      throw Refusal(
-        .unauthorized, "invalid_client", "The device is not registered.", code: Problem.Slug.deviceDeregistered.code)
-    }
+    guard let device = try await gate.store.read({ try $0.device(clientID) }) else { throw Self.notRegistered(nil) }
     let identifier: String
     do {
       identifier = try ClientAssertion.verify(
@@ -87,12 +82,29 @@ struct TokenEndpoint: Sendable {
     guard proof.key.thumbprint == device.keyThumbprint else {
       throw Refusal(.badRequest, "invalid_dpop_proof", "The proof is by another key than the client's.")
     }
+    guard !device.isDeleted else { throw Self.notRegistered(Gone(clientID: clientID)) }
     guard gate.limiter.allows(clientID) else { throw Self.slowDown }
+    do { try gate.use(proof, of: clientID) } catch { throw Self.refusal(error) }
     switch seenAssertions.remember(identifier, of: clientID) {
     case .new: return device
     case .seen: throw Refusal(.unauthorized, "invalid_client", "The assertion was used before.")
-    case .full: throw Self.slowDown
+    case .full, .tooMany: throw Self.slowDown
     }
+  }
+
+  private static func refusal(_ refusal: DeviceGate.ProofRefusal) -> Refusal {
+    switch refusal {
+    case .staleNonce:
+      Refusal(.badRequest, OAuthError.useDPoPNonce, "The proof needs the nonce of the DPoP-Nonce header.")
+    case .tooMany: slowDown
+    case .invalid(let why): Refusal(.badRequest, "invalid_dpop_proof", why)
+    }
+  }
+
+  private static func notRegistered(_ gone: Gone?) -> Refusal {
+    Refusal(
+      .unauthorized, "invalid_client", "The device is not registered.", code: Problem.Slug.deviceDeregistered.code,
+      gone: gone)
   }
 
   private static let slowDown = Refusal(

@@ -10,6 +10,8 @@ struct Effects: Sendable, Equatable {
 
   var notices: [Notice] = []
   var callbacksDue = false
+  /// For the log.
+  var warnings: [String] = []
 
   mutating func tell(_ clientID: String, _ event: DeviceEvent) {
     notices.append(Notice(clientID: clientID, event: event))
@@ -18,5 +20,6 @@ struct Effects: Sendable, Equatable {
   mutating func add(_ other: Effects) {
     notices += other.notices
     callbacksDue = callbacksDue || other.callbacksDue
+    warnings += other.warnings
   }
 }

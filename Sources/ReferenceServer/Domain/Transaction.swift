@@ -24,6 +24,8 @@ struct Transaction: Sendable, Equatable {
   var receipt: String?
   /// The `Idempotency-Key` of that answer.
   var idempotencyKey: String?
+  /// The same for the device, signed.
+  var sealedReceipt: String?
   /// PINs judged for it.
   var pinAttempts = 0
   /// SHA-256 of each earlier wording of `request` that a device may hold, 32 bytes each, newest last.
@@ -38,7 +40,7 @@ struct Transaction: Sendable, Equatable {
     let state = state(at: nowMs)
     return RequestStatus(
       state: state, receipt: receipt, expiresInMs: state == .open ? timeLeftMs(at: nowMs) : nil,
-      idempotencyKey: idempotencyKey)
+      idempotencyKey: idempotencyKey, sealedReceipt: sealedReceipt)
   }
 }
 

@@ -21,5 +21,6 @@ struct Announcer: Sendable {
       if notice.event.kind == .deviceRevoked { hub.hangUp(notice.clientID) }
     }
     if effects.callbacksDue { callbacks.ring() }
+    for warning in effects.warnings { log.warning("\(warning)") }
   }
 }

@@ -15,6 +15,7 @@ struct EventRoutes: Sendable {
   func add(to router: Router<ServerContext>) {
     router.get("/device/v1/events") { request, context in
       let clientID = try await gate.admit(request).device.id
+      try await context.beginStream()
       return request.headers[.accept]?.contains("application/json") == true
         ? await poll(by: clientID, request, context)
         : stream(to: clientID, after: request.headers[.lastEventID], context)

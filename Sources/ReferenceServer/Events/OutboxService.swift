@@ -7,6 +7,7 @@ struct OutboxService: Service {
   let store: Store
   let doorbell: Doorbell
   let announcer: Announcer
+  let clock: ServerClock
 
   func run() async throws {
     let wakeUp = WakeUp()
@@ -14,7 +15,8 @@ struct OutboxService: Service {
     defer { source.cancel() }
     await cancelWhenGracefulShutdown {
       while !Task.isCancelled {
-        do { announcer.announce(try await store.write { try $0.collectOutbox() }) } catch {
+        do { announcer.announce(try await store.write { [clock] in try $0.collectOutbox(nowMs: clock.nowMs()) }) } catch
+        {
           announcer.log.error("outbox: \(error)")
         }
         await wakeUp.wait(milliseconds: nil)

@@ -10,6 +10,9 @@ extension Request {
   func bytes() async throws -> [UInt8] {
     do { return Array(buffer: try await body.collect(upTo: Self.largestBody)) } catch is NIOTooManyBytesError {
       throw Refusal.tooLarge
+    } catch {
+      // Broken chunks, a length that was not kept, a connection that went away: all of it the client's doing.
+      throw Refusal.brokenBody
     }
   }
 

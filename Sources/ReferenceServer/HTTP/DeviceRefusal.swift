@@ -7,15 +7,25 @@ struct DeviceRefusal: Error {
   var detail: String?
   var state: RequestState?
   var headers: HTTPFields = [:]
+  /// What is gone, with 9002 and 9003.
+  var gone: Gone?
 
-  init(_ slug: Problem.Slug, _ detail: String? = nil, state: RequestState? = nil, headers: HTTPFields = [:]) {
+  init(
+    _ slug: Problem.Slug, _ detail: String? = nil, state: RequestState? = nil, headers: HTTPFields = [:],
+    gone: Gone? = nil
+  ) {
     self.slug = slug
     self.detail = detail
     self.state = state
     self.headers = headers
+    self.gone = gone
   }
 
-  func problem(at issuer: String) -> Problem { Problem(slug, issuer: issuer, detail: detail, state: state) }
+  func problem(at issuer: String, revocations: [String]? = nil) -> Problem {
+    var problem = Problem(slug, issuer: issuer, detail: detail, state: state)
+    problem.revocations = revocations
+    return problem
+  }
 
   /// A knowledge assertion that is none: nothing was counted.
   init(_ refusal: KnowledgeAssertion.Refusal) {

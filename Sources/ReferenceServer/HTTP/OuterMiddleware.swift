@@ -1,3 +1,4 @@
+import GRDB
 import HTTPTypes
 import Hummingbird
 import Logging
@@ -9,7 +10,9 @@ struct OuterMiddleware: RouterMiddleware {
 
   let origin: Origin
   let nonces: DPoPNonces
+  let revocations: Revocations
   let logsAccess: Bool
+  private let log = Logger(label: "http")
 
   func handle(
     _ request: Request, context: ServerContext,
@@ -17,7 +20,7 @@ struct OuterMiddleware: RouterMiddleware {
   ) async throws -> Response {
     let startedMs = Uptime.nowMs()
     var response: Response
-    do { response = try await next(request, context) } catch { response = reply(to: request, after: error) }
+    do { response = try await next(request, context) } catch { response = await reply(to: request, after: error) }
     response.headers[.dpopNonce] = nonces.current()
     if logsAccess {
       context.logger.info(
@@ -26,25 +29,41 @@ struct OuterMiddleware: RouterMiddleware {
     return response
   }
 
-  private func reply(to request: Request, after error: any Error) -> Response {
+  private func reply(to request: Request, after error: any Error) async -> Response {
     let isDevice = request.uri.path.hasPrefix("/device/")
     switch error {
     case let refusal as Refusal where isDevice && refusal.status == .contentTooLarge:
       return .problem(Problem(.invalidRequest, issuer: origin.issuer, detail: refusal.body.errorDescription))
     case let refusal as Refusal where isDevice && refusal.status == .badRequest:
       return .problem(Problem(.invalidRequest, issuer: origin.issuer, detail: refusal.body.errorDescription))
-    case let refusal as Refusal: return refusal.response
-    case let refusal as DeviceRefusal: return .problem(refusal.problem(at: origin.issuer), headers: refusal.headers)
+    case var refusal as Refusal:
+      refusal.body.revocations = await revocations.notices(for: refusal.gone)
+      return refusal.response
+    case let refusal as DeviceRefusal:
+      let notices = await revocations.notices(for: refusal.gone)
+      return .problem(refusal.problem(at: origin.issuer, revocations: notices), headers: refusal.headers)
     case let error as WireError:
       return isDevice
         ? .problem(Problem(.invalidRequest, issuer: origin.issuer, detail: "\(error)"))
         : Refusal.invalidRequest("\(error)").response
+    case let error as DatabaseError where error.isOfTheDisk:
+      log.error("\(request.method) \(request.uri.path) failed: nothing can be stored (\(error.resultCode))")
+      return Refusal.cannotStore.response
     case let error as HTTPError where error.status == .notFound:
       return isDevice ? .problem(Problem(.notFound, issuer: origin.issuer)) : Refusal.notFound.response
     default:
       // The text of an unforeseen error may hold what a caller sent; its type does not.
-      Logger(label: "http").error("\(request.method) \(request.uri.path) failed: \(type(of: error))")
+      let what = (error as? PoisonedRow)?.description ?? "\(type(of: error))"
+      log.error("\(request.method) \(request.uri.path) failed: \(what)")
       return Refusal(.internalServerError, "server_error").response
     }
+  }
+}
+
+extension DatabaseError {
+  /// Whether it says nothing about the request: the disk is full, failing or read-only, or the file is locked.
+  var isOfTheDisk: Bool {
+    [.SQLITE_FULL, .SQLITE_IOERR, .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_NOMEM]
+      .contains(resultCode)
   }
 }

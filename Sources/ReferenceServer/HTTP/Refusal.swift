@@ -5,16 +5,19 @@ import ReferenceProtocol
 /// An error reply of the OAuth endpoints and the portal APIs: `error`, `error_description`, `error_code`.
 struct Refusal: Error {
   let status: HTTPResponse.Status
-  let body: OAuthError
+  var body: OAuthError
   var headers: HTTPFields = [:]
+  /// What is gone, with 9002 and 9003.
+  var gone: Gone?
 
   init(
     _ status: HTTPResponse.Status, _ error: String, _ description: String? = nil, code: Int? = nil,
-    headers: HTTPFields = [:]
+    headers: HTTPFields = [:], gone: Gone? = nil
   ) {
     self.status = status
     body = OAuthError(error, description, code: code)
     self.headers = headers
+    self.gone = gone
   }
 
   var response: Response { .json(body, status: status, headers: headers) }
@@ -22,5 +25,11 @@ struct Refusal: Error {
   static let malformedPath = Refusal(.badRequest, "invalid_request", "The path is not percent-encoded UTF-8.")
   static let notFound = Refusal(.notFound, "not_found", "There is nothing at this address.")
   static let tooLarge = Refusal(.contentTooLarge, "invalid_request", "The body is larger than 256 KiB.")
+  static let brokenBody = Refusal(
+    .badRequest, "invalid_request", "The body did not arrive whole.", headers: [.connection: "close"])
+  /// The disk is full or failing, or another process holds the database.
+  static let cannotStore = Refusal(
+    .serviceUnavailable, "temporarily_unavailable", "The server cannot store anything now.", code: 1002,
+    headers: [.retryAfter: "30"])
   static func invalidRequest(_ why: String) -> Refusal { Refusal(.badRequest, "invalid_request", why) }
 }

@@ -12,8 +12,13 @@ struct ServerContext: RequestContext {
     channel = source.channel
   }
 
-  /// Address of the other end, without the port; rate limits count by it.
-  var peer: String { channel.remoteAddress?.ipAddress ?? "unknown" }
+  /// Who the other end is to rate limits.
+  var peer: String { ConnectionSource.name(of: channel.remoteAddress?.ipAddress) }
+
+  /// What follows is an event stream or a long poll of a device that was let in.
+  func beginStream() async throws {
+    try await channel.triggerUserOutboundEvent(ConnectionGuard.Event.beginsStream)
+  }
 
   /// A member of the path, percent-decoded.
   func path(_ name: String) throws(Refusal) -> String {

@@ -8,6 +8,13 @@ extension Refusal {
     .notFound, "not_found", "The user is unknown or cannot be authenticated this way.", code: 1001)
   static let temporarilyUnavailable = Refusal(
     .serviceUnavailable, "temporarily_unavailable", "The request cannot be started now.", code: 1002)
+  /// The user said "not me" lately.
+  static func heldOff(milliseconds: Int64) -> Refusal {
+    Refusal(
+      .serviceUnavailable, "temporarily_unavailable",
+      "The user answered an earlier request with \"not me\"; further ones are held off for a while.", code: 1002,
+      headers: [.retryAfter: "\(max(1, (milliseconds + 999) / 1000))"])
+  }
   static func badParameter(_ why: String) -> Refusal { Refusal(.badRequest, "invalid_request", why, code: 1003) }
   static let messageTooLong = Refusal(.badRequest, "invalid_request", "The message is too long.", code: 1005)
   static let smsDisabled = Refusal(.notFound, "sms_disabled", "SMS authentication is disabled.", code: 3000)

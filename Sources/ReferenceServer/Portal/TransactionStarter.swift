@@ -38,6 +38,9 @@ struct TransactionStarter: Sendable {
       let nowMs = clock.nowMs()
       let open = try database.openTransactionCount(of: order.userID, on: profile.clientID, nowMs: nowMs)
       guard open < configuration.limits.openRequestsPerDevice else { return .refused(.temporarilyUnavailable) }
+      if let until = try database.holdEnd(of: order.userID, nowMs: nowMs) {
+        return .refused(.heldOff(milliseconds: until - nowMs))
+      }
       var effects = Effects()
       if order.type.supersede {
         effects = try database.supersede(
@@ -75,7 +78,7 @@ struct TransactionStarter: Sendable {
     guard let type = configuration.type(named: try required("type")) else { throw .unknownType }
     let userID = try required("user_id")
     let callbackURI = try required("callback_uri")
-    guard CallbackURL.isAcceptable(callbackURI) else { throw .badParameter("\"callback_uri\" is not an http URL.") }
+    do { _ = try CallbackURL(parsing: callbackURI) } catch { throw .badParameter("\"callback_uri\" \(error).") }
     guard !settings.callbackAllowList || configuration.callbacks.contains(where: { $0.url == callbackURI }) else {
       throw .badParameter("\"callback_uri\" is not one of the configured callbacks.")
     }
@@ -92,6 +95,7 @@ struct TransactionStarter: Sendable {
       iss: origin.issuer, clientID: profile.clientID, profileID: profile.id, transactionID: Random.uuid(),
       type: order.type.name, method: order.type.method, message: order.secureMessage, pushMessage: order.message,
       nonce: Random.bytes(32).base64URL, sentAtMs: nowMs, expiresInMs: lifetimeMs)
+    request.signedReceipt = true
     if order.type.method == .pushWithPIN {
       request.attempt = 1
       request.state(profile.knowledge?.counts(of: profile.id, limit: configuration.application.maxPINAttempts))

@@ -24,13 +24,16 @@ final class RateLimiter: Sendable {
     self.uptimeMs = uptimeMs
   }
 
+  /// Takes back what `allows` took.
+  func giveBack(_ key: String) {
+    buckets.withLock { buckets in
+      guard let tokens = buckets[key]?.tokens else { return }
+      buckets[key]?.tokens = min(burst, tokens + 1)
+    }
+  }
+
   /// Takes one token.
-  func allows(_ key: String) -> Bool { take(key, 1) }
-
-  /// Whether there is one, without taking it.
-  func hasRoom(_ key: String) -> Bool { take(key, 0) }
-
-  private func take(_ key: String, _ amount: Double) -> Bool {
+  func allows(_ key: String) -> Bool {
     let nowMs = uptimeMs()
     return buckets.withLock { buckets in
       if buckets.count >= capacity, buckets[key] == nil {
@@ -41,7 +44,7 @@ final class RateLimiter: Sendable {
       var bucket = buckets[key].map { refilled($0, nowMs: nowMs) } ?? Bucket(tokens: burst, atMs: nowMs)
       defer { buckets[key] = bucket }
       guard bucket.tokens >= 1 else { return false }
-      bucket.tokens -= amount
+      bucket.tokens -= 1
       return true
     }
   }

@@ -2,11 +2,13 @@ import Cryptography
 import Synchronization
 
 /// Remembers proof identifiers for at least `lifetimeMs`, in bounded memory: two generations, the older one dropped
-/// as a whole.
+/// as a whole. Of each owner only so many: one that is busy cannot take the room of the others.
 final class ReplayCache: Sendable {
   enum Judgement: Equatable, Sendable {
     case new
     case seen
+    /// This owner has used up its share: the caller must let it wait.
+    case tooMany
     /// No room left to remember it: the caller must make all older proofs worthless and start again.
     case full
   }
@@ -14,6 +16,8 @@ final class ReplayCache: Sendable {
   private struct State {
     var current: Set<Fingerprint> = []
     var previous: Set<Fingerprint> = []
+    /// How many of `current` are whose.
+    var owners: [String: Int] = [:]
     var currentSinceMs: Int64
   }
 
@@ -31,13 +35,19 @@ final class ReplayCache: Sendable {
 
   private let lifetimeMs: Int64
   private let capacity: Int
+  private let share: Int
   private let uptimeMs: @Sendable () -> Int64
   private let state: Mutex<State>
 
-  /// - Parameter capacity: identifiers per generation.
-  init(lifetimeMs: Int64, capacity: Int, uptimeMs: @escaping @Sendable () -> Int64 = Uptime.nowMs) {
+  /// - Parameters:
+  ///   - capacity: identifiers per generation.
+  ///   - share: those of one owner.
+  init(
+    lifetimeMs: Int64, capacity: Int, share: Int, uptimeMs: @escaping @Sendable () -> Int64 = Uptime.nowMs
+  ) {
     self.lifetimeMs = lifetimeMs
     self.capacity = capacity
+    self.share = share
     self.uptimeMs = uptimeMs
     state = Mutex(State(currentSinceMs: uptimeMs()))
   }
@@ -50,11 +60,14 @@ final class ReplayCache: Sendable {
       if nowMs - state.currentSinceMs >= lifetimeMs {
         state.previous = nowMs - state.currentSinceMs >= 2 * lifetimeMs ? [] : state.current
         state.current = []
+        state.owners = [:]
         state.currentSinceMs = nowMs
       }
       if state.current.contains(fingerprint) || state.previous.contains(fingerprint) { return .seen }
+      guard state.owners[owner, default: 0] < share else { return .tooMany }
       guard state.current.count < capacity else { return .full }
       state.current.insert(fingerprint)
+      state.owners[owner, default: 0] += 1
       return .new
     }
   }
@@ -63,6 +76,7 @@ final class ReplayCache: Sendable {
     state.withLock { state in
       state.current = []
       state.previous = []
+      state.owners = [:]
     }
   }
 }

@@ -9,11 +9,11 @@ struct APIClient: Sendable {
   let mayAuthenticate: Bool
   let mayManageDevices: Bool
 
-  init(_ row: Row) {
-    id = row["id"]
-    secretHash = row.bytes("secret_hash")
-    mayAuthenticate = row["mobile_authentication"]
-    mayManageDevices = row["end_user"]
+  init(_ row: Row) throws(PoisonedRow) {
+    id = try row.text("id")
+    secretHash = try row.bytes("secret_hash")
+    mayAuthenticate = try row.flag("mobile_authentication")
+    mayManageDevices = try row.flag("end_user")
   }
 }
 
@@ -24,10 +24,10 @@ struct StoredActivationCode: Sendable {
   let clientID: String?
   let profileID: String?
 
-  init(_ row: Row) {
-    userID = row["user_id"]
-    clientID = row["client_id"]
-    profileID = row["profile_id"]
+  init(_ row: Row) throws(PoisonedRow) {
+    userID = try row.text("user_id")
+    clientID = try row.optionalText("client_id")
+    profileID = try row.optionalText("profile_id")
   }
 }
 
@@ -72,7 +72,7 @@ extension Database {
       SELECT device.*, access_token.profile_id FROM access_token JOIN device ON device.id = access_token.client_id
       WHERE access_token.hash = ? AND access_token.expires_at_ms > ?
       """, [Data(hash), nowMs]
-    ).map { (try Device($0), $0["profile_id"]) }
+    ).map { (try Device($0), try $0.optionalText("profile_id")) }
   }
 
   func revokeAccessToken(_ hash: [UInt8], of clientID: String) throws {

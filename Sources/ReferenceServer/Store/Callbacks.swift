@@ -1,4 +1,5 @@
 import GRDB
+import ReferenceProtocol
 
 /// A portal that still has to be told that a transaction has ended.
 struct CallbackJob: Sendable, Equatable {
@@ -6,24 +7,43 @@ struct CallbackJob: Sendable, Equatable {
   let url: String
   /// Deliveries that failed so far.
   let attempts: Int
-  let createdAtMs: Int64
   let dueAtMs: Int64
+  /// `HOST:PORT`; empty for one that an earlier version stored.
+  let host: String
+
+  init(_ row: Row) throws(PoisonedRow) {
+    transactionID = try row.text("transaction_id")
+    url = try row.text("url")
+    attempts = try row.count("attempts")
+    dueAtMs = try row.time("due_at_ms")
+    host = try row.text("host")
+    guard CallbackURL.isAcceptable(url) else { throw PoisonedRow("url", "is none that is called") }
+  }
 }
 
 extension Database {
   func insertCallback(_ transactionID: String, url: String, dueAtMs: Int64) throws {
+    let host = (try? CallbackURL(parsing: url))?.authority ?? ""
     try run(
-      "INSERT INTO callback (transaction_id, url, created_at_ms, due_at_ms) VALUES (?, ?, ?, ?)",
-      [transactionID, url, dueAtMs, dueAtMs])
+      "INSERT INTO callback (transaction_id, url, created_at_ms, due_at_ms, host) VALUES (?, ?, ?, ?, ?)",
+      [transactionID, url, dueAtMs, dueAtMs, host])
   }
 
   /// Soonest first.
-  func callbacks(limit: Int) throws -> [CallbackJob] {
-    try rows("SELECT * FROM callback ORDER BY due_at_ms LIMIT ?", [limit]).map { row in
-      CallbackJob(
-        transactionID: row["transaction_id"], url: row["url"], attempts: row["attempts"],
-        createdAtMs: row["created_at_ms"], dueAtMs: row["due_at_ms"])
-    }
+  /// - Parameter hosts: those that are left out.
+  func callbacks(dueBy nowMs: Int64, without hosts: [String], limit: Int) throws -> [CallbackJob] {
+    let hosts = String(decoding: JSON.encode(hosts), as: UTF8.self)
+    return try rows(
+      """
+      SELECT * FROM callback WHERE due_at_ms <= ? AND host NOT IN (SELECT value FROM json_each(?))
+      ORDER BY due_at_ms LIMIT ?
+      """, [nowMs, hosts, limit]
+    ).map { row throws(PoisonedRow) in try CallbackJob(row) }
+  }
+
+  func nextCallbackMs(after nowMs: Int64) throws -> Int64? {
+    try row("SELECT MIN(due_at_ms) AS next FROM callback WHERE due_at_ms > ?", [nowMs])
+      .flatMap { try? $0.optionalTime("next") }
   }
 
   func deleteCallback(_ transactionID: String) throws {

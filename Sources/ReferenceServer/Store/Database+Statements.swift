@@ -1,4 +1,3 @@
-import Foundation
 import GRDB
 
 /// Every statement of this server is fixed text, so each is prepared once per connection.
@@ -17,8 +16,4 @@ extension Database {
   func rows(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> [Row] {
     try Row.fetchAll(cachedStatement(sql: sql), arguments: arguments)
   }
-}
-
-extension Row {
-  func bytes(_ column: String) -> [UInt8] { [UInt8](self[column] as Data) }
 }

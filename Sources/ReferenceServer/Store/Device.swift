@@ -17,16 +17,16 @@ struct Device: Sendable {
   let isDeleted: Bool
 
   init(_ row: Row) throws {
-    id = row["id"]
-    name = row["name"]
-    softwareID = row["software_id"]
-    softwareVersion = row["software_version"]
-    osVersion = row["os_version"]
+    id = try row.text("id")
+    name = try row.text("name")
+    softwareID = try row.text("software_id")
+    softwareVersion = try row.text("software_version")
+    osVersion = try row.optionalText("os_version")
     key = try P256PublicKey(x: row.bytes("key_x"), y: row.bytes("key_y"))
-    keyThumbprint = row["key_thumbprint"]
-    createdAtMs = row["created_at_ms"]
-    lastLoginAtMs = row["last_login_at_ms"]
-    isDeleted = row["deleted_at_ms"] != nil
+    keyThumbprint = try row.text("key_thumbprint")
+    createdAtMs = try row.time("created_at_ms")
+    lastLoginAtMs = try row.optionalTime("last_login_at_ms")
+    isDeleted = try row.optionalTime("deleted_at_ms") != nil
   }
 }
 
@@ -41,6 +41,13 @@ extension Database {
       "SELECT * FROM device WHERE credential = ? AND key_thumbprint = ? AND deleted_at_ms IS NULL",
       [Data(credential), thumbprint]
     ).map(Device.init)
+  }
+
+  /// Without deleted ones.
+  func deviceCount(registeredWith credential: [UInt8]) throws -> Int {
+    try row(
+      "SELECT COUNT(*) AS count FROM device WHERE credential = ? AND deleted_at_ms IS NULL", [Data(credential)]
+    ).map { try $0.count("count") } ?? 0
   }
 
   func insertDevice(

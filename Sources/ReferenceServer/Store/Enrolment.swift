@@ -38,9 +38,9 @@ extension Database {
 
   /// Client ids with at least one profile that is enrolled so.
   func devices(withTransport transport: DeviceConfiguration.Transport) throws -> [String] {
-    try String.fetchAll(
-      self, sql: "SELECT DISTINCT client_id FROM profile WHERE push_transport = ? AND deleted_at_ms IS NULL",
-      arguments: [transport.rawValue])
+    try rows(
+      "SELECT DISTINCT client_id FROM profile WHERE push_transport = ? AND deleted_at_ms IS NULL", [transport.rawValue]
+    ).compactMap { try? $0.text("client_id") }
   }
 
   enum Disenrolment: Sendable {
@@ -61,7 +61,7 @@ extension Database {
     if what == .keysAndPush {
       try run(
         """
-        UPDATE profile SET certificate = NULL, certificate_fingerprint = NULL, server_key = NULL, key_id = NULL,
+        UPDATE profile SET former_certificate = certificate, former_server_key = server_key, certificate = NULL, certificate_fingerprint = NULL, server_key = NULL, key_id = NULL,
           acknowledged = 0
         WHERE client_id = ? AND id = ?
         """, [profile.clientID, profile.id])

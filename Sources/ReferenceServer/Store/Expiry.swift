@@ -5,8 +5,11 @@ extension Database {
   func expireTransactions(nowMs: Int64) throws -> Effects {
     var effects = Effects()
     let due = try rows(
-      "SELECT * FROM mobile_auth_transaction WHERE state = 'open' AND expires_at_ms <= ? LIMIT 500", [nowMs])
-    for transaction in try due.map(Transaction.init) {
+      """
+      SELECT rowid AS row_number, * FROM mobile_auth_transaction WHERE state = 'open' AND expires_at_ms <= ? LIMIT 500
+      """, [nowMs])
+    let table = "mobile_auth_transaction"
+    for transaction in try readable(due, of: table, nowMs: nowMs, into: &effects, Transaction.init) {
       try end(transaction, .expired, nowMs: nowMs).map { effects.add($0) }
     }
     return effects
@@ -14,8 +17,8 @@ extension Database {
 
   /// When the next open transaction expires.
   func nextExpiryMs() throws -> Int64? {
-    try row("SELECT MIN(expires_at_ms) AS next FROM mobile_auth_transaction WHERE state = 'open'")
-      .flatMap { $0["next"] }
+    try row("SELECT MAX(0, MIN(expires_at_ms)) AS next FROM mobile_auth_transaction WHERE state = 'open'")
+      .flatMap { try? $0.optionalTime("next") }
   }
 
   /// When the next transaction expires or the next profile lapses.
@@ -31,5 +34,6 @@ extension Database {
       "DELETE FROM pin_change WHERE created_at_ms <= ? AND NOT is_committed", [nowMs - StoredPINChange.lifetimeMs])
     try run("DELETE FROM access_token WHERE expires_at_ms < ?", [nowMs])
     try run("DELETE FROM activation_code WHERE expires_at_ms < ?", [nowMs])
+    try run("DELETE FROM hold WHERE until_ms < ?", [nowMs])
   }
 }

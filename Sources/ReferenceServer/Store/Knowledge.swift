@@ -18,13 +18,13 @@ struct Knowledge: Sendable {
 
   /// - Returns: nil for a profile without one.
   init?(_ row: Row) throws {
-    guard let key = row["knowledge_key"] as Data? else { return nil }
-    publicKey = try Ed25519.PublicKey(bytes: [UInt8](key))
-    isActive = row["knowledge_state"] == "active"
-    nonce = row["knowledge_nonce"]
-    activation = (row["knowledge_activation"] as Data?).map { [UInt8]($0) }
-    failures = row["knowledge_failures"]
-    proposedAtMs = row["knowledge_proposed_at_ms"]
+    guard let key = try row.optionalBytes("knowledge_key") else { return nil }
+    publicKey = try Ed25519.PublicKey(bytes: key)
+    isActive = try row.text("knowledge_state") == "active"
+    nonce = try row.optionalText("knowledge_nonce")
+    activation = try row.optionalBytes("knowledge_activation")
+    failures = try row.count("knowledge_failures")
+    proposedAtMs = try row.time("knowledge_proposed_at_ms")
   }
 
   func hasLapsed(at nowMs: Int64) -> Bool { !isActive && nowMs >= proposedAtMs + Self.pendingForMs }
@@ -81,15 +81,23 @@ extension Database {
   func lapseProfiles(nowMs: Int64) throws -> Effects {
     var effects = Effects()
     let due = try rows(
-      Profile.query + " WHERE knowledge.state = 'pending' AND knowledge.proposed_at_ms <= ? LIMIT 500",
-      [nowMs - Knowledge.pendingForMs])
-    for profile in try due.map(Profile.init) { effects.add(try deleteProfile(profile, nowMs: nowMs)) }
+      """
+      SELECT rowid AS row_number, client_id, profile_id FROM knowledge
+      WHERE state = 'pending' AND proposed_at_ms <= ? LIMIT 500
+      """, [nowMs - Knowledge.pendingForMs])
+    let profiles = try readable(due, of: "knowledge", nowMs: nowMs, into: &effects) { row in
+      guard let profile = try profile(row.text("profile_id"), on: row.text("client_id")) else {
+        throw PoisonedRow("profile_id", "names no profile")
+      }
+      return profile
+    }
+    for profile in profiles { effects.add(try deleteProfile(profile, nowMs: nowMs)) }
     return effects
   }
 
   /// When the next pending profile lapses.
   func nextLapseMs() throws -> Int64? {
-    try row("SELECT MIN(proposed_at_ms) AS next FROM knowledge WHERE state = 'pending'")
-      .flatMap { $0["next"] as Int64? }.map { $0 + Knowledge.pendingForMs }
+    try row("SELECT MAX(0, MIN(proposed_at_ms)) AS next FROM knowledge WHERE state = 'pending'")
+      .flatMap { try? $0.optionalTime("next") }.map { $0 + Knowledge.pendingForMs }
   }
 }

@@ -13,10 +13,12 @@ extension Database {
   }
 
   /// What commands have posted, and an empty outbox. Callbacks are found by their own table.
-  func collectOutbox() throws -> Effects {
+  func collectOutbox(nowMs: Int64) throws -> Effects {
     var effects = Effects(callbacksDue: true)
-    for row in try rows("SELECT client_id, event FROM outbox ORDER BY id") {
-      effects.tell(row["client_id"], try JSON.decode(DeviceEvent.self, from: row.bytes("event")))
+    let posted = try rows("SELECT rowid AS row_number, client_id, event FROM outbox ORDER BY id")
+    effects.notices = try readable(posted, of: "outbox", nowMs: nowMs, into: &effects) { row in
+      Effects.Notice(
+        clientID: try row.text("client_id"), event: try JSON.decode(DeviceEvent.self, from: row.bytes("event")))
     }
     try run("DELETE FROM outbox")
     return effects
@@ -28,6 +30,6 @@ extension Database {
 
   /// What the last `serve` called itself.
   func issuer() throws -> String? {
-    try row("SELECT value FROM running WHERE name = 'issuer'").map { $0["value"] }
+    try row("SELECT value FROM running WHERE name = 'issuer'").map { try $0.text("value") }
   }
 }

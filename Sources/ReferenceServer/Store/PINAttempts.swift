@@ -41,7 +41,7 @@ extension Database {
     if let known = try row(
       "SELECT request_hash FROM pin_attempt WHERE client_id = ? AND profile_id = ? AND key = ?", names)
     {
-      return known.bytes("request_hash") == attempt.requestHash ? .counted(knowledge.publicKey) : .conflict
+      return try known.bytes("request_hash") == attempt.requestHash ? .counted(knowledge.publicKey) : .conflict
     }
     try run(
       "INSERT INTO pin_attempt (client_id, profile_id, key, request_hash, created_at_ms) VALUES (?, ?, ?, ?, ?)",

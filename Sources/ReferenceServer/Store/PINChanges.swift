@@ -15,10 +15,10 @@ struct StoredPINChange: Sendable {
   let isCommitted: Bool
 
   init(_ row: Row) throws {
-    id = row["id"]
+    id = try row.text("id")
     publicKey = try Ed25519.PublicKey(bytes: row.bytes("public_key"))
-    createdAtMs = row["created_at_ms"]
-    isCommitted = row["is_committed"]
+    createdAtMs = try row.time("created_at_ms")
+    isCommitted = try row.flag("is_committed")
   }
 
   func state(at nowMs: Int64) -> PINChangeStatus.State {

@@ -19,6 +19,9 @@ struct Profile: Sendable {
   /// The portal took keys or push enrolment away and the device has not made new ones yet.
   let isDisenrolled: Bool
   let isDeleted: Bool
+  /// Keys of an enrollment that is gone.
+  let formerCertificate: [UInt8]?
+  let formerServerKey: String?
   /// What its PIN is judged by, if it is to have one.
   let knowledge: Knowledge?
 
@@ -40,19 +43,21 @@ struct Profile: Sendable {
     """
 
   init(_ row: Row) throws {
-    clientID = row["client_id"]
-    id = row["id"]
-    userID = row["user_id"]
-    activation = row.bytes("activation")
-    createdAtMs = row["created_at_ms"]
-    certificate = (row["certificate"] as Data?).map { [UInt8]($0) }
-    certificateFingerprint = row["certificate_fingerprint"]
-    serverKey = row["server_key"]
-    keyID = row["key_id"]
-    isAcknowledged = row["acknowledged"]
-    pushToken = row["push_token"]
-    isDisenrolled = row["disenrolled"]
-    isDeleted = row["deleted_at_ms"] != nil
+    clientID = try row.text("client_id")
+    id = try row.text("id")
+    userID = try row.text("user_id")
+    activation = try row.bytes("activation")
+    createdAtMs = try row.time("created_at_ms")
+    certificate = try row.optionalBytes("certificate")
+    certificateFingerprint = try row.optionalText("certificate_fingerprint")
+    serverKey = try row.optionalText("server_key")
+    keyID = try row.optionalText("key_id")
+    isAcknowledged = try row.flag("acknowledged")
+    pushToken = try row.optionalText("push_token")
+    isDisenrolled = try row.flag("disenrolled")
+    isDeleted = try row.optionalTime("deleted_at_ms") != nil
+    formerCertificate = try row.optionalBytes("former_certificate")
+    formerServerKey = try row.optionalText("former_server_key")
     knowledge = try Knowledge(row)
   }
 }
@@ -66,6 +71,15 @@ extension Database {
   func profiles(on clientID: String) throws -> [Profile] {
     try rows(Profile.query + " WHERE profile.client_id = ? AND deleted_at_ms IS NULL", [clientID])
       .map(Profile.init)
+  }
+
+  /// Those whose keys are known though they are gone, newest first.
+  func formerProfiles(on clientID: String, limit: Int) throws -> [Profile] {
+    try rows(
+      Profile.query
+        + " WHERE profile.client_id = ? AND former_server_key IS NOT NULL ORDER BY deleted_at_ms DESC LIMIT ?",
+      [clientID, limit]
+    ).compactMap { try? Profile($0) }
   }
 
   func profiles(of userID: String) throws -> [Profile] {
@@ -89,7 +103,8 @@ extension Database {
   func deleteProfile(_ profile: Profile, nowMs: Int64) throws -> Effects {
     try run(
       """
-      UPDATE profile SET deleted_at_ms = ?, certificate = NULL, certificate_fingerprint = NULL, server_key = NULL,
+      UPDATE profile SET deleted_at_ms = ?, former_certificate = COALESCE(certificate, former_certificate),
+        former_server_key = COALESCE(server_key, former_server_key), certificate = NULL, certificate_fingerprint = NULL, server_key = NULL,
         key_id = NULL, acknowledged = 0, push_token = NULL, push_transport = NULL
       WHERE client_id = ? AND id = ?
       """, [nowMs, profile.clientID, profile.id])

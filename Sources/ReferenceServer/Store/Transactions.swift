@@ -5,18 +5,23 @@ import ReferenceProtocol
 
 extension Transaction {
   init(_ row: Row) throws {
-    let (method, state): (String, String) = (row["method"], row["state"])
-    guard let method = ApprovalRequest.Method(rawValue: method), let state = RequestState(rawValue: state) else {
-      throw DatabaseError(message: "transaction with method \(method) and state \(state)")
+    guard let method = ApprovalRequest.Method(rawValue: try row.text("method")) else {
+      throw PoisonedRow("method", "is unknown")
     }
+    guard let state = RequestState(rawValue: try row.text("state")) else { throw PoisonedRow("state", "is unknown") }
+    let formerRequests = try row.bytes("former_requests")
+    guard formerRequests.count % 32 == 0 else { throw PoisonedRow("former_requests", "is not a list of hashes") }
     self.init(
-      id: row["id"], userID: row["user_id"], clientID: row["client_id"], profileID: row["profile_id"],
-      type: row["type"], method: method, callbackURI: row["callback_uri"], message: row["message"],
-      nonce: row["nonce"], request: row.bytes("request"), callbackOnExpiry: row["callback_on_expiry"],
-      createdAtMs: row["created_at_ms"], expiresAtMs: row["expires_at_ms"], state: state,
-      reason: (row["reason"] as String?).flatMap(NotAuthenticatedReason.init), receipt: row["receipt"],
-      idempotencyKey: row["idempotency_key"], pinAttempts: row["pin_attempts"],
-      formerRequests: row.bytes("former_requests"))
+      id: try row.text("id"), userID: try row.text("user_id"), clientID: try row.text("client_id"),
+      profileID: try row.text("profile_id"), type: try row.text("type"), method: method,
+      callbackURI: try row.text("callback_uri"), message: try row.optionalText("message"),
+      nonce: try row.text("nonce"), request: try row.bytes("request"),
+      callbackOnExpiry: try row.flag("callback_on_expiry"), createdAtMs: try row.time("created_at_ms"),
+      expiresAtMs: try row.time("expires_at_ms"), state: state,
+      reason: try row.optionalText("reason").flatMap(NotAuthenticatedReason.init),
+      receipt: try row.optionalText("receipt"), idempotencyKey: try row.optionalText("idempotency_key"),
+      sealedReceipt: try row.optionalText("sealed_receipt"), pinAttempts: try row.count("pin_attempts"),
+      formerRequests: formerRequests)
   }
 }
 
@@ -25,6 +30,8 @@ struct Settlement: Sendable {
   var receipt: String
   var idempotencyKey: String
   var denial: DenialReason?
+  /// `ApprovalReceipt` for the device, if it has keys.
+  var sealed: String?
 }
 
 extension Database {
@@ -32,14 +39,15 @@ extension Database {
     try row("SELECT * FROM mobile_auth_transaction WHERE id = ?", [id]).map(Transaction.init)
   }
 
-  /// Newest first, ties by transaction id; without those whose time is over.
+  /// Newest first, ties by transaction id; without those whose time is over, and those that cannot be read: the server
+  /// sets them aside when they expire and when it starts.
   func openTransactions(of clientID: String, nowMs: Int64) throws -> [Transaction] {
     try rows(
       """
       SELECT * FROM mobile_auth_transaction WHERE client_id = ? AND state = 'open' AND expires_at_ms > ?
       ORDER BY created_at_ms DESC, id
       """, [clientID, nowMs]
-    ).map(Transaction.init)
+    ).compactMap { try? Transaction($0) }
   }
 
   func openTransactionCount(of userID: String, on clientID: String, nowMs: Int64) throws -> Int {
@@ -48,7 +56,11 @@ extension Database {
       SELECT COUNT(*) AS count FROM mobile_auth_transaction
       WHERE client_id = ? AND user_id = ? AND state = 'open' AND expires_at_ms > ?
       """, [clientID, userID, nowMs]
-    ).map { $0["count"] } ?? 0
+    ).map { try $0.count("count") } ?? 0
+  }
+
+  func isOpen(_ id: String) throws -> Bool {
+    try row("SELECT 1 FROM mobile_auth_transaction WHERE id = ? AND state = 'open'", [id]) != nil
   }
 
   func insert(_ transaction: Transaction) throws {
@@ -75,12 +87,14 @@ extension Database {
     let changed = try run(
       """
       UPDATE mobile_auth_transaction
-      SET state = ?, reason = ?, denial_reason = ?, receipt = ?, idempotency_key = ?, ended_at_ms = ?
+      SET state = ?, reason = ?, denial_reason = ?, receipt = ?, idempotency_key = ?, sealed_receipt = ?,
+        ended_at_ms = ?
       WHERE id = ? AND state = 'open'
       """,
       [
         ending.state.rawValue, ending.reason(callbackOnExpiry: transaction.callbackOnExpiry)?.rawValue,
-        settlement?.denial?.rawValue, settlement?.receipt, settlement?.idempotencyKey, nowMs, transaction.id,
+        settlement?.denial?.rawValue, settlement?.receipt, settlement?.idempotencyKey, settlement?.sealed, nowMs,
+        transaction.id,
       ])
     guard changed == 1 else { return nil }
     var effects = Effects()
@@ -103,7 +117,7 @@ extension Database {
       UPDATE mobile_auth_transaction SET bad_answers = bad_answers + 1 WHERE id = ? AND state = 'open'
       RETURNING bad_answers
       """, [id]
-    ).map { $0["bad_answers"] } ?? 0
+    ).map { try $0.count("bad_answers") } ?? 0
   }
 
   /// One more PIN was judged for this transaction.

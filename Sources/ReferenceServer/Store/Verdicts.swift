@@ -11,8 +11,15 @@ struct Verdict: Sendable, Equatable {
 extension Database {
   func verdict(_ key: String, of clientID: String) throws -> Verdict? {
     try row("SELECT * FROM verdict WHERE client_id = ? AND idempotency_key = ?", [clientID, key]).map { row in
-      Verdict(requestHash: row.bytes("request_hash"), status: row["status"], body: row.bytes("body"))
+      let status = try row.count("status")
+      guard (200...599).contains(status) else { throw PoisonedRow("status", "is out of range") }
+      return Verdict(requestHash: try row.bytes("request_hash"), status: status, body: try row.bytes("body"))
     }
+  }
+
+  func replaceVerdict(_ key: String, of clientID: String, body: [UInt8]) throws {
+    try run(
+      "UPDATE verdict SET body = ? WHERE client_id = ? AND idempotency_key = ?", [Data(body), clientID, key])
   }
 
   func insert(_ verdict: Verdict, key: String, clientID: String, nowMs: Int64) throws {

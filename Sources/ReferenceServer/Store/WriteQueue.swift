@@ -59,7 +59,9 @@ final class WriteQueue: Sendable {
       var fate: (any Error)?
       do {
         try database.inTransaction(.immediate) {
-          completions = jobs.map { $0(database) }
+          // A full disk ends the shared transaction under a job; those behind it must not begin one of their own.
+          completions = jobs.map { $0(database.isInsideTransaction ? database : nil) }
+          guard database.isInsideTransaction else { throw DatabaseError(resultCode: .SQLITE_FULL) }
           return .commit
         }
       } catch { fate = error }

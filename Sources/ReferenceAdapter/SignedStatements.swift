@@ -1,0 +1,88 @@
+import Cryptography
+import MobileAuth
+import OpenPGP
+import ReferenceProtocol
+import Synchronization
+
+/// What the token server signed with its key of an enrollment, and no proxy can say in its place.
+extension ReferenceTokenServer {
+  /// Where in `VerifiedContents.answerContext` stands whether the receipt is signed.
+  private static let receiptFlag = 65
+
+  /// The request is signed, so no proxy can take this word out of it.
+  /// - Returns: 1 if its server signs receipts.
+  func noteReceipts(of profile: String, _ request: ApprovalRequest) -> UInt8 {
+    guard request.signedReceipt == true else { return 0 }
+    _ = receiptSigners.withLock { $0.insert(profile) }
+    return 1
+  }
+
+  /// The confirmation of an answer, where the request said that it would be signed.
+  /// - Throws: `unreachable` unless it is the server's, on exactly this answer: what became of it is then not known.
+  func requireReceipt(_ status: RequestStatus, for response: SealedResponse) throws(TokenServerFault) {
+    let context = response.request.contents.answerContext
+    guard context.count > Self.receiptFlag, context[Self.receiptFlag] == 1 else { return }
+    let pending = response.request.pending
+    let receipt = try receipt(in: status, of: pending.transaction, account: pending.account)
+    guard receipt.idempotencyKey.lowercased() == response.idempotencyKey.lowercased(),
+      receipt.answerSHA256 == SHA256.hash(response.body).base64URL
+    else { throw .unreachable("the receipt is for another answer") }
+  }
+
+  /// The same when the server is asked later, by a token that has seen signed receipts of this account since it started.
+  func requireReceipt(
+    _ status: RequestStatus, of transaction: TransactionID, account: AccountID
+  ) throws(TokenServerFault) {
+    guard status.receipt != nil else { return }
+    let profile = try self.account(account).profile
+    guard status.sealedReceipt != nil || receiptSigners.withLock({ $0.contains(profile) }) else { return }
+    let receipt = try receipt(in: status, of: transaction, account: account)
+    guard receipt.idempotencyKey == status.idempotencyKey else {
+      throw .unreachable("the receipt is for another answer")
+    }
+  }
+
+  private func receipt(
+    in status: RequestStatus, of transaction: TransactionID, account id: AccountID
+  ) throws(TokenServerFault) -> ApprovalReceipt {
+    guard let sealed = status.sealedReceipt else { throw .unreachable("the receipt is not signed") }
+    let account = try self.account(id)
+    guard let receipt = open(sealed, as: ApprovalReceipt.self, for: account), receipt.v == 1,
+      receipt.iss == client.issuer, receipt.clientID == clientID, receipt.profileID == account.profile,
+      receipt.transactionID == transaction.text, receipt.state == status.state, receipt.receipt == status.receipt
+    else { throw .unreachable("the receipt is not the token server's, or not for this request") }
+    return receipt
+  }
+
+  /// Accounts that the token server has proved to be gone.
+  struct ProvenRevocations: Sendable, Equatable {
+    /// With this, all accounts are.
+    var device = false
+    var accounts: Set<AccountID> = []
+  }
+
+  /// - Parameter notices: `revocations` of a `Problem`, an `OAuthError` or a `ValidationResponse`. Those that are not the
+  ///   server's, or of no account that is here, prove nothing.
+  func provenRevocations(_ notices: [String]?) -> ProvenRevocations {
+    var proven = ProvenRevocations()
+    let accounts = accounts.withLock { Array($0.values) }
+    for sealed in (notices ?? []).prefix(64) {
+      for account in accounts {
+        guard let notice = open(sealed, as: RevocationNotice.self, for: account), notice.v == 1,
+          notice.iss == client.issuer, notice.clientID == clientID, notice.profileID == account.profile
+        else { continue }
+        proven.accounts.insert(account.id)
+        if notice.scope == .device { proven.device = true }
+      }
+    }
+    return proven
+  }
+
+  private func open<Statement: Decodable>(_ sealed: String, as type: Statement.Type, for account: Account) -> Statement?
+  {
+    guard let message = bytes(base64: sealed),
+      let plaintext = try? account.key.open(message, from: account.serverCertificate, limit: 16_384)
+    else { return nil }
+    return try? JSON.decode(type, from: plaintext)
+  }
+}

@@ -1,0 +1,26 @@
+import Glibc
+import Logging
+
+/// File descriptors this process may have.
+enum DescriptorLimit {
+  /// Kept for the database, callbacks, the log, and connections that are being refused.
+  private static let reserve = 512
+
+  /// Raises the soft limit to the hard one.
+  /// - Returns: how many connections fit below it.
+  static func raise(for limits: ServerConfiguration.Limits, log: Logger) throws -> Int {
+    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    var limit = rlimit()
+    guard getrlimit(resource, &limit) == 0 else { return limits.connections }
+    limit.rlim_cur = limit.rlim_max
+    _ = setrlimit(resource, &limit)
+    getrlimit(resource, &limit)
+    let room = max(16, Int(clamping: limit.rlim_cur) - reserve)
+    if room < limits.connections {
+      log.warning(
+        "only \(room) connections fit into the \(limit.rlim_cur) open files this process may have, not \(limits.connections)"
+      )
+    }
+    return room
+  }
+}

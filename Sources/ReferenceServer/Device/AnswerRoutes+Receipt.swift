@@ -1,0 +1,25 @@
+import Cryptography
+import OpenPGP
+import ReferenceProtocol
+
+extension AnswerRoutes {
+  /// What goes with an ending: the receipt, signed for the device that sent the answer.
+  /// - Returns: nil for what ends nothing.
+  func settlement(
+    _ judgement: Judgement, of arrival: ArrivedAnswer, for transaction: Transaction
+  ) async throws -> Settlement? {
+    guard case .ending(let ending, let denial) = judgement else { return nil }
+    let receipt = Random.uuid()
+    let profile = try await arrival.caller.profile(transaction.profileID, in: gate.store)
+    var settlement = Settlement(receipt: receipt, idempotencyKey: arrival.key, denial: denial)
+    // A refusal needs no keys; an acceptance has been opened with them.
+    guard let (key, certificate) = try await keyring.correspondence(of: profile) else { return settlement }
+    let content = ApprovalReceipt(
+      // The server as it was called when it asked.
+      iss: try JSON.decode(ApprovalRequest.self, from: transaction.request).iss, clientID: transaction.clientID,
+      profileID: transaction.profileID, transactionID: transaction.id, state: ending.state, receipt: receipt,
+      idempotencyKey: arrival.key, answerSHA256: SHA256.hash(arrival.body).base64URL)
+    settlement.sealed = try key.seal(JSON.encode(content), to: certificate).base64
+    return settlement
+  }
+}

@@ -1,0 +1,72 @@
+import Cryptography
+import OpenPGP
+import ReferenceProtocol
+
+/// A profile that is gone, or a device with all its profiles.
+struct Gone: Sendable, Equatable {
+  let clientID: String
+  /// Nil for the device.
+  var profileID: String?
+}
+
+/// What tells a device that an enrollment is gone, signed with the server's key of that enrollment, so that no proxy can
+/// say it.
+struct Revocations: Sendable {
+  /// More than a token has accounts.
+  private static let most = 16
+
+  let store: Store
+  let keyring: ServerKeyring
+  let origin: Origin
+
+  /// - Returns: Base64; nil if no keys are left of what is gone.
+  func notices(for gone: Gone?) async -> [String]? {
+    guard let gone else { return nil }
+    let (clientID, profileID) = (gone.clientID, gone.profileID)
+    do {
+      let profiles = try await store.read { database in
+        guard let profileID else { return try database.formerProfiles(on: clientID, limit: Self.most) }
+        return try database.profile(profileID, on: clientID).map { [$0] } ?? []
+      }
+      var notices: [String] = []
+      for profile in profiles {
+        guard let sealed = try await notice(for: profile, profileID == nil ? .device : .user) else { continue }
+        notices.append(sealed)
+      }
+      return notices.isEmpty ? nil : notices
+    } catch { return nil }
+  }
+
+  /// The verdict on the PIN that was wrong once too often, with the notice.
+  func explained(_ verdict: Verdict, _ attempt: PINAttempt) async -> Verdict {
+    guard !verdict.isSuccess else { return verdict }
+    let gone = Gone(clientID: attempt.clientID, profileID: attempt.profileID)
+    if var problem = try? JSON.decode(Problem.self, from: verdict.body) {
+      guard problem.slug == .userDeregistered else { return verdict }
+      problem.revocations = await notices(for: gone)
+      return await replaced(verdict, attempt, by: JSON.encode(problem))
+    }
+    guard var error = try? JSON.decode(OAuthError.self, from: verdict.body),
+      error.errorCode == Problem.Slug.userDeregistered.code
+    else { return verdict }
+    error.revocations = await notices(for: gone)
+    return await replaced(verdict, attempt, by: JSON.encode(error))
+  }
+
+  /// The same attempt again is told the same bytes.
+  private func replaced(_ verdict: Verdict, _ attempt: PINAttempt, by body: [UInt8]) async -> Verdict {
+    do {
+      try await store.write { try $0.replaceVerdict(attempt.key, of: attempt.clientID, body: body) }
+      return Verdict(requestHash: verdict.requestHash, status: verdict.status, body: body)
+    } catch { return verdict }
+  }
+
+  private func notice(for profile: Profile, _ scope: RevocationNotice.Scope) async throws -> String? {
+    guard let serverKey = profile.formerServerKey, let bytes = profile.formerCertificate,
+      let certificate = try? OpenPGPCertificate(parsing: bytes)
+    else { return nil }
+    let notice = RevocationNotice(
+      iss: origin.issuer, clientID: profile.clientID, profileID: profile.id, scope: scope)
+    return try await keyring.key(serverKey).seal(JSON.encode(notice), to: certificate).base64
+  }
+}

@@ -1,0 +1,115 @@
+import HTTPTypes
+import NIOCore
+import NIOHTTPTypes
+
+/// Holds one connection to its limits. One deadline runs from accept, TLS handshake included, to the end of the response;
+/// each later request has the same; in between the connection may be idle for a while. An authenticated event stream has
+/// no deadline, ends as soon as the other side has closed, and does not count for its address.
+final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
+  typealias InboundIn = HTTPRequestPart
+  typealias InboundOut = HTTPRequestPart
+  typealias OutboundIn = HTTPResponsePart
+  typealias OutboundOut = HTTPResponsePart
+
+  /// To be triggered as an outbound event when the caller of the current request is known as a device and is to get an
+  /// event stream or a long poll.
+  enum Event: Sendable { case beginsStream }
+
+  private enum Counted { case no, forSource, inAllAlone }
+
+  private let table: ConnectionTable
+  private let requestTime: TimeAmount
+  private let idleTime: TimeAmount
+  private var source = ""
+  private var counted = Counted.no
+  private var isStreaming = false
+  private var deadline: Scheduled<Void>?
+
+  init(table: ConnectionTable, limits: ServerConfiguration.Limits) {
+    self.table = table
+    requestTime = .seconds(Int64(limits.requestSeconds))
+    idleTime = .seconds(Int64(limits.idleSeconds))
+  }
+
+  func handlerAdded(context: ChannelHandlerContext) { if context.channel.isActive { begin(context) } }
+
+  func channelActive(context: ChannelHandlerContext) {
+    begin(context)
+    context.fireChannelActive()
+  }
+
+  private func begin(_ context: ChannelHandlerContext) {
+    guard counted == .no else { return }
+    source = ConnectionSource.name(of: context.remoteAddress?.ipAddress)
+    guard table.enter(from: source) else {
+      context.close(promise: nil)
+      return
+    }
+    counted = .forSource
+    expectEnd(within: requestTime, context)
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    if case .head = unwrapInboundIn(data), !isStreaming { expectEnd(within: requestTime, context) }
+    context.fireChannelRead(data)
+  }
+
+  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    context.write(data, promise: promise)
+    if case .end = unwrapOutboundIn(data) { responseEnds(context) }
+  }
+
+  private func responseEnds(_ context: ChannelHandlerContext) {
+    if isStreaming {
+      isStreaming = false
+      // One beyond the limit may still get its answer, and then has to go.
+      if table.attribute(to: source) { counted = .forSource }
+    }
+    expectEnd(within: counted == .forSource ? idleTime : .seconds(1), context)
+  }
+
+  func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
+    guard case Event.beginsStream = event else { return context.triggerUserOutboundEvent(event, promise: promise) }
+    if counted == .forSource {
+      table.release(from: source)
+      counted = .inAllAlone
+    }
+    isStreaming = true
+    deadline?.cancel()
+    promise?.succeed()
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    // Whoever has closed one half of a stream's connection will not read it either.
+    if case ChannelEvent.inputClosed = event, isStreaming { context.close(promise: nil) }
+    context.fireUserInboundEventTriggered(event)
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    if isStreaming { context.close(promise: nil) }
+    context.fireErrorCaught(error)
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    end()
+    context.fireChannelInactive()
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) { end() }
+
+  private func end() {
+    deadline?.cancel()
+    if counted == .forSource { table.release(from: source) }
+    if counted != .no { table.leave() }
+    counted = .no
+  }
+
+  private func expectEnd(within time: TimeAmount, _ context: ChannelHandlerContext) {
+    deadline?.cancel()
+    let channel = context.channel
+    deadline = channel.eventLoop.scheduleTask(in: time) { channel.close(mode: .all, promise: nil) }
+  }
+}
+
+@available(*, unavailable)
+extension ConnectionGuard: Sendable {}

@@ -1,0 +1,32 @@
+import GRDB
+
+/// Users whose requests are held off because they said "not me": whoever has their password would otherwise ask until
+/// they press by mistake. Activations are never held off.
+extension Database {
+  /// A hold that lasts longer stays.
+  func hold(_ userID: String, untilMs: Int64) throws {
+    try run(
+      """
+      INSERT INTO hold (user_id, until_ms) VALUES (?, ?)
+      ON CONFLICT (user_id) DO UPDATE SET until_ms = MAX(until_ms, excluded.until_ms)
+      """, [userID, untilMs])
+  }
+
+  /// - Returns: when the hold ends, milliseconds since 1970; nil if there is none.
+  func holdEnd(of userID: String, nowMs: Int64) throws -> Int64? {
+    try row("SELECT until_ms FROM hold WHERE user_id = ? AND until_ms > ?", [userID, nowMs])
+      .flatMap { try? $0.time("until_ms") }
+  }
+
+  /// Soonest to end first.
+  func holds(nowMs: Int64) throws -> [(userID: String, untilMs: Int64)] {
+    try rows("SELECT * FROM hold WHERE until_ms > ? ORDER BY until_ms, user_id", [nowMs]).compactMap { row in
+      try? (row.text("user_id"), row.time("until_ms"))
+    }
+  }
+
+  /// - Returns: whether there was one.
+  func endHold(of userID: String, nowMs: Int64) throws -> Bool {
+    try run("DELETE FROM hold WHERE user_id = ? AND until_ms > ?", [userID, nowMs]) > 0
+  }
+}

@@ -1,0 +1,61 @@
+import Foundation
+import GRDB
+import ReferenceProtocol
+
+/// A row that no version of this server wrote: the file was edited or is damaged. The text names column and fault, never
+/// the value.
+struct PoisonedRow: Error, Equatable, CustomStringConvertible {
+  let description: String
+
+  init(_ column: String, _ fault: String) { description = "\(column) \(fault)" }
+}
+
+/// Columns are read as what they must be. GRDB's own conversions end the process where a value is of another type, and
+/// numbers that are out of range end it where they are computed with.
+extension Row {
+  func text(_ column: String) throws(PoisonedRow) -> String {
+    guard let text = try optionalText(column) else { throw PoisonedRow(column, "is null") }
+    return text
+  }
+
+  func optionalText(_ column: String) throws(PoisonedRow) -> String? {
+    switch value(column).storage {
+    case .null: return nil
+    case .string(let text): return text
+    default: throw PoisonedRow(column, "is not text")
+    }
+  }
+
+  func bytes(_ column: String) throws(PoisonedRow) -> [UInt8] {
+    guard let bytes = try optionalBytes(column) else { throw PoisonedRow(column, "is null") }
+    return bytes
+  }
+
+  func optionalBytes(_ column: String) throws(PoisonedRow) -> [UInt8]? {
+    switch value(column).storage {
+    case .null: return nil
+    case .blob(let data): return [UInt8](data)
+    default: throw PoisonedRow(column, "is not a blob")
+    }
+  }
+
+  /// Milliseconds since 1970, up to the year 9999.
+  func time(_ column: String) throws(PoisonedRow) -> Int64 { try whole(column, within: 0...JSON.largestNumber) }
+
+  func optionalTime(_ column: String) throws(PoisonedRow) -> Int64? {
+    value(column).isNull ? nil : try time(column)
+  }
+
+  /// 0 to 1,000,000,000.
+  func count(_ column: String) throws(PoisonedRow) -> Int { Int(try whole(column, within: 0...1_000_000_000)) }
+
+  func flag(_ column: String) throws(PoisonedRow) -> Bool { try whole(column, within: 0...1) == 1 }
+
+  private func whole(_ column: String, within range: ClosedRange<Int64>) throws(PoisonedRow) -> Int64 {
+    guard case .int64(let number) = value(column).storage else { throw PoisonedRow(column, "is not a number") }
+    guard range.contains(number) else { throw PoisonedRow(column, "is out of range") }
+    return number
+  }
+
+  private func value(_ column: String) -> DatabaseValue { self[column] }
+}

@@ -1,0 +1,164 @@
+import Foundation
+import Glibc
+import ReferenceProtocol
+import ServerTestSupport
+import Testing
+
+/// Many connections that do nothing, against the running server.
+@Suite struct ConnectionTests {
+  @Test("2,000 idle sockets and 200 slow senders of one address do not hold up a portal's request from another")
+  func idleAndSlow() throws {
+    try raiseDescriptorLimit(to: 4096)
+    let server = try TokenServer()
+    let portal = try server.addPortal()
+    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    /// Of eleven requests: one may be late because the machine is busy.
+    func median() throws -> Duration {
+      let times = try (0..<11).map { _ in
+        let began = ContinuousClock.now
+        try server.curl(
+          "--user", "\(portal.id):\(portal.secret)",
+          "--data", "type=login&user_id=alice&device_id=\(device.clientID)&callback_uri=https://portal.example/",
+          server.url + "/oauth/api/v4/authenticate/user"
+        ).expect(200)
+        return ContinuousClock.now - began
+      }
+      return times.sorted()[5]
+    }
+    let alone = try median()
+    var sockets: [Int32] = []
+    defer { sockets.forEach { close($0) } }
+    for number in 0..<2200 {
+      let socket = try connect(to: server.port, from: "127.0.0.2")
+      sockets.append(socket)
+      // The beginning of a TLS record that never comes.
+      if number >= 2000 { _ = send(socket, [0x16, 0x03, 0x01] as [UInt8], 3, Int32(MSG_NOSIGNAL)) }
+    }
+    #expect(try median() < alone + .seconds(1))
+  }
+
+  private static let brief = "[limits]\nrequest_seconds = 1\nidle_seconds = 2\nconnections_per_source = 4\n"
+
+  @Test("A connection ends when its request has not come whole in time", arguments: [0, 5])
+  func deadline(bytes: Int) throws {
+    let server = try TokenServer(configuration: Self.brief)
+    let socket = try connect(to: server.port, from: "127.0.0.1")
+    defer { close(socket) }
+    // Never a whole record, but always another byte.
+    let hello: [UInt8] = [0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00]
+    let began = ContinuousClock.now
+    var isOpen = true
+    var sent = 0
+    while isOpen, ContinuousClock.now - began < .seconds(15) {
+      if sent < bytes {
+        _ = send(socket, [hello[sent]], 1, Int32(MSG_NOSIGNAL))
+        sent += 1
+      }
+      var byte: UInt8 = 0
+      let count = recv(socket, &byte, 1, Int32(MSG_DONTWAIT))
+      isOpen = count > 0 || (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+      usleep(100_000)
+    }
+    #expect(!isOpen)
+  }
+
+  @Test("A source has its number of connections and no more; an event stream is none of them")
+  func connectionsOfOneSource() throws {
+    let server = try TokenServer(configuration: "[limits]\nconnections_per_source = 4\n")
+    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    let stream = try device.openEventStream()
+    let sockets = try (0..<4).map { _ in try connect(to: server.port, from: "127.0.0.1") }
+    defer { sockets.forEach { close($0) } }
+    #expect(throws: Curl.Failure.self) { try server.curl("--max-time", "5", server.url + ServerMetadata.path) }
+    close(sockets[0])
+    var isServed = false
+    for _ in 0..<50 where !isServed {
+      isServed = (try? server.curl(server.url + ServerMetadata.path))?.status == 200
+      if !isServed { usleep(100_000) }
+    }
+    #expect(isServed)
+    stream.send(SIGKILL)
+  }
+
+  @Test("An event stream outlives the deadline of requests, and a long poll too")
+  func streamsHaveNoDeadline() throws {
+    let server = try TokenServer(configuration: Self.brief + "[[type]]\nname = \"login\"\nmethod = \"push\"\n")
+    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    let cursor = try #require(try device.events(after: nil)?.cursor)
+    #expect(try device.events(after: cursor, wait: 3) == nil)
+    let stream = try device.openEventStream()
+    usleep(3_000_000)
+    try server.admin("device", "delete", device.clientID)
+    var lines: [String] = []
+    while lines.count < 50, let line = stream.nextLine() { lines.append(line) }
+    #expect(lines.contains("event: device-revoked"), "\(lines)")
+  }
+
+  @Test("A device that has gone is not connected a moment later, though nothing was written to it")
+  func goneDevices() throws {
+    let types = "[[type]]\nname = \"login\"\nmethod = \"push\"\ndelivery_required = true\n"
+    let server = try TokenServer(configuration: types)
+    let portal = try server.addPortal()
+    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    let stream = try device.openEventStream()
+    func ask() throws -> String {
+      let reply = try server.curl(
+        "--user", "\(portal.id):\(portal.secret)",
+        "--data",
+        "type=login&user_id=alice&device_id=\(device.clientID)&message=m&callback_uri=https://portal.example/",
+        server.url + "/oauth/api/v4/authenticate/user")
+      let transaction = try reply.expect(200).json["transaction_id"] as? String ?? ""
+      let result = try server.curl(
+        "--user", "\(portal.id):\(portal.secret)",
+        server.url + "/oauth/api/v4/authenticate/transaction/\(transaction)")
+      let reason = result.json["not_authenticated_reason"] as? [String: any Sendable]
+      return reason?["reason"] as? String ?? "open"
+    }
+    #expect(try ask() == "open")
+    stream.send(SIGKILL)
+    stream.waitForEnd()
+    usleep(500_000)
+    #expect(try ask() == "failed_to_send")
+  }
+}
+
+private struct SocketFailure: Error {
+  let what: String
+  let number: Int32
+}
+
+private func connect(to port: Int, from source: String) throws -> Int32 {
+  let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+  guard descriptor >= 0 else { throw SocketFailure(what: "socket", number: errno) }
+  func address(_ text: String, _ port: UInt16) -> sockaddr_in {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    inet_pton(AF_INET, text, &address.sin_addr)
+    return address
+  }
+  func call(_ what: String, _ address: sockaddr_in, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) throws {
+    var address = address
+    let result = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+    }
+    guard result == 0 else {
+      close(descriptor)
+      throw SocketFailure(what: what, number: errno)
+    }
+  }
+  try call("bind", address(source, 0)) { bind(descriptor, $0, $1) }
+  try call("connect", address("127.0.0.1", UInt16(port))) { Glibc.connect(descriptor, $0, $1) }
+  return descriptor
+}
+
+private func raiseDescriptorLimit(to wanted: UInt) throws {
+  let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+  var limit = rlimit()
+  getrlimit(resource, &limit)
+  guard limit.rlim_cur < wanted else { return }
+  limit.rlim_cur = min(limit.rlim_max, wanted)
+  guard limit.rlim_cur >= wanted, setrlimit(resource, &limit) == 0 else {
+    throw SocketFailure(what: "at least \(wanted) open files are needed", number: errno)
+  }
+}

@@ -1,0 +1,192 @@
+import Cryptography
+import Foundation
+import GRDB
+import OpenPGP
+import ReferenceProtocol
+import ServerTestSupport
+import Testing
+
+@testable import ReferenceServer
+
+/// Requests that are meant to harm, against the running server, which has to be there afterwards.
+@Suite struct HostileClientTests {
+  let server: TokenServer
+
+  init() throws { server = try TokenServer() }
+
+  private func requireAlive() throws {
+    try server.curl(server.url + ServerMetadata.path).expect(200)
+  }
+
+  @Test("A nonce of chosen bytes does not end the server")
+  func chosenNonces() throws {
+    let device = try DeviceClient(server)
+    for first in [UInt8(0x80), 0x00, 0x7F, 0xFF] {
+      let nonce = ([first] + [UInt8](repeating: first == 0x80 ? 0 : first, count: 39)).base64URL
+      device.nonce = nonce
+      device.clientID = "x"
+      let reply = try server.curl(try device.tokenArguments(["grant_type=client_credentials"]))
+      #expect(reply.json["error"] as? String == OAuthError.useDPoPNonce)
+      device.nonce = nonce
+      #expect(try server.curl(try device.arguments("GET", "/device/v1/pending", token: "t")).status == 401)
+    }
+    try requireAlive()
+  }
+
+  @Test("An assertion with extreme times does not end the server")
+  func extremeTimes() throws {
+    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    for now in [Int64.min + 60, Int64.max - 60, -1] {
+      #expect(try device.token(["grant_type=client_credentials"], now: now).status != 200)
+    }
+    try requireAlive()
+  }
+
+  @Test(
+    "A member that is there twice, a deep body and a number out of range are the client's fault",
+    arguments: [
+      #"{"ids":[],"ids":[]}"#,
+      #"{"ids":["# + String(repeating: "[", count: 40) + String(repeating: "]", count: 40) + "]}",
+      #"{"ids":[],"n":-1}"#, #"{"ids":[],"n":1e99}"#,
+    ])
+  func strictJSON(body: String) throws {
+    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    _ = try device.call("GET", "/device/v1/pending")
+    let reply = try server.curl(device.arguments("POST", "/device/v1/events/acks"), input: Array(body.utf8))
+    #expect(reply.status == 400)
+    #expect(try reply.decoded(Problem.self).slug == .invalidRequest)
+  }
+
+  @Test("Broken chunks are the client's fault, and no failure of the server")
+  func brokenChunks() throws {
+    let request = """
+      POST /oauth/token HTTP/1.1\r
+      Host: h\r
+      Content-Type: application/x-www-form-urlencoded\r
+      Transfer-Encoding: chunked\r
+      Connection: close\r
+      \r
+      3\r
+      a=b\r
+      ZZZ\r
+
+      """
+    let output = try run(
+      "/usr/bin/env", ["timeout", "20", "openssl", "s_client", "-quiet", "-connect", "127.0.0.1:\(server.port)"],
+      input: Array(request.utf8))
+    #expect(output.text.hasPrefix("HTTP/1.1 400"), "\(output.text)")
+    #expect(!server.log.contains("failed"), "\(server.log)")
+    try requireAlive()
+  }
+
+  @Test(
+    "A device's names and versions have no control or format characters",
+    arguments: ["a\nb", "a\u{1B}[2Jb", "a\u{202E}b", "a\u{200B}b", "a\u{7F}b"])
+  func namesOfDevices(name: String) throws {
+    let code = try server.activationCode(for: "alice")
+    let key = try P256PrivateKey()
+    func register(_ change: (inout RegistrationRequest) -> Void) throws -> Int {
+      var registration = RegistrationRequest(
+        clientName: "n", softwareID: "s", softwareVersion: "1", key: JWK(key.publicKey),
+        capabilities: .init(display: .none, keypad: false, button: true, led: .mono))
+      change(&registration)
+      let headers = ["--header", "Authorization: Bearer \(code)", "--header", "Content-Type: application/json"]
+      return try server.curl(headers + [server.url + "/oauth/register"], input: JSON.encode(registration)).status
+    }
+    #expect(try register { $0.clientName = name } == 400)
+    #expect(try register { $0.softwareID = name } == 400)
+    #expect(try register { $0.softwareVersion = name } == 400)
+    #expect(try register { $0.approvalCapabilities.custom = [name] } == 400)
+    #expect(try register { $0.approvalCapabilities.custom = Array(repeating: "c", count: 33) } == 400)
+    #expect(try register { $0.approvalCapabilities.biometric = [String(repeating: "c", count: 65)] } == 400)
+    #expect(try register { _ in } == 201)
+    let device = try DeviceClient.enrolled(at: server, as: "bob")
+    let validation = ValidationRequest(softwareVersion: "1", osVersion: name, profiles: [])
+    #expect(try device.call("POST", "/device/v1/validations", body: validation).status == 400)
+  }
+
+  @Test("A fleet token registers as many devices as the configuration says")
+  func fullFleet() throws {
+    let server = try TokenServer(configuration: "[limits]\ndevices_per_fleet_token = 2\n")
+    let token = try #require(try server.admin("fleet-token", "add", "fleet")["token"] as? String)
+    let devices = [try DeviceClient(server), try DeviceClient(server), try DeviceClient(server)]
+    try devices[0].register(token).expect(201)
+    try devices[1].register(token).expect(201)
+    try devices[2].register(token).expect(403)
+    try devices[0].register(token).expect(201)
+    try server.admin("device", "delete", devices[0].clientID)
+    try devices[2].register(token).expect(201)
+    #expect(try DeviceClient(server).register(String(repeating: "f", count: 200)).status == 401)
+  }
+
+  @Test("A crash prints neither registers nor memory")
+  func noCrashReport() throws {
+    kill(server.processIdentifier, SIGILL)
+    _ = server.stop(killing: false)
+    let log = server.log
+    for word in ["Registers", "Backtrace", "Crash:", "Images", "rip", "Thread 0"] {
+      #expect(!log.contains(word), "\(log)")
+    }
+  }
+}
+
+/// Guesses at activation codes that come all at once.
+@Suite struct ActivationGuessTests {
+  @Test("Of 300 guesses at once from one address, no more are looked at than the 10 that may be wrong")
+  func parallelGuesses() async throws {
+    let temporary = try TemporaryStore()
+    let desk = temporary.makeActivationDesk()
+    let outcomes = await guesses(300, at: desk) { _ in "192.0.2.1" }
+    #expect(outcomes["invalid_token"] == 10)
+    #expect(outcomes["slow_down"] == 290)
+    // The common share has lost no more than that: 59 other addresses may still be wrong 10 times each.
+    let others = await guesses(590, at: desk) { "198.51.100.\($0 % 59)" }
+    #expect(others["invalid_token"] == 590)
+    let last = await guesses(1, at: desk) { _ in "203.0.113.1" }
+    // One more may have come with the time that has passed.
+    #expect((last["slow_down"] ?? 0) + (last["invalid_token"] ?? 0) == 1)
+  }
+
+  @Test("Right codes cost nothing")
+  func rightCodes() async throws {
+    let temporary = try TemporaryStore()
+    let desk = temporary.makeActivationDesk()
+    let key = try P256PrivateKey().publicKey
+    let code = ActivationCode.random()
+    let hash = temporary.peppered.hash(code.digits, for: .activationCode)
+    try await temporary.store.write { database in
+      try database.run("INSERT INTO user (id, created_at_ms) VALUES ('alice', 0)")
+      try database.insertActivationCode(hash, userID: "alice", expiresAtMs: 1_000_000)
+    }
+    for _ in 1...30 {
+      _ = try await desk.register(.sample(key), key: key, credential: code.digits, peer: "192.0.2.1")
+    }
+  }
+
+  /// - Returns: how many got which error.
+  private func guesses(
+    _ count: Int, at desk: ActivationDesk, from address: @escaping @Sendable (Int) -> String
+  ) async -> [String: Int] {
+    await withTaskGroup(of: String.self) { group in
+      for number in 0..<count {
+        group.addTask {
+          do {
+            let key = try P256PrivateKey().publicKey
+            let guess = ActivationCode.random().digits
+            _ = try await desk.register(.sample(key), key: key, credential: guess, peer: address(number))
+            return "registered"
+          } catch { return (error as? Refusal)?.body.error ?? "\(error)" }
+        }
+      }
+      return await group.reduce(into: [:]) { $0[$1, default: 0] += 1 }
+    }
+  }
+}
+
+extension RegistrationRequest {
+  fileprivate static func sample(_ key: P256PublicKey) -> RegistrationRequest {
+    RegistrationRequest(
+      clientName: "n", softwareID: "s", softwareVersion: "1", key: JWK(key),
+      capabilities: .init(display: .none, keypad: false, button: true, led: .mono))
+  }
+}

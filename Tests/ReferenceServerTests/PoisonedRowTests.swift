@@ -1,0 +1,174 @@
+import BuiltPrograms
+import Cryptography
+import Foundation
+import GRDB
+import Logging
+import ReferenceProtocol
+import Secrets
+import ServerTestSupport
+import Testing
+
+@testable import ReferenceServer
+
+extension TemporaryStore {
+  var peppered: Peppered { Peppered(SecretBytes(copying: [UInt8](repeating: 1, count: 32))) }
+
+  func makeActivationDesk() -> ActivationDesk {
+    let announcer = Announcer(
+      hub: EventHub(), callbacks: WakeUp(), log: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    let clock = ServerClock { 0 }
+    return ActivationDesk(
+      store: store, peppered: peppered, keyring: ServerKeyring(store: store, peppered: peppered), clock: clock,
+      announcer: announcer,
+      expiry: ExpiryTimer(store: store, announcer: announcer, clock: clock, retentionHours: 1), fleetLimit: 10)
+  }
+}
+
+/// Rows that this server has not written, in every table that it reads.
+@Suite struct PoisonedRowTests {
+  /// What each statement does to the one row, or to all rows, of its table.
+  static let poisons = [
+    "UPDATE mobile_auth_transaction SET method = 'telepathy'",
+    "UPDATE mobile_auth_transaction SET state = 'open', method = 'x', expires_at_ms = -9223372036854775808",
+    "UPDATE mobile_auth_transaction SET expires_at_ms = 9223372036854775807, created_at_ms = -1",
+    "UPDATE mobile_auth_transaction SET former_requests = x'00', pin_attempts = 9223372036854775807",
+    "UPDATE mobile_auth_transaction SET callback_uri = 'http://portal:65536/'",
+    """
+    INSERT INTO callback (transaction_id, url, attempts, created_at_ms, due_at_ms)
+    VALUES ('p1', 'http://127.0.0.1:65536/', 0, 0, 0)
+    """,
+    """
+    INSERT INTO callback (transaction_id, url, attempts, created_at_ms, due_at_ms)
+    VALUES ('p2', 'http://127.0.0.1:1/', 9223372036854775807, 0, -9223372036854775808)
+    """,
+    """
+    INSERT INTO callback (transaction_id, url, attempts, created_at_ms, due_at_ms)
+    VALUES ('p3', '', -1, 0, 9223372036854775807)
+    """,
+    "INSERT INTO outbox (client_id, event) VALUES ('x', x'FF')",
+    "INSERT INTO outbox (client_id, event) VALUES ('x', CAST('{\"kind\":\"unheard-of\"}' AS BLOB))",
+    """
+    INSERT INTO verdict (client_id, idempotency_key, request_hash, status, body, created_at_ms)
+    VALUES ('x', 'x', x'', 99999, x'', -9223372036854775808)
+    """,
+    "UPDATE device SET key_x = x'00', last_login_at_ms = -9223372036854775808 WHERE name = 'victim'",
+    "UPDATE profile SET certificate = x'00', created_at_ms = 9223372036854775807 WHERE user_id = 'victim'",
+    """
+    INSERT OR REPLACE INTO knowledge (client_id, profile_id, public_key, refresh_token_hash, state, failures, proposed_at_ms)
+    SELECT client_id, id, x'00', x'00', 'pending', 9223372036854775807, -9223372036854775808 FROM profile
+    WHERE user_id = 'victim'
+    """,
+    """
+    INSERT OR REPLACE INTO knowledge (client_id, profile_id, public_key, refresh_token_hash, state, failures, proposed_at_ms)
+    SELECT client_id, id, x'00', x'00', 'pending', -1, 9223372036854775807 FROM profile WHERE user_id = 'victim'
+    """,
+    """
+    INSERT INTO pin_change (id, client_id, profile_id, public_key, refresh_token_hash, created_at_ms)
+    VALUES ('p', 'c', 'p', x'', x'', 9223372036854775807)
+    """,
+    "INSERT INTO pin_attempt (client_id, profile_id, key, request_hash, created_at_ms) VALUES ('c', 'p', '', x'', -1)",
+    "INSERT INTO activation_code (hash, user_id, expires_at_ms) VALUES (x'00', 'nobody', 9223372036854775807)",
+    "INSERT INTO access_token (hash, client_id, expires_at_ms) VALUES (x'00', 'nobody', 9223372036854775807)",
+    "INSERT INTO fleet_token (hash, name, created_at_ms) VALUES (x'00', char(27), -1)",
+    "INSERT INTO api_client (id, secret_hash, mobile_authentication, end_user) VALUES ('x', x'', 7, -7)",
+    "INSERT INTO user (id, created_at_ms) VALUES (char(10), -9223372036854775808)",
+    "INSERT INTO server_key (fingerprint, sealed_secret, is_shared) VALUES ('x', x'00', 0)",
+    "INSERT INTO hold (user_id, until_ms) VALUES ('victim', 9223372036854775807)",
+    "INSERT INTO running (name, value) VALUES ('x', 'y')",
+  ]
+
+  @Test("One poisoned row of any table keeps neither the server from starting nor another user from answering")
+  func everyTable() throws {
+    let server = try TokenServer()
+    let portal = try server.addPortal()
+    let victim = try DeviceClient.enrolled(at: server, as: "victim")
+    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    func ask(_ user: String, on device: DeviceClient) throws -> Curl.Reply {
+      try server.curl(
+        "--user", "\(portal.id):\(portal.secret)",
+        "--data", "type=login&user_id=\(user)&device_id=\(device.clientID)&callback_uri=https://portal.example/",
+        server.url + "/oauth/api/v4/authenticate/user")
+    }
+    _ = try ask("victim", on: victim).expect(200)
+    let port = server.port
+    _ = server.stop(killing: true)
+    let database = try DatabaseQueue(path: server.directory + "/token-server.db")
+    try database.write {
+      try $0.execute(sql: "UPDATE device SET name = 'victim' WHERE id = ?", arguments: [victim.clientID])
+    }
+    for poison in Self.poisons {
+      try database.write { try $0.execute(sql: "PRAGMA foreign_keys = OFF") }
+      do { try database.write { try $0.execute(sql: poison) } } catch { Issue.record("\(poison): \(error)") }
+    }
+    try database.close()
+
+    let again = try TokenServer(directory: server.directory, port: port)
+    let transaction = try #require(try ask("alice", on: device).expect(200).json["transaction_id"] as? String)
+    try device.send(device.answer(transaction, .accept), to: transaction).expect(200)
+    _ = try ask("victim", on: victim)
+    _ = try victim.call("GET", "/device/v1/pending")
+    #expect(again.log.contains("is set aside"))
+    for command in [["device", "list"], ["transaction", "list"], ["api-client", "list"]] {
+      _ = try run(BuiltProgram.path("token-server"), command + ["--directory", server.directory])
+    }
+    #expect(again.stop() == 0)
+    let aside = try DatabaseQueue(path: server.directory + "/token-server.db").read {
+      try String.fetchAll($0, sql: "SELECT DISTINCT table_name FROM set_aside ORDER BY table_name")
+    }
+    #expect(aside == ["callback", "mobile_auth_transaction", "outbox"])
+  }
+
+  @Test("Each poison alone lets the server start", arguments: PoisonedRowTests.poisons)
+  func oneByOne(poison: String) async throws {
+    let temporary = try TemporaryStore()
+    _ = try await temporary.store.write { database in
+      try database.run("INSERT INTO user (id, created_at_ms) VALUES ('victim', 0)")
+      try database.insert(.sample("t0"))
+      try database.insert(.sample("t9", expiresAtMs: 9))
+    }
+    try await temporary.store.write { try $0.execute(sql: poison) }
+    let effects = try await temporary.store.write { database in
+      var effects = try database.setAsideUnreadable(nowMs: 10)
+      effects.add(try database.expireTransactions(nowMs: 10))
+      effects.add(try database.lapseProfiles(nowMs: 10))
+      effects.add(try database.collectOutbox(nowMs: 10))
+      try database.forget(endedBeforeMs: 0, nowMs: 10)
+      return effects
+    }
+    #expect(effects.callbacksDue)
+    let next = try await temporary.store.read {
+      (try $0.nextDueMs(), try $0.callbacks(dueBy: 10, without: [], limit: 9))
+    }
+    #expect(next.0.map { $0 >= 0 && $0 <= JSON.largestNumber + 1_000_000 } != false)
+    #expect(next.1.allSatisfy { CallbackURL.isAcceptable($0.url) })
+  }
+
+  @Test("A full disk is 503, and nothing behind it in the queue is half done")
+  func fullDisk() async throws {
+    let temporary = try TemporaryStore()
+    let store = temporary.store
+    let pages = try await store.read { try Int.fetchOne($0, sql: "PRAGMA page_count") ?? 0 }
+    try await store.pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA max_page_count = \(pages)") }
+    let outcomes = await withTaskGroup(of: Bool.self) { group in
+      for number in 0..<50 {
+        group.addTask {
+          do {
+            _ = try await store.write { database in
+              try database.run(
+                "INSERT INTO user (id, created_at_ms) VALUES (?, 0)",
+                ["\(number)" + String(repeating: "x", count: 20_000)])
+            }
+            return true
+          } catch {
+            #expect((error as? DatabaseError)?.isOfTheDisk == true, "\(error)")
+            return false
+          }
+        }
+      }
+      return await group.reduce(into: [Bool]()) { $0.append($1) }
+    }
+    let stored = try await store.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM user") ?? -1 }
+    #expect(stored == outcomes.count { $0 })
+    #expect(outcomes.contains(false))
+  }
+}

@@ -1,0 +1,129 @@
+import BuiltPrograms
+import Cryptography
+import Foundation
+import OpenPGP
+import ReferenceProtocol
+import ServerTestSupport
+import Testing
+
+/// What the server signs with its key of an enrollment, against the running server.
+@Suite struct StatementTests {
+  let server: TokenServer
+  let device: DeviceClient
+  let portal: (id: String, secret: String)
+
+  init() throws {
+    server = try TokenServer()
+    device = try DeviceClient.enrolled(at: server, as: "alice")
+    portal = try server.addPortal()
+  }
+
+  private func ask() throws -> Curl.Reply {
+    try server.curl(
+      "--user", "\(portal.id):\(portal.secret)", "--data", "type=login&user_id=alice&device_id=\(device.clientID)",
+      "--data", "callback_uri=https://portal.example/", server.url + "/oauth/api/v4/authenticate/user")
+  }
+
+  private func open<Statement: Decodable>(_ sealed: String, as type: Statement.Type) throws -> Statement {
+    let message = try #require(bytes(base64: sealed))
+    return try JSON.decode(type, from: device.openPGP.open(message, from: device.serverCertificate!))
+  }
+
+  @Test("A receipt is signed and names the answer it is for, now and whenever it is asked for again")
+  func receipts() throws {
+    let transaction = try #require(try ask().expect(200).json["transaction_id"] as? String)
+    #expect(try device.fetch(transaction).request.signedReceipt == true)
+    let answer = try device.answer(transaction, .accept)
+    let key = Random.uuid()
+    let status = try device.send(answer, to: transaction, key: key).expect(200).decoded(RequestStatus.self)
+    let receipt = try open(try #require(status.sealedReceipt), as: ApprovalReceipt.self)
+    #expect(
+      receipt
+        == ApprovalReceipt(
+          iss: server.url, clientID: device.clientID, profileID: device.profileID, transactionID: transaction,
+          state: .authenticated, receipt: status.receipt ?? "", idempotencyKey: key,
+          answerSHA256: SHA256.hash(JSON.encode(answer)).base64URL))
+    let later = try device.call("GET", "/device/v1/requests/\(transaction)").decoded(RequestStatus.self)
+    #expect(later.sealedReceipt == status.sealedReceipt)
+  }
+
+  @Test("Who deregistered a user or a device says so with the key of the enrollment")
+  func revocations() throws {
+    let user = try server.curl(
+      "--user", "\(portal.id):\(portal.secret)", "--request", "DELETE",
+      server.url + "/oauth/api/v4/users/alice/devices/\(device.clientID)")
+    #expect(user.status == 204)
+    let gone = try device.call("DELETE", "/device/v1/profiles/\(device.profileID)/push").decoded(Problem.self)
+    #expect(gone.slug == .userDeregistered)
+    #expect(
+      try open(try #require(gone.revocations?.first), as: RevocationNotice.self)
+        == RevocationNotice(iss: server.url, clientID: device.clientID, profileID: device.profileID, scope: .user))
+    let validation = ValidationRequest(softwareVersion: "1.0.0", osVersion: "linux", profiles: [device.profileID])
+    let validated = try device.call("POST", "/device/v1/validations", body: validation).decoded(ValidationResponse.self)
+    #expect(validated.removedProfiles == [device.profileID])
+    #expect(try open(try #require(validated.revocations?.first), as: RevocationNotice.self).scope == .user)
+
+    try server.admin("device", "delete", device.clientID)
+    let deleted = try device.call("GET", "/device/v1/pending").expect(401).decoded(Problem.self)
+    #expect(deleted.slug == .deviceDeregistered)
+    #expect(try open(try #require(deleted.revocations?.first), as: RevocationNotice.self).scope == .device)
+    let reply = try device.logIn()
+    #expect(reply.json["error_code"] as? Int == 9002)
+    let notices = reply.json["revocations"] as? [String]
+    #expect(try open(try #require(notices?.first), as: RevocationNotice.self).scope == .device)
+  }
+
+  @Test("After \"not me\" portals are asked to wait; an administrator may end that, and activations go on")
+  func heldOff() throws {
+    let transaction = try #require(try ask().expect(200).json["transaction_id"] as? String)
+    try device.deny(transaction, .notMe).expect(200)
+    let refused = try ask()
+    #expect(refused.status == 503)
+    #expect(refused.json["error_code"] as? Int == 1002)
+    let seconds = try #require(refused.headers["retry-after"].flatMap { Int($0) })
+    #expect((200...300).contains(seconds))
+    #expect((refused.json["error_description"] as? String)?.contains("not me") == true)
+    let list = try run(
+      BuiltProgram.path("token-server"), ["transaction", "list", "--directory", server.directory])
+    #expect(list.text.contains("alice is held off until"))
+
+    // Another user is asked, and alice may be activated on another device.
+    _ = try DeviceClient.enrolled(at: server, as: "alice")
+
+    #expect(try server.admin("user", "resume", "alice")["was_held"] as? Bool == true)
+    #expect(try server.admin("user", "resume", "alice")["was_held"] as? Bool == false)
+    try ask().expect(200)
+  }
+
+  @Test("\"Not me\" in a sealed answer holds off too, a plain refusal does not")
+  func heldOffByAnswer() throws {
+    let first = try #require(try ask().expect(200).json["transaction_id"] as? String)
+    try device.send(device.answer(first, .deny), to: first).expect(200)
+    let second = try #require(try ask().expect(200).json["transaction_id"] as? String)
+    try device.send(device.answer(second, .deny) { $0.reason = .notMe }, to: second).expect(200)
+    try ask().expect(503)
+  }
+
+  @Test("A hold of no seconds is none")
+  func noHold() throws {
+    let server = try TokenServer(
+      configuration: """
+        [mobile_authentication]
+        not_me_hold_seconds = 0
+        [[type]]
+        name = "login"
+        method = "push"
+        messages = { en = "Log in?" }
+        """)
+    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    let portal = try server.addPortal()
+    func ask() throws -> Curl.Reply {
+      try server.curl(
+        "--user", "\(portal.id):\(portal.secret)", "--data", "type=login&user_id=alice&device_id=\(device.clientID)",
+        "--data", "callback_uri=https://portal.example/", server.url + "/oauth/api/v4/authenticate/user")
+    }
+    let transaction = try #require(try ask().expect(200).json["transaction_id"] as? String)
+    try device.deny(transaction, .notMe).expect(200)
+    try ask().expect(200)
+  }
+}

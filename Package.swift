@@ -82,6 +82,8 @@ let tokenServerTargets: [Target] = [
       "Secrets",
       logging,
       .product(name: "NIOCore", package: "swift-nio"),
+      .product(name: "NIOPosix", package: "swift-nio"),
+      .product(name: "AsyncHTTPClient", package: "async-http-client"),
       .product(name: "GRDB", package: "GRDB.swift"),
     ]),
   tests(

@@ -1,0 +1,128 @@
+import AsyncHTTPClient
+import Foundation
+import GRDB
+import Glibc
+import Logging
+import NIOPosix
+import ReferenceProtocol
+import Synchronization
+import Testing
+
+@testable import ReferenceServer
+
+/// A portal's listening socket. It takes connections and says nothing, unless it is told to answer.
+private final class Listener: Sendable {
+  let port: Int
+  private let descriptor: Int32
+  private let answered = Atomic(0)
+
+  init(answering: Bool) throws {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    inet_pton(AF_INET, "127.0.0.1", &address.sin_addr)
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    withUnsafeMutablePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        _ = bind(descriptor, $0, length)
+        _ = listen(descriptor, 1024)
+        _ = getsockname(descriptor, $0, &length)
+      }
+    }
+    self.descriptor = descriptor
+    port = Int(UInt16(bigEndian: address.sin_port))
+    if answering { Thread.detachNewThread { [self] in answer() } }
+  }
+
+  /// Requests that came.
+  var count: Int { answered.load(ordering: .sequentiallyConsistent) }
+
+  func end() { shutdown(descriptor, Int32(SHUT_RDWR)) }
+
+  private func answer() {
+    while true {
+      let connection = accept(descriptor, nil, nil)
+      guard connection >= 0 else { return }
+      var bytes = [UInt8](repeating: 0, count: 4096)
+      // A connection that brought no request is none.
+      if recv(connection, &bytes, bytes.count, 0) > 0 { answered.add(1, ordering: .sequentiallyConsistent) }
+      let reply = Array("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n".utf8)
+      _ = send(connection, reply, reply.count, Int32(MSG_NOSIGNAL))
+      close(connection)
+    }
+  }
+}
+
+@Suite struct CallbackWorkerTests {
+  private let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+
+  private func delivery(allowing ranges: [String]) -> CallbackDelivery {
+    CallbackDelivery(
+      configured: [], allowed: ranges.compactMap { AddressRange($0) },
+      eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
+  }
+
+  @Test("A portal that does not answer holds up only itself, however many callbacks it has")
+  func oneSlowPortal() async throws {
+    let temporary = try TemporaryStore()
+    let (slow, good) = (try Listener(answering: false), try Listener(answering: true))
+    defer {
+      slow.end()
+      good.end()
+    }
+    let (slowURL, goodURL) = ("http://127.0.0.1:\(slow.port)/", "http://127.0.0.1:\(good.port)/")
+    try await temporary.store.write { database in
+      for number in 0..<1000 { try database.insertCallback("slow \(number)", url: slowURL, dueAtMs: 1) }
+      try database.insertCallback("good", url: goodURL, dueAtMs: 2)
+    }
+    let worker = CallbackWorker(
+      store: temporary.store, delivery: delivery(allowing: ["127.0.0.1"]), clock: ServerClock { 1000 },
+      wakeUp: WakeUp(),
+      log: quiet)
+    let running = Task { try await worker.run() }
+    // Before the first of the slow ones has timed out.
+    let deadline = ContinuousClock.now + .seconds(9)
+    while good.count == 0, .now < deadline { try await Task.sleep(for: .milliseconds(20)) }
+    #expect(good.count == 1)
+    running.cancel()
+    slow.end()
+    _ = await running.result
+  }
+
+  @Test("A callback to this machine is made only where the configuration allows its address")
+  func privateAddress() async throws {
+    let portal = try Listener(answering: true)
+    defer { portal.end() }
+    let temporary = try TemporaryStore()
+    try await temporary.store.write {
+      try $0.insertCallback("t", url: "http://localhost:\(portal.port)/", dueAtMs: 1)
+    }
+    let job = try #require(try await temporary.store.read { try $0.callbacks(dueBy: 1, without: [], limit: 1) }.first)
+    let strict = delivery(allowing: [])
+    guard case .failed(let why) = await strict.deliver(job) else {
+      Issue.record("it was called")
+      return
+    }
+    #expect(why.contains("callback_private_addresses"), "\(why)")
+    #expect(portal.count == 0)
+    try await strict.client.shutdown()
+    let lenient = delivery(allowing: ["127.0.0.0/8", "::1"])
+    #expect(await lenient.deliver(job) == .delivered)
+    try await lenient.client.shutdown()
+  }
+}
+
+@Suite struct PendingListTests {
+  @Test("The list holds the newest requests, as many as a token can take")
+  func bounded() {
+    let entries = (0..<200).map { number in
+      PendingEntry(
+        transactionID: "\(number)", profileID: "PROFIL", message: String(repeating: "\u{1}", count: 10_000),
+        typeHint: "login", sentAtMs: 1, timeToLiveMs: 1, expiresInMs: 1)
+    }
+    let newest = RequestRoutes.newest(of: entries)
+    #expect(!newest.isEmpty && newest == Array(entries.prefix(newest.count)))
+    #expect(JSON.encode(PendingList(serverTimeMs: 1, requests: newest)).count < 512 * 1024)
+    #expect(RequestRoutes.newest(of: Array(entries.prefix(2))).count == 2)
+  }
+}

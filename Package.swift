@@ -112,6 +112,14 @@ let package = Package(
     .library(name: "PINEntry", targets: ["HIDReports", "PINProtection", "Secrets"]),
     // A board's panel, for Benchmarks/.
     .library(name: "Hardware", targets: ["Boards", "FrontPanel", "GPIO", "USBKeypad", "MobileAuth", "Secrets"]),
+    // What reads what comes from outside, for Fuzzing/.
+    .library(
+      name: "Parsers",
+      targets: [
+        "ApprovalTestKit", "ApprovalToken", "Boards", "Courier", "Cryptography", "CurlCourier", "HIDReports",
+        "JSONValues", "MQTT", "MobileAuth", "OpenPGP", "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter",
+        "ReferenceProtocol", "Secrets", "USBKeypad",
+      ]),
     // What stands in for AM, for Benchmarks/ and for whoever writes a push delegate.
     .library(name: "TestAM", targets: ["TestAM"]),
   ] + (hasTokenServer ? [.executable(name: "token-server", targets: ["token-server"])] : []),

@@ -5,6 +5,7 @@ import MobileAuth
 import OpenPGP
 import ReferenceProtocol
 import Secrets
+import Synchronization
 
 @testable import ApprovalToken
 @testable import ReferenceAdapter
@@ -62,10 +63,23 @@ private let records: (TokenServerRecord, AccountRecord) = orTrap {
 
 private let timekeeper = ManualTimekeeper(wallClockMilliseconds: 0)
 
-private func server(_ courier: RecordingCourier) throws -> ReferenceTokenServer {
+/// One for all inputs, because reading its keys takes longer than all the rest.
+private let server: ReferenceTokenServer = orTrap {
   try ReferenceTokenServer(
-    records.0, accounts: [records.1], registry: MemoryRegistry(), pinBinding: Keys.shared, courier: courier,
+    records.0, accounts: [records.1], registry: MemoryRegistry(), pinBinding: Keys.shared, courier: CurrentAnswer(),
     timekeeper: timekeeper)
+}
+
+/// Answers what the present input says.
+private struct CurrentAnswer: Courier {
+  static let value = Mutex(HTTPResponse(status: 200))
+
+  private var courier: RecordingCourier { fuzz.courier(Self.value.withLock { $0 }) }
+
+  func send(_ request: HTTPRequest) async throws(CourierError) -> HTTPResponse { try await courier.send(request) }
+  func stream(_ request: HTTPRequest) async throws(CourierError) -> HTTPResponseStream {
+    try await courier.stream(request)
+  }
 }
 
 private func client(_ courier: RecordingCourier) -> DeviceClient {
@@ -73,12 +87,13 @@ private func client(_ courier: RecordingCourier) -> DeviceClient {
 }
 
 private func ask(_ choice: Int, _ answer: HTTPResponse) async {
+  CurrentAnswer.value.withLock { $0 = answer }
   switch choice {
-  case 0: _ = try? await server(courier(answer)).validate()
-  case 1: await show(answer)
+  case 0: _ = try? await server.validate()
+  case 1: await showPending()
   case 2:
     guard let id = TransactionID(transaction) else { return }
-    _ = try? await server(courier(answer)).status(of: id, account: AccountID("ann"))
+    _ = try? await server.status(of: id, account: AccountID("ann"))
   case 3:
     let client = client(courier(answer, isForToken: true))
     _ = try? await client.requestToken(grant: Grant.clientCredentials)
@@ -102,8 +117,8 @@ private func read<Value: Decodable>(_ type: Value.Type, _ answer: HTTPResponse) 
 }
 
 /// The list of what is pending, up to the line on a screen.
-private func show(_ answer: HTTPResponse) async {
-  guard let server = try? server(courier(answer)), let pending = try? await server.pendingRequests() else { return }
+private func showPending() async {
+  guard let pending = try? await server.pendingRequests() else { return }
   for request in pending.sorted(by: PendingMobileAuthRequest.newestFirst) {
     _ = JSON.encode(PendingSummary(request, now: timekeeper.now))
     _ = try? await server.open(request)
@@ -119,5 +134,6 @@ private func readSealedRequest(_ plaintext: [UInt8]) {
   let pending = PendingMobileAuthRequest(
     transaction: id, server: records.0.id, account: records.1.id, sentAtMilliseconds: 1, timeToLive: .seconds(60),
     message: nil, deadline: timekeeper.now + .seconds(60))
-  wait { _ = try? await server(courier(HTTPResponse(status: 200, body: body))).open(pending) }
+  CurrentAnswer.value.withLock { $0 = HTTPResponse(status: 200, body: body) }
+  wait { _ = try? await server.open(pending) }
 }

@@ -54,7 +54,7 @@ let tokenServerTargets: [Target] = [
     "ReferenceServer",
     over: [
       "MQTT", "Courier", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", argumentParser, logging, lifecycle,
-      signals, toml,
+      signals, toml, "TOMLSyntax",
       .product(name: "Hummingbird", package: "hummingbird"),
       .product(name: "HummingbirdTLS", package: "hummingbird"),
       .product(name: "HummingbirdCore", package: "hummingbird"),
@@ -114,6 +114,14 @@ let package = Package(
     .library(name: "PINEntry", targets: ["HIDReports", "PINProtection", "Secrets"]),
     // A board's panel, for Benchmarks/.
     .library(name: "Hardware", targets: ["Boards", "FrontPanel", "GPIO", "USBKeypad", "MobileAuth", "Secrets"]),
+    // What reads what comes from outside, for Fuzzing/.
+    .library(
+      name: "Parsers",
+      targets: [
+        "ApprovalTestKit", "ApprovalToken", "Boards", "Courier", "Cryptography", "CurlCourier", "HIDReports",
+        "JSONValues", "MQTT", "MobileAuth", "OpenPGP", "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter",
+        "ReferenceProtocol", "Secrets", "TOMLSyntax", "USBKeypad",
+      ]),
     // What stands in for AM, for Benchmarks/ and for whoever writes a push delegate.
     .library(name: "TestAM", targets: ["TestAM"]),
   ] + (hasTokenServer ? [.executable(name: "token-server", targets: ["token-server"])] : []),
@@ -143,6 +151,7 @@ let package = Package(
     room("CurlCourier", over: ["CertificateTrust", "Courier", "CCurl", "COpenSSL"]),
     room("MQTT", over: ["CertificateTrust", "CMosquitto", "COpenSSL", "Courier", "Secrets"]),
     room("JSONValues"),
+    room("TOMLSyntax"),
     room("SQLite", over: ["CSQLite"]),
     room("PINProtection", over: ["Secrets", "Cryptography"]),
     room("HIDReports", over: ["Secrets"]),
@@ -162,7 +171,7 @@ let package = Package(
     room(
       "PrivacyIDEAAdapter", over: ["MobileAuth", "Cryptography", "Courier", "JSONValues", "Secrets", "PINProtection"]),
     room("PingAMAdapter", over: ["MobileAuth", "Cryptography", "Courier", "JSONValues", "Secrets"]),
-    room("Boards", over: ["FrontPanel", "GPIO", "MobileAuth", "Secrets", "USBKeypad", toml]),
+    room("Boards", over: ["FrontPanel", "GPIO", "MobileAuth", "Secrets", "TOMLSyntax", "USBKeypad", toml]),
     room("ApprovalTestKit", over: ["MobileAuth", "FrontPanel", "Courier", "Secrets"]),
 
     // The roof: the two programs.
@@ -172,7 +181,7 @@ let package = Package(
         "Boards", "CLinux", "Courier", "Cryptography", "CurlCourier", "FrontPanel", "MQTT", "MobileAuth",
         "PINProtection",
         "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter",
-        "ReferenceProtocol", "Secrets", "Vault", argumentParser, logging, lifecycle, signals, toml,
+        "ReferenceProtocol", "Secrets", "TOMLSyntax", "Vault", argumentParser, logging, lifecycle, signals, toml,
       ]),
     .executableTarget(
       name: "approval-token", dependencies: ["ApprovalToken", "Secrets", argumentParser], swiftSettings: strictness),
@@ -211,6 +220,7 @@ let package = Package(
       resources: [.copy("Fixtures")]),
     tests(
       "BoardsTests", of: ["ApprovalTestKit", "Boards", "FrontPanel", "GPIO", "MobileAuth", "Secrets", "USBKeypad"]),
+    tests("TOMLSyntaxTests", of: ["TOMLSyntax", toml]),
     tests("GPIOTests", of: ["GPIO", "ApprovalTestKit"]),
     tests("USBKeypadTests", of: ["USBKeypad", "CUSB"]),
     // Runs inside scripts/bench-kernel; Kernel/ is what that boots.

@@ -1,5 +1,6 @@
 public import FrontPanel
 import TOMLKit
+import TOMLSyntax
 
 /// One board, as its `board.toml` describes it. Every key is documented in `boards/README.md`.
 public struct BoardProfile: Sendable, Equatable {
@@ -65,7 +66,10 @@ public struct BoardProfile: Sendable, Equatable {
   ///   - file: its name, for errors.
   public init(parsing toml: String, file: String) throws(Invalid) {
     let table: TOMLTable
-    do { table = try TOMLTable(string: toml) } catch { throw Invalid(file: file, why: "not TOML: \(error)") }
+    do {
+      try TOMLSyntax.check(toml)
+      table = try TOMLTable(string: toml)
+    } catch { throw Invalid(file: file, why: "not TOML: \(error)") }
     do throws(TableReader.Refusal) {
       var reader = TableReader(table)
       name = try reader.text("name")

@@ -1,5 +1,5 @@
-/// Unix seconds of an IMF-fixdate (RFC 9110 §5.6.7), "Sun, 06 Nov 1994 08:49:37 GMT", or nil. The obsolete forms are
-/// not read: no token server sends them.
+/// Unix seconds of an IMF-fixdate (RFC 9110 §5.6.7), "Sun, 06 Nov 1994 08:49:37 GMT", or nil: 0 to 253402300799, the end
+/// of the year 9999. The obsolete forms are not read: no token server sends them.
 public func unixSeconds(httpDate text: String) -> Int64? {
   let parts = text.split(separator: " ")
   let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
@@ -10,8 +10,10 @@ public func unixSeconds(httpDate text: String) -> Int64? {
   let clock = parts[4].split(separator: ":").compactMap { Int64($0) }
   guard clock.count == 3, (0...23).contains(clock[0]), (0...59).contains(clock[1]), (0...60).contains(clock[2])
   else { return nil }
-  return daysSinceEpoch(year: year, month: Int64(month) + 1, day: day) * 86_400 + clock[0] * 3600 + clock[1] * 60
-    + clock[2]
+  let days = daysSinceEpoch(year: year, month: Int64(month) + 1, day: day)
+  let seconds = days * 86_400 + clock[0] * 3600 + clock[1] * 60 + clock[2]
+  // A leap second would lead into a year of five digits.
+  return seconds <= 253_402_300_799 ? seconds : nil
 }
 
 /// Days from 1970-01-01 in the proleptic Gregorian calendar; years are counted from March so that the leap day is last.

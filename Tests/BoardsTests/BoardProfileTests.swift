@@ -25,6 +25,8 @@ import Testing
     ("name = 1", "\"name\" must be a text"),
     ("name = \"b\"\ndescription = \"d\"\nkind = \"real\"", "it can be \"simulated\", \"gpio\""),
     ("name = [", "not TOML"),
+    // Without `TOMLSyntax`, the process ends here.
+    ("name = \"b\"\n[\u{FC}nits]", "not TOML: line 2"),
   ])
   func aProfileThatLacksSomethingSaysWhat(toml: String, reason: String) throws {
     #expect(try #require(refusal(toml)).contains(reason))

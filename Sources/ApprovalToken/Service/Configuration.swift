@@ -1,6 +1,7 @@
 import Boards
 import Glibc
 import TOMLKit
+import TOMLSyntax
 
 /// `serve --config FILE`. Command-line options win over it; unknown keys are errors.
 ///
@@ -28,7 +29,10 @@ struct Configuration: Equatable {
   init(parsing toml: String, file: String) throws(CommandFailure) {
     do {
       let table: TOMLTable
-      do { table = try TOMLTable(string: toml) } catch {
+      do {
+        try TOMLSyntax.check(toml)
+        table = try TOMLTable(string: toml)
+      } catch {
         throw CommandFailure(.badData, "\(file): not TOML: \(error)")
       }
       var reader = TableReader(table)

@@ -1,5 +1,6 @@
 import ReferenceProtocol
 import TOMLKit
+import TOMLSyntax
 
 /// `config.toml`, as written by a person. Unknown keys are errors, so that a misspelt setting is never silently the
 /// default.
@@ -145,7 +146,10 @@ struct ConfigurationFile: Decodable {
 
   static func parse(_ text: String) throws(Refusal) -> ServerConfiguration {
     let file: ConfigurationFile
-    do { file = try TOMLDecoder(strictDecoding: true).decode(ConfigurationFile.self, from: text) } catch {
+    do {
+      try TOMLSyntax.check(text)
+      file = try TOMLDecoder(strictDecoding: true).decode(ConfigurationFile.self, from: text)
+    } catch {
       throw Refusal(explain(error))
     }
     return try file.checked()

@@ -1,0 +1,1 @@
+../../../Sources/ReferenceServer/Security/DPoPNonces.swift

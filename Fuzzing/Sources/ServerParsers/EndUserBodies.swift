@@ -1,0 +1,1 @@
+../../../Sources/ReferenceServer/Portal/EndUserBodies.swift

@@ -1,0 +1,48 @@
+import Boards
+import Glibc
+import PingAMAdapter
+import ReferenceProtocol
+
+@testable import ApprovalToken
+
+/// The control socket, both ends: lines, calls, and what a command makes of the service's answers.
+func readControlMessage(_ bytes: [UInt8]) {
+  let input = Input(bytes, choices: 4)
+  switch input.choice {
+  case 0: for line in lines(input.bytes) { readCall(line) }
+  case 1: readCall(input.bytes)
+  case 2: readAnswers(input.bytes)
+  default: _ = ListenAddress(input.text)?.description
+  }
+}
+
+/// As they come through a socket.
+private func lines(_ bytes: [UInt8]) -> [[UInt8]] {
+  var ends: [Int32] = [0, 0]
+  // What is written must fit, since nobody reads meanwhile.
+  guard bytes.count <= 65_536, socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0 else { return [] }
+  let socket = UnixSocket(descriptor: ends[0])
+  let written = bytes.isEmpty ? 0 : send(ends[1], bytes, bytes.count, Int32(MSG_NOSIGNAL))
+  close(ends[1])
+  require(written == bytes.count, "the socket takes it")
+  var lines: [[UInt8]] = []
+  while let line = try? socket.readLine() { lines.append(line) }
+  return lines
+}
+
+private func readCall(_ line: [UInt8]) {
+  guard let call = try? JSON.decode(ControlCall.self, from: line) else { return }
+  for key in call.keys ?? [] { _ = SimulatedKeypad.Act(key) }
+  if let uri = call.uri { readURI(Array(uri.utf8)) }
+  if let message = call.message { _ = PushDesk().ingress.settles(Array(message.utf8)) }
+  require((try? JSON.decode(ControlCall.self, from: JSON.encode(call))) != nil, "a call survives being written")
+}
+
+private func readAnswers(_ line: [UInt8]) {
+  _ = try? JSON.decode(ControlFailure.self, from: line)
+  _ = try? JSON.decode(ControlProgress.self, from: line)
+  _ = try? JSON.decode(ServiceStatus.self, from: line)
+  _ = try? JSON.decode([PendingSummary].self, from: line).map { printable($0.message ?? "") }
+  _ = try? JSON.decode(CodeFacts.self, from: line)
+  _ = try? JSON.decode(LEDStatus.self, from: line)
+}

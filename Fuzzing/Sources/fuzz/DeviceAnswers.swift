@@ -1,0 +1,139 @@
+import ApprovalTestKit
+import Courier
+import Cryptography
+import MobileAuth
+import OpenPGP
+import ReferenceProtocol
+import Secrets
+import Synchronization
+
+@testable import ApprovalToken
+@testable import ReferenceAdapter
+
+/// What the token server answers to a token: a response in the input's words to one call, through the adapter, to what a
+/// person is shown.
+func readServerAnswer(_ bytes: [UInt8]) {
+  var input = Input(bytes, choices: 9)
+  let choice = input.choice
+  if choice == 8 { return readSealedRequest(input.bytes) }
+  let status = statuses[Int(input.byte() & 0x0F) % statuses.count]
+  var headers: HTTPHeaders = [:]
+  for line in input.lines() {
+    let parts = line.split(separator: ":", maxSplits: 1)
+    if parts.count == 2 { headers[String(parts[0])] = String(parts[1].drop { $0 == " " }) }
+  }
+  let response = HTTPResponse(status: status, headers: headers, body: input.bytes)
+  wait { await ask(choice, response) }
+}
+
+private let statuses = [200, 201, 204, 304, 400, 401, 403, 404, 409, 410, 422, 429, 500, 503]
+private let issuer = "https://s"
+private let transaction = "00000000-0000-4000-8000-000000000001"
+
+/// - Parameter answer: to everything but the request for an access token, or to that if `isForToken`.
+private func courier(_ answer: HTTPResponse, isForToken: Bool = false) -> RecordingCourier {
+  @Sendable func respond(to request: HTTPRequest) -> HTTPResponse {
+    guard request.url == issuer + "/oauth/token", !isForToken else { return answer }
+    return HTTPResponse(status: 200, body: accessToken)
+  }
+  return RecordingCourier { request in
+    let answer = respond(to: request)
+    return HTTPResponseStream(
+      status: answer.status, headers: answer.headers,
+      body: AsyncThrowingStream { continuation in
+        continuation.yield(answer.body)
+        continuation.finish()
+      })
+  } answer: { request in
+    respond(to: request)
+  }
+}
+
+private let accessToken = JSON.encode(AccessTokenResponse(accessToken: "T", expiresIn: 900, scope: .device))
+
+private let records: (TokenServerRecord, AccountRecord) = orTrap {
+  let device = DeviceCredentials(deviceKey: Keys.device, clientID: "C", pins: [])
+  let account = AccountCredentials(key: Keys.token, serverCertificate: Keys.server.certificate, codeDigest: [])
+  let id = TokenServerID("s")
+  return (
+    TokenServerRecord(id: id, kind: ReferenceTokenServer.kind, url: issuer, secrets: try device.encoded()),
+    AccountRecord(id: AccountID("ann"), server: id, profile: "PROFIL", stage: .active, secrets: account.encoded())
+  )
+}
+
+private let timekeeper = ManualTimekeeper(wallClockMilliseconds: 0)
+
+/// One for all inputs, because reading its keys takes longer than all the rest.
+private let server: ReferenceTokenServer = orTrap {
+  try ReferenceTokenServer(
+    records.0, accounts: [records.1], registry: MemoryRegistry(), pinBinding: Keys.shared, courier: CurrentAnswer(),
+    timekeeper: timekeeper)
+}
+
+/// Answers what the present input says.
+private struct CurrentAnswer: Courier {
+  static let value = Mutex(HTTPResponse(status: 200))
+
+  private var courier: RecordingCourier { fuzz.courier(Self.value.withLock { $0 }) }
+
+  func send(_ request: HTTPRequest) async throws(CourierError) -> HTTPResponse { try await courier.send(request) }
+  func stream(_ request: HTTPRequest) async throws(CourierError) -> HTTPResponseStream {
+    try await courier.stream(request)
+  }
+}
+
+private func client(_ courier: RecordingCourier) -> DeviceClient {
+  DeviceClient(issuer: issuer, clientID: "C", key: Keys.device, courier: courier, timekeeper: timekeeper)
+}
+
+private func ask(_ choice: Int, _ answer: HTTPResponse) async {
+  CurrentAnswer.value.withLock { $0 = answer }
+  switch choice {
+  case 0: _ = try? await server.validate()
+  case 1: await showPending()
+  case 2:
+    guard let id = TransactionID(transaction) else { return }
+    _ = try? await server.status(of: id, account: AccountID("ann"))
+  case 3:
+    let client = client(courier(answer, isForToken: true))
+    _ = try? await client.requestToken(grant: Grant.clientCredentials)
+    _ = try? await client.call(.get, "/configuration")
+    _ = await client.now
+  case 4:
+    let capabilities = ApprovalCapabilities(display: .none, keypad: true, button: true, led: .rgb)
+    let registration = RegistrationRequest(
+      clientName: "n", softwareID: "s", softwareVersion: "1", key: JWK(Keys.device.publicKey),
+      capabilities: capabilities)
+    _ = try? await client(courier(answer)).register(registration, code: "1")
+  case 5: await read(EventPage.self, answer)
+  case 6: await read(KeyExchangeResponse.self, answer)
+  default: await read(PINChange.self, answer)
+  }
+}
+
+private func read<Value: Decodable>(_ type: Value.Type, _ answer: HTTPResponse) async {
+  guard let response = try? await client(courier(answer)).call(.get, "/x") else { return }
+  _ = try? DeviceClient.decode(type, response)
+}
+
+/// The list of what is pending, up to the line on a screen.
+private func showPending() async {
+  guard let pending = try? await server.pendingRequests() else { return }
+  for request in pending.sorted(by: PendingMobileAuthRequest.newestFirst) {
+    _ = JSON.encode(PendingSummary(request, now: timekeeper.now))
+    _ = try? await server.open(request)
+  }
+}
+
+/// A request that the token server really sealed, whatever it says.
+private func readSealedRequest(_ plaintext: [UInt8]) {
+  guard let sealed = try? Keys.server.seal(plaintext, to: Keys.token.certificate),
+    let id = TransactionID(transaction)
+  else { return }
+  let body = JSON.encode(SealedRequest(message: sealed.base64, expiresInMs: 60_000))
+  let pending = PendingMobileAuthRequest(
+    transaction: id, server: records.0.id, account: records.1.id, sentAtMilliseconds: 1, timeToLive: .seconds(60),
+    message: nil, deadline: timekeeper.now + .seconds(60))
+  CurrentAnswer.value.withLock { $0 = HTTPResponse(status: 200, body: body) }
+  wait { _ = try? await server.open(pending) }
+}

@@ -1,0 +1,53 @@
+import Glibc
+
+/// Reads one input as its target's format. Returning normally is a pass, whatever the input; a trap is a finding.
+typealias FuzzTarget = @Sendable ([UInt8]) -> Void
+
+/// By name; each has a folder of seeds in `Fuzzing/Corpus`.
+private let targets: [String: FuzzTarget] = [
+  "configurations": readConfiguration,
+  "control": readControlMessage,
+  "device-answers": readServerAnswer,
+  "device-bodies": readDeviceBody,
+  "event-stream": readEventStream,
+  "hid": readHID,
+  "listener-requests": readListenerRequest,
+  "mqtt": readMQTTPayload,
+  "openpgp": readOpenPGP,
+  "portal": readPortalRequest,
+  "proofs": readProof,
+  "push-challenges": readPushChallenges,
+  "push-envelopes": readPushEnvelope,
+  "response-heads": readResponseHead,
+  "uris": readURI,
+]
+
+/// The one that `FUZZ_TARGET` names.
+private let target: FuzzTarget = {
+  let name = getenv("FUZZ_TARGET").map { String(cString: $0) } ?? ""
+  guard let target = targets[name] else {
+    print("FUZZ_TARGET must be one of: \(targets.keys.sorted().joined(separator: " "))")
+    exit(64)
+  }
+  return target
+}()
+
+@_cdecl("LLVMFuzzerTestOneInput")
+public func testOneInput(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
+  target(Array(UnsafeBufferPointer(start: data, count: size)))
+  return 0
+}
+
+/// libFuzzer's own `main`, under the name that the package manager links as the program's: compiler-rt, FuzzerInterface.h.
+@_silgen_name("LLVMFuzzerRunDriver")
+private func runDriver(
+  _ count: UnsafeMutablePointer<CInt>,
+  _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>>,
+  _ test: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
+) -> CInt
+
+@_cdecl("fuzz_main")
+public func main(_ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> CInt {
+  var (count, arguments) = (count, arguments)
+  return runDriver(&count, &arguments, testOneInput)
+}

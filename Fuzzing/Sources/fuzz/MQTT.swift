@@ -1,0 +1,19 @@
+import MQTT
+import PingAMAdapter
+import ReferenceProtocol
+
+@testable import ReferenceAdapter
+
+/// What comes out of a mailbox at a broker, for either kind of account, and the addresses of brokers.
+func readMQTTPayload(_ bytes: [UInt8]) {
+  let input = Input(bytes, choices: 3)
+  switch input.choice {
+  case 0: readHint(input.bytes)
+  case 1: _ = PushDesk().ingress.settles(input.bytes)
+  default:
+    if let address = BrokerAddress.parse(input.text) { require(!address.host.isEmpty && address.port > 0, "a place") }
+    _ = PingAM.rule(brokenByMailbox: input.text)
+  }
+}
+
+private func readHint(_ bytes: [UInt8]) { _ = try? JSON.decode(DeviceEvent.self, from: bytes).hint }

@@ -1,0 +1,29 @@
+import Foundation
+import ReferenceProtocol
+
+@testable import ServerParsers
+
+/// What portals send to the token server: forms, the addresses in them, JSON.
+func readPortalRequest(_ bytes: [UInt8]) {
+  let input = Input(bytes, choices: 4)
+  switch input.choice {
+  case 0: readForm(input.bytes)
+  case 1: judgeCallback(input.text)
+  case 2: _ = try? JSON.decode(EndUserBody.BulkDelete.self, from: input.bytes)
+  default: _ = SoftwareVersion(input.text) < SoftwareVersion("1.2.3")
+  }
+}
+
+private func readForm(_ bytes: [UInt8]) {
+  guard let form = try? Form(parsing: bytes) else { return }
+  for name in ["type", "user_id", "message", "secure_message", "language_code"] { _ = form[name]?.unicodeScalars.count }
+  if let callback = form["callback_uri"] { judgeCallback(callback) }
+}
+
+/// The address is stored and given to an HTTP client when the request has ended: by then it is too late to refuse it.
+private func judgeCallback(_ text: String) {
+  guard CallbackURL.isAcceptable(text) else { return }
+  require(text.utf8.allSatisfy { (0x21...0x7E).contains($0) }, "an accepted callback address has only visible ASCII")
+  let port = URL(string: text)?.port ?? 443
+  require((0...65_535).contains(port), "an accepted callback address has a port that exists, not \(port)")
+}

@@ -1,0 +1,62 @@
+import ApprovalTestKit
+import Courier
+import Cryptography
+import JSONValues
+import MobileAuth
+
+@testable import PrivacyIDEAAdapter
+
+/// What a push server answers a poll: the reply around it, and challenges that the harness signs as the server would.
+func readPushChallenges(_ bytes: [UInt8]) {
+  var input = Input(bytes, choices: 3)
+  switch input.choice {
+  case 0:
+    guard let status = statuses.randomAccess(input.byte()) else { return }
+    _ = Reply(HTTPResponse(status: status, body: input.bytes)).map { "\($0)" }
+  case 1: if let list = JSONValue(parsing: input.bytes)?.list { replace(list) }
+  default: if let element = signed(input.bytes) { replace([element, element]) }
+  }
+}
+
+private let statuses = [200, 201, 400, 401, 403, 404, 500, 503]
+
+extension Array {
+  /// The one that `byte` means.
+  func randomAccess(_ byte: UInt8) -> Element? { isEmpty ? nil : self[Int(byte & 0x0F) % count] }
+}
+
+/// The members that a challenge must have, unless the input has others, and a signature over them.
+private func signed(_ bytes: [UInt8]) -> JSONValue? {
+  guard let value = JSONValue(parsing: bytes), case .object(var members) = value else { return nil }
+  let usual = [
+    "nonce": "N", "url": "https://pi.example/ttype/push", "serial": "PIPU1", "question": "Q", "title": "T",
+    "sslverify": "1",
+  ]
+  members.merge(usual.mapValues { .text($0) }) { given, _ in given }
+  let names = ["nonce", "url", "serial", "question", "title", "sslverify", "require_presence"]
+  members["signature"] = .text(signature(names.compactMap { members[$0]?.text }.joined(separator: "|")))
+  if let capabilities = members["capabilities"], let nonce = members["nonce"] {
+    let read = capabilities.text.flatMap { JSONValue(parsing: Array($0.utf8)) } ?? capabilities
+    members["capabilities_signature"] = .text(
+      signature(JSONValue.object(["capabilities": read, "nonce": nonce]).canonical))
+  }
+  return .object(members)
+}
+
+private func signature(_ text: String) -> String {
+  orTrap { try Keys.pushServer.signature(for: Array(text.utf8)).base32 }
+}
+
+private func replace(_ elements: [JSONValue]) {
+  let book = ChallengeBook(of: TokenServerID("pi.example"))
+  let now = Moment(sinceBeginning: .zero)
+  for _ in 0..<2 {
+    _ = book.replace(
+      elements, of: AccountID("ann"), serial: "PIPU1", key: Keys.pushServer.publicKey, now: now,
+      serverMilliseconds: 1_795_253_339_000)
+  }
+  for (transaction, entry) in book.entries {
+    _ = (entry.challenge.question.forPeople, book.countWrongChoice(transaction))
+    book.finish(transaction)
+  }
+}

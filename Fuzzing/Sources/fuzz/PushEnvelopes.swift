@@ -1,0 +1,100 @@
+import ApprovalTestKit
+import Courier
+import Cryptography
+import JSONValues
+import MobileAuth
+import Secrets
+import Synchronization
+
+@testable import PingAMAdapter
+
+/// A push message of PingAM, from the bytes that someone brings to the request that a person is shown. The harness signs
+/// claims as AM would, because whoever can make AM send a push has a hand in them.
+func readPushEnvelope(_ bytes: [UInt8]) {
+  let input = Input(bytes, choices: 3)
+  let desk = PushDesk()
+  switch input.choice {
+  case 0: desk.take(input.bytes)
+  case 1: desk.take(signed(payload: input.bytes))
+  default:
+    if let claims = JSONValue(parsing: input.bytes), case .object(let members) = claims {
+      desk.take(signed(payload: Array(JSONValue.object(members.merging(needed) { $1 }).canonical.utf8)))
+    }
+  }
+}
+
+private let uid = "11111111-1111-4111-8111-111111111111"
+private let needed = ["u": JSONValue.text(uid), "c": JSONValue.text([UInt8](repeating: 1, count: 32).base64)]
+
+private func signed(payload: [UInt8]) -> [UInt8] {
+  let token = JWS.sign(header: Array(#"{"typ":"JWT","alg":"HS256"}"#.utf8), payload: payload, secret: Keys.shared)
+  let envelope = JSONValue.object(["messageId": .text("AUTHENTICATE:1"), "message": .text(token)])
+  return Array(envelope.canonical.utf8)
+}
+
+/// One account at one AM, and a shelf for its messages.
+final class PushDesk: Sendable {
+  private let registry = MemoryRegistry()
+  private let shelf = MemoryShelf()
+  private let timekeeper = ManualTimekeeper(wallClockMilliseconds: 1_795_253_339_000)
+  let ingress: PushIngress
+
+  init() {
+    let facts = Mechanism.Facts(
+      uid: uid, issuer: "AM", accountName: "ann", registrationURL: "https://am.example/r",
+      authenticationURL: "https://am.example/a", deviceToken: "mailbox")
+    let mechanism = Mechanism(facts: facts, secret: SharedSecret(bytes: Keys.shared))
+    let server = TokenServerRecord(
+      id: TokenServerID("am.example"), kind: PingAM.kind, url: "https://am.example", secrets: .joining([]))
+    let account = AccountRecord(
+      id: AccountID("ann"), server: server.id, profile: "ann", stage: .active, secrets: mechanism.encoded)
+    orTrap { [registry] in
+      try registry.put(server)
+      try registry.put(account, nil)
+    }
+    ingress = PushIngress(registry: registry, shelf: shelf, timekeeper: timekeeper) { event in _ = "\(event)" }
+  }
+
+  func take(_ bytes: [UInt8]) {
+    guard case .kept? = try? ingress.accept(bytes) else { return }
+    require((try? ingress.accept(bytes)) == .known(AccountID("ann")), "a message that was kept is known")
+    timekeeper.advance(by: .seconds(1))
+    wait { [self] in
+      guard let server = try? server, let pending = try? await server.pendingRequests() else { return }
+      for request in pending { _ = try? await server.open(request) }
+    }
+  }
+
+  private var server: PingAMTokenServer {
+    get throws {
+      try PingAMTokenServer(
+        registry.servers()[0], accounts: registry.accounts(),
+        courier: RecordingCourier { _ in HTTPResponse(status: 200) },
+        around: PingAMTokenServer.Surroundings(
+          ingress: ingress, registry: registry, deviceName: "desk", shelf: shelf, judge: nil,
+          takesPINForBiometric: true, timekeeper: timekeeper, isTamperedWith: { false }, report: { _ in }))
+    }
+  }
+}
+
+/// Messages in memory.
+private final class MemoryShelf: MessageShelf {
+  private let kept = Mutex<[DeliveredMessage]>([])
+
+  func keep(_ message: DeliveredMessage) throws(CustodyFault) -> Bool {
+    kept.withLock { kept in
+      let isNew = !kept.contains { $0.transaction == message.transaction || $0.reference == message.reference }
+      if isNew { kept.append(message) }
+      return isNew
+    }
+  }
+  func message(_ transaction: TransactionID) throws(CustodyFault) -> DeliveredMessage? {
+    kept.withLock { $0.first { $0.transaction == transaction } }
+  }
+  func pendingMessages() throws(CustodyFault) -> [DeliveredMessage] {
+    kept.withLock { $0.filter { $0.state == .pending } }
+  }
+  func end(_ transaction: TransactionID, as state: DeliveredMessage.State, answerKey: String?) throws(CustodyFault) {
+    kept.withLock { kept in kept.removeAll { $0.transaction == transaction } }
+  }
+}

@@ -1,0 +1,32 @@
+import ApprovalTestKit
+import Courier
+import MobileAuth
+
+@testable import CurlCourier
+@testable import PrivacyIDEAAdapter
+@testable import ReferenceAdapter
+
+/// The head of an HTTP response, line by line as libcurl hands it over, and what is made of its fields.
+func readResponseHead(_ bytes: [UInt8]) {
+  var head = ResponseHead()
+  var rest = bytes[...]
+  while !rest.isEmpty, !head.isComplete {
+    let end = rest.firstIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? rest.endIndex
+    let line = Array(rest[..<end])
+    rest = rest[end...]
+    guard (try? line.withUnsafeBytes({ try head.take(line: $0) })) != nil else { return }
+  }
+  var response = head.response
+  response.body = Array(rest)
+  hear(response)
+  _ = TokenServerFault(response)
+  _ = TokenServerFault(oauth: response)
+}
+
+private func hear(_ response: HTTPResponse) {
+  let clock = ServerClock(ManualTimekeeper(wallClockMilliseconds: 0))
+  _ = clock.hear(response, comparedWith: 1_795_253_339_000)
+  guard let now = clock.now else { return }
+  // RFC 3339 has years of four digits.
+  require(timeStamp(max(0, now)).utf8.count == 24, "a server's time can be written")
+}

@@ -147,7 +147,7 @@ let package = Package(
     room("Cryptography", over: ["Secrets", "COpenSSL"]),
     room("OpenPGP", over: ["Secrets", "CRNP"]),
     room("Courier"),
-    room("CertificateTrust", over: ["Courier", "COpenSSL"]),
+    room("CertificateTrust", over: ["CLinux", "Courier", "COpenSSL"]),
     room("CurlCourier", over: ["CertificateTrust", "Courier", "CCurl", "COpenSSL"]),
     room("MQTT", over: ["CertificateTrust", "CMosquitto", "COpenSSL", "Courier", "Secrets"]),
     room("JSONValues"),
@@ -232,7 +232,7 @@ let package = Package(
       exclude: ["Kernel"], swiftSettings: strictness),
     .executableTarget(
       name: "bench-probe", dependencies: ["GPIO"], path: "Tests/Support/bench-probe", swiftSettings: strictness),
-    tests("ApprovalTokenTests", of: ["ApprovalToken", "MobileAuth"]),
+    tests("ApprovalTokenTests", of: ["ApprovalToken", "MobileAuth", argumentParser, logging]),
     tests("MobileAuthTests", of: ["MobileAuth", "Secrets", "ApprovalTestKit"]),
     tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "Secrets", "ApprovalTestKit"]),
     // What a PIN and a whole card give together: what the memory of a running token is searched for.

@@ -30,6 +30,11 @@ struct CommandFailure: Error, CustomStringConvertible {
   init(_ fault: TokenServerFault) {
     switch fault {
     case .unreachable, .rateLimited: self.init(.unavailable, "\(fault)")
+    case .untrusted(let why):
+      self.init(
+        .refused,
+        "\(why). If the server's certificate has an issuer of its own, name its file with --authorities, or under [tls] in "
+          + "the configuration; or the server's key with --pin, which is in the URI for approvaltoken:")
     default: self.init(.refused, "\(fault)")
     }
   }
@@ -93,8 +98,8 @@ func reporting(_ body: () async throws -> Void) async throws {
   }
 }
 
-/// One line on standard error: progress and trouble go there, facts to standard output.
+/// Lines on standard error: progress and trouble go there, facts to standard output.
 func say(_ line: String) {
-  let bytes = Array((line + "\n").utf8)
+  let bytes = Array((line.linesForPeople + "\n").utf8)
   _ = write(2, bytes, bytes.count)
 }

@@ -32,11 +32,12 @@ struct StateOption: ParsableArguments {
   }
 
   /// - Parameter creating: whether a directory that is not there is made, with a device secret.
-  func openVault(creating: Bool) throws -> Vault {
+  /// - Parameter readOnly: whether nothing is written, whatever is asked of it.
+  func openVault(creating: Bool, readOnly: Bool = false) throws -> Vault {
     if !creating, !hasVault {
       throw CommandFailure(.badData, "no token lives in \(directory): enrol first, or name another --state")
     }
-    return try Vault.open(directory: directory, deviceSecret: deviceSecret())
+    return try Vault.open(directory: directory, deviceSecret: deviceSecret(), readOnly: readOnly)
   }
 }
 
@@ -46,7 +47,8 @@ struct JSONOption: ParsableArguments {
 
   /// Prints `value` as JSON, or what `text` makes of it.
   func print<Value: Encodable>(_ value: Value, text: (Value) -> String) {
-    let output = isWanted ? String(decoding: JSON.encode(value), as: UTF8.self) : text(value)
+    let output =
+      isWanted ? String(decoding: JSON.encode(value), as: UTF8.self).escapedForPeople : text(value).linesForPeople
     if !output.isEmpty { Swift.print(output) }
   }
 }

@@ -34,6 +34,12 @@ public struct BoardCheck: Sendable {
   private func run(_ profile: BoardProfile) async {
     if let lines = profile.lines {
       await check(lines, profile.colours)
+      for node in RegisterNodes.open() {
+        tell(
+          Finding(
+            subject: "registers", text: "\(node) is open to others than root: they can press the button in software",
+            next: RegisterNodes.remedy))
+      }
     } else {
       tell(Finding(subject: "board", text: "simulated: there is nothing to open", next: nil))
     }

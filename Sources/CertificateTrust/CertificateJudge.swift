@@ -1,3 +1,4 @@
+import CLinux
 import COpenSSL
 public import Courier
 import Glibc
@@ -17,6 +18,8 @@ public final class CertificateJudge {
   public let trust: ServerTrust
   /// Why the last certificate was not trusted; nil if it was.
   public private(set) var refusal: String?
+  /// Unix seconds: when the last certificate that was trusted expires; nil if none was, or if its date cannot be read.
+  public private(set) var expiry: Int64?
   private let pinEnforcement: PinEnforcement
 
   public init(trust: ServerTrust, pinEnforcement: PinEnforcement) {
@@ -43,8 +46,10 @@ public final class CertificateJudge {
   }
 
   private func judge(_ store: OpaquePointer) -> Int32 {
-    if Int64(time(nil)) < trust.earliestNow {
-      X509_STORE_CTX_set_time(store, 0, time_t(trust.earliestNow))
+    let now = Int64(time(nil))
+    let floor = trust.floor(boardTime: now, isSynchronized: approval_linux_clock_is_synchronized() == 1)
+    if now < floor {
+      X509_STORE_CTX_set_time(store, 0, time_t(floor))
       X509_STORE_CTX_set_verify_cb(store, forgiveYouth)
     }
     let isPinned = X509_STORE_CTX_get0_cert(store).flatMap { pin(of: $0) }.map(trust.pins.contains) ?? false
@@ -57,8 +62,17 @@ public final class CertificateJudge {
       refusal = "its key is none of the pinned ones"
       X509_STORE_CTX_set_error(store, X509_V_ERR_APPLICATION_VERIFICATION)
     }
+    expiry = refusal == nil ? X509_STORE_CTX_get0_cert(store).flatMap { expiryOf($0) } : nil
     return refusal == nil ? 1 : 0
   }
+}
+
+/// Unix seconds of `notAfter`; nil if it cannot be read.
+private func expiryOf(_ certificate: OpaquePointer) -> Int64? {
+  var calendar = tm()
+  guard ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &calendar) == 1 else { return nil }
+  let seconds = timegm(&calendar)
+  return seconds >= 0 ? Int64(seconds) : nil
 }
 
 /// With a clock that is behind, the time is only known not to be earlier: what has expired by then has expired, but

@@ -22,6 +22,10 @@ public struct HTTPRequest: Sendable, Equatable {
   /// An answer with a longer body is refused with `CourierError.tooLarge` and never held whole. A stream has no such
   /// limit: its reader takes it piece by piece.
   public var maximumBodyBytes: Int
+  /// Of a longer body its beginning is taken, instead of refusing it.
+  public var takesBeginning = false
+  /// Over a connection that nothing was sent over before.
+  public var wantsNewConnection = false
 
   public init(
     _ method: Method, _ url: String, headers: HTTPHeaders = [:], body: [UInt8] = [],
@@ -54,6 +58,10 @@ public struct HTTPResponse: Sendable, Equatable {
   public var status: Int
   public var headers: HTTPHeaders
   public var body: [UInt8]
+  /// Unix seconds: when the certificate that this came with expires; nil where there was none.
+  public var certificateExpiry: Int64?
+  /// The body was longer than the request's limit; this is its beginning.
+  public var isCut = false
 
   public init(status: Int, headers: HTTPHeaders = [:], body: [UInt8] = []) {
     self.status = status
@@ -68,6 +76,8 @@ public struct HTTPResponse: Sendable, Equatable {
 public struct HTTPResponseStream: Sendable {
   public var status: Int
   public var headers: HTTPHeaders
+  /// As in `HTTPResponse`.
+  public var certificateExpiry: Int64?
   public var body: AsyncThrowingStream<[UInt8], any Error>
 
   public init(status: Int, headers: HTTPHeaders, body: AsyncThrowingStream<[UInt8], any Error>) {

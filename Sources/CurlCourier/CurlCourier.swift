@@ -16,13 +16,17 @@ public final class CurlCourier: Courier, Sendable {
     let (delivery, head) = try await open(request, deadlineCovers: .wholeAnswer)
     guard head.saysWhereItEnds else { throw .malformed("an answer that does not say where it ends") }
     let limit = request.maximumBodyBytes
-    if let announced = head.headers["Content-Length"].flatMap({ Int($0) }), announced > limit {
+    if let announced = head.headers["Content-Length"].flatMap({ Int($0) }), announced > limit, !request.takesBeginning {
       throw .tooLarge(limit: limit)
     }
     var response = head
     while let chunk = try await delivery.nextChunk() {
-      guard response.body.count + chunk.count <= limit else { throw .tooLarge(limit: limit) }
-      response.body += chunk
+      let room = limit - response.body.count
+      response.body += chunk.prefix(room)
+      guard chunk.count > room else { continue }
+      guard request.takesBeginning else { throw .tooLarge(limit: limit) }
+      response.isCut = true
+      break
     }
     return response
   }
@@ -30,7 +34,9 @@ public final class CurlCourier: Courier, Sendable {
   public func stream(_ request: HTTPRequest) async throws(CourierError) -> HTTPResponseStream {
     let (delivery, head) = try await open(request, deadlineCovers: .headOnly)
     let body = AsyncThrowingStream { try await delivery.nextChunk() }
-    return HTTPResponseStream(status: head.status, headers: head.headers, body: body)
+    var stream = HTTPResponseStream(status: head.status, headers: head.headers, body: body)
+    stream.certificateExpiry = head.certificateExpiry
+    return stream
   }
 
   /// Ends every transfer with `CourierError.cancelled`, closes the connections and ends the thread. Later requests are

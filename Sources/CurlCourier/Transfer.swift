@@ -67,7 +67,9 @@ final class Transfer {
       return 0
     }
     if order.deadlineScope == .headOnly { deadline = nil }
-    order.mailbox.put(head: head.response)
+    var response = head.response
+    response.certificateExpiry = judge.expiry
+    order.mailbox.put(head: response)
     return line.count
   }
 

@@ -53,6 +53,7 @@ struct TransferOptions {
   /// - Parameter headerLines: must live as long as the handle.
   mutating func setRequest(_ request: HTTPRequest, headerLines: HeaderLines) {
     set(CURLOPT_URL, to: request.url)
+    if request.wantsNewConnection { set(CURLOPT_FRESH_CONNECT, to: 1) }
     set(CURLOPT_CUSTOMREQUEST, to: request.method.rawValue)
     record(approval_curl_set_list(handle, CURLOPT_HTTPHEADER, headerLines.first), CURLOPT_HTTPHEADER)
     guard !request.body.isEmpty || request.method == .post || request.method == .put else { return }

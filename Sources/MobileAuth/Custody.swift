@@ -1,9 +1,12 @@
+/// Where the audit chain is kept.
+public protocol AuditRecorder: Sendable {
+  /// Appends to the audit chain, durably.
+  func record(_ entry: AuditEntry) throws(CustodyFault)
+}
+
 /// What the handler needs kept safe. Every call has happened durably when it returns: a power cut right after it
 /// changes nothing. A call that throws has changed nothing, and the handler then answers nothing.
-public protocol Custody: Sendable {
-  /// Appends to the audit chain.
-  func record(_ entry: AuditEntry) throws(CustodyFault)
-
+public protocol Custody: AuditRecorder {
   /// Remembers that an answer is about to leave, before it does.
   func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(CustodyFault)
 
@@ -72,6 +75,10 @@ public struct AuditEntry: Sendable, Equatable {
     case announced, opened, refused, decided, settled
     case loggedIn = "logged-in"
     case loggedOut = "logged-out"
+    /// Lines that one server's requests would have added are not there.
+    case leftOut = "left-out"
+    /// A server's certificate is no longer recognized by its key.
+    case pinsDropped = "pins-dropped"
     case pinSet = "pin-set"
     case pinChanged = "pin-changed"
     case pinWrong = "pin-wrong"

@@ -184,6 +184,11 @@ extension Handler {
 }
 
 extension Duration {
-  /// Whole milliseconds, rounded down.
-  public var milliseconds: Int64 { components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000 }
+  /// Whole milliseconds, rounded down; as many as there are in an `Int64` if there are more.
+  public var milliseconds: Int64 {
+    let (seconds, attoseconds) = components
+    let (whole, overflows) = seconds.multipliedReportingOverflow(by: 1000)
+    let (sum, overflowsToo) = whole.addingReportingOverflow(attoseconds / 1_000_000_000_000_000)
+    return overflows || overflowsToo ? (seconds < 0 ? .min : .max) : sum
+  }
 }

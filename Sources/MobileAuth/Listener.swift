@@ -8,6 +8,9 @@ public struct Listener: Sendable {
   /// What an administrator has switched off is not asked for more often than this.
   static let switchedOffPause = Duration.seconds(300)
 
+  /// A removal that is not confirmed is asked about again after this.
+  static let removalPause = Duration.seconds(60)
+
   private let server: any TokenServer
   private let inbox: Inbox
   private let custody: any Custody
@@ -42,12 +45,17 @@ public struct Listener: Sendable {
       do {
         try await listen()
       } catch let fault as TokenServerFault {
-        inbox.set(.disconnected, to: server.id)
+        // Begun again with other accounts, or ending: that the connection was given up is no trouble.
+        try Task.checkCancellation()
+        var isRemoval = false
+        if case .unconfirmedRemoval = fault { isRemoval = true }
+        inbox.set(isRemoval ? .stopped : .disconnected, to: server.id)
         if let end = react(to: fault) { return end }
         report(.disconnected(server.id, "\(fault)"))
         if timekeeper.now - started >= Self.healthyAfter { retry.reset() }
         var pause = retry.next()
         if case .switchedOff = fault { pause = Self.switchedOffPause }
+        if isRemoval { pause = max(pause, Self.removalPause) }
         if case .rateLimited(let wanted?) = fault { pause = max(pause, min(wanted, .seconds(3600))) }
         try await timekeeper.sleep(until: timekeeper.now + pause)
       }
@@ -115,6 +123,9 @@ public struct Listener: Sendable {
   private func validate() async throws(TokenServerFault) {
     let validation = try await server.validate()
     for account in validation.removedAccounts { lose(account, by: .userDeregistered) }
+    for account in validation.unconfirmedRemovals {
+      report(.trouble(account, "\(TokenServerFault.unconfirmedRemoval(number: 9003))"))
+    }
     for account in validation.disenrolledAccounts { lose(account, by: .disenrolled) }
     for (account, counts) in validation.failureCounts { report(.counted(account, counts)) }
     if !validation.removedAccounts.isEmpty || !validation.disenrolledAccounts.isEmpty { report(.rosterChanged) }

@@ -4,7 +4,33 @@ extension String {
 
   /// - Parameter limit: Unicode scalars.
   public func forPeople(atMost limit: Int) -> String {
-    String(String.UnicodeScalarView(unicodeScalars.filter { !$0.properties.isDangerousToShow })).cut(atMost: limit)
+    var shown = String.UnicodeScalarView()
+    var count = 0
+    // No more is looked at than is shown, however long the text is; nothing but what is left out can follow for ever.
+    for scalar in unicodeScalars.prefix(64 * limit) where !scalar.properties.isDangerousToShow {
+      shown.append(scalar)
+      count += 1
+      if count > limit { break }
+    }
+    return String(shown).cut(atMost: limit)
+  }
+
+  /// Lines for a terminal or a log, each as `forPeople` has it.
+  public var linesForPeople: String {
+    split(separator: "\n", omittingEmptySubsequences: false).map { String($0).forPeople(atMost: 2000) }
+      .joined(separator: "\n")
+  }
+
+  /// JSON whose texts neither move a cursor nor turn the direction of writing: such characters as escapes (RFC 8259 §7).
+  public var escapedForPeople: String {
+    guard unicodeScalars.contains(where: { $0.properties.isDangerousToShow }) else { return self }
+    return String.UnicodeScalarView(unicodeScalars).reduce(into: "") { escaped, scalar in
+      guard scalar.properties.isDangerousToShow else { return escaped.unicodeScalars.append(scalar) }
+      for unit in String(scalar).utf16 {
+        let digits = String(unit, radix: 16)
+        escaped += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+      }
+    }
   }
 
   /// - Parameter limit: Unicode scalars. The last of them is "…" if not all is there.

@@ -46,13 +46,17 @@ extension TokenServer {
 public struct Validation: Sendable, Equatable {
   public var removedAccounts: [AccountID]
   public var disenrolledAccounts: [AccountID]
+  /// Removed, as far as an answer can be believed that nobody has signed: nothing is answered for them until it is asked
+  /// again.
+  public var unconfirmedRemovals: [AccountID]
   /// Of accounts with a PIN that this server judges.
   public var failureCounts: [AccountID: FailureCounts]
 
   public init(
     removedAccounts: [AccountID] = [], disenrolledAccounts: [AccountID] = [],
-    failureCounts: [AccountID: FailureCounts] = [:]
+    failureCounts: [AccountID: FailureCounts] = [:], unconfirmedRemovals: [AccountID] = []
   ) {
+    self.unconfirmedRemovals = unconfirmedRemovals
     self.removedAccounts = removedAccounts
     self.disenrolledAccounts = disenrolledAccounts
     self.failureCounts = failureCounts

@@ -3,8 +3,12 @@
 public enum TokenServerFault: Error, Equatable, Sendable {
   /// No connection, no answer in time, or an answer that is not the server's: the outcome is not known.
   case unreachable(String)
+  /// Its certificate is not one we trust: nothing was sent.
+  case untrusted(String)
   case deviceDeregistered
   case userDeregistered
+  /// One of the two, 9002 or 9003, that the server has not signed: it counts when it is said again.
+  case unconfirmedRemoval(number: Int)
   /// The last wrong PIN that this token's own judge allows: the account is gone.
   case pinsUsedUp
   case outdated(String)
@@ -54,23 +58,31 @@ public enum TokenServerFault: Error, Equatable, Sendable {
 
   public var effect: LocalEffect {
     switch self {
-    case .unreachable, .rateLimited, .switchedOff: .retry
+    case .unreachable, .untrusted, .rateLimited, .switchedOff: .retry
     case .deviceDeregistered: .wipeServer
     case .userDeregistered, .pinsUsedUp: .wipeAccount
     case .disenrolled, .notEnrolled: .dropKeys
     case .pinIncorrect, .choiceIncorrect: .askAgain
-    case .alreadyHandled, .requestNotFound, .outcomeUnknown, .answerInvalid, .notHandleable, .refused: .drop
+    case .unconfirmedRemoval, .alreadyHandled, .requestNotFound, .outcomeUnknown, .answerInvalid, .notHandleable,
+      .refused:
+      .drop
     case .locked: .withhold
     case .outdated, .notAuthenticated, .alreadyEnrolled, .enrolmentDisabled, .clockWrong, .configurationInvalid: .stop
     }
   }
 
+  /// Whether a person who waits is helped by another try in a moment: a certificate does not change meanwhile.
+  public var isWorthRepeating: Bool {
+    if case .untrusted = self { false } else { effect == .retry }
+  }
+
   /// Number of the error catalogue: below 10000 it is for the person, from there on for the administrator.
   public var number: Int {
     switch self {
-    case .unreachable, .outcomeUnknown: 9001
+    case .unreachable, .untrusted, .outcomeUnknown: 9001
     case .deviceDeregistered: 9002
     case .userDeregistered, .pinsUsedUp: 9003
+    case .unconfirmedRemoval(let number): number
     case .outdated: 9004
     case .pinIncorrect: 9009
     case .notAuthenticated: 9010
@@ -90,13 +102,16 @@ public enum TokenServerFault: Error, Equatable, Sendable {
 }
 
 extension TokenServerFault: CustomStringConvertible {
-  public var description: String { "\(explanation) (\(number))" }
+  public var description: String { "\(explanation.forPeople(atMost: 500)) (\(number))" }
 
   private var explanation: String {
     switch self {
-    case .unreachable(let why): why
+    case .unreachable(let why), .untrusted(let why): why
     case .deviceDeregistered: "the token server has removed this device; enrol again"
     case .userDeregistered: "the token server has removed this account from the device; enrol again"
+    case .unconfirmedRemoval:
+      "the token server says that it has removed this account or device, but has not signed that: nothing is answered "
+        + "until it is asked again, after a minute"
     case .pinsUsedUp: "too many wrong PINs: the account is gone from this device; enrol again"
     case .outdated(let what): "the token server no longer accepts this version: \(what)"
     case .pinIncorrect(let counts): "wrong PIN, \(counts)"

@@ -27,6 +27,8 @@ struct Handle: ~Copyable {
 /// later. From then on nothing is destroyed one by one: all of it goes with the process.
 private enum Library {
   private static let isOver = Mutex(false)
+  /// Who may divert standard error.
+  static let standardError = Mutex(())
   /// To be touched when the library has made something: what is registered last runs first.
   static let isWatched: Void = { _ = atexit { Library.isOver.withLock { $0 = true } } }()
 
@@ -93,5 +95,16 @@ struct MemoryOutput: ~Copyable {
       return .init(start: nil, count: 0)
     }
     return UnsafeRawBufferPointer(start: buffer, count: count)
+  }
+}
+
+/// Runs calls that are meant to fail, without what librnp says about that on standard error: it has no switch in Debian's
+/// build. What others write there meanwhile follows when the calls have ended. Not for a hot path: one at a time.
+func quietly<Result>(_ body: () -> Result) -> Result {
+  Library.standardError.withLock { _ in
+    var diversion = approval_rnp_divert()
+    let result = body()
+    approval_rnp_restore(&diversion)
+    return result
   }
 }

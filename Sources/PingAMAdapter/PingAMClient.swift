@@ -4,6 +4,10 @@ import MobileAuth
 
 /// Speaks HTTP to AM's push endpoints. There is no session: every body is signed.
 struct PingAMClient: Sendable {
+  private static func fault(_ error: CourierError) -> TokenServerFault {
+    if case .untrusted = error { .untrusted("\(error)") } else { .unreachable("\(error)") }
+  }
+
   /// What became of one request.
   enum Reply: Sendable, Equatable {
     /// 200, and an answer that is AM's: it has stored what we sent.
@@ -24,7 +28,7 @@ struct PingAMClient: Sendable {
       .get, url, headers: ["Accept-API-Version": Self.version, "User-Agent": Self.userAgent],
       maximumBodyBytes: 65_536)
     let response: HTTPResponse
-    do { response = try await courier.send(request) } catch { throw .unreachable("\(error)") }
+    do { response = try await courier.send(request) } catch { throw Self.fault(error) }
     guard response.status < 500 || response.status == 501 else { throw TokenServerFault(unexpected: response) }
   }
 
@@ -39,7 +43,7 @@ struct PingAMClient: Sendable {
       body: body, deadline: .seconds(30), maximumBodyBytes: 65_536)
     request.headers["Cookie"] = cookie
     let response: HTTPResponse
-    do { response = try await courier.send(request) } catch { throw .unreachable("\(error)") }
+    do { response = try await courier.send(request) } catch { throw Self.fault(error) }
     switch response.status {
     case 200:
       guard case .object? = JSONValue(parsing: response.body) else {

@@ -117,6 +117,7 @@ extension PingAMEnrolment {
   ) throws -> TokenServerRecord {
     let url = Self.url(of: ticket)
     let id = Self.serverID(at: url)
+    let trust = try keepingPins(trust, ticket)
     let record = TokenServerRecord(
       id: id, kind: PingAM.kind, url: url,
       secrets: .joining(trust.pins.map { SecretBytes(copying: Array($0.utf8)) }))
@@ -132,11 +133,23 @@ extension PingAMEnrolment {
     return record
   }
 
+  /// Without pins of its own, an enrollment has those of the earlier ones there.
+  func keepingPins(_ trust: ServerTrust, _ ticket: PushRegistrationTicket) throws -> ServerTrust {
+    let id = Self.serverID(at: Self.url(of: ticket))
+    let known = try registry.servers().first { $0.id == id && $0.kind == PingAM.kind }
+    return trust.keeping(pins: try known.map { try PingAM.pins(of: $0) } ?? [])
+  }
+
   func keepTrust(of draft: Draft) throws { try keepTrust(draft.server) }
 
   private func keepTrust(_ record: TokenServerRecord) throws {
     let known = try registry.servers().first { $0.id == record.id }
-    if try known.map({ try PingAM.pins(of: $0) != PingAM.pins(of: record) }) ?? true { try registry.put(record) }
+    let former = try known.map { try PingAM.pins(of: $0) }
+    let pins = try PingAM.pins(of: record)
+    guard former != pins else { return }
+    try registry.put(record)
+    guard let former, pins.isEmpty else { return }
+    try recordPinsDropped(of: record.id, former)
   }
 
   private static func profile(of uri: RegistrationURI) -> String { "\(uri.issuer): \(uri.accountName)".forPeople }

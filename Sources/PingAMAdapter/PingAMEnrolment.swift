@@ -12,6 +12,8 @@ public struct PingAMEnrolment: Sendable {
   public struct Settings: Sendable, Equatable {
     /// A PIN is chosen at enrolment, also where no policy of AM wants one.
     public var asksForPIN = false
+    /// The PIN will do where AM wants a fingerprint.
+    public var takesPINForBiometric = true
     /// The account's PIN has the secret of the one-time passwords of `mfauth`.
     public var codesWantPIN = false
     /// What AM is to call this device.
@@ -26,7 +28,7 @@ public struct PingAMEnrolment: Sendable {
   /// it lives, a minute or two.
   private static let pauses: [Duration] = [.seconds(1), .seconds(3), .seconds(8)]
 
-  let registry: any SharedEnrolmentRegistry
+  let registry: any SharedEnrolmentRegistry & AuditRecorder
   private let timekeeper: any Timekeeper
   let settings: Settings
   let pinDesk: PINDesk?
@@ -40,7 +42,7 @@ public struct PingAMEnrolment: Sendable {
   ///   - isTamperedWith: what the token's own checks say.
   ///   - progress: told what is being done, for the person who waits.
   public init(
-    registry: any SharedEnrolmentRegistry, timekeeper: any Timekeeper, settings: Settings = Settings(),
+    registry: any SharedEnrolmentRegistry & AuditRecorder, timekeeper: any Timekeeper, settings: Settings = Settings(),
     pinDesk: PINDesk?, isTamperedWith: @escaping @Sendable () -> Bool,
     oathDesk: OATHDesk,
     progress: @escaping @Sendable (String) -> Void, makeCourier: @escaping @Sendable (ServerTrust) -> any Courier
@@ -73,7 +75,7 @@ public struct PingAMEnrolment: Sendable {
     // What was found here may have been confirmed by a message since, or removed by somebody.
     guard try isKept(draft) else { return try await enrol(text, name: name, trust: trust) }
     try await keepOtherHalf(uri.oath, of: &draft, policies)
-    let client = PingAMClient(courier: makeCourier(trust))
+    let client = PingAMClient(courier: makeCourier(try keepingPins(trust, ticket)))
     progress("registering \(uri.accountName.forPeople) at \(draft.account.server)")
     let fault = try await fault(registering: draft, ticket, client)
     // A message may confirm it at any moment: AM knows it then, whatever it said.
@@ -108,13 +110,17 @@ public struct PingAMEnrolment: Sendable {
     }
     // A PIN that can still be chosen is as good as one.
     guard
-      let violation = policies.violation(hasPIN: { pinDesk != nil }, isTamperedWith: isTamperedWith)
+      let violation = policies.violation(
+        hasPIN: { pinDesk != nil && settings.takesPINForBiometric }, isTamperedWith: isTamperedWith)
     else { return policies }
     throw .enrolmentDisabled(
-      violation == AccountPolicies.biometricAvailable
-        ? "AM wants a device that knows its person (\(violation)): enrol while `approval-token serve` runs on a board "
-          + "with a keypad (\(AccountPolicies.violationNumber))"
-        : "AM's policy \(violation) does not hold on this device (\(AccountPolicies.violationNumber))")
+      violation == AccountPolicies.biometricAvailable && !settings.takesPINForBiometric
+        ? "AM wants a device that knows its person (\(violation)), and `pin_for_biometric = false` under [push] allows no "
+          + "PIN for that (\(AccountPolicies.violationNumber))"
+        : violation == AccountPolicies.biometricAvailable
+          ? "AM wants a device that knows its person (\(violation)): enrol while `approval-token serve` runs on a board "
+            + "with a keypad (\(AccountPolicies.violationNumber))"
+          : "AM's policy \(violation) does not hold on this device (\(AccountPolicies.violationNumber))")
   }
 
   private func isKept(_ draft: Draft) throws -> Bool {
@@ -150,7 +156,7 @@ public struct PingAMEnrolment: Sendable {
               + "this device (400)")
         }
       } catch let fault as TokenServerFault {
-        guard fault.effect == .retry else { throw mayHaveArrived ? Self.unconfirmed(fault) : fault }
+        guard fault.isWorthRepeating else { throw mayHaveArrived ? Self.unconfirmed(fault) : fault }
         mayHaveArrived = true
         guard let pause = pauses.popFirst() else {
           progress("what was begun is kept: give the same code again while it lives, a minute or two")
@@ -192,13 +198,20 @@ public struct PingAMEnrolment: Sendable {
   /// The URI will never be good for this mechanism, unless nobody can tell. What was enrolled before keeps its name.
   /// - Returns: false also if a message has just confirmed it.
   private func isGivenUp(_ draft: Draft, _ fault: TokenServerFault) throws -> Bool {
-    if fault.effect == .retry { return false }
+    if fault.isWorthRepeating { return false }
     if case .outcomeUnknown = fault { return false }
     return try registry.change(
       draft.account,
       draft.isReplacement
         ? .dropKeys(entry(.disenrolled, draft.account, "not enrolled again: \(fault)"))
         : .wipe(entry(.removed, draft.account, "not enrolled: \(fault)")))
+  }
+
+  func recordPinsDropped(of server: TokenServerID, _ pins: [String]) throws(CustodyFault) {
+    try registry.record(
+      AuditEntry(
+        .pinsDropped, detail: "\(server): \(pins.joined(separator: ", "))",
+        wallClockMilliseconds: timekeeper.wallClockMilliseconds))
   }
 
   private func entry(_ kind: AuditEntry.Kind, _ account: AccountRecord, _ detail: String) -> AuditEntry {

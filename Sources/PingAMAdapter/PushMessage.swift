@@ -57,6 +57,9 @@ struct PushMessage: Sendable, Equatable {
     return uid
   }
 
+  /// Milliseconds since 1970, to the end of the year 9999.
+  private static let moments: ClosedRange<Int64> = 0...253_402_300_799_999
+
   static func token(_ text: String) throws(Flaw) -> JWS.Unverified {
     do { return try JWS.Unverified(parsing: text) } catch { throw .notAToken }
   }
@@ -74,7 +77,7 @@ struct PushMessage: Sendable, Equatable {
     timeToLive = try Self.number(claims, "t") ?? Self.usualLifetime
     guard Self.lifetimes.contains(timeToLive) else { throw .malformed("t") }
     sentAtMilliseconds = try Self.number(claims, "i")
-    guard (sentAtMilliseconds ?? 0) >= 0 else { throw .malformed("i") }
+    guard Self.moments.contains(sentAtMilliseconds ?? 0) else { throw .malformed("i") }
     (kind, unknownKind) = try Self.kind(claims)
     userID = claims["d"]?.text.flatMap { $0.isEmpty ? nil : $0 }
     text = claims["m"]?.text

@@ -2,7 +2,9 @@ import Courier
 import MobileAuth
 
 extension TokenServerFault {
-  init(_ error: CourierError) { self = .unreachable(error.description) }
+  init(_ error: CourierError) {
+    self = if case .untrusted = error { .untrusted(error.description) } else { .unreachable(error.description) }
+  }
 
   /// An answer that is not the token server's own, or that says that it is broken.
   static func unexplained(_ response: HTTPResponse) -> TokenServerFault {

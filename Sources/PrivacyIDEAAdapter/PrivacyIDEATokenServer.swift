@@ -77,7 +77,7 @@ public final class PrivacyIDEATokenServer: TokenServer {
   }
 
   /// Unix seconds by the server's clock, for boards that have none; nil before anybody has told.
-  public var serverTime: Int64? { client.clock.now.map { $0 / 1000 } }
+  public var serverTime: Int64? { client.clock.vouchedTime }
 
   /// There is nothing to ask: a poll tells, and accounts that it finds gone are named here.
   public func validate() async throws(TokenServerFault) -> Validation {

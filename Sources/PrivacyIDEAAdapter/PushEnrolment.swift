@@ -52,6 +52,8 @@ public struct PushEnrolment: Sendable {
   /// - Throws: `EnrolmentURI.Flaw`, `TokenServerFault`, `CustodyFault`.
   public func enrol(_ text: String, name: String?, trust: ServerTrust) async throws -> AccountRecord {
     let uri = try EnrolmentURI(text)
+    let former = try registry.servers().first { $0.url == uri.endpoint }.map { try EndpointCredentials($0).pins }
+    let trust = trust.keeping(pins: former ?? [])
     try check(uri, trust)
     let server = try self.server(for: uri, trust)
     var (account, credentials) = try self.account(for: uri, at: server, name: name)
@@ -112,8 +114,14 @@ public struct PushEnrolment: Sendable {
     guard var known = try registry.servers().first(where: { $0.id == server.id }),
       try EndpointCredentials(known).pins != pins
     else { return }
+    let former = try EndpointCredentials(known).pins
     known.secrets = EndpointCredentials(pins: pins).encoded
     try registry.put(known)
+    guard pins.isEmpty else { return }
+    try registry.record(
+      AuditEntry(
+        .pinsDropped, detail: "\(server.id): \(former.joined(separator: ", "))",
+        wallClockMilliseconds: timekeeper.wallClockMilliseconds))
   }
 
   private func account(
@@ -191,12 +199,12 @@ public struct PushEnrolment: Sendable {
     }
     do {
       do { return try await send() } catch {
-        guard error.effect == .retry else { throw error }
+        guard error.isWorthRepeating else { throw error }
         progress("\(error); trying once more")
         return try await send()
       }
     } catch let fault as TokenServerFault {
-      if fault.effect != .retry { try abandon(account, credentials, "\(fault)") }
+      if !fault.isWorthRepeating { try abandon(account, credentials, "\(fault)") }
       throw fault
     }
   }

@@ -11,7 +11,7 @@ final class ServerClock: Sendable {
   private static let earliestPlausible: Int64 = 1_767_225_600_000
 
   private let timekeeper: any Timekeeper
-  private let heard = Mutex((milliseconds: Int64, at: Moment)?.none)
+  private let heard = Mutex((milliseconds: Int64, at: Moment, expiry: Int64?)?.none)
 
   init(_ timekeeper: any Timekeeper) { self.timekeeper = timekeeper }
 
@@ -24,6 +24,14 @@ final class ServerClock: Sendable {
     return Self.isPlausible(own) ? own : nil
   }
 
+  /// Unix seconds by the server's clock; nil before it has been heard, and from the expiry of its certificate on.
+  var vouchedTime: Int64? {
+    guard let expiry = heard.withLock({ $0?.expiry }), let seconds = now.map({ $0 / 1000 }), seconds <= expiry else {
+      return nil
+    }
+    return seconds
+  }
+
   /// - Parameter milliseconds: since 1970.
   static func isPlausible(_ milliseconds: Int64) -> Bool { milliseconds >= earliestPlausible }
 
@@ -32,7 +40,7 @@ final class ServerClock: Sendable {
   func hear(_ response: HTTPResponse, comparedWith stamp: Int64? = nil) -> Duration? {
     guard let seconds = response.headers["Date"].flatMap(unixSeconds(httpDate:)) else { return nil }
     // Whole seconds, rounded down: half a second later is right on average.
-    heard.withLock { $0 = (seconds * 1000 + 500, timekeeper.now) }
+    heard.withLock { $0 = (seconds * 1000 + 500, timekeeper.now, response.certificateExpiry) }
     return stamp.map { .milliseconds(abs(seconds * 1000 + 500 - $0)) }
   }
 }

@@ -48,7 +48,9 @@ extension AccountPIN {
 
 extension ProtectedToken {
   fileprivate init(parts: ArraySlice<SecretBytes>) throws(CryptographyError) {
-    guard let length = Int(parts[parts.startIndex].publicText), length > 0 else { throw .malformed("length of a PIN") }
+    guard let length = Int(parts[parts.startIndex].publicText), PINPolicy.lengths.contains(length) else {
+      throw .malformed("length of a PIN")
+    }
     self.length = length
     wrapped = try WrappedToken(encoded: parts[parts.startIndex + 1])
   }

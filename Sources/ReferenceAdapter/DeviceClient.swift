@@ -13,6 +13,15 @@ actor DeviceClient {
     case user(String)
   }
 
+  /// An access token as a call carries it.
+  private struct UsedToken {
+    let text: String
+    /// `tokenCount` when it came; nil for a user's.
+    let number: Int?
+  }
+
+  private static let neverContent = TokenServerFault.unreachable("the token server keeps asking for another proof")
+
   /// An access token is renewed this long before it ends.
   private static let renewalMargin = Duration.seconds(30)
   /// One more for a stale nonce, one more for an expired token.
@@ -24,14 +33,24 @@ actor DeviceClient {
   private let courier: any Courier
   private let timekeeper: any Timekeeper
   private let metadata: ServerMetadata
+  /// Nil where whoever asks decides by itself what a removal means.
+  private let revocations: Revocations?
+  /// Requests go over new connections.
+  private var asksFreshly = false
 
   private var nonce: String?
-  private var deviceToken: (text: String, renewAt: Moment)?
-  /// The server's clock (Unix seconds) and when it said so.
-  private var serverTime: (seconds: Int64, at: Moment)?
+  private var deviceToken: (text: String, number: Int, renewAt: Moment)?
+  /// Device tokens asked for so far; tells one that was asked for during a call from those before it.
+  private var tokenCount = 0
+  /// The server's clock (Unix seconds), when it said so, and when the certificate it said so with expires.
+  private var serverTime: (seconds: Int64, at: Moment, expiry: Int64?)?
 
   /// - Parameter clientID: nil before the registration.
-  init(issuer: String, clientID: String?, key: P256PrivateKey, courier: any Courier, timekeeper: any Timekeeper) {
+  init(
+    issuer: String, clientID: String?, key: P256PrivateKey, courier: any Courier, timekeeper: any Timekeeper,
+    revocations: Revocations? = nil
+  ) {
+    self.revocations = revocations
     self.issuer = issuer
     self.clientID = clientID
     self.key = key
@@ -44,6 +63,13 @@ actor DeviceClient {
   var now: Int64 {
     guard let serverTime else { return timekeeper.wallClockMilliseconds / 1000 }
     return serverTime.seconds + (timekeeper.now - serverTime.at).components.seconds
+  }
+
+  /// Unix seconds by the server's clock; nil before it has been heard, and from the expiry of its certificate on: a server
+  /// that believes itself expired is wrong, or lies.
+  var vouchedTime: Int64? {
+    guard let expiry = serverTime?.expiry, now <= expiry else { return nil }
+    return now
   }
 
   /// Proves the knowledge of a PIN to one path of the device API.
@@ -71,39 +97,61 @@ actor DeviceClient {
 
   /// One call of the device API.
   /// - Parameter path: below the API's base, beginning with `/`; may have a query.
+  /// - Parameter takesBeginning: whether a body that is too long is cut instead of refused.
+  /// - Parameter freshly: over a new TLS connection, with a new access token.
   /// - Returns: a 2xx answer, or 304.
   func call(
     _ method: HTTPRequest.Method, _ path: String, body: [UInt8] = [], headers: HTTPHeaders = [:],
-    as authority: Authority = .device, deadline: Duration = .seconds(15)
+    as authority: Authority = .device, deadline: Duration = .seconds(15), takesBeginning: Bool = false,
+    freshly: Bool = false
   ) async throws(TokenServerFault) -> HTTPResponse {
-    var last: HTTPResponse?
+    if freshly { (deviceToken, asksFreshly) = (nil, true) }
+    defer { if freshly { asksFreshly = false } }
+    let tokensBefore = tokenCount
     for _ in 0..<Self.tries {
       var request = HTTPRequest(method, metadata.approvalDeviceAPI + path, headers: headers, body: body)
       request.deadline = deadline
+      request.takesBeginning = takesBeginning
+      request.wantsNewConnection = asksFreshly
       let token = try await authorise(&request, authority)
       let response: HTTPResponse
       do { response = try await courier.send(request) } catch { throw TokenServerFault(error) }
-      hear(response.headers)
+      hear(response)
       if (200..<300).contains(response.status) || response.status == 304 { return response }
-      guard response.status == 401, canRetry(response, token) else { throw TokenServerFault(response) }
-      last = response
+      guard response.status == 401, canRetry(response, token, tokensBefore) else {
+        throw judged(TokenServerFault(response), response, path, isSecondAsk: freshly)
+      }
     }
-    throw last.map { TokenServerFault($0) } ?? .notAuthenticated("no answer")
+    throw Self.neverContent
+  }
+
+  /// What of a removal counts.
+  private func judged(
+    _ fault: TokenServerFault, _ response: HTTPResponse, _ path: String = "", isSecondAsk: Bool
+  ) -> TokenServerFault {
+    let steps = path.split(separator: "/")
+    let profile = steps.first == "profiles" && steps.count > 1 ? String(steps[1]) : nil
+    return revocations?.judge(fault, response, about: profile, isSecondAsk: isSecondAsk) ?? fault
   }
 
   /// Opens the event stream.
   func stream(_ path: String, headers: HTTPHeaders) async throws(TokenServerFault) -> HTTPResponseStream {
+    let tokensBefore = tokenCount
     for _ in 0..<Self.tries {
       var request = HTTPRequest(.get, metadata.approvalDeviceAPI + path, headers: headers)
       let token = try await authorise(&request, .device)
       let stream: HTTPResponseStream
       do { stream = try await courier.stream(request) } catch { throw TokenServerFault(error) }
-      hear(stream.headers)
+      var response = HTTPResponse(status: stream.status, headers: stream.headers)
+      response.certificateExpiry = stream.certificateExpiry
+      hear(response)
       if (200..<300).contains(stream.status) { return stream }
-      let response = HTTPResponse(status: stream.status, headers: stream.headers, body: await Self.body(of: stream))
-      guard response.status == 401, canRetry(response, token) else { throw TokenServerFault(response) }
+      response.body = await Self.body(of: stream)
+      guard response.status == 401, canRetry(response, token, tokensBefore) else {
+        throw judged(TokenServerFault(response), response, isSecondAsk: false)
+      }
     }
-    throw .notAuthenticated("the token server keeps asking for another proof")
+    throw Self.neverContent
   }
 
   /// `POST /oauth/register`.
@@ -116,7 +164,7 @@ actor DeviceClient {
       headers: ["Content-Type": "application/json", "Authorization": "Bearer \(code)"], body: JSON.encode(registration))
     let response: HTTPResponse
     do { response = try await courier.send(request) } catch { throw TokenServerFault(error) }
-    hear(response.headers)
+    hear(response)
     guard response.status == 201 else { throw TokenServerFault(oauth: response) }
     return try Self.decode(RegistrationResponse.self, response)
   }
@@ -125,7 +173,9 @@ actor DeviceClient {
   func requestToken(grant: String, form: [(String, String)] = []) async throws(TokenServerFault) -> AccessTokenResponse
   {
     let response = try await oauth(metadata.tokenEndpoint, [("grant_type", grant)] + form)
-    guard response.status == 200 else { throw TokenServerFault(oauth: response) }
+    guard response.status == 200 else {
+      throw judged(TokenServerFault(oauth: response), response, isSecondAsk: asksFreshly)
+    }
     return try Self.decode(AccessTokenResponse.self, response)
   }
 
@@ -143,15 +193,16 @@ actor DeviceClient {
           ("client_id", clientID), ("client_assertion_type", Grant.clientAssertionType),
           ("client_assertion", assertion),
         ] + form
-      let request = HTTPRequest(
+      var request = HTTPRequest(
         .post, url,
         headers: [
           "Content-Type": "application/x-www-form-urlencoded", "DPoP": try proof(.post, url, nil),
         ], body: Array(formEncoded(members).utf8))
+      request.wantsNewConnection = asksFreshly
       let response: HTTPResponse
       do { response = try await courier.send(request) } catch { throw TokenServerFault(error) }
       let formerNonce = nonce
-      hear(response.headers)
+      hear(response)
       let error = try? JSON.decode(OAuthError.self, from: response.body)
       guard error?.error == OAuthError.useDPoPNonce, nonce != formerNonce else { return response }
       last = response
@@ -163,7 +214,9 @@ actor DeviceClient {
   /// `POST /oauth/revoke` (RFC 7009).
   func revoke(_ token: String) async throws(TokenServerFault) {
     let response = try await oauth(metadata.revocationEndpoint, [("token", token)])
-    guard response.status == 200 else { throw TokenServerFault(oauth: response) }
+    guard response.status == 200 else {
+      throw judged(TokenServerFault(oauth: response), response, isSecondAsk: false)
+    }
   }
 
   /// The body as the protocol's type; anything else is not the server's answer.
@@ -177,26 +230,30 @@ actor DeviceClient {
 
   /// Puts token and proof on the request.
   /// - Returns: the token used.
-  private func authorise(_ request: inout HTTPRequest, _ authority: Authority) async throws(TokenServerFault) -> String
-  {
-    let token: String
+  private func authorise(
+    _ request: inout HTTPRequest, _ authority: Authority
+  ) async throws(TokenServerFault) -> UsedToken {
+    let token: UsedToken
     switch authority {
-    case .user(let text): token = text
+    case .user(let text): token = UsedToken(text: text, number: nil)
     case .device: token = try await currentDeviceToken()
     }
-    request.headers["Authorization"] = "DPoP \(token)"
-    request.headers["DPoP"] = try proof(request.method, request.url, token)
+    request.headers["Authorization"] = "DPoP \(token.text)"
+    request.headers["DPoP"] = try proof(request.method, request.url, token.text)
     if !request.body.isEmpty { request.headers["Content-Type"] = "application/json" }
     return token
   }
 
-  private func currentDeviceToken() async throws(TokenServerFault) -> String {
-    if let deviceToken, timekeeper.now < deviceToken.renewAt { return deviceToken.text }
+  private func currentDeviceToken() async throws(TokenServerFault) -> UsedToken {
+    if let deviceToken, timekeeper.now < deviceToken.renewAt {
+      return UsedToken(text: deviceToken.text, number: deviceToken.number)
+    }
     let asked = timekeeper.now
     let response = try await requestToken(grant: Grant.clientCredentials)
+    tokenCount += 1
     let lifetime = Duration.seconds(max(0, min(response.expiresIn, 86_400))) - Self.renewalMargin
-    deviceToken = (response.accessToken, asked + lifetime)
-    return response.accessToken
+    deviceToken = (response.accessToken, tokenCount, asked + lifetime)
+    return UsedToken(text: response.accessToken, number: tokenCount)
   }
 
   private func proof(_ method: HTTPRequest.Method, _ url: String, _ token: String?) throws(TokenServerFault) -> String {
@@ -206,18 +263,22 @@ actor DeviceClient {
     } catch { throw .refused("signing failed: \(error)") }
   }
 
-  /// A 401 that another nonce or another token may cure (RFC 9449 §9).
-  private func canRetry(_ response: HTTPResponse, _ token: String) -> Bool {
+  /// A 401 that another nonce or another token may cure (RFC 9449 §9). A token that was asked for before this call may have
+  /// been dropped by another call already; one that was asked for during it and is refused too is not renewed again.
+  private func canRetry(_ response: HTTPResponse, _ token: UsedToken, _ tokensBefore: Int) -> Bool {
     if response.headers["WWW-Authenticate"]?.contains(OAuthError.useDPoPNonce) == true { return true }
-    guard (try? JSON.decode(Problem.self, from: response.body))?.slug == .notAuthenticated, deviceToken?.text == token
+    guard (try? JSON.decode(Problem.self, from: response.body))?.slug == .notAuthenticated, let number = token.number,
+      number <= tokensBefore
     else { return false }
-    deviceToken = nil
+    if deviceToken?.number == number { deviceToken = nil }
     return true
   }
 
-  private func hear(_ headers: HTTPHeaders) {
-    if let fresh = headers["DPoP-Nonce"] { nonce = fresh }
-    if let seconds = headers["Date"].flatMap(unixSeconds(httpDate:)) { serverTime = (seconds, timekeeper.now) }
+  private func hear(_ response: HTTPResponse) {
+    if let fresh = response.headers["DPoP-Nonce"] { nonce = fresh }
+    if let seconds = response.headers["Date"].flatMap(unixSeconds(httpDate:)) {
+      serverTime = (seconds, timekeeper.now, response.certificateExpiry)
+    }
   }
 
   /// The beginning of an error answer's body: enough for a problem, bounded for everything else.

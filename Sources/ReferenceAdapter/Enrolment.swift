@@ -49,7 +49,8 @@ public struct Enrolment: Sendable {
 
   /// - Parameters:
   ///   - name: what the person calls the account; the server's profile id if nil.
-  ///   - trust: how the server is recognised; its pins are the URI's.
+  ///   - trust: how the server is recognised; its pins are the URI's. Without any, those of earlier enrollments there stay,
+  ///     unless it drops them, which is audited.
   /// - Throws: `TokenServerFault`, `CustodyFault`.
   public func enrol(
     _ uri: ActivationURI, name: String?, trust: ServerTrust, capabilities: ApprovalCapabilities
@@ -57,7 +58,9 @@ public struct Enrolment: Sendable {
     if let name, try registry.accounts().contains(where: { $0.id.text == name && $0.stage == .active }) {
       throw TokenServerFault.alreadyEnrolled("there is an account \"\(name)\" already; choose another name")
     }
-    var (server, device) = try registration(for: uri)
+    let former = try registry.servers().first { $0.url == uri.server }.map { try DeviceCredentials($0).pins } ?? []
+    let trust = trust.keeping(pins: former)
+    var (server, device) = try registration(at: uri.server, trust.pins)
     let courier = makeCourier(trust)
     let isRegistered = device.clientID != nil
     if !isRegistered {
@@ -77,7 +80,7 @@ public struct Enrolment: Sendable {
     // Asked before anything is made or spent: a server that is not the URI's, or wants what we cannot do, changes
     // nothing here.
     // Only the server that we knew may say that it removed us.
-    let mayBeGone = try isRegistered && isKnown(server.id, by: uri.pins)
+    let mayBeGone = try isRegistered && isKnown(server.id, by: trust.pins)
     guard let configuration = try await configuration(from: client, nilIfGone: mayBeGone) else {
       // It happened while nobody listened: begin anew.
       let entry = AuditEntry(
@@ -90,8 +93,14 @@ public struct Enrolment: Sendable {
       throw TokenServerFault.configurationInvalid(
         "it wants a PIN: enrol while `approval-token serve` runs on a board with a keypad, where the PIN is typed")
     }
-    // It has shown that it is the one with the URI's pins.
+    // It has shown that it is the one with these pins.
     try registry.put(server)
+    if trust.pins.isEmpty, !former.isEmpty {
+      try registry.record(
+        AuditEntry(
+          .pinsDropped, detail: "\(server.id): \(former.joined(separator: ", "))",
+          wallClockMilliseconds: timekeeper.wallClockMilliseconds))
+    }
 
     var (account, credentials) = try self.account(for: uri, at: server, name: name)
     progress("activating the account")
@@ -129,21 +138,23 @@ public struct Enrolment: Sendable {
   }
 
   /// The server's record, with a device key that is on the card before the server hears of it.
-  private func registration(for uri: ActivationURI) throws -> (TokenServerRecord, DeviceCredentials) {
-    if var known = try registry.servers().first(where: { $0.url == uri.server }) {
+  private func registration(
+    at url: String, _ pins: [String]
+  ) throws -> (TokenServerRecord, DeviceCredentials) {
+    if var known = try registry.servers().first(where: { $0.url == url }) {
       var credentials = try DeviceCredentials(known)
-      if credentials.pins != uri.pins {
+      if credentials.pins != pins {
         // The person who brought the URI vouches for its pins; they replace those of an earlier enrolment once the
         // server was reached with them.
-        credentials.pins = uri.pins
+        credentials.pins = pins
         known.secrets = try credentials.encoded()
       }
       return (known, credentials)
     }
-    let credentials = DeviceCredentials(deviceKey: try P256PrivateKey(), clientID: nil, pins: uri.pins)
+    let credentials = DeviceCredentials(deviceKey: try P256PrivateKey(), clientID: nil, pins: pins)
     let record = TokenServerRecord(
-      id: TokenServerID(String(uri.server.dropFirst("https://".count))), kind: ReferenceTokenServer.kind,
-      url: uri.server, secrets: try credentials.encoded())
+      id: TokenServerID(String(url.dropFirst("https://".count))), kind: ReferenceTokenServer.kind,
+      url: url, secrets: try credentials.encoded())
     try registry.put(record)
     return (record, credentials)
   }
@@ -154,7 +165,18 @@ public struct Enrolment: Sendable {
     do {
       return try DeviceClient.decode(DeviceConfiguration.self, try await client.call(.get, "/configuration"))
     } catch {
-      if nilIfGone, error == .deviceDeregistered { return nil }
+      guard nilIfGone, error == .deviceDeregistered else { throw error }
+    }
+    // What nobody has signed takes no other account away before it is said again.
+    progress("the server says that it has removed this device; asking again in a minute")
+    do { try await timekeeper.sleep(until: timekeeper.now + Revocations.pause) } catch {
+      throw .unreachable("the enrollment was canceled")
+    }
+    do {
+      return try DeviceClient.decode(
+        DeviceConfiguration.self, try await client.call(.get, "/configuration", freshly: true))
+    } catch {
+      if error == .deviceDeregistered { return nil }
       throw error
     }
   }

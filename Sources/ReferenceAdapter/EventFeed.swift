@@ -20,7 +20,8 @@ struct EventFeed: Sendable {
 
     var cursor: String? {
       get { state.withLock { $0.cursor } }
-      set { state.withLock { $0.cursor = newValue } }
+      // It goes into an address and a header field: one that does not belong there would keep the token from listening.
+      set { if newValue?.isCursor ?? true { state.withLock { $0.cursor = newValue } } }
     }
 
     var silentStreams: Int {
@@ -129,4 +130,14 @@ private final class Pulse: Sendable {
   var hasBeaten: Bool { state.withLock { $0.hasBeaten } }
 
   func beat(at moment: Moment) { state.withLock { $0 = (moment, true) } }
+}
+
+extension String {
+  /// 1 to 128 of the characters that stand in an address as they are (RFC 3986 §2.3).
+  fileprivate var isCursor: Bool {
+    (1...128).contains(utf8.count)
+      && utf8.allSatisfy {
+        $0 < 0x80 && (Character(Unicode.Scalar($0)).isLetter || (0x30...0x39).contains($0)) || "-._~".utf8.contains($0)
+      }
+  }
 }

@@ -3,7 +3,10 @@ import MobileAuth
 import ReferenceProtocol
 
 extension TokenServerFault {
-  init(_ error: CourierError) { self = .unreachable(error.description) }
+  init(_ error: CourierError) {
+    let why = error.description.forPeople(atMost: 500)
+    self = if case .untrusted = error { .untrusted(why) } else { .unreachable(why) }
+  }
 
   /// What an error answer of the device API means.
   init(_ response: HTTPResponse) {
@@ -11,7 +14,7 @@ extension TokenServerFault {
       self = Self.unexplained(response)
       return
     }
-    let detail = problem.detail ?? problem.title
+    let detail = (problem.detail ?? problem.title).forPeople
     self =
       switch slug {
       case .deviceDeregistered: .deviceDeregistered
@@ -39,7 +42,7 @@ extension TokenServerFault {
       self = Self.unexplained(response)
       return
     }
-    let detail = error.errorDescription ?? error.error
+    let detail = (error.errorDescription ?? error.error).forPeople
     self =
       switch (error.errorCode, error.error) {
       case (9002, _): .deviceDeregistered

@@ -16,15 +16,21 @@ extension ReferenceTokenServer {
     }
   }
 
-  /// By the event stream, the mailbox, or both; whatever must not end ends all.
+  /// By the event stream, the mailbox, or both, and by the time for a second ask; whatever must not end ends all.
   private func feedHints(_ yield: @escaping @Sendable (Hint) -> Void) async throws {
     let profiles = accounts.withLock { $0.keys.sorted() }
-    guard let mailboxFeed, hasBroker.withLock({ $0 }), !profiles.isEmpty else { return try await feed.run(yield) }
-    guard !mailboxFeed.broker.replacesEventStream else { try await mailboxFeed.run(profiles, yield) }
-    try await withThrowingTaskGroup(of: Void.self) { [feed] group in
+    try await withThrowingTaskGroup(of: Void.self) { [feed, revocations] group in
       defer { group.cancelAll() }
-      group.addTask { try await mailboxFeed.runBeside(profiles, yield) }
-      group.addTask { try await feed.run(yield) }
+      group.addTask { try await revocations.watch { yield(.revoked) } }
+      let mailbox = hasBroker.withLock { $0 } && !profiles.isEmpty ? mailboxFeed : nil
+      let replacesEventStream = mailbox?.broker.replacesEventStream == true
+      if let mailbox {
+        group.addTask {
+          if replacesEventStream { try await mailbox.run(profiles, yield) }
+          try await mailbox.runBeside(profiles, yield)
+        }
+      }
+      if !replacesEventStream { group.addTask { try await feed.run(yield) } }
       try await group.next()
     }
   }

@@ -24,6 +24,7 @@ public final class ReferenceTokenServer: TokenServer {
   public let id: TokenServerID
   let clientID: String
   let client: DeviceClient
+  let revocations: Revocations
   let timekeeper: any Timekeeper
   let registry: any EnrolmentRegistry
   /// Makes what a PIN unwraps on this device worthless on another.
@@ -55,8 +56,11 @@ public final class ReferenceTokenServer: TokenServer {
     self.registry = registry
     self.pinBinding = pinBinding
     self.timekeeper = timekeeper
+    let revocations = Revocations(timekeeper)
+    self.revocations = revocations
     client = DeviceClient(
-      issuer: record.url, clientID: clientID, key: credentials.deviceKey, courier: courier, timekeeper: timekeeper)
+      issuer: record.url, clientID: clientID, key: credentials.deviceKey, courier: courier, timekeeper: timekeeper,
+      revocations: revocations)
     feed = EventFeed(client: client, timekeeper: timekeeper, memory: EventFeed.Memory())
     mailboxFeed = broker.map { [client] in MailboxFeed(client: client, broker: $0, timekeeper: timekeeper) }
     var known: [String: Account] = [:]
@@ -82,37 +86,51 @@ public final class ReferenceTokenServer: TokenServer {
     let request = ValidationRequest(
       softwareVersion: Self.software.version, osVersion: "linux",
       profiles: (Array(accounts.keys) + lapsed.keys).sorted())
-    let response = try await client.call(.post, "/validations", body: JSON.encode(request))
+    let isSecondAsk = revocations.isSecondAskDue
+    let response = try await client.call(.post, "/validations", body: JSON.encode(request), freshly: isSecondAsk)
     let validation = try DeviceClient.decode(ValidationResponse.self, response)
+    let gone = validation.removedProfiles.filter {
+      revocations.counts(.profile($0), in: response, isSecondAsk: isSecondAsk)
+    }
+    if isSecondAsk {
+      revocations.forget { subject in
+        if case .profile(let profile?) = subject { !validation.removedProfiles.contains(profile) } else { true }
+      }
+    }
     hasBroker.withLock { $0 = validation.configuration.transports.contains(.mqtt) }
     for account in accounts.values where !validation.removedProfiles.contains(account.profile) {
       _ = try await settled(account.id)
     }
     return Validation(
       // Whoever enrols again gets a new profile in the place of the old one, and the server says that this is gone.
-      removedAccounts: validation.removedProfiles.compactMap { accounts[$0]?.id ?? lapsed[$0] },
+      removedAccounts: gone.compactMap { accounts[$0]?.id ?? lapsed[$0] },
       disenrolledAccounts: validation.disenrolledProfiles.compactMap { accounts[$0]?.id },
       failureCounts: Dictionary(
         (validation.failureCounts ?? []).compactMap { entry in
           guard let account = accounts[entry.profileID]?.id else { return nil }
           return FailureCounts(max: entry.maxFailureCount, previous: entry.previousFailureCount).map { (account, $0) }
         }
-      ) { _, last in last })
+      ) { _, last in last },
+      unconfirmedRemovals: validation.removedProfiles.compactMap { gone.contains($0) ? nil : accounts[$0]?.id })
   }
 
   public func pendingRequests() async throws(TokenServerFault) -> [PendingMobileAuthRequest] {
     let asked = timekeeper.now
     let accounts = accounts.withLock { $0 }
-    let list = try DeviceClient.decode(PendingList.self, try await client.call(.get, "/pending"))
-    return list.requests.compactMap { entry in
+    let response = try await client.call(.get, "/pending", takesBeginning: true)
+    let entries =
+      response.isCut
+      ? PendingEntries.whole(in: response.body) : try DeviceClient.decode(PendingList.self, response).requests
+    return entries.compactMap { entry in
       // Requests of profiles we do not have, and those a newer one replaces, are never shown.
       guard let account = accounts[entry.profileID], let transaction = TransactionID(entry.transactionID),
-        entry.supersededBy == nil, (0...86_400_000).contains(entry.expiresInMs)
+        entry.supersededBy == nil, !revocations.isStopped(entry.profileID), (0...86_400_000).contains(entry.expiresInMs)
       else { return nil }
       return PendingMobileAuthRequest(
         transaction: transaction, server: id, account: account.id, sentAtMilliseconds: entry.sentAtMs,
-        timeToLive: .milliseconds(entry.timeToLiveMs), message: entry.message,
-        userInfo: entry.typeHint.map { ["type": $0] } ?? [:], deadline: asked + .milliseconds(entry.expiresInMs))
+        timeToLive: .milliseconds(entry.timeToLiveMs), message: entry.message?.forPeople,
+        userInfo: entry.typeHint.map { ["type": $0.forPeople] } ?? [:],
+        deadline: asked + .milliseconds(entry.expiresInMs))
     }
   }
 
@@ -128,7 +146,7 @@ public final class ReferenceTokenServer: TokenServer {
     let request: ApprovalRequest
     do { request = try JSON.decode(ApprovalRequest.self, from: plaintext) } catch { throw .notHandleable("\(error)") }
     guard request.v == 1 else { throw .notHandleable("version \(request.v) of the request format") }
-    guard request.iss == client.issuer else { throw .notHandleable("the message is from \(request.iss)") }
+    guard request.iss == client.issuer else { throw .notHandleable("the message is from \(request.iss.forPeople)") }
     let challenge = try await challenge(of: request, for: account.id)
     guard let attempt = UInt8(exactly: request.attempt ?? 1) else { throw .notHandleable("attempt out of range") }
     guard let nonce = bytes(base64URL: request.nonce), nonce.count == 32 else { throw .notHandleable("no nonce") }
@@ -136,7 +154,7 @@ public final class ReferenceTokenServer: TokenServer {
     return try pending.opened(
       VerifiedContents(
         transaction: transaction, profileMatches: request.clientID == clientID && request.profileID == account.profile,
-        type: request.type, message: request.message, challenge: challenge,
+        type: request.type.forPeople, message: request.message?.forPeople, challenge: challenge,
         answerContext: SHA256.hash(plaintext) + nonce + [attempt, noteReceipts(of: account.profile, request)]))
   }
 
@@ -165,7 +183,7 @@ public final class ReferenceTokenServer: TokenServer {
     let status = try DeviceClient.decode(RequestStatus.self, reply)
     guard let receipt = status.receipt else { throw .unreachable("the token server's answer has no receipt") }
     try requireReceipt(status, for: response)
-    return try response.verdict(RemoteState(status.state), receipt: receipt)
+    return try response.verdict(RemoteState(status.state), receipt: receipt.forPeople)
   }
 
   public func status(
@@ -175,7 +193,7 @@ public final class ReferenceTokenServer: TokenServer {
     let status = try DeviceClient.decode(RequestStatus.self, reply)
     try requireReceipt(status, of: transaction, account: account)
     return RemoteStatus(
-      state: RemoteState(status.state), receipt: status.receipt, idempotencyKey: status.idempotencyKey)
+      state: RemoteState(status.state), receipt: status.receipt?.forPeople, idempotencyKey: status.idempotencyKey)
   }
 
   /// Tells the server that the account leaves this device. The caller wipes it here, whatever the answer.
@@ -183,8 +201,9 @@ public final class ReferenceTokenServer: TokenServer {
     _ = try await client.call(.delete, "/profiles/\(try self.account(account).profile)")
   }
 
-  /// Unix seconds by the server's clock, for boards that have none.
-  public var serverTime: Int64 { get async { await client.now } }
+  /// Unix seconds by the server's clock, for boards that have none; nil if it has not been heard, or says a time after its
+  /// own certificate's expiry.
+  public var serverTime: Int64? { get async { await client.vouchedTime } }
 
   func account(_ id: AccountID) throws(TokenServerFault) -> Account {
     guard let found = accounts.withLock({ $0.values.first { $0.id == id } }) else { throw .notEnrolled }

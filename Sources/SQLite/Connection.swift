@@ -10,10 +10,11 @@ public struct Connection: ~Copyable {
   ///
   /// Another process gets 5 s to let go of a lock before a call fails with `SQLITE_BUSY`.
   /// - Throws: also if what is there is not a regular file that only its owner can touch.
-  public init(path: String) throws(SQLiteError) {
+  /// - Parameter readOnly: nothing is written, and a file that is not there is not made.
+  public init(path: String, readOnly: Bool = false) throws(SQLiteError) {
     // SQLite would make the file with the umask's mode. mknod, not open: closing any descriptor of a database file
     // drops the POSIX locks of every connection this process has to it.
-    guard mknod(path, S_IFREG | 0o600, 0) == 0 || errno == EEXIST else {
+    guard readOnly || mknod(path, S_IFREG | 0o600, 0) == 0 || errno == EEXIST else {
       throw SQLiteError(call: "create \(path)", code: SQLITE_CANTOPEN, message: String(cString: strerror(errno)))
     }
     var status = stat()
@@ -22,7 +23,8 @@ public struct Connection: ~Copyable {
         call: "open \(path)", code: SQLITE_PERM, message: "not a regular file that only its owner can read and write")
     }
     var opened: OpaquePointer?
-    let code = sqlite3_open_v2(path, &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE, nil)
+    let code = sqlite3_open_v2(
+      path, &opened, (readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) | SQLITE_OPEN_EXRESCODE, nil)
     guard code == SQLITE_OK, let handle = opened else {
       let error = lastError(on: opened, call: "open \(path)")
       sqlite3_close(opened)

@@ -19,6 +19,18 @@ extension Connection {
     }
   }
 
+  /// - Throws: `SQLiteError` unless the file has the format that the last step makes.
+  public func requireFormat(_ newest: Int) throws {
+    let version = try formatVersion()
+    guard version == newest else {
+      throw SQLiteError(
+        call: "open", code: SQLITE_SCHEMA,
+        message:
+          "the file has format \(version), this program reads format \(newest); `approval-token serve` brings an "
+          + "older one to it")
+    }
+  }
+
   func formatVersion() throws -> Int {
     try rows("PRAGMA user_version") { Int(try $0.integer(0)) }.first ?? 0
   }

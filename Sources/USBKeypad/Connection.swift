@@ -181,10 +181,19 @@ final class Connection {
     guard status == LIBUSB_ERROR_ACCESS.rawValue, stat(path, &node) == 0 else {
       return .failed("libusb_open", status)
     }
-    var entry = group()
-    var result: UnsafeMutablePointer<group>?
-    var buffer = [CChar](repeating: 0, count: 4096)
-    let isNamed = getgrgid_r(node.st_gid, &entry, &buffer, buffer.count, &result) == 0 && result != nil
-    return .notPermitted(path: path, group: isNamed ? String(cString: entry.gr_name) : "\(node.st_gid)")
+    return .notPermitted(path: path, group: groupName(of: node.st_gid))
+  }
+}
+
+/// The group's name, or its number if it has none.
+func groupName(of id: gid_t) -> String {
+  var entry = group()
+  var result: UnsafeMutablePointer<group>?
+  // What `entry` points to is in the buffer, which must live until the name is copied.
+  return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16_384) { buffer in
+    guard getgrgid_r(id, &entry, buffer.baseAddress, buffer.count, &result) == 0, let result,
+      let name = result.pointee.gr_name
+    else { return "\(id)" }
+    return String(cString: name)
   }
 }

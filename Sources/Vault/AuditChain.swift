@@ -1,7 +1,16 @@
 import MobileAuth
 import SQLite
 
-/// The audit chain: lines numbered from 1, each marked with the mark of the line before. The head says where the
+/// Two chains of lines: all of them, as far as there is room, and those about decisions, which are moved to the second when
+/// the first makes room.
+enum AuditTable: String {
+  case all = "audit"
+  case kept = "audit_kept"
+
+  var head: String { self == .all ? "audit_head" : "audit_kept_head" }
+}
+
+/// An audit chain: lines numbered from 1 (in the second chain as in the first), each marked with the mark of the line before. The head says where the
 /// chain begins and ends, so that neither a missing tail nor a missing beginning can pass.
 struct AuditHead {
   /// How many lines at the beginning are no longer kept, and the mark of the last of them.
@@ -11,29 +20,38 @@ struct AuditHead {
   var last: Int64
   var lastMark: [UInt8]
 
+  /// Lines that there can be in all.
+  static let longest = Int64.max / 2
+
   static let empty = AuditHead(
     dropped: 0, droppedMark: [UInt8](repeating: 0, count: 32), last: 0, lastMark: [UInt8](repeating: 0, count: 32))
 
   /// - Returns: nil if it is missing or does not carry this vault's mark.
-  static func read(from connection: borrowing Connection, _ keys: VaultKeys) throws -> AuditHead? {
-    let heads = try connection.rows("SELECT dropped, dropped_mark, last, last_mark, mark FROM audit_head") { row in
+  static func read(
+    of table: AuditTable = .all, from connection: borrowing Connection, _ keys: VaultKeys
+  ) throws -> AuditHead? {
+    let heads = try connection.rows("SELECT dropped, dropped_mark, last, last_mark, mark FROM \(table.head)") { row in
       let head = AuditHead(
         dropped: try row.integer(0), droppedMark: try row.blob(1), last: try row.integer(2),
         lastMark: try row.blob(3))
       return (head, mark: try row.blob(4))
     }
-    guard let (head, mark) = heads.first, keys.isAuditMark(mark, of: head.canonical) else { return nil }
+    guard let (head, mark) = heads.first, keys.isAuditMark(mark, of: head.canonical(table)),
+      (0...longest).contains(head.last), (0...head.last).contains(head.dropped)
+    else { return nil }
     return head
   }
 
-  func write(to connection: borrowing Connection, _ keys: VaultKeys) throws {
+  func write(
+    _ table: AuditTable = .all, to connection: borrowing Connection, _ keys: VaultKeys
+  ) throws {
     try connection.run(
-      "INSERT OR REPLACE INTO audit_head VALUES (1, ?, ?, ?, ?, ?)", dropped, droppedMark, last, lastMark,
-      keys.auditMark(canonical))
+      "INSERT OR REPLACE INTO \(table.head) VALUES (1, ?, ?, ?, ?, ?)", dropped, droppedMark, last, lastMark,
+      keys.auditMark(canonical(table)))
   }
 
-  private var canonical: CanonicalBytes {
-    var bytes = CanonicalBytes("audit_head")
+  private func canonical(_ table: AuditTable) -> CanonicalBytes {
+    var bytes = CanonicalBytes(table.head)
     bytes.add(dropped)
     bytes.add(droppedMark)
     bytes.add(last)
@@ -54,15 +72,22 @@ struct AuditRow {
   let milliseconds: Int64
   private(set) var mark: [UInt8] = []
 
-  /// A detail is cut off after 500 Unicode scalars: it may quote a server.
+  /// A detail has no control or format characters, and 500 Unicode scalars at most: it may quote a server.
   init(_ entry: AuditEntry, sequence: Int64, after previousMark: [UInt8], _ keys: VaultKeys) {
     self.sequence = sequence
     kind = entry.kind.rawValue
     account = entry.account?.text
     transaction = entry.transaction?.text
-    detail = entry.detail.cut(atMost: 500)
+    detail = entry.detail.forPeople(atMost: 500)
     milliseconds = entry.wallClockMilliseconds
-    mark = keys.auditMark(canonical(after: previousMark))
+    mark = keys.auditMark(canonical(.all, after: previousMark))
+  }
+
+  /// The same line in the second chain.
+  func kept(after previousMark: [UInt8], _ keys: VaultKeys) -> AuditRow {
+    var row = self
+    row.mark = keys.auditMark(canonical(.kept, after: previousMark))
+    return row
   }
 
   init(_ row: borrowing Row) throws {
@@ -75,18 +100,19 @@ struct AuditRow {
     mark = try row.blob(6)
   }
 
-  func insert(into connection: borrowing Connection) throws {
+  func insert(_ table: AuditTable = .all, into connection: borrowing Connection) throws {
     try connection.run(
-      "INSERT INTO audit (\(Self.columns)) VALUES (?, ?, ?, ?, ?, ?, ?)", sequence, kind, account, transaction, detail,
+      "INSERT INTO \(table.rawValue) (\(Self.columns)) VALUES (?, ?, ?, ?, ?, ?, ?)", sequence, kind, account,
+      transaction, detail,
       milliseconds, mark)
   }
 
-  func follows(_ previousMark: [UInt8], _ keys: VaultKeys) -> Bool {
-    keys.isAuditMark(mark, of: canonical(after: previousMark))
+  func follows(_ previousMark: [UInt8], in table: AuditTable = .all, _ keys: VaultKeys) -> Bool {
+    keys.isAuditMark(mark, of: canonical(table, after: previousMark))
   }
 
-  private func canonical(after previousMark: [UInt8]) -> CanonicalBytes {
-    var bytes = CanonicalBytes("audit", kind, account, transaction, detail)
+  private func canonical(_ table: AuditTable, after previousMark: [UInt8]) -> CanonicalBytes {
+    var bytes = CanonicalBytes(table.rawValue, kind, account, transaction, detail)
     bytes.add(previousMark)
     bytes.add(sequence)
     bytes.add(milliseconds)
@@ -112,6 +138,7 @@ extension Vault {
     let dropped = head.last - auditCapacity + auditCapacity / 10
     let marks = try connection.rows("SELECT mark FROM audit WHERE sequence = ?", dropped) { try $0.blob(0) }
     guard let mark = marks.first else { throw CustodyFault.damaged("audit line \(dropped) is missing") }
+    try keepDecisions(through: dropped, after: head.droppedMark, on: connection)
     try connection.run("DELETE FROM audit WHERE sequence <= ?", dropped)
     head.dropped = dropped
     head.droppedMark = mark

@@ -11,7 +11,7 @@ public struct AuditLine: Sendable, Equatable {
 /// Whether the audit chain is what was written.
 public enum AuditVerification: Sendable, Equatable {
   /// - Parameters:
-  ///   - lines: how many are kept.
+  ///   - lines: how many there are without gaps; older ones about decisions may be kept beside them.
   ///   - first: the number of the oldest of them; 1 unless older ones were dropped for space.
   case intact(lines: Int64, first: Int64)
   /// - Parameter line: the first that is not what was written; 0 is the head.
@@ -19,11 +19,14 @@ public enum AuditVerification: Sendable, Equatable {
 }
 
 extension Vault {
+  private static let bothChains = "(SELECT * FROM audit UNION ALL SELECT * FROM audit_kept)"
+
   /// The newest lines, oldest first. They are not verified; `verifyAudit()` does that.
   public func auditLines(newest limit: Int) throws(CustodyFault) -> [AuditLine] {
     try snapshot { connection in
       try connection.rows(
-        "SELECT \(AuditRow.columns) FROM audit ORDER BY sequence DESC LIMIT ?", Int64(limit), as: auditLine(in:)
+        "SELECT \(AuditRow.columns) FROM \(Self.bothChains) ORDER BY sequence DESC LIMIT ?", Int64(limit),
+        as: auditLine(in:)
       ).reversed()
     }
   }
@@ -32,12 +35,13 @@ extension Vault {
   public func auditLines(after sequence: Int64, limit: Int) throws(CustodyFault) -> [AuditLine] {
     try snapshot { connection in
       try connection.rows(
-        "SELECT \(AuditRow.columns) FROM audit WHERE sequence > ? ORDER BY sequence LIMIT ?", sequence, Int64(limit),
+        "SELECT \(AuditRow.columns) FROM \(Self.bothChains) WHERE sequence > ? ORDER BY sequence LIMIT ?", sequence,
+        Int64(limit),
         as: auditLine(in:))
     }
   }
 
-  /// Walks the whole chain.
+  /// Walks all lines, and those that outlast the others.
   public func verifyAudit() throws(CustodyFault) -> AuditVerification {
     try snapshot { connection in
       guard let head = try AuditHead.read(from: connection, keys) else {
@@ -62,6 +66,7 @@ extension Vault {
       } catch let found as AuditBreak {
         return .broken(line: found.line, why: found.why)
       }
+      if let (line, why) = try keptBreak(on: connection) { return .broken(line: line, why: why) }
       return .intact(lines: head.last - head.dropped, first: head.dropped + 1)
     }
   }

@@ -1,35 +1,58 @@
 public import MobileAuth
 import SQLite
 
-/// The latest time a token server vouched for: the earliest it can be, on a board that believes it is 1970.
+/// The latest time each token server vouched for. It is that server's own word: it bounds what that server's certificate is
+/// judged by, on a board whose clock is not set, and nothing else.
 enum KnownTime {
-  static func row(_ seconds: Int64) -> CanonicalBytes {
-    var row = CanonicalBytes("clock")
+  /// The end of the year 9999, in seconds since 1970.
+  static let latest: Int64 = 253_402_300_799
+
+  static func row(_ server: TokenServerID, _ seconds: Int64) -> CanonicalBytes {
+    var row = CanonicalBytes("server_times", server.text)
     row.add(seconds)
     return row
   }
 
-  static func read(from connection: borrowing Connection, _ keys: VaultKeys) throws -> Int64 {
-    let found = try connection.rows("SELECT seconds, mark FROM clock") { (try $0.integer(0), mark: try $0.blob(1)) }
-    guard let (seconds, mark) = found.first, keys.isMark(mark, of: row(seconds)) else {
-      throw CustodyFault.damaged("the latest known time")
+  /// - Returns: 0 if the server has vouched for none.
+  static func read(
+    of server: TokenServerID, from connection: borrowing Connection, _ keys: VaultKeys
+  ) throws -> Int64 {
+    let found = try connection.rows("SELECT seconds, mark FROM server_times WHERE server = ?", server.text) {
+      (try $0.integer(0), mark: try $0.blob(1))
+    }
+    guard let (seconds, mark) = found.first else { return 0 }
+    guard keys.isMark(mark, of: row(server, seconds)), (0...latest).contains(seconds) else {
+      throw CustodyFault.damaged("the latest time that \(server) vouched for")
     }
     return seconds
   }
 }
 
 extension Vault {
-  /// Seconds since 1970; 0 until a time was noted.
-  public func latestKnownTime() throws(CustodyFault) -> Int64 {
-    try snapshot { connection in try KnownTime.read(from: connection, keys) }
+  /// Seconds since 1970; 0 until the server has vouched for a time.
+  public func latestKnownTime(of server: TokenServerID) throws(CustodyFault) -> Int64 {
+    try snapshot { connection in try KnownTime.read(of: server, from: connection, keys) }
   }
 
-  /// Remembers a time that something trusted vouched for, if it is later than the latest known one.
-  /// - Parameter time: seconds since 1970.
-  public func note(time: Int64) throws(CustodyFault) {
+  /// Keeps a time that the server vouched for, if it is later than the latest one it vouched for before.
+  /// - Parameter time: seconds since 1970; one outside 0 … the end of the year 9999 is ignored.
+  /// - Throws: `.unknown` if there is no such token server.
+  public func note(time: Int64, of server: TokenServerID) throws(CustodyFault) {
+    guard (0...KnownTime.latest).contains(time) else { return }
     try transaction { connection in
-      guard time > (try KnownTime.read(from: connection, keys)) else { return }
-      try connection.run("UPDATE clock SET seconds = ?, mark = ?", time, keys.mark(KnownTime.row(time)))
+      guard time > (try KnownTime.read(of: server, from: connection, keys)) else { return }
+      let known = try connection.rows("SELECT 1 FROM servers WHERE id = ?", server.text) { try $0.integer(0) }
+      guard !known.isEmpty else { throw CustodyFault.unknown("token server \(server)") }
+      try connection.run(
+        """
+        INSERT INTO server_times (server, seconds, mark) VALUES (?, ?, ?)
+        ON CONFLICT (server) DO UPDATE SET seconds = excluded.seconds, mark = excluded.mark
+        """, server.text, time, keys.mark(KnownTime.row(server, time)))
     }
+  }
+
+  /// Forgets all times that token servers vouched for.
+  public func forgetKnownTimes() throws(CustodyFault) {
+    try transaction { connection in _ = try connection.run("DELETE FROM server_times") }
   }
 }

@@ -91,6 +91,7 @@ extension Vault: MessageShelf {
     }
     let (account, reference) = (AccountID(try row.text(1)), try row.text(2))
     let (received, answerKey) = (try row.integer(3), try row.optionalText(5))
+    guard (0...KnownTime.latest * 1000).contains(received) else { throw CustodyFault.damaged("message \(text)") }
     let place = place(of: transaction, account, reference, received, state, answerKey)
     return DeliveredMessage(
       transaction: transaction, account: account, reference: reference, receivedAtMilliseconds: received, state: state,

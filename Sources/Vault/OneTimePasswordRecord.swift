@@ -61,11 +61,15 @@ struct OneTimePasswordRecord {
     account = AccountID(try row.text(0))
     let damaged = CustodyFault.damaged("the one-time passwords of account \(account)")
     guard let algorithm = OneTimePassword.Algorithm(rawValue: try row.text(1)) else { throw damaged }
-    let (digits, period, counter) = (Int(try row.integer(2)), try row.integer(3), try row.integer(4))
+    let (digits, period, counter) = (Int(clamping: try row.integer(2)), try row.integer(3), try row.integer(4))
     setup = OneTimePasswordSetup(
       algorithm: algorithm, digits: digits, factor: period == 0 ? .counter(counter) : .period(period))
     box = try row.blob(5)
-    guard keys.isMark(try row.blob(6), of: canonical) else { throw damaged }
+    guard keys.isMark(try row.blob(6), of: canonical), OneTimePassword.digits.contains(digits), period >= 0,
+      counter >= 0
+    else {
+      throw damaged
+    }
   }
 
   func write(to connection: borrowing Connection, _ keys: VaultKeys) throws {

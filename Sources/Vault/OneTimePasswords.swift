@@ -19,7 +19,7 @@ public enum OneTimePasswordVerdict: Sendable, Equatable {
   case pinWanted
   /// The account is not active.
   case locked
-  /// The board's clock is behind a time that is known to have passed: its code would be yesterday's.
+  /// The board's clock is behind the earliest time it can be: its code would be yesterday's.
   case clockBehind
   /// This factor has none (see `OneTimePassword.Failure`); the next has.
   case noCode
@@ -100,7 +100,8 @@ extension Vault {
   /// The account's next code. Its counter has moved on, durably, before anybody sees the code.
   /// - Parameters:
   ///   - secret: what the account's PIN has unlocked.
-  ///   - earliest: it cannot be earlier than this, in seconds since 1970, whatever no server has vouched for yet.
+  ///   - earliest: it cannot be earlier than this, in seconds since 1970. What token servers say about the time is not
+  ///     asked: none of them is to keep a person from the codes of other services.
   /// - Throws: `.unknown` if the account has no one-time passwords.
   public func nextOneTimePassword(
     of account: AccountID, unlocked secret: SecretBytes? = nil, clock: any Timekeeper, notBefore earliest: Int64
@@ -152,9 +153,8 @@ extension Vault {
       record.setup.factor = .counter(counter + 1)
       try record.write(to: connection, keys)
     case .period(let period):
-      let now = milliseconds / 1000
-      let known = try KnownTime.read(from: connection, keys)
-      guard now >= max(known, earliest) else { return .refused(.clockBehind) }
+      let now = min(milliseconds / 1000, KnownTime.latest)
+      guard now >= earliest else { return .refused(.clockBehind) }
       factor = UInt64(max(0, now) / period)
     }
     let entry = AuditEntry(
@@ -179,6 +179,9 @@ extension Vault {
 extension OneTimePasswordSetup {
   fileprivate func validity(of factor: UInt64) -> Range<Int64>? {
     guard case .period(let seconds) = self.factor else { return nil }
-    return Int64(factor) * seconds..<(Int64(factor) + 1) * seconds
+    // The factor is a time within four digits of years by the period: neither product leaves 64 bits, but for a period
+    // near their end.
+    let (begin, end) = (Int64(factor) * seconds, (Int64(factor) + 1).multipliedReportingOverflow(by: seconds))
+    return begin..<(end.overflow ? .max : end.partialValue)
   }
 }

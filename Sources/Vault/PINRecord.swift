@@ -47,8 +47,11 @@ struct PINRecord: Equatable {
       "SELECT max_failures, failures, box, mark FROM pins WHERE account = ?", account.text
     ) { row in
       let record = PINRecord(
-        account: account, limit: Int(try row.integer(0)), failures: Int(try row.integer(1)), box: try row.blob(2))
-      guard keys.isMark(try row.blob(3), of: record.canonical) else {
+        account: account, limit: Int(clamping: try row.integer(0)), failures: Int(clamping: try row.integer(1)),
+        box: try row.blob(2))
+      guard keys.isMark(try row.blob(3), of: record.canonical), limits.contains(record.limit),
+        (0...record.limit).contains(record.failures)
+      else {
         throw CustodyFault.damaged("the PIN of account \(account), or the count of wrong ones")
       }
       return record

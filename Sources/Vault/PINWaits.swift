@@ -21,6 +21,6 @@ final class PINWaits: Sendable {
       sightings[account] = Sighting(failures: failures, since: now)
       return now
     }
-    return .seconds((1 << failures) - 1) - (now - since)
+    return .seconds((1 << min(max(failures, 0), 20)) - 1) - (now - since)
   }
 }

@@ -10,7 +10,8 @@ enum Schema {
   static func steps(_ keys: VaultKeys) -> [(borrowing Connection) throws -> Void] {
     [
       { connection in try makeFormat1(connection, keys) }, makeFormat2, makeMessages, makeOneTimePasswords,
-      makeAnswerBodies,
+      makeAnswerBodies, makeServerTimes,
+      { connection in try makeKeptAudit(connection, keys) },
     ]
   }
 
@@ -41,7 +42,6 @@ enum Schema {
     try connection.run(
       "INSERT INTO canary VALUES (1, ?)", keys.seal(SecretBytes(copying: canary), at: CanonicalBytes("canary")))
     try AuditHead.empty.write(to: connection, keys)
-    try connection.run("INSERT INTO clock VALUES (1, 0, ?)", keys.mark(KnownTime.row(0)))
   }
 
   /// PINs that the token judges.
@@ -79,6 +79,31 @@ enum Schema {
   /// Answers that are sent again after a cut, sealed.
   private static func makeAnswerBodies(_ connection: borrowing Connection) throws {
     try connection.execute("ALTER TABLE intents ADD COLUMN body BLOB;")
+  }
+
+  /// A time for each server that vouched for one, in place of one for all: the word of one is not to bind the others.
+  private static func makeServerTimes(_ connection: borrowing Connection) throws {
+    try connection.execute(
+      """
+      DROP TABLE clock;
+      CREATE TABLE server_times (
+        server TEXT PRIMARY KEY NOT NULL REFERENCES servers ON DELETE CASCADE, seconds INTEGER NOT NULL,
+        mark BLOB NOT NULL) STRICT;
+      """)
+  }
+
+  /// Audit lines about decisions, which outlast the others.
+  private static func makeKeptAudit(_ connection: borrowing Connection, _ keys: VaultKeys) throws {
+    try connection.execute(
+      """
+      CREATE TABLE audit_kept (
+        sequence INTEGER PRIMARY KEY, kind TEXT NOT NULL, account TEXT, txn TEXT, detail TEXT NOT NULL,
+        milliseconds INTEGER NOT NULL, mark BLOB NOT NULL) STRICT;
+      CREATE TABLE audit_kept_head (
+        id INTEGER PRIMARY KEY CHECK (id = 1), dropped INTEGER NOT NULL, dropped_mark BLOB NOT NULL,
+        last INTEGER NOT NULL, last_mark BLOB NOT NULL, mark BLOB NOT NULL) STRICT;
+      """)
+    try AuditHead.empty.write(.kept, to: connection, keys)
   }
 
   /// Opens only with the device secret the vault was made with, and so tells a wrong one at once.

@@ -6,6 +6,11 @@ enum StateDirectory {
   /// Makes the directory if it is not there, and checks that nobody else can enter it.
   static func prepare(_ directory: String) throws(CustodyFault) {
     guard mkdir(directory, 0o700) == 0 || errno == EEXIST else { throw systemFault("mkdir \(directory)") }
+    try check(directory)
+  }
+
+  /// Checks that nobody else can enter the directory.
+  static func check(_ directory: String) throws(CustodyFault) {
     var status = stat()
     // Follows symbolic links: systemd's DynamicUser= makes /var/lib/<name> one.
     guard stat(directory, &status) == 0 else { throw systemFault("stat \(directory)") }

@@ -15,21 +15,37 @@ public final class Vault: Sendable {
   let keys: VaultKeys
   /// How many audit lines are kept.
   let auditCapacity: Int64
+  /// Audit lines that one server's requests may add in an hour unanswered.
+  let hourlyLimit: Int64
   let waits = PINWaits()
   private let path: String
   private let connection: Mutex<Connection>
 
   /// Opens the vault in `directory`, and makes it if there is none.
   /// - Parameter directory: is made if its parent exists; refused if others than this user may enter it.
-  /// - Parameter auditCapacity: older audit lines are dropped, a tenth of the capacity at a time.
+  /// - Parameter auditCapacity: older audit lines are dropped, a tenth of the capacity at a time; those about decisions
+  ///   are kept, as many again.
+  /// - Parameter hourlyLimit: audit lines that one server's requests may add in an hour unanswered.
+  /// - Parameter readOnly: nothing is made, migrated or written; every call that would write throws `.storage`.
   /// - Throws: `.damaged` if the device secret is not the one the vault was made with.
   public static func open(
-    directory: String, deviceSecret: DeviceSecret, auditCapacity: Int64 = 10_000
+    directory: String, deviceSecret: DeviceSecret, auditCapacity: Int64 = 10_000, hourlyLimit: Int64 = 240,
+    readOnly: Bool = false
   ) throws(CustodyFault) -> Vault {
     precondition(auditCapacity >= 10, "an audit chain of \(auditCapacity) lines")
-    try StateDirectory.prepare(directory)
     let keys = VaultKeys(of: deviceSecret)
     let path = "\(directory)/\(fileName)"
+    guard !readOnly else {
+      try StateDirectory.check(directory)
+      let connection = try custodyFaults {
+        let connection = try Connection(path: path, readOnly: true)
+        try connection.requireFormat(Schema.steps(keys).count)
+        try Schema.checkCanary(connection, keys)
+        return connection
+      }
+      return Vault(path, connection, keys, auditCapacity, hourlyLimit)
+    }
+    try StateDirectory.prepare(directory)
     let connection = try custodyFaults {
       let connection = try connect(to: path)
       try connection.migrate(Schema.steps(keys))
@@ -37,15 +53,17 @@ public final class Vault: Sendable {
       return connection
     }
     try StateDirectory.synchronize(directory)
-    return Vault(path, connection, keys, auditCapacity)
+    return Vault(path, connection, keys, auditCapacity, hourlyLimit)
   }
 
   /// What ties a PIN's key to this device: 32 bytes from the device secret, on the card as little as that is.
   public var pinBinding: SecretBytes { keys.pinBinding }
 
   private init(
-    _ path: String, _ connection: consuming sending Connection, _ keys: VaultKeys, _ auditCapacity: Int64
+    _ path: String, _ connection: consuming sending Connection, _ keys: VaultKeys, _ auditCapacity: Int64,
+    _ hourlyLimit: Int64
   ) {
+    self.hourlyLimit = hourlyLimit
     self.path = path
     self.connection = Mutex(connection)
     self.keys = keys

@@ -5,8 +5,9 @@ import Secrets
 extension Vault: EnrolmentRegistry {}
 
 extension Vault: Custody {
+  /// What requests of one server bring about unanswered is left out beyond `hourlyLimit` lines in an hour.
   public func record(_ entry: AuditEntry) throws(CustodyFault) {
-    try transaction { connection in try append(entry, on: connection) }
+    try transaction { connection in try append(bounded: entry, on: connection) }
   }
 
   /// A second intent for the same transaction takes the place of the first: after a restart it is a new human act.
@@ -39,8 +40,8 @@ extension Vault: Custody {
   /// Without an intent (its account was wiped meanwhile) the end is recorded all the same.
   public func settle(_ transaction: TransactionID, _ entry: AuditEntry) throws(CustodyFault) {
     try self.transaction { connection in
-      try connection.run("DELETE FROM intents WHERE txn = ?", transaction.text)
-      try append(entry, on: connection)
+      let isAnswered = try connection.run("DELETE FROM intents WHERE txn = ?", transaction.text) > 0
+      try append(bounded: entry, isAnswered: isAnswered, on: connection)
     }
   }
 

@@ -22,6 +22,17 @@ import Testing
     #expect(try client.readLine() == [])
   }
 
+  @Test("A caller who trickles a line is given up after the time for the whole line")
+  func tricklingCallerIsGivenUp() throws {
+    let path = path()
+    let listener = try UnixSocket.listening(at: path)
+    defer { unlink(path) }
+    let client = try UnixSocket.connected(to: path)
+    let server = UnixSocket(descriptor: accept(listener.descriptor, nil, nil))
+    for byte in "never a line".utf8 { _ = withUnsafeBytes(of: byte) { send(client.descriptor, $0.baseAddress, 1, 0) } }
+    #expect(throws: UnixSocket.Failure.call("read", errno: ETIMEDOUT)) { try server.readLine(within: 0) }
+  }
+
   @Test func nobodyThereIsSaidWithAHint() {
     #expect {
       try ControlClient(path: path()).call(ControlCall(request: .status), Done.self)
@@ -68,9 +79,5 @@ import Testing
     } throws: { error in
       (error as? CommandFailure)?.code == .badData && "\(error)".contains(reason) && "\(error)".contains("f")
     }
-  }
-
-  @Test func aPortalsTextCannotMoveTheCursor() {
-    #expect(printable("pay\u{1B}[2J\r\n10 €") == "pay?[2J??10 €")
   }
 }

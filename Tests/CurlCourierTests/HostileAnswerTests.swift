@@ -21,6 +21,15 @@ struct HostileAnswerTests {
     try await expectCourierStillWorks()
   }
 
+  @Test("Of a body that is too large the beginning can be had", arguments: ["big", "big-chunks"])
+  func beginningOfLargeBody(path: String) async throws {
+    var request = HTTPRequest(.get, server.url(path))
+    request.takesBeginning = true
+    let response = try await courier.send(request)
+    #expect(response.isCut && response.body.count == 1 << 20)
+    try await expectCourierStillWorks()
+  }
+
   @Test(arguments: ["endless-head", "endless-head-line", "endless-interim", "endless-trailers"])
   func refusesAHeadThatIsTooLarge(path: String) async throws {
     await #expect(throws: CourierError.tooLarge(limit: 64 << 10)) {

@@ -30,11 +30,11 @@ extension EndToEnd {
         let uri = try await scene.server.activation(for: "alice")
         let pin = "pin_sha256=" + String(repeating: "A", count: 43) + "%3D"
         let wrong = uri.replacing(/pin_sha256=.*/, with: pin)
-        try await expectFailure(.code(69), saying: "pin", changingNothingIn: scene) {
+        try await expectFailure(.code(77), saying: "--pin", changingNothingIn: scene) {
           try await scene.token.enrol(wrong)
         }
         let fresh = TestToken(state: scene.folder.file("fresh"), board: "simulated")
-        #expect(try await fresh.enrol(wrong).exit == .code(69))
+        #expect(try await fresh.enrol(wrong).exit == .code(77))
         #expect(try await fresh.accounts().isEmpty)
         // The code was not spent on the impostor.
         try await fresh.enrol(uri).succeeded()
@@ -59,7 +59,8 @@ extension EndToEnd {
     }
 
     @Test(arguments: [
-      ["enroll"], ["nonsense"], ["simulate", "hold", "61"], ["simulate", "hold", "soon"], ["log", "--lines", "0"],
+      ["enroll"], ["enroll", "otpauth://totp/a?secret=GEZDGNBV"], ["enroll", "mfauth://totp/a"], ["nonsense"],
+      ["simulate", "hold", "61"], ["simulate", "hold", "soon"], ["log", "--lines", "0"],
       ["serve", "--nonsense"], ["enroll", "approvaltoken://x", "--name", "two words"],
     ])
     func wrongUsageIsSaidAndChangesNothing(words: [String]) async throws {

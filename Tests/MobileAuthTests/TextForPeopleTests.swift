@@ -9,4 +9,29 @@ import Testing
   func whatIsNotAllThereSaysSo(text: String, shown: String) {
     #expect(text.forPeople(atMost: 4).unicodeScalars.elementsEqual(shown.unicodeScalars))
   }
+
+  @Test("Lines are kept apart, and nothing else moves a cursor")
+  func linesAreKept() {
+    #expect("a\r\u{1B}[2Jb\nc\u{202E}d\u{85}".linesForPeople == "a[2Jb\ncd")
+  }
+
+  @Test("JSON keeps what its texts say without turning the terminal")
+  func jsonIsEscaped() {
+    #expect(#"{"a":"x\#u{202E}\#u{9B}y"}"#.escapedForPeople == #"{"a":"x\u202e\u009by"}"#)
+    #expect(#"{"a":"ä"}"#.escapedForPeople == #"{"a":"ä"}"#)
+  }
+
+  @Test("A text without end is not looked through")
+  func longTextIsBounded() {
+    #expect(String(repeating: "\u{7}", count: 3_000_000).forPeople.isEmpty)
+    #expect(String(repeating: "a", count: 3_000_000).forPeople.unicodeScalars.count == 200)
+  }
+
+  @Test("Durations of any length are whole milliseconds", arguments: [Int64.max, .min, 0, 1])
+  func millisecondsSaturate(seconds: Int64) {
+    let expected = seconds.multipliedReportingOverflow(by: 1000)
+    #expect(
+      Duration.seconds(seconds).milliseconds
+        == (expected.overflow ? (seconds < 0 ? .min : .max) : expected.partialValue))
+  }
 }

@@ -107,11 +107,13 @@ final class AMWorld: Sendable {
   // MARK: Enrolling
 
   func enrolment(
-    registry: (any SharedEnrolmentRegistry)? = nil, pin: PIN? = nil, takesPIN: Bool = false,
+    registry: (any SharedEnrolmentRegistry & AuditRecorder)? = nil, pin: PIN? = nil, takesPIN: Bool = false,
+    takesPINForBiometric: Bool = true,
     codesWantPIN: Bool = false, oathDesk: OATHDesk? = nil, mailbox: String? = nil
   ) -> PingAMEnrolment {
     var settings = PingAMEnrolment.Settings()
     settings.asksForPIN = takesPIN
+    settings.takesPINForBiometric = takesPINForBiometric
     settings.codesWantPIN = codesWantPIN
     settings.deviceName = "desk token"
     settings.deviceToken = mailbox

@@ -80,6 +80,17 @@ import Vault
     }
   }
 
+  /// Fails where the user chooses a PIN, and can then only deny what wants a fingerprint.
+  @Test("A policy that wants the user known is refused where no PIN stands for a fingerprint")
+  func noPINForBiometric() async throws {
+    let enrolment = world.enrolment(pin: pin("13579"), takesPINForBiometric: false)
+    let uri = world.am.registrationURI("ann", policies: Self.wantsPIN)
+    await #expect { try await enrolment.enrol(uri, name: nil, trust: trust) } throws: {
+      "\($0)".contains("pin_for_biometric") && "\($0)".contains("(6100005)")
+    }
+    #expect(try accounts().isEmpty && world.choices.withLock { $0 } == 0)
+  }
+
   @Test(arguments: [
     (#"{"deviceTampering": {"score": 0.8}}"#, false), (#"{"deviceTampering": {}}"#, false), (#"[]"#, false),
     ("{", false),

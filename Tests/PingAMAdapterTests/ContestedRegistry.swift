@@ -4,7 +4,7 @@ import Testing
 import Vault
 
 /// A vault in which something else happens at the worst moment: an account was read, and is about to be changed.
-final class ContestedRegistry: SharedEnrolmentRegistry {
+final class ContestedRegistry: SharedEnrolmentRegistry, AuditRecorder {
   private let vault: Vault
   private let meanwhile: @Sendable () throws -> Void
   private let changesLeft: Mutex<Int>
@@ -18,6 +18,7 @@ final class ContestedRegistry: SharedEnrolmentRegistry {
     changesLeft = Mutex(changes)
   }
 
+  func record(_ entry: AuditEntry) throws(CustodyFault) { try vault.record(entry) }
   func servers() throws(CustodyFault) -> [TokenServerRecord] { try vault.servers() }
   func accounts() throws(CustodyFault) -> [AccountRecord] { try vault.accounts() }
   func put(_ server: TokenServerRecord) throws(CustodyFault) { try vault.put(server) }

@@ -2,11 +2,12 @@ import MobileAuth
 import Vault
 
 /// The power goes when AM has answered: what it said is not written down.
-final class CutRegistry: SharedEnrolmentRegistry {
+final class CutRegistry: SharedEnrolmentRegistry, AuditRecorder {
   private let vault: Vault
 
   init(_ vault: Vault) { self.vault = vault }
 
+  func record(_ entry: AuditEntry) throws(CustodyFault) { try vault.record(entry) }
   func servers() throws(CustodyFault) -> [TokenServerRecord] { try vault.servers() }
   func accounts() throws(CustodyFault) -> [AccountRecord] { try vault.accounts() }
   func put(_ server: TokenServerRecord) throws(CustodyFault) { try vault.put(server) }

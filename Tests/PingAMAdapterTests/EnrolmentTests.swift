@@ -163,11 +163,23 @@ import Vault
     _ = try await world.enrolment().enrol(world.am.registrationURI("ann"), name: nil, trust: pinned)
     #expect(try pins() == ["the right one"])
     if isRefused { world.weather.withLock { $0 = [.status(400)] } }
+    var dropping = trust
+    dropping.dropsPins = true
     do {
-      _ = try await world.enrolment().enrol(world.am.registrationURI("bob"), name: nil, trust: trust)
+      _ = try await world.enrolment().enrol(world.am.registrationURI("bob"), name: nil, trust: dropping)
     } catch is TokenServerFault {}
     #expect(try accounts().count == (isRefused ? 1 : 2))
     #expect(try pins() == (isRefused ? ["the right one"] : []))
+    let lines = try world.vault.auditLines(newest: 9).map(\.entry.kind)
+    #expect(lines.contains(.pinsDropped) == !isRefused)
+  }
+
+  @Test("An enrollment without a pin takes nobody's pin away") func noPinKeepsPins() async throws {
+    let pinned = ServerTrust(pins: ["the right one"])
+    _ = try await world.enrolment().enrol(world.am.registrationURI("ann"), name: nil, trust: pinned)
+    _ = try await world.enrolment().enrol(world.am.registrationURI("bob"), name: nil, trust: trust)
+    #expect(try accounts().count == 2)
+    #expect(try PingAM.pins(of: try #require(try world.vault.servers().first)) == ["the right one"])
   }
 
   @Test(arguments: [500, 504]) func `Is tried again after what AM or a balancer could not do`(status: Int) async throws

@@ -211,6 +211,26 @@ final class EnrolmentWorld: Sendable {
     #expect(try PrivacyIDEA.pins(of: try #require(try world.registry.servers().first)) == ["pin"])
   }
 
+  @Test("A certificate that is not trusted is asked for once, and leaves no account behind")
+  func untrustedCertificateIsFinal() async throws {
+    let calls = Mutex(0)
+    let courier = RecordingCourier { (_: HTTPRequest) throws(CourierError) in
+      calls.withLock { $0 += 1 }
+      throw .untrusted("self-signed certificate")
+    }
+    var settings = PushEnrolment.Settings()
+    settings.keyBits = 2048
+    let enrolment = PushEnrolment(
+      registry: world.registry, timekeeper: world.timekeeper, settings: settings, pinDesk: nil, progress: { _ in },
+      makeCourier: { _ in courier })
+    let fault = TokenServerFault.untrusted(CourierError.untrusted("self-signed certificate").description)
+    await #expect(throws: fault) {
+      try await enrolment.enrol(world.server.prepare("PIPU1"), name: nil, trust: trust)
+    }
+    #expect(calls.withLock { $0 } == 1)
+    #expect(try world.registry.accounts().isEmpty)
+  }
+
   @Test func `The pins of others there stay until the server was reached with these`() async throws {
     func pins() throws -> [String] { try PrivacyIDEA.pins(of: try #require(try world.registry.servers().first)) }
     let pinned = ServerTrust(pins: ["the right one"])
@@ -218,8 +238,15 @@ final class EnrolmentWorld: Sendable {
     let spent = world.server.prepare("PIPU2").replacing("PIPU2", with: "PIPU9")
     await #expect(throws: TokenServerFault.self) { try await world.enrolment().enrol(spent, name: nil, trust: trust) }
     #expect(try pins() == ["the right one"])
+    // An enrollment without a pin takes nobody's pin away.
     _ = try await world.enrolment().enrol(world.server.prepare("PIPU3"), name: nil, trust: trust)
+    #expect(try pins() == ["the right one"])
+    #expect(!world.registry.audit.contains { $0.kind == .pinsDropped })
+    var dropping = trust
+    dropping.dropsPins = true
+    _ = try await world.enrolment().enrol(world.server.prepare("PIPU4"), name: nil, trust: dropping)
     #expect(try pins() == [])
+    #expect(world.registry.audit.filter { $0.kind == .pinsDropped }.count == 1)
   }
 
   @Test func `A token that must be unlocked gets its PIN before the server hears of it`() async throws {

@@ -2,6 +2,7 @@ import ApprovalTestKit
 import Courier
 import MobileAuth
 import ReferenceProtocol
+import Synchronization
 import Testing
 
 @testable import ReferenceAdapter
@@ -47,6 +48,52 @@ import Testing
         : HTTPResponse(status: 401, body: JSON.encode(Problem(.notAuthenticated, issuer: FakeServer.url)))
     }
     #expect(try await client.call(.get, "/x").status == 200)
+  }
+
+  /// The database was restored, or the tokens were revoked: both calls are refused with the token that they share, and the
+  /// second finds it dropped already. Fails where that is taken for a final refusal.
+  @Test("Two calls under way outlive an access token that the server no longer knows", .timeLimit(.minutes(1)))
+  func twoCallsOutliveUnknownToken() async throws {
+    let courier = MeetingCourier(server.makeCourier())
+    let client = DeviceClient(
+      issuer: FakeServer.url, clientID: FakeServer.clientID, key: server.deviceKey, courier: courier,
+      timekeeper: server.timekeeper)
+    server.on("/known", "{}")
+    _ = try await client.call(.get, "/known")
+    server.on("/x") { request throws(CourierError) in
+      request.headers["Authorization"] == "DPoP T1"
+        ? HTTPResponse(status: 401, body: JSON.encode(Problem(.notAuthenticated, issuer: FakeServer.url)))
+        : HTTPResponse(status: 200)
+    }
+    async let one = client.call(.get, "/x")
+    async let other = client.call(.get, "/x")
+    let statuses = try await [one.status, other.status]
+    #expect(statuses == [200, 200])
+  }
+
+  @Test("A fresh access token that is refused stops, and is not asked for again")
+  func refusedFreshTokenStops() async throws {
+    let client = server.client(server.makeCourier())
+    server.on("/x", problem: .notAuthenticated)
+    await #expect(throws: TokenServerFault.notAuthenticated("d")) { try await client.call(.get, "/x") }
+    #expect(server.tokensGiven == 1)
+    await #expect(throws: TokenServerFault.notAuthenticated("d")) { try await client.call(.get, "/x") }
+    #expect(server.tokensGiven == 2)
+  }
+
+  @Test("A time after the certificate's expiry is not vouched for")
+  func timeBeyondCertificateIsNotVouchedFor() async throws {
+    for (expiry, vouched) in [(nil, nil), (1_795_219_199, nil), (1_795_219_200, 1_795_219_200)] as [(Int64?, Int64?)] {
+      let client = server.client(server.makeCourier())
+      server.on("/x") { _ in
+        var response = HTTPResponse(status: 200)
+        response.certificateExpiry = expiry
+        return response
+      }
+      #expect(await client.vouchedTime == nil)
+      _ = try await client.call(.get, "/x")
+      #expect(await client.vouchedTime == vouched)
+    }
   }
 
   @Test func aServerThatNeverIsContentIsGivenUpOn() async throws {
@@ -114,6 +161,39 @@ import Testing
   func everyCourierErrorLeavesTheOutcomeOpen(error: CourierError) async throws {
     let client = server.client(server.makeCourier())
     server.on("/x") { _ throws(CourierError) in throw error }
-    await #expect(throws: TokenServerFault.unreachable(error.description)) { try await client.call(.get, "/x") }
+    let fault =
+      error == .untrusted("pin")
+      ? TokenServerFault.untrusted(error.description) : TokenServerFault.unreachable(error.description)
+    #expect(fault.effect == .retry)
+    await #expect(throws: fault) { try await client.call(.get, "/x") }
+  }
+}
+
+/// Sends the first two requests for `/x` only when both are there.
+private final class MeetingCourier: Courier {
+  private let courier: RecordingCourier
+  private let waiting = Mutex((count: 0, first: CheckedContinuation<Void, Never>?.none))
+
+  init(_ courier: RecordingCourier) { self.courier = courier }
+
+  func send(_ request: HTTPRequest) async throws(CourierError) -> HTTPResponse {
+    if request.url.hasSuffix("/x") { await meet() }
+    return try await courier.send(request)
+  }
+
+  func stream(_ request: HTTPRequest) async throws(CourierError) -> HTTPResponseStream {
+    try await courier.stream(request)
+  }
+
+  private func meet() async {
+    await withCheckedContinuation { continuation in
+      let ready = waiting.withLock { waiting -> [CheckedContinuation<Void, Never>] in
+        waiting.count += 1
+        guard waiting.count == 1 else { return [waiting.first.take(), continuation].compactMap(\.self) }
+        waiting.first = continuation
+        return []
+      }
+      for continuation in ready { continuation.resume() }
+    }
   }
 }

@@ -155,6 +155,28 @@ import Testing
     #expect(adapter.provenRevocations([try sealed(server.server, scope: .device)]).device)
   }
 
+  /// Fails where a list that is too long takes the token off.
+  @Test("Of a pending list that is too long the newest entries are shown", arguments: [0, 1, 40, 301, 1000])
+  func beginningOfLongListIsShown(cut: Int) async throws {
+    let entries = (1...5).map { number in
+      PendingEntry(
+        transactionID: "00000000-0000-4000-8000-00000000000\(number)", profileID: "PROFIL",
+        message: #"a "}]{[\ "#, typeHint: "login", sentAtMs: 1, timeToLiveMs: 60_000, expiresInMs: 5,
+        supersededBy: nil)
+    }
+    let whole = JSON.encode(PendingList(serverTimeMs: 1, requests: entries))
+    let kept = min(cut, whole.count)
+    server.on("/pending") { request in
+      var response = HTTPResponse(status: 200, body: Array(whole.prefix(kept)))
+      response.isCut = request.takesBeginning
+      return response
+    }
+    let shown = try await adapter().pendingRequests().map(\.transaction.text)
+    #expect(shown == Array(entries.map(\.transactionID).prefix(shown.count)))
+    let one = JSON.encode(entries[0]).count
+    #expect(shown.count == (kept >= whole.count ? 5 : max(0, (kept - #"{"requests":["#.utf8.count + 1) / (one + 1))))
+  }
+
   /// The whole way through the domain, with the server's eyes on the answer.
   @Test func anAnswerSaysWhoWhatAndHowAndRepeatsAreTheSameBytes() async throws {
     let courier = server.makeCourier()

@@ -12,7 +12,7 @@ import Vault
   func `Come back as they were written`(kind: AuditEntry.Kind) throws {
     let vault = try playground.vault()
     let entries = [
-      AuditEntry(kind, account: alice, transaction: login, detail: "a\u{0}b \u{1F511}", wallClockMilliseconds: .max),
+      AuditEntry(kind, account: alice, transaction: login, detail: "ab \u{1F511}", wallClockMilliseconds: .max),
       AuditEntry(kind, wallClockMilliseconds: .min),
       AuditEntry(kind, account: AccountID(""), wallClockMilliseconds: 0),
     ]
@@ -61,4 +61,74 @@ import Vault
     try playground.raw { try $0.execute("DELETE FROM audit WHERE sequence = \(kept[0].sequence)") }
     #expect(try vault.verifyAudit() == .broken(line: kept[0].sequence, why: "missing"))
   }
+
+  /// Fails where a server that pushes without end makes room at the cost of decisions.
+  @Test("Push bombing neither rolls decisions over nor fills the chain")
+  func pushBombingKeepsDecisions() throws {
+    let vault = try playground.vault(auditCapacity: 20, hourlyLimit: 6)
+    try vault.put(server(acme))
+    try vault.put(account(alice))
+    try vault.record(entry(.enrolled, alice))
+    try vault.journal(intent(login, alice), about(login, .decided))
+    try vault.settle(login, about(login, .settled))
+    for hour in 1...40 {
+      for number in 1...50 {
+        for kind in [AuditEntry.Kind.announced, .opened] {
+          try vault.record(AuditEntry(kind, account: alice, detail: "\(number)", wallClockMilliseconds: ms(hour)))
+        }
+        let end = AuditEntry(.settled, account: alice, detail: "expired", wallClockMilliseconds: ms(hour))
+        try vault.settle(payment, end)
+      }
+    }
+    let kinds = try vault.auditLines(newest: 100).map(\.entry.kind)
+    #expect(kinds.prefix(3) == [.enrolled, .decided, .settled])
+    #expect(kinds.contains(.leftOut))
+    // Of each hour six lines, and one that says so.
+    #expect(try vault.auditLines(newest: 1)[0].sequence == 3 + 40 * 7)
+    guard case .intact = try vault.verifyAudit() else { return #expect(Bool(false), "the chains do not verify") }
+    #expect(try playground.vault(auditCapacity: 20).auditLines(newest: 100).count == kinds.count)
+  }
+
+  @Test("What a person answered is written down, however many lines the hour has")
+  func answersAreAlwaysWrittenDown() throws {
+    let vault = try playground.vault(hourlyLimit: 1)
+    try vault.put(server(acme))
+    try vault.put(account(alice))
+    for _ in 1...5 { try vault.record(entry(.opened, alice)) }
+    try vault.journal(intent(login, alice), about(login, .decided))
+    try vault.settle(login, about(login, .settled))
+    #expect(try vault.auditLines(newest: 9).map(\.entry.kind) == [.opened, .leftOut, .decided, .settled])
+  }
+
+  @Test(
+    "A kept line that was changed, taken out or put in is found",
+    arguments: [
+      "UPDATE audit_kept SET detail = 'another'", "DELETE FROM audit_kept WHERE sequence = 1", "DELETE FROM audit_kept",
+      "UPDATE audit_kept SET kind = 'unlocked'", "DELETE FROM audit_kept_head",
+      "UPDATE audit_kept_head SET last = 1",
+    ])
+  func keptLinesVerify(sql: String) throws {
+    let vault = try playground.vault(auditCapacity: 10)
+    for _ in 1...3 { try vault.record(entry(.locked, nil)) }
+    for _ in 1...30 { try vault.record(entry(.opened, nil)) }
+    #expect(try vault.auditLines(newest: 100).filter { $0.entry.kind == .locked }.map(\.sequence) == [1, 2, 3])
+    try playground.raw { try $0.execute(sql) }
+    guard case .broken = try vault.verifyAudit() else { return #expect(Bool(false), "not found") }
+  }
+
+  @Test("A line that was changed before it would be kept is not made a good one")
+  func changedLinesAreNotKept() throws {
+    let vault = try playground.vault(auditCapacity: 10)
+    for _ in 1...3 { try vault.record(entry(.locked, nil)) }
+    try playground.raw { try $0.execute("UPDATE audit SET detail = 'another' WHERE sequence = 2") }
+    for _ in 1...30 { try vault.record(entry(.opened, nil)) }
+    #expect(try vault.auditLines(newest: 100).filter { $0.entry.kind == .locked }.map(\.sequence) == [1, 3])
+  }
 }
+
+private func about(_ transaction: TransactionID, _ kind: AuditEntry.Kind) -> AuditEntry {
+  AuditEntry(kind, account: alice, transaction: transaction, wallClockMilliseconds: 1_760_000_000_123)
+}
+
+/// Milliseconds since 1970 of an hour.
+private func ms(_ hour: Int) -> Int64 { Int64(hour) * 3_600_001 }

@@ -125,14 +125,23 @@ import Vault
     #expect(try vault.unsettledIntents() == [intent(payment, bob, at: umbrella)])
   }
 
-  @Test func `Moves the latest known time forward only`() throws {
-    #expect(try vault.latestKnownTime() == 0)
+  @Test func `Moves the latest known time of a server forward only`() throws {
+    #expect(try vault.latestKnownTime(of: acme) == 0)
     for (noted, known) in [
       (1_760_000_000, 1_760_000_000), (1_759_999_999, 1_760_000_000), (0, 1_760_000_000),
-      (-1, 1_760_000_000), (1_760_000_001, 1_760_000_001),
+      (-1, 1_760_000_000), (1_760_000_001, 1_760_000_001), (253_402_300_800, 1_760_000_001), (.max, 1_760_000_001),
     ] as [(Int64, Int64)] {
-      try vault.note(time: noted)
-      #expect(try playground.vault().latestKnownTime() == known)
+      try vault.note(time: noted, of: acme)
+      #expect(try playground.vault().latestKnownTime(of: acme) == known)
     }
+  }
+
+  @Test("The time that one server vouches for is no other server's, and can be forgotten")
+  func timesAreKeptPerServer() throws {
+    try vault.note(time: 253_402_300_799, of: acme)
+    #expect(try vault.latestKnownTime(of: umbrella) == 0)
+    #expect(throws: CustodyFault.self) { try vault.note(time: 1, of: TokenServerID("nobody")) }
+    try vault.forgetKnownTimes()
+    #expect(try vault.latestKnownTime(of: acme) == 0)
   }
 }

@@ -55,12 +55,11 @@ import VaultModel
 
   @Test func `A clock that is known to be behind makes no code of time`() throws {
     try vault.keep(ticking, secret: secret, of: account(bob), at: server(acme), entry(.enrolled, bob))
-    try vault.note(time: 1_790_000_000)
-    #expect(try vault.next(of: bob, clock: clock(1_789_999_999)) == .clockBehind)
+    // The word of a token server, which may lie, keeps nobody from codes for others.
+    try vault.note(time: 253_402_300_799, of: acme)
     #expect(try vault.next(of: bob, clock: clock(1_790_000_000)).digits != nil)
     // A counter needs no clock.
     #expect(try vault.next(of: alice, clock: clock(0)).digits == "467851")
-    // What a program knows by itself counts as much, although nobody has vouched for it.
     let release: Int64 = 1_790_000_300
     #expect(try vault.next(of: bob, clock: clock(release - 1), notBefore: release) == .clockBehind)
     #expect(try vault.next(of: bob, clock: clock(release), notBefore: release).digits != nil)

@@ -16,7 +16,7 @@ import VaultModel
     for server in [server(acme), server(umbrella, url: "https://other.example")] { try vault.put(server) }
     for account in [account(alice), account(bob, stage: .mustEnrolAgain)] { try vault.put(account) }
     try vault.journal(intent(login, alice, key: "key 1"), entry(.decided))
-    try vault.note(time: 1_760_000_000)
+    try vault.note(time: 1_760_000_000, of: acme)
     for account in [alice, bob] { try vault.setPIN(of: account, to: pin("13579"), keys: secrets("signing key")) }
     for account in [alice, alice, bob] { try vault.expectWrong(account) }
   }
@@ -109,11 +109,14 @@ import VaultModel
     expectDamage(sql) { _ = try vault.unsettledIntents() }
   }
 
-  @Test(arguments: ["UPDATE clock SET seconds = seconds + 1", "UPDATE clock SET mark = x''", "DELETE FROM clock"])
+  @Test(arguments: [
+    "UPDATE server_times SET seconds = seconds + 1", "UPDATE server_times SET mark = x''",
+    "UPDATE server_times SET seconds = -1",
+  ])
   func `The latest known time is not believed`(sql: String) throws {
     try playground.raw { try $0.execute(sql) }
-    expectDamage(sql) { _ = try vault.latestKnownTime() }
-    expectDamage(sql) { try vault.note(time: 2_000_000_000) }
+    expectDamage(sql) { _ = try vault.latestKnownTime(of: acme) }
+    expectDamage(sql) { try vault.note(time: 2_000_000_000, of: acme) }
   }
 
   @Test(arguments: ["UPDATE canary SET box = zeroblob(48)", "DELETE FROM canary"])

@@ -27,8 +27,10 @@ final class Playground {
     try DeviceSecret.load(stateDirectory: path, credentialsDirectory: nil)
   }
 
-  func vault(auditCapacity: Int64 = 10_000) throws -> Vault {
-    try Vault.open(directory: path, deviceSecret: try deviceSecret(), auditCapacity: auditCapacity)
+  /// - Parameter hourlyLimit: by default none, so that long runs at one time are written down whole.
+  func vault(auditCapacity: Int64 = 10_000, hourlyLimit: Int64 = .max) throws -> Vault {
+    try Vault.open(
+      directory: path, deviceSecret: try deviceSecret(), auditCapacity: auditCapacity, hourlyLimit: hourlyLimit)
   }
 
   /// The file as somebody sees it who has the card but not the device secret.

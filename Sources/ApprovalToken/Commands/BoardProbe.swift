@@ -1,5 +1,6 @@
 import ArgumentParser
 import Boards
+import MobileAuth
 
 extension BoardCommand {
   struct Probe: AsyncParsableCommand {
@@ -27,7 +28,8 @@ extension BoardCommand {
         guard toml else {
           return json.print(facts) { facts in
             // Names come from devices.
-            (facts.lines.map(printable) + [facts.profile.map { "\n\($0)" }].compactMap(\.self)).joined(separator: "\n")
+            (facts.lines.map(\.forPeople) + [facts.profile.map { "\n\($0)" }].compactMap(\.self)).joined(
+              separator: "\n")
           }
         }
         guard let profile = facts.profile else {

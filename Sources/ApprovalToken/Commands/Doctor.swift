@@ -1,7 +1,9 @@
 import ArgumentParser
+import Boards
 import CLinux
 import Courier
 import CurlCourier
+import Glibc
 import MobileAuth
 import PingAMAdapter
 import ReferenceAdapter
@@ -25,17 +27,25 @@ struct Doctor: AsyncParsableCommand {
   @Option(help: "PEM file with more certificate authorities, for servers without a pin.", completion: .file())
   var authorities: String?
 
+  @Flag(
+    help: """
+      Forget the times that token servers have vouched for. They count while this board's clock is not set; one that is \
+      wrong keeps its server from being trusted. Without this flag nothing is written.
+      """)
+  var forgetServerTimes = false
+
   @OptionGroup var state: StateOption
   @OptionGroup var json: JSONOption
 
   func run() async throws {
     try await reporting {
       guard state.hasVault else { throw CommandFailure(.badData, "no token lives in \(state.directory): enrol first") }
+      if forgetServerTimes { try state.openVault(creating: false).forgetKnownTimes() }
       var findings: [Finding] = []
       do {
         let secret = try state.deviceSecret()
         findings.append(Self.judge(secret))
-        let vault = try state.openVault(creating: false)
+        let vault = try state.openVault(creating: false, readOnly: true)
         findings.append(try Self.judgeAudit(vault))
         findings.append(try Self.judgeClock(vault))
         findings += try await judgeServers(vault)
@@ -43,9 +53,15 @@ struct Doctor: AsyncParsableCommand {
       } catch let fault as CustodyFault {
         findings.append(Finding(verdict: .bad, subject: "vault", text: "\(fault)"))
       }
+      findings.append(Self.judgeSpace(in: state.directory))
       findings.append(judgeService())
       findings.append(Self.judgeMemory())
       findings.append(Self.judgeSwap())
+      findings += RegisterNodes.open().map {
+        Finding(
+          verdict: .bad, subject: "registers",
+          text: "\($0) is open to others than root, who can press the button in software: \(RegisterNodes.remedy)")
+      }
       json.print(findings) { findings in
         findings.map { "\(Self.mark($0.verdict))  \($0.subject): \($0.text)" }.joined(separator: "\n")
       }
@@ -82,12 +98,42 @@ struct Doctor: AsyncParsableCommand {
 
   private static func judgeClock(_ vault: Vault) throws -> Finding {
     let now = SystemTimekeeper().wallClockMilliseconds / 1000
-    let floor = max(try vault.latestKnownTime(), releaseTime)
-    return now >= floor
-      ? Finding(verdict: .good, subject: "clock", text: "later than the last time a token server told")
-      : Finding(
+    guard now >= releaseTime else {
+      return Finding(
         verdict: .note, subject: "clock",
-        text: "\((floor - now) / 86_400) days behind; certificates are judged at the last time known to have passed")
+        text:
+          "\((releaseTime - now) / 86_400) days behind this version's release; certificates are judged at the last time "
+          + "known to have passed, and codes of time are not shown")
+    }
+    guard approval_linux_clock_is_synchronized() == 0 else {
+      return Finding(verdict: .good, subject: "clock", text: "synchronized")
+    }
+    let ahead = try vault.servers().filter { try vault.latestKnownTime(of: $0.id) > now + 300 }.map(\.id.text)
+    return ahead.isEmpty
+      ? Finding(verdict: .note, subject: "clock", text: "follows no time source; codes of time may be wrong")
+      : Finding(
+        verdict: .bad, subject: "clock",
+        text: "follows no time source, and is behind what these servers vouched for: \(ahead.joined(separator: ", ")). "
+          + "Set the clock; if it is right, `approval-token doctor --forget-server-times` puts theirs back")
+  }
+
+  /// A vault that cannot be written answers nothing.
+  private static func judgeSpace(in directory: String) -> Finding {
+    var space = statvfs()
+    guard statvfs(directory, &space) == 0 else {
+      return Finding(
+        verdict: .bad, subject: "storage", text: "\(directory): \(String(cString: strerror(errno)))")
+    }
+    guard space.f_flag & UInt(ST_RDONLY) == 0 else {
+      return Finding(
+        verdict: .bad, subject: "storage", text: "\(directory) is mounted read-only: nothing can be answered")
+    }
+    let (free, overflows) = UInt64(space.f_bavail).multipliedReportingOverflow(by: UInt64(space.f_frsize))
+    let mebibytes = (overflows ? .max : free) >> 20
+    let isEnough = mebibytes >= 32 && (space.f_files == 0 || space.f_favail >= 16)
+    return Finding(
+      verdict: isEnough ? .good : .bad, subject: "storage",
+      text: "\(mebibytes) MiB free" + (isEnough ? "" : " and \(space.f_favail) files: make room in \(directory)"))
   }
 
   private func judgeServers(_ vault: Vault) async throws -> [Finding] {

@@ -17,9 +17,9 @@ struct Enroll: AsyncParsableCommand {
     discussion: """
       That is approvaltoken://activate?server=…, or, for a push token of privacyIDEA or eduMFA, what their QR code \
       says: otpauth://pipush/…, pia://pipush/… or edumfa-push://edumfa/…; or, for a push mechanism of PingAM, \
-      pushauth://push/… or mfauth://…; or, for one-time passwords alone, otpauth://totp/… or otpauth://hotp/…. Give it \
-      as the argument, in a file, or "-" to read it from standard input; the last two keep the one-time code out of the \
-      shell's history. After a power cut or an outage, the same again goes on where it stopped.
+      pushauth://push/… or mfauth://…; or, for one-time passwords alone, otpauth://totp/… or otpauth://hotp/…. Give \
+      it in a file, or "-" to read it from standard input; approvaltoken:, pia: and edumfa-push: also as the argument, \
+      which leaves the one-time code in the shell's history. After a power cut or an outage, the same again goes on where it stopped.
       """, aliases: ["enrol"])
 
   @Argument(help: ArgumentHelp("Activation URI or enrolment URL, or - for standard input.", valueName: "uri"))
@@ -45,6 +45,13 @@ struct Enroll: AsyncParsableCommand {
 
   @Flag(
     help: """
+      Recognize the server by its certificate's issuer from now on, although it was enrolled with a pin. Without this, an \
+      enrollment without a pin keeps the pins of earlier ones at the same server.
+      """)
+  var dropPins = false
+
+  @Flag(
+    help: """
       Choose a PIN on the token: for push tokens of privacyIDEA and eduMFA, to be typed there before each accept; for \
       one-time passwords, before each code is shown. With mfauth://… it is also the PIN that stands for a fingerprint.
       """)
@@ -61,6 +68,13 @@ struct Enroll: AsyncParsableCommand {
   func validate() throws {
     if let name, !isAccountName(name) { throw ValidationError("--name takes 1 to 64 bytes without blanks") }
     guard (uri == nil) != (file == nil) else { throw ValidationError("give a URI, or --file, or - to read one") }
+    if let uri, carriesLastingSecret(uri) {
+      throw ValidationError(
+        """
+        this URI carries a secret that outlives the enrollment, and every user of this machine can read a program's \
+        arguments: give it on standard input (`approval-token enroll -`, paste it, Enter) or in a file (--file)
+        """)
+    }
     guard pins.allSatisfy({ $0.utf8.count == 44 && $0.hasSuffix("=") }) else {
       throw ValidationError("--pin takes 44 characters of Base64, the last of them \"=\"")
     }
@@ -82,6 +96,10 @@ struct Enroll: AsyncParsableCommand {
 
   /// So that nobody waits for a service only to hear that it is none.
   private func check(_ text: String) throws {
+    guard text.contains(where: { !$0.isWhitespace }) else {
+      let place = file.map { "the first line of \($0)" } ?? (uri == "-" ? "standard input" : "the command line")
+      throw CommandFailure(.badData, "nothing on \(place), where an enrollment URI was expected")
+    }
     var (takesPIN, takesMailbox, whoDecides) = (false, false, "the server decides")
     if PrivacyIDEA.recognises(text) {
       _ = try EnrolmentURI(text)
@@ -91,6 +109,12 @@ struct Enroll: AsyncParsableCommand {
       (takesPIN, takesMailbox) = (uri.oath != nil, uri.push != nil)
       whoDecides = "`pin_for_biometric` of `[push]` decides, or a policy of AM"
     } else {
+      guard text.drop(while: \.isWhitespace).lowercased().hasPrefix("approvaltoken:") else {
+        throw CommandFailure(
+          .badData,
+          "not an enrollment URI: one begins with approvaltoken://activate?, otpauth://, pia://, edumfa-push://, "
+            + "pushauth:// or mfauth://")
+      }
       _ = try ActivationURI(parsing: text)
     }
     if askPIN, !takesPIN {
@@ -121,7 +145,7 @@ struct Enroll: AsyncParsableCommand {
   private func throughService(_ uri: String) throws -> AccountFacts? {
     let call = ControlCall(
       request: .enrol, uri: uri, authorities: authorities.map(absolute), pins: pins.isEmpty ? nil : pins,
-      asksPIN: askPIN ? true : nil, mailbox: mailbox, account: name)
+      dropsPins: dropPins ? true : nil, asksPIN: askPIN ? true : nil, mailbox: mailbox, account: name)
     do { return try ControlClient(path: state.controlSocket).callWithProgress(call, AccountFacts.self) } catch {
       guard let failure = error as? CommandFailure, failure.isServiceMissing else { throw error }
       guard !askPIN else {
@@ -150,7 +174,7 @@ struct Enroll: AsyncParsableCommand {
 
   private func enrolDevice(_ text: String, _ vault: Vault) async throws -> AccountRecord {
     let uri = try ActivationURI(parsing: text)
-    let trust = try vault.trust(pins: uri.pins, authorities: authorities)
+    let trust = try trust(pins: uri.pins, vault)
     let enrolment = Enrolment(
       registry: vault, timekeeper: SystemTimekeeper(), pinDesk: nil, progress: { say("\($0) …") },
       makeCourier: { CurlCourier(trust: $0) })
@@ -159,11 +183,17 @@ struct Enroll: AsyncParsableCommand {
       capabilities: ApprovalCapabilities(display: .none, keypad: false, button: true, led: .rgb))
   }
 
+  private func trust(pins: [String], _ vault: Vault) throws -> ServerTrust {
+    var trust = try vault.trust(pins: pins, authorities: authorities)
+    trust.dropsPins = dropPins
+    return trust
+  }
+
   private func enrolPushToken(_ text: String, _ vault: Vault) async throws -> AccountRecord {
     let enrolment = PushEnrolment(
       registry: vault, timekeeper: SystemTimekeeper(), pinDesk: nil, progress: { say("\($0) …") },
       makeCourier: { CurlCourier(trust: $0) })
-    return try await enrolment.enrol(text, name: name, trust: try vault.trust(pins: pins, authorities: authorities))
+    return try await enrolment.enrol(text, name: name, trust: try trust(pins: pins, vault))
   }
 }
 
@@ -178,8 +208,14 @@ extension Enroll {
         PINGuard(pin: $0, limit: PushSettings().pinAttempts, parameters: .standard)
       },
       progress: { say("\($0) …") }, makeCourier: { CurlCourier(trust: $0) })
-    return try await enrolment.enrol(text, name: name, trust: try vault.trust(pins: pins, authorities: authorities))
+    return try await enrolment.enrol(text, name: name, trust: try trust(pins: pins, vault))
   }
+}
+
+/// Of `pushauth:`, `mfauth:` and `otpauth:`, unlike those whose one-time code is spent by the enrollment itself.
+func carriesLastingSecret(_ uri: String) -> Bool {
+  let scheme = uri.drop { $0.isWhitespace }.prefix { $0 != ":" }.lowercased()
+  return ["pushauth", "mfauth", "otpauth"].contains(scheme)
 }
 
 /// The service may run in another directory.

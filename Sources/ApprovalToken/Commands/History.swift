@@ -34,8 +34,10 @@ struct History: AsyncParsableCommand {
     }
 
     var text: String {
-      let words = [received, transaction, account, state, type ?? "-", message ?? "-"].map { printable($0) }
-      return (words + (context.map { ["login from: \(printable($0))"] } ?? [])).joined(separator: "  ")
+      let words = [received, transaction, account, state, type ?? "-", message ?? "-"].map {
+        $0.forPeople(atMost: 1000)
+      }
+      return (words + (context.map { ["login from: \($0.forPeople(atMost: 1000))"] } ?? [])).joined(separator: "  ")
     }
   }
 

@@ -85,6 +85,7 @@ struct Log: AsyncParsableCommand {
   }
 
   static func text(milliseconds: Int64) -> String {
-    Date(timeIntervalSince1970: Double(milliseconds / 1000)).formatted(.iso8601)
+    // Four digits of years, whatever the board believed and the record says.
+    Date(timeIntervalSince1970: Double(min(max(milliseconds / 1000, 0), 253_402_300_799))).formatted(.iso8601)
   }
 }

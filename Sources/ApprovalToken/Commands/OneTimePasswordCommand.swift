@@ -1,4 +1,5 @@
 import ArgumentParser
+import CLinux
 import MobileAuth
 import Secrets
 import Vault
@@ -26,6 +27,9 @@ struct OneTimePasswordCommand: AsyncParsableCommand {
       guard !json.isWanted else { return }
       if let counter = facts.counter { say("number \(counter)") }
       if let until = facts.validUntil {
+        if approval_linux_clock_is_synchronized() == 0 {
+          say("this board's clock follows no time source: if it is wrong, so is the code")
+        }
         say("good for \(max(0, until - SystemTimekeeper().wallClockMilliseconds / 1000)) s")
       }
     }

@@ -41,7 +41,7 @@ struct Serve: AsyncParsableCommand {
   private func serve(
     _ vault: Vault, _ profile: BoardProfile, _ state: StateOption, _ configuration: Configuration
   ) async throws {
-    var logger = Logger(label: "approval-token") { StreamLogHandler.standardError(label: $0) }
+    var logger = Logger(label: "approval-token") { PlainLog($0) }
     logger.logLevel = .info
     let timekeeper = SystemTimekeeper()
     let board = try RunningBoard(profile, timekeeper: timekeeper)
@@ -99,7 +99,16 @@ private struct PanelService: Service {
 /// One service per state directory: two would race for every press. The lock ends with the process.
 private func lockState(_ directory: String) throws(CommandFailure) {
   let descriptor = open(directory + "/serve.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-  guard descriptor >= 0, flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-    throw CommandFailure(.unavailable, "another `approval-token serve` is running in \(directory)")
+  guard descriptor >= 0 else {
+    throw CommandFailure(
+      .unavailable,
+      "\(directory)/serve.lock cannot be written: \(String(cString: strerror(errno))); see `approval-token doctor`")
+  }
+  guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+    let number = errno
+    close(descriptor)
+    throw number == EWOULDBLOCK
+      ? CommandFailure(.unavailable, "another `approval-token serve` is running in \(directory)")
+      : CommandFailure(.unavailable, "\(directory)/serve.lock cannot be locked: \(String(cString: strerror(number)))")
   }
 }

@@ -48,15 +48,17 @@ struct Status: AsyncParsableCommand {
     if let account = status.loggedIn { lines.append("logged in \(account)") }
     if let pending = status.pending { lines.append("pending   \(pending)") }
     for request in status.requests ?? [] {
-      let choices = request.choices.map { "; wanted is what the portal shows: \(printable($0))" } ?? ""
+      let choices = request.choices.map { "; wanted is what the portal shows: \($0.forPeople(atMost: 1000))" } ?? ""
       let word = request.locked == nil ? "asked " : "locked"
-      lines.append("\(word)    \(request.account): \(printable(request.message ?? request.type ?? ""))\(choices)")
+      lines.append(
+        "\(word)    \(request.account): \((request.message ?? request.type ?? "").forPeople(atMost: 1000))\(choices)")
     }
     for answer in status.unconfirmed ?? [] {
       lines.append("answered  \(answer.account): \(answer.server) has not confirmed it, request \(answer.transaction)")
     }
     for code in status.codes ?? [] {
-      lines.append("code      \(code.account): type \(code.code) into the portal. \(printable(code.message))")
+      lines.append(
+        "code      \(code.account): type \(code.code) into the portal. \(code.message.forPeople(atMost: 1000))")
     }
     return lines.joined(separator: "\n")
   }
@@ -125,14 +127,9 @@ struct Pending: AsyncParsableCommand {
 }
 
 private func describe(_ request: PendingSummary) -> String {
-  let choices = request.choices.map { "  choices: \(printable($0))" } ?? ""
+  let choices = request.choices.map { "  choices: \($0.forPeople(atMost: 1000))" } ?? ""
   let locked = request.locked.map { "  \($0)" } ?? ""
-  let context = request.context.map { "  login from: \(printable($0))" } ?? ""
-  return "\(request.transaction)  \(request.account)  \(printable(request.type ?? "-"))  "
-    + "\(request.expiresInSeconds) s left  \(printable(request.message ?? ""))\(choices)\(locked)\(context)"
-}
-
-/// A portal's text without what could move a terminal's cursor.
-func printable(_ text: String) -> String {
-  String(text.unicodeScalars.map { $0.properties.generalCategory == .control ? "?" : Character($0) })
+  let context = request.context.map { "  login from: \($0.forPeople(atMost: 1000))" } ?? ""
+  return "\(request.transaction)  \(request.account)  \((request.type ?? "-").forPeople(atMost: 1000))  "
+    + "\(request.expiresInSeconds) s left  \((request.message ?? "").forPeople(atMost: 1000))\(choices)\(locked)\(context)"
 }

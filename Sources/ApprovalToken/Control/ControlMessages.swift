@@ -25,6 +25,8 @@ struct ControlCall: Codable, Sendable {
   var authorities: String?
   /// For `enrol`: SHA-256 of the server's public key, in Base64.
   var pins: [String]?
+  /// For `enrol`: whether pins of earlier enrollments at the server are taken away.
+  var dropsPins: Bool?
   /// For `enrol` of one-time passwords: whether a PIN is chosen that has the secret.
   var asksPIN: Bool?
   /// For `enrol` at PingAM: where AM is told to have messages brought.

@@ -45,7 +45,7 @@ struct ControlServer: Service {
     let socket = UnixSocket(descriptor: descriptor)
     // A caller is one of our own commands; whoever dawdles is not.
     socket.setTimeout(seconds: 1)
-    guard let line = try? socket.readLine() else { return }
+    guard let line = await readLine(from: socket) else { return }
     do {
       let call = try JSON.decode(ControlCall.self, from: line)
       try await untilHangUp(of: socket) { try await answer(call) { try socket.write(line: JSON.encode($0)) } }
@@ -55,6 +55,13 @@ struct ControlServer: Service {
         CommandFailure(explaining: error) ?? CommandFailure(.unavailable, "the service is ending; try again")
       try? socket.write(line: JSON.encode(ControlFailure(error: failure.description, code: failure.code.rawValue)))
     }
+  }
+}
+
+/// On a thread of its own: whoever connects and says nothing holds up no task but the one that waits here.
+private func readLine(from socket: UnixSocket) async -> [UInt8]? {
+  await withCheckedContinuation { continuation in
+    detachThread { continuation.resume(returning: (try? socket.readLine(within: 2)) ?? nil) }
   }
 }
 

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// A stream socket in the file system, as the control channel needs it: short lines, few callers, bounded waits.
@@ -76,8 +77,11 @@ final class UnixSocket: @unchecked Sendable {
   }
 
   /// The next line without its end, or nil when the other side has finished.
-  func readLine() throws(Failure) -> [UInt8]? {
+  /// - Parameter seconds: for the whole line, however it trickles in; nil for no limit.
+  func readLine(within seconds: Int? = nil) throws(Failure) -> [UInt8]? {
+    let end = seconds.map { ContinuousClock.now + .seconds($0) }
     while true {
+      if let end, .now > end { throw .call("read", errno: ETIMEDOUT) }
       if let end = buffered.firstIndex(of: UInt8(ascii: "\n")) {
         defer { buffered.removeSubrange(...end) }
         return Array(buffered[..<end])

@@ -40,8 +40,11 @@ extension AccountDesk {
     return AccountFacts(account: account.id.text, server: account.server.text, profile: account.profile)
   }
 
-  private func trust(for call: ControlCall) throws -> ServerTrust {
-    try vault.trust(pins: call.pins ?? [], authorities: call.authorities ?? authorities)
+  /// - Parameter pins: of the URI; nil if they are the call's.
+  func trust(for call: ControlCall, pins: [String]? = nil) throws -> ServerTrust {
+    var trust = try vault.trust(pins: pins ?? call.pins ?? [], authorities: call.authorities ?? authorities)
+    trust.dropsPins = call.dropsPins == true
+    return trust
   }
 
   /// Nil where nobody can type a PIN.

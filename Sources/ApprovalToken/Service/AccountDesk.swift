@@ -33,7 +33,7 @@ struct AccountDesk: Sendable {
     let enrolment = Enrolment(
       registry: vault, timekeeper: timekeeper, pinDesk: capabilities.keypad ? desk : nil, progress: progress,
       makeCourier: { CurlCourier(trust: $0) })
-    let trust = try vault.trust(pins: uri.pins, authorities: call.authorities ?? authorities)
+    let trust = try trust(for: call, pins: uri.pins)
     let account = try await enrolment.enrol(uri, name: call.account, trust: trust, capabilities: capabilities)
     service.reload()
     return AccountFacts(account: account.id.text, server: account.server.text, profile: account.profile)

@@ -34,7 +34,8 @@ enum OATHAccounts {
     // Under a second name its counter would begin anew.
     let having = Set(try vault.oneTimePasswords().keys)
     if let other = try uri.namesakes(in: vault).first(where: { having.contains($0.id) }) {
-      throw CommandFailure(.usage, "\(printable(credential.profile)) is here already, as account \"\(other.id)\"")
+      throw CommandFailure(
+        .usage, "\(credential.profile.forPeople(atMost: 1000)) is here already, as account \"\(other.id)\"")
     }
     let name = try freeName(name, for: credential, in: vault)
     let facts = Facts(pinLength: pinGuard?.pin.count, policies: uri.policies)
@@ -131,7 +132,8 @@ enum OATHAccounts {
   private static func freeName(_ wanted: String?, for credential: OATHCredential, in vault: Vault) throws -> String {
     let name = wanted ?? credential.accountName
     guard isAccountName(name) else {
-      throw CommandFailure(.usage, "\"\(printable(name))\" is no name for an account here; choose one with --name")
+      throw CommandFailure(
+        .usage, "\"\(name.forPeople(atMost: 1000))\" is no name for an account here; choose one with --name")
     }
     guard try !vault.accounts().contains(where: { $0.id.text == name }) else {
       throw CommandFailure(.usage, "there is an account \"\(name)\" already; choose another name with --name")

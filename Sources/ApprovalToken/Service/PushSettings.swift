@@ -54,6 +54,7 @@ struct PushSettings: Equatable {
   var mechanism: PingAMEnrolment.Settings {
     var settings = PingAMEnrolment.Settings()
     settings.asksForPIN = pinForBiometric ?? false
+    settings.takesPINForBiometric = pinForBiometric ?? true
     settings.deviceName = Self.hostName ?? settings.deviceName
     return settings
   }

@@ -191,8 +191,8 @@ final class TokenService: Service {
       case .connected(let id):
         logger.info("\(event)")
         guard let server = facts.withLock({ $0.servers[id] }) else { return }
-        // The time a verified server told us is the floor for the next start without a clock.
-        Task { if let time = await serverTime(of: server) { try? vault.note(time: time) } }
+        // For the next start without a clock, at this server.
+        Task { if let time = await serverTime(of: server) { try? vault.note(time: time, of: id) } }
       }
     }
   }

@@ -11,9 +11,13 @@ import Vault
 let releaseTime: Int64 = 1_795_219_200
 
 extension Vault {
-  /// How a server is recognised: by the pins it was enrolled with, at a time this token knows to have passed.
-  func trust(pins: [String], authorities: String?) throws -> ServerTrust {
-    ServerTrust(pins: pins, authorityFile: authorities, earliestNow: max(try latestKnownTime(), releaseTime))
+  /// How a server is recognised: by the pins it was enrolled with, and while the board's clock is not set, at a time that
+  /// this server has vouched for before.
+  /// - Parameter server: nil for one that is not known yet.
+  func trust(pins: [String], authorities: String?, of server: TokenServerID? = nil) throws -> ServerTrust {
+    ServerTrust(
+      pins: pins, authorityFile: authorities, earliestNow: releaseTime,
+      vouchedNow: try server.map { try latestKnownTime(of: $0) } ?? 0)
   }
 }
 
@@ -45,16 +49,16 @@ struct Adapters: Sendable {
     case ReferenceTokenServer.kind:
       return try ReferenceTokenServer(
         record, accounts: accounts, registry: vault, pinBinding: vault.pinBinding,
-        courier: try courier(pins: ReferenceTokenServer.pins(of: record)), timekeeper: timekeeper,
+        courier: try courier(record.id, pins: ReferenceTokenServer.pins(of: record)), timekeeper: timekeeper,
         broker: broker)
     case PrivacyIDEA.kind:
       return try PrivacyIDEATokenServer(
-        record, accounts: accounts, judge: judge, courier: try courier(pins: PrivacyIDEA.pins(of: record)),
+        record, accounts: accounts, judge: judge, courier: try courier(record.id, pins: PrivacyIDEA.pins(of: record)),
         timekeeper: timekeeper, pace: pace, random: uniformFraction, report: report)
     case PingAM.kind:
       guard let ingress else { throw CustodyFault.unknown("service that takes push messages in") }
       return try PingAMTokenServer(
-        record, accounts: accounts, courier: try courier(pins: PingAM.pins(of: record)),
+        record, accounts: accounts, courier: try courier(record.id, pins: PingAM.pins(of: record)),
         around: PingAMTokenServer.Surroundings(
           ingress: ingress, registry: vault, deviceName: PushSettings().mechanism.deviceName, shelf: vault,
           judge: judge, takesPINForBiometric: takesPINForBiometric,
@@ -67,7 +71,7 @@ struct Adapters: Sendable {
   /// For what needs no service: whether the accounts' AM can be reached.
   func reach(_ record: TokenServerRecord) async throws {
     let accounts = try vault.accounts().filter { $0.server == record.id }
-    try await PingAM.reach(accounts, over: try courier(pins: PingAM.pins(of: record)))
+    try await PingAM.reach(accounts, over: try courier(record.id, pins: PingAM.pins(of: record)))
   }
 
   /// Those that AM may bring messages to: of accounts that it has yet to confirm, too, and the present and the coming one
@@ -80,8 +84,8 @@ struct Adapters: Sendable {
     return mailboxes
   }
 
-  private func courier(pins: [String]) throws -> CurlCourier {
-    CurlCourier(trust: try vault.trust(pins: pins, authorities: authorities))
+  private func courier(_ server: TokenServerID, pins: [String]) throws -> CurlCourier {
+    CurlCourier(trust: try vault.trust(pins: pins, authorities: authorities, of: server))
   }
 }
 

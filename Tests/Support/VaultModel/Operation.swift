@@ -15,7 +15,7 @@ public enum Operation: Sendable, Equatable {
   case dropKeys(AccountID, AuditEntry)
   case wipeAccount(AccountID, AuditEntry)
   case wipeServer(TokenServerID, AuditEntry)
-  case noteTime(Int64)
+  case noteTime(Int64, TokenServerID)
   /// Times are milliseconds since 1970.
   case setPIN(VaultState.PINRecord, at: Int64)
   case unlock(AccountID, String, at: Int64)
@@ -67,7 +67,7 @@ public enum Operation: Sendable, Equatable {
     case 56..<59: self = .dropKeys(account, entry)
     case 59..<61: self = .wipeAccount(account, entry)
     case 61..<62: self = .wipeServer(server, entry)
-    case 62..<64: self = .noteTime(Int64.random(in: 0...1_000_000, using: &random))
+    case 62..<64: self = .noteTime(Int64.random(in: 0...1_000_000, using: &random), server)
     case 64..<65:
       let message = VaultState.Message(
         transaction: transaction, account: account, reference: "message \(Int.random(in: 0...9, using: &random))",
@@ -143,7 +143,7 @@ public enum Operation: Sendable, Equatable {
     case .dropKeys(let account, let entry): try vault.dropKeys(of: account, entry)
     case .wipeAccount(let account, let entry): try vault.wipe(account: account, entry)
     case .wipeServer(let server, let entry): try vault.wipe(server: server, entry)
-    case .noteTime(let seconds): try vault.note(time: seconds)
+    case .noteTime(let seconds, let server): try vault.note(time: seconds, of: server)
     case .setPIN(let pin, let time):
       try vault.setPIN(
         of: pin.account, to: typed(pin.digits), keys: SecretBytes(copying: pin.keys), limit: pin.limit,

@@ -83,7 +83,7 @@ public struct VaultState: Sendable, Equatable {
   public var accounts: [Account] = []
   public var intents: [AnswerIntent] = []
   public var audit: [AuditEntry] = []
-  public var latestKnownTime: Int64 = 0
+  public var latestKnownTimes: [TokenServerID: Int64] = [:]
   public var pins: [PINRecord] = []
   /// Of one-time passwords: the next of each account.
   public var counters: [AccountID: Int64] = [:]
@@ -104,7 +104,10 @@ public struct VaultState: Sendable, Equatable {
     }
     intents = try vault.unsettledIntents()
     audit = try vault.auditLines(after: 0, limit: .max).map(\.entry)
-    latestKnownTime = try vault.latestKnownTime()
+    for server in servers {
+      let time = try vault.latestKnownTime(of: server.id)
+      if time > 0 { latestKnownTimes[server.id] = time }
+    }
     counters = try vault.oneTimePasswords().compactMapValues { entry in
       if case .counter(let next) = entry.setup.factor { next } else { nil }
     }
@@ -156,9 +159,13 @@ extension VaultState {
     case .wipeServer(let id, let entry):
       guard servers.contains(where: { $0.id == id }) else { return false }
       servers.removeAll { $0.id == id }
+      latestKnownTimes[id] = nil
       forget { $0.server == id }
       audit.append(entry)
-    case .noteTime(let seconds): latestKnownTime = max(latestKnownTime, seconds)
+    case .noteTime(let seconds, let id):
+      guard seconds > latestKnownTimes[id] ?? 0 else { return true }
+      guard servers.contains(where: { $0.id == id }) else { return false }
+      latestKnownTimes[id] = seconds
     case .setPIN, .unlock, .changePIN: return applyToPINs(operation)
     case .keepMessage(let message):
       guard accounts.contains(where: { $0.id == message.account }) else { return false }

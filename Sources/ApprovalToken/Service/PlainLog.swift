@@ -1,0 +1,36 @@
+import FoundationEssentials
+import Glibc
+import Logging
+import MobileAuth
+
+/// One line for each event on standard error, whatever the texts in it are: no line breaks, nothing that moves a cursor, at
+/// most 1000 Unicode scalars.
+struct PlainLog: LogHandler {
+  let label: String
+  var logLevel = Logger.Level.info
+  var metadata: Logger.Metadata = [:]
+
+  init(_ label: String) { self.label = label }
+
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { metadata[key] }
+    set { metadata[key] = newValue }
+  }
+
+  func log(event: LogEvent) {
+    let facts = metadata.merging(event.metadata ?? [:]) { $1 }
+    Self.write(Self.line(event.level, label, "[\(event.source)] \(event.message)", facts, at: Date()))
+  }
+
+  static func line(
+    _ level: Logger.Level, _ label: String, _ message: String, _ metadata: Logger.Metadata, at moment: Date
+  ) -> String {
+    let facts = metadata.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }.joined()
+    return "\(moment.formatted(.iso8601)) \(level) \(label):\(facts) \(message)".forPeople(atMost: 1000)
+  }
+
+  private static func write(_ line: String) {
+    let bytes = Array((line + "\n").utf8)
+    _ = Glibc.write(2, bytes, bytes.count)
+  }
+}

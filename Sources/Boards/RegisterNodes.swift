@@ -1,0 +1,29 @@
+import Glibc
+
+/// Device nodes that map the registers of all GPIO lines, past the kernel: whoever may open one presses the button in
+/// software. Raspberry Pi OS opens them to the group `gpio`.
+public enum RegisterNodes {
+  /// Those that others than root may open.
+  /// - Parameter directory: where device nodes are.
+  public static func open(in directory: String = "/dev") -> [String] {
+    guard let entries = opendir(directory) else { return [] }
+    defer { closedir(entries) }
+    var found: [String] = []
+    while let entry = readdir(entries) {
+      let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+      if name.hasPrefix("gpiomem"), isOpen("\(directory)/\(name)") { found.append("\(directory)/\(name)") }
+    }
+    return found.sorted()
+  }
+
+  public static let remedy = """
+    close it: install the rules in udev/, which give it to root alone, then `udevadm control --reload` and \
+    `udevadm trigger`
+    """
+
+  private static func isOpen(_ path: String) -> Bool {
+    var status = stat()
+    guard stat(path, &status) == 0 else { return false }
+    return status.st_mode & 0o006 != 0 || status.st_mode & 0o060 != 0 && status.st_gid != 0 || status.st_uid != 0
+  }
+}

@@ -1,0 +1,117 @@
+import MobileAuth
+import SQLite
+
+/// What keeps the audit chain from being rolled over: lines that a server brings about by itself are bounded for each hour,
+/// and those about decisions outlast the others.
+extension Vault {
+  /// Appends the entry, unless its server has had its lines for this hour; the first that is left out is said.
+  /// - Parameter isAnswered: a person has answered the request that it is about.
+  func append(
+    bounded entry: AuditEntry, isAnswered: Bool = false, on connection: borrowing Connection
+  ) throws {
+    guard !isAnswered, entry.kind.isServersDoing, let account = entry.account else {
+      return try append(entry, on: connection)
+    }
+    let count = try linesInTheHour(before: entry.wallClockMilliseconds, atServerOf: account, on: connection)
+    guard count < hourlyLimit else {
+      guard count == hourlyLimit else { return }
+      return try append(
+        AuditEntry(
+          .leftOut, account: account, detail: "more than \(hourlyLimit) lines in an hour about requests of its server",
+          wallClockMilliseconds: entry.wallClockMilliseconds), on: connection)
+    }
+    try append(entry, on: connection)
+  }
+
+  /// By the board's clock; lines of a time to come, left by a clock that was put back, do not count.
+  private func linesInTheHour(
+    before now: Int64, atServerOf account: AccountID, on connection: borrowing Connection
+  ) throws -> Int64 {
+    let (hourAgo, overflows) = now.subtractingReportingOverflow(3_600_000)
+    return try connection.rows(
+      """
+      SELECT count(*) FROM audit WHERE milliseconds BETWEEN ? AND ?
+        AND kind IN ('announced', 'opened', 'refused', 'settled', 'left-out')
+        AND account IN (SELECT id FROM accounts WHERE server = (SELECT server FROM accounts WHERE id = ?))
+      """, overflows ? .min : hourAgo, now, account.text
+    ) { try $0.integer(0) }.first ?? 0
+  }
+
+  /// Moves lines about decisions to the second chain. Only what verifies is taken: a changed line is not made a good one.
+  /// - Parameter mark: of the line before the first.
+  func keepDecisions(
+    through last: Int64, after mark: [UInt8], on connection: borrowing Connection
+  ) throws {
+    guard var head = try AuditHead.read(of: .kept, from: connection, keys) else {
+      throw CustodyFault.damaged("the head of the kept audit lines does not carry this vault's mark")
+    }
+    let rows = try connection.rows(
+      "SELECT \(AuditRow.columns) FROM audit WHERE sequence <= ? ORDER BY sequence", last
+    ) { try AuditRow($0) }
+    let decided = Set(
+      try connection.rows(
+        "SELECT txn FROM audit WHERE kind = 'decided' UNION SELECT txn FROM audit_kept WHERE kind = 'decided'"
+      ) { try $0.optionalText(0) })
+    var previous = mark
+    for row in rows {
+      guard row.follows(previous, keys) else { break }
+      previous = row.mark
+      let isEnding = row.kind == AuditEntry.Kind.settled.rawValue && decided.contains(row.transaction)
+      guard isEnding || AuditEntry.Kind(rawValue: row.kind)?.isDecision == true else { continue }
+      let kept = row.kept(after: head.lastMark, keys)
+      try kept.insert(.kept, into: connection)
+      (head.last, head.lastMark) = (kept.sequence, kept.mark)
+    }
+    try dropOldestKept(&head, on: connection)
+    try head.write(.kept, to: connection, keys)
+  }
+
+  private func dropOldestKept(_ head: inout AuditHead, on connection: borrowing Connection) throws {
+    let count = try connection.rows("SELECT count(*) FROM audit_kept") { try $0.integer(0) }.first ?? 0
+    guard count > auditCapacity else { return }
+    let oldest = try connection.rows(
+      "SELECT sequence, mark FROM audit_kept ORDER BY sequence LIMIT 1 OFFSET ?",
+      count - auditCapacity + auditCapacity / 10 - 1
+    ) { (try $0.integer(0), try $0.blob(1)) }
+    guard let (sequence, mark) = oldest.first else { return }
+    try connection.run("DELETE FROM audit_kept WHERE sequence <= ?", sequence)
+    (head.dropped, head.droppedMark) = (sequence, mark)
+  }
+
+  /// Walks the second chain.
+  /// - Returns: the first line that is not what was written, and why.
+  func keptBreak(on connection: borrowing Connection) throws -> (line: Int64, why: String)? {
+    guard let head = try AuditHead.read(of: .kept, from: connection, keys) else {
+      return (0, "the head of the kept lines does not carry this vault's mark")
+    }
+    let rows = try connection.rows("SELECT \(AuditRow.columns) FROM audit_kept ORDER BY sequence") {
+      (line: try $0.integer(0), row: try? AuditRow($0))
+    }
+    var mark = head.droppedMark
+    for (line, row) in rows {
+      guard let row, row.follows(mark, in: .kept, keys) else { return (line, "changed, added, or missing before it") }
+      mark = row.mark
+    }
+    return mark == head.lastMark ? nil : (head.last, "missing among the kept lines")
+  }
+}
+
+extension AuditEntry.Kind {
+  /// A request of a server brings it about, and nobody has to touch the token for it.
+  fileprivate var isServersDoing: Bool {
+    switch self {
+    case .announced, .opened, .refused, .settled: true
+    default: false
+    }
+  }
+
+  /// Kept longest. How a request ended is, too, if it was answered.
+  fileprivate var isDecision: Bool {
+    switch self {
+    case .enrolled, .removed, .renamed, .wiped, .disenrolled, .locked, .unlocked, .decided, .loggedIn, .loggedOut,
+      .pinsDropped, .pinSet, .pinChanged, .pinWrong, .choiceWrong:
+      true
+    case .announced, .opened, .refused, .settled, .leftOut, .codeShown, .buttonStuck, .panelUnavailable: false
+    }
+  }
+}

@@ -1,0 +1,20 @@
+import Boards
+import Glibc
+import Testing
+
+@Suite struct RegisterNodesTests {
+  @Test("A node with all lines' registers that others than root may open is reported")
+  func openNodesAreReported() throws {
+    let folder = "/tmp/approval-registers-\(UInt32.random(in: .min ... .max))"
+    try #require(mkdir(folder, 0o700) == 0)
+    defer { for name in ["gpiomem", "gpiomem0", "gpiochip0", ""] { remove("\(folder)/\(name)") } }
+    for (name, mode) in [("gpiomem", 0o666), ("gpiomem0", 0o600), ("gpiochip0", 0o666)] as [(String, mode_t)] {
+      try #require(mknod("\(folder)/\(name)", S_IFREG | mode, 0) == 0 && chmod("\(folder)/\(name)", mode) == 0)
+    }
+    let closed = geteuid() == 0 ? [] : ["\(folder)/gpiomem0"]
+    #expect(RegisterNodes.open(in: folder) == ["\(folder)/gpiomem"] + closed)
+    guard geteuid() == 0 else { return }
+    try #require(chown("\(folder)/gpiomem0", 0, 1) == 0 && chmod("\(folder)/gpiomem0", 0o660) == 0)
+    #expect(RegisterNodes.open(in: folder) == ["\(folder)/gpiomem", "\(folder)/gpiomem0"])
+  }
+}

@@ -193,7 +193,12 @@ actor DeviceClient {
   private func currentDeviceToken() async throws(TokenServerFault) -> String {
     if let deviceToken, timekeeper.now < deviceToken.renewAt { return deviceToken.text }
     let asked = timekeeper.now
-    let response = try await requestToken(grant: Grant.clientCredentials)
+    let response: AccessTokenResponse
+    do { response = try await requestToken(grant: Grant.clientCredentials) } catch {
+      // It refuses the token and not what the token is for, which is tried again.
+      guard case .refused(let why) = error else { throw error }
+      throw .unreachable("the token server gives no access token: \(why)")
+    }
     let lifetime = Duration.seconds(max(0, min(response.expiresIn, 86_400))) - Self.renewalMargin
     deviceToken = (response.accessToken, asked + lifetime)
     return response.accessToken

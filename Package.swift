@@ -232,7 +232,11 @@ let package = Package(
       exclude: ["Kernel"], swiftSettings: strictness),
     .executableTarget(
       name: "bench-probe", dependencies: ["GPIO"], path: "Tests/Support/bench-probe", swiftSettings: strictness),
-    tests("ApprovalTokenTests", of: ["ApprovalToken", "MobileAuth", argumentParser, logging]),
+    tests(
+      "ApprovalTokenTests",
+      of: [
+        "ApprovalToken", "MobileAuth", "Boards", "FrontPanel", "PingAMAdapter", "Secrets", "Vault", argumentParser, logging,
+      ]),
     tests("MobileAuthTests", of: ["MobileAuth", "Secrets", "ApprovalTestKit"]),
     tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "Secrets", "ApprovalTestKit"]),
     // What a PIN and a whole card give together: what the memory of a running token is searched for.

@@ -7,6 +7,7 @@ public final class ScriptedPanel: Panel {
     var shown: [Indication] = []
     var challenge: AsyncStream<PanelEvent>.Continuation?
     var prompts: [Prompt] = []
+    var openRequests: [Int] = []
     var watchers: [(isSatisfied: @Sendable (State) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
   }
 
@@ -28,6 +29,16 @@ public final class ScriptedPanel: Panel {
 
   /// Everything asked so far, in order.
   public var prompts: [Prompt] { state.withLock { $0.prompts } }
+
+  /// How many requests were open, each time that changed.
+  public var openRequests: [Int] { state.withLock { $0.openRequests } }
+
+  public func note(openRequests count: Int) async {
+    change { if $0.openRequests.last != count { $0.openRequests.append(count) } }
+  }
+
+  /// Ends the prompt without a gesture, as no panel should.
+  public func breakPrompt() { state.withLock { $0.challenge?.finish() } }
 
   public func show(_ indication: Indication) async {
     change { if $0.shown.last != indication { $0.shown.append(indication) } }

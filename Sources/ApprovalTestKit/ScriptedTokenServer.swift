@@ -8,6 +8,7 @@ public final class ScriptedTokenServer: TokenServer {
     var list: [PendingMobileAuthRequest] = []
     var faults: [String: [TokenServerFault]] = [:]
     var broken: [String: TokenServerFault] = [:]
+    var hanging: Set<String> = []
     var validation = Validation()
     var status: [TransactionID: RemoteStatus] = [:]
     var delivered: [SealedResponse] = []
@@ -59,12 +60,16 @@ public final class ScriptedTokenServer: TokenServer {
   public func breakDown(_ call: String, _ fault: TokenServerFault) { state.withLock { $0.broken[call] = fault } }
   public func mend(_ call: String) { state.withLock { $0.broken[call] = nil } }
 
+  /// Every call of that name waits until it is canceled.
+  public func hang(_ call: String) { state.withLock { _ = $0.hanging.insert(call) } }
+  public func hang(opening transaction: TransactionID) { hang("open \(transaction)") }
+
   public func hint(_ hint: Hint) { state.withLock { _ = $0.hints?.yield(hint) } }
   public func breakStream(_ fault: TokenServerFault) { state.withLock { $0.hints?.finish(throwing: fault) } }
   public func calls(of name: String) -> Int { state.withLock { $0.calls[name, default: 0] } }
 
   public func validate() async throws(TokenServerFault) -> Validation {
-    try take("validate")
+    try await take("validate")
     return state.withLock { $0.validation }
   }
 
@@ -76,12 +81,12 @@ public final class ScriptedTokenServer: TokenServer {
   }
 
   public func pendingRequests() async throws(TokenServerFault) -> [PendingMobileAuthRequest] {
-    try take("pendingRequests")
+    try await take("pendingRequests")
     return state.withLock { $0.list }
   }
 
   public func open(_ pending: PendingMobileAuthRequest) async throws(TokenServerFault) -> MobileAuthRequest {
-    try take("open")
+    try await take("open", pending.transaction)
     return try pending.opened(
       VerifiedContents(
         transaction: pending.transaction, profileMatches: true, type: "login", message: nil,
@@ -93,7 +98,7 @@ public final class ScriptedTokenServer: TokenServer {
       if let pin = response.pin { state.pins.append(pin) }
       state.choices.append(response.choice)
     }
-    try take("seal")
+    try await take("seal")
     let isRepeatedAfterCut = state.withLock { $0.repeatsAfterCut }
     return response.sealed(
       Array(response.idempotencyKey.utf8), isRepeatedAfterCut: isRepeatedAfterCut)
@@ -101,29 +106,36 @@ public final class ScriptedTokenServer: TokenServer {
 
   public func deliver(_ response: SealedResponse) async throws(TokenServerFault) -> Verdict {
     state.withLock { $0.delivered.append(response) }
-    try take("deliver")
+    try await take("deliver")
     return try response.verdict(
       response.decision == .accept ? .authenticated : .rejected, receipt: "receipt-1", code: state.withLock { $0.code })
   }
 
   public func status(of transaction: TransactionID, account: AccountID) async throws(TokenServerFault) -> RemoteStatus {
-    try take("status")
+    try await take("status")
     guard let status = state.withLock({ $0.status[transaction] }) else { throw .requestNotFound }
     return status
   }
 
   public func repeated(_ intent: AnswerIntent, _ body: [UInt8]) async throws(TokenServerFault) -> RemoteStatus {
     state.withLock { $0.repeated.append(body) }
-    try take("repeated")
+    try await take("repeated")
     guard let status = state.withLock({ $0.status[intent.transaction] }) else { throw .requestNotFound }
     return status
   }
 
   public func ended(_ transaction: TransactionID) { state.withLock { $0.calls["ended", default: 0] += 1 } }
 
-  private func take(_ call: String) throws(TokenServerFault) {
-    let fault: TokenServerFault? = state.withLock { state in
+  private func take(_ call: String, _ transaction: TransactionID? = nil) async throws(TokenServerFault) {
+    let isHanging = state.withLock { state in
       state.calls[call, default: 0] += 1
+      return state.hanging.contains(call) || transaction.map { state.hanging.contains("\(call) \($0)") } ?? false
+    }
+    if isHanging {
+      try? await Task.sleep(for: .seconds(3600))
+      throw .unreachable("canceled")
+    }
+    let fault: TokenServerFault? = state.withLock { state in
       guard var faults = state.faults[call], !faults.isEmpty else { return state.broken[call] }
       let fault = faults.removeFirst()
       state.faults[call] = faults

@@ -5,6 +5,8 @@ public import Secrets
 /// hardware. It decides by the kinds of keys and by how many digits there are, never by a digit.
 public struct EntryRecogniser: ~Copyable {
   public enum Finding: Sendable, Equatable {
+    /// A key within the guard time: it counts for nothing.
+    case tooEarly
     /// A key that means something here, whatever it did.
     case keyed
     /// The first digit.
@@ -47,6 +49,7 @@ public struct EntryRecogniser: ~Copyable {
     var findings = time(moment)
     guard moment >= earliestKey, isMeaningful(kind) else {
       if kind == .digit { digits.discard() }
+      if moment < earliestKey, isMeaningful(kind) { findings.append(.tooEarly) }
       return findings
     }
     findings.append(.keyed)

@@ -8,6 +8,7 @@ extension FrontPanel {
     case .down(let moment):
       isDown = true
       buttonTrouble = nil
+      if armed == nil { sayIgnored() }
       report(armed?.gestures.press(at: moment) ?? [])
     case .up(let moment):
       isDown = false
@@ -31,8 +32,9 @@ extension FrontPanel {
     case .key(let kind, let moment):
       if let findings = armed?.entry.key(kind, at: moment, digits: keypad.digits) {
         report(findings)
-      } else if kind == .digit {
-        keypad.digits.discard()
+      } else {
+        if kind == .digit { keypad.digits.discard() }
+        sayIgnored()
       }
     case .unavailable(let why):
       keypadTrouble = "keypad: \(why)"
@@ -56,6 +58,7 @@ extension FrontPanel {
         armed?.isButtonTouched = false
         lightAgain()
         armed?.tellTouch()
+      case .tooEarly: sayIgnored()
       case .longEnoughToAccept: light(.releaseToAccept)
       case .longEnoughToReport: light(.releaseToReport)
       case .stuck:
@@ -70,6 +73,7 @@ extension FrontPanel {
     for finding in findings {
       switch finding {
       case .keyed: break
+      case .tooEarly: sayIgnored()
       case .touched, .released:
         lightAgain()
         armed?.tellTouch()

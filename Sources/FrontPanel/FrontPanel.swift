@@ -6,6 +6,8 @@ public actor FrontPanel: Panel {
   /// One prompt, as long as it is the current one. Its end wipes what was typed.
   struct Armed: ~Copyable {
     let number: Int
+    /// The end of the guard time; what begins before counts for nothing.
+    let earliest: Moment
     var gestures: GestureRecogniser
     var entry: EntryRecogniser
     var isButtonTouched = false
@@ -41,6 +43,11 @@ public actor FrontPanel: Panel {
   private var timer: Task<Void, Never>?
   /// What the handler wants shown; a hand on the panel shows something else meanwhile.
   private var indication = Indication.disconnected
+  /// How many requests are open, as far as that matters to the one that is shown.
+  private var openRequests = 0
+  /// What is shown is played to its end, until then.
+  private var playedUntil: Moment?
+  private var isPlayedAgain = false
   private var flashing: Task<Void, Never>?
   var sounding: Task<Void, Never>?
   var soundings = 0
@@ -90,11 +97,42 @@ public actor FrontPanel: Panel {
     // A confirmation is seen to its end, whoever is next; so is that a request failed.
     let isPlayed =
       switch indication {
-      case .confirmed, .denied, .pinWrong, .pinRefused, .noSuchChoice, .option, .code: true
+      case .confirmed, .denied, .pinWrong, .pinRefused, .noSuchChoice, .option, .code, .anotherRequest: true
       case .misconfigured: isNew
       default: false
       }
-    if isPlayed { try? await timekeeper.sleep(until: timekeeper.now + indication.pattern.length) }
+    guard isPlayed else { return playedUntil = nil }
+    isPlayedAgain = false
+    playedUntil = timekeeper.now + indication.pattern.length
+    while let end = playedUntil, timekeeper.now < end, (try? await timekeeper.sleep(until: end)) != nil {}
+    playedUntil = nil
+  }
+
+  public func note(openRequests count: Int) {
+    openRequests = count
+    if player.showing == indication { light(indication) }
+  }
+
+  /// Whether a press that begins now counts.
+  public enum Readiness: String, Sendable {
+    case counts
+    case guardTime = "guard time"
+    case nothingShown = "nothing is shown"
+  }
+
+  public var readiness: Readiness {
+    guard let earliest = armed?.earliest else { return .nothingShown }
+    return timekeeper.now < earliest ? .guardTime : .counts
+  }
+
+  /// Says that a press or key counted for nothing. What is being played to its end is played again after that, once.
+  func sayIgnored() {
+    if let playedUntil, timekeeper.now < playedUntil {
+      guard !isPlayedAgain else { return }
+      isPlayedAgain = true
+      self.playedUntil = timekeeper.now + Indication.ignored.pattern.length + indication.pattern.length
+    }
+    flash(.ignored)
   }
 
   /// What the LED says now.
@@ -112,7 +150,7 @@ public actor FrontPanel: Panel {
     armings += 1
     let (number, now) = (armings, timekeeper.now)
     armed = Armed(
-      number: number,
+      number: number, earliest: now + timing.guardTime,
       gestures: GestureRecogniser(for: prompt, timing: timing, armedAt: now, isDown: isDown),
       entry: EntryRecogniser(for: prompt, earliestKey: now + timing.guardTime, idle: settings.idle),
       continuation: continuation)
@@ -158,7 +196,7 @@ public actor FrontPanel: Panel {
 
   func light(_ indication: Indication, afterDark pause: Duration = .zero) {
     flashing?.cancel()
-    player.play(indication, afterDark: pause)
+    player.play(indication, openRequests: openRequests, afterDark: pause)
   }
 
   /// Whatever a hand has shown is over.

@@ -3,6 +3,8 @@ public import MobileAuth
 /// Turns edges and the passing of time into gestures, for one prompt. Pure: it knows no clock and no hardware.
 public struct GestureRecogniser: Sendable {
   public enum Finding: Sendable, Equatable {
+    /// Pressed within the guard time: it counts for nothing.
+    case tooEarly
     case touched
     case released
     /// Releasing now accepts.
@@ -68,6 +70,7 @@ public struct GestureRecogniser: Sendable {
     case .ready, .between:
       guard moment >= earliestPress else {
         state = .ignoring(since: moment, reportedStuck: false)
+        findings.append(.tooEarly)
         break
       }
       // `time` has already ended a pause that was too long for a double press.

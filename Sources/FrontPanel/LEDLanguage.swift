@@ -7,6 +7,9 @@ extension Indication {
     case .idle(let pending): .flashes(min(max(pending, 1), 5), lit: 60, dark: 240, period: 10_000)
     case .disconnected: .flashes(1, lit: 60, dark: 1_940, period: 2_000)
     case .confirmationWanted: .repeating(500, 500)
+    // Dark for 1 s first, so that no pattern goes over into another in phase.
+    case .anotherRequest: .once(0, 1_000, 100, 100, 100, 100, 100, 100)
+    case .ignored: .once(0, 80, 60, 80, 60, 120)
     case .pinWanted: .flashes(2, lit: 150, dark: 150, period: 1_500)
     case .numberWanted: .flashes(3, lit: 150, dark: 150, period: 1_800)
     case .noSuchChoice: .once([Int64](repeating: 62, count: 8))
@@ -33,6 +36,15 @@ extension Indication {
     }
   }
 
+  /// The same while several requests are open, for what asks about one of them: interrupted to say how many there are.
+  /// What counts something else (options, codes, attempts) is not.
+  public func pattern(openRequests count: Int) -> LEDPattern {
+    switch self {
+    case .confirmationWanted, .pinWanted, .numberWanted: count > 1 ? pattern.interrupted(by: min(count, 5)) : pattern
+    default: pattern
+    }
+  }
+
   public var colour: LEDColour {
     switch self {
     case .idle: .dimGreen
@@ -41,9 +53,9 @@ extension Indication {
     case .pinWanted, .newPINWanted, .entering: .amber
     case .numberWanted, .noSuchChoice, .option, .optionOffered, .code: .violet
     case .releaseToReport, .veryLongHoldWanted, .pinWrong, .pinRefused, .misconfigured: .red
-    case .talkingToServer, .denied: .white
+    case .talkingToServer, .denied, .anotherRequest: .white
     case .confirmed: .green
-    case .outcomeUnknown: .orange
+    case .outcomeUnknown, .ignored: .orange
     case .mustEnrol: .magenta
     }
   }
@@ -52,11 +64,12 @@ extension Indication {
   public var sound: LEDPattern? {
     switch self {
     case .confirmationWanted, .pinWanted, .numberWanted, .option, .code, .newPINWanted, .veryLongHoldWanted: .once(100)
+    case .anotherRequest: .once(0, 1_000, 100)
     case .confirmed: .once(600)
     case .denied: .once(100, 100, 100)
     case .pinWrong, .pinRefused, .noSuchChoice: .once(60, 60, 60, 60, 60)
     case .idle, .disconnected, .optionOffered, .entering, .releaseToAccept, .releaseToReport, .talkingToServer,
-      .outcomeUnknown, .mustEnrol, .misconfigured:
+      .ignored, .outcomeUnknown, .mustEnrol, .misconfigured:
       nil
     }
   }
@@ -66,6 +79,8 @@ extension Indication {
     case .idle: "idle, connected"
     case .disconnected: "idle, not connected"
     case .confirmationWanted: "confirmation wanted"
+    case .anotherRequest: "another request"
+    case .ignored: "that press or key counts for nothing"
     case .pinWanted: "PIN wanted"
     case .numberWanted: "number or other data wanted"
     case .noSuchChoice: "that is none of the choices"
@@ -94,6 +109,8 @@ extension Indication {
     case .idle: "blip every 10 s (n blips = n pending, at most 5)"
     case .disconnected: "blip every 2 s"
     case .confirmationWanted: "1 Hz"
+    case .anotherRequest: "dark for 1 s, then 3 flashes of 0.1 s"
+    case .ignored: "2 flickers"
     case .pinWanted: "double blink"
     case .numberWanted: "triple blink"
     case .noSuchChoice: "8 Hz for 0.5 s"
@@ -117,9 +134,11 @@ extension Indication {
 
   /// Every state once, in the order of the legend.
   public static let legend: [Indication] = [
-    .idle(pending: 0), .disconnected, .confirmationWanted, .pinWanted, .numberWanted, .noSuchChoice, .option([4, 2]),
+    .idle(pending: 0), .disconnected, .anotherRequest, .confirmationWanted, .pinWanted, .numberWanted, .noSuchChoice,
+    .option([4, 2]),
     .optionOffered, .code([2, 0]), .newPINWanted(again: false),
-    .newPINWanted(again: true), .entering, .releaseToAccept, .releaseToReport, .veryLongHoldWanted, .talkingToServer,
+    .newPINWanted(again: true), .entering, .ignored, .releaseToAccept, .releaseToReport, .veryLongHoldWanted,
+    .talkingToServer,
     .confirmed, .denied, .pinWrong(remaining: 2), .pinRefused(rule: 1), .outcomeUnknown, .mustEnrol, .misconfigured,
   ]
 }

@@ -25,6 +25,16 @@ public struct LEDPattern: Sendable, Equatable {
     steps[steps.count - 1] = pause
     return once(steps + (1..<times).flatMap { _ in steps.dropFirst(2) })
   }
+  /// Whole rounds of this pattern for about 4 s, then dark for 1 s, then `count` short blinks and a pause, over and over.
+  func interrupted(by count: Int) -> LEDPattern {
+    let round = steps.reduce(0, +)
+    var interrupted = (0..<max(1, (4_000 + round / 2) / max(1, round))).flatMap { _ in steps }
+    interrupted[interrupted.count - 1] += 1_000
+    for _ in 0..<count { interrupted += [80, 220] }
+    interrupted[interrupted.count - 1] += 700
+    return LEDPattern(steps: interrupted, repeats: true)
+  }
+
   static let solid = LEDPattern(steps: [], repeats: true)
 
   /// `count` short flashes, then dark up to `period`.

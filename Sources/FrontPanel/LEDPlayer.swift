@@ -5,6 +5,8 @@ import Synchronization
 final class LEDPlayer: Sendable {
   private struct State {
     var playing: Indication?
+    /// How many requests that pattern says are open.
+    var openRequests = 0
     var task: Task<Void, Never>?
     /// Tells a former pattern, whose task may still be waking up, that the indicator is no longer its own.
     var round = 0
@@ -22,15 +24,22 @@ final class LEDPlayer: Sendable {
   var showing: Indication? { state.withLock { $0.playing } }
 
   /// Begins the pattern, unless it is the one already playing: asking again must not make it stumble.
-  /// - Parameter pause: to be dark first, for so long, and then begin in any case.
-  func play(_ indication: Indication, afterDark pause: Duration = .zero) {
+  /// - Parameters:
+  ///   - openRequests: how many requests are open.
+  ///   - pause: to be dark first, for so long, and then begin in any case.
+  func play(_ indication: Indication, openRequests: Int = 0, afterDark pause: Duration = .zero) {
+    let pattern = indication.pattern(openRequests: openRequests)
     let start = timekeeper.now + pause
     state.withLock { state in
-      guard state.playing != indication || pause > .zero else { return }
+      let isNew = state.playing != indication || pattern != indication.pattern(openRequests: state.openRequests)
+      guard isNew || pause > .zero else { return }
       begin(&state, indication)
+      state.openRequests = openRequests
       let round = state.round
-      if pause > .zero { indicator.light(nil) } else { light(indication, after: .zero) }
-      state.task = Task { await self.continue(indication, from: start, isDark: pause > .zero, round: round) }
+      if pause > .zero { indicator.light(nil) } else { light(pattern, indication.colour, after: .zero) }
+      state.task = Task {
+        await self.continue(pattern, indication.colour, from: start, isDark: pause > .zero, round: round)
+      }
     }
   }
 
@@ -49,21 +58,23 @@ final class LEDPlayer: Sendable {
     state.round += 1
   }
 
-  private func light(_ indication: Indication, after elapsed: Duration) {
-    indicator.light(indication.pattern.isLit(after: elapsed) ? indication.colour : nil)
+  private func light(_ pattern: LEDPattern, _ colour: LEDColour, after elapsed: Duration) {
+    indicator.light(pattern.isLit(after: elapsed) ? colour : nil)
   }
 
-  private func `continue`(_ indication: Indication, from start: Moment, isDark: Bool, round: Int) async {
-    var next = isDark ? .zero : indication.pattern.nextChange(after: .zero)
+  private func `continue`(
+    _ pattern: LEDPattern, _ colour: LEDColour, from start: Moment, isDark: Bool, round: Int
+  ) async {
+    var next = isDark ? .zero : pattern.nextChange(after: .zero)
     while let change = next {
       guard (try? await timekeeper.sleep(until: start + change)) != nil else { return }
       let isOurs = state.withLock { state in
         guard state.round == round else { return false }
-        light(indication, after: change)
+        light(pattern, colour, after: change)
         return true
       }
       guard isOurs else { return }
-      next = indication.pattern.nextChange(after: change)
+      next = pattern.nextChange(after: change)
     }
   }
 }

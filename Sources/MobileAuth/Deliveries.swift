@@ -1,6 +1,7 @@
 import Synchronization
 
-/// Answers on their way, each in a task of its own: one that cannot be delivered holds up nobody but its own server.
+/// Answers on their way, and questions about what became of some, each in a task of its own: one that cannot be delivered
+/// holds up nobody but its own server, and a question holds up nothing.
 final class Deliveries: Sendable {
   /// How one ended. What had to be written down has been.
   struct Ending: Sendable {
@@ -10,8 +11,17 @@ final class Deliveries: Sendable {
     var indications: [Indication] = []
   }
 
+  enum Kind: Sendable {
+    case answer
+    /// About an answer whose outcome is unknown.
+    case question
+    /// About a request that ended elsewhere.
+    case ending
+  }
+
   private struct Delivery: Sendable {
     let server: TokenServerID
+    let kind: Kind
     var isTroubled = false
     var task: Task<Void, Never>?
   }
@@ -29,12 +39,12 @@ final class Deliveries: Sendable {
 
   /// - Parameter body: throws `CustodyFault`, or `CancellationError`, after which nothing is known.
   func start(
-    _ transaction: TransactionID, to server: TokenServerID,
+    _ transaction: TransactionID, to server: TokenServerID, as kind: Kind = .answer,
     _ body: @escaping @Sendable (_ onTrouble: @Sendable () -> Void) async throws -> Ending
   ) {
     state.withLock { state in
       state.endings[transaction] = nil
-      state.underway[transaction] = Delivery(server: server)
+      state.underway[transaction] = Delivery(server: server, kind: kind)
       state.underway[transaction]?.task = Task { [self] in
         end(transaction, await outcome { try await body { note(troubleOf: transaction) } })
       }
@@ -60,8 +70,13 @@ final class Deliveries: Sendable {
 
   var underway: Set<TransactionID> { state.withLock { Set($0.underway.keys) } }
 
-  /// The servers that something is on its way to.
-  var servers: Set<TokenServerID> { state.withLock { Set($0.underway.values.map(\.server)) } }
+  /// The servers that an answer is on its way to.
+  var servers: Set<TokenServerID> {
+    state.withLock { Set($0.underway.values.filter { $0.kind == .answer }.map(\.server)) }
+  }
+
+  /// Whether no answer is on its way or asked about.
+  var isEverythingKnown: Bool { state.withLock { $0.underway.values.allSatisfy { $0.kind == .ending } } }
 
   /// Whether it had to be tried again.
   func isTroubled(_ transaction: TransactionID) -> Bool {

@@ -5,8 +5,11 @@ import Synchronization
 public final class Errands: Sendable {
   struct Errand: Sendable {
     fileprivate let number: Int
+    fileprivate let server: TokenServerID?
     fileprivate let begin: @Sendable (any Panel) -> Task<Void, Never>
     fileprivate let abandon: @Sendable () -> Void
+
+    fileprivate func isDue(except busy: Set<TokenServerID>) -> Bool { server.map { !busy.contains($0) } ?? true }
   }
 
   private struct State {
@@ -22,9 +25,10 @@ public final class Errands: Sendable {
   public init(inbox: Inbox) { self.inbox = inbox }
 
   /// Waits for the panel and does `body` with it.
+  /// - Parameter server: the one that it is about, if any: it waits for answers on their way there, and for no others.
   /// - Throws: what `body` throws; `CancellationError` if the caller or the service ends first.
   public func perform<Result: Sendable>(
-    _ body: @escaping @Sendable (any Panel) async throws -> Result
+    at server: TokenServerID? = nil, _ body: @escaping @Sendable (any Panel) async throws -> Result
   ) async throws -> Result {
     let number = state.withLock { state in
       state.lastNumber += 1
@@ -32,7 +36,7 @@ public final class Errands: Sendable {
     }
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
-        let errand = Errand(number: number) { panel in
+        let errand = Errand(number: number, server: server) { panel in
           Task {
             do { continuation.resume(returning: try await body(panel)) } catch { continuation.resume(throwing: error) }
           }
@@ -48,14 +52,18 @@ public final class Errands: Sendable {
     }
   }
 
-  var isWaiting: Bool { state.withLock { !$0.waiting.isEmpty } }
+  /// - Parameter busy: servers whose errands have to wait.
+  func isWaiting(except busy: Set<TokenServerID>) -> Bool {
+    state.withLock { $0.waiting.contains { $0.isDue(except: busy) } }
+  }
 
   /// Does the one that has waited longest, to its end or until whoever wanted it, or the handler, gives up.
+  /// - Parameter busy: servers whose errands have to wait.
   /// - Returns: whether there was one.
-  func runNext(on panel: any Panel) async -> Bool {
+  func runNext(on panel: any Panel, except busy: Set<TokenServerID>) async -> Bool {
     let task = state.withLock { state -> Task<Void, Never>? in
-      guard !state.waiting.isEmpty else { return nil }
-      let errand = state.waiting.removeFirst()
+      guard let next = state.waiting.firstIndex(where: { $0.isDue(except: busy) }) else { return nil }
+      let errand = state.waiting.remove(at: next)
       let task = errand.begin(panel)
       state.running = (errand.number, task)
       return task

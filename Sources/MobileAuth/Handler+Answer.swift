@@ -12,6 +12,7 @@ extension Handler {
     // Durable before visible: from here on a crash knows that an answer may have left.
     try custody.journal(intent, decided)
     report(.audited(decided))
+    inbox.noteAnswered(pending.transaction)
     await panel.show(.talkingToServer)
     deliveries.start(pending.transaction, to: pending.server) {
       try await dispatch(response, to: server, onTrouble: $0)
@@ -50,7 +51,7 @@ extension Handler {
     } while timekeeper.now < pending.deadline
     // The intent stays journalled: `reconcile` asks the server as soon as it can be reached.
     try record(.settled, pending, "unknown: the token server did not confirm the answer in time")
-    inbox.finish(pending.transaction)
+    inbox.finish(pending)
     return Deliveries.Ending()
   }
 
@@ -82,40 +83,48 @@ extension Handler {
     report(.counted(response.request.pending.account, FailureCounts(max: challenge.counts.max, previous: 0)))
   }
 
-  /// Finds out what became of answers whose fate is not known, as far as their servers can be reached; those whose servers
-  /// do not tell are on their way again.
+  /// Finds out, beside the panel, what became of answers whose outcome is unknown; those whose servers do not tell are on
+  /// their way again.
   /// - Returns: whether nothing is unknown any more.
-  func reconcile() async throws -> Bool {
+  func reconcile() throws(CustodyFault) -> Bool {
     // Looked at first: one that ends meanwhile is settled before the vault is asked.
     let underway = deliveries.underway
-    var isEverythingKnown = underway.isEmpty
     for intent in try custody.unsettledIntents() where !underway.contains(intent.transaction) {
       guard let server = servers[intent.server] else {
         try settle(intent, "unknown for good: the token server is no longer enrolled")
         continue
       }
       if let body = intent.body {
-        isEverythingKnown = false
         deliveries.start(intent.transaction, to: intent.server) {
           try await dispatch(intent, body, to: server, onTrouble: $0)
         }
-        continue
-      }
-      guard inbox.connections[intent.server] == .connected else {
-        isEverythingKnown = false
-        continue
-      }
-      do {
-        try settle(intent, by: try await server.status(of: intent.transaction, account: intent.account))
-      } catch let fault as TokenServerFault {
-        if fault.effect == .retry {
-          isEverythingKnown = false
-        } else {
-          try settle(intent, "unknown for good: \(fault)")
+      } else {
+        deliveries.start(intent.transaction, to: intent.server, as: .question) { _ in
+          try await ask(about: intent, at: server)
         }
       }
     }
-    return isEverythingKnown
+    return deliveries.isEverythingKnown
+  }
+
+  /// At once when the server is connected, and whenever something has changed, until it says.
+  private func ask(about intent: AnswerIntent, at server: any TokenServer) async throws -> Deliveries.Ending {
+    while true {
+      let generation = inbox.generation
+      if inbox.connections[intent.server] == .connected {
+        do {
+          try settle(intent, by: try await server.status(of: intent.transaction, account: intent.account))
+          return Deliveries.Ending()
+        } catch let fault as TokenServerFault {
+          guard fault.effect == .retry else {
+            try settle(intent, "unknown for good: \(fault)")
+            return Deliveries.Ending()
+          }
+          try Task.checkCancellation()
+        }
+      }
+      try await inbox.change(beyond: generation, until: timekeeper.now + Self.unknownPause)
+    }
   }
 
   /// What a cut or a reload interrupted, with the same bytes; the server's adapter says when their time is over. A token

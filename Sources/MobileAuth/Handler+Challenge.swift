@@ -1,7 +1,7 @@
 import Secrets
 import Synchronization
 
-/// From `announced` to a person's answer, or to whatever came first.
+/// From the first request that is announced to a person's answer, or to whatever came first.
 extension Handler {
   enum Ending: Sendable {
     case answered(SealedResponse)
@@ -10,12 +10,16 @@ extension Handler {
     case closed
     /// A newer request came while nobody had touched this one.
     case preempted
+    /// The panel is free for others; the request is opened and asked about later.
+    case makesWay
     case refused(TokenServerFault)
   }
 
-  /// - Parameter isPinned: nothing newer takes its place, touched or not.
+  /// - Parameters:
+  ///   - opened: nil to open it again, after an answer that was none.
+  ///   - isPinned: nothing newer takes its place, touched or not.
   func decide(
-    _ pending: PendingMobileAuthRequest, at server: any TokenServer, isPinned: Bool
+    _ pending: PendingMobileAuthRequest, _ opened: MobileAuthRequest?, at server: any TokenServer, isPinned: Bool
   ) async throws -> Ending {
     let touch = Touch(isPinned: isPinned)
     return try await withThrowingTaskGroup(of: Ending.self) { group in
@@ -25,35 +29,47 @@ extension Handler {
         return .expired
       }
       group.addTask { try await watch(pending, touch) }
-      group.addTask { try await ask(pending, at: server, touch, isFirst: !isPinned) }
+      group.addTask { try await ask(pending, opened, at: server, touch) }
       guard let first = try await group.next() else { throw CancellationError() }
       return first
     }
   }
 
   /// Waits for something in the inbox that takes the request away from the panel. A request that a person is
-  /// touching is pinned: only its own end takes it away.
+  /// touching is pinned: only its own end takes it away. One that made way for a newer request once does not again.
   private func watch(_ pending: PendingMobileAuthRequest, _ touch: Touch) async throws -> Ending {
     while true {
       let generation = inbox.generation
       if !inbox.contains(pending.transaction) { return .closed }
-      let isFirst = nextRequest?.transaction == pending.transaction && !isErrandDue
-      if !isFirst, !touch.keepsRequest { return .preempted }
-      try await inbox.change(beyond: generation)
+      let newer = Array(ranked.prefix { $0.transaction != pending.transaction })
+      let nextOpening = startOpenings(newer)
+      if !touch.keepsRequest {
+        if isErrandDue { return .makesWay }
+        let isReady = newer.contains { openings.isOpened($0.transaction) }
+        if isReady, !inbox.wasPreempted(pending.transaction) { return .preempted }
+      }
+      let open = askable
+      await panel.note(openRequests: open.count)
+      let nextEnd = open.count > 1 ? open.map(\.deadline).min() : nil
+      try await inbox.change(beyond: generation, until: [nextOpening, nextEnd].compactMap(\.self).min())
     }
   }
 
   private func ask(
-    _ pending: PendingMobileAuthRequest, at server: any TokenServer, _ touch: Touch, isFirst: Bool
+    _ pending: PendingMobileAuthRequest, _ opened: MobileAuthRequest?, at server: any TokenServer, _ touch: Touch
   ) async throws -> Ending {
-    let announced = timekeeper.now
-    async let opened = open(pending, at: server)
-    // While the request is on its way: a card takes as long for a durable line as the network for an answer.
-    if isFirst { try record(.announced, pending) }
     let request: MobileAuthRequest
-    do { request = try await opened } catch let fault as TokenServerFault { return .refused(fault) }
-    try record(.opened, pending, request.contents.type)
-    if let challenge = request.contents.challenge.pin { report(.counted(pending.account, challenge.counts)) }
+    if let opened {
+      request = opened
+    } else {
+      do {
+        guard let again = try await openAgain(pending, at: server) else { return .makesWay }
+        request = again
+      } catch let fault as TokenServerFault { return .refused(fault) }
+    }
+    await begin(pending.transaction)
+    inbox.shown = pending.transaction
+    let announced = timekeeper.now
     if !panel.canType, case .choice(let challenge) = request.contents.challenge, challenge.pin == nil {
       let response = try await choose(from: challenge, of: request, touch, since: announced)
       return await seal(response, at: server)
@@ -113,21 +129,33 @@ extension Handler {
   private func act(
     on prompt: Prompt, _ pending: PendingMobileAuthRequest, _ touch: Touch, take: (PanelEvent) -> Act?
   ) async throws -> Act {
-    for await event in panel.events(for: prompt) {
-      if let act = take(event) { return act }
-      try heed(event, pending, touch)
+    while true {
+      for await event in panel.events(for: prompt) {
+        if let act = take(event) { return act }
+        try heed(event, pending, touch)
+      }
+      try await rearm(touch)
     }
-    // The stream only ends without a gesture when this task was cancelled.
-    throw CancellationError()
+  }
+
+  /// The panel ended a prompt although nothing was done and nobody canceled it: it is armed again, after a pause.
+  func rearm(_ touch: Touch) async throws {
+    try Task.checkCancellation()
+    touch.isHeld = false
+    try await timekeeper.sleep(until: timekeeper.now + Self.rearmPause)
   }
 
   /// What hands do short of an answer.
   func heed(_ event: PanelEvent, _ pending: PendingMobileAuthRequest, _ touch: Touch) throws(CustodyFault) {
     switch event {
     case .touched: touch.isHeld = true
-    case .released: touch.isHeld = false
+    case .released:
+      touch.isHeld = false
+      // What came meanwhile was kept away by the touch alone.
+      inbox.nudge()
     case .stuck:
       touch.isHeld = false
+      inbox.nudge()
       try record(.buttonStuck, pending)
     case .unavailable(let why): try record(.panelUnavailable, pending, why)
     case .entered, .gesture: break
@@ -155,14 +183,67 @@ extension Handler {
     do { return .answered(try await server.seal(response)) } catch { return .refused(error) }
   }
 
-  private func open(_ pending: PendingMobileAuthRequest, at server: any TokenServer) async throws -> MobileAuthRequest {
+  /// Opens what can be put to a person, beside the panel.
+  /// - Parameter candidates: in that order.
+  /// - Returns: when to look again although nothing has changed.
+  func startOpenings(_ candidates: [PendingMobileAuthRequest]) -> Moment? {
+    openings.start(candidates, listed: Set(askable.map(\.transaction))) { pending in
+      guard let server = servers[pending.server] else { throw CancellationError() }
+      return try await openBeside(pending, at: server)
+    }
+  }
+
+  private func openBeside(
+    _ pending: PendingMobileAuthRequest, at server: any TokenServer
+  ) async throws -> Openings.Outcome {
+    async let opened = open(pending, at: server) { openings.noteTrouble(pending.transaction) }
+    // While the request is on its way: a card takes as long for a durable line as the network for an answer.
+    try record(.announced, pending)
+    inbox.noteAnnounced(pending)
+    do {
+      let request = try await opened
+      try noteOpened(request)
+      return .opened(request)
+    } catch let fault as TokenServerFault {
+      // What was canceled, or has left the list meanwhile, ends otherwise.
+      guard !Task.isCancelled, inbox.contains(pending.transaction) else { throw CancellationError() }
+      return .ended(try refuse(pending, fault))
+    }
+  }
+
+  /// - Returns: nil if the server was too slow: others may have the panel meanwhile.
+  private func openAgain(
+    _ pending: PendingMobileAuthRequest, at server: any TokenServer
+  ) async throws -> MobileAuthRequest? {
+    let request = try await withThrowingTaskGroup(of: MobileAuthRequest?.self) { group in
+      defer { group.cancelAll() }
+      group.addTask { try await open(pending, at: server) { await panel.show(.disconnected) } }
+      group.addTask {
+        try await timekeeper.sleep(until: timekeeper.now + Openings.patience)
+        return nil
+      }
+      return try await group.next() ?? nil
+    }
+    if let request { try noteOpened(request) }
+    return request
+  }
+
+  private func noteOpened(_ request: MobileAuthRequest) throws(CustodyFault) {
+    let pending = request.pending
+    try record(.opened, pending, request.contents.type)
+    if let challenge = request.contents.challenge.pin { report(.counted(pending.account, challenge.counts)) }
+  }
+
+  private func open(
+    _ pending: PendingMobileAuthRequest, at server: any TokenServer, onTrouble: @Sendable () async -> Void
+  ) async throws -> MobileAuthRequest {
     var retry = Retry(from: Self.answerRetry.from, to: Self.answerRetry.to, random: random)
     while true {
       do { return try await server.open(pending) } catch {
         guard error.effect == .retry else { throw error }
         try Task.checkCancellation()
         report(.retrying(pending.transaction, error))
-        await panel.show(.disconnected)
+        await onTrouble()
         try await timekeeper.sleep(until: timekeeper.now + retry.next())
       }
     }

@@ -82,8 +82,8 @@ extension Handler {
         }
         if isOver, !touch.isHeld { return isDisturbed ? .disturbed : .over }
       }
-      // The panel's events only end without a gesture when this task was cancelled.
-      throw CancellationError()
+      try await rearm(touch)
+      return .disturbed
     }
   }
 }

@@ -16,9 +16,15 @@ public struct Handler: Sendable {
   /// While an outcome is unknown, the server is asked again this often even if nothing else happens.
   static let unknownPause = Duration.seconds(30)
 
+  /// Before a prompt that the panel ended by itself is armed again.
+  static let rearmPause = Duration.seconds(1)
+
   let servers: [TokenServerID: any TokenServer]
   let inbox: Inbox
   let deliveries: Deliveries
+  let openings: Openings
+  /// Outlives this handler, as what was asked last does.
+  var lastAsked: LastAsked { inbox.lastAsked }
   let errands: Errands
   let panel: any Panel
   let custody: any Custody
@@ -42,6 +48,7 @@ public struct Handler: Sendable {
     self.servers = Dictionary(uniqueKeysWithValues: servers.map { ($0.id, $0) })
     self.inbox = inbox
     deliveries = Deliveries(inbox: inbox)
+    openings = Openings(inbox: inbox, timekeeper: timekeeper)
     self.errands = errands
     self.panel = panel
     self.custody = custody
@@ -56,6 +63,8 @@ public struct Handler: Sendable {
   /// - Throws: `CancellationError`.
   public func run() async throws {
     do { try await handleAll() } catch {
+      inbox.shown = nil
+      await openings.cancel()
       await deliveries.cancel()
       throw error
     }
@@ -67,17 +76,19 @@ public struct Handler: Sendable {
         try endLapsed()
         let generation = inbox.generation
         if let ending = try deliveries.takeEnding() { await show(ending) }
-        let isEverythingKnown = try await reconcile()
-        if isErrandDue, await errands.runNext(on: panel) {
-          try Task.checkCancellation()
+        let isEverythingKnown = try reconcile()
+        let nextOpening = startOpenings(ranked)
+        try openings.throwFault()
+        if try await runErrand() {
           try forgetEndings()
-        } else if let request = nextRequest {
-          try await handle(request)
+        } else if let request = nextRequest, let opened = openings.take(request.transaction) {
+          try await handle(request, opened)
           try forgetEndings()
+        } else if let ending = openings.takeEnding() {
+          await showUntilSomethingIsReady(ending)
         } else {
           await panel.show(isEverythingKnown ? idleIndication : .outcomeUnknown)
-          let nextQuestion = isEverythingKnown ? nil : timekeeper.now + Self.unknownPause
-          try await inbox.change(beyond: generation, until: [nextQuestion, inbox.nextLapse].compactMap(\.self).min())
+          try await inbox.change(beyond: generation, until: [nextOpening, inbox.nextLapse].compactMap(\.self).min())
         }
       } catch let fault as CustodyFault {
         report(.custodyFailed(fault))
@@ -87,66 +98,132 @@ public struct Handler: Sendable {
     }
   }
 
-  /// Requests of locked accounts that were never put to a person.
+  /// Requests that ended while the panel was not about them.
   private func endLapsed() throws(CustodyFault) {
-    while let pending = inbox.lapsed {
-      if servers[pending.server] == nil { inbox.finish(pending.transaction) } else { try finish(pending, "expired") }
+    while let (pending, how) = inbox.lapsed {
+      if servers[pending.server] == nil { inbox.finish(pending) } else { try finish(pending, how) }
     }
+    let count = inbox.takeExpiredUnannounced()
+    if count > 0 { report(.expiredUnannounced(count)) }
   }
 
-  /// Those that can be put to a person, newest first.
-  private var askable: [PendingMobileAuthRequest] { inbox.requests.filter { $0.withheld == nil } }
+  /// Those that can be put to a person, newest first; not one whose answer may have counted.
+  var askable: [PendingMobileAuthRequest] {
+    let answered = deliveries.underway
+    return inbox.requests.filter { $0.withheld == nil && !answered.contains($0.transaction) }
+  }
 
-  /// The newest. A server that an answer is still on its way to has to wait for that; one that cannot be reached makes
-  /// way for those that can.
-  var nextRequest: PendingMobileAuthRequest? {
+  /// In the order in which they are put to a person. A server that an answer is still on its way to has to wait for that;
+  /// one that cannot be reached makes way for those that can.
+  var ranked: [PendingMobileAuthRequest] {
     let (busy, connections) = (deliveries.servers, inbox.connections)
-    let waiting = askable.filter { !busy.contains($0.server) }
-    return waiting.first { connections[$0.server] == .connected } ?? waiting.first
+    let waiting = askable.filter { servers[$0.server] != nil && !busy.contains($0.server) }
+    let isConnected = { (request: PendingMobileAuthRequest) in connections[request.server] == .connected }
+    return waiting.filter(isConnected) + waiting.filter { !isConnected($0) }
+  }
+
+  /// Nil while none is opened, or one before it may be in a moment.
+  private var nextRequest: PendingMobileAuthRequest? {
+    for request in ranked {
+      if openings.isOpened(request.transaction) { return request }
+      if openings.isFresh(request.transaction) { return nil }
+    }
+    return nil
   }
 
   /// One may change the PIN that an answer on its way was sealed with.
-  var isErrandDue: Bool { errands.isWaiting && deliveries.underway.isEmpty }
+  var isErrandDue: Bool { errands.isWaiting(except: deliveries.servers) }
+
+  private func runErrand() async throws -> Bool {
+    guard isErrandDue else { return false }
+    await begin(nil)
+    let hasRun = await errands.runNext(on: panel, except: deliveries.servers)
+    lastAsked.end(at: timekeeper.now)
+    try Task.checkCancellation()
+    return hasRun
+  }
+
+  /// What the panel asks next is this request, or an errand. Before something else than the last time it says so.
+  func begin(_ subject: TransactionID?) async {
+    await panel.note(openRequests: subject == nil ? 0 : askable.count)
+    if lastAsked.begin(subject, at: timekeeper.now) { await panel.show(.anotherRequest) }
+  }
 
   /// What ended while the panel was about something else would be taken for the end of that. The log has it.
   private func forgetEndings() throws(CustodyFault) {
     while try deliveries.takeEnding() != nil {}
+    _ = openings.takeEnding()
+  }
+
+  /// Somebody may stand there and wait, but not whoever has another request.
+  private func showUntilSomethingIsReady(_ ending: Deliveries.Ending) async {
+    await withTaskGroup { group in
+      group.addTask { await show(ending) }
+      group.addTask {
+        while true {
+          let generation = inbox.generation
+          let nextOpening = startOpenings(ranked)
+          if nextRequest != nil || isErrandDue { return }
+          guard (try? await inbox.change(beyond: generation, until: nextOpening)) != nil else { return }
+        }
+      }
+      await group.next()
+      group.cancelAll()
+    }
   }
 
   private var idleIndication: Indication {
     let connections = inbox.connections.values
     if connections.contains(.stopped) { return .misconfigured }
     if mustEnrol { return .mustEnrol }
-    return connections.contains(.disconnected) ? .disconnected : .idle(pending: askable.count)
+    return connections.contains(.disconnected) || openings.isTroubled ? .disconnected : .idle(pending: askable.count)
   }
 
-  private func handle(_ pending: PendingMobileAuthRequest) async throws {
-    guard let server = servers[pending.server] else { return inbox.finish(pending.transaction) }
+  private func handle(_ pending: PendingMobileAuthRequest, _ opened: MobileAuthRequest) async throws {
+    guard let server = servers[pending.server] else { return inbox.finish(pending) }
     // An answer to it that came back just now, before it is asked for again.
     if let ending = try deliveries.takeEnding(of: pending.transaction) { await show(ending) }
+    var opened: MobileAuthRequest? = opened
     // Whoever has typed something wrong is in the middle of it: the request is theirs until it ends.
     var isPinned = false
+    defer { inbox.shown = nil }
     while true {
-      switch try await decide(pending, at: server, isPinned: isPinned) {
+      let ending = try await decide(pending, opened, at: server, isPinned: isPinned)
+      opened = nil
+      switch ending {
+      case .preempted, .makesWay, .expired, .closed, .refused: lastAsked.end(at: timekeeper.now)
+      case .answered: lastAsked.forget()
+      }
+      switch ending {
       case .answered(let response):
+        inbox.shown = nil
         guard try await deliver(response, to: server).asksAgain else { return }
         isPinned = true
-      case .preempted: return
+      case .preempted: return inbox.notePreempted(pending.transaction)
+      case .makesWay: return
       case .expired: return try finish(pending, "expired")
-      case .closed: return try finish(pending, await endingElsewhere(pending, at: server))
+      case .closed: return finishElsewhere(pending, at: server)
       case .refused(.pinIncorrect(let counts)):
         await show(try takeBack(pending, .pinWrong, counts))
         isPinned = true
-      case .refused(.locked(let how)):
-        try record(.refused, pending, "the account is \(how)")
-        inbox.withhold(pending.transaction, Withholding(lock: how, contents: ""))
-        return await panel.show(.misconfigured)
-      case .refused(let fault): return await show(try finish(pending, refusedBy: fault))
+      case .refused(let fault):
+        let ending = try refuse(pending, fault)
+        if !ending.indications.isEmpty { lastAsked.forget() }
+        return await show(ending)
       }
     }
   }
 
-  /// The request has left the pending list: by an answer elsewhere, or because the portal or the server ended it.
+  /// The request has left the pending list. The server is asked how, beside the panel.
+  private func finishElsewhere(_ pending: PendingMobileAuthRequest, at server: any TokenServer) {
+    inbox.finish(pending)
+    deliveries.start(pending.transaction, to: pending.server, as: .ending) { _ in
+      try finish(pending, await endingElsewhere(pending, at: server))
+      return Deliveries.Ending()
+    }
+  }
+
+  /// By an answer elsewhere, or because the portal or the server ended it.
   private func endingElsewhere(_ pending: PendingMobileAuthRequest, at server: any TokenServer) async -> String {
     guard let status = try? await server.status(of: pending.transaction, account: pending.account) else {
       return "ended at the token server"
@@ -161,57 +238,5 @@ public struct Handler: Sendable {
     case .expired, .cancelled, .superseded: state.rawValue
     case .open, .failed: "ended at the token server: \(state.rawValue)"
     }
-  }
-
-  // MARK: What is written down
-
-  func entry(_ kind: AuditEntry.Kind, _ pending: PendingMobileAuthRequest, _ detail: String = "") -> AuditEntry {
-    AuditEntry(
-      kind, account: pending.account, transaction: pending.transaction, detail: detail,
-      wallClockMilliseconds: timekeeper.wallClockMilliseconds)
-  }
-
-  func record(_ kind: AuditEntry.Kind, _ pending: PendingMobileAuthRequest, _ detail: String = "") throws(CustodyFault)
-  {
-    let entry = entry(kind, pending, detail)
-    try custody.record(entry)
-    report(.audited(entry))
-  }
-
-  /// The request has ended for this token; `outcome` is the last word in the audit chain.
-  func finish(_ pending: PendingMobileAuthRequest, _ outcome: String) throws(CustodyFault) {
-    let entry = entry(.settled, pending, outcome)
-    try custody.settle(pending.transaction, entry)
-    report(.audited(entry))
-    inbox.finish(pending.transaction)
-  }
-
-  /// The server refused a step; what that means for the token is decided in one place, `TokenServerFault.effect`.
-  func finish(
-    _ pending: PendingMobileAuthRequest, refusedBy fault: TokenServerFault
-  ) throws(CustodyFault) -> Deliveries.Ending {
-    var ending = Deliveries.Ending()
-    if case .outcomeUnknown(let why) = fault {
-      try finish(pending, "unknown for good: \(why)")
-      ending.indications = [.outcomeUnknown]
-    } else if case .alreadyHandled(let state) = fault {
-      try finish(pending, Self.describe(elsewhere: state))
-    } else {
-      try finish(pending, "not approved: \(fault)")
-      // Somebody may stand there and wait. Why it failed only the log can say.
-      ending.indications = [.misconfigured]
-      if fault.effect != .retry { servers[pending.server]?.ended(pending.transaction) }
-      if fault.effect == .stop { inbox.set(.stopped, to: pending.server) }
-      if let loss = EnrolmentLoss(fault, at: pending.server, pending.account, pending.transaction) {
-        if let entry = try loss.carryOut(on: custody, at: timekeeper.wallClockMilliseconds) { report(.audited(entry)) }
-        ending.indications = [.mustEnrol]
-        report(.rosterChanged)
-      }
-    }
-    return ending
-  }
-
-  func show(_ ending: Deliveries.Ending) async {
-    for indication in ending.indications { await panel.show(indication) }
   }
 }

@@ -6,9 +6,12 @@ public protocol Panel: Sendable {
   var canType: Bool { get }
 
   /// Shows a state until the next call. What says how something ended (`confirmed`, `denied`, `pinWrong`,
-  /// `pinRefused`, `noSuchChoice`, `code`) is played to its end before this returns, so that what comes next cannot hide it;
+  /// `pinRefused`, `noSuchChoice`, `code`), and `anotherRequest`, is played to its end before this returns, so that what comes next cannot hide it;
   /// an `option` too, and a new `misconfigured` at least once.
   func show(_ indication: Indication) async
+
+  /// So many requests are open, the one that is asked about included: from two on, what asks says so too.
+  func note(openRequests count: Int) async
 
   /// Arms the panel for one prompt. The stream ends after a gesture or an entry, or when its consumer stops; the panel
   /// is disarmed then, and digits that were typed are wiped. Whatever was touched before this call counts for nothing.
@@ -48,6 +51,8 @@ public enum Indication: Sendable, Equatable {
   case idle(pending: Int)
   case disconnected
   case confirmationWanted
+  /// What is asked next is not what was asked before.
+  case anotherRequest
   case pinWanted
   /// A number that the portal shows, or the position of what it shows.
   case numberWanted
@@ -70,6 +75,8 @@ public enum Indication: Sendable, Equatable {
   case pinRefused(rule: Int)
   /// A very long hold is wanted, for something that cannot be undone.
   case veryLongHoldWanted
+  /// That press or key counts for nothing: nothing is asked, or it came too early.
+  case ignored
   /// The button is down long enough to accept when released.
   case releaseToAccept
   /// The button is down long enough to report "not me" when released.

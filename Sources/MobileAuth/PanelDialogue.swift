@@ -87,7 +87,8 @@ public struct PanelDialogue: Sendable {
           if case .unavailable(let why) = event { throw Ending.panelUnavailable(why) }
           if let answer = try take(event) { return answer }
         }
-        throw CancellationError()
+        try Task.checkCancellation()
+        throw Ending.panelUnavailable("the panel ended the prompt")
       }
       guard let answer = try await group.next() else { throw CancellationError() }
       return answer

@@ -53,8 +53,8 @@ public struct PendingMobileAuthRequest: Sendable, Equatable {
     self.withheld = withheld
   }
 
-  /// Newest first; equal times in the order of the ids, so that every list has one order. What was brought to this token
-  /// has come when it came, whatever its sender says.
+  /// The order of a list that its server does not send in order: newest first; equal times in the order of the ids. What
+  /// was brought to this token has come when it came, whatever its sender says.
   public static func newestFirst(_ one: Self, _ other: Self) -> Bool {
     (other.orderedAt, one.transaction.text) < (one.orderedAt, other.transaction.text)
   }

@@ -7,8 +7,12 @@ public enum TokenEvent: Sendable, Equatable {
   case retrying(TransactionID, TokenServerFault)
   case audited(AuditEntry)
   case custodyFailed(CustodyFault)
+  /// So many requests expired before they were announced.
+  case expiredUnannounced(Int)
   /// What the judge of the account's PIN said last.
   case counted(AccountID, FailureCounts)
+  /// The token lost it while somebody used it: by the last wrong PIN, or because the server no longer has it.
+  case accountLost(AccountID)
   /// Something about one account that a person should look into, although others of the server work.
   case trouble(AccountID, String)
   /// Something that was brought to this token and is for nobody here, or cannot be believed.
@@ -29,8 +33,10 @@ extension TokenEvent: CustomStringConvertible {
     case .stopped(let server, let fault): "stopped talking to \(server): \(fault)"
     case .retrying(let transaction, let fault): "request \(transaction): trying again: \(fault)"
     case .audited(let entry): entry.description
+    case .expiredUnannounced(let count): "\(count) requests expired unasked while others were at the panel"
     case .counted(let account, let counts):
       "account \(account): \(counts.previous) wrong PINs, \(counts)"
+    case .accountLost(let account): "account \(account): gone from this token; it must be enrolled again"
     case .trouble(let account, let what): "account \(account): \(what)"
     case .dropped(let what): "dropped: \(what)"
     // Logs outlive the login, and are read by others.

@@ -8,7 +8,7 @@ public protocol TokenServer: Sendable {
   /// Runs until the connection breaks (throws) or the task is cancelled. Each hint only wakes the inbox.
   func hints() -> AsyncThrowingStream<Hint, any Error>
 
-  /// All open requests of all accounts.
+  /// All open requests of all accounts, newest first.
   func pendingRequests() async throws(TokenServerFault) -> [PendingMobileAuthRequest]
 
   /// Fetches, decrypts and verifies. Can be repeated until the request has ended.

@@ -157,7 +157,7 @@ public final class PingAMTokenServer: TokenServer {
       }
     } catch { throw .unreachable("\(error)") }
     state.withLock { [open] in $0.deadlines = $0.deadlines.filter { open.contains($0.key) } }
-    return requests
+    return requests.sorted(by: PendingMobileAuthRequest.newestFirst)
   }
 
   private func pending(_ kept: KeptMessage, deadline: Moment, lock: AccountLock?) -> PendingMobileAuthRequest {

@@ -130,7 +130,7 @@ public final class PrivacyIDEATokenServer: TokenServer {
         transaction: transaction, server: id, account: entry.account, sentAtMilliseconds: entry.seenAtMilliseconds,
         timeToLive: pace.lifetime, message: challenge.message, userInfo: info, deadline: entry.firstSeen + pace.lifetime
       )
-    }
+    }.sorted(by: PendingMobileAuthRequest.newestFirst)
   }
 
   // MARK: Polls

@@ -62,7 +62,8 @@ public struct PushEnrolment: Sendable {
 
     progress("enrolling \(uri.serial) at \(server.id)")
     let serverKey = try await exchangeKeys(uri, open.key, client, account, credentials)
-    // A PIN that was chosen once goes on being wanted: new keys are no way around it.
+    // A PIN that was chosen once, perhaps meanwhile, goes on being wanted: new keys are no way around it.
+    credentials.pinLength = try kept(account)?.pinLength ?? credentials.pinLength
     let keys = TokenKeys(device: open.key, server: serverKey, wantsPIN: credentials.pinLength != nil)
     credentials.active = keys
     credentials.next = nil
@@ -148,11 +149,22 @@ public struct PushEnrolment: Sendable {
     guard isPINWanted(by: uri), credentials.pinLength == nil, let pinDesk else { return open }
     progress("choose a PIN: type it on the keypad, Enter, and once more")
     let pin = try await pinDesk.choose()
+    if let kept = try kept(account), kept.pinLength != nil {
+      // Another was chosen meanwhile, and counts.
+      progress("the account has a PIN by now, which is kept; this one is not used")
+      credentials = kept
+      return open
+    }
     try pinDesk.keep(account.id, pin)
     credentials.pinLength = pin.count
     account.secrets = try credentials.encoded()
     try registry.put(account, nil)
     return open
+  }
+
+  /// What the account has now.
+  private func kept(_ account: AccountRecord) throws -> PushCredentials? {
+    try registry.accounts().first { $0.id == account.id }.map { record in try PushCredentials(record) }
   }
 
   /// What a cut or an outage has left of an enrolment with this URL.

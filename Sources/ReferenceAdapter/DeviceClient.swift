@@ -249,7 +249,12 @@ actor DeviceClient {
       return UsedToken(text: deviceToken.text, number: deviceToken.number)
     }
     let asked = timekeeper.now
-    let response = try await requestToken(grant: Grant.clientCredentials)
+    let response: AccessTokenResponse
+    do { response = try await requestToken(grant: Grant.clientCredentials) } catch {
+      // It refuses the token and not what the token is for, which is tried again.
+      guard case .refused(let why) = error else { throw error }
+      throw .unreachable("the token server gives no access token: \(why)")
+    }
     tokenCount += 1
     let lifetime = Duration.seconds(max(0, min(response.expiresIn, 86_400))) - Self.renewalMargin
     deviceToken = (response.accessToken, tokenCount, asked + lifetime)

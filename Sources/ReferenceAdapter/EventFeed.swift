@@ -53,16 +53,23 @@ struct EventFeed: Sendable {
     do {
       try await withThrowingTaskGroup(of: Void.self) { group in
         defer { group.cancelAll() }
-        group.addTask { try await read(stream, pulse, yield) }
+        let (reports, reporting) = AsyncStream.makeStream(of: String.self, bufferingPolicy: .bufferingNewest(64))
+        group.addTask { try await read(stream, pulse, reporting, yield) }
         group.addTask { try await watch(pulse) }
+        // Beside the reader: a server that is slow to take reports delays no event.
+        group.addTask {
+          for await id in reports { await acknowledge([id]) }
+          throw CancellationError()
+        }
         try await group.next()
       }
     } catch let error as CourierError { throw TokenServerFault(error) }
   }
 
-  private func read(_ stream: HTTPResponseStream, _ pulse: Pulse, _ yield: @escaping @Sendable (Hint) -> Void)
-    async throws
-  {
+  private func read(
+    _ stream: HTTPResponseStream, _ pulse: Pulse, _ reports: AsyncStream<String>.Continuation,
+    _ yield: @escaping @Sendable (Hint) -> Void
+  ) async throws {
     var decoder = EventStreamDecoder()
     for try await chunk in stream.body {
       pulse.beat(at: timekeeper.now)
@@ -75,7 +82,7 @@ struct EventFeed: Sendable {
         if !event.id.isEmpty { memory.cursor = event.id }
         guard let content = try? JSON.decode(DeviceEvent.self, from: Array(event.data.utf8)) else { continue }
         yield(content.hint)
-        if content.kind == .request { await acknowledge([event.id]) }
+        if content.kind == .request { reports.yield(event.id) }
       }
     }
   }

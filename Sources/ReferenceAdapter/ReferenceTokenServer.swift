@@ -2,7 +2,7 @@ public import Courier
 import Cryptography
 public import MobileAuth
 import OpenPGP
-import ReferenceProtocol
+public import ReferenceProtocol
 public import Secrets
 import Synchronization
 
@@ -31,6 +31,7 @@ public final class ReferenceTokenServer: TokenServer {
   let pinBinding: SecretBytes
   let feed: EventFeed
   let mailboxFeed: MailboxFeed?
+  let capabilities: ApprovalCapabilities?
   /// Whether the server said at the last validation that it has a broker.
   let hasBroker = Mutex(false)
   /// By profile.
@@ -45,9 +46,11 @@ public final class ReferenceTokenServer: TokenServer {
   ///   - registry: where they are kept.
   ///   - pinBinding: `Vault.pinBinding`.
   ///   - broker: where hints are read, if the server publishes them there.
+  ///   - capabilities: what the board can do, where that is known; the server is told at each validation.
   public init(
     _ record: TokenServerRecord, accounts: [AccountRecord], registry: any EnrolmentRegistry, pinBinding: SecretBytes,
-    courier: any Courier, timekeeper: any Timekeeper, broker: (any HintBroker)? = nil
+    courier: any Courier, timekeeper: any Timekeeper, broker: (any HintBroker)? = nil,
+    capabilities: ApprovalCapabilities? = nil
   ) throws(CustodyFault) {
     let credentials = try DeviceCredentials(record)
     guard let clientID = credentials.clientID else { throw .unknown("registration with \(record.id)") }
@@ -55,6 +58,7 @@ public final class ReferenceTokenServer: TokenServer {
     self.clientID = clientID
     self.registry = registry
     self.pinBinding = pinBinding
+    self.capabilities = capabilities
     self.timekeeper = timekeeper
     let revocations = Revocations(timekeeper)
     self.revocations = revocations
@@ -85,7 +89,7 @@ public final class ReferenceTokenServer: TokenServer {
     let accounts = accounts.withLock { $0 }
     let request = ValidationRequest(
       softwareVersion: Self.software.version, osVersion: "linux",
-      profiles: (Array(accounts.keys) + lapsed.keys).sorted())
+      profiles: (Array(accounts.keys) + lapsed.keys).sorted(), approvalCapabilities: capabilities)
     let isSecondAsk = revocations.isSecondAskDue
     let response = try await client.call(.post, "/validations", body: JSON.encode(request), freshly: isSecondAsk)
     let validation = try DeviceClient.decode(ValidationResponse.self, response)
@@ -198,7 +202,13 @@ public final class ReferenceTokenServer: TokenServer {
 
   /// Tells the server that the account leaves this device. The caller wipes it here, whatever the answer.
   public func deregister(_ account: AccountID) async throws(TokenServerFault) {
-    _ = try await client.call(.delete, "/profiles/\(try self.account(account).profile)")
+    let profile: String
+    if let lapsed = lapsed.first(where: { $0.value == account }) {
+      profile = lapsed.key
+    } else {
+      profile = try self.account(account).profile
+    }
+    _ = try await client.call(.delete, "/profiles/\(profile)")
   }
 
   /// Unix seconds by the server's clock, for boards that have none; nil if it has not been heard, or says a time after its

@@ -45,17 +45,23 @@ public struct ValidationRequest: Codable, Sendable, Equatable {
   public var softwareVersion: String
   public var osVersion: String
   public var profiles: [String]
+  /// As in the registration, which may have been made where nothing knew the board; nil leaves what the server has.
+  public var approvalCapabilities: ApprovalCapabilities?
 
   enum CodingKeys: String, CodingKey {
     case softwareVersion = "software_version"
     case osVersion = "os_version"
     case profiles
+    case approvalCapabilities = "approval_capabilities"
   }
 
-  public init(softwareVersion: String, osVersion: String, profiles: [String]) {
+  public init(
+    softwareVersion: String, osVersion: String, profiles: [String], approvalCapabilities: ApprovalCapabilities? = nil
+  ) {
     self.softwareVersion = softwareVersion
     self.osVersion = osVersion
     self.profiles = profiles
+    self.approvalCapabilities = approvalCapabilities
   }
 }
 

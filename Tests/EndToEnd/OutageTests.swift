@@ -44,6 +44,9 @@ extension EndToEnd {
         try await scene.token.log.line(with: "opened request \(transaction)")
         try await die(death, scene.server)
         try await scene.token.log.line(with: "not connected to")
+        let pending = try await scene.token.command("pending", "--json")
+        #expect(pending.exit == .code(69))
+        #expect(try await scene.token.pendingFacts().map(\.stale) == [true])
         let mark = try scene.token.log.mark
         try await scene.server.start()
         try await scene.token.log.line(with: "] connected to", from: mark)

@@ -23,6 +23,8 @@ extension EndToEnd {
         #expect(try await scene.token.audit().last { $0.kind == "wiped" }?.account == "alice")
         #expect(try await scene.server.devices().flatMap(\.users).map(\.user) == ["bob"])
         #expect(try await scene.portal.devices().isEmpty)
+        // Also beside an account that can be used.
+        try await scene.token.shows("must be enrolled (again)")
         try await scene.expectApproval(of: "bob", typing: "80261")
         #expect(try await scene.token.status().pins?.map(\.account) == ["bob"])
       }

@@ -23,6 +23,7 @@ extension EndToEnd {
         #expect(session == Session(account: "alice", serverTold: nil))
         #expect(try await scene.server.pinFailures() == 0)
         #expect(try await token.status().loggedIn == "alice")
+        #expect(try await token.status().pin()?.remainingFailureCount == 3, "the PIN was right")
 
         let second = try token.begin("login", "bob", "--json")
         try await token.shows("PIN wanted")

@@ -45,7 +45,7 @@ import Testing
   @Test func theNewestComesFirstAndTheOldStaysPending() async throws {
     let world = World()
     try await world.withHandler {
-      world.announce(world.request(1, sentAt: 1000), world.request(2, sentAt: 2000))
+      world.announce(world.request(2), world.request(1))
       await world.panel.until(challenges: 1)
       world.panel.perform(accept)
       await world.panel.until(challenges: 2)
@@ -96,9 +96,15 @@ import Testing
       world.timekeeper.advance(by: .seconds(10))
       await world.panel.until(showing: .idle(pending: 0))
       world.panel.perform(accept)
+      // What is answered after that shows that the former press was taken and counted for nothing.
+      world.announce(world.request(2))
+      await world.panel.until(challenges: 2)
+      world.panel.perform(deny)
+      await world.panel.until(showing: .idle(pending: 0))
     }
     #expect(world.custody.outcomes(of: World.transaction(1)) == ["expired"])
-    #expect(world.server.delivered.isEmpty)
+    #expect(world.server.delivered.map(\.request.pending.transaction) == [World.transaction(2)])
+    #expect(world.server.delivered.map(\.decision) == [.deny(.declined)])
   }
 
   @Test(arguments: [
@@ -115,9 +121,15 @@ import Testing
       world.announce()
       await world.panel.until(showing: .idle(pending: 0))
       world.panel.perform(accept)
+      #expect(await World.turn { !world.custody.outcomes(of: World.transaction(1)).isEmpty })
+      world.announce(world.request(2))
+      await world.panel.until(challenges: 2)
+      world.panel.perform(deny)
+      #expect(await World.turn { !world.custody.outcomes(of: World.transaction(2)).isEmpty })
     }
     #expect(world.custody.outcomes(of: World.transaction(1)) == [outcome])
-    #expect(world.server.delivered.isEmpty)
+    #expect(world.server.delivered.map(\.request.pending.transaction) == [World.transaction(2)])
+    #expect(world.server.delivered.map(\.decision) == [.deny(.declined)])
   }
 
   @Test func aStuckButtonIsWrittenDown() async throws {

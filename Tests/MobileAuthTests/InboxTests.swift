@@ -3,24 +3,49 @@ import MobileAuth
 import Testing
 
 @Suite struct InboxTests {
-  /// Whoever sends a message may say any time.
-  @Test func whatWasBroughtIsAsOldAsItsArrival() {
+  private func order(_ world: World) -> [TransactionID] { world.inbox.requests.map(\.transaction) }
+
+  @Test("A server's timestamp does not make its request the newest") func timestampsDecideNoOrder() {
     let world = World()
-    var liar = world.request(1, sentAt: .max)
-    liar.receivedAtMilliseconds = 1000
-    var honest = world.request(2, of: world.otherServer, sentAt: 1)
-    honest.receivedAtMilliseconds = 3000
-    world.announce(liar)
-    world.announceElsewhere(honest, world.request(3, of: world.otherServer, sentAt: 2000))
-    #expect(world.inbox.requests.map(\.transaction) == [2, 3, 1].map(World.transaction))
+    world.announce(world.request(1, sentAt: .max))
+    world.announceElsewhere(world.request(2, of: world.otherServer, sentAt: 1))
+    #expect(order(world) == [2, 1].map(World.transaction))
   }
 
-  @Test func newestFirstTiesByIdentifier() {
+  @Test("Requests of one list are in the list's order, and later ones before them") func listOrderThenFirstSeen() {
     let world = World()
-    world.announce(
-      world.request(3, sentAt: 10), world.request(1, sentAt: 20), world.request(2, sentAt: 10),
-      world.request(4, sentAt: 30))
-    #expect(world.inbox.requests.map(\.transaction) == [4, 1, 2, 3].map(World.transaction))
+    let first = [3, 1, 2].map { world.request($0, sentAt: Int64($0)) }
+    world.inbox.replace(requestsOf: world.server.id, with: first)
+    #expect(order(world) == [3, 1, 2].map(World.transaction))
+    // Another order of the same list changes nothing, nor does reading the accounts again.
+    world.inbox.replace(requestsOf: world.server.id, with: first.reversed() + [world.request(4)])
+    #expect(order(world) == [4, 3, 1, 2].map(World.transaction))
+    world.inbox.forget(world.server.id)
+    world.inbox.replace(requestsOf: world.server.id, with: first.reversed())
+    #expect(order(world) == [3, 1, 2].map(World.transaction))
+  }
+
+  @Test("Of a list at most 200 requests are taken, the newest") func longListIsCapped() {
+    let world = World()
+    world.inbox.replace(requestsOf: world.server.id, with: (1...500).map { world.request($0) })
+    #expect(order(world) == (1...Inbox.longestList).map(World.transaction))
+    #expect(Inbox.longestList == 200)
+  }
+
+  @Test("No list is long enough to bring back what has ended, and no server makes another's come back")
+  func endingsOutliveALyingList() {
+    let world = World()
+    let request = world.request(1)
+    world.announce(request)
+    world.inbox.finish(request)
+    for number in 1...Inbox.longestList {
+      let other = world.request(1000 + number)
+      world.inbox.replace(requestsOf: world.server.id, with: [other])
+      world.inbox.finish(other)
+    }
+    for number in 1...3000 { world.inbox.finish(world.request(10_000 + number, of: world.otherServer)) }
+    world.announce(request)
+    #expect(world.inbox.requests.isEmpty)
   }
 
   @Test func anExpiredRequestIsGoneAndADeadlineNeverMovesAway() {
@@ -44,7 +69,7 @@ import Testing
     let world = World()
     let request = world.request(1)
     world.announce(request)
-    world.inbox.finish(request.transaction)
+    world.inbox.finish(request)
     world.announce(request)
     #expect(world.inbox.requests.isEmpty)
   }

@@ -101,11 +101,11 @@ import Testing
     let running = Task { try await listener(world).run() }
     await until { world.inbox.connections[world.server.id] == .connected }
     world.server.breakStream(.unreachable("cable"))
-    await until { world.inbox.connections[world.server.id] == .disconnected }
-    while world.inbox.connections[world.server.id] != .connected {
-      world.timekeeper.advance(by: .milliseconds(250))
-      await Task.yield()
-    }
+    #expect(await World.turn { world.recorder.events.contains(.disconnected(world.server.id, "cable (9001)")) })
+    #expect(world.inbox.connections[world.server.id] == .disconnected)
+    #expect(await World.turn { world.timekeeper.untilNextWakes == .milliseconds(750) })
+    world.timekeeper.advance(by: .milliseconds(750))
+    #expect(await World.turn { world.inbox.connections[world.server.id] == .connected })
     running.cancel()
     _ = try? await running.value
   }

@@ -2,12 +2,13 @@ import ApprovalTestKit
 import MobileAuth
 import Synchronization
 
-/// One token with one account at each of two servers,
+/// One token with one account at each of three servers,
 /// all scripted, and a clock that stands still.
 final class World: Sendable {
   let timekeeper: ManualTimekeeper
   let server = ScriptedTokenServer()
   let otherServer = ScriptedTokenServer("other.example")
+  let thirdServer = ScriptedTokenServer("third.example")
   let panel: ScriptedPanel
   let custody = MemoryCustody()
   let inbox: Inbox
@@ -21,7 +22,7 @@ final class World: Sendable {
     inbox = Inbox(timekeeper: timekeeper)
     errands = Errands(inbox: inbox)
     handler = Handler(
-      servers: [server, otherServer], inbox: inbox, errands: errands, panel: panel, custody: custody,
+      servers: [server, otherServer, thirdServer], inbox: inbox, errands: errands, panel: panel, custody: custody,
       timekeeper: timekeeper,
       mustEnrol: false,
       random: { 0.5 }, makeIdempotencyKey: { [recorder] in recorder.nextKey() },
@@ -30,16 +31,16 @@ final class World: Sendable {
 
   /// Puts these requests on the list, as a refresh would, with the server connected.
   func announce(_ requests: PendingMobileAuthRequest...) {
-    server.set(list: requests)
-    inbox.set(.connected, to: server.id)
-    inbox.replace(requestsOf: server.id, with: requests)
+    announce(requests, by: server)
   }
 
   /// The same, by the other server.
-  func announceElsewhere(_ requests: PendingMobileAuthRequest...) {
-    otherServer.set(list: requests)
-    inbox.set(.connected, to: otherServer.id)
-    inbox.replace(requestsOf: otherServer.id, with: requests)
+  func announceElsewhere(_ requests: PendingMobileAuthRequest...) { announce(requests, by: otherServer) }
+
+  func announce(_ requests: [PendingMobileAuthRequest], by server: ScriptedTokenServer) {
+    server.set(list: requests)
+    inbox.set(.connected, to: server.id)
+    inbox.replace(requestsOf: server.id, with: requests)
   }
 
   /// Lets time pass in small steps until something has come of it.
@@ -50,6 +51,16 @@ final class World: Sendable {
       timekeeper.advance(by: .milliseconds(500))
       for _ in 0..<100 { await Task.yield() }
     }
+  }
+
+  /// Waits, without time, until it is so.
+  /// - Returns: false if that took too many turns.
+  static func turn(until isDone: () throws -> Bool) async rethrows -> Bool {
+    for _ in 0..<200_000 {
+      if try isDone() { return true }
+      await Task.yield()
+    }
+    return try isDone()
   }
 
   /// Runs the handler while `body` plays; nothing outlives it.

@@ -39,7 +39,7 @@ import Vault
     #expect(try world.ingress.accept(try push().envelope) == .kept(ann))
     world.timekeeper.advance(by: .seconds(1))
     #expect(try world.ingress.accept(world.am.amazonForm(of: try push(.challenge))) == .kept(ann))
-    let requests = try await world.server().pendingRequests().sorted(by: PendingMobileAuthRequest.newestFirst)
+    let requests = try await world.server().pendingRequests()
     #expect(requests.map(\.userInfo["type"]) == ["push with a number", "push"])
     #expect(requests[0].message == "Login attempt from ann at Example")
     #expect(requests[0].userInfo["context"]?.contains("198.51.100.7") == true)

@@ -46,11 +46,16 @@ final class EnrolmentWorld: Sendable {
     return enrolment(desk: desk, change)
   }
 
+  let settings = {
+    var settings = PushEnrolment.Settings()
+    settings.keyBits = 2048
+    return settings
+  }()
+
   func enrolment(
     desk: PINDesk?, _ change: (inout PushEnrolment.Settings) -> Void = { _ in }
   ) -> PushEnrolment {
-    var settings = PushEnrolment.Settings()
-    settings.keyBits = 2048
+    var settings = settings
     change(&settings)
     return PushEnrolment(
       registry: registry, timekeeper: timekeeper, settings: settings, pinDesk: desk,
@@ -289,6 +294,37 @@ final class EnrolmentWorld: Sendable {
     let credentials = try PushCredentials(again)
     #expect(credentials.active?.wantsPIN == true && credentials.pinLength == 5)
     #expect(try await world.isUsable("PIPU1"))
+  }
+
+  /// While it is enrolled again, another command gives the account its first PIN.
+  private func choosePIN(of world: EnrolmentWorld) throws {
+    try world.registry.update(AccountID("PIPU1")) { try PrivacyIDEA.with(pinLength: 6, $0) }
+  }
+
+  @Test func `A PIN that is chosen meanwhile is kept`() async throws {
+    _ = try await world.enrolment().enrol(world.server.prepare("PIPU1"), name: nil, trust: trust)
+    let desk = PINDesk {
+      try choosePIN(of: world)
+      return PIN(digits: SecretBytes(copying: Array("13579".utf8)))
+    } keep: { account, pin in
+      world.keptPINs.withLock { $0[account] = pin }
+    }
+    _ = try await world.enrolment(desk: desk) { $0.asksForPIN = true }
+      .enrol(world.server.prepare("PIPU1"), name: nil, trust: trust)
+    let credentials = try #require(try world.credentials("PIPU1"))
+    #expect(world.keptPINs.withLock { $0 }.isEmpty && credentials.pinLength == 6)
+    #expect(credentials.active?.wantsPIN == true)
+  }
+
+  @Test func `A PIN that is chosen while the server is asked goes on being wanted`() async throws {
+    _ = try await world.enrolment().enrol(world.server.prepare("PIPU1"), name: nil, trust: trust)
+    let again = PushEnrolment(
+      registry: world.registry, timekeeper: world.timekeeper, settings: world.settings, pinDesk: nil,
+      progress: { line in if line.hasPrefix("enrolling") { try? choosePIN(of: world) } },
+      makeCourier: { _ in world.courier })
+    _ = try await again.enrol(world.server.prepare("PIPU1"), name: nil, trust: trust)
+    let credentials = try #require(try world.credentials("PIPU1"))
+    #expect(credentials.pinLength == 6 && credentials.active?.wantsPIN == true)
   }
 
   @Test func `An account gets a first PIN later`() async throws {

@@ -87,12 +87,12 @@ import Testing
   @Test func `Requests are newest first, known by their nonce and live 120 seconds`() async throws {
     let world = try ServerWorld()
     let nonces = (0..<3).map { _ in world.server.challenge("PIPU0") }
-    let first = try await world.token.pendingRequests().sorted(by: PendingMobileAuthRequest.newestFirst)
+    let first = try await world.token.pendingRequests()
     let expected = nonces.reversed().map { world.token.book.transaction(serial: "PIPU0", nonce: $0) }
     #expect(first.map(\.transaction) == expected)
     world.timekeeper.advance(by: .seconds(30))
     let later = world.server.challenge("PIPU0")
-    let second = try await world.token.pendingRequests().sorted(by: PendingMobileAuthRequest.newestFirst)
+    let second = try await world.token.pendingRequests()
     #expect(second.first?.transaction == world.token.book.transaction(serial: "PIPU0", nonce: later))
     #expect(second.dropFirst().map(\.deadline) == first.map(\.deadline))
     #expect(first.allSatisfy { $0.deadline.sinceBeginning == .seconds(120) })

@@ -146,7 +146,8 @@ import Testing
   @Test(arguments: [
     (OAuthError("invalid_client", "gone", code: 9002), TokenServerFault.deviceDeregistered),
     (OAuthError("invalid_client", "late", code: 9031), .clockWrong),
-    (OAuthError("invalid_client", "who"), .refused("who")), (OAuthError("slow_down"), .rateLimited(retryAfter: nil)),
+    (OAuthError("invalid_client", "who"), .unreachable("the token server gives no access token: who")),
+    (OAuthError("slow_down"), .rateLimited(retryAfter: nil)),
   ])
   func everyOAuthErrorIsAFault(error: OAuthError, fault: TokenServerFault) async throws {
     let client = server.client(server.makeCourier())

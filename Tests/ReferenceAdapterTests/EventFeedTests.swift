@@ -50,16 +50,59 @@ import Testing
 
 
         """))
-    server.on("/events/acks", "")
     let courier = server.makeCourier()
     let feed = feed(server, courier)
     let hints = Hints()
     try await feed.run { hints.add($0) }
     #expect(hints.all == [.connected, .pendingChanged, .revoked])
     #expect(feed.memory.cursor == "10")
-    #expect(courier.requests.contains { $0.url.hasSuffix("/events/acks") })
     try await feed.run { _ in }
     #expect(courier.requests.last { $0.url.hasSuffix("/events") }?.headers["Last-Event-ID"] == "10")
+  }
+
+  @Test("A delivery is reported, and the next event does not wait for that") func reportsAreBesideTheReader()
+    async throws
+  {
+    let (events, sending) = AsyncThrowingStream.makeStream(of: [UInt8].self)
+    let server = try FakeServer(stream: { _ in
+      HTTPResponseStream(status: 200, headers: ["Content-Type": "text/event-stream"], body: events)
+    })
+    let courier = HangingReports(courier: server.makeCourier())
+    let client = DeviceClient(
+      issuer: FakeServer.url, clientID: FakeServer.clientID, key: server.deviceKey, courier: courier,
+      timekeeper: server.timekeeper)
+    let feed = EventFeed(client: client, timekeeper: server.timekeeper, memory: EventFeed.Memory())
+    let hints = Hints()
+    let running = Task { try await feed.run { hints.add($0) } }
+    for id in 1...2 {
+      let data = #"{"kind":"request","transaction_id":"t","profile_id":"p"}"#
+      sending.yield(Array("id: \(id)\ndata: \(data)\n\n".utf8))
+    }
+    let start = ContinuousClock.now
+    while hints.all.count < 3 || courier.reports.all.isEmpty, ContinuousClock.now - start < .seconds(180) {
+      try await Task.sleep(for: .milliseconds(1))
+    }
+    #expect(hints.all == [.connected, .pendingChanged, .pendingChanged])
+    #expect(courier.reports.all.count == 1)
+    running.cancel()
+    _ = try? await running.value
+  }
+
+  /// Takes no delivery report.
+  private struct HangingReports: Courier {
+    let courier: RecordingCourier
+    let reports = Hints()
+
+    func send(_ request: HTTPRequest) async throws(CourierError) -> HTTPResponse {
+      guard request.url.hasSuffix("/events/acks") else { return try await courier.send(request) }
+      reports.add(.pendingChanged)
+      try? await Task.sleep(for: .seconds(3600))
+      throw .unreachable("canceled")
+    }
+
+    func stream(_ request: HTTPRequest) async throws(CourierError) -> HTTPResponseStream {
+      try await courier.stream(request)
+    }
   }
 
   @Test func anEndlessLineBreaksTheStreamAndNothingElse() async throws {

@@ -108,11 +108,12 @@ final class FakeServer: Sendable {
 
   /// The adapter over what the registry holds now: as after a restart.
   func reopened(
-    _ courier: RecordingCourier, pinBinding: SecretBytes = FakeServer.pinBinding
+    _ courier: RecordingCourier, pinBinding: SecretBytes = FakeServer.pinBinding,
+    capabilities: ApprovalCapabilities? = nil
   ) throws -> ReferenceTokenServer {
     try ReferenceTokenServer(
       registry.servers()[0], accounts: registry.accounts(), registry: registry, pinBinding: pinBinding,
-      courier: courier, timekeeper: timekeeper)
+      courier: courier, timekeeper: timekeeper, capabilities: capabilities)
   }
 
   static let transaction = "00000000-0000-4000-8000-000000000001"

@@ -3,6 +3,7 @@ import Courier
 import Cryptography
 import OpenPGP
 import ReferenceProtocol
+import Secrets
 import Testing
 
 @testable import MobileAuth
@@ -63,6 +64,58 @@ import Testing
       server.on("/requests/\(FakeServer.transaction)/message", body)
       await #expect(throws: TokenServerFault.self) { try await adapter().open(server.pending) }
     }
+  }
+
+  @Test("An access token that is refused while a request is opened or answered does not end the request")
+  func refusedAccessTokenIsTriedAgain() async throws {
+    server.on("/oauth/token", status: 400, #"{"error":"invalid_client","error_description":"d"}"#)
+    try server.serve(JSON.encode(server.request()))
+    let adapter = try adapter()
+    let opening = await fault { _ = try await adapter.open(server.pending) }
+    #expect(opening?.effect == .retry)
+    let asking = await fault {
+      _ = try await adapter.status(of: server.pending.transaction, account: AccountID("A"))
+    }
+    #expect(asking?.effect == .retry)
+  }
+
+  private func fault(of body: () async throws -> Void) async -> TokenServerFault? {
+    do {
+      try await body()
+      return nil
+    } catch { return error as? TokenServerFault }
+  }
+
+  @Test(
+    "Each validation tells the server what the board can do, where that is known",
+    arguments: [
+      nil, ApprovalCapabilities(display: .none, keypad: true, button: true, led: .mono),
+    ])
+  func validationHasTheCapabilities(capabilities: ApprovalCapabilities?) async throws {
+    let courier = server.makeCourier()
+    _ = try server.adapter(courier)
+    server.on(
+      "/validations",
+      #"{"configuration":{"transports":["sse"],"openpgp_profiles":[],"minimum_software_version":"0","#
+        + #""pin_required":true,"server_time_ms":1},"removed_profiles":[],"disenrolled_profiles":[]}"#)
+    _ = try await server.reopened(courier, capabilities: capabilities).validate()
+    let request = try #require(courier.requests.last { $0.url.hasSuffix("/validations") })
+    #expect(try JSON.decode(ValidationRequest.self, from: request.body).approvalCapabilities == capabilities)
+  }
+
+  @Test("The server is told that an account leaves which must be enrolled again") func lapsedAccountIsDeregistered()
+    async throws
+  {
+    let courier = server.makeCourier()
+    _ = try server.adapter(courier)
+    var record = try #require(try server.registry.accounts().first)
+    record.stage = .mustEnrolAgain
+    record.secrets = SecretBytes(copying: [])
+    try server.registry.put(record, nil)
+    server.on("/profiles/PROFIL", status: 204, "")
+    try await server.reopened(courier).deregister(AccountID("A"))
+    #expect(courier.requests.last?.method == .delete)
+    #expect(courier.requests.last?.url.hasSuffix("/profiles/PROFIL") == true)
   }
 
   @Test func theListShowsOnlyWhatIsOurs() async throws {

@@ -58,7 +58,8 @@ struct Serve: AsyncParsableCommand {
       adapters: Adapters(
         vault: vault, authorities: configuration.authorities, timekeeper: timekeeper, pace: configuration.push.pace,
         judge: profile.hasKeypad ? VaultPINJudge(vault: vault, timekeeper: timekeeper) : nil,
-        takesPINForBiometric: configuration.push.pinForBiometric ?? true, ingress: ingress, broker: broker),
+        takesPINForBiometric: configuration.push.pinForBiometric ?? true, capabilities: board.capabilities,
+        ingress: ingress, broker: broker),
       timekeeper: timekeeper, logger: logger, events: events
     ) {
       print("ready")
@@ -67,7 +68,7 @@ struct Serve: AsyncParsableCommand {
     let accounts = AccountDesk(
       service: service, vault: vault, timekeeper: timekeeper, authorities: configuration.authorities,
       keyDerivation: board.keyDerivation, capabilities: board.capabilities,
-      push: configuration.push)
+      push: configuration.push, veryLongHold: board.profile.timing.reportHold)
     let desk = ControlDesk(service: service, vault: vault, board: board, accounts: accounts, ingress: ingress)
     let pushes = try configuration.push.listen.map {
       try PushListener(at: $0, timekeeper: timekeeper) { service.wakePolls() }

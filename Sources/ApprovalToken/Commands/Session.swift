@@ -68,10 +68,11 @@ struct PINCommand: AsyncParsableCommand {
 
 struct Forget: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Give up an account whose PIN is forgotten: hold the button for 6 seconds.",
+    abstract: "Give up an account whose PIN is forgotten: hold the button very long.",
     discussion: """
       There is no way to a forgotten PIN, and trying uses up attempts. This removes the account here and at the token \
-      server; a new activation code brings it back with a new PIN. Other accounts stay as they are.
+      server; how long to hold the button is the board's, 6 seconds unless its profile says otherwise. A new activation \
+      code brings it back with a new PIN. Other accounts stay as they are.
       """)
 
   @Argument(help: "Account, as `approval-token accounts` lists it.")

@@ -35,7 +35,7 @@ struct Simulate: AsyncParsableCommand {
 
     func run() async throws {
       try await reporting {
-        _ = try ControlClient(path: state.controlSocket).call(ControlCall(request: .double), Done.self)
+        try perform(ControlCall(request: .double), state)
       }
     }
   }
@@ -59,7 +59,7 @@ struct Simulate: AsyncParsableCommand {
 
     func run() async throws {
       try await reporting {
-        _ = try ControlClient(path: state.controlSocket).call(ControlCall(request: .keys, keys: keys), Done.self)
+        try perform(ControlCall(request: .keys, keys: keys), state)
       }
     }
   }
@@ -88,8 +88,11 @@ struct Simulate: AsyncParsableCommand {
 }
 
 private func hold(milliseconds: Int64, _ state: StateOption) async throws {
-  try await reporting {
-    let call = ControlCall(request: .hold, milliseconds: milliseconds)
-    _ = try ControlClient(path: state.controlSocket).call(call, Done.self)
-  }
+  try await reporting { try perform(ControlCall(request: .hold, milliseconds: milliseconds), state) }
+}
+
+/// Says so if it counted for nothing because nothing was asked, or too early.
+private func perform(_ call: ControlCall, _ state: StateOption) throws {
+  let done = try ControlClient(path: state.controlSocket).call(call, Done.self)
+  if let ignored = done.ignored { print("ignored: \(ignored)") }
 }

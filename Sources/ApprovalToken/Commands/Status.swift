@@ -45,8 +45,14 @@ struct Status: AsyncParsableCommand {
         "PIN       \(pin.account): \(pin.previousFailureCount) wrong, \(pin.remainingFailureCount) of "
           + "\(pin.maxFailureCount) attempts left")
     }
+    for account in status.lost ?? [] { lines.append("lost      \(account): gone from this token; enroll it again") }
     if let account = status.loggedIn { lines.append("logged in \(account)") }
     if let pending = status.pending { lines.append("pending   \(pending)") }
+    if let panel = status.panel {
+      let subject = panel.request.map { "request \($0)" } ?? "no request"
+      lines.append(
+        "panel     \(subject); a press \(panel.pressCounts ? "counts" : "counts for nothing: \(panel.reason ?? "")")")
+    }
     for request in status.requests ?? [] {
       let choices = request.choices.map { "; wanted is what the portal shows: \($0.forPeople(atMost: 1000))" } ?? ""
       let word = request.locked == nil ? "asked " : "locked"
@@ -108,19 +114,27 @@ struct Accounts: AsyncParsableCommand {
 struct Pending: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "List the requests that wait for an answer, newest first.",
-    discussion: "Asks the running service. Messages are what portals wrote; nothing in them is verified.")
+    discussion: """
+      Asks the running service. Messages are what portals wrote; nothing in them is verified. Exits with 69 if a token \
+      server cannot be reached: what is listed of it may have ended ("stale" with --json), and newer requests be missing.
+      """)
 
   @OptionGroup var state: StateOption
   @OptionGroup var json: JSONOption
 
   func run() async throws {
     try await reporting {
-      let pending = try ControlClient(path: state.controlSocket).call(
-        ControlCall(request: .pending), [PendingSummary].self)
-      json.print(pending) { pending in
+      let facts = try ControlClient(path: state.controlSocket).call(ControlCall(request: .pending), PendingFacts.self)
+      json.print(facts.requests) { pending in
         pending.isEmpty
           ? "nothing is pending"
           : pending.map(describe).joined(separator: "\n")
+      }
+      guard facts.unreachable.isEmpty else {
+        throw CommandFailure(
+          .unavailable,
+          "not connected to \(facts.unreachable.joined(separator: ", ")): this is what its list said last, and may have "
+            + "changed")
       }
     }
   }
@@ -130,6 +144,9 @@ private func describe(_ request: PendingSummary) -> String {
   let choices = request.choices.map { "  choices: \($0.forPeople(atMost: 1000))" } ?? ""
   let locked = request.locked.map { "  \($0)" } ?? ""
   let context = request.context.map { "  login from: \($0.forPeople(atMost: 1000))" } ?? ""
+  let panel = request.isOnPanel ? "  on the panel\(request.pressCounts ? "" : ", a press does not count yet")" : ""
+  let stale = request.isStale ? "  stale: its server is not connected" : ""
   return "\(request.transaction)  \(request.account)  \((request.type ?? "-").forPeople(atMost: 1000))  "
     + "\(request.expiresInSeconds) s left  \((request.message ?? "").forPeople(atMost: 1000))\(choices)\(locked)\(context)"
+    + "\(panel)\(stale)"
 }

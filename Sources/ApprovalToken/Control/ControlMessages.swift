@@ -108,6 +108,8 @@ struct PushFacts: Codable, Sendable {
 
 struct Done: Codable, Sendable {
   var done = true
+  /// Why what was done counted for nothing; nil if it may have counted.
+  var ignored: String?
 }
 
 struct ServiceStatus: Codable, Sendable {
@@ -132,6 +134,10 @@ struct ServiceStatus: Codable, Sendable {
   var pending: Int?
   /// What is pending, newest first.
   var requests: [PendingSummary]?
+  /// What the panel asks about.
+  var panel: PanelStatus?
+  /// Accounts that this token lost while somebody used them, since the service started.
+  var lost: [String]?
   /// What has to be typed into portals to finish logins that this token has just accepted.
   var codes: [Code]?
 
@@ -174,7 +180,22 @@ struct ServiceStatus: Codable, Sendable {
     case mustEnrol = "must_enrol"
     case pins
     case loggedIn = "logged_in"
-    case pending, requests, codes, unconfirmed
+    case pending, requests, panel, lost, codes, unconfirmed
+  }
+}
+
+struct PanelStatus: Codable, Sendable {
+  /// The request's transaction; nil while none is asked about.
+  var request: String?
+  /// Whether a press that begins now counts.
+  var pressCounts: Bool
+  /// Why not.
+  var reason: String?
+
+  enum CodingKeys: String, CodingKey {
+    case request
+    case pressCounts = "press_counts"
+    case reason
   }
 }
 
@@ -183,6 +204,13 @@ struct LEDStatus: Codable, Sendable {
   var meaning: String
   /// What it shows at this instant; nil is dark. Only a simulated LED can be read.
   var colour: String?
+}
+
+struct PendingFacts: Codable, Sendable {
+  /// Newest first.
+  var requests: [PendingSummary]
+  /// Servers that cannot be reached now.
+  var unreachable: [String]
 }
 
 struct PendingSummary: Codable, Sendable {
@@ -199,12 +227,21 @@ struct PendingSummary: Codable, Sendable {
   /// Where the login comes from and what its journey added, as whoever logs in had a hand in it.
   var context: String?
   var payload: String?
+  /// The panel asks about it now.
+  var isOnPanel = false
+  /// Whether a press that begins now counts for it.
+  var pressCounts = false
+  /// Its server cannot be reached: it may have ended, and newer ones be missing.
+  var isStale = false
   /// By the server's clock.
   var sentAtMilliseconds: Int64?
   var expiresInSeconds: Int64
 
   enum CodingKeys: String, CodingKey {
     case transaction, account, server, type, message, choices, locked, context, payload
+    case isOnPanel = "on_panel"
+    case pressCounts = "press_counts"
+    case isStale = "stale"
     case sentAtMilliseconds = "sent_at_ms"
     case expiresInSeconds = "expires_in_seconds"
   }

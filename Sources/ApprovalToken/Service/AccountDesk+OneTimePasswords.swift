@@ -34,10 +34,10 @@ extension AccountDesk {
     guard let length = try OATHAccounts.pinLength(of: account), capabilities.keypad else {
       throw CommandFailure(.usage, "the PIN of \(account.id) needs a keypad, and this board has none")
     }
-    return try await service.errands.perform { panel in
+    return try await service.errands.perform(at: account.server) { panel in
       progress("type the PIN of \(account.id) on the keypad, then Enter")
       let dialogue = PanelDialogue(panel, timekeeper: timekeeper)
-      let secret = try await unlock(account.id, length: length, dialogue)
+      let secret = try await unlock(account.id, length: length, dialogue, on: panel)
       // Somebody may have locked it while the PIN was typed.
       try vault.demandUnlocked(try vault.account(account.id), timekeeper)
       let verdict = try vault.nextOneTimePassword(
@@ -48,16 +48,21 @@ extension AccountDesk {
     }
   }
 
-  private func unlock(_ account: AccountID, length: Int, _ dialogue: PanelDialogue) async throws -> SecretBytes {
+  private func unlock(
+    _ account: AccountID, length: Int, _ dialogue: PanelDialogue, on panel: any Panel
+  ) async throws -> SecretBytes {
     while true {
       let pin = try await dialogue.currentPIN(length: length)
       await dialogue.show(.talkingToServer)
       switch try await verdict(on: pin, account) {
-      case .unlocked(let secret): return secret
+      case .unlocked(let secret):
+        service.noteRightPIN(of: account)
+        return secret
       case .wrong(let counts, _):
         service.note(counts, of: account)
         await dialogue.show(.pinWrong(remaining: counts.remaining))
       case .wiped:
+        await showLoss(of: account, by: .pinsUsedUp, on: panel)
         service.reload()
         throw TokenServerFault.pinsUsedUp
       case .mustWait: preconditionFailure("the wait was sat out")

@@ -78,10 +78,11 @@ extension AccountDesk {
 
   /// Of a PIN that this token judges.
   func changeOwnPIN(of account: AccountID, length: Int, _ progress: @escaping Progress) async throws -> SessionFacts {
-    try await service.errands.perform { panel in
+    let server = try vault.account(account).server
+    try await service.errands.perform(at: server) { panel in
       let dialogue = PanelDialogue(panel, timekeeper: timekeeper)
       progress("type the present PIN of \(account) on the keypad, then Enter")
-      let present = try await presentPIN(of: account, length: length, dialogue)
+      let present = try await presentPIN(of: account, length: length, dialogue, on: panel)
       progress("choose a PIN of \(length) digits: type it on the keypad, Enter, and once more")
       let chosen = try await dialogue.newPIN(keeping: PushSettings.policy(digits: length))
       guard
@@ -107,7 +108,9 @@ extension AccountDesk {
     return SessionFacts(account: account.text)
   }
 
-  private func presentPIN(of account: AccountID, length: Int, _ dialogue: PanelDialogue) async throws -> PIN {
+  private func presentPIN(
+    of account: AccountID, length: Int, _ dialogue: PanelDialogue, on panel: any Panel
+  ) async throws -> PIN {
     while true {
       let pin = try await dialogue.currentPIN(length: length)
       await dialogue.show(.talkingToServer)
@@ -116,9 +119,12 @@ extension AccountDesk {
         service.note(counts, of: account)
         await dialogue.show(.pinWrong(remaining: counts.remaining))
       case .wiped:
+        await showLoss(of: account, by: .pinsUsedUp, on: panel)
         service.reload()
         throw TokenServerFault.pinsUsedUp
-      case .right, .mustWait: return pin
+      case .right, .mustWait:
+        service.noteRightPIN(of: account)
+        return pin
       }
     }
   }

@@ -19,6 +19,8 @@ struct AccountDesk: Sendable {
   let keyDerivation: Scrypt.Parameters
   let capabilities: ApprovalCapabilities
   let push: PushSettings
+  /// How long the button is held for what cannot be undone.
+  let veryLongHold: Duration
 
   typealias Progress = @Sendable (String) -> Void
 
@@ -45,7 +47,7 @@ struct AccountDesk: Sendable {
     let server = try sessions(of: account, at: found)
     let former = try await logOut()
     let length = try await server.pinLength(of: account.id)
-    let session = try await service.errands.perform { panel in
+    let session = try await service.errands.perform(at: account.server) { panel in
       progress("type the PIN of \(account.id) on the keypad, then Enter")
       return try await withPIN(of: account, length: length, on: panel) { pin in
         let session = try await server.logIn(account.id, typing: pin)
@@ -84,7 +86,7 @@ struct AccountDesk: Sendable {
     let length = try await server.pinLength(of: account.id)
     if let session = service.session, session.account != account.id { _ = try await logOut() }
     let former = service.session
-    let session = try await service.errands.perform { panel in
+    let session = try await service.errands.perform(at: account.server) { panel in
       let dialogue = PanelDialogue(panel, timekeeper: timekeeper)
       progress("type the present PIN of \(account.id) on the keypad, then Enter")
       let ticket = try await withPIN(of: account, length: length, on: panel) { pin in
@@ -107,15 +109,17 @@ struct AccountDesk: Sendable {
     guard let account = try vault.accounts().first(where: { $0.id.text == name }) else {
       throw CommandFailure(.usage, "no account \"\(name)\"; see `approval-token accounts`")
     }
-    try await service.errands.perform { panel in
-      progress("hold the button for 6 seconds to forget \(account.id)")
+    try await service.errands.perform(at: account.server) { panel in
+      progress("hold the button for \(veryLongHold.inSeconds) to forget \(account.id)")
       try await PanelDialogue(panel, timekeeper: timekeeper).veryLongHold()
     }
     var serverTold = false
-    if let server = service.server(of: account) as? ReferenceTokenServer {
+    if !OATHAccounts.holds(account) {
       do {
-        try await server.deregister(account.id)
-        serverTold = true
+        if let server = try service.adapter(for: account) as? ReferenceTokenServer {
+          try await server.deregister(account.id)
+          serverTold = true
+        }
       } catch { progress("the token server could not be told: \(error)") }
     }
     try vault.wipe(ifThere: account.id, entry(.removed, account.id, "forgotten at the panel"))
@@ -139,7 +143,9 @@ struct AccountDesk: Sendable {
     while true {
       let counts: FailureCounts
       switch try await attempt(of: account, with: try await dialogue.currentPIN(length: length), on: panel, body) {
-      case .right(let result): return result
+      case .right(let result):
+        service.noteRightPIN(of: account.id)
+        return result
       case .wrong(let told): counts = told
       }
       service.note(counts, of: account.id)
@@ -163,10 +169,19 @@ struct AccountDesk: Sendable {
       let loss = EnrolmentLoss(fault, at: account.server, account.id)
       if let entry = try loss?.carryOut(on: vault, at: timekeeper.wallClockMilliseconds) {
         service.log(entry)
+      }
+      if loss != nil {
+        await showLoss(of: account.id, by: fault, on: panel)
         service.reload()
       }
       throw fault
     }
+  }
+
+  /// What the LED says lasts until something is enrolled.
+  func showLoss(of account: AccountID, by fault: TokenServerFault, on panel: any Panel) async {
+    if fault.effect == .wipeAccount { service.noteLoss(of: account) }
+    await panel.show(.mustEnrol)
   }
 
   private func finish(

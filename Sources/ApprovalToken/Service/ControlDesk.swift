@@ -23,7 +23,9 @@ struct ControlDesk: Sendable {
     switch call.request {
     case .status: try reply(try await status())
     case .pending:
-      try reply(try pending(without: vault.unsettledIntents()).map { PendingSummary($0, now: board.timekeeper.now) })
+      try reply(
+        PendingFacts(
+          requests: try await summaries(of: pending(without: vault.unsettledIntents())), unreachable: unreachable))
     case .reload:
       service.reload()
       try reply(Done())
@@ -38,17 +40,51 @@ struct ControlDesk: Sendable {
       guard let milliseconds = call.milliseconds, (1...60_000).contains(milliseconds) else {
         throw CommandFailure(.usage, "a hold takes 0.001 to 60 seconds")
       }
-      try await board.simulatedButton.hold(for: .milliseconds(milliseconds))
-      try reply(Done())
+      let (button, ignored) = (try board.simulatedButton, await ignored)
+      await button.hold(for: .milliseconds(milliseconds))
+      try reply(Done(ignored: ignored))
     case .double:
-      try await board.simulatedButton.doublePress()
-      try reply(Done())
+      let (button, ignored) = (try board.simulatedButton, await ignored)
+      await button.doublePress()
+      try reply(Done(ignored: ignored))
     case .keys:
+      let ignored = await ignored
       try await press(call.keys ?? [])
-      try reply(Done())
+      try reply(Done(ignored: ignored))
     case .led: try reply(await board.led)
     case .followLED:
       for await _ in board.indicator.changes() { try reply(await board.led) }
+    }
+  }
+
+  /// Why a press or key that begins now counts for nothing; nil if it counts.
+  private var ignored: String? {
+    get async {
+      let readiness = await board.panel.readiness
+      return readiness == .counts ? nil : readiness.rawValue
+    }
+  }
+
+  private var panelStatus: PanelStatus {
+    get async {
+      let ignored = await ignored
+      return PanelStatus(request: service.shownRequest?.text, pressCounts: ignored == nil, reason: ignored)
+    }
+  }
+
+  /// Servers whose lists may have changed since they were read.
+  private var unreachable: [String] {
+    service.connections.filter { $0.value != .connected }.map(\.key.text).sorted()
+  }
+
+  private func summaries(of requests: [PendingMobileAuthRequest]) async -> [PendingSummary] {
+    let (panel, unreachable) = (await panelStatus, Set(unreachable))
+    return requests.map { request in
+      var summary = PendingSummary(request, now: board.timekeeper.now)
+      summary.isOnPanel = panel.request == summary.transaction
+      summary.pressCounts = summary.isOnPanel && panel.pressCounts
+      summary.isStale = unreachable.contains(summary.server)
+      return summary
     }
   }
 
@@ -90,7 +126,7 @@ struct ControlDesk: Sendable {
         service.failureCounts[account.id].map { ServiceStatus.PIN(account.id, $0) }
       },
       loggedIn: service.session?.account.text, pending: pending.count,
-      requests: pending.map { PendingSummary($0, now: board.timekeeper.now) },
+      requests: await summaries(of: pending), panel: await panelStatus, lost: service.lostAccounts.map(\.text),
       codes: service.codes.map { ServiceStatus.Code(account: $0.account.text, code: $0.digits, message: $0.message) },
       unconfirmed: unconfirmed.map {
         .init(transaction: $0.transaction.text, account: $0.account.text, server: $0.server.text)

@@ -44,6 +44,10 @@ final class TokenService: Service {
     var failureCounts: [AccountID: FailureCounts] = [:]
     var session: UserSession?
     var codes: [PendingCode] = []
+    /// Accounts that this token lost while somebody used them.
+    var lost: Set<AccountID> = []
+    /// Those of the last round.
+    var accounts: Set<AccountID> = []
   }
 
   /// What a person has to type into a portal now.
@@ -58,6 +62,12 @@ final class TokenService: Service {
   private static let codeLifetime = Duration.seconds(120)
 
   let errands: Errands
+
+  /// For an account that cannot be used, too, whose server may have no other.
+  func adapter(for account: AccountRecord) throws -> (any TokenServer)? {
+    if let server = server(of: account) { return server }
+    return try vault.servers().first { $0.id == account.server }.map { try adapters.tokenServer($0) }
+  }
 
   /// The adapter that speaks for the account in this round.
   func server(of account: AccountRecord) -> (any TokenServer)? { facts.withLock { $0.servers[account.server] } }
@@ -76,6 +86,20 @@ final class TokenService: Service {
   var failureCounts: [AccountID: FailureCounts] { facts.withLock { $0.failureCounts } }
 
   func note(_ counts: FailureCounts, of account: AccountID) { facts.withLock { $0.failureCounts[account] = counts } }
+
+  /// Its judge found a PIN right: the wrong ones before it no longer count.
+  func noteRightPIN(of account: AccountID) { facts.withLock { $0.failureCounts[account]?.previous = 0 } }
+
+  /// Accounts that are gone because of wrong PINs, or were taken away while a request was answered: the LED says that
+  /// something must be enrolled again, until something is or the service starts again.
+  var lostAccounts: [AccountID] { facts.withLock { $0.lost.sorted { $0.text < $1.text } } }
+
+  func noteLoss(of account: AccountID) {
+    facts.withLock { facts in
+      facts.lost.insert(account)
+      facts.failureCounts[account] = nil
+    }
+  }
 
   /// The last one of each account.
   var codes: [PendingCode] {
@@ -98,6 +122,8 @@ final class TokenService: Service {
 
   var connections: [TokenServerID: Reachability] { inbox.connections }
   var pending: [PendingMobileAuthRequest] { inbox.requests }
+  /// What the panel asks about.
+  var shownRequest: TransactionID? { inbox.shown }
 
   /// Somebody says that a login has begun: every server that is polled is asked now.
   func wakePolls() {
@@ -154,15 +180,20 @@ final class TokenService: Service {
     let servers = try vault.servers().filter { active.contains($0.id) && $0.kind != OATHAccounts.kind }.map {
       try adapters.tokenServer($0, report: report)
     }
-    facts.withLock { facts in
+    let isAnyLost = facts.withLock { facts in
+      let present = Set(accounts.map(\.id))
+      if !present.isSubset(of: facts.accounts) { facts.lost = [] }
+      facts.accounts = present
       facts.servers = Dictionary(uniqueKeysWithValues: servers.map { ($0.id, $0) })
       if let session = facts.session, !accounts.contains(where: { $0.id == session.account && $0.stage == .active }) {
         facts.session = nil
       }
+      return !facts.lost.isEmpty
     }
     let handler = Handler(
       servers: servers, inbox: inbox, errands: errands, panel: panel, custody: vault, timekeeper: timekeeper,
-      mustEnrol: !accounts.contains { $0.stage == .active } || accounts.contains { $0.stage == .mustEnrolAgain },
+      mustEnrol: isAnyLost || !accounts.contains { $0.stage == .active }
+        || accounts.contains { $0.stage == .mustEnrolAgain },
       random: uniformFraction, makeIdempotencyKey: { Random.uuid() }, report: report)
     try await withThrowingTaskGroup(of: Void.self) { group in
       for server in servers {
@@ -182,12 +213,16 @@ final class TokenService: Service {
       case .mailboxMoved:
         logger.info("\(event)")
         followMailboxes()
-      case .disconnected, .stopped, .retrying, .custodyFailed, .trouble, .dropped: logger.warning("\(event)")
+      case .disconnected, .stopped, .retrying, .custodyFailed, .trouble, .dropped, .expiredUnannounced:
+        logger.warning("\(event)")
       case .audited: logger.info("\(event)")
       case .code(let account, let code):
         logger.info("\(event)")
         note(code, of: account)
       case .counted(let account, let counts): note(counts, of: account)
+      case .accountLost(let account):
+        logger.warning("\(event)")
+        noteLoss(of: account)
       case .connected(let id):
         logger.info("\(event)")
         guard let server = facts.withLock({ $0.servers[id] }) else { return }

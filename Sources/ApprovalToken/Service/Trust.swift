@@ -4,6 +4,7 @@ import MobileAuth
 import PingAMAdapter
 import PrivacyIDEAAdapter
 import ReferenceAdapter
+import ReferenceProtocol
 import Vault
 
 /// No certificate is judged at a time before this version existed, whatever a board without a clock believes.
@@ -37,6 +38,8 @@ struct Adapters: Sendable {
   /// Nil where nobody can type a PIN.
   var judge: (any PINJudge)?
   var takesPINForBiometric = false
+  /// Nil where no board is known.
+  var capabilities: ApprovalCapabilities?
   /// Where push messages come in; nil where no service runs.
   var ingress: PushIngress?
   var broker: BrokerMailbox?
@@ -50,7 +53,7 @@ struct Adapters: Sendable {
       return try ReferenceTokenServer(
         record, accounts: accounts, registry: vault, pinBinding: vault.pinBinding,
         courier: try courier(record.id, pins: ReferenceTokenServer.pins(of: record)), timekeeper: timekeeper,
-        broker: broker)
+        broker: broker, capabilities: capabilities)
     case PrivacyIDEA.kind:
       return try PrivacyIDEATokenServer(
         record, accounts: accounts, judge: judge, courier: try courier(record.id, pins: PrivacyIDEA.pins(of: record)),

@@ -47,11 +47,18 @@ struct ProfileRoutes: Sendable {
     guard SoftwareVersion(validation.softwareVersion) >= SoftwareVersion(settings.minimumSoftwareVersion) else {
       throw DeviceRefusal(.outdatedApp, "at least \(settings.minimumSoftwareVersion) is needed")
     }
-    let isNews = device.softwareVersion != validation.softwareVersion || device.osVersion != validation.osVersion
+    let capabilities = validation.approvalCapabilities.map { String(decoding: JSON.encode($0), as: UTF8.self) }
+    guard capabilities.map({ $0.utf8.count <= 4096 }) ?? true else {
+      throw DeviceRefusal(.invalidRequest, "approval_capabilities are longer than 4096 bytes")
+    }
+    let isNews =
+      device.softwareVersion != validation.softwareVersion || device.osVersion != validation.osVersion
+      || (capabilities ?? device.capabilities) != device.capabilities
     if isNews {
       try await gate.store.write { database in
         try database.noteSoftware(
-          of: device.id, version: validation.softwareVersion, osVersion: validation.osVersion)
+          of: device.id, version: validation.softwareVersion, osVersion: validation.osVersion,
+          capabilities: capabilities ?? device.capabilities)
       }
     }
     let profiles = try await gate.store.read { try $0.profiles(on: device.id) }

@@ -10,6 +10,8 @@ struct Device: Sendable {
   let softwareID: String
   let softwareVersion: String
   let osVersion: String?
+  /// JSON.
+  let capabilities: String
   let key: P256PublicKey
   let keyThumbprint: String
   let createdAtMs: Int64
@@ -22,6 +24,7 @@ struct Device: Sendable {
     softwareID = try row.text("software_id")
     softwareVersion = try row.text("software_version")
     osVersion = try row.optionalText("os_version")
+    capabilities = try row.text("capabilities")
     key = try P256PublicKey(x: row.bytes("key_x"), y: row.bytes("key_y"))
     keyThumbprint = try row.text("key_thumbprint")
     createdAtMs = try row.time("created_at_ms")
@@ -66,9 +69,10 @@ extension Database {
       ])
   }
 
-  func noteSoftware(of device: String, version: String, osVersion: String) throws {
+  func noteSoftware(of device: String, version: String, osVersion: String, capabilities: String) throws {
     try run(
-      "UPDATE device SET software_version = ?, os_version = ? WHERE id = ?", [version, osVersion, device])
+      "UPDATE device SET software_version = ?, os_version = ?, capabilities = ? WHERE id = ?",
+      [version, osVersion, capabilities, device])
   }
 
   /// Takes the device and every profile on it away. A second time changes nothing.

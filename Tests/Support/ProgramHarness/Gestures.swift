@@ -14,14 +14,15 @@ package enum Act: String, Sendable {
 }
 
 extension TestToken {
-  /// Waits until the request is put to the person, thinks longer than the guard time, and acts. A press that
-  /// still came too early counts for nothing, so a person who sees no reaction acts again.
+  /// Waits until a press counts for the request, and acts. Somebody who sees no reaction acts again.
   /// - Parameter mark: of the log; counts only what came after it.
   package func answer(_ transaction: String, with act: Act, from mark: Int = 0) async throws {
     let log = try log
     try await log.line(with: "opened request \(transaction)", from: mark)
     for _ in 1...3 {
-      try await Task.sleep(for: .milliseconds(700))
+      _ = try await eventually("a press counts for \(transaction)") {
+        try await pendingFacts().contains { $0.transaction == transaction && $0.pressCounts } ? true : nil
+      }
       try await perform(act)
       let reaction = try? await log.line(with: "decided request \(transaction)", from: mark, within: .seconds(10))
       if reaction != nil { return }

@@ -157,10 +157,17 @@ package final class TestToken: Sendable {
 
   package func status() async throws -> Status { try await command("status", "--json").succeeded().decoded() }
 
-  package struct Pending: Decodable, Sendable { package let transaction: String }
+  package struct Pending: Decodable, Sendable {
+    package let transaction: String
+    package let pressCounts: Bool
+    package let stale: Bool
+  }
 
-  package func pending() async throws -> [String] {
-    try await command("pending", "--json").succeeded().decoded([Pending].self).map(\.transaction)
+  package func pending() async throws -> [String] { try await pendingFacts().map(\.transaction) }
+
+  /// Also while a token server cannot be reached, when the command fails after that.
+  package func pendingFacts() async throws -> [Pending] {
+    try await command("pending", "--json").decoded([Pending].self)
   }
 
   package func provesItsLog() async throws -> Bool {

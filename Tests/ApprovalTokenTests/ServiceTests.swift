@@ -1,0 +1,129 @@
+import Boards
+import FrontPanel
+import Glibc
+import Logging
+import MobileAuth
+import PingAMAdapter
+import Secrets
+import Synchronization
+import Testing
+import Vault
+
+@testable import ApprovalToken
+
+/// A service over a vault of its own, with a simulated board and without a network.
+private final class Rig: Sendable {
+  let path: String
+  let vault: Vault
+  let board: RunningBoard
+  let service: TokenService
+  let desk: ControlDesk
+  let events: AsyncStream<TokenEvent>.Continuation
+  private let timekeeper = SystemTimekeeper()
+
+  init() throws {
+    var template = Array("/tmp/service-tests-XXXXXX".utf8CString)
+    try #require(mkdtemp(&template) != nil)
+    path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    vault = try Vault.open(
+      directory: path, deviceSecret: try DeviceSecret.load(stateDirectory: path, credentialsDirectory: nil))
+    board = try RunningBoard(try BoardCatalogue.profile("simulated"), timekeeper: timekeeper)
+    let stream: AsyncStream<TokenEvent>
+    (stream, events) = AsyncStream.makeStream()
+    service = TokenService(
+      vault: vault, panel: board.panel, adapters: Adapters(vault: vault, authorities: nil, timekeeper: timekeeper),
+      timekeeper: timekeeper, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, events: stream
+    ) {}
+    let accounts = AccountDesk(
+      service: service, vault: vault, timekeeper: timekeeper, authorities: nil, keyDerivation: board.keyDerivation,
+      capabilities: board.capabilities, push: PushSettings(), veryLongHold: board.profile.timing.reportHold)
+    desk = ControlDesk(
+      service: service, vault: vault, board: board, accounts: accounts,
+      ingress: PushIngress(registry: vault, shelf: vault, timekeeper: timekeeper) { _ in })
+  }
+
+  deinit {
+    for name in ["vault.sqlite3", "vault.sqlite3-journal", "device-secret"] { unlink("\(path)/\(name)") }
+    rmdir(path)
+  }
+
+  /// An account that needs no server.
+  func enroll(_ name: String) throws {
+    _ = try OATHAccounts.keep(
+      try RegistrationURI("otpauth://totp/Example:\(name)?secret=GEZDGNBVGY3TQOJQ&issuer=Example"), name: name,
+      in: vault, clock: timekeeper, progress: { _ in })
+  }
+
+  func answer<Answer: Sendable>(_ call: ControlCall, as type: Answer.Type) async throws -> Answer {
+    let found = Mutex<Answer?>(nil)
+    try await desk.answer(call) { reply in found.withLock { $0 = reply as? Answer } }
+    return try #require(found.withLock { $0 })
+  }
+
+  /// Waits until the LED says so, longer than a busy machine takes.
+  func until(_ indication: Indication) async throws -> Bool {
+    let start = ContinuousClock.now
+    while await board.panel.showing != indication {
+      guard ContinuousClock.now - start < .seconds(180) else { return false }
+      try await Task.sleep(for: .milliseconds(5))
+    }
+    return true
+  }
+}
+
+@Suite struct ServiceTests {
+  @Test("That an account was lost is shown until something is enrolled, although others can be used")
+  func lossLasts() async throws {
+    let rig = try Rig()
+    for name in ["mail", "shop"] { try rig.enroll(name) }
+    let running = [Task { await rig.board.panel.run() }, Task { _ = try? await rig.service.run() }]
+    #expect(try await rig.until(.idle(pending: 0)))
+    // As the handler reports the last wrong PIN.
+    try rig.vault.wipe(account: AccountID("mail"), AuditEntry(.wiped, wallClockMilliseconds: 0))
+    rig.events.yield(.accountLost(AccountID("mail")))
+    rig.events.yield(.rosterChanged)
+    #expect(try await rig.until(.mustEnrol))
+    rig.service.reload()
+    try await Task.sleep(for: .milliseconds(300))
+    #expect(await rig.board.panel.showing == .mustEnrol)
+    #expect(try await rig.answer(ControlCall(request: .status), as: ServiceStatus.self).lost == ["mail"])
+    try rig.enroll("mail2")
+    rig.service.reload()
+    #expect(try await rig.until(.idle(pending: 0)))
+    for task in running { task.cancel() }
+    for task in running { await task.value }
+  }
+
+  @Test("After a right PIN no wrong ones are counted") func rightPINClearsTheCount() async throws {
+    let rig = try Rig()
+    try rig.enroll("mail")
+    rig.service.note(FailureCounts(max: 3, previous: 2), of: AccountID("mail"))
+    rig.service.noteRightPIN(of: AccountID("mail"))
+    let pins = try await rig.answer(ControlCall(request: .status), as: ServiceStatus.self).pins
+    #expect(pins?.map(\.remainingFailureCount) == [3])
+  }
+
+  @Test("What is pressed while nothing is asked, or too early, is said to be ignored") func ignoredPresses()
+    async throws
+  {
+    let rig = try Rig()
+    let running = Task { await rig.board.panel.run() }
+    let hold = ControlCall(request: .hold, milliseconds: 10)
+    #expect(try await rig.answer(hold, as: Done.self).ignored == "nothing is shown")
+    #expect(try await rig.answer(ControlCall(request: .double), as: Done.self).ignored == "nothing is shown")
+    let keys = ControlCall(request: .keys, keys: ["1"])
+    #expect(try await rig.answer(keys, as: Done.self).ignored == "nothing is shown")
+    let status = try await rig.answer(ControlCall(request: .status), as: ServiceStatus.self)
+    #expect(status.panel?.request == nil && status.panel?.pressCounts == false)
+    #expect(status.panel?.reason == "nothing is shown")
+    running.cancel()
+    await running.value
+  }
+
+  @Test(
+    "Texts say how long the button is held as the board's profile has it",
+    arguments: [
+      (Duration.seconds(6), "6 seconds"), (.milliseconds(4_500), "4.5 seconds"), (.seconds(9), "9 seconds"),
+    ])
+  func holdInWords(hold: Duration, words: String) { #expect(hold.inSeconds == words) }
+}

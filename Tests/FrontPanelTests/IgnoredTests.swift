@@ -1,0 +1,114 @@
+import ApprovalTestKit
+import FrontPanel
+import MobileAuth
+import Secrets
+import Testing
+
+/// A press or key that counts for nothing says so.
+@Suite struct IgnoredTests {
+  private let timekeeper = ManualTimekeeper()
+  private let button = TestButton()
+  private let indicator = TestIndicator()
+  private let keypad: KeypadChannel
+
+  init() { keypad = KeypadChannel(timekeeper: timekeeper) }
+
+  private func onPanel(_ body: (FrontPanel) async throws -> Void) async rethrows {
+    let panel = FrontPanel(button: button, indicator: indicator, keypad: keypad, timekeeper: timekeeper)
+    let running = Task { await panel.run() }
+    try await body(panel)
+    running.cancel()
+    await running.value
+  }
+
+  private func turn(until isDone: () async -> Bool) async -> Bool {
+    for _ in 0..<100_000 {
+      if await isDone() { return true }
+      await Task.yield()
+    }
+    return false
+  }
+
+  @Test(
+    "A press while nothing is asked flickers, and what was shown goes on",
+    arguments: [Indication.disconnected, .idle(pending: 0)])
+  func pressWhileNothingIsAsked(shown: Indication) async {
+    await onPanel { panel in
+      await panel.show(shown)
+      #expect(await panel.readiness == .nothingShown)
+      button.continuation.yield(.down(timekeeper.now))
+      #expect(await turn { await panel.showing == .ignored })
+      await timekeeper.untilAsleep(2)
+      timekeeper.advance(by: Indication.ignored.pattern.length)
+      #expect(await turn { await panel.showing == shown })
+    }
+  }
+
+  @Test("A press within the guard time flickers") func pressWithinTheGuardTime() async {
+    await onPanel { panel in
+      await panel.show(.confirmationWanted)
+      let events = panel.events(for: .confirmation)
+      #expect(await turn { await panel.readiness == .guardTime })
+      button.continuation.yield(.down(timekeeper.now))
+      #expect(await turn { await panel.showing == .ignored })
+      timekeeper.advance(by: .seconds(1))
+      #expect(await panel.readiness == .counts)
+      withExtendedLifetime(events) {}
+    }
+  }
+
+  @Test("Keys while \"wrong PIN\" blinks flicker once, and it is seen to its end") func keysWhileWrongPINBlinks() async
+  {
+    await onPanel { panel in
+      let wrong = Indication.pinWrong(remaining: 2)
+      let showing = Task { await panel.show(wrong) }
+      #expect(await turn { await panel.showing == wrong })
+      timekeeper.advance(by: .seconds(1))
+      keypad.press(.digit, digit: 0x31)
+      #expect(await turn { await panel.showing == .ignored })
+      timekeeper.advance(by: Indication.ignored.pattern.length)
+      #expect(await turn { await panel.showing == wrong })
+      keypad.press(.digit, digit: 0x32)
+      #expect(await turn { keypad.digits.count == 0 })
+      // Played again from its beginning, and no further.
+      timekeeper.advance(by: wrong.pattern.length - .milliseconds(1))
+      for _ in 0..<1000 { await Task.yield() }
+      #expect(await panel.showing == wrong)
+      timekeeper.advance(by: .milliseconds(1))
+      await showing.value
+    }
+  }
+
+  @Test("While several requests are open, what asks is interrupted to say how many", arguments: [2, 5, 9])
+  func interruption(count: Int) {
+    for indication in [Indication.confirmationWanted, .pinWanted, .numberWanted] {
+      let pattern = indication.pattern(openRequests: count)
+      let lit = (0..<Int(pattern.length.milliseconds)).map { pattern.isLit(after: .milliseconds($0)) }
+      let begins = lit.indices.filter { lit[$0] && ($0 == 0 || !lit[$0 - 1]) }
+      let pauses = zip(begins, begins.dropFirst()).filter { begin, next in
+        lit[begin..<next].count { !$0 } >= 1_000
+      }
+      // Of about 4 s, and dark for 1 s or more before so many blinks.
+      let dark = pauses.last?.1 ?? 0
+      #expect((4_500...6_500).contains(dark), "\(indication)")
+      #expect(begins.count { $0 >= dark } == min(count, 5), "\(indication)")
+      #expect(indication.pattern(openRequests: 1) == indication.pattern)
+    }
+    #expect(Indication.option([1]).pattern(openRequests: count) == Indication.option([1]).pattern)
+  }
+
+  @Test("A request that comes while another is asked about changes the pattern at once") func countChanges() async {
+    await onPanel { panel in
+      await panel.show(.confirmationWanted)
+      await panel.note(openRequests: 3)
+      // Up to the end of the fourth second, and then dark for 1 s.
+      for _ in 0..<8 {
+        await timekeeper.untilAsleep()
+        timekeeper.advance(by: timekeeper.untilNextWakes ?? .zero)
+        for _ in 0..<100 { await Task.yield() }
+      }
+      #expect(await turn { timekeeper.untilNextWakes == .milliseconds(80) })
+      #expect(timekeeper.now == Moment(sinceBeginning: .seconds(5)))
+    }
+  }
+}

@@ -1,0 +1,115 @@
+import ApprovalTestKit
+import FrontPanel
+import MobileAuth
+import Secrets
+import Testing
+
+/// A real panel under a real handler: what is done for one request never answers another.
+@Suite struct SwapTests {
+  private let timekeeper = ManualTimekeeper()
+  private let button = TestButton()
+  private let keypad: KeypadChannel
+  private let server = ScriptedTokenServer()
+  private let inbox: Inbox
+
+  init() {
+    keypad = KeypadChannel(timekeeper: timekeeper)
+    inbox = Inbox(timekeeper: timekeeper)
+  }
+
+  private func request(_ number: Int, lives: Duration = .seconds(600)) throws -> PendingMobileAuthRequest {
+    PendingMobileAuthRequest(
+      transaction: try #require(TransactionID("00000000-0000-4000-8000-00000000000\(number)")), server: server.id,
+      account: AccountID("A"), sentAtMilliseconds: 0, timeToLive: lives, message: nil,
+      deadline: timekeeper.now + lives)
+  }
+
+  private func announce(_ requests: PendingMobileAuthRequest...) {
+    inbox.set(.connected, to: server.id)
+    inbox.replace(requestsOf: server.id, with: requests)
+  }
+
+  private func onPanel(_ body: (FrontPanel) async throws -> Void) async throws {
+    let panel = FrontPanel(button: button, indicator: TestIndicator(), keypad: keypad, timekeeper: timekeeper)
+    let handler = Handler(
+      servers: [server], inbox: inbox, errands: Errands(inbox: inbox), panel: panel, custody: MemoryCustody(),
+      timekeeper: timekeeper, mustEnrol: false, random: { 0.5 }, makeIdempotencyKey: { "key" }, report: { _ in })
+    let running = [Task { await panel.run() }, Task { _ = try? await handler.run() }]
+    try await body(panel)
+    for task in running { task.cancel() }
+    for task in running { await task.value }
+  }
+
+  /// Waits in turns, and lets 50 ms pass after some of them, until the panel says so.
+  private func pass(
+    _ panel: FrontPanel, until isDone: (FrontPanel) async -> Bool, sourceLocation: SourceLocation = #_sourceLocation
+  ) async {
+    for _ in 0..<400 {
+      for _ in 0..<60 { await Task.yield() }
+      if await isDone(panel) { return }
+      timekeeper.advance(by: .milliseconds(50))
+    }
+    Issue.record("it took too long; the panel shows \(await panel.showing)", sourceLocation: sourceLocation)
+  }
+
+  private func isReady(_ panel: FrontPanel) async -> Bool { await panel.readiness == .counts }
+
+  private func settle() async { for _ in 0..<150 { await Task.yield() } }
+
+  private func hold() {
+    button.continuation.yield(.down(timekeeper.now))
+    timekeeper.advance(by: .seconds(1))
+    button.continuation.yield(.up(timekeeper.now))
+  }
+
+  @Test(
+    "A hold that begins before another request has been announced answers neither", arguments: [0, 500, 1_500, 1_900])
+  func holdAcrossTheChange(after milliseconds: Int) async throws {
+    try await onPanel { panel in
+      let old = try request(1)
+      announce(old)
+      await pass(panel, until: isReady)
+      announce(try request(2), old)
+      await pass(panel) { await $0.showing == .anotherRequest }
+      await settle()
+      timekeeper.advance(by: .milliseconds(milliseconds))
+      await settle()
+      button.continuation.yield(.down(timekeeper.now))
+      await settle()
+      for _ in 0..<40 {
+        timekeeper.advance(by: .milliseconds(100))
+        await settle()
+      }
+      button.continuation.yield(.up(timekeeper.now))
+      await settle()
+      #expect(server.delivered.isEmpty)
+      await pass(panel, until: isReady)
+      hold()
+      await pass(panel) { _ in !server.delivered.isEmpty }
+    }
+    #expect(server.delivered.map(\.request.pending.transaction) == [try request(2).transaction])
+  }
+
+  @Test("Digits typed for one request are wiped before the next one is asked about") func digitsAcrossTheChange()
+    async throws
+  {
+    server.set(challenge: .pin(PINChallenge(length: 5, counts: FailureCounts(max: 3, previous: 0))))
+    try await onPanel { panel in
+      let first = try request(1, lives: .seconds(20))
+      announce(try request(2), first)
+      // The second is asked about first; it goes, and the first comes, in the middle of the PIN.
+      await pass(panel, until: isReady)
+      for digit in "135" { keypad.press(.digit, digit: digit.asciiValue ?? 0) }
+      await pass(panel) { await $0.showing == .entering }
+      announce(first)
+      await pass(panel) { await $0.showing == .anotherRequest }
+      await pass(panel, until: isReady)
+      #expect(await panel.showing == .pinWanted)
+      for digit in "79" { keypad.press(.digit, digit: digit.asciiValue ?? 0) }
+      keypad.press(.enter, digit: 0)
+      await pass(panel) { await $0.showing == .pinRefused(rule: 4) }
+      await settle()
+    }
+    #expect(server.delivered.isEmpty && server.pins.isEmpty)
+  }
+}

@@ -235,7 +235,8 @@ let package = Package(
     tests(
       "ApprovalTokenTests",
       of: [
-        "ApprovalToken", "MobileAuth", "Boards", "FrontPanel", "PingAMAdapter", "Secrets", "Vault", argumentParser, logging,
+        "ApprovalToken", "MobileAuth", "Boards", "FrontPanel", "PingAMAdapter", "Secrets", "Vault", argumentParser,
+        logging,
       ]),
     tests("MobileAuthTests", of: ["MobileAuth", "Secrets", "ApprovalTestKit"]),
     tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "Secrets", "ApprovalTestKit"]),

@@ -14,7 +14,7 @@ public final class ManualTimekeeper: Timekeeper {
     var sleepers: [Int: Sleeper] = [:]
     var cancelled: Set<Int> = []
     var nextSleeper = 0
-    var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+    var watchers: [(count: Int, wait: BoundedWait)] = []
   }
 
   private let state: Mutex<State>
@@ -39,14 +39,14 @@ public final class ManualTimekeeper: Timekeeper {
     }
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
-        enum Next { case sleep([CheckedContinuation<Void, Never>]), wake, cancel }
+        enum Next { case sleep([BoundedWait]), wake, cancel }
         let next: Next = state.withLock { state in
           if state.cancelled.remove(number) != nil || Task.isCancelled { return .cancel }
           if moment <= state.now { return .wake }
           state.sleepers[number] = Sleeper(moment: moment, continuation: continuation)
           let satisfied = state.watchers.filter { $0.count <= state.sleepers.count }
           state.watchers.removeAll { $0.count <= state.sleepers.count }
-          return .sleep(satisfied.map(\.continuation))
+          return .sleep(satisfied.map(\.wait))
         }
         switch next {
         case .sleep(let watchers): for watcher in watchers { watcher.resume() }
@@ -79,13 +79,13 @@ public final class ManualTimekeeper: Timekeeper {
 
   /// Waits, without time, until at least `count` tasks sleep: the moment a test may advance the clock.
   public func untilAsleep(_ count: Int = 1) async {
-    await withCheckedContinuation { continuation in
+    await BoundedWait.wait(for: { "\(count) tasks asleep" }) { wait in
       let already = state.withLock { state in
         if state.sleepers.count >= count { return true }
-        state.watchers.append((count, continuation))
+        state.watchers.append((count, wait))
         return false
       }
-      if already { continuation.resume() }
+      if already { wait.resume() }
     }
   }
 }

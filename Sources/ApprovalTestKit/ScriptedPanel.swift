@@ -8,7 +8,7 @@ public final class ScriptedPanel: Panel {
     var challenge: AsyncStream<PanelEvent>.Continuation?
     var prompts: [Prompt] = []
     var openRequests: [Int] = []
-    var watchers: [(isSatisfied: @Sendable (State) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
+    var watchers: [(isSatisfied: @Sendable (State) -> Bool, wait: BoundedWait)] = []
   }
 
   /// So long an option takes to be shown.
@@ -63,38 +63,38 @@ public final class ScriptedPanel: Panel {
 
   /// Waits, without time, until this is what the panel shows.
   public func until(showing indication: Indication) async {
-    await wait { $0.shown.last == indication }
+    await wait(for: "\(indication) on the panel") { $0.shown.last == indication }
   }
 
   /// Waits until `count` challenges have been armed in all.
   public func until(challenges count: Int) async {
-    await wait { $0.prompts.count >= count }
+    await wait(for: "\(count) challenges") { $0.prompts.count >= count }
   }
 
-  private func wait(_ isSatisfied: @escaping @Sendable (borrowing State) -> Bool) async {
-    await withCheckedContinuation { continuation in
+  private func wait(for what: String, _ isSatisfied: @escaping @Sendable (borrowing State) -> Bool) async {
+    await BoundedWait.wait(for: { what }) { wait in
       let already = state.withLock { state in
         if isSatisfied(state) { return true }
-        state.watchers.append(({ isSatisfied($0) }, continuation))
+        state.watchers.append(({ isSatisfied($0) }, wait))
         return false
       }
-      if already { continuation.resume() }
+      if already { wait.resume() }
     }
   }
 
   private func change(_ body: (inout State) -> Void) {
     let satisfied = state.withLock { state in
       body(&state)
-      var satisfied: [CheckedContinuation<Void, Never>] = []
+      var satisfied: [BoundedWait] = []
       var waiting = state.watchers
       waiting.removeAll { watcher in
         guard watcher.isSatisfied(state) else { return false }
-        satisfied.append(watcher.continuation)
+        satisfied.append(watcher.wait)
         return true
       }
       state.watchers = waiting
       return satisfied
     }
-    for continuation in satisfied { continuation.resume() }
+    for wait in satisfied { wait.resume() }
   }
 }

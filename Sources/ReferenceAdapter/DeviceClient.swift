@@ -99,11 +99,12 @@ actor DeviceClient {
   /// - Parameter path: below the API's base, beginning with `/`; may have a query.
   /// - Parameter takesBeginning: whether a body that is too long is cut instead of refused.
   /// - Parameter freshly: over a new TLS connection, with a new access token.
+  /// - Parameter profile: which one the call is about, where the path does not say so.
   /// - Returns: a 2xx answer, or 304.
   func call(
     _ method: HTTPRequest.Method, _ path: String, body: [UInt8] = [], headers: HTTPHeaders = [:],
     as authority: Authority = .device, deadline: Duration = .seconds(15), takesBeginning: Bool = false,
-    freshly: Bool = false
+    freshly: Bool = false, about profile: String? = nil
   ) async throws(TokenServerFault) -> HTTPResponse {
     if freshly { (deviceToken, asksFreshly) = (nil, true) }
     defer { if freshly { asksFreshly = false } }
@@ -119,7 +120,8 @@ actor DeviceClient {
       hear(response)
       if (200..<300).contains(response.status) || response.status == 304 { return response }
       guard response.status == 401, canRetry(response, token, tokensBefore) else {
-        throw judged(TokenServerFault(response), response, path, isSecondAsk: freshly)
+        throw judged(
+          TokenServerFault(response), response, about: profile ?? Self.profile(in: path), isSecondAsk: freshly)
       }
     }
     throw Self.neverContent
@@ -127,11 +129,15 @@ actor DeviceClient {
 
   /// What of a removal counts.
   private func judged(
-    _ fault: TokenServerFault, _ response: HTTPResponse, _ path: String = "", isSecondAsk: Bool
+    _ fault: TokenServerFault, _ response: HTTPResponse, about profile: String? = nil, isSecondAsk: Bool
   ) -> TokenServerFault {
+    revocations?.judge(fault, response, about: profile, isSecondAsk: isSecondAsk) ?? fault
+  }
+
+  /// `/profiles/PROFILE/…`
+  private static func profile(in path: String) -> String? {
     let steps = path.split(separator: "/")
-    let profile = steps.first == "profiles" && steps.count > 1 ? String(steps[1]) : nil
-    return revocations?.judge(fault, response, about: profile, isSecondAsk: isSecondAsk) ?? fault
+    return steps.first == "profiles" && steps.count > 1 ? String(steps[1]) : nil
   }
 
   /// Opens the event stream.
@@ -170,11 +176,12 @@ actor DeviceClient {
   }
 
   /// `POST /oauth/token`.
-  func requestToken(grant: String, form: [(String, String)] = []) async throws(TokenServerFault) -> AccessTokenResponse
-  {
+  func requestToken(
+    grant: String, form: [(String, String)] = [], about profile: String? = nil
+  ) async throws(TokenServerFault) -> AccessTokenResponse {
     let response = try await oauth(metadata.tokenEndpoint, [("grant_type", grant)] + form)
     guard response.status == 200 else {
-      throw judged(TokenServerFault(oauth: response), response, isSecondAsk: asksFreshly)
+      throw judged(TokenServerFault(oauth: response), response, about: profile, isSecondAsk: asksFreshly)
     }
     return try Self.decode(AccessTokenResponse.self, response)
   }

@@ -130,7 +130,7 @@ extension ReferenceTokenServer {
       ),
     ]
     let response = try await repeating { [client] () async throws(TokenServerFault) in
-      try await client.requestToken(grant: Grant.jwtBearer, form: form)
+      try await client.requestToken(grant: Grant.jwtBearer, form: form, about: account.profile)
     }
     guard response.scope == .user, response.profileID == account.profile else {
       throw .unreachable("the token server logged somebody else in")

@@ -78,6 +78,7 @@ public final class ReferenceTokenServer: TokenServer {
     self.accounts = Mutex(known)
     let keyless = accounts.filter { $0.stage == .mustEnrolAgain }.map { ($0.profile, $0.id) }
     lapsed = Dictionary(keyless) { first, _ in first }
+    revocations.use { [weak self] in self?.provenRevocations(in: $0) ?? [] }
   }
 
   /// The pins this server was enrolled with.
@@ -140,7 +141,8 @@ public final class ReferenceTokenServer: TokenServer {
 
   public func open(_ pending: PendingMobileAuthRequest) async throws(TokenServerFault) -> MobileAuthRequest {
     let account = try self.account(pending.account)
-    let response = try await client.call(.get, "/requests/\(pending.transaction)/message")
+    let response = try await client.call(
+      .get, "/requests/\(pending.transaction)/message", about: profile(of: pending.account))
     let sealed = try DeviceClient.decode(SealedRequest.self, response)
     guard let message = bytes(base64: sealed.message) else { throw .notHandleable("the message is not Base64") }
     let plaintext: [UInt8]
@@ -183,7 +185,7 @@ public final class ReferenceTokenServer: TokenServer {
   public func deliver(_ response: SealedResponse) async throws(TokenServerFault) -> Verdict {
     let reply = try await client.call(
       .post, "/requests/\(response.request.pending.transaction)/answers", body: response.body,
-      headers: ["Idempotency-Key": response.idempotencyKey])
+      headers: ["Idempotency-Key": response.idempotencyKey], about: profile(of: response.request.pending.account))
     let status = try DeviceClient.decode(RequestStatus.self, reply)
     guard let receipt = status.receipt else { throw .unreachable("the token server's answer has no receipt") }
     try requireReceipt(status, for: response)
@@ -193,7 +195,7 @@ public final class ReferenceTokenServer: TokenServer {
   public func status(
     of transaction: TransactionID, account: AccountID
   ) async throws(TokenServerFault) -> RemoteStatus {
-    let reply = try await client.call(.get, "/requests/\(transaction)")
+    let reply = try await client.call(.get, "/requests/\(transaction)", about: profile(of: account))
     let status = try DeviceClient.decode(RequestStatus.self, reply)
     try requireReceipt(status, of: transaction, account: account)
     return RemoteStatus(
@@ -214,6 +216,10 @@ public final class ReferenceTokenServer: TokenServer {
   /// Unix seconds by the server's clock, for boards that have none; nil if it has not been heard, or says a time after its
   /// own certificate's expiry.
   public var serverTime: Int64? { get async { await client.vouchedTime } }
+
+  private func profile(of id: AccountID) -> String? {
+    accounts.withLock { $0.values.first { $0.id == id }?.profile }
+  }
 
   func account(_ id: AccountID) throws(TokenServerFault) -> Account {
     guard let found = accounts.withLock({ $0.values.first { $0.id == id } }) else { throw .notEnrolled }

@@ -20,16 +20,21 @@ final class Revocations: Sendable {
   private struct State {
     var claims: [Subject: Moment] = [:]
     var onClaim: AsyncStream<Void>.Continuation?
+    var proofs: @Sendable (HTTPResponse) -> Set<Subject> = { _ in [] }
   }
 
   private let state = Mutex(State())
   private let timekeeper: any Timekeeper
-  /// What an answer proves, by notices that the server has signed with the keys of the enrollments.
-  private let proofs: @Sendable (HTTPResponse) -> Set<Subject>
 
-  init(_ timekeeper: any Timekeeper, proofs: @escaping @Sendable (HTTPResponse) -> Set<Subject> = { _ in [] }) {
-    self.timekeeper = timekeeper
-    self.proofs = proofs
+  init(_ timekeeper: any Timekeeper) { self.timekeeper = timekeeper }
+
+  /// - Parameter proofs: what a response proves, by notices that the server has signed with the keys of the enrollments;
+  ///   nothing until this is called.
+  func use(proofs: @escaping @Sendable (HTTPResponse) -> Set<Subject>) { state.withLock { $0.proofs = proofs } }
+
+  private func isProven(_ subject: Subject, by response: HTTPResponse) -> Bool {
+    let proofs = state.withLock { $0.proofs }
+    return proofs(response).contains { $0 == .device || $0 == subject }
   }
 
   /// - Parameters:
@@ -45,13 +50,13 @@ final class Revocations: Sendable {
     case .userDeregistered: subject = .profile(profile)
     default: return fault
     }
-    if proofs(response).contains(where: { $0 == .device || $0 == subject }) { return fault }
+    if isProven(subject, by: response) { return fault }
     return counts(subject, isSecondAsk: isSecondAsk) ? fault : .unconfirmedRemoval(number: fault.number)
   }
 
   /// - Returns: whether it counts; if not, it is remembered.
   func counts(_ subject: Subject, in response: HTTPResponse? = nil, isSecondAsk: Bool) -> Bool {
-    if let response, proofs(response).contains(where: { $0 == .device || $0 == subject }) { return true }
+    if let response, isProven(subject, by: response) { return true }
     let now = timekeeper.now
     let listener = state.withLock { state -> AsyncStream<Void>.Continuation?? in
       var first = state.claims[subject]

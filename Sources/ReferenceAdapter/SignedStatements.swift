@@ -1,3 +1,4 @@
+import Courier
 import Cryptography
 import MobileAuth
 import OpenPGP
@@ -54,25 +55,21 @@ extension ReferenceTokenServer {
     return receipt
   }
 
-  /// Accounts that the token server has proved to be gone.
-  struct ProvenRevocations: Sendable, Equatable {
-    /// With this, all accounts are.
-    var device = false
-    var accounts: Set<AccountID> = []
-  }
-
-  /// - Parameter notices: `revocations` of a `Problem`, an `OAuthError` or a `ValidationResponse`. Those that are not the
-  ///   server's, or of no account that is here, prove nothing.
-  func provenRevocations(_ notices: [String]?) -> ProvenRevocations {
-    var proven = ProvenRevocations()
+  /// The enrollments that the token server has proved to be gone.
+  /// - Parameter response: a `Problem`, an `OAuthError` or a `ValidationResponse`, whose `revocations` count. Those that
+  ///   are not the server's, or of no account that is here, prove nothing.
+  func provenRevocations(in response: HTTPResponse) -> Set<Revocations.Subject> {
+    struct Notices: Decodable { let revocations: [String]? }
+    let notices = (try? JSON.decode(Notices.self, from: response.body))?.revocations ?? []
+    var proven: Set<Revocations.Subject> = []
     let accounts = accounts.withLock { Array($0.values) }
-    for sealed in (notices ?? []).prefix(64) {
+    for sealed in notices.prefix(64) {
       for account in accounts {
         guard let notice = open(sealed, as: RevocationNotice.self, for: account), notice.v == 1,
           notice.iss == client.issuer, notice.clientID == clientID, notice.profileID == account.profile
         else { continue }
-        proven.accounts.insert(account.id)
-        if notice.scope == .device { proven.device = true }
+        proven.insert(.profile(account.profile))
+        if notice.scope == .device { proven.insert(.device) }
       }
     }
     return proven

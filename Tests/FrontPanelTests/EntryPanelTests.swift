@@ -51,20 +51,20 @@ import Testing
     }
   }
 
-  private func until(_ panel: FrontPanel, shows indication: Indication) async {
-    while await panel.showing != indication { await Task.yield() }
+  private func until(_ panel: FrontPanel, shows indication: Indication) async throws {
+    try await eventually { await panel.showing == indication }
   }
 
   private func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }
 
-  @Test func digitsAndEnterAreAnEntryAndTheLastThingThatHappens() async {
+  @Test func digitsAndEnterAreAnEntryAndTheLastThingThatHappens() async throws {
     await onPanel { panel in
       var events = await armed(panel)
       type("12D3579E99")
       #expect(await events.next() == .touched)
       #expect(await events.next() == .entered(pin("13579")))
       #expect(await events.next() == nil)
-      while keypad.digits.count > 0 { await Task.yield() }
+      try await eventually { keypad.digits.count == 0 }
     }
   }
 
@@ -80,16 +80,16 @@ import Testing
     }
   }
 
-  @Test func aWrongNumberOfDigitsIsShownBrieflyAndForgotten() async {
+  @Test func aWrongNumberOfDigitsIsShownBrieflyAndForgotten() async throws {
     await onPanel { panel in
       var events = await armed(panel)
       type("1234E")
       #expect(await events.next() == .touched)
       #expect(await events.next() == .released)
-      await until(panel, shows: .pinRefused(rule: 4))
+      try await until(panel, shows: .pinRefused(rule: 4))
       await timekeeper.untilAsleep(2)
       timekeeper.advance(by: Indication.pinRefused(rule: 4).pattern.length)
-      await until(panel, shows: .pinWanted)
+      try await until(panel, shows: .pinWanted)
       type("56789E")
       #expect(await events.next() == .touched)
       #expect(await events.next() == .entered(pin("56789")))
@@ -152,15 +152,15 @@ import Testing
     }
   }
 
-  @Test func whoStopsListeningLeavesNothingTyped() async {
+  @Test func whoStopsListeningLeavesNothingTyped() async throws {
     await onPanel { panel in
       var events: Events? = await armed(panel)
       type("123")
       #expect(await events?.next() == .touched)
       events = nil
-      while await panel.showing == .entering { await Task.yield() }
+      try await eventually { await panel.showing != .entering }
       type("45")
-      while keypad.digits.count > 0 { await Task.yield() }
+      try await eventually { keypad.digits.count == 0 }
       #expect(await panel.showing != .entering)
     }
   }
@@ -207,7 +207,7 @@ import Testing
     }
   }
 
-  @Test func aPINIsNotTakenWhileTheButtonIsGone() async {
+  @Test func aPINIsNotTakenWhileTheButtonIsGone() async throws {
     await onPanel { panel in
       var events = await armed(panel)
       button.continuation.yield(.unavailable("line gone"))
@@ -222,7 +222,7 @@ import Testing
       events = panel.events(for: .digits(count: 5)).makeAsyncIterator()
       #expect(await events.next() == .unavailable("line gone"))
       button.continuation.yield(.up(timekeeper.now))
-      while await !panel.troubles.isEmpty { await Task.yield() }
+      try await eventually { await panel.troubles.isEmpty }
       timekeeper.advance(by: .seconds(1))
       type("13579E")
       #expect(await events.next() == .touched)
@@ -250,17 +250,17 @@ import Testing
   }
 
   @Test(arguments: ["1", "9", "17D"])
-  func feedbackForEachKeyIsTheSameForEachKey(keys: String) async {
+  func feedbackForEachKeyIsTheSameForEachKey(keys: String) async throws {
     await onPanel(feedback: .eachKey) { panel in
       var events = await armed(panel)
       for (index, key) in keys.enumerated() {
         let before = indicator.lit.count
         type(String(key))
         if index == 0 { #expect(await events.next() == .touched) }
-        while indicator.lit.last != .some(nil) || indicator.lit.count == before { await Task.yield() }
+        try await eventually { indicator.lit.last == .some(nil) && indicator.lit.count != before }
         await timekeeper.untilAsleep(2)
         timekeeper.advance(by: .milliseconds(80))
-        while indicator.lit.last != .some(.amber) { await Task.yield() }
+        try await eventually { indicator.lit.last == .some(.amber) }
         #expect(Array(indicator.lit.dropFirst(before)).suffix(2) == [nil, .amber])
       }
     }

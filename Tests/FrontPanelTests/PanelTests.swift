@@ -12,8 +12,8 @@ import Testing
     FrontPanel(button: button, indicator: indicator, timekeeper: timekeeper)
   }
 
-  private func until(_ condition: () -> Bool) async {
-    while !condition() { await Task.yield() }
+  private func until(file: String = #fileID, line: Int = #line, _ condition: () -> Bool) async throws {
+    try await eventually(file: file, line: line) { condition() }
   }
 
   @Test func aHoldAfterTheGuardTimeIsDelivered() async {
@@ -42,17 +42,17 @@ import Testing
     #expect(indicator.lit.last == .some(nil))
   }
 
-  @Test func aConfirmationIsPlayedToItsEnd() async {
+  @Test func aConfirmationIsPlayedToItsEnd() async throws {
     let panel = panel()
     let showing = Task { await panel.show(.confirmed) }
     await timekeeper.untilAsleep(2)
     #expect(indicator.lit == [.green])
     timekeeper.advance(by: .milliseconds(600))
-    await until { indicator.lit.count == 2 }
+    try await until { indicator.lit.count == 2 }
     timekeeper.advance(by: .milliseconds(300))
-    await until { indicator.lit.count == 3 }
+    try await until { indicator.lit.count == 3 }
     timekeeper.advance(by: .milliseconds(600))
-    await until { indicator.lit.count == 4 }
+    try await until { indicator.lit.count == 4 }
     timekeeper.advance(by: .milliseconds(300))
     await showing.value
     #expect(indicator.lit == [.green, nil, .green, nil])
@@ -71,7 +71,7 @@ import Testing
   }
 
   /// Before that nobody can say that it is the right one.
-  @Test func anOptionIsShownToItsEnd() async {
+  @Test func anOptionIsShownToItsEnd() async throws {
     let panel = panel()
     let showing = Task { await panel.show(.option([1, 0])) }
     let lit: [LEDColour?] = [nil, .violet, nil, .violet, nil]
@@ -81,7 +81,7 @@ import Testing
       #expect(indicator.lit == Array(lit.prefix(index + 1)))
       timekeeper.advance(by: .milliseconds(milliseconds))
     }
-    await until { indicator.lit == lit }
+    try await until { indicator.lit == lit }
     #expect(timekeeper.untilNextWakes == .milliseconds(700))
     timekeeper.advance(by: .milliseconds(700))
     await showing.value

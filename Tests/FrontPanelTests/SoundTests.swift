@@ -11,7 +11,9 @@ import Testing
     FrontPanel(button: TestButton(), indicator: TestIndicator(), sounder: sounder, timekeeper: timekeeper)
   }
 
-  private func until(_ condition: () -> Bool) async { while !condition() { await Task.yield() } }
+  private func until(file: String = #fileID, line: Int = #line, _ condition: () -> Bool) async throws {
+    try await eventually(file: file, line: line) { condition() }
+  }
 
   /// - Returns: false if that took too many turns.
   private func turn(until isDone: () -> Bool) async -> Bool {
@@ -19,15 +21,15 @@ import Testing
     return isDone()
   }
 
-  @Test func aRequestBeepsOnce() async {
+  @Test func aRequestBeepsOnce() async throws {
     let panel = panel()
     await panel.show(.confirmationWanted)
-    await until { sounder.heard == [true] }
+    try await until { sounder.heard == [true] }
     await panel.show(.confirmationWanted)
     // The LED sleeps too.
     await timekeeper.untilAsleep(2)
     timekeeper.advance(by: .milliseconds(100))
-    await until { sounder.heard == [true, false, false] }
+    try await until { sounder.heard == [true, false, false] }
     await panel.show(.confirmationWanted)
     #expect(sounder.heard == [true, false, false])
   }

@@ -113,7 +113,7 @@ import Testing
       status: RemoteStatus(state: .authenticated, receipt: "r", idempotencyKey: "key-1"), of: World.transaction(1))
     world.announce()
     try await world.withHandler {
-      while world.custody.outcomes(of: World.transaction(1)).isEmpty { await Task.yield() }
+      try await eventually { !world.custody.outcomes(of: World.transaction(1)).isEmpty }
     }
     #expect(world.custody.outcomes(of: World.transaction(1)) == ["approved, receipt r"])
     #expect(world.server.repeated == [bytes])
@@ -153,11 +153,11 @@ import Testing
           await world.panel.until(challenges: 1)
           world.panel.perform(accept)
         }
-        while world.custody.outcomes(of: World.transaction(1)).isEmpty { await Task.yield() }
+        try await eventually { !world.custody.outcomes(of: World.transaction(1)).isEmpty }
         // What went wrong is seen; that all is well comes after it.
         let seen: Indication = effect.isEmpty ? .misconfigured : .mustEnrol
-        if case .alreadyHandled = fault {} else { while !world.panel.shown.contains(seen) { await Task.yield() } }
-        if !effect.isEmpty { while !world.recorder.events.contains(.rosterChanged) { await Task.yield() } }
+        if case .alreadyHandled = fault {} else { try await eventually { world.panel.shown.contains(seen) } }
+        if !effect.isEmpty { try await eventually { world.recorder.events.contains(.rosterChanged) } }
       }
       #expect(world.custody.wipedServers == (effect == "server" ? [world.server.id] : []))
       #expect(world.custody.wipedAccounts == (effect == "account" ? [AccountID("A")] : []))
@@ -175,7 +175,7 @@ import Testing
     world.custody.fail(write: 3, with: .unknown("account A"))
     try await world.withHandler {
       world.announce(world.request(1))
-      while !world.recorder.events.contains(.rosterChanged) { await Task.yield() }
+      try await eventually { world.recorder.events.contains(.rosterChanged) }
     }
     #expect(!world.panel.shown.contains(.misconfigured))
   }

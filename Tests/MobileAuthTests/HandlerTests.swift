@@ -79,7 +79,7 @@ import Testing
       world.panel.perform(.touched)
       // The stuck report is durable only after the touch was taken: a point in time without a clock.
       world.panel.perform(.unavailable("settle"))
-      while !world.custody.audit.contains(where: { $0.kind == .panelUnavailable }) { await Task.yield() }
+      try await eventually { world.custody.audit.contains(where: { $0.kind == .panelUnavailable }) }
       world.announce(old, world.request(2, sentAt: 2000))
       world.panel.perform(accept)
       await world.panel.until(challenges: 2)

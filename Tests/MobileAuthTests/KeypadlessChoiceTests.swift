@@ -41,10 +41,10 @@ import Testing
   private func letTheWindowPass() { world.timekeeper.advance(by: Handler.choiceWindow) }
 
   /// Does it, and waits until it is known to have been noticed: trouble is durable only after what came before it.
-  private func perform(_ event: PanelEvent, then trouble: String) async {
+  private func perform(_ event: PanelEvent, then trouble: String) async throws {
     world.panel.perform(event)
     world.panel.perform(.unavailable(trouble))
-    while !troubles.contains(trouble) { await Task.yield() }
+    try await eventually { troubles.contains(trouble) }
   }
 
   /// Whatever would happen now has happened.
@@ -142,7 +142,7 @@ import Testing
     try await answering {
       await world.timekeeper.untilAsleep(2)
       world.panel.perform(.stuck)
-      while timesStuck == 0 { await Task.yield() }
+      try await eventually { timesStuck != 0 }
       world.timekeeper.advance(by: ScriptedPanel.optionLength)
       await world.timekeeper.untilAsleep(2)
       await perform(.stuck, then: "settle")

@@ -9,24 +9,24 @@ import Testing
       report: { [recorder = world.recorder] in recorder.add($0) })
   }
 
-  private func until(_ condition: () -> Bool) async {
-    while !condition() { await Task.yield() }
+  private func until(file: String = #fileID, line: Int = #line, _ condition: () -> Bool) async throws {
+    try await eventually(file: file, line: line) { condition() }
   }
 
   @Test func theListIsReadOnConnectOnHintsAndNowAndThen() async throws {
     let world = World()
     world.server.set(list: [world.request(1)])
     let running = Task { try await listener(world).run() }
-    await until { world.inbox.contains(World.transaction(1)) }
+    try await until { world.inbox.contains(World.transaction(1)) }
     world.server.set(list: [world.request(2)])
     world.server.hint(.pendingChanged)
-    await until { world.inbox.contains(World.transaction(2)) }
+    try await until { world.inbox.contains(World.transaction(2)) }
     #expect(!world.inbox.contains(World.transaction(1)))
     // A lost hint costs ten minutes, not the request.
     world.server.set(list: [world.request(3, lives: .seconds(900))])
     await world.timekeeper.untilAsleep()
     world.timekeeper.advance(by: .seconds(600))
-    await until { world.inbox.contains(World.transaction(3)) }
+    try await until { world.inbox.contains(World.transaction(3)) }
     running.cancel()
     _ = try? await running.value
   }
@@ -40,9 +40,9 @@ import Testing
       #expect(world.server.calls(of: "validate") == attempt + 1)
       #expect(world.timekeeper.untilNextWakes == .milliseconds(pause))
       world.timekeeper.advance(by: .milliseconds(pause))
-      await until { world.server.calls(of: "validate") == attempt + 2 }
+      try await until { world.server.calls(of: "validate") == attempt + 2 }
     }
-    await until { world.inbox.connections[world.server.id] == .connected }
+    try await until { world.inbox.connections[world.server.id] == .connected }
     running.cancel()
     _ = try? await running.value
   }
@@ -60,7 +60,7 @@ import Testing
     world.server.set(
       validation: Validation(removedAccounts: [AccountID("A")], disenrolledAccounts: [AccountID("B")]))
     let running = Task { try await listener(world).run() }
-    await until { world.recorder.events.contains(.rosterChanged) }
+    try await until { world.recorder.events.contains(.rosterChanged) }
     #expect(world.custody.wipedAccounts == [AccountID("A")])
     #expect(world.custody.droppedKeys == [AccountID("B")])
     running.cancel()
@@ -79,18 +79,18 @@ import Testing
   @Test func aChannelThatIsDownShowsAndHeals() async throws {
     let world = World()
     let running = Task { try await listener(world).run() }
-    await until { world.inbox.connections[world.server.id] == .connected }
+    try await until { world.inbox.connections[world.server.id] == .connected }
     world.server.set(list: [world.request(1)])
     world.server.hint(.disconnected("no broker"))
-    await until { world.recorder.events.contains(.disconnected(world.server.id, "no broker")) }
+    try await until { world.recorder.events.contains(.disconnected(world.server.id, "no broker")) }
     #expect(world.inbox.connections[world.server.id] == .disconnected)
     #expect(world.inbox.contains(World.transaction(1)))
     world.server.set(list: [world.request(2)])
     world.server.hint(.pendingChanged)
-    await until { world.inbox.contains(World.transaction(2)) }
+    try await until { world.inbox.contains(World.transaction(2)) }
     #expect(world.inbox.connections[world.server.id] == .disconnected)
     world.server.hint(.connected)
-    await until { world.inbox.connections[world.server.id] == .connected }
+    try await until { world.inbox.connections[world.server.id] == .connected }
     #expect(world.server.calls(of: "validate") == 1)
     running.cancel()
     _ = try? await running.value
@@ -99,7 +99,7 @@ import Testing
   @Test func aBrokenStreamShowsAndHeals() async throws {
     let world = World()
     let running = Task { try await listener(world).run() }
-    await until { world.inbox.connections[world.server.id] == .connected }
+    try await until { world.inbox.connections[world.server.id] == .connected }
     world.server.breakStream(.unreachable("cable"))
     #expect(await World.turn { world.recorder.events.contains(.disconnected(world.server.id, "cable (9001)")) })
     #expect(world.inbox.connections[world.server.id] == .disconnected)

@@ -99,7 +99,7 @@ import Testing
       world.announce(world.request(1))
       await world.panel.until(challenges: 1)
       world.panel.perform(.entered(pin("00000")))
-      while !world.panel.shown.contains(.mustEnrol) { await Task.yield() }
+      try await eventually { world.panel.shown.contains(.mustEnrol) }
     }
     #expect(world.recorder.events.contains(.rosterChanged))
     #expect(world.custody.wipedAccounts == [AccountID("A")])
@@ -141,7 +141,7 @@ import Testing
       world.panel.perform(.touched)
       // What is written down of the next event comes after the touch was taken: a point in time without a clock.
       world.panel.perform(.unavailable("the keypad was unplugged"))
-      while !world.custody.audit.contains(where: { $0.kind == .panelUnavailable }) { await Task.yield() }
+      try await eventually { world.custody.audit.contains(where: { $0.kind == .panelUnavailable }) }
       async let second: Void = world.errands.perform { panel in
         try await PanelDialogue(panel, timekeeper: world.timekeeper).veryLongHold()
       }

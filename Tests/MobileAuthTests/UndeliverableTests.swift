@@ -38,7 +38,7 @@ import Testing
       await world.panel.until(challenges: 2)
       #expect(unsettled(world) == [World.transaction(1)])
       world.panel.perform(deny)
-      while world.custody.outcomes(of: World.transaction(2)).isEmpty { await Task.yield() }
+      try await eventually { !world.custody.outcomes(of: World.transaction(2)).isEmpty }
       // With nothing else to show, what is still unknown is shown again.
       await world.panel.until(showing: .outcomeUnknown)
       #expect(first(world).isEmpty)
@@ -167,7 +167,7 @@ import Testing
       world.inbox.set(.disconnected, to: world.server.id)
       await world.panel.until(challenges: 1)
       world.panel.perform(accept)
-      while world.custody.outcomes(of: World.transaction(2)).isEmpty { await Task.yield() }
+      try await eventually { !world.custody.outcomes(of: World.transaction(2)).isEmpty }
       #expect(world.otherServer.delivered.count == 1)
     }
   }

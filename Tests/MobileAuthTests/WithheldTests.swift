@@ -35,13 +35,13 @@ import Testing
       request.withheld = Self.locked
       world.announce(request)
       // Announcing it wakes the handler, which goes back to sleep until then.
-      while world.timekeeper.untilNextWakes != .seconds(10) { await Task.yield() }
+      try await eventually { world.timekeeper.untilNextWakes == .seconds(10) }
       // The accounts are read anew meanwhile.
       world.inbox.forget(world.server.id)
       world.announce(request)
       await world.timekeeper.untilAsleep()
       world.timekeeper.advance(by: .seconds(10))
-      while world.custody.outcomes(of: World.transaction(1)).isEmpty { await Task.yield() }
+      try await eventually { !world.custody.outcomes(of: World.transaction(1)).isEmpty }
     }
     #expect(world.custody.audit.map(\.kind) == [.settled])
     #expect(world.custody.outcomes(of: World.transaction(1)) == ["expired"])
@@ -57,7 +57,7 @@ import Testing
         await world.panel.until(challenges: 1)
         world.panel.perform(accept)
       }
-      while !world.panel.shown.contains(.misconfigured) { await Task.yield() }
+      try await eventually { world.panel.shown.contains(.misconfigured) }
       await world.panel.until(showing: .idle(pending: 0))
     }
     #expect(world.custody.audit.last?.kind == .refused)
@@ -77,12 +77,12 @@ import Testing
     second.withheld = Self.locked
     world.server.set(list: [first])
     let running = Task { try await listener.run() }
-    while world.custody.audit.isEmpty { await Task.yield() }
+    try await eventually { !world.custody.audit.isEmpty }
     // The accounts are read anew.
     world.inbox.forget(world.server.id)
     world.server.set(list: [second, first])
     world.server.hint(.pendingChanged)
-    while world.custody.audit.last?.transaction != World.transaction(2) { await Task.yield() }
+    try await eventually { world.custody.audit.last?.transaction == World.transaction(2) }
     running.cancel()
     _ = try? await running.value
     #expect(world.custody.audit.map(\.kind) == [.opened, .opened])

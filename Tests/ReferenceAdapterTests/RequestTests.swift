@@ -202,10 +202,15 @@ import Testing
       try sealed(server.server, client: "B"),
       try server.server.seal(JSON.encode(receipt(for: [])), to: server.token.certificate).base64,
     ]
-    #expect(adapter.provenRevocations(nil) == .init())
-    #expect(adapter.provenRevocations(worthless) == .init())
-    #expect(adapter.provenRevocations(worthless + [try sealed(server.server)]).accounts == [AccountID("A")])
-    #expect(adapter.provenRevocations([try sealed(server.server, scope: .device)]).device)
+    func proven(_ notices: [String]?) -> Set<Revocations.Subject> {
+      var problem = Problem(.userDeregistered, issuer: FakeServer.url)
+      problem.revocations = notices
+      return adapter.provenRevocations(in: HTTPResponse(status: 404, body: JSON.encode(problem)))
+    }
+    #expect(proven(nil).isEmpty)
+    #expect(proven(worthless).isEmpty)
+    #expect(proven(worthless + [try sealed(server.server)]) == [.profile("PROFIL")])
+    #expect(proven([try sealed(server.server, scope: .device)]) == [.device, .profile("PROFIL")])
   }
 
   /// Fails where a list that is too long takes the token off.

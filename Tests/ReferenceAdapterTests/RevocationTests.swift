@@ -1,6 +1,8 @@
 import ApprovalTestKit
 import Courier
+import Cryptography
 import MobileAuth
+import OpenPGP
 import ReferenceProtocol
 import Synchronization
 import Testing
@@ -85,6 +87,29 @@ import Testing
     #expect(judge("PROFIL") == .userDeregistered)
     #expect(judge("OTHER") == .unconfirmedRemoval(number: 9003))
     #expect(revocations.isStopped("OTHER") && !revocations.isStopped("PROFIL"))
+  }
+
+  @Test("A notice that the server has signed counts at once, and only for the account that it names")
+  func signedNotice() async throws {
+    func notice(_ profile: String, by signer: OpenPGPKey) throws -> String {
+      let text = """
+        {"v":1,"kind":"revocation","iss":"\(FakeServer.url)","client_id":"\(FakeServer.clientID)",\
+        "profile_id":"\(profile)","scope":"user"}
+        """
+      return try signer.seal(Array(text.utf8), to: server.token.certificate).base64
+    }
+    let stranger = try OpenPGPKey.generate(userID: "stranger")
+    for (text, counts) in [
+      (try notice("PROFIL", by: server.server), true), (try notice("OTHER", by: server.server), false),
+      (try notice("PROFIL", by: stranger), false), ("no message", false),
+    ] {
+      let problem = JSON.encode(Problem(.userDeregistered, issuer: FakeServer.url, detail: "d"))
+      let body = Array(#"{"revocations":["\#(text)"],"#.utf8) + problem.dropFirst()
+      server.on("/requests/\(FakeServer.transaction)/message") { _ in HTTPResponse(status: 403, body: body) }
+      let adapter = try server.adapter(server.makeCourier())
+      let fault = counts ? TokenServerFault.userDeregistered : .unconfirmedRemoval(number: 9003)
+      await #expect(throws: fault) { try await adapter.open(server.pending) }
+    }
   }
 
   @Test("The time for the second ask wakes the listener", .timeLimit(.minutes(1)))

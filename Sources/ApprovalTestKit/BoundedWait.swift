@@ -1,0 +1,43 @@
+import Glibc
+import Synchronization
+
+/// One task that waits for an event, at most until a limit of real time. At the limit it goes on, after a line on standard
+/// error that says what did not happen: the test then fails by what it expects next, and does not hang.
+final class BoundedWait: Sendable {
+  private let continuation: Mutex<CheckedContinuation<Void, Never>?>
+
+  private init(_ continuation: CheckedContinuation<Void, Never>) { self.continuation = Mutex(continuation) }
+
+  /// Ends the wait. Has no effect on one that has ended.
+  func resume() { take()?.resume() }
+
+  private func take() -> CheckedContinuation<Void, Never>? {
+    continuation.withLock { continuation in
+      defer { continuation = nil }
+      return continuation
+    }
+  }
+
+  /// - Parameters:
+  ///   - what: for the line on standard error.
+  ///   - begin: is called once, before the caller is suspended; whoever keeps the wait calls `resume()`.
+  static func wait(
+    for what: @escaping @Sendable () -> String, within limit: Duration = .seconds(60), _ begin: (BoundedWait) -> Void
+  ) async {
+    let alarm = Mutex(Task<Void, Never>?.none)
+    await withCheckedContinuation { continuation in
+      let wait = BoundedWait(continuation)
+      alarm.withLock {
+        $0 = Task {
+          try? await Task.sleep(for: limit)
+          guard !Task.isCancelled, let late = wait.take() else { return }
+          var line = "not within \(limit): \(what())\n"
+          line.withUTF8 { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) }
+          late.resume()
+        }
+      }
+      begin(wait)
+    }
+    alarm.withLock { $0?.cancel() }
+  }
+}

@@ -1,0 +1,1 @@
+../../../Sources/ReferenceServer/Configuration/IPAddressBytes.swift

@@ -1,0 +1,1 @@
+../../../Sources/ReferenceServer/Callbacks/PrivateAddress.swift

@@ -17,7 +17,7 @@ import Testing
   private func onPanel(
     feedback: EntrySettings.Feedback = .entering, hasKeypad: Bool = true,
     _ body: (FrontPanel) async throws -> Void
-  ) async rethrows {
+  ) async throws {
     var settings = EntrySettings()
     settings.feedback = feedback
     let panel = FrontPanel(
@@ -58,7 +58,7 @@ import Testing
   private func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }
 
   @Test func digitsAndEnterAreAnEntryAndTheLastThingThatHappens() async throws {
-    await onPanel { panel in
+    try await onPanel { panel in
       var events = await armed(panel)
       type("12D3579E99")
       #expect(await events.next() == .touched)
@@ -68,8 +68,8 @@ import Testing
     }
   }
 
-  @Test func theFirstDigitShowsAndItsDeletionHidesAgain() async {
-    await onPanel { panel in
+  @Test func theFirstDigitShowsAndItsDeletionHidesAgain() async throws {
+    try await onPanel { panel in
       var events = await armed(panel)
       type("1")
       #expect(await events.next() == .touched)
@@ -81,7 +81,7 @@ import Testing
   }
 
   @Test func aWrongNumberOfDigitsIsShownBrieflyAndForgotten() async throws {
-    await onPanel { panel in
+    try await onPanel { panel in
       var events = await armed(panel)
       type("1234E")
       #expect(await events.next() == .touched)
@@ -96,8 +96,8 @@ import Testing
     }
   }
 
-  @Test func whatIsLeftTypedIsWiped() async {
-    await onPanel { panel in
+  @Test func whatIsLeftTypedIsWiped() async throws {
+    try await onPanel { panel in
       var events = await armed(panel)
       type("1")
       #expect(await events.next() == .touched)
@@ -112,8 +112,8 @@ import Testing
     }
   }
 
-  @Test func aKeypadThatIsPulledOutTakesTheEntryWithIt() async {
-    await onPanel { panel in
+  @Test func aKeypadThatIsPulledOutTakesTheEntryWithIt() async throws {
+    try await onPanel { panel in
       var events = await armed(panel)
       type("123")
       keypad.keypadIsUnavailable("unplugged")
@@ -128,15 +128,15 @@ import Testing
     }
   }
 
-  @Test func aBoardWithoutAKeypadSaysSoWhenDigitsAreWanted() async {
-    await onPanel(hasKeypad: false) { panel in
+  @Test func aBoardWithoutAKeypadSaysSoWhenDigitsAreWanted() async throws {
+    try await onPanel(hasKeypad: false) { panel in
       var events = panel.events(for: .digits(count: 5)).makeAsyncIterator()
       #expect(await events.next() == .unavailable("this board has no keypad"))
     }
   }
 
-  @Test func theNextPromptBeginsWithNothingTyped() async {
-    await onPanel { panel in
+  @Test func theNextPromptBeginsWithNothingTyped() async throws {
+    try await onPanel { panel in
       var former = await armed(panel)
       type("123")
       #expect(await former.next() == .touched)
@@ -153,7 +153,7 @@ import Testing
   }
 
   @Test func whoStopsListeningLeavesNothingTyped() async throws {
-    await onPanel { panel in
+    try await onPanel { panel in
       var events: Events? = await armed(panel)
       type("123")
       #expect(await events?.next() == .touched)
@@ -165,8 +165,8 @@ import Testing
     }
   }
 
-  @Test func escapeTwiceCancelsWhateverIsAsked() async {
-    await onPanel { panel in
+  @Test func escapeTwiceCancelsWhateverIsAsked() async throws {
+    try await onPanel { panel in
       var events = await armed(panel)
       type("12XX")
       #expect(await events.next() == .touched)
@@ -176,8 +176,8 @@ import Testing
     }
   }
 
-  @Test func aHoldMeansNothingWhileDigitsAreWantedAndADoublePressDenies() async {
-    await onPanel { panel in
+  @Test func aHoldMeansNothingWhileDigitsAreWantedAndADoublePressDenies() async throws {
+    try await onPanel { panel in
       var events = await armed(panel)
       let edges: [(Int64, Bool)] = [(0, true), (2000, false), (5000, true), (5100, false), (5300, true), (5400, false)]
       let start = timekeeper.now
@@ -191,8 +191,8 @@ import Testing
     }
   }
 
-  @Test func aFingerThatLeavesTheButtonDoesNotUnpinWhatIsTyped() async {
-    await onPanel { panel in
+  @Test func aFingerThatLeavesTheButtonDoesNotUnpinWhatIsTyped() async throws {
+    try await onPanel { panel in
       var events = await armed(panel)
       type("1")
       #expect(await events.next() == .touched)
@@ -208,7 +208,7 @@ import Testing
   }
 
   @Test func aPINIsNotTakenWhileTheButtonIsGone() async throws {
-    await onPanel { panel in
+    try await onPanel { panel in
       var events = await armed(panel)
       button.continuation.yield(.unavailable("line gone"))
       #expect(await events.next() == .unavailable("line gone"))
@@ -230,8 +230,8 @@ import Testing
     }
   }
 
-  @Test func whatIsWrongIsToldWhenItChanges() async {
-    await onPanel { panel in
+  @Test func whatIsWrongIsToldWhenItChanges() async throws {
+    try await onPanel { panel in
       var changes = panel.troubleChanges.makeAsyncIterator()
       #expect(await panel.troubles == [])
       keypad.keypadIsUnavailable("unplugged")
@@ -251,7 +251,7 @@ import Testing
 
   @Test(arguments: ["1", "9", "17D"])
   func feedbackForEachKeyIsTheSameForEachKey(keys: String) async throws {
-    await onPanel(feedback: .eachKey) { panel in
+    try await onPanel(feedback: .eachKey) { panel in
       var events = await armed(panel)
       for (index, key) in keys.enumerated() {
         let before = indicator.lit.count

@@ -22,11 +22,11 @@ import Testing
   private var troubles: [String] { world.custody.audit.filter { $0.kind == .panelUnavailable }.map(\.detail) }
 
   /// One request with three numbers, until it is answered.
-  private func answering(_ body: () async -> Void) async throws {
+  private func answering(_ body: () async throws -> Void) async throws {
     try want(["17", "40", "93"])
     try await world.withHandler {
       world.announce(world.request(1))
-      await body()
+      try await body()
       await world.panel.until(showing: .idle(pending: 0))
     }
   }
@@ -89,7 +89,7 @@ import Testing
   @Test func aHoldWhileDigitsAreBlinkedChoosesNothing() async throws {
     try await answering {
       await world.timekeeper.untilAsleep(2)
-      await perform(accept, then: "settle")
+      try await perform(accept, then: "settle")
       await blink()
       letTheWindowPass()
       await blink()
@@ -101,7 +101,7 @@ import Testing
   @Test func aFingerThatCameWhileDigitsWereBlinkedKeepsTheWindowShut() async throws {
     try await answering {
       await world.timekeeper.untilAsleep(2)
-      await perform(.touched, then: "settle")
+      try await perform(.touched, then: "settle")
       world.timekeeper.advance(by: ScriptedPanel.optionLength)
       await settle()
       #expect(world.panel.prompts == [.denial])
@@ -115,7 +115,7 @@ import Testing
   @Test func aHoldThatOutlastsTheWindowKeepsItsOption() async throws {
     try await answering {
       await blink()
-      await perform(.touched, then: "settle")
+      try await perform(.touched, then: "settle")
       letTheWindowPass()
       await settle()
       #expect(blinked == [[1, 7]])
@@ -127,7 +127,7 @@ import Testing
   @Test func aTouchThatWasNoGestureLetsTheNextOptionCome() async throws {
     try await answering {
       await blink()
-      await perform(.touched, then: "settle")
+      try await perform(.touched, then: "settle")
       letTheWindowPass()
       world.panel.perform(.released)
       await blink()
@@ -145,7 +145,7 @@ import Testing
       try await eventually { timesStuck != 0 }
       world.timekeeper.advance(by: ScriptedPanel.optionLength)
       await world.timekeeper.untilAsleep(2)
-      await perform(.stuck, then: "settle")
+      try await perform(.stuck, then: "settle")
       world.timekeeper.advance(by: ScriptedPanel.optionLength)
       await world.panel.until(challenges: 3)
       world.panel.perform(deny)

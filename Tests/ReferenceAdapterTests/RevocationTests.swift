@@ -79,7 +79,8 @@ import Testing
 
   @Test("A revocation that is proven counts at once")
   func provenRevocation() {
-    let revocations = Revocations(server.timekeeper) { _ in [.profile("PROFIL")] }
+    let revocations = Revocations(server.timekeeper)
+    revocations.use { _ in [.profile("PROFIL")] }
     let answer = HTTPResponse(status: 401)
     func judge(_ profile: String?) -> TokenServerFault {
       revocations.judge(.userDeregistered, answer, about: profile, isSecondAsk: false)

@@ -13,19 +13,21 @@ final class Openings: Sendable {
   static let pauses = (first: Duration.milliseconds(500), longest: Duration.seconds(8))
 
   private enum Progress {
-    case underway(since: Moment, Task<Void, Never>)
+    case underway(Task<Void, Never>)
     case opened(MobileAuthRequest)
   }
 
   private struct Opening {
     let server: TokenServerID
+    let began: Moment
     var progress: Progress
     var isTroubled = false
 
     var isOpened: Bool { if case .opened = progress { true } else { false } }
-    var start: Moment? { if case .underway(let since, _) = progress { since } else { nil } }
+    /// Nil once it is opened. A property of its own, not read from `progress`: Swift 6.3.1 aborts when it optimizes that.
+    var start: Moment? { isOpened ? nil : began }
 
-    func cancel() { if case .underway(_, let task) = progress { task.cancel() } }
+    func cancel() { if case .underway(let task) = progress { task.cancel() } }
   }
 
   private struct State {
@@ -77,7 +79,7 @@ final class Openings: Sendable {
         let own = candidates.filter { $0.server == server }
         guard let next = next(of: own, &state, now, &wakes) else { continue }
         let task = Task { [self] in await run(next, body) }
-        state.openings[next.transaction] = Opening(server: server, progress: .underway(since: now, task))
+        state.openings[next.transaction] = Opening(server: server, began: now, progress: .underway(task))
         wakes.append(now + Self.grace)
         if own.count > 1 { wakes.append(now + Self.patience) }
       }
@@ -190,7 +192,7 @@ final class Openings: Sendable {
   func cancel() async {
     let tasks = state.withLock { state in
       defer { state.openings = [:] }
-      return state.openings.values.compactMap { if case .underway(_, let task) = $0.progress { task } else { nil } }
+      return state.openings.values.compactMap { if case .underway(let task) = $0.progress { task } else { nil } }
     }
     for task in tasks { task.cancel() }
     for task in tasks { await task.value }

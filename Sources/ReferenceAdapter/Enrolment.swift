@@ -76,7 +76,8 @@ public struct Enrolment: Sendable {
       try registry.put(server)
     }
     let client = DeviceClient(
-      issuer: uri.server, clientID: device.clientID, key: device.deviceKey, courier: courier, timekeeper: timekeeper)
+      issuer: uri.server, clientID: device.clientID, key: device.deviceKey, courier: courier, timekeeper: timekeeper,
+      revocations: try revocations(by: server, device))
     // Asked before anything is made or spent: a server that is not the URI's, or wants what we cannot do, changes
     // nothing here.
     // Only the server that we knew may say that it removed us.
@@ -159,16 +160,29 @@ public struct Enrolment: Sendable {
     return (record, credentials)
   }
 
+  /// The rule for what the server says about enrollments that are gone, with the keys of the accounts there.
+  private func revocations(by server: TokenServerRecord, _ device: DeviceCredentials) throws -> Revocations {
+    let accounts = try ReferenceTokenServer.active(registry.accounts().filter { $0.server == server.id })
+    let revocations = Revocations(timekeeper)
+    revocations.use { [issuer = server.url, clientID = device.clientID ?? ""] in
+      ReferenceTokenServer.provenRevocations(in: $0, of: Array(accounts.values), issuer: issuer, clientID: clientID)
+    }
+    return revocations
+  }
+
+  /// - Returns: nil if the device is no longer registered: at once if the server has signed that, else after a second ask a
+  ///   minute later.
   private func configuration(
     from client: DeviceClient, nilIfGone: Bool
   ) async throws(TokenServerFault) -> DeviceConfiguration? {
     do {
       return try DeviceClient.decode(DeviceConfiguration.self, try await client.call(.get, "/configuration"))
     } catch {
-      guard nilIfGone, error == .deviceDeregistered else { throw error }
+      guard nilIfGone else { throw error }
+      if error == .deviceDeregistered { return nil }
+      guard case .unconfirmedRemoval = error else { throw error }
     }
-    // What nobody has signed takes no other account away before it is said again.
-    progress("the server says that it has removed this device; asking again in a minute")
+    progress("the server says without proof that it has removed this device; asking again in a minute")
     do { try await timekeeper.sleep(until: timekeeper.now + Revocations.pause) } catch {
       throw .unreachable("the enrollment was canceled")
     }

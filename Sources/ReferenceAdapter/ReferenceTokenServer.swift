@@ -67,18 +67,23 @@ public final class ReferenceTokenServer: TokenServer {
       revocations: revocations)
     feed = EventFeed(client: client, timekeeper: timekeeper, memory: EventFeed.Memory())
     mailboxFeed = broker.map { [client] in MailboxFeed(client: client, broker: $0, timekeeper: timekeeper) }
+    self.accounts = Mutex(try Self.active(accounts))
+    let keyless = accounts.filter { $0.stage == .mustEnrolAgain }.map { ($0.profile, $0.id) }
+    lapsed = Dictionary(keyless) { first, _ in first }
+    revocations.use { [weak self] in self?.provenRevocations(in: $0) ?? [] }
+  }
+
+  /// Those with keys, by profile.
+  static func active(_ records: [AccountRecord]) throws(CustodyFault) -> [String: Account] {
     var known: [String: Account] = [:]
-    for record in accounts where record.stage == .active {
+    for record in records where record.stage == .active {
       let credentials = try AccountCredentials(record)
       guard let certificate = credentials.serverCertificate else { throw .damaged("account \(record.id)") }
       known[record.profile] = Account(
         id: record.id, profile: record.profile, key: credentials.key, serverCertificate: certificate,
         pin: credentials.pin)
     }
-    self.accounts = Mutex(known)
-    let keyless = accounts.filter { $0.stage == .mustEnrolAgain }.map { ($0.profile, $0.id) }
-    lapsed = Dictionary(keyless) { first, _ in first }
-    revocations.use { [weak self] in self?.provenRevocations(in: $0) ?? [] }
+    return known
   }
 
   /// The pins this server was enrolled with.
@@ -94,8 +99,9 @@ public final class ReferenceTokenServer: TokenServer {
     let isSecondAsk = revocations.isSecondAskDue
     let response = try await client.call(.post, "/validations", body: JSON.encode(request), freshly: isSecondAsk)
     let validation = try DeviceClient.decode(ValidationResponse.self, response)
+    // An account that has lost its keys has nothing left that a false removal could take, and no key to prove one with.
     let gone = validation.removedProfiles.filter {
-      revocations.counts(.profile($0), in: response, isSecondAsk: isSecondAsk)
+      lapsed[$0] != nil || revocations.counts(.profile($0), in: response, isSecondAsk: isSecondAsk)
     }
     if isSecondAsk {
       revocations.forget { subject in

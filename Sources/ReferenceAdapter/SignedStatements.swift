@@ -48,7 +48,7 @@ extension ReferenceTokenServer {
   ) throws(TokenServerFault) -> ApprovalReceipt {
     guard let sealed = status.sealedReceipt else { throw .unreachable("the receipt is not signed") }
     let account = try self.account(id)
-    guard let receipt = open(sealed, as: ApprovalReceipt.self, for: account), receipt.v == 1,
+    guard let receipt = Self.open(sealed, as: ApprovalReceipt.self, for: account), receipt.v == 1,
       receipt.iss == client.issuer, receipt.clientID == clientID, receipt.profileID == account.profile,
       receipt.transactionID == transaction.text, receipt.state == status.state, receipt.receipt == status.receipt
     else { throw .unreachable("the receipt is not the token server's, or not for this request") }
@@ -59,14 +59,20 @@ extension ReferenceTokenServer {
   /// - Parameter response: a `Problem`, an `OAuthError` or a `ValidationResponse`, whose `revocations` count. Those that
   ///   are not the server's, or of no account that is here, prove nothing.
   func provenRevocations(in response: HTTPResponse) -> Set<Revocations.Subject> {
+    Self.provenRevocations(
+      in: response, of: accounts.withLock { Array($0.values) }, issuer: client.issuer, clientID: clientID)
+  }
+
+  static func provenRevocations(
+    in response: HTTPResponse, of accounts: [Account], issuer: String, clientID: String
+  ) -> Set<Revocations.Subject> {
     struct Notices: Decodable { let revocations: [String]? }
     let notices = (try? JSON.decode(Notices.self, from: response.body))?.revocations ?? []
     var proven: Set<Revocations.Subject> = []
-    let accounts = accounts.withLock { Array($0.values) }
     for sealed in notices.prefix(64) {
       for account in accounts {
         guard let notice = open(sealed, as: RevocationNotice.self, for: account), notice.v == 1,
-          notice.iss == client.issuer, notice.clientID == clientID, notice.profileID == account.profile
+          notice.iss == issuer, notice.clientID == clientID, notice.profileID == account.profile
         else { continue }
         proven.insert(.profile(account.profile))
         if notice.scope == .device { proven.insert(.device) }
@@ -75,7 +81,8 @@ extension ReferenceTokenServer {
     return proven
   }
 
-  private func open<Statement: Decodable>(_ sealed: String, as type: Statement.Type, for account: Account) -> Statement?
+  private static func open<Statement: Decodable>(_ sealed: String, as type: Statement.Type, for account: Account)
+    -> Statement?
   {
     guard let message = bytes(base64: sealed),
       let plaintext = try? account.key.open(message, from: account.serverCertificate, limit: 16_384)

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// Where the push listener listens: "127.0.0.1:8765" or "[::1]:8765". Numbers, because a name may come to mean another

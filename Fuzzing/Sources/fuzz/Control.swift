@@ -1,5 +1,6 @@
 import Boards
 import Glibc
+import MobileAuth
 import PingAMAdapter
 import ReferenceProtocol
 
@@ -42,7 +43,7 @@ private func readAnswers(_ line: [UInt8]) {
   _ = try? JSON.decode(ControlFailure.self, from: line)
   _ = try? JSON.decode(ControlProgress.self, from: line)
   _ = try? JSON.decode(ServiceStatus.self, from: line)
-  _ = try? JSON.decode([PendingSummary].self, from: line).map { printable($0.message ?? "") }
+  _ = try? JSON.decode([PendingSummary].self, from: line).map { $0.message?.forPeople(atMost: 1000) }
   _ = try? JSON.decode(CodeFacts.self, from: line)
   _ = try? JSON.decode(LEDStatus.self, from: line)
 }

@@ -92,6 +92,11 @@ final class CallbackWorker: Service {
   }
 
   private func carryOut(_ job: CallbackJob) async {
+    // The list may have been read before the same job ended and was deleted or postponed.
+    guard (try? await store.read { try $0.isWaiting(job) }) ?? true else {
+      if underWay.withLock({ $0.end(job) }) { wakeUp.ring() }
+      return
+    }
     let outcome = await delivery.deliver(job)
     do {
       switch outcome {

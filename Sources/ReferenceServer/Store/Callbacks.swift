@@ -41,6 +41,12 @@ extension Database {
     ).map { row throws(PoisonedRow) in try CallbackJob(row) }
   }
 
+  /// - Returns: false if the job has been carried out, or postponed, since it was read.
+  func isWaiting(_ job: CallbackJob) throws -> Bool {
+    try row("SELECT attempts FROM callback WHERE transaction_id = ?", [job.transactionID])
+      .map { try $0.count("attempts") } == job.attempts
+  }
+
   func nextCallbackMs(after nowMs: Int64) throws -> Int64? {
     try row("SELECT MIN(due_at_ms) AS next FROM callback WHERE due_at_ms > ?", [nowMs])
       .flatMap { try? $0.optionalTime("next") }

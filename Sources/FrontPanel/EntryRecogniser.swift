@@ -1,19 +1,20 @@
 public import MobileAuth
 public import Secrets
 
-/// Turns keys and the passing of time into an entry or a cancellation, for one prompt. Pure: it knows no clock and no
-/// hardware. It decides by the kinds of keys and by how many digits there are, never by a digit.
+/// A state machine that turns keys and elapsed time into an entry or a cancellation, for one prompt. Pure: it uses no
+/// clock and no hardware. Its control flow depends on the kinds of keys and the number of digits, never on the value of
+/// a digit.
 public struct EntryRecogniser: ~Copyable {
   public enum Finding: Sendable, Equatable {
-    /// A key within the guard time: it counts for nothing.
+    /// A key within the guard time. It is ignored.
     case tooEarly
-    /// A key that means something here, whatever it did.
+    /// A key that the prompt accepts, whatever its effect.
     case keyed
     /// The first digit.
     case touched
-    /// Nothing is typed any more.
+    /// No digits are left in the entry.
     case released
-    /// Enter, but not the number of digits that is wanted; they are gone.
+    /// Enter with a wrong number of digits. The digits are wiped.
     case wrongLength
     case entered(PIN)
     /// Escape, twice.
@@ -28,8 +29,8 @@ public struct EntryRecogniser: ~Copyable {
   private var lastKey: Moment
 
   /// - Parameters:
-  ///   - earliestKey: the end of the guard time; what is pressed before counts for nothing.
-  ///   - idle: after so long without a key, what was typed is wiped.
+  ///   - earliestKey: the end of the guard time. Earlier keys are ignored.
+  ///   - idle: how long no key may be pressed before the typed digits are wiped.
   public init(for prompt: Prompt, earliestKey: Moment, idle: Duration) {
     self.prompt = prompt
     self.earliestKey = earliestKey
@@ -41,10 +42,10 @@ public struct EntryRecogniser: ~Copyable {
 
   public var wantsDigits: Bool { if case .digits = prompt { true } else { false } }
 
-  /// When `time(_:)` has something to say even if no key comes.
+  /// The time at which `time(_:)` must be called if no key comes before; nil if no timeout is pending.
   public var nextMoment: Moment? { isTyping || escaped ? lastKey + idle : nil }
 
-  /// - Parameter digits: where the digit waits if the key was one; it is taken in any case.
+  /// - Parameter digits: the queue that holds the digit of a `.digit` key. The digit is removed from it in every case.
   public mutating func key(_ kind: KeyKind, at moment: Moment, digits: DigitQueue) -> [Finding] {
     var findings = time(moment)
     guard moment >= earliestKey, isMeaningful(kind) else {
@@ -74,13 +75,13 @@ public struct EntryRecogniser: ~Copyable {
     return findings
   }
 
-  /// Tells what the passing of time alone has brought about.
+  /// Applies the idle timeout. Wipes the entry when it is due.
   public mutating func time(_ now: Moment) -> [Finding] {
     guard let nextMoment, now >= nextMoment else { return [] }
     return wipe()
   }
 
-  /// Forgets what was typed.
+  /// Wipes the typed digits.
   public mutating func wipe() -> [Finding] {
     escaped = false
     guard isTyping else { return [] }

@@ -1,13 +1,14 @@
-/// How digits are typed. A board profile may change these within the stated bounds.
+/// Settings for typing digits. A board profile may change them within the stated bounds.
 public struct EntrySettings: Sendable, Equatable {
   public enum Feedback: String, Sendable, CaseIterable {
-    /// The LED says that something has been typed, not how much.
+    /// The LED shows that digits are typed, not how many.
     case entering
-    /// It is also dark for an instant at each key that counts, the same for all: whoever sees it can count them.
+    /// As `entering`, and the LED is also dark for 80 ms at each accepted key, the same for every key. An observer can
+    /// count the keys.
     case eachKey = "each-key"
   }
 
-  /// What was typed is wiped when no key is pressed for so long: 5 to 120 s.
+  /// How long no key may be pressed before the typed digits are wiped: 5 to 120 s.
   public var idle = Duration.seconds(30)
   public var feedback = Feedback.entering
 

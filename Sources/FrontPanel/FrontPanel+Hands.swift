@@ -1,7 +1,7 @@
 import MobileAuth
 import Secrets
 
-/// What hands do to the panel, and what becomes of it.
+/// Handling of button and keypad events.
 extension FrontPanel {
   func receive(_ event: ButtonEvent) {
     switch event {
@@ -15,7 +15,8 @@ extension FrontPanel {
       buttonTrouble = nil
       report(armed?.gestures.release(at: moment) ?? [])
     case .unavailable(let why):
-      // What was held when the line went away is not a gesture: begin again, as if it were still down.
+      // A press that was held while the line became unavailable is not a gesture. Treat the button as held until a
+      // release is seen.
       isDown = true
       buttonTrouble = why
       armed?.gestures.forget(at: timekeeper.now)
@@ -41,7 +42,7 @@ extension FrontPanel {
       report(armed?.entry.wipe() ?? [])
       if armed?.entry.wantsDigits == true { armed?.continuation.yield(.unavailable("keypad: \(why)")) }
     case .available:
-      // Another one, perhaps: nothing typed on the former is continued on this.
+      // The keypad may be a different one. Do not continue an entry that began on the previous keypad.
       keypadTrouble = nil
       report(armed?.entry.wipe() ?? [])
     }
@@ -83,14 +84,15 @@ extension FrontPanel {
           finish(.entered(pin))
           break
         }
-        // Whoever typed it could perhaps not see what was asked, and not have denied it.
+        // The LED shares the chip with the button and may have been dark, so the user might not have seen the request.
+        // Reject the entry.
         armed?.continuation.yield(.unavailable(buttonTrouble))
         lightAgain()
         armed?.tellTouch()
       case .cancelled: finish(.gesture(Gesture(.cancelKeys, held: .zero)))
       }
     }
-    // Enter and cancel are answered by what they bring about.
+    // Enter and cancel have their own indications and need no key feedback.
     guard settings.feedback == .eachKey, findings.contains(.keyed), armed != nil, !findings.contains(.wrongLength)
     else { return }
     lightAgain(afterDark: .milliseconds(80))

@@ -1,7 +1,7 @@
 import MobileAuth
 
 extension FrontPanel {
-  /// Plays what the buzzer says with an indication, once.
+  /// Plays the sound of an indication once, if it has one and the board has a buzzer.
   func sound(_ indication: Indication) {
     guard let sounder, let pattern = indication.sound else { return }
     sounding?.cancel()
@@ -13,7 +13,7 @@ extension FrontPanel {
         sounder.sound(pattern.isLit(after: elapsed))
         next = pattern.nextChange(after: elapsed)
       }
-      // Not over what has begun meanwhile.
+      // A newer sound must not be switched off.
       if number == soundings { sounder.sound(false) }
     }
   }

@@ -1,12 +1,12 @@
 public import MobileAuth
 
-/// The panel of a board: one button, one LED, perhaps a keypad. `run()` drains button and keypad for as long as the
-/// panel lives, so that a stray press is taken and forgotten before a prompt is armed.
+/// The panel of a board: one button, one LED, an optional buzzer and an optional keypad. `run()` reads button and
+/// keypad events for the lifetime of the panel, so that a press before a prompt is armed is consumed and ignored.
 public actor FrontPanel: Panel {
-  /// One prompt, as long as it is the current one. Its end wipes what was typed.
+  /// The armed prompt. Typed digits are wiped when it ends.
   struct Armed: ~Copyable {
     let number: Int
-    /// The end of the guard time; what begins before counts for nothing.
+    /// The end of the guard time. A press or key that begins before it is ignored.
     let earliest: Moment
     var gestures: GestureRecogniser
     var entry: EntryRecogniser
@@ -14,7 +14,7 @@ public actor FrontPanel: Panel {
     var isTouchTold = false
     let continuation: AsyncStream<PanelEvent>.Continuation
 
-    /// A request is pinned while a finger is on the button or something has been typed.
+    /// Reports `.touched` and `.released`: the handler pins a request while the button is down or digits are typed.
     mutating func tellTouch() {
       let isTouched = isButtonTouched || entry.isTyping
       if isTouchTold != isTouched { continuation.yield(isTouched ? .touched : .released) }
@@ -31,9 +31,10 @@ public actor FrontPanel: Panel {
   let settings: EntrySettings
 
   var isDown = false
-  /// Why the button cannot be read now. Nothing can be approved then, by typing neither: the LED is as blind.
+  /// Why the button is unavailable; nil while it works. While set, no approval is possible, not even by PIN, because
+  /// the LED shares the chip.
   var buttonTrouble: String? { didSet { if buttonTrouble != oldValue { troublesChanging.yield() } } }
-  /// Why nobody can type now.
+  /// Why the keypad is unavailable; nil while it works.
   var keypadTrouble: String? { didSet { if keypadTrouble != oldValue { troublesChanging.yield() } } }
   /// Yields when `troubles` may have changed. For one consumer.
   public nonisolated let troubleChanges: AsyncStream<Void>
@@ -41,11 +42,12 @@ public actor FrontPanel: Panel {
   var armed: Armed?
   private var armings = 0
   private var timer: Task<Void, Never>?
-  /// What the handler wants shown; a hand on the panel shows something else meanwhile.
+  /// The indication that the handler has set. The panel's own indications (`ignored`, `entering` and others) replace it
+  /// for a time.
   private var indication = Indication.disconnected
-  /// How many requests are open, as far as that matters to the one that is shown.
+  /// The number of open requests, as passed to `note(openRequests:)`.
   private var openRequests = 0
-  /// What is shown is played to its end, until then.
+  /// The time until which the present indication is played to its end; nil if it may be replaced.
   private var playedUntil: Moment?
   private var isPlayedAgain = false
   private var flashing: Task<Void, Never>?
@@ -66,7 +68,8 @@ public actor FrontPanel: Panel {
     settings = entry
   }
 
-  /// Runs until the task is cancelled; the LED is dark and nothing is typed afterwards.
+  /// Reads events until the task is canceled. Afterwards the LED is dark, the buzzer is silent and typed digits are
+  /// wiped.
   public func run() async {
     await withDiscardingTaskGroup { group in
       if let keypad {
@@ -86,7 +89,7 @@ public actor FrontPanel: Panel {
 
   public nonisolated var canType: Bool { keypad != nil }
 
-  /// What is wrong with the button and the keypad now, for people; empty if all is well.
+  /// The present faults of the button and the keypad as text for the operator; empty if there are none.
   public var troubles: [String] { [buttonTrouble, keypadTrouble].compactMap(\.self) }
 
   public func show(_ indication: Indication) async {
@@ -94,7 +97,7 @@ public actor FrontPanel: Panel {
     if isNew { sound(indication) }
     self.indication = indication
     light(indication)
-    // A confirmation is seen to its end, whoever is next; so is that a request failed.
+    // Terminal indications are played to their end before the next one is shown.
     let isPlayed =
       switch indication {
       case .confirmed, .denied, .pinWrong, .pinRefused, .noSuchChoice, .option, .code, .anotherRequest: true
@@ -113,7 +116,7 @@ public actor FrontPanel: Panel {
     if player.showing == indication { light(indication) }
   }
 
-  /// Whether a press that begins now counts.
+  /// Whether a press that begins now is accepted.
   public enum Readiness: String, Sendable {
     case counts
     case guardTime = "guard time"
@@ -125,7 +128,7 @@ public actor FrontPanel: Panel {
     return timekeeper.now < earliest ? .guardTime : .counts
   }
 
-  /// Says that a press or key counted for nothing. What is being played to its end is played again after that, once.
+  /// Indicates that a press or key was ignored. An indication that is being played to its end is then repeated, once.
   func sayIgnored() {
     if let playedUntil, timekeeper.now < playedUntil {
       guard !isPlayedAgain else { return }
@@ -135,7 +138,7 @@ public actor FrontPanel: Panel {
     flash(.ignored)
   }
 
-  /// What the LED says now.
+  /// The indication on the LED now.
   public var showing: Indication { player.showing ?? .disconnected }
 
   public nonisolated func events(for prompt: Prompt) -> AsyncStream<PanelEvent> {
@@ -167,21 +170,21 @@ public actor FrontPanel: Panel {
     schedule()
   }
 
-  /// Wipes what was typed, and the LED no longer says that something is.
+  /// Ends the prompt and wipes the typed digits. The LED returns to the handler's indication.
   private func forget() {
     let wasTyping = armed?.entry.isTyping == true
     armed = nil
     if wasTyping { lightAgain() }
   }
 
-  /// Ends the prompt with what a person did.
+  /// Ends the prompt with the user's gesture or entry.
   func finish(_ event: PanelEvent) {
     armed?.continuation.yield(event)
     armed?.continuation.finish()
     armed = nil
   }
 
-  /// Wakes the recognisers when time alone changes something.
+  /// Starts a timer for the next timeout of the recognizers.
   func schedule() {
     timer?.cancel()
     timer = nil
@@ -199,12 +202,12 @@ public actor FrontPanel: Panel {
     player.play(indication, openRequests: openRequests, afterDark: pause)
   }
 
-  /// Whatever a hand has shown is over.
+  /// Ends a panel indication and shows the handler's indication again.
   func lightAgain(afterDark pause: Duration = .zero) {
     light(armed?.entry.isTyping == true ? .entering : indication, afterDark: pause)
   }
 
-  /// Shows something to its end, unless something else is shown first.
+  /// Shows an indication to its end, unless another one replaces it.
   func flash(_ indication: Indication) {
     light(indication)
     let end = timekeeper.now + indication.pattern.length

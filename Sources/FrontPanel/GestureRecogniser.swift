@@ -1,40 +1,41 @@
 public import MobileAuth
 
-/// Turns edges and the passing of time into gestures, for one prompt. Pure: it knows no clock and no hardware.
+/// A state machine that turns button edges and elapsed time into gestures, for one prompt. Pure: it uses no clock and
+/// no hardware.
 public struct GestureRecogniser: Sendable {
   public enum Finding: Sendable, Equatable {
-    /// Pressed within the guard time: it counts for nothing.
+    /// Pressed within the guard time. The press is ignored.
     case tooEarly
     case touched
     case released
-    /// Releasing now accepts.
+    /// Held long enough: releasing now accepts.
     case longEnoughToAccept
-    /// Releasing now reports "not me".
+    /// Held long enough: releasing now reports "not me".
     case longEnoughToReport
     case stuck
     case gesture(Gesture)
   }
 
   private enum State {
-    /// Down since before this challenge, or pressed too early: counts for nothing until released.
+    /// Down since before the prompt, or pressed within the guard time. Ignored until released.
     case ignoring(since: Moment, reportedStuck: Bool)
     case ready
     case down(since: Moment, isSecond: Bool, told: Duration)
-    /// One short press is over; a second one may follow.
+    /// One short press is complete; a second one may follow.
     case between(firstDown: Moment)
     case finished
   }
 
   private let timing: GestureTiming
   private var earliestPress: Moment
-  /// What means something to this prompt; the others are as if nothing had been done.
+  /// Gestures that this prompt accepts. Others are ignored.
   private let meaningful: Set<Gesture.Kind>
   private var state: State
 
   /// - Parameters:
-  ///   - prompt: decides which gestures mean something.
+  ///   - prompt: selects the accepted gestures.
   ///   - armedAt: when the request became active.
-  ///   - isDown: the line's level at that moment.
+  ///   - isDown: the level of the button at that moment.
   public init(for prompt: Prompt = .confirmation, timing: GestureTiming, armedAt: Moment, isDown: Bool) {
     self.timing = timing
     meaningful =
@@ -46,18 +47,18 @@ public struct GestureRecogniser: Sendable {
     state = isDown ? .ignoring(since: armedAt, reportedStuck: false) : .ready
   }
 
-  /// The line went away: begins again, as if the button were down from before.
+  /// Resets after the line became unavailable. The button is treated as held until a release is seen.
   public mutating func forget(at moment: Moment) {
     earliestPress = moment + timing.guardTime
     state = .ignoring(since: moment, reportedStuck: false)
   }
 
-  /// When `time(_:)` has something to say even if no edge comes.
+  /// The time at which `time(_:)` must be called if no edge comes before; nil if no threshold is pending.
   public var nextMoment: Moment? {
     switch state {
     case .ignoring(let since, false): since + timing.stuck
     case .ignoring, .ready, .finished: nil
-    // Just after the last moment at which a second press still counts.
+    // Just after the last moment at which a second press is still accepted.
     case .between(let firstDown): firstDown + timing.doublePress + .nanoseconds(1)
     case .down(let since, let isSecond, let told):
       thresholds(isSecond: isSecond).first { $0.0 > told }.map { since + $0.0 }
@@ -110,7 +111,7 @@ public struct GestureRecogniser: Sendable {
     return findings
   }
 
-  /// Tells what the passing of time alone has brought about.
+  /// Reports the thresholds that have been reached by `now`.
   public mutating func time(_ now: Moment) -> [Finding] {
     switch state {
     case .ignoring(let since, false) where now - since >= timing.stuck:

@@ -1,7 +1,8 @@
 public import MobileAuth
 public import Secrets
 
-/// What every keypad hands its keys to, whatever it is made of, and what the panel takes them from.
+/// The connection between a keypad driver, which delivers keys as a `KeySink`, and the panel, which reads them as a
+/// `Keypad`.
 public final class KeypadChannel: Keypad, KeySink {
   public let events: AsyncStream<KeypadEvent>
   public let digits = DigitQueue()
@@ -10,8 +11,8 @@ public final class KeypadChannel: Keypad, KeySink {
 
   public init(timekeeper: any Timekeeper) {
     self.timekeeper = timekeeper
-    // A full stream refuses the newest key, and with it its digit; dropping the oldest would bring those that follow
-    // out of step with the queue.
+    // A full stream rejects the newest key together with its digit. Dropping the oldest key would make the remaining
+    // keys and the digits in the queue disagree.
     (events, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(DigitQueue.capacity))
   }
 

@@ -1,19 +1,19 @@
 public import MobileAuth
 
-/// The one table of what the LED says. `board legend`, the README and the panel all read it.
+/// The table of LED patterns, colors, sounds and meanings. The panel, `board legend` and the README use it.
 extension Indication {
   public var pattern: LEDPattern {
     switch self {
     case .idle(let pending): .flashes(min(max(pending, 1), 5), lit: 60, dark: 240, period: 10_000)
     case .disconnected: .flashes(1, lit: 60, dark: 1_940, period: 2_000)
     case .confirmationWanted: .repeating(500, 500)
-    // Dark for 1 s first, so that no pattern goes over into another in phase.
+    // Dark for 1 s first, so that the pattern is distinct from the pattern before it.
     case .anotherRequest: .once(0, 1_000, 100, 100, 100, 100, 100, 100)
     case .ignored: .once(0, 80, 60, 80, 60, 120)
     case .pinWanted: .flashes(2, lit: 150, dark: 150, period: 1_500)
     case .numberWanted: .flashes(3, lit: 150, dark: 150, period: 1_800)
     case .noSuchChoice: .once([Int64](repeating: 62, count: 8))
-    // What comes next ends it: a long pause would be time in which a press still means nothing.
+    // The next indication follows directly. During a longer pause a press would still be ignored.
     case .option(let digits): .spelled(digits, times: 1, pause: 700)
     case .optionOffered: .repeating(250, 250)
     case .code(let digits): .spelled(digits, times: 2, pause: 3_000)
@@ -36,8 +36,8 @@ extension Indication {
     }
   }
 
-  /// The same while several requests are open, for what asks about one of them: interrupted to say how many there are.
-  /// What counts something else (options, codes, attempts) is not.
+  /// The pattern while several requests are open. An indication that asks about one of them is interrupted to show the
+  /// number of open requests. Indications that count options, codes or attempts are not.
   public func pattern(openRequests count: Int) -> LEDPattern {
     switch self {
     case .confirmationWanted, .pinWanted, .numberWanted: count > 1 ? pattern.interrupted(by: min(count, 5)) : pattern
@@ -60,7 +60,8 @@ extension Indication {
     }
   }
 
-  /// What the buzzer says when this begins, where a board has one. Keys are silent, and so is what takes nobody's hand.
+  /// The sound of the buzzer, if the board has one, when the indication begins; nil for indications that need no action
+  /// by the user. Keys make no sound.
   public var sound: LEDPattern? {
     switch self {
     case .confirmationWanted, .pinWanted, .numberWanted, .option, .code, .newPINWanted, .veryLongHoldWanted: .once(100)
@@ -80,30 +81,30 @@ extension Indication {
     case .disconnected: "idle, not connected"
     case .confirmationWanted: "confirmation wanted"
     case .anotherRequest: "another request"
-    case .ignored: "that press or key counts for nothing"
+    case .ignored: "press or key ignored"
     case .pinWanted: "PIN wanted"
     case .numberWanted: "number or other data wanted"
-    case .noSuchChoice: "that is none of the choices"
+    case .noSuchChoice: "not one of the choices"
     case .option: "one of the choices; no keypad: watch"
     case .optionOffered: "hold if that was what the portal shows"
     case .code: "type these digits into the portal"
     case .newPINWanted(let again): again ? "new PIN wanted, a second time" : "new PIN wanted"
     case .entering: "digits typed: Enter submits"
     case .pinWrong: "wrong PIN or choice, n attempts left"
-    case .pinRefused: "new PIN refused: 1 block list, 2 sequence, 3 repeats, 4 length, 5 not the same twice"
+    case .pinRefused: "new PIN refused: 1 block list, 2 sequence, 3 repeats, 4 length, 5 entries differ"
     case .veryLongHoldWanted: "very long hold wanted: it cannot be undone"
     case .releaseToAccept: "held long enough: release to accept"
     case .releaseToReport: "held very long: release to deny and report \"not me\""
     case .talkingToServer: "talking to the token server"
     case .confirmed: "approved, and the token server confirmed it"
-    case .denied: "denied, and the token server knows"
+    case .denied: "denied, and the token server confirmed it"
     case .outcomeUnknown: "outcome unknown, retrying"
     case .mustEnrol: "must be enrolled (again)"
     case .misconfigured: "stopped, or a request could not be answered: see the log"
     }
   }
 
-  /// The pattern in words, for people with one colour.
+  /// A description of the pattern, for LEDs with one color.
   public var patternInWords: String {
     switch self {
     case .idle: "blip every 10 s (n blips = n pending, at most 5)"
@@ -114,9 +115,9 @@ extension Indication {
     case .pinWanted: "double blink"
     case .numberWanted: "triple blink"
     case .noSuchChoice: "8 Hz for 0.5 s"
-    case .option: "each digit as so many blinks, 0 as one long"
+    case .option: "each digit as that many blinks, 0 as one long"
     case .optionOffered: "2 Hz"
-    case .code: "each digit as so many blinks, 0 as one long, twice over"
+    case .code: "each digit as that many blinks, 0 as one long, all twice"
     case .newPINWanted(let again): again ? "double blink, 2 long" : "double blink, 1 long"
     case .entering: "solid, dark for an instant every second"
     case .pinWrong: "8 Hz for 1.5 s, then n blinks"
@@ -132,7 +133,7 @@ extension Indication {
     }
   }
 
-  /// Every state once, in the order of the legend.
+  /// Every indication once, in the order of the legend.
   public static let legend: [Indication] = [
     .idle(pending: 0), .disconnected, .anotherRequest, .confirmationWanted, .pinWanted, .numberWanted, .noSuchChoice,
     .option([4, 2]),

@@ -1,11 +1,11 @@
 import MobileAuth
 
-/// A blinking pattern as a pure function of the time since it began: what is lit, and when that changes next. The
-/// driver sleeps in between, so an idle LED costs two wake-ups a blip.
+/// A blinking pattern as a pure function of the time since its beginning: whether the LED is lit, and when that changes
+/// next. The driver sleeps between changes, so an idle LED causes two wake-ups per flash.
 public struct LEDPattern: Sendable, Equatable {
-  /// Alternating lit and dark, beginning lit. Milliseconds.
+  /// The lengths of the steps in milliseconds, alternating lit and dark, beginning lit.
   let steps: [Int64]
-  /// Played once and then dark, or over and over.
+  /// Whether the pattern repeats. Otherwise it is played once and the LED stays dark.
   let repeats: Bool
 
   static func repeating(_ steps: Int64...) -> LEDPattern { LEDPattern(steps: steps, repeats: true) }
@@ -15,8 +15,8 @@ public struct LEDPattern: Sendable, Equatable {
   static func counted(_ count: Int, after lead: [Int64]) -> LEDPattern {
     LEDPattern(steps: lead + [Int64](repeating: 300, count: 2 * count), repeats: false)
   }
-  /// Digit after digit, all of it so many times: so many blinks, a zero as one long, a pause after each, another after
-  /// the last.
+  /// Spells digits: dark for 1 s, then `digit` blinks for each digit (one long blink for zero) with a dark step after
+  /// each. All digits are played `times` times, with `pause` ms after the last one.
   static func spelled(_ digits: [Int], times: Int, pause: Int64) -> LEDPattern {
     var steps: [Int64] = [0, 1_000]
     for digit in digits {
@@ -25,7 +25,7 @@ public struct LEDPattern: Sendable, Equatable {
     steps[steps.count - 1] = pause
     return once(steps + (1..<times).flatMap { _ in steps.dropFirst(2) })
   }
-  /// Whole rounds of this pattern for about 4 s, then dark for 1 s, then `count` short blinks and a pause, over and over.
+  /// Repetitions of this pattern for about 4 s, then 1 s dark, then `count` short blinks and a pause, repeating.
   func interrupted(by count: Int) -> LEDPattern {
     let round = steps.reduce(0, +)
     var interrupted = (0..<max(1, (4_000 + round / 2) / max(1, round))).flatMap { _ in steps }
@@ -37,7 +37,7 @@ public struct LEDPattern: Sendable, Equatable {
 
   static let solid = LEDPattern(steps: [], repeats: true)
 
-  /// `count` short flashes, then dark up to `period`.
+  /// `count` short flashes, then dark up to `period`. Milliseconds.
   static func flashes(_ count: Int, lit: Int64, dark: Int64, period: Int64) -> LEDPattern {
     var steps = [Int64](repeating: 0, count: 0)
     for _ in 0..<count { steps += [lit, dark] }
@@ -45,7 +45,7 @@ public struct LEDPattern: Sendable, Equatable {
     return LEDPattern(steps: steps, repeats: true)
   }
 
-  /// One round. Zero for a solid light.
+  /// The length of one round. Zero for a solid light.
   public var length: Duration { .milliseconds(steps.reduce(0, +)) }
 
   public func isLit(after elapsed: Duration) -> Bool {
@@ -53,10 +53,10 @@ public struct LEDPattern: Sendable, Equatable {
     return index % 2 == 0
   }
 
-  /// When, counted from the pattern's beginning, `isLit` changes next; nil if never.
+  /// The time from the beginning of the pattern at which `isLit` changes next; nil if never.
   public func nextChange(after elapsed: Duration) -> Duration? {
     guard let (index, remaining) = position(after: elapsed) else { return nil }
-    // The pause at the end of a pattern that is played once goes over into the dark after it.
+    // The dark step at the end of a pattern that is played once continues into the darkness after it.
     if !repeats, index == steps.count - 1, index % 2 == 1 { return nil }
     return elapsed + .milliseconds(remaining)
   }

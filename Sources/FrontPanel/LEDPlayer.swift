@@ -1,14 +1,15 @@
 import MobileAuth
 import Synchronization
 
-/// Plays one pattern at a time on the indicator, asleep between changes.
+/// Plays one pattern at a time on the indicator and sleeps between changes.
 final class LEDPlayer: Sendable {
   private struct State {
     var playing: Indication?
-    /// How many requests that pattern says are open.
+    /// The number of open requests that the pattern shows.
     var openRequests = 0
     var task: Task<Void, Never>?
-    /// Tells a former pattern, whose task may still be waking up, that the indicator is no longer its own.
+    /// The number of the pattern that owns the indicator. The task of an earlier pattern may still wake up and must
+    /// then do nothing.
     var round = 0
   }
 
@@ -23,10 +24,11 @@ final class LEDPlayer: Sendable {
 
   var showing: Indication? { state.withLock { $0.playing } }
 
-  /// Begins the pattern, unless it is the one already playing: asking again must not make it stumble.
+  /// Begins the pattern. Has no effect if the same pattern is already playing, so that repeated calls do not disturb
+  /// it.
   /// - Parameters:
-  ///   - openRequests: how many requests are open.
-  ///   - pause: to be dark first, for so long, and then begin in any case.
+  ///   - openRequests: the number of open requests.
+  ///   - pause: how long the LED is dark first. If above zero, the pattern begins in every case.
   func play(_ indication: Indication, openRequests: Int = 0, afterDark pause: Duration = .zero) {
     let pattern = indication.pattern(openRequests: openRequests)
     let start = timekeeper.now + pause
@@ -43,7 +45,7 @@ final class LEDPlayer: Sendable {
     }
   }
 
-  /// Dark, until the next `play`.
+  /// Switches the LED off until the next `play`.
   func stop() {
     state.withLock { state in
       begin(&state, nil)

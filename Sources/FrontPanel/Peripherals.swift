@@ -1,28 +1,28 @@
 public import MobileAuth
 public import Secrets
 
-/// One push button. Exactly one consumer is expected; edges nobody takes are dropped, the oldest first.
+/// One push button. For exactly one consumer. If it does not read the events, the oldest are dropped.
 public protocol Button: Sendable {
-  /// Debounced. Timestamps are those of the panel's timekeeper.
+  /// Debounced edges. Timestamps are those of the panel's clock.
   var events: AsyncStream<ButtonEvent> { get }
 }
 
 public enum ButtonEvent: Sendable, Equatable {
   case down(Moment)
   case up(Moment)
-  /// The line is gone; whatever was held counts for nothing.
+  /// The line is unavailable. A press that was held is ignored.
   case unavailable(String)
 }
 
-/// One LED, one colour or three.
+/// One LED, with one or three color channels.
 public protocol Indicator: Sendable {
-  /// Nil is dark. A one-colour LED lights for every colour. Returns at once.
+  /// Switches the LED; nil is dark. A one-color LED lights for every color. Does not block.
   func light(_ colour: LEDColour?)
 }
 
-/// Something that beeps while it is on.
+/// A buzzer that sounds while it is on.
 public protocol Sounder: Sendable {
-  /// Returns at once.
+  /// Switches the buzzer. Does not block.
   func sound(_ isOn: Bool)
 }
 
@@ -32,17 +32,17 @@ public enum LEDColour: String, Sendable, CaseIterable {
   case dimRed = "dim red"
 }
 
-/// A keypad. Exactly one consumer is expected.
+/// A keypad. For exactly one consumer.
 public protocol Keypad: Sendable {
-  /// Which key it was these do not say; a digit waits in `digits`, one for each `.key(.digit, …)`, in order.
+  /// Key events without the values of digits. Each `.key(.digit, …)` has one digit in `digits`, in the same order.
   var events: AsyncStream<KeypadEvent> { get }
   var digits: DigitQueue { get }
 }
 
 public enum KeypadEvent: Sendable, Equatable {
-  /// Pressed at a moment of the panel's timekeeper.
+  /// A key press, with its time on the panel's clock.
   case key(KeyKind, Moment)
-  /// Unplugged or failing: what was typed counts for nothing.
+  /// The keypad was unplugged or fails. The typed digits are discarded.
   case unavailable(String)
   case available
 }

@@ -29,8 +29,8 @@ import Testing
     await running.value
   }
 
-  /// Arms for five digits and lets the guard time pass. An unplugged keypad is told exactly once, when the prompt is
-  /// armed or after: so a test knows that it is.
+  /// Arms a prompt for five digits and advances past the guard time. An unavailable keypad is reported exactly once,
+  /// when or after the prompt is armed, so the test then knows that it is armed.
   private func armed(_ panel: FrontPanel) async -> Events {
     keypad.keypadIsUnavailable("test")
     var events = panel.events(for: .digits(count: 5)).makeAsyncIterator()
@@ -101,7 +101,7 @@ import Testing
       var events = await armed(panel)
       type("1")
       #expect(await events.next() == .touched)
-      // The LED and the idle time-out.
+      // The LED and the idle timeout.
       await timekeeper.untilAsleep(2)
       timekeeper.advance(by: .seconds(30))
       #expect(await events.next() == .released)
@@ -140,10 +140,10 @@ import Testing
       var former = await armed(panel)
       type("123")
       #expect(await former.next() == .touched)
-      // Not with a keypad that comes and goes, as `armed` does it: the former prompt would be told.
+      // Without the unavailable keypad that `armed` uses: the previous prompt would receive that event.
       var events = panel.events(for: .digits(count: 5)).makeAsyncIterator()
       #expect(await former.next() == nil)
-      // Digits that were under way may be said to count for nothing.
+      // Digits in transit may be indicated as ignored.
       #expect(await panel.showing != .entering)
       timekeeper.advance(by: .seconds(1))
       type("45E")
@@ -218,7 +218,7 @@ import Testing
       #expect(await events.next() == .unavailable("line gone"))
       #expect(await events.next() == .released)
       #expect(await panel.showing == .pinWanted)
-      // What is armed meanwhile hears of it at once.
+      // A prompt armed in the meantime is notified immediately.
       events = panel.events(for: .digits(count: 5)).makeAsyncIterator()
       #expect(await events.next() == .unavailable("line gone"))
       button.continuation.yield(.up(timekeeper.now))

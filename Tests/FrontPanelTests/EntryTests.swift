@@ -4,7 +4,7 @@ import MobileAuth
 import Secrets
 import Testing
 
-/// Keys by their characters: digits, `E`nter, `D`elete, `C`lear, `X` for escape, `O`ther.
+/// The kinds of keys by character: digits, `E`nter, `D`elete, `C`lear, `X` for escape, `O`ther.
 private func kind(_ key: Character) -> KeyKind {
   switch key {
   case "E": .enter
@@ -23,8 +23,8 @@ private func kind(_ key: Character) -> KeyKind {
 
   private func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }
 
-  /// Presses the keys at their moments (milliseconds from arming; 500 is the guard time), waking the recogniser when
-  /// it asks for it, as the panel does.
+  /// Presses the keys at their times (milliseconds from arming; the guard time ends at 500) and calls the recognizer's
+  /// timeouts when due, as the panel does.
   private func findings(_ keys: [(Int, Character)], prompt: Prompt = .digits(count: 5), until end: Int = 0) -> [Finding]
   {
     var recogniser = EntryRecogniser(for: prompt, earliestKey: moment(500), idle: .seconds(30))
@@ -92,7 +92,7 @@ private func kind(_ key: Character) -> KeyKind {
   @Test func whatWaitsTooLongIsWiped() {
     #expect(findings([(1000, "1"), (30_999, "2")], until: 60_998) == [.touched])
     #expect(findings([(1000, "1"), (30_999, "2")], until: 60_999) == [.touched, .released])
-    // Also when nobody woke the recogniser in time.
+    // Also if the timeout of the recognizer was not called in time.
     #expect(findings([(1000, "1"), (31_000, "2")]) == [.touched, .released, .touched])
     #expect(findings([(1000, "X"), (31_000, "X")]) == [])
   }
@@ -106,7 +106,7 @@ private func kind(_ key: Character) -> KeyKind {
     }
   }
 
-  /// Whatever a person hammers, what comes out is what a naive line editor would hold at Enter.
+  /// For random keys the entry equals that of a simple line editor at Enter.
   @Test func aRandomTypistEntersWhatANaiveLineWouldHold() {
     let seed = UInt64.random(in: .min ... .max)
     var random = SeededGenerator(seed: seed)

@@ -3,7 +3,7 @@ import FrontPanel
 import MobileAuth
 import Testing
 
-/// Edges as (milliseconds, is down), from the moment the challenge was armed.
+/// Edges as (milliseconds, is down), from the moment the prompt was armed.
 @Suite struct GestureTests {
   typealias Finding = GestureRecogniser.Finding
 
@@ -15,7 +15,7 @@ import Testing
       for: prompt, timing: GestureTiming(), armedAt: moment(0), isDown: downAtStart)
     var findings: [Finding] = []
     func pass(until limit: Int64) {
-      // As the panel does: wake whenever the recogniser asks for it.
+      // Call the recognizer's timeouts when due, as the panel does.
       while let next = recogniser.nextMoment, next <= moment(limit) {
         findings += recogniser.time(next)
       }
@@ -75,7 +75,7 @@ import Testing
 
   @Test func aPressBeforeTheGuardTimeCountsForNothing() {
     #expect(gestures([(499, true), (5000, false)]) == [])
-    // Nor does it spoil the deliberate one that follows.
+    // It does not disturb a later hold either.
     #expect(gestures([(100, true), (200, false), (2000, true), (3000, false)]) == [.hold])
   }
 
@@ -132,7 +132,7 @@ import Testing
     #expect(gestures([(600, true), (1600, false), (3000, true), (4000, false)]) == [.hold])
   }
 
-  /// Whatever a person hammers, at most one gesture comes out, and accept only after a hold of its own.
+  /// For random presses there is at most one gesture, and it accepts only after a hold.
   @Test func aRandomHammererNeverAcceptsWithoutAHold() {
     var generator = SystemRandomNumberGenerator()
     let seed = UInt64.random(in: .min ... .max, using: &generator)

@@ -4,7 +4,7 @@ import MobileAuth
 import Secrets
 import Testing
 
-/// A press or key that counts for nothing says so.
+/// Ignored presses and keys are indicated.
 @Suite struct IgnoredTests {
   private let timekeeper = ManualTimekeeper()
   private let button = TestButton()
@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(
-    "A press while nothing is asked flickers, and what was shown goes on",
+    "A press without a prompt flickers, and the indication before it continues",
     arguments: [Indication.disconnected, .idle(pending: 0)])
   func pressWhileNothingIsAsked(shown: Indication) async {
     await onPanel { panel in
@@ -57,8 +57,7 @@ import Testing
     }
   }
 
-  @Test("Keys while \"wrong PIN\" blinks flicker once, and it is seen to its end") func keysWhileWrongPINBlinks() async
-  {
+  @Test("Keys during \"wrong PIN\" flicker once; it is played to its end") func keysWhileWrongPINBlinks() async {
     await onPanel { panel in
       let wrong = Indication.pinWrong(remaining: 2)
       let showing = Task { await panel.show(wrong) }
@@ -70,7 +69,7 @@ import Testing
       #expect(await turn { await panel.showing == wrong })
       keypad.press(.digit, digit: 0x32)
       #expect(await turn { keypad.digits.count == 0 })
-      // Played again from its beginning, and no further.
+      // The indication is repeated once from its beginning.
       timekeeper.advance(by: wrong.pattern.length - .milliseconds(1))
       for _ in 0..<1000 { await Task.yield() }
       #expect(await panel.showing == wrong)
@@ -79,7 +78,7 @@ import Testing
     }
   }
 
-  @Test("While several requests are open, what asks is interrupted to say how many", arguments: [2, 5, 9])
+  @Test("While several requests are open, the prompt's pattern is interrupted by their number", arguments: [2, 5, 9])
   func interruption(count: Int) {
     for indication in [Indication.confirmationWanted, .pinWanted, .numberWanted] {
       let pattern = indication.pattern(openRequests: count)
@@ -88,7 +87,7 @@ import Testing
       let pauses = zip(begins, begins.dropFirst()).filter { begin, next in
         lit[begin..<next].count { !$0 } >= 1_000
       }
-      // Of about 4 s, and dark for 1 s or more before so many blinks.
+      // After about 4 s, and dark for 1 s or more before the blinks that give the number.
       let dark = pauses.last?.1 ?? 0
       #expect((4_500...6_500).contains(dark), "\(indication)")
       #expect(begins.count { $0 >= dark } == min(count, 5), "\(indication)")
@@ -97,11 +96,11 @@ import Testing
     #expect(Indication.option([1]).pattern(openRequests: count) == Indication.option([1]).pattern)
   }
 
-  @Test("A request that comes while another is asked about changes the pattern at once") func countChanges() async {
+  @Test("A request during the prompt of another changes the pattern at once") func countChanges() async {
     await onPanel { panel in
       await panel.show(.confirmationWanted)
       await panel.note(openRequests: 3)
-      // Up to the end of the fourth second, and then dark for 1 s.
+      // To the end of the fourth second, and then dark for 1 s.
       for _ in 0..<8 {
         await timekeeper.untilAsleep()
         timekeeper.advance(by: timekeeper.untilNextWakes ?? .zero)

@@ -22,7 +22,7 @@ import Testing
     await panel.show(.confirmationWanted)
     var events = panel.events(for: .confirmation).makeAsyncIterator()
     timekeeper.advance(by: .seconds(1))
-    // The challenge is armed in its own time; presses before that must be repeated, as a person would.
+    // The prompt is armed asynchronously, so the press is repeated until it is accepted.
     let holding = Task { [button, timekeeper] in
       while !Task.isCancelled {
         button.continuation.yield(.down(timekeeper.now))
@@ -58,11 +58,11 @@ import Testing
     #expect(indicator.lit == [.green, nil, .green, nil])
   }
 
-  /// Whatever is shown next comes after it; shown again it holds up nobody.
+  /// It is played to its end the first time and does not delay callers when shown again.
   @Test func aFailureIsSeenOnce() async {
     let panel = panel()
     let showing = Task { await panel.show(.misconfigured) }
-    // The LED, and whoever wants to show something else.
+    // The LED, and the call of `show`.
     await timekeeper.untilAsleep(2)
     #expect(indicator.lit == [.red])
     timekeeper.advance(by: .milliseconds(2_500))
@@ -70,12 +70,12 @@ import Testing
     await panel.show(.misconfigured)
   }
 
-  /// Before that nobody can say that it is the right one.
+  /// The user can choose an option only after it is completely shown.
   @Test func anOptionIsShownToItsEnd() async throws {
     let panel = panel()
     let showing = Task { await panel.show(.option([1, 0])) }
     let lit: [LEDColour?] = [nil, .violet, nil, .violet, nil]
-    // Dark for 1 s, one blink, a pause, a long one, and another pause.
+    // Dark for 1 s, one blink, a dark step, a long blink, and a pause.
     for (index, milliseconds) in [1_000, 300, 1_500, 1_200].enumerated() {
       await timekeeper.untilAsleep(2)
       #expect(indicator.lit == Array(lit.prefix(index + 1)))
@@ -162,7 +162,7 @@ import Testing
 }
 
 @Suite struct CodePatternTests {
-  /// When the LED is lit, in the milliseconds from the beginning.
+  /// The periods in which the LED is lit, in milliseconds from the beginning.
   private func flashes(of pattern: LEDPattern) -> [Range<Int>] {
     let lit = (0...Int(pattern.length.milliseconds)).map { pattern.isLit(after: .milliseconds($0)) }
     let starts = lit.indices.dropFirst().filter { lit[$0] && !lit[$0 - 1] }
@@ -170,7 +170,7 @@ import Testing
     return zip(starts, ends).map { $0..<$1 }
   }
 
-  /// A zero can be seen, and told from a one.
+  /// A zero is visible and distinct from a one.
   @Test(arguments: [
     ([4, 2], [300, 300, 300, 300, 300, 300]), ([0, 3], [1200, 300, 300, 300]), ([1, 0], [300, 1200]), ([0], [1200]),
   ])
@@ -182,7 +182,7 @@ import Testing
     #expect(pauses.count { $0 > 1000 } == digits.count - 1)
   }
 
-  /// So many blinks for each digit, a long one for zero, twice over.
+  /// A code is spelled twice, with `digit` blinks for each digit and a long blink for zero.
   @Test(arguments: [([2, 0], 6), ([0, 0], 4), ([9, 9], 36), ([6, 3], 18)])
   func aCodeIsSpelledTwice(digits: [Int], flashes: Int) {
     let pattern = Indication.code(digits).pattern

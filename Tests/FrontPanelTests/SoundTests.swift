@@ -15,7 +15,7 @@ import Testing
     try await eventually(file: file, line: line) { condition() }
   }
 
-  /// - Returns: false if that took too many turns.
+  /// - Returns: false if the condition did not hold within 200,000 turns.
   private func turn(until isDone: () -> Bool) async -> Bool {
     for _ in 0..<200_000 where !isDone() { await Task.yield() }
     return isDone()
@@ -26,7 +26,7 @@ import Testing
     await panel.show(.confirmationWanted)
     try await until { sounder.heard == [true] }
     await panel.show(.confirmationWanted)
-    // The LED sleeps too.
+    // The LED sleeps, too.
     await timekeeper.untilAsleep(2)
     timekeeper.advance(by: .milliseconds(100))
     try await until { sounder.heard == [true, false, false] }
@@ -41,13 +41,13 @@ import Testing
     await panel.show(.talkingToServer)
     await panel.show(.pinWanted)
     #expect(await turn { sounder.heard == [true, true] })
-    // The LED and the second beep; the first has ended.
+    // The LED and the second beep sleep; the first beep has ended.
     #expect(await turn { timekeeper.untilNextWakes == .milliseconds(100) })
     timekeeper.advance(by: .milliseconds(100))
     #expect(await turn { sounder.heard == [true, true, false, false] })
   }
 
-  /// Whoever listens learns that something is wanted and how it ended, and nothing of what is typed.
+  /// The sounds reveal that an action is required and how it ended, and nothing about typed digits.
   @Test func onlyWhatWantsAHandOrEndsIsHeard() {
     let heard = Indication.legend.filter { $0.sound != nil }
     #expect(

@@ -4,7 +4,7 @@ import MobileAuth
 import Secrets
 import Testing
 
-/// A real panel under a real handler: what is done for one request never answers another.
+/// A real panel with a real handler: input for one request never answers another request.
 @Suite struct SwapTests {
   private let timekeeper = ManualTimekeeper()
   private let button = TestButton()
@@ -40,7 +40,7 @@ import Testing
     for task in running { await task.value }
   }
 
-  /// Waits in turns, and lets 50 ms pass after some of them, until the panel says so.
+  /// Yields, and advances the clock by 50 ms now and then, until the condition holds.
   private func pass(
     _ panel: FrontPanel, until isDone: (FrontPanel) async -> Bool, sourceLocation: SourceLocation = #_sourceLocation
   ) async {
@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test(
-    "A hold that begins before another request has been announced answers neither", arguments: [0, 500, 1_500, 1_900])
+    "A hold that begins before the announcement of another request answers neither", arguments: [0, 500, 1_500, 1_900])
   func holdAcrossTheChange(after milliseconds: Int) async throws {
     try await onPanel { panel in
       let old = try request(1)
@@ -90,14 +90,14 @@ import Testing
     #expect(server.delivered.map(\.request.pending.transaction) == [try request(2).transaction])
   }
 
-  @Test("Digits typed for one request are wiped before the next one is asked about") func digitsAcrossTheChange()
+  @Test("Digits typed for one request are wiped before the prompt of the next one") func digitsAcrossTheChange()
     async throws
   {
     server.set(challenge: .pin(PINChallenge(length: 5, counts: FailureCounts(max: 3, previous: 0))))
     try await onPanel { panel in
       let first = try request(1, lives: .seconds(20))
       announce(try request(2), first)
-      // The second is asked about first; it goes, and the first comes, in the middle of the PIN.
+      // The second request is prompted first. In the middle of the PIN it disappears and the first one appears.
       await pass(panel, until: isReady)
       for digit in "135" { keypad.press(.digit, digit: digit.asciiValue ?? 0) }
       await pass(panel) { await $0.showing == .entering }

@@ -11,9 +11,9 @@ package enum Wanted: String, Sendable {
 extension TestToken {
   package static let pinWrong = "wrong PIN or choice, n attempts left"
   package static let entering = "digits typed: Enter submits"
-  package static let ignored = "that press or key counts for nothing"
+  package static let ignored = "press or key ignored"
   package static let newPINRefused =
-    "new PIN refused: 1 block list, 2 sequence, 3 repeats, 4 length, 5 not the same twice"
+    "new PIN refused: 1 block list, 2 sequence, 3 repeats, 4 length, 5 entries differ"
 
   /// Waits until the LED asks for it, thinks longer than the guard time, types the digits and Enter. Keys that still
   /// came too early count for nothing, so a person who sees no reaction types again.

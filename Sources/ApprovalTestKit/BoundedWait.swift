@@ -1,14 +1,15 @@
 import Glibc
 import Synchronization
 
-/// One task that waits for an event, at most until a limit of real time. At the limit it goes on, after a line on standard
-/// error that says what did not happen: the test then fails by what it expects next, and does not hang.
+/// A suspended task that waits for an event, at most until a limit of real time. At the limit the task continues, after
+/// a line on standard error that names the missing event. The test then fails at its next expectation and does not
+/// hang.
 final class BoundedWait: Sendable {
   private let continuation: Mutex<CheckedContinuation<Void, Never>?>
 
   private init(_ continuation: CheckedContinuation<Void, Never>) { self.continuation = Mutex(continuation) }
 
-  /// Ends the wait. Has no effect on one that has ended.
+  /// Ends the wait. Has no effect on a wait that has ended.
   func resume() { take()?.resume() }
 
   private func take() -> CheckedContinuation<Void, Never>? {
@@ -19,8 +20,8 @@ final class BoundedWait: Sendable {
   }
 
   /// - Parameters:
-  ///   - what: for the line on standard error.
-  ///   - begin: is called once, before the caller is suspended; whoever keeps the wait calls `resume()`.
+  ///   - what: names the event in the line on standard error.
+  ///   - begin: called once, before the caller is suspended. It must arrange for a later call of `resume()`.
   static func wait(
     for what: @escaping @Sendable () -> String, within limit: Duration = .seconds(60), _ begin: (BoundedWait) -> Void
   ) async {

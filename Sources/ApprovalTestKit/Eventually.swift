@@ -1,13 +1,13 @@
-/// Something that a test waited for and that did not happen in time.
+/// A condition that a test waited for and that was not true in time.
 public struct NotSeenInTime: Error, CustomStringConvertible {
   public let description: String
 }
 
-/// Waits until `condition` holds, which other tasks of this process make true. Without a sleep at first, because
-/// tests on a manual clock expect it within some turns of the executor; then once a millisecond.
+/// Waits until `condition` holds, which other tasks of this process make true. It polls without sleeping at first,
+/// because tests on a manual clock expect the condition within some turns of the executor, then once per millisecond.
 /// - Parameters:
-///   - what: is named in the error, beside the place of the call.
-///   - limit: by the real clock. Only a test that fails waits to the end of it.
+///   - what: named in the error, with the source location of the call.
+///   - limit: in real time. Only a failing test waits until the limit.
 /// - Throws: `NotSeenInTime` after the limit, `CancellationError` when the test is canceled.
 public func eventually(
   _ what: String = "the condition", within limit: Duration = .seconds(60), file: String = #fileID, line: Int = #line,

@@ -1,7 +1,7 @@
 public import MobileAuth
 import Synchronization
 
-/// A clock that moves only when told. Sleepers wake in the order of their moments.
+/// A clock that moves only when the test advances it. Sleeping tasks wake in the order of their deadlines.
 public final class ManualTimekeeper: Timekeeper {
   private struct Sleeper {
     let moment: Moment
@@ -19,7 +19,7 @@ public final class ManualTimekeeper: Timekeeper {
 
   private let state: Mutex<State>
 
-  /// - Parameter wallClockMilliseconds: what the board believes at the beginning; 0 is 1970.
+  /// - Parameter wallClockMilliseconds: the board's wall clock at the beginning, in ms since 1970.
   public init(wallClockMilliseconds: Int64 = 1_790_000_000_000) {
     state = Mutex(State(wallClockMilliseconds: wallClockMilliseconds))
   }
@@ -27,7 +27,7 @@ public final class ManualTimekeeper: Timekeeper {
   public var now: Moment { state.withLock { $0.now } }
   public var wallClockMilliseconds: Int64 { state.withLock { $0.wallClockMilliseconds } }
 
-  /// How long until the first of the tasks asleep now wakes; nil if nobody sleeps.
+  /// The time until the first of the sleeping tasks wakes; nil if no task sleeps.
   public var untilNextWakes: Duration? {
     state.withLock { state in state.sleepers.values.map(\.moment).min().map { $0 - state.now } }
   }
@@ -64,7 +64,7 @@ public final class ManualTimekeeper: Timekeeper {
     }
   }
 
-  /// Moves both clocks and wakes everybody whose moment has come, earliest first.
+  /// Advances both clocks and wakes every task whose deadline has passed, earliest first.
   public func advance(by duration: Duration) {
     let due: [Sleeper] = state.withLock { state in
       state.now = state.now + duration
@@ -77,7 +77,7 @@ public final class ManualTimekeeper: Timekeeper {
     for sleeper in due { sleeper.continuation.resume() }
   }
 
-  /// Waits, without time, until at least `count` tasks sleep: the moment a test may advance the clock.
+  /// Waits, without advancing the clock, until at least `count` tasks sleep. The test may then advance the clock.
   public func untilAsleep(_ count: Int = 1) async {
     await BoundedWait.wait(for: { "\(count) tasks asleep" }) { wait in
       let already = state.withLock { state in

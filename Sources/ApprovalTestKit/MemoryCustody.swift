@@ -1,7 +1,7 @@
 public import MobileAuth
 import Synchronization
 
-/// A vault in memory that can be told to fail: the n-th write from now throws, and has changed nothing.
+/// An in-memory state store with injected faults: a chosen write throws and changes nothing.
 public final class MemoryCustody: Custody {
   private struct State {
     var audit: [AuditEntry] = []
@@ -22,12 +22,12 @@ public final class MemoryCustody: Custody {
   public var wipedServers: [TokenServerID] { state.withLock { $0.wipedServers } }
   public var droppedKeys: [AccountID] { state.withLock { $0.droppedKeys } }
 
-  /// The last words on a transaction.
+  /// The details of the `settled` audit entries of a transaction.
   public func outcomes(of transaction: TransactionID) -> [String] {
     audit.filter { $0.kind == .settled && $0.transaction == transaction }.map(\.detail)
   }
 
-  /// - Parameter number: 1 is the next write.
+  /// - Parameter number: 1 for the next write.
   public func fail(write number: Int, with fault: CustodyFault) {
     state.withLock { $0.failures[$0.writes + number] = fault }
   }

@@ -2,7 +2,7 @@ public import MobileAuth
 import Secrets
 import Synchronization
 
-/// A vault in memory whose n-th write from now can be the moment the power goes.
+/// An in-memory enrollment registry and state store that simulates a power loss at a chosen write.
 public final class MemoryRegistry: SharedEnrolmentRegistry, Custody {
   private struct State {
     var servers: [TokenServerID: TokenServerRecord] = [:]
@@ -15,7 +15,7 @@ public final class MemoryRegistry: SharedEnrolmentRegistry, Custody {
 
   private let state = Mutex(State())
 
-  /// So many writes succeed, none after.
+  /// Lets the next `writes` writes succeed and every later one fail; nil removes the limit.
   public func cut(after writes: Int?) { state.withLock { $0.writesLeft = writes } }
 
   public init() {}
@@ -45,7 +45,7 @@ public final class MemoryRegistry: SharedEnrolmentRegistry, Custody {
   public func put(_ account: AccountRecord, _ entry: AuditEntry?) throws(CustodyFault) {
     try write(entry) { $0.accounts[account.id] = account }
   }
-  /// Not for two threads at once.
+  /// Compare-and-swap update of an account. Not safe for concurrent calls.
   public func change(_ known: AccountRecord, _ change: AccountChange) throws(CustodyFault) -> Bool {
     guard try accounts().contains(where: { $0.isSame(as: known) }) else { return false }
     switch change {

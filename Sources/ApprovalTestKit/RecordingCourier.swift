@@ -1,7 +1,7 @@
 public import Courier
 import Synchronization
 
-/// A courier without a network: answers by a function, and remembers what was asked.
+/// An HTTP client without a network. It answers with a function and records the requests.
 public final class RecordingCourier: Courier {
   public typealias Answer = @Sendable (HTTPRequest) throws(CourierError) -> HTTPResponse
 
@@ -9,7 +9,7 @@ public final class RecordingCourier: Courier {
   private let answer: Answer
   private let makeStream: @Sendable (HTTPRequest) -> HTTPResponseStream
 
-  /// - Parameter stream: answers event streams; by default one that never says anything.
+  /// - Parameter stream: answers event streams; by default with a stream that sends nothing.
   public init(
     stream: @escaping @Sendable (HTTPRequest) -> HTTPResponseStream = RecordingCourier.silentStream,
     answer: @escaping Answer

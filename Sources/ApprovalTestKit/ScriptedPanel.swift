@@ -1,7 +1,7 @@
 public import MobileAuth
 import Synchronization
 
-/// A panel without hardware: tells what it was asked to show, and does what the test says a person does.
+/// A panel without hardware. It records what it is asked to show and performs the user actions that the test sets.
 public final class ScriptedPanel: Panel {
   private struct State {
     var shown: [Indication] = []
@@ -11,33 +11,33 @@ public final class ScriptedPanel: Panel {
     var watchers: [(isSatisfied: @Sendable (State) -> Bool, wait: BoundedWait)] = []
   }
 
-  /// So long an option takes to be shown.
+  /// How long an option is shown.
   public static let optionLength = Duration.seconds(1)
 
   public let canType: Bool
   private let timekeeper: (any Timekeeper)?
   private let state = Mutex(State())
 
-  /// - Parameter timekeeper: by whose clock options are shown; without one they take no time.
+  /// - Parameter timekeeper: the clock for the display time of options. Without it, options take no time.
   public init(canType: Bool = true, timekeeper: (any Timekeeper)? = nil) {
     self.canType = canType
     self.timekeeper = timekeeper
   }
 
-  /// Everything shown so far, in order, without immediate repeats.
+  /// All indications shown so far, in order, without immediate repeats.
   public var shown: [Indication] { state.withLock { $0.shown } }
 
-  /// Everything asked so far, in order.
+  /// All prompts so far, in order.
   public var prompts: [Prompt] { state.withLock { $0.prompts } }
 
-  /// How many requests were open, each time that changed.
+  /// The numbers of open requests that were set, without immediate repeats.
   public var openRequests: [Int] { state.withLock { $0.openRequests } }
 
   public func note(openRequests count: Int) async {
     change { if $0.openRequests.last != count { $0.openRequests.append(count) } }
   }
 
-  /// Ends the prompt without a gesture, as no panel should.
+  /// Ends the prompt without a gesture. A real panel never does so.
   public func breakPrompt() { state.withLock { $0.challenge?.finish() } }
 
   public func show(_ indication: Indication) async {
@@ -56,17 +56,17 @@ public final class ScriptedPanel: Panel {
     return stream
   }
 
-  /// A person does something. Ignored, as on a real panel, while no challenge is armed.
+  /// Performs a user action. Ignored while no prompt is armed, as on a real panel.
   public func perform(_ event: PanelEvent) {
     state.withLock { _ = $0.challenge?.yield(event) }
   }
 
-  /// Waits, without time, until this is what the panel shows.
+  /// Waits, without advancing the clock, until the panel shows `indication`.
   public func until(showing indication: Indication) async {
     await wait(for: "\(indication) on the panel") { $0.shown.last == indication }
   }
 
-  /// Waits until `count` challenges have been armed in all.
+  /// Waits until `count` prompts have been armed since the beginning.
   public func until(challenges count: Int) async {
     await wait(for: "\(count) challenges") { $0.prompts.count >= count }
   }

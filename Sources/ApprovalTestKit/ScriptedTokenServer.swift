@@ -2,7 +2,7 @@ public import MobileAuth
 public import Secrets
 import Synchronization
 
-/// A token server without a network: its list and its answers are what the test sets.
+/// A token server client without a network. The test sets its list of requests and its responses.
 public final class ScriptedTokenServer: TokenServer {
   private struct State {
     var list: [PendingMobileAuthRequest] = []
@@ -27,22 +27,23 @@ public final class ScriptedTokenServer: TokenServer {
 
   public init(_ id: String = "token.example") { self.id = TokenServerID(id) }
 
-  /// Every delivery that arrived, repeats included.
+  /// Every answer delivered, including repeated deliveries.
   public var delivered: [SealedResponse] { state.withLock { $0.delivered } }
-  /// The bytes of every answer that was sent again after a cut.
+  /// The body of every answer that was resent after a restart.
   public var repeated: [[UInt8]] { state.withLock { $0.repeated } }
-  /// From now on nobody tells what became of its answers, and their bytes are kept.
+  /// From now on answers are sealed with `isRepeatedAfterCut`: their outcome is unknown, so their bodies are stored for
+  /// resending.
   public func repeatsAfterCut() { state.withLock { $0.repeatsAfterCut = true } }
   /// Every PIN that was used to seal an answer.
   public var pins: [PIN] { state.withLock { $0.pins } }
 
-  /// What was chosen in each sealed answer.
+  /// The choice in each sealed answer.
   public var choices: [String?] { state.withLock { $0.choices } }
 
-  /// What its verdicts bring along from now on.
+  /// Sets the portal code that later verdicts contain.
   public func set(code: PortalCode?) { state.withLock { $0.code = code } }
 
-  /// What its requests want from now on.
+  /// Sets the challenge of later requests.
   public func set(challenge: Challenge) { state.withLock { $0.challenge = challenge } }
 
   public func set(list: [PendingMobileAuthRequest]) { state.withLock { $0.list = list } }
@@ -51,16 +52,16 @@ public final class ScriptedTokenServer: TokenServer {
     state.withLock { $0.status[transaction] = status }
   }
 
-  /// The next calls of that name throw these faults, one each.
+  /// Lets the next calls of that name throw these faults, one per call.
   public func fail(_ call: String, _ faults: TokenServerFault...) {
     state.withLock { $0.faults[call, default: []] += faults }
   }
 
-  /// Every call of that name throws this, until `mend`.
+  /// Lets every call of that name throw this fault, until `mend`.
   public func breakDown(_ call: String, _ fault: TokenServerFault) { state.withLock { $0.broken[call] = fault } }
   public func mend(_ call: String) { state.withLock { $0.broken[call] = nil } }
 
-  /// Every call of that name waits until it is canceled.
+  /// Lets every call of that name wait until it is canceled.
   public func hang(_ call: String) { state.withLock { _ = $0.hanging.insert(call) } }
   public func hang(opening transaction: TransactionID) { hang("open \(transaction)") }
 

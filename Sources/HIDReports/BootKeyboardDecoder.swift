@@ -1,41 +1,42 @@
 public import Secrets
 
-/// Turns the input reports of a boot keyboard (HID 1.11, appendix B.1) into keys. Which keys are held is never branched
-/// on and never used as an index; of what was pressed only the kind becomes known here, and only once it is computed.
+/// Decodes the input reports of a boot keyboard (HID 1.11, appendix B.1) into keys. The usages of held keys are secret:
+/// they are never used for a branch or as an index. Only the kind of a pressed key becomes public, after it is
+/// computed.
 ///
-/// A report has eight bytes: modifiers, one reserved, then the usages (HID Usage Tables, page 0x07) of up to six keys
-/// that are down, in any order, 0 where there is none. Modifiers mean nothing on a keypad. Keys do not repeat: that is
-/// the host's business, and this host does not.
+/// A report has eight bytes: the modifiers, one reserved byte, then the usages (HID Usage Tables, page 0x07) of up to
+/// six keys that are down, in any order, 0 for an unused slot. Modifiers are ignored. There is no key repeat: the host
+/// would generate it, and this host does not.
 public struct BootKeyboardDecoder: ~Copyable {
   public enum Fault: Error, Equatable, Sendable {
-    /// A boot report has exactly eight bytes, not so many.
+    /// The report does not have exactly eight bytes. The value is its length.
     case length(Int)
   }
 
   public static let reportBytes = 8
   private static let slots = 6
 
-  /// Usages of the keys that were down in the report before.
+  /// The usages of the keys that were down in the previous report.
   private var held = SecretBuffer(count: slots)
-  /// What the last report brought: six times what the key does (`KeyEffect`), then six ASCII digits.
+  /// The result of the last report: six key effects (`KeyEffect`), then six ASCII digits.
   private var found = SecretBuffer(count: 2 * slots)
 
   public init() {}
 
-  /// Hands each key that has gone down since the report before to the sink, in the order of the report.
+  /// Delivers each key that is down now and was up in the previous report to the sink, in the order of the report.
   public mutating func decode(_ report: UnsafeRawBufferPointer, into sink: some KeySink) throws(Fault) {
     try classify(report)
     deliver(to: sink)
   }
 
-  /// Forgets which keys were down, for another keypad.
+  /// Forgets which keys were down. For use with another keypad.
   public mutating func reset() {
     held.wipe()
     found.wipe()
   }
 
-  // A test that follows secret bytes through the machine code stops between these two, to say that the kinds of keys
-  // are no longer secret. Not inlined, so that what it follows is what `decode` runs.
+  // A test that tracks secret bytes through the machine code runs code between these two functions: it declares the
+  // kinds of keys public. They are not inlined, so that the test runs the same machine code as `decode`.
 
   @inline(never)
   package mutating func classify(_ report: UnsafeRawBufferPointer) throws(Fault) {
@@ -43,8 +44,8 @@ public struct BootKeyboardDecoder: ~Copyable {
     let now = UnsafeRawBufferPointer(rebasing: report[2...])
     held.withMutableBytes { held in
       found.withMutableBytes { found in
-        // More keys than the keypad can tell apart, or a failure (usages 1 to 3, in every slot; one is enough here): the
-        // report says nothing, and what is down is what was down before.
+        // The report is invalid if more keys are down than the keypad can distinguish, or after a failure (usages 1 to
+        // 3, in every slot; one is enough here). The keys that are down are then those of the previous report.
         var isVoid: UInt8 = 0
         for slot in 0..<Self.slots { isVoid |= mask(now[slot], isIn: 1...3) }
         for slot in 0..<Self.slots {
@@ -59,7 +60,7 @@ public struct BootKeyboardDecoder: ~Copyable {
     }
   }
 
-  /// What `classify` found out about kinds, one byte for each key.
+  /// The key effects that `classify` computed, one byte for each slot.
   package mutating func withKinds(_ body: (UnsafeMutableRawBufferPointer) -> Void) {
     found.withMutableBytes { body(UnsafeMutableRawBufferPointer(rebasing: $0[..<Self.slots])) }
   }

@@ -1,11 +1,12 @@
 import Secrets
 
-/// What a key does: how many keys of which kind it stands for. A keypad may have keys for two and for three zeros.
+/// The effect of a key: its kind, and how often that kind is delivered. A keypad may have keys for two and for three
+/// zeros.
 struct KeyEffect {
   let kind: KeyKind
   let count: Int
 
-  /// - Parameter code: no longer secret. As `code(of:)` makes it.
+  /// - Parameter code: a result of `code(of:)`, no longer secret.
   init(code: UInt8) {
     switch code {
     case 1, 2, 3: (kind, count) = (.digit, Int(code))
@@ -18,7 +19,8 @@ struct KeyEffect {
     }
   }
 
-  /// Computed without looking: every usage takes the same way. HID Usage Tables 1.5, chapter 10, page 0x07.
+  /// Computes the effect in constant time: every usage takes the same path. HID Usage Tables 1.5, chapter 10, page
+  /// 0x07.
   static func code(of usage: UInt8) -> UInt8 {
     let digits = mask(usage, isIn: mainDigits) | mask(usage, isIn: keypadDigits)
     let twoZeros = mask(usage, is: 0xB0)
@@ -28,18 +30,18 @@ struct KeyEffect {
     let delete = mask(usage, is: 0x2A) | mask(usage, is: 0x63)
     let clear = mask(usage, is: 0x55)
     let escape = mask(usage, is: 0x29)
-    // Some keypads press NumLock around every digit by themselves. The digits' usages do not depend on it.
+    // Some keypads send NumLock around every digit without a key press. The usages of digits do not depend on it.
     let nothing = mask(usage, is: 0x53)
     let known = digits | twoZeros | threeZeros | enter | delete | clear | escape | nothing
     return digits & 1 | twoZeros & 2 | threeZeros & 3 | enter & 4 | delete & 5 | clear & 6 | escape & 7 | ~known & 8
   }
 }
 
-/// 1 to 9, then 0.
+/// Usages of the keys 1 to 9, then 0.
 private let mainDigits: ClosedRange<UInt8> = 0x1E...0x27
 private let keypadDigits: ClosedRange<UInt8> = 0x59...0x62
 
-/// In ASCII; of a key that is none, or stands for several zeros, `0`.
+/// The ASCII digit of a usage. `0` for a key that is not a digit, and for keys for several zeros.
 func digit(of usage: UInt8) -> UInt8 {
   let onMain = mask(usage, isIn: mainDigits.lowerBound...mainDigits.upperBound - 1)
   let onKeypad = mask(usage, isIn: keypadDigits.lowerBound...keypadDigits.upperBound - 1)

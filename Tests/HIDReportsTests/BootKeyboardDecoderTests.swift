@@ -1,7 +1,7 @@
 import HIDReports
 import Testing
 
-/// A report with these keys down.
+/// Decodes a report with these keys down.
 private func decode(
   _ usages: [UInt8], with decoder: inout BootKeyboardDecoder, into sink: SinkOfKeys
 ) throws {
@@ -10,7 +10,7 @@ private func decode(
 }
 
 @Suite struct `A boot keyboard's reports` {
-  /// What is pressed when reports with these usages follow each other.
+  /// The keys decoded from a sequence of reports with these usages.
   private func keys(_ reports: [[UInt8]]) throws -> String {
     var decoder = BootKeyboardDecoder()
     let sink = SinkOfKeys()
@@ -46,7 +46,7 @@ private func decode(
       ("a failure among keys", [[0x59, 2], [0x5A, 0, 0, 0, 0, 3], [0x5B]], "3"),
       ("a gap before the key", [[0, 0, 0, 0, 0, 0x60]], "8"),
     ] as [(String, [[UInt8]], String)])
-  func `Are told apart by what was down before`(what: String, reports: [[UInt8]], expected: String) throws {
+  func `Are distinguished by the keys down before`(what: String, reports: [[UInt8]], expected: String) throws {
     #expect(try keys(reports) == expected, "\(what)")
   }
 
@@ -61,7 +61,7 @@ private func decode(
   }
 
   @Test(arguments: [0, 1, 7, 9, 64])
-  func `Of another length are refused and change nothing`(length: Int) throws {
+  func `Of another length are rejected and change nothing`(length: Int) throws {
     var decoder = BootKeyboardDecoder()
     let sink = SinkOfKeys()
     try decode([0x59], with: &decoder, into: sink)
@@ -75,7 +75,7 @@ private func decode(
     #expect(sink.keys == "1")
   }
 
-  @Test func `Begin anew for another keypad`() throws {
+  @Test func `Start again for another keypad`() throws {
     var decoder = BootKeyboardDecoder()
     let sink = SinkOfKeys()
     try decode([0x59], with: &decoder, into: sink)
@@ -84,11 +84,11 @@ private func decode(
     #expect(sink.keys == "11")
   }
 
-  /// Against a decoder that is written with sets and branches.
-  @Test func `At random give what a naive decoder makes of them`() throws {
+  /// Compares with a decoder that uses sets and branches.
+  @Test func `At random are decoded as by a simple decoder`() throws {
     let seed = UInt64.random(in: .min ... .max)
     var random = Xorshift(state: seed | 1)
-    // Mostly keys that mean something and often the same, so that holding, moving and repeating happen.
+    // Mostly keys with an effect and often the same key, so that holding, moving and repeating occur.
     let likely: [UInt8] = [0, 0, 0, 0x59, 0x5A, 0x62, 0x1E, 0x27, 0x58, 0x2A, 0x55, 0x29, 0x53, 0xB0, 0x63]
     for _ in 0..<300 {
       var decoder = BootKeyboardDecoder()

@@ -1,7 +1,7 @@
 import Secrets
 import Synchronization
 
-/// Writes keys down: digits as themselves, `E`nter, `D`elete, `C`lear, `X` for escape, `O`ther.
+/// Records keys as text: digits as themselves, `E`nter, `D`elete, `C`lear, `X` for escape, `O`ther.
 final class SinkOfKeys: KeySink {
   private let state = Mutex("")
 

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Where board profiles are found, by name or by file.
+/// Finds board profiles by name or by file.
 public enum BoardCatalogue {
   public enum Failure: Error, Equatable, Sendable, CustomStringConvertible {
     case unknown(String, searched: [String])
@@ -17,7 +17,7 @@ public enum BoardCatalogue {
     }
   }
 
-  /// - Parameter nameOrFile: a name from `boards/`, or a path (contains `/` or ends in `.toml`).
+  /// - Parameter nameOrFile: the name of a folder on the search path, or a path (contains `/` or ends in `.toml`).
   public static func profile(_ nameOrFile: String) throws(Failure) -> BoardProfile {
     if nameOrFile.contains("/") || nameOrFile.hasSuffix(".toml") { return try read(nameOrFile) }
     for folder in searchPath {
@@ -27,7 +27,8 @@ public enum BoardCatalogue {
     throw .unknown(nameOrFile, searched: searchPath)
   }
 
-  /// Every profile that can be found, by name; the first folder of the search path wins.
+  /// All profiles on the search path, sorted by name. If a name occurs several times, the first folder of the search
+  /// path applies.
   public static func all() -> [(file: String, profile: Result<BoardProfile, Failure>)] {
     var found: [String: String] = [:]
     for folder in searchPath {
@@ -48,7 +49,7 @@ public enum BoardCatalogue {
     var folders: [String] = []
     if let own = getenv("APPROVAL_TOKEN_BOARDS") { folders.append(String(cString: own)) }
     folders += ["/etc/approval-token/boards", "/usr/share/approval-token/boards"]
-    // Beside the program or above it: a checkout, where the program is in .build/…/debug.
+    // In a checkout the program is in .build/…/debug, so look in every folder above the program.
     var path = [CChar](repeating: 0, count: Int(PATH_MAX))
     let length = readlink("/proc/self/exe", &path, path.count)
     guard length > 0 else { return folders }
@@ -63,7 +64,7 @@ public enum BoardCatalogue {
   private static func read(_ file: String) throws(Failure) -> BoardProfile {
     guard let stream = fopen(file, "re") else { throw .unreadable(file) }
     defer { fclose(stream) }
-    // A profile is a page of text; more than 64 KiB is something else.
+    // A profile has about one page of text. Reject files of 64 KiB or more.
     var text = [UInt8](repeating: 0, count: 65_536)
     let count = fread(&text, 1, text.count, stream)
     guard count < text.count, ferror(stream) == 0 else { throw .unreadable(file) }

@@ -3,25 +3,26 @@ import GPIO
 import Secrets
 import USBKeypad
 
-/// Opens what a profile names, one thing after the other, and lights each LED in turn. Leaves everything as it was.
+/// Tests the hardware that a profile configures: opens each line and device and lights each LED in turn. Restores
+/// everything afterwards.
 public struct BoardCheck: Sendable {
   public struct Finding: Sendable, Equatable {
     public let subject: String
     public let text: String
-    /// What to do about it. Nil if all is well.
+    /// What to do about it; nil if there is no fault.
     public let next: String?
   }
 
-  /// How long an LED is lit or the buzzer sounds, so that a person notices.
+  /// How long an LED is lit or the buzzer sounds, long enough for the user to notice.
   private static let noticeable = Duration.milliseconds(700)
-  /// How long a bus may take to tell what is plugged in.
+  /// The time limit for finding the keypad on the bus.
   private static let patience = Duration.seconds(5)
 
   private let findings: AsyncStream<Finding>.Continuation
 
   private func tell(_ finding: Finding) { findings.yield(finding) }
 
-  /// Each finding as soon as it is there.
+  /// Runs the check and yields each finding as soon as it is known.
   public static func findings(of profile: BoardProfile) -> AsyncStream<Finding> {
     AsyncStream { continuation in
       Task {
@@ -37,7 +38,7 @@ public struct BoardCheck: Sendable {
       for node in RegisterNodes.open() {
         tell(
           Finding(
-            subject: "registers", text: "\(node) is open to others than root: they can press the button in software",
+            subject: "registers", text: "\(node) is not restricted to root: other users can simulate presses",
             next: RegisterNodes.remedy))
       }
     } else {
@@ -47,7 +48,7 @@ public struct BoardCheck: Sendable {
       await check(usb)
     } else if profile.lines != nil {
       tell(
-        Finding(subject: "keypad", text: "the profile has none: nothing that asks for a PIN can be approved", next: nil)
+        Finding(subject: "keypad", text: "the profile has none: requests that require a PIN fail", next: nil)
       )
     }
   }
@@ -70,8 +71,8 @@ public struct BoardCheck: Sendable {
       if try trial.isActive(line) {
         tell(
           Finding(
-            subject: subject, text: "line \(line.offset) is active, as if the button were held",
-            next: "let the button go; if nobody holds it, look at the wiring, at bias and at active_low"))
+            subject: subject, text: "line \(line.offset) is active: the button seems to be held",
+            next: "release the button; if it is not held, check the wiring, bias and active_low"))
       } else {
         tell(Finding(subject: subject, text: "line \(line.offset), up", next: nil))
       }
@@ -87,7 +88,8 @@ public struct BoardCheck: Sendable {
     } catch { tell(Finding(subject: subject, text: "\(error)", next: error.remedy)) }
   }
 
-  /// As the service does it, but giving the keypad back: a check must not cost anybody their keyboard.
+  /// Claims the keypad as the service does, but attaches the kernel's drivers again, because the operator may type on
+  /// it.
   private func check(_ usb: BoardProfile.Keypad.USB) async {
     do throws(USBKeypadError) {
       let present = try describeHIDDevices().filter(usb.selection.matches)
@@ -98,13 +100,13 @@ public struct BoardCheck: Sendable {
       while keypad.trouble != nil, ContinuousClock.now < end, (try? await Task.sleep(for: .milliseconds(20))) != nil {}
       if let trouble = keypad.trouble { throw trouble }
       let others =
-        present.count > 1 ? "; \(present.count - 1) more would be taken too, and the first is listened to" : ""
+        present.count > 1 ? "; \(present.count - 1) more would be claimed too; only the first is read" : ""
       tell(Finding(subject: "keypad", text: "\(first.identity) at \(first.port)\(others)", next: nil))
     } catch { tell(Finding(subject: "keypad", text: "\(error)", next: error.remedy)) }
   }
 }
 
-/// Whatever is typed during a check is nobody's business.
+/// A sink that discards all keys: the check does not read what is typed.
 private struct Deaf: KeySink {
   func press(_ kind: KeyKind, digit: UInt8) {}
   func keypadIsUnavailable(_ why: String) {}

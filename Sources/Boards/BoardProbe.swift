@@ -1,7 +1,7 @@
 import GPIO
 import USBKeypad
 
-/// What a board could be made of on this machine, as far as it can be seen. Opens no line and no keypad.
+/// The hardware on this machine that a board profile could use. Opens no line and no keypad.
 public struct BoardProbe: Encodable, Sendable {
   public struct Chip: Encodable, Sendable {
     public let path: String
@@ -12,7 +12,7 @@ public struct BoardProbe: Encodable, Sendable {
   public struct Line: Encodable, Sendable {
     public let line: Int
     public let name: String?
-    /// Who has requested it.
+    /// The consumer: the name of the program or driver that has requested the line.
     public let user: String?
     public let output: Bool
   }
@@ -21,9 +21,9 @@ public struct BoardProbe: Encodable, Sendable {
     public let device: String
     public let port: String
     public let path: String
-    /// Whether it can be the keypad.
+    /// Whether the device can be used as the keypad.
     public let bootKeyboard: Bool
-    /// Interfaces of class HID; all of them would be claimed.
+    /// The number of HID interfaces. All of them would be claimed.
     public let interfaces: Int
 
     enum CodingKeys: String, CodingKey {
@@ -34,13 +34,13 @@ public struct BoardProbe: Encodable, Sendable {
   }
 
   public let chips: [Chip]
-  /// Whatever has an interface of class HID.
+  /// All devices with an HID interface.
   public let keypads: [Keypad]
-  /// What could not be looked at, why, and what to do about it.
+  /// Devices that could not be examined, with the error and the remedy.
   public let obstacles: [String]
-  /// The known board that has such a chip.
+  /// The name of the known board that has such a chip.
   public let board: String?
-  /// A proposal, as TOML.
+  /// A proposed profile, as TOML.
   public let profile: String?
 
   public static func look() -> BoardProbe {
@@ -61,7 +61,7 @@ public struct BoardProbe: Encodable, Sendable {
       profile: proposal.toml)
   }
 
-  /// Line by line, for people.
+  /// A description for the operator, one element per line.
   public var lines: [String] {
     var text: [String] = []
     for chip in chips {
@@ -74,7 +74,7 @@ public struct BoardProbe: Encodable, Sendable {
     if chips.isEmpty { text.append("no GPIO chip") }
     text += keypads.map { keypad in
       "keypad  \(keypad.device) at \(keypad.port)  "
-        + (keypad.bootKeyboard ? "boot keyboard" : "no boot keyboard, cannot be the keypad")
+        + (keypad.bootKeyboard ? "boot keyboard" : "not a boot keyboard, cannot be the keypad")
     }
     if keypads.isEmpty { text.append("no keypad") }
     text += obstacles.map { "not seen: \($0)" }

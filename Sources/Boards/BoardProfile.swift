@@ -2,10 +2,11 @@ public import FrontPanel
 import TOMLKit
 import TOMLSyntax
 
-/// One board, as its `board.toml` describes it. Every key is documented in `boards/README.md`.
+/// A board profile, read from its `board.toml`. Every key is documented in `boards/README.md`.
 public struct BoardProfile: Sendable, Equatable {
   public enum Kind: String, Sendable, CaseIterable {
-    /// Button and LED in memory, worked through the control socket. Says that it is simulated.
+    /// A button and LED in memory, operated through the control socket. Commands and logs state that the board is
+    /// simulated.
     case simulated
     /// A real button and a real LED on lines of a GPIO chip.
     case gpio
@@ -13,21 +14,21 @@ public struct BoardProfile: Sendable, Equatable {
 
   public enum Colours: String, Sendable, CaseIterable { case mono, rgb }
 
-  /// The keypad, and how one types on it.
+  /// The keypad and its settings.
   public struct Keypad: Sendable, Equatable {
     public enum Kind: String, Sendable, CaseIterable {
-      /// Keys in memory, worked through the control socket.
+      /// Keys in memory, operated through the control socket.
       case simulated
       /// A boot keyboard on USB.
       case usb
     }
 
     public var kind: Kind
-    /// Nil unless it is on USB.
+    /// Nil for a simulated keypad.
     public var usb: USB?
     public var entry = EntrySettings()
-    /// What a PIN's key derivation costs on this board: the binary logarithm of scrypt's N. 15 takes 32 MiB. Holds for
-    /// PINs that are chosen from now on; each record says what it was made with.
+    /// The cost of key derivation from a PIN on this board: the binary logarithm of scrypt's N. 15 takes 32 MiB. It
+    /// applies to PINs that are set from now on; each stored record contains its own parameters.
     public var scryptLog2N = 15
 
     init(reading reader: inout TableReader) throws(TableReader.Refusal) {
@@ -47,13 +48,13 @@ public struct BoardProfile: Sendable, Equatable {
   /// Nil on a simulated board.
   public var lines: Lines?
   public var timing: GestureTiming
-  /// Nil if the board has none.
+  /// Nil if the board has no keypad.
   public var keypad: Keypad?
 
-  /// Whether a PIN can be typed.
+  /// Whether the board has a keypad, so that the user can enter a PIN.
   public var hasKeypad: Bool { keypad != nil }
 
-  /// What is wrong with a profile, and where.
+  /// The error of an invalid profile, with the file's name.
   public struct Invalid: Error, Equatable, Sendable, CustomStringConvertible {
     public let file: String
     public let why: String
@@ -62,8 +63,8 @@ public struct BoardProfile: Sendable, Equatable {
   }
 
   /// - Parameters:
-  ///   - toml: the profile's text.
-  ///   - file: its name, for errors.
+  ///   - toml: the text of the profile.
+  ///   - file: the file's name, for errors.
   public init(parsing toml: String, file: String) throws(Invalid) {
     let table: TOMLTable
     do {

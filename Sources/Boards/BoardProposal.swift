@@ -1,16 +1,16 @@
 public import GPIO
 public import USBKeypad
 
-/// A profile for what was found on a machine. Pure. Which line something is wired to nobody can see: a chip that a known
-/// board has brings that board's wiring, names that say what they are for are believed, and the rest is a suggestion for
-/// whoever solders.
+/// A proposed profile for the hardware found on a machine. Pure. The wiring of a line cannot be detected. For the chip
+/// of a known board, that board's wiring is proposed. Otherwise lines are chosen by their names, and the rest are
+/// suggestions for new wiring.
 public struct BoardProposal: Sendable, Equatable {
-  /// The known board that has such a chip. Nil if none has, or several do.
+  /// The name of the known board with such a chip; nil if there is none or several.
   public let board: String?
-  /// The profile's text; nil if there is no chip with enough free lines.
+  /// The text of the profile; nil if no chip has enough free lines.
   public let toml: String?
 
-  /// - Parameter known: profiles of kind `gpio`, the likelier first.
+  /// - Parameter known: the profiles of kind `gpio`, the most likely first.
   public init(chips: [ChipDescription], keypads: [KeypadDescription], known: [BoardProfile]) {
     let keypad = Self.table(for: keypads)
     for chip in chips {
@@ -24,7 +24,7 @@ public struct BoardProposal: Sendable, Equatable {
     board = nil
     for chip in chips {
       guard let lines = BoardProfile.Lines(suggestedFor: chip) else { continue }
-      toml = Self.text("lines by their names, or the first free ones: put in those you wire", chip, lines) + keypad
+      toml = Self.text("lines by name, or the first free ones: set those you use", chip, lines) + keypad
       return
     }
     toml = nil
@@ -66,17 +66,18 @@ public struct BoardProposal: Sendable, Equatable {
     return output.isActiveLow ? keys + ["active_low = true"] : keys
   }
 
-  /// On a machine with several keyboards it must be named which one is the keypad.
+  /// The keypad table. With several keyboards the port is included, to identify the keypad.
   private static func table(for keypads: [KeypadDescription]) -> String {
     guard let keypad = keypads.first else {
       return
-        "\n# No keypad is plugged in. With one, requests that want a PIN can be approved:\n# [keypad]\n# kind = \"usb\"\n"
+        "\n# No keypad is plugged in. Requests that require a PIN need one:\n# [keypad]\n# kind = \"usb\"\n"
     }
     let port = keypads.count > 1 ? "port = \(quoted(keypad.port))\n" : ""
     return "\n[keypad]\nkind = \"usb\"\ndevice = \"\(keypad.identity)\"\n\(port)"
   }
 
-  /// As a TOML basic string; names come from a device tree, and have no control characters or are not believed.
+  /// The text as a TOML basic string. Control characters, which a name from the device tree should not have, are
+  /// replaced with `?`.
   private static func quoted(_ text: String) -> String {
     let escaped = text.unicodeScalars.map { scalar in
       switch scalar {
@@ -90,10 +91,10 @@ public struct BoardProposal: Sendable, Equatable {
 }
 
 extension BoardProfile.Lines {
-  /// Nil if the chip has too few free lines for a button and an LED of one colour.
+  /// Nil if the chip has too few free lines for a button and a one-color LED.
   fileprivate init?(suggestedFor chip: ChipDescription) {
     var free = chip.lines.filter { $0.consumer == nil }
-    /// The first free line that is called so, or, where one is wanted in any case, the first free one.
+    /// The first free line whose name contains `word`; with `orAny`, otherwise the first free line.
     func take(_ word: String, orAny: Bool = false) -> ChipDescription.Line? {
       let named = free.firstIndex { $0.name.lowercased().contains(word) }
       guard let index = named ?? (orAny ? free.indices.first : nil) else { return nil }
@@ -120,6 +121,6 @@ extension BoardProfile.Lines {
 }
 
 extension ChipDescription.Line {
-  /// Nil where there is none to check.
+  /// The name to verify in the profile; nil if the line has no name.
   fileprivate var profileName: String? { name.isEmpty ? nil : name }
 }

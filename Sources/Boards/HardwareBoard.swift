@@ -5,8 +5,8 @@ import Secrets
 import Synchronization
 public import USBKeypad
 
-/// The panel of a real board: its button or two, its LED, and its keypad if it has one. They report what goes wrong with
-/// them as events, and recover by themselves.
+/// The button or buttons, LED, optional buzzer and optional keypad of a real board. They report faults as events and
+/// recover without further calls.
 public final class HardwareBoard: Sendable {
   public let button: any Button
   public let indicator: any Indicator
@@ -17,7 +17,7 @@ public final class HardwareBoard: Sendable {
   private let bank: LineBank
   private let usb: USBKeypad?
 
-  /// - Throws: if USB cannot be used at all.
+  /// - Throws: if libusb cannot be initialized.
   public init(
     _ lines: BoardProfile.Lines, keypad: BoardProfile.Keypad.USB?, timekeeper: any Timekeeper
   ) throws(USBKeypadError) {
@@ -38,17 +38,17 @@ public final class HardwareBoard: Sendable {
     }
   }
 
-  /// What is wrong now, for people; empty if all is well.
+  /// The present faults as text for the operator; empty if there are none.
   public var troubles: [String] { [bank.trouble.map { "\($0)" }, usb?.trouble.map { "\($0)" }].compactMap(\.self) }
 
-  /// Gives everything back, with the LED dark.
+  /// Switches the LED off and releases all lines and the keypad.
   public func close() {
     usb?.close()
     bank.close()
   }
 }
 
-/// The board's button, made of one line or two.
+/// The board's button, made from one or two lines.
 private final class GPIOButton: Button {
   let events: AsyncStream<ButtonEvent>
   private let continuation: AsyncStream<ButtonEvent>.Continuation
@@ -60,7 +60,7 @@ private final class GPIOButton: Button {
     (events, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(64))
   }
 
-  /// Edges are dated by the kernel's monotonic clock, and the panel by its timekeeper's.
+  /// Converts an event. Edges have times of the kernel's monotonic clock, the panel uses those of its own clock.
   func hear(_ input: Int, _ event: InputEvent) {
     guard let line = TwoButtons.Line(rawValue: input) else { return }
     let now = timekeeper.now
@@ -69,7 +69,7 @@ private final class GPIOButton: Button {
   }
 }
 
-/// The board's LED. Its lines are on or off: dim is as bright as bright, and orange is amber.
+/// The board's LED. Its lines are only on or off: dim colors have full brightness, and orange is shown as amber.
 private struct GPIOIndicator: Indicator {
   let bank: LineBank
   let isRGB: Bool
@@ -80,7 +80,7 @@ private struct GPIOIndicator: Indicator {
   }
 }
 
-/// The board's buzzer, one that makes its own tone.
+/// The board's buzzer, which generates its own tone.
 private struct GPIOSounder: Sounder {
   let bank: LineBank
   let output: Int
@@ -96,7 +96,7 @@ extension LEDColour? {
     case .green, .dimGreen: [false, true, false]
     case .blue: [false, false, true]
     case .amber, .orange: [true, true, false]
-    // Lines are on or off: these two differ in their patterns alone.
+    // Lines are only on or off, so these two colors look the same and differ only in their patterns.
     case .magenta, .violet: [true, false, true]
     case .white: [true, true, true]
     }

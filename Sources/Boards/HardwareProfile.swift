@@ -3,16 +3,16 @@ import TOMLKit
 public import USBKeypad
 
 extension BoardProfile {
-  /// What is wired to which line of the board's GPIO chip.
+  /// The wiring of the board: which line of the GPIO chip has which function.
   public struct Lines: Sendable, Equatable {
-    /// What the chip may be called; kernels differ.
+    /// The possible labels of the chip, which differ between kernels.
     public var chips: [String]
     public var button: InputLine
-    /// A second button, to deny with.
+    /// An optional second button that denies.
     public var denyButton: InputLine?
-    /// One line, or those for red, green and blue.
+    /// One line, or the lines for red, green and blue.
     public var led: [OutputLine]
-    /// Sounds while it is driven.
+    /// A buzzer that sounds while its line is driven.
     public var buzzer: OutputLine?
 
     init(
@@ -36,7 +36,7 @@ extension BoardProfile {
       }
     }
 
-    /// No chip in use has more lines.
+    /// No known chip has more lines.
     private static let offsets = 0...1023
 
     private static func input(_ key: String, in reader: inout TableReader) throws(TableReader.Refusal) -> InputLine {
@@ -44,7 +44,7 @@ extension BoardProfile {
       var input = InputLine(
         offset: try table.number("line", offsets), name: try table.optionalText("name"),
         bias: try table.choice("bias", of: Bias.self, default: .asIs),
-        // A contact to ground, as almost all buttons are wired.
+        // A contact to ground, the wiring of almost all buttons.
         isActiveLow: try table.flag("active_low", default: true))
       try table.duration("debounce_ms", 1...50, &input.debounce)
       try table.finish()
@@ -63,10 +63,10 @@ extension BoardProfile {
 }
 
 extension BoardProfile.Keypad {
-  /// Which device on the bus is the keypad.
+  /// Selects the USB device that is the keypad.
   public struct USB: Sendable, Equatable {
     public var selection: KeypadSelection
-    /// Whether the console gets the keypad back when the service ends.
+    /// Whether the kernel's drivers are attached to the keypad again when the service ends.
     public var givesBack: Bool
 
     init(reading reader: inout TableReader) throws(TableReader.Refusal) {

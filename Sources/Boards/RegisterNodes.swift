@@ -1,10 +1,10 @@
 import Glibc
 
-/// Device nodes that map the registers of all GPIO lines, past the kernel: whoever may open one presses the button in
-/// software. Raspberry Pi OS opens them to the group `gpio`.
+/// Device nodes that map the registers of all GPIO lines, bypassing the kernel's line requests. A process with access
+/// to such a node can simulate a button press. Raspberry Pi OS grants access to the group `gpio`.
 public enum RegisterNodes {
-  /// Those that others than root may open.
-  /// - Parameter directory: where device nodes are.
+  /// The nodes that users other than root can open.
+  /// - Parameter directory: the directory of device nodes.
   public static func open(in directory: String = "/dev") -> [String] {
     guard let entries = opendir(directory) else { return [] }
     defer { closedir(entries) }
@@ -17,7 +17,7 @@ public enum RegisterNodes {
   }
 
   public static let remedy = """
-    close it: install the rules in udev/, which give it to root alone, then `udevadm control --reload` and \
+    restrict it: install the rules in udev/, which permit only root, then `udevadm control --reload` and \
     `udevadm trigger`
     """
 

@@ -2,14 +2,14 @@ public import FrontPanel
 public import MobileAuth
 public import Secrets
 
-/// A simulated keypad: keys are pressed by whoever holds this object.
+/// A simulated keypad. Its keys are pressed by calls.
 public final class SimulatedKeypad: Keypad {
-  /// A key by the name it has on the command line: `0` to `9`, `enter`, `delete`, `clear`, `escape`.
+  /// A key, by its name on the command line: `0` to `9`, `enter`, `delete`, `clear`, `escape`.
   public struct Key: Sendable {
     let kind: KeyKind
     let digit: UInt8
 
-    /// Nil if there is no such key.
+    /// Nil if no key has this name.
     public init?(_ name: String) {
       switch name {
       case "enter": self.init(.enter)
@@ -28,14 +28,14 @@ public final class SimulatedKeypad: Keypad {
     }
   }
 
-  /// Whatever can be done to the keypad by name: a key, or the plug.
+  /// An action on the keypad by name: a key press, unplugging or plugging in.
   public enum Act: Sendable {
     case press(Key)
     case unplug, plugIn
 
     public static let names = "0 to 9, enter, delete, clear, escape, unplug, plug-in"
 
-    /// Nil if there is no such thing.
+    /// Nil if no action has this name.
     public init?(_ name: String) {
       switch name {
       case "unplug": self = .unplug
@@ -64,7 +64,7 @@ public final class SimulatedKeypad: Keypad {
 
   public func press(_ key: Key) { channel.press(key.kind, digit: key.digit) }
 
-  /// Pulls the plug.
+  /// Simulates unplugging the keypad.
   public func unplug() { channel.keypadIsUnavailable("unplugged") }
 
   public func plugIn() { channel.keypadIsAvailable() }

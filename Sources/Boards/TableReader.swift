@@ -1,8 +1,8 @@
 public import TOMLKit
 
-/// Reads a TOML table key by key and refuses what is left: a misspelt key must not be silently without effect.
+/// Reads a TOML table key by key and rejects unknown keys, so that a misspelled key is an error.
 public struct TableReader {
-  /// What is wrong, with the key's path.
+  /// The error, with the path of the key.
   public struct Refusal: Error, Equatable, Sendable {
     public let why: String
     public init(why: String) { self.why = why }
@@ -29,17 +29,17 @@ public struct TableReader {
   public mutating func optionalText(_ key: String) throws(Refusal) -> String? {
     known.insert(key)
     guard let value = table[key] else { return nil }
-    guard let text = value.string else { throw Refusal(why: "\"\(path)\(key)\" must be a text in quotes") }
+    guard let text = value.string else { throw Refusal(why: "\"\(path)\(key)\" must be a string in quotes") }
     return text
   }
 
-  /// Texts in a list with at least one.
+  /// An array of strings with at least one element.
   public mutating func texts(_ key: String) throws(Refusal) -> [String] {
     known.insert(key)
     guard let value = table[key] else { throw missing(key) }
     let texts = value.array.map { array in array.compactMap(\.string) } ?? []
     guard !texts.isEmpty, texts.count == value.array?.count else {
-      throw Refusal(why: "\"\(path)\(key)\" must be a list of texts in quotes")
+      throw Refusal(why: "\"\(path)\(key)\" must be a list of strings in quotes")
     }
     return texts
   }
@@ -75,7 +75,8 @@ public struct TableReader {
     return choice
   }
 
-  /// Milliseconds, or seconds where the key ends in `_s`. Left as it is if there is no such key.
+  /// Reads a duration in milliseconds, or in seconds if the key ends in `_s`. `duration` is unchanged if the key is
+  /// missing.
   public mutating func duration(
     _ key: String, _ bounds: ClosedRange<Int>, _ duration: inout Duration
   ) throws(Refusal) {
@@ -90,16 +91,16 @@ public struct TableReader {
     duration = unit == "s" ? .seconds(number) : .milliseconds(number)
   }
 
-  /// For what is wrong with a value that is well-formed.
+  /// An error for a well-formed value that is not acceptable.
   public func refusal(_ key: String, _ why: String) -> Refusal { Refusal(why: "\"\(path)\(key)\" \(why)") }
 
-  /// Whether there is something under `key`.
+  /// Whether the table has the key.
   public mutating func has(_ key: String) -> Bool {
     known.insert(key)
     return table[key] != nil
   }
 
-  /// The table under `key`, empty if there is none.
+  /// The table under `key`; an empty one if the key is missing.
   public mutating func table(_ key: String) throws(Refusal) -> TableReader {
     known.insert(key)
     guard let value = table[key] else { return TableReader(TOMLTable(), path: "\(path)\(key).") }
@@ -107,7 +108,7 @@ public struct TableReader {
     return TableReader(inner, path: "\(path)\(key).")
   }
 
-  /// - Throws: if the table has a key that nobody asked for.
+  /// - Throws: if the table has a key that was never read.
   public func finish() throws(Refusal) {
     for key in table.keys.sorted() where !known.contains(key) {
       let nearest = known.min { ($0.distance(to: key), $0) < ($1.distance(to: key), $1) }
@@ -116,16 +117,16 @@ public struct TableReader {
     }
   }
 
-  /// Where a key is missing there may be one that was meant to be it.
+  /// The error for a missing key. It names a similar unknown key, if there is one.
   private func missing(_ key: String) -> Refusal {
     let unknown = table.keys.filter { !known.contains($0) && $0.distance(to: key) <= max(2, key.count / 2) }
     let nearest = unknown.min { ($0.distance(to: key), $0) < ($1.distance(to: key), $1) }
-    return refusal(key, "is missing" + (nearest.map { "; is \"\(path)\($0)\" meant to be it?" } ?? ""))
+    return refusal(key, "is missing" + (nearest.map { "; is \"\(path)\($0)\" a misspelling of it?" } ?? ""))
   }
 }
 
 extension String {
-  /// How many characters have to be put in, left out or changed to make the other (Levenshtein).
+  /// The number of characters to insert, delete or replace to turn one string into the other (Levenshtein distance).
   fileprivate func distance(to other: String) -> Int {
     var row = Array(0...other.count)
     for (above, mine) in enumerated() {

@@ -2,27 +2,27 @@ import FrontPanel
 import GPIO
 import MobileAuth
 
-/// Makes one button of one or two lines, for a panel that knows one. Pressing the second is pressing the first twice:
-/// down, up and down at the moment it closes, up when it opens. Both at once is nobody's intention and counts for
-/// nothing until both are up again. Pure.
+/// Combines one or two button lines into the one button of the panel. A press of the deny button is reported as a
+/// double press: down, up and down when it closes, up when it opens. If both are down, the press is invalid and ignored
+/// until both are up. Pure.
 struct TwoButtons {
   enum Line: Int { case main, deny }
 
   private enum State: Equatable {
     case up
     case down(Line)
-    /// Something that was held counts for nothing; waits until both are up.
+    /// A press that is ignored. Waits until both buttons are up.
     case void
   }
 
   private var isActive = [false, false]
   private var state = State.up
 
-  /// - Parameter moment: translates the time of an edge.
+  /// - Parameter moment: converts the time of an edge.
   mutating func hear(_ line: Line, _ event: InputEvent, at moment: (Duration) -> Moment) -> [ButtonEvent] {
     switch event {
     case .unavailable(let why):
-      // Not `up`: whoever is on the line when it comes back has been there for who knows how long.
+      // Treat the button as held until a release is seen; its state while unavailable is unknown.
       isActive[line.rawValue] = true
       state = .void
       return [.unavailable("\(why)")]
@@ -30,7 +30,7 @@ struct TwoButtons {
       isActive[line.rawValue] = level
       guard level else { return release(line, at: moment(at)) }
       state = .void
-      return [.unavailable("a button has been held since before it could be read"), .down(moment(at))]
+      return [.unavailable("a button was already held when its line was opened"), .down(moment(at))]
     case .edge(let level, let at):
       isActive[line.rawValue] = level
       return level ? press(line, at: moment(at)) : release(line, at: moment(at))

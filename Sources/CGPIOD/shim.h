@@ -1,5 +1,5 @@
 #pragma once
-// One interface over libgpiod 1.6 and 2.x, which share no function but gpiod_chip_open. Errors are NULL or -1 and errno.
+// One interface for libgpiod 1.6 and 2.x, which have only gpiod_chip_open in common. Errors are NULL or -1 with errno.
 #include <errno.h>
 #include <fcntl.h>
 #include <gpiod.h>
@@ -13,7 +13,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/// GPIO_MAX_NAME_SIZE of linux/gpio.h, the final zero included.
+/// GPIO_MAX_NAME_SIZE of linux/gpio.h, including the final zero.
 #define APPROVAL_GPIO_NAME_SIZE 32
 
 struct approval_gpio_line_info {
@@ -26,7 +26,7 @@ struct approval_gpio_line_info {
 struct approval_gpio_edge {
   uint64_t nanoseconds;  // CLOCK_MONOTONIC
   bool is_active;
-  unsigned long sequence;  // of this line, from 1; 0 when the library counts none
+  unsigned long sequence;  // of this line, from 1; 0 if the library does not count
 };
 
 enum approval_gpio_bias {
@@ -130,7 +130,7 @@ static inline int approval_gpio_describe_line(struct gpiod_chip *chip, unsigned 
   return 0;
 }
 
-/// Takes `settings` over, which may be NULL.
+/// Takes ownership of `settings`, which may be NULL.
 static inline approval_gpio_line *approval_gpio_request(struct gpiod_chip *chip, unsigned int offset,
                                                         const char *consumer, struct gpiod_line_settings *settings) {
   struct gpiod_line_config *lines = gpiod_line_config_new();
@@ -205,20 +205,20 @@ static inline int approval_gpio_read_edge(approval_gpio_line *line, struct appro
 
 #endif
 
-// What glibc declares variadic or as macros, and Swift therefore cannot call.
+// Wrappers for what glibc declares as variadic or as macros, which Swift cannot call.
 
 static inline int approval_gpio_set_nonblocking(int descriptor) {
   int flags = fcntl(descriptor, F_GETFL);
   return flags < 0 ? -1 : fcntl(descriptor, F_SETFL, flags | O_NONBLOCK);
 }
-// glibc declares it for _GNU_SOURCE alone, which would give this module another fd_set than Glibc's.
+// glibc declares it only for _GNU_SOURCE, which would give this module another fd_set than the module Glibc.
 int ppoll(struct pollfd *descriptors, nfds_t count, const struct timespec *timeout, const sigset_t *signals);
-/// poll(2) counts in milliseconds, and a debounce window ends between two of them.
+/// poll(2) has a resolution of milliseconds; a debounce window needs a finer one.
 static inline int approval_gpio_poll(struct pollfd *descriptors, nfds_t count, const struct timespec *timeout) {
   return ppoll(descriptors, count, timeout, NULL);
 }
 static inline int approval_gpio_new_wake_up(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
-/// Readable when a device node comes, goes, or gets another owner; -1 when it cannot be had.
+/// Readable when a device node is created, removed, or changes its owner; -1 if inotify is not available.
 static inline int approval_gpio_watch_device_nodes(void) {
   int descriptor = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   if (descriptor < 0) return -1;
@@ -226,5 +226,5 @@ static inline int approval_gpio_watch_device_nodes(void) {
   close(descriptor);
   return -1;
 }
-// What `top -H` calls the calling thread; at most 15 characters.
+// Sets the name of the calling thread, which `top -H` shows; at most 15 characters.
 static inline void approval_gpio_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }

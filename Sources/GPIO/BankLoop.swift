@@ -1,9 +1,10 @@
 import CGPIOD
 import Glibc
 
-/// The life of a bank's thread: look for the chip, serve its lines until they fail, look again.
+/// The main loop of a bank's thread: find the chip, serve its lines until they fail, then start again.
 final class BankLoop {
-  /// Device nodes tell when a chip comes back or a group is granted, but nothing tells when somebody else lets a line go.
+  /// The delay before a retry. Changes of device nodes wake the loop earlier, but no event reports that another program
+  /// has released a line.
   private static let pause = Duration.seconds(5)
 
   private let state: BankState
@@ -25,12 +26,13 @@ final class BankLoop {
       if state.note(failure) {
         for index in state.inputs.indices { state.hear(index, .unavailable(failure)) }
       }
-      // A chip that failed after a while may be back already; one that fails at once must not keep us busy.
+      // A chip that fails after some time may be available again immediately. A chip that fails immediately must not
+      // cause a busy loop.
       if monotonicTime() - began < .seconds(1) { sleep(until: monotonicTime() + Self.pause) }
     }
   }
 
-  /// - Returns: why the lines cannot be used, or no longer; nil when the bank is closed.
+  /// - Returns: why the lines cannot be used (any more); nil when the bank is closed.
   private func serve() -> GPIOError? {
     do throws(GPIOError) {
       let chip = try Chip.labelled(state.labels)
@@ -50,8 +52,8 @@ final class BankLoop {
     } catch { return error }
   }
 
-  /// Returns when an edge waits or one has settled.
-  /// - Returns: of which lines edges wait.
+  /// Waits for an edge, a debouncing timeout, or a state change.
+  /// - Returns: for each line, whether edges are waiting.
   private func wait(for readers: [InputReader], of chip: Chip) throws(GPIOError) -> [Bool] {
     let lines = readers.map { pollfd(fd: $0.line.descriptor, events: Int16(POLLIN), revents: 0) }
     let (ready, nodesChanged) = poll(lines, until: readers.compactMap(\.nextMoment).min())
@@ -59,7 +61,8 @@ final class BankLoop {
       throw .gone(chip: chip.label)
     }
     if let failure = state.takeFailure() { throw failure }
-    // Kernels before 6.6 do not wake a line's poll when its chip goes; its device node goes in any case.
+    // Kernels before 6.6 do not wake the poll of a line when its chip is removed. The chip's device node always
+    // disappears.
     if nodesChanged, access(chip.path, F_OK) != 0 { throw .gone(chip: chip.label) }
     return ready.map { $0.revents != 0 }
   }
@@ -68,7 +71,7 @@ final class BankLoop {
     _ = poll([], until: moment)
   }
 
-  /// Sleeps until something is ready, a device node changes, the state does, or `moment` comes.
+  /// Sleeps until a line is ready, a device node or the state changes, or `moment` is reached.
   private func poll(_ lines: [pollfd], until moment: Duration?) -> (lines: [pollfd], nodesChanged: Bool) {
     var descriptors = lines
     for descriptor in [state.wakeUp, deviceNodes] {
@@ -85,11 +88,11 @@ final class BankLoop {
     if count > 0 {
       for descriptor in descriptors.suffix(2) where descriptor.revents != 0 { empty(descriptor.fd) }
     }
-    // Who cannot be told must look each time.
+    // Without inotify, check the chip on every wake-up.
     return (Array(descriptors.prefix(lines.count)), deviceNodes < 0 || descriptors.last?.revents != 0)
   }
 
-  /// What was written does not matter, only that it was.
+  /// Reads and discards all waiting bytes. Their values have no meaning.
   private func empty(_ descriptor: Int32) {
     withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) { buffer in
       while read(descriptor, buffer.baseAddress, buffer.count) > 0 {}
@@ -97,7 +100,7 @@ final class BankLoop {
   }
 }
 
-/// CLOCK_MONOTONIC, which the kernel stamps edges with.
+/// The time on CLOCK_MONOTONIC, the kernel's clock for edge timestamps.
 public func monotonicTime() -> Duration {
   var time = timespec()
   clock_gettime(CLOCK_MONOTONIC, &time)

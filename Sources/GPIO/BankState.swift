@@ -2,14 +2,14 @@ import CGPIOD
 import Glibc
 import Synchronization
 
-/// What a bank's owner and its thread share.
+/// The state that a bank's owner and its thread share.
 final class BankState: Sendable {
   private struct Shared {
     var values: [Bool]
-    /// Empty while the chip is away.
+    /// Empty while the chip is not available.
     var lines: [RequestedLine] = []
     var trouble: GPIOError? = .notYetOpened
-    /// What an output said when it was told; the thread then looks after it.
+    /// The error of the last attempt to set an output. The thread handles it.
     var failure: GPIOError?
     var isEnded = false
   }
@@ -19,7 +19,7 @@ final class BankState: Sendable {
   let outputs: [OutputLine]
   let consumer: String
   let hear: @Sendable (_ input: Int, InputEvent) -> Void
-  /// An eventfd, readable when the thread is to look at this state.
+  /// An eventfd. Readable when the thread must check this state.
   let wakeUp: Int32
   private let shared: Mutex<Shared>
 
@@ -59,7 +59,7 @@ final class BankState: Sendable {
 
   func takeFailure() -> GPIOError? { shared.withLock { $0.failure.take() } }
 
-  /// Requests the outputs with the values they were given last.
+  /// Requests the outputs with their last set values.
   func openOutputs(of chip: Chip) throws(GPIOError) {
     try shared.withLock { shared throws(GPIOError) in
       var lines: [RequestedLine] = []
@@ -72,7 +72,7 @@ final class BankState: Sendable {
     }
   }
 
-  /// Gives the outputs back, switched off as far as the chip still listens.
+  /// Switches the outputs off, as far as the chip still responds, and releases them.
   func closeOutputs() {
     shared.withLock { shared in
       for line in shared.lines { try? line.set(false) }
@@ -80,7 +80,7 @@ final class BankState: Sendable {
     }
   }
 
-  /// - Returns: whether this is news.
+  /// - Returns: whether `trouble` differs from the previous one.
   func note(_ trouble: GPIOError) -> Bool {
     shared.withLock { shared in
       defer { shared.trouble = trouble }

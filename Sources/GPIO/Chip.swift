@@ -1,13 +1,13 @@
 import CGPIOD
 import Glibc
 
-/// A chip as it presents itself.
+/// A GPIO chip as the kernel describes it.
 public struct ChipDescription: Sendable, Equatable {
   public struct Line: Sendable, Equatable {
     public let offset: Int
-    /// Empty where the device tree gives none.
+    /// The line's name; empty if the device tree gives none.
     public let name: String
-    /// Who has requested the line, nil if nobody has.
+    /// The name of the program or driver that has requested the line; nil if the line is free.
     public let consumer: String?
     public let isOutput: Bool
   }
@@ -17,7 +17,7 @@ public struct ChipDescription: Sendable, Equatable {
   public let lines: [Line]
 }
 
-/// An open chip; closed when the last owner lets go.
+/// An open chip. Closed when its last reference is released.
 final class Chip {
   let path: String
   let label: String
@@ -40,8 +40,8 @@ final class Chip {
 
   deinit { gpiod_chip_close(handle) }
 
-  /// The one chip that has one of the labels. The number in a device node's name says nothing: it depends on the
-  /// kernel's version and on what else is plugged in.
+  /// Opens the only chip that has one of the labels. The number in a device node's name does not identify a chip: it
+  /// depends on the kernel's version and on other plugged-in devices.
   static func labelled(_ labels: [String]) throws(GPIOError) -> Chip {
     var found: [Chip] = []
     var present: [String] = []
@@ -72,7 +72,7 @@ final class Chip {
       consumer: info.is_used ? consumer : nil, isOutput: info.is_output)
   }
 
-  /// Without the links that some kernels leave for old numbers.
+  /// The paths of all GPIO device nodes. Symbolic links, which some kernels create for old numbers, are left out.
   static func deviceNodes() -> [String] {
     guard let directory = opendir("/dev") else { return [] }
     defer { closedir(directory) }
@@ -97,7 +97,7 @@ final class Chip {
 func groupName(of id: gid_t) -> String {
   var entry = group()
   var result: UnsafeMutablePointer<group>?
-  // What `entry` points to is in the buffer, which must live until the name is copied.
+  // The strings that `entry` points to are in the buffer, which must live until the name is copied.
   return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16_384) { buffer in
     guard getgrgid_r(id, &entry, buffer.baseAddress, buffer.count, &result) == 0, let result,
       let name = result.pointee.gr_name
@@ -106,7 +106,7 @@ func groupName(of id: gid_t) -> String {
   }
 }
 
-/// Every chip that may be opened, with all its lines, and why the others may not.
+/// Describes every chip with all its lines, or gives the error of a chip that cannot be opened.
 public func describeChips() -> [Result<ChipDescription, GPIOError>] {
   Chip.deviceNodes().map { path in
     Result { () throws(GPIOError) in
@@ -118,11 +118,11 @@ public func describeChips() -> [Result<ChipDescription, GPIOError>] {
   }
 }
 
-/// The libgpiod in use, as "1.6.3".
+/// The version of libgpiod in use, for example "1.6.3".
 public var gpioLibraryVersion: String { String(cString: approval_gpio_library_version()) }
 
 extension UnsafeRawBufferPointer {
-  /// Up to the first zero.
+  /// The text up to the first zero byte.
   fileprivate var text: String { String(decoding: prefix { $0 != 0 }, as: UTF8.self) }
 }
 

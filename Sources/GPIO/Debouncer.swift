@@ -1,10 +1,11 @@
-/// Takes the bouncing out of one contact's edges. Pure: edges with their times go in, settled edges come out; it knows
-/// no clock and no hardware.
+/// Debounces the edges of one contact. Pure: edges with their times go in, settled edges come out; it uses no clock and
+/// no hardware.
 ///
-/// A level counts once it has lasted longer than the window. A press is then dated by the last edge of its bouncing and a
-/// release by the first of its own, so that a hold is never taken for longer than the contact was closed for good.
+/// A level is settled once it has lasted longer than the window. A press is dated by the last edge of its bouncing, a
+/// release by the first edge of its bouncing. A measured hold is therefore never longer than the time for which the
+/// contact was firmly closed.
 public struct Debouncer: Sendable {
-  /// A settled edge. The time is on the clock of the edges that went in.
+  /// A settled edge. The time is on the clock of the input edges.
   public struct Edge: Sendable, Equatable {
     public let isActive: Bool
     public let at: Duration
@@ -15,44 +16,46 @@ public struct Debouncer: Sendable {
     }
   }
 
-  /// Good switches settle within 1 ms, worn ones within 10 ms; a person cannot press twice within 50 ms.
+  /// The permitted windows. Good switches settle within 1 ms, worn ones within 10 ms; a user cannot press twice within
+  /// 50 ms.
   public static let windows = Duration.milliseconds(1)...Duration.milliseconds(50)
   public static let usualWindow = Duration.milliseconds(5)
 
   private let window: Duration
   private var settled: Bool
   private var level: Bool
-  /// Edges since the contact was last at rest.
+  /// The first and last edge since the contact was last at rest.
   private var bouncing: (first: Duration, last: Duration)?
 
   /// - Parameters:
   ///   - window: clamped to `windows`.
-  ///   - isActive: the level at the beginning.
+  ///   - isActive: the initial level.
   public init(window: Duration = usualWindow, isActive: Bool) {
     self.window = min(max(window, Self.windows.lowerBound), Self.windows.upperBound)
     settled = isActive
     level = isActive
   }
 
-  /// When `time(_:)` has something to say even if no edge comes.
+  /// The time at which `time(_:)` must be called if no edge comes before; nil if no edge is unsettled.
   public var nextMoment: Duration? { bouncing.map { $0.last + window + .nanoseconds(1) } }
 
-  /// An edge to `isActive`, also where the level was that already: the one in between was then too short to be seen.
+  /// Processes an edge to `isActive`. The level may have been the same before: the edge between was then too short to
+  /// be seen.
   /// - Returns: the edge before, if it had settled by then.
   public mutating func edge(isActive: Bool, at moment: Duration) -> Edge? {
     let edge = time(moment)
-    // Two sources may be out of order by microseconds: the kernel's edges and the level read by ourselves.
+    // Two sources may be out of order by microseconds: the kernel's edges and the level that this process reads.
     bouncing = (bouncing?.first ?? moment, max(bouncing?.last ?? moment, moment))
     level = isActive
     return edge
   }
 
-  /// The level as it was read, which corrects what lost edges left behind.
+  /// Processes a level that was read from the line. It corrects the state after lost edges.
   public mutating func level(isActive: Bool, at moment: Duration) -> Edge? {
     isActive == level ? time(moment) : edge(isActive: isActive, at: moment)
   }
 
-  /// Tells what the passing of time alone has settled.
+  /// Returns the edge that has settled by `now`, if there is one.
   public mutating func time(_ now: Duration) -> Edge? {
     guard let (first, last) = bouncing, now - last > window else { return nil }
     bouncing = nil

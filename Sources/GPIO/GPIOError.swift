@@ -1,23 +1,23 @@
-/// Why a line cannot be used, in words that say what to do about it.
+/// The reason why a line cannot be used. The description names the remedy where there is one.
 public enum GPIOError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// The lines have not been looked for yet.
+  /// The lines have not been opened yet.
   case notYetOpened
-  /// No chip has one of the labels; `present` are those that can be seen.
+  /// No chip has one of the labels; `present` are the labels of the available chips.
   case noChip(labels: [String], present: [String])
-  /// More than one chip has the label, so which one is meant is a guess.
+  /// More than one chip has the label, so the intended one is ambiguous.
   case severalChips(label: String, paths: [String])
   case noLine(offset: Int, chip: String, count: Int)
-  /// The line at this offset is not the one the profile means.
+  /// The line at this offset does not have the name in the board profile.
   case otherName(offset: Int, chip: String, expected: String, found: String)
-  /// Somebody else has requested the line; `consumer` is what they call themselves.
+  /// Another program or driver has requested the line; `consumer` is the name it gave.
   case busy(offset: Int, chip: String, consumer: String)
   /// The device node may not be opened; `group` is the group that owns it.
   case notPermitted(path: String, group: String)
-  /// The chip went away while its lines were in use.
+  /// The chip was removed while its lines were in use.
   case gone(chip: String)
-  /// More edges came than the kernel keeps; what happened in between is not known.
+  /// More edges came than the kernel's queue holds. The lost edges are unknown.
   case edgesLost(offset: Int)
-  /// A call failed otherwise; `errno` as in errno(3).
+  /// Another call failed; `errno` as in errno(3).
   case failed(call: String, errno: Int32)
 
   public var description: String {
@@ -25,7 +25,7 @@ public enum GPIOError: Error, Equatable, Sendable, CustomStringConvertible {
     case .notYetOpened: "the GPIO lines are not open yet"
     case .noChip(let labels, let present):
       "no GPIO chip has the label \(Self.list(labels)); "
-        + (present.isEmpty ? "there is none at all" : "there are \(Self.list(present))")
+        + (present.isEmpty ? "no GPIO chip is present" : "there are \(Self.list(present))")
     case .severalChips(let label, let paths): "several GPIO chips have the label \"\(label)\": \(Self.list(paths))"
     case .noLine(let offset, let chip, let count): "GPIO chip \(chip) has no line \(offset), its last is \(count - 1)"
     case .otherName(let offset, let chip, let expected, let found):

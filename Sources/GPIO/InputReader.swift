@@ -1,8 +1,9 @@
 import CGPIOD
 
-/// Reads one input: what the kernel has queued, debounced, and held against the level itself.
+/// Reads one input: drains the kernel's edge queue, debounces, and compares the result with the level of the line.
 struct InputReader {
-  /// The kernel keeps this many edges of a line requested as libgpiod 1.x does, and says nothing of those it drops.
+  /// The size of the kernel's queue for a line requested with libgpiod 1.x. The kernel does not report dropped edges
+  /// there.
   private static let kernelQueue = 16
 
   let line: RequestedLine
@@ -22,7 +23,7 @@ struct InputReader {
     .opened(isActive: try line.isActive(), at: now)
   }
 
-  /// Takes everything that waits. Whatever was lost, the level read at the end is the last word.
+  /// Reads all waiting edges. The level that is read at the end is decisive, even if edges were lost.
   mutating func drain(now: Duration) throws(GPIOError) -> [InputEvent] {
     var events: [InputEvent] = []
     var count = 0
@@ -37,7 +38,7 @@ struct InputReader {
     if isComplete && (lastSequence > 0 || count < Self.kernelQueue) {
       return events + Self.event(debouncer.level(isActive: isActive, at: now))
     }
-    // A hold that may have been two presses is none.
+    // The contact may have been released between lost edges, so discard the hold.
     debouncer = Debouncer(window: input.debounce, isActive: isActive)
     return [.unavailable(.edgesLost(offset: input.offset)), .opened(isActive: isActive, at: now)]
   }

@@ -2,20 +2,20 @@ import CGPIOD
 import Glibc
 import Synchronization
 
-/// The lines a board uses of one chip: inputs that tell, outputs that are told. A thread of its own sleeps until an edge
-/// comes, a bounce has settled, or device nodes change; when the chip goes away the inputs say so, and when it is back
-/// they open again and the outputs take the values they were given last.
+/// The lines of one chip that a board uses: inputs, which report events, and outputs. Its own thread sleeps until an
+/// edge comes, a bounce has settled, or device nodes change. When the chip disappears the inputs report `unavailable`.
+/// When it returns they are opened again and the outputs get their last set values.
 ///
-/// Outputs are off until told otherwise, and off when the bank closes. What a line does after a crash is up to the chip's
-/// driver, once the kernel has taken the line back.
+/// Outputs are off until they are set, and are switched off when the bank is closed. After a crash the kernel releases
+/// the lines; their level then depends on the chip's driver.
 public final class LineBank: Sendable {
   private let state: BankState
   private let thread: Mutex<pthread_t?>
 
   /// - Parameters:
-  ///   - labels: what the chip may be called, as kernels differ.
-  ///   - consumer: what others see as the user of the lines.
-  ///   - hear: told what the inputs say, with their place in `inputs`, on the bank's own thread; never after `close`.
+  ///   - labels: the possible labels of the chip, which differ between kernels.
+  ///   - consumer: the consumer name that other programs see for the lines.
+  ///   - hear: called with the index in `inputs` and the event, on the bank's own thread; never after `close`.
   public init(
     chip labels: [String], inputs: [InputLine], outputs: [OutputLine], consumer: String = "approval-token",
     _ hear: @escaping @Sendable (_ input: Int, InputEvent) -> Void
@@ -26,13 +26,13 @@ public final class LineBank: Sendable {
 
   deinit { close() }
 
-  /// Why the lines cannot be used now; nil while they can.
+  /// Why the lines cannot be used now; nil while they can be used.
   public var trouble: GPIOError? { state.trouble }
 
-  /// Switches an output. Returns at once; while the chip is away the value is kept for its return.
+  /// Sets an output. Does not block. While the chip is not available the value is stored and set when the chip returns.
   public func set(_ output: Int, _ isOn: Bool) { state.set(output, isOn) }
 
-  /// Switches the outputs off, gives all lines back and waits until that is done: milliseconds.
+  /// Switches the outputs off, releases all lines and waits until that is done (some milliseconds).
   public func close() {
     state.end()
     if let thread = thread.withLock({ $0.take() }) { pthread_join(thread, nil) }
@@ -55,7 +55,7 @@ private func start(_ state: BankState) -> pthread_t {
   return thread
 }
 
-/// Signals are for the threads that expect them.
+/// Signals are handled by other threads.
 private func blockAllSignals() {
   var all = sigset_t()
   sigfillset(&all)

@@ -1,4 +1,4 @@
-/// What the chip does to a line that nobody drives. Not every chip can.
+/// The pull resistor that the chip applies to an undriven line. Not every chip supports it.
 public enum Bias: String, Sendable, CaseIterable {
   case asIs = "as-is"
   case disabled
@@ -6,16 +6,16 @@ public enum Bias: String, Sendable, CaseIterable {
   case pullDown = "pull-down"
 }
 
-/// A line that is read, as a board profile names it.
+/// An input line as configured in a board profile.
 public struct InputLine: Sendable, Equatable {
-  /// Within its chip; this and the chip's label are what identify a line.
+  /// The offset within the chip. The chip's label and this offset identify a line.
   public var offset: Int
-  /// What the line must be called, or nil where the device tree gives no names.
+  /// The expected name of the line; nil where the device tree gives no names.
   public var name: String?
   public var bias: Bias
-  /// A contact to ground is active while its line is low.
+  /// Whether the line is active while low, as with a contact to ground.
   public var isActiveLow: Bool
-  /// Within `Debouncer.windows`.
+  /// The debouncing window, within `Debouncer.windows`.
   public var debounce: Duration
 
   public init(
@@ -30,7 +30,7 @@ public struct InputLine: Sendable, Equatable {
   }
 }
 
-/// A line that is driven, as a board profile names it.
+/// An output line as configured in a board profile.
 public struct OutputLine: Sendable, Equatable {
   public var offset: Int
   public var name: String?
@@ -43,12 +43,12 @@ public struct OutputLine: Sendable, Equatable {
   }
 }
 
-/// What an input has to say. Times are on CLOCK_MONOTONIC, since its beginning.
+/// An event of an input. Times are on CLOCK_MONOTONIC, since its beginning.
 public enum InputEvent: Sendable, Equatable {
-  /// The line can be read from here on. That it is active says nothing about when it became so.
+  /// The line can be read from now on. When it took its present level is unknown.
   case opened(isActive: Bool, at: Duration)
   /// A settled edge.
   case edge(isActive: Bool, at: Duration)
-  /// Nothing is known of the line until `opened`.
+  /// The state of the line is unknown until the next `opened`.
   case unavailable(GPIOError)
 }

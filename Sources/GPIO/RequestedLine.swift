@@ -1,8 +1,9 @@
 import CGPIOD
 import Glibc
 
-/// A line that is ours until the last owner lets go; the chip stays open as long. Inputs belong to the thread of their
-/// bank and outputs to whoever holds its lock; libgpiod shares nothing between lines.
+/// A requested line. It is released with its last reference and keeps the chip open until then. Inputs are used only on
+/// the thread of their bank, outputs only with the bank's lock held; libgpiod keeps no state that is common to the
+/// lines.
 final class RequestedLine: @unchecked Sendable {
   let offset: Int
   private let chip: Chip
@@ -21,7 +22,7 @@ final class RequestedLine: @unchecked Sendable {
     }
     self.chip = chip
     offset = input.offset
-    // So that reading what has queued up ends instead of waiting for the next edge.
+    // Non-blocking, so that draining the queue ends instead of waiting for the next edge.
     guard approval_gpio_set_nonblocking(descriptor) == 0 else {
       throw .failed(call: "fcntl of line \(input.offset)", errno: errno)
     }
@@ -37,7 +38,7 @@ final class RequestedLine: @unchecked Sendable {
 
   deinit { approval_gpio_release(handle) }
 
-  /// Readable when an edge is waiting. Of inputs only.
+  /// Readable when an edge is waiting. For inputs only.
   var descriptor: Int32 { approval_gpio_event_descriptor(handle) }
 
   func isActive() throws(GPIOError) -> Bool {
@@ -50,7 +51,7 @@ final class RequestedLine: @unchecked Sendable {
     guard approval_gpio_set_value(handle, UInt32(offset), isOn) == 0 else { throw failure("setting") }
   }
 
-  /// The next edge that waits, nil if there is none.
+  /// The next waiting edge; nil if there is none.
   func nextEdge() throws(GPIOError) -> approval_gpio_edge? {
     var edge = approval_gpio_edge()
     while approval_gpio_read_edge(handle, &edge) != 0 {

@@ -3,13 +3,13 @@ import Glibc
 import HIDReports
 import Secrets
 
-/// A keypad that is open and claimed: the kernel's drivers are off it, and nothing it sends reaches anyone but us. All of
-/// it happens on the thread of its loop; what is marked so, in a callback of libusb's.
+/// An open and claimed keypad. The kernel's drivers are detached, so its keys reach only this process. All members are
+/// used on the thread of the loop, some of them in a callback of libusb.
 final class Connection {
   enum Failure: Equatable {
-    /// The device is gone.
+    /// The device was unplugged.
     case gone
-    /// A transfer went wrong, and whatever it held is lost.
+    /// A transfer failed. Its contents are lost.
     case transfer(String)
     case misbehaved(String)
   }
@@ -18,7 +18,7 @@ final class Connection {
 
   let device: OpaquePointer
   let description: KeypadDescription
-  /// Why nothing is being read; nil while all is well.
+  /// Why no reports are read; nil while they are.
   private(set) var failure: Failure?
   private var failures = 0
   private let handle: OpaquePointer
@@ -28,13 +28,13 @@ final class Connection {
   private var claimed: [UInt8] = []
 
   private var decoder = BootKeyboardDecoder()
-  /// Reports arrive here, straight from the kernel. Mapped memory, whose address stays.
+  /// Receives reports directly from the kernel. Locked memory with a fixed address.
   private var buffer: SecretBuffer
   private let transfer: UnsafeMutablePointer<libusb_transfer>
   private var isInFlight = false
   private var isClosing = false
 
-  /// Takes the device away from the kernel and sets it to the boot protocol. Reads nothing yet.
+  /// Detaches the kernel drivers and selects the boot protocol. Does not read yet.
   init(
     _ device: OpaquePointer, _ description: KeypadDescription, sink: any KeySink, givesBack: Bool
   ) throws(USBKeypadError) {
@@ -54,17 +54,17 @@ final class Connection {
     handle = opened
     buffer = SecretBuffer(count: boot.packetBytes)
     for interface in description.hidInterfaces { try claim(interface) }
-    // HID 1.11, section 7.2: SET_PROTOCOL boot, which every boot keyboard must know, and SET_IDLE for ever, which it need
-    // not: a report comes when something changes, or more often.
+    // HID 1.11, section 7.2. Every boot keyboard must support SET_PROTOCOL (boot). SET_IDLE with an infinite duration
+    // is optional: reports come on each change, or more often without it.
     try control(request: 0x0B, interface: boot.number, call: "SET_PROTOCOL")
     _ = try? control(request: 0x0A, interface: boot.number, call: "SET_IDLE")
-    // SET_REPORT, output (appendix B.1): the NumLock LED on. A keypad that follows it then has no need to press NumLock
-    // around its digits; whichever does not know of it may refuse.
+    // SET_REPORT, output (appendix B.1): switches the NumLock LED on. A keypad that follows it does not need to send
+    // NumLock around its digits. A keypad without support may reject the request.
     _ = try? control(request: 0x09, value: 0x0200, interface: boot.number, [0x01], call: "SET_REPORT")
     fill(boot)
   }
 
-  /// After `close`, or after `init` threw.
+  /// Runs after `close`, or after `init` threw.
   deinit {
     libusb_free_transfer(transfer)
     for interface in claimed { libusb_release_interface(handle, Int32(interface)) }
@@ -73,7 +73,7 @@ final class Connection {
     libusb_unref_device(device)
   }
 
-  /// Begins to read, or begins again after a transfer failed.
+  /// Starts reading, or restarts it after a failed transfer.
   func listen() throws(USBKeypadError) {
     if failure != nil { libusb_clear_halt(handle, transfer.pointee.endpoint) }
     decoder.reset()
@@ -85,8 +85,8 @@ final class Connection {
     }
   }
 
-  /// Gives up reading. A transfer that is under way belongs to libusb until its callback has come, cancelled or not.
-  /// - Returns: false if it did not come in time; the connection must then never be let go of.
+  /// Stops reading. A transfer in progress belongs to libusb until its callback has run, even if it is canceled.
+  /// - Returns: false if the callback did not run in time. The connection must then never be released.
   func close(_ context: OpaquePointer) -> Bool {
     isClosing = true
     if isInFlight { libusb_cancel_transfer(transfer) }
@@ -98,18 +98,18 @@ final class Connection {
     return !isInFlight
   }
 
-  /// How often in a row a transfer has failed.
+  /// The number of consecutive failed transfers.
   var failuresInARow: Int { failures }
 
-  /// In the callback.
+  /// Runs in the callback of the transfer.
   private func finished() {
     isInFlight = false
-    // What arrived before the cancellation did is nobody's any more.
+    // A report that arrived before the cancellation is discarded.
     guard !isClosing else { return buffer.wipe() }
     switch transfer.pointee.status {
     case LIBUSB_TRANSFER_COMPLETED: take(Int(transfer.pointee.actual_length))
     case LIBUSB_TRANSFER_NO_DEVICE: failure = .gone
-    // Ours, from `close`; or the device's end, which is about to be said.
+    // Either `close` canceled the transfer, or the device is gone and the hotplug event follows.
     case LIBUSB_TRANSFER_CANCELLED: failure = failure ?? .gone
     case LIBUSB_TRANSFER_STALL: failure = .transfer("stalled")
     case LIBUSB_TRANSFER_OVERFLOW: failure = .transfer("sent more than it said it would")
@@ -126,7 +126,7 @@ final class Connection {
   }
 
   private func take(_ count: Int) {
-    // A packet without anything in it is not a report.
+    // An empty packet is not a report.
     guard count > 0 else { return }
     let fault = buffer.withBytes { bytes -> BootKeyboardDecoder.Fault? in
       do throws(BootKeyboardDecoder.Fault) {
@@ -150,7 +150,7 @@ final class Connection {
   private func claim(_ interface: UInt8) throws(USBKeypadError) {
     switch libusb_detach_kernel_driver(handle, Int32(interface)) {
     case 0: detached.append(interface)
-    // No driver was on it.
+    // No kernel driver was attached.
     case LIBUSB_ERROR_NOT_FOUND.rawValue: break
     case let status: throw .failed("libusb_detach_kernel_driver", status)
     }
@@ -161,13 +161,13 @@ final class Connection {
     }
   }
 
-  /// A request of the HID class to one of the interfaces.
+  /// Sends a class request of HID to an interface.
   private func control(
     request: UInt8, value: UInt16 = 0, interface: UInt8, _ data: [UInt8] = [], call: String
   ) throws(USBKeypadError) {
     var data = data
     var status: Int32 = 0
-    // Each of these may be said twice, and a keypad that was only busy hears the second.
+    // These requests can be repeated safely. A keypad that was busy gets a second attempt.
     for _ in 0..<2 {
       status = libusb_control_transfer(
         handle, 0x21, request, value, UInt16(interface), &data, UInt16(data.count), Self.controlTimeout)
@@ -189,7 +189,7 @@ final class Connection {
 func groupName(of id: gid_t) -> String {
   var entry = group()
   var result: UnsafeMutablePointer<group>?
-  // What `entry` points to is in the buffer, which must live until the name is copied.
+  // The strings that `entry` points to are in the buffer, which must live until the name is copied.
   return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16_384) { buffer in
     guard getgrgid_r(id, &entry, buffer.baseAddress, buffer.count, &result) == 0, let result,
       let name = result.pointee.gr_name

@@ -1,18 +1,19 @@
 import CUSB
 
-/// A device on the bus, as far as it matters here. Read from its descriptors, which are anything it likes to say.
+/// A USB device with an HID interface. Read from its descriptors, which are untrusted.
 public struct KeypadDescription: Sendable, Equatable {
   public let identity: KeypadSelection.Identity
   public let port: String
-  /// The device node, as "/dev/bus/usb/001/004".
+  /// The device node, for example "/dev/bus/usb/001/004".
   public let path: String
-  /// Every interface of class HID. All of them are claimed, lest the kernel hand what comes from one to the console.
+  /// The numbers of all HID interfaces. All of them are claimed; otherwise the kernel would deliver their keys to the
+  /// console.
   public let hidInterfaces: [UInt8]
   let bootInterface: BootInterface?
 
   public var isBootKeyboard: Bool { bootInterface != nil }
 
-  /// The one that speaks the boot protocol of a keyboard: class 3, subclass 1, protocol 1 (HID 1.11, section 4).
+  /// The interface with the boot protocol of a keyboard: class 3, subclass 1, protocol 1 (HID 1.11, section 4).
   struct BootInterface: Sendable, Equatable {
     let number: UInt8
     let endpoint: UInt8
@@ -45,7 +46,7 @@ extension KeypadDescription {
     for interface in UnsafeBufferPointer(
       start: configuration.interface, count: Int(configuration.bNumInterfaces))
     {
-      // The first alternate setting is the one in force until somebody chooses another, which nobody does.
+      // The first alternate setting is active by default, and this program selects no other.
       guard interface.num_altsetting > 0, let setting = interface.altsetting?.pointee,
         setting.bInterfaceClass == UInt8(LIBUSB_CLASS_HID.rawValue)
       else { continue }
@@ -53,7 +54,7 @@ extension KeypadDescription {
       guard boot == nil, setting.bInterfaceSubClass == 1, setting.bInterfaceProtocol == 1 else { continue }
       for endpoint in UnsafeBufferPointer(start: setting.endpoint, count: Int(setting.bNumEndpoints))
       where endpoint.bmAttributes & 3 == 3 && endpoint.bEndpointAddress & 0x80 != 0 {
-        // Bits 11 and 12 are further packets in a microframe (USB 2.0, 9.6.6), which no keyboard has.
+        // Bits 11 and 12 give further packets per microframe (USB 2.0, 9.6.6). Keyboards have none.
         let bytes = Int(endpoint.wMaxPacketSize)
         guard (8...1024).contains(bytes) else { break }
         boot = BootInterface(
@@ -70,13 +71,12 @@ private func padded(_ number: UInt8) -> String {
   return String(repeating: "0", count: 3 - digits.count) + digits
 }
 
-/// Every boot keyboard on the bus. Opens none.
+/// Describes every boot keyboard on the bus without opening it.
 public func describeKeypads() throws(USBKeypadError) -> [KeypadDescription] {
   try describeHIDDevices().filter(\.isBootKeyboard)
 }
 
-/// Every device on the bus with an interface of class HID: keyboards, mice, and what else is typed or pointed with. Opens
-/// none.
+/// Describes every device on the bus with an HID interface, such as keyboards and mice, without opening it.
 public func describeHIDDevices() throws(USBKeypadError) -> [KeypadDescription] {
   var context: OpaquePointer?
   let status = libusb_init(&context)

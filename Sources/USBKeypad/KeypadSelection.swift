@@ -1,4 +1,4 @@
-/// Which of the devices on the bus is the keypad.
+/// Selects the keypad among the devices on the bus.
 public struct KeypadSelection: Sendable, Equatable {
   public struct Identity: Sendable, Equatable, CustomStringConvertible {
     public let vendor: UInt16
@@ -9,7 +9,7 @@ public struct KeypadSelection: Sendable, Equatable {
       self.product = product
     }
 
-    /// As lsusb shows it, "1a2c:0e24"; nil if it is not that.
+    /// Parses the form of lsusb, "1a2c:0e24"; nil for other text.
     public init?(_ text: String) {
       let numbers = text.split(separator: ":", omittingEmptySubsequences: false).map { half in
         half.utf8.count == 4 && half.allSatisfy(\.isHexDigit) ? UInt16(half, radix: 16) : nil
@@ -21,9 +21,9 @@ public struct KeypadSelection: Sendable, Equatable {
     public var description: String { "\(hexadecimal(vendor)):\(hexadecimal(product))" }
   }
 
-  /// Nil for any boot keyboard.
+  /// The required vendor and product numbers; nil accepts any boot keyboard.
   public var identity: Identity?
-  /// Where it must be plugged in, as the kernel names it: bus, then ports from the root, as "1-1.2". Nil for anywhere.
+  /// The required port in the kernel's form: bus, then ports from the root, for example "1-1.2". Nil accepts any port.
   public var port: String?
 
   public init(identity: Identity? = nil, port: String? = nil) {
@@ -33,7 +33,7 @@ public struct KeypadSelection: Sendable, Equatable {
 
   public func matches(_ keypad: KeypadDescription) -> Bool {
     (identity == nil || identity == keypad.identity) && (port == nil || port == keypad.port)
-      // Named by its numbers, it is meant even if it turns out to be no keyboard; that is then said.
+      // A device with the configured numbers is selected even if it is not a keyboard. The error then says so.
       && (identity != nil || keypad.bootInterface != nil)
   }
 }

@@ -3,18 +3,18 @@ import Glibc
 public import Secrets
 import Synchronization
 
-/// A keypad on USB, taken away from the kernel for as long as this lives: what is typed on it reaches the sink and nobody
-/// else. Keypads come and go; the sink is told.
+/// A USB keypad, detached from the kernel's drivers during the lifetime of this object, so that its keys reach only the
+/// sink. Keypads may be plugged in and unplugged at any time; the sink is notified.
 ///
-/// A keypad that is already plugged in types on the console until it is claimed, and so does one that was just plugged
-/// in, for some milliseconds; the `usbhid` quirk in `udev/` closes that gap.
+/// A keypad types on the console until it is claimed, also for some milliseconds after it is plugged in. The `usbhid`
+/// quirk in `udev/` closes this gap.
 public final class USBKeypad: Sendable {
   private let state: USBState
   private let thread: Mutex<pthread_t?>
 
   /// - Parameters:
-  ///   - selection: which device it is. If several are meant all are claimed, and one is listened to.
-  ///   - givesBack: whether the kernel gets the keypad back at the end, and the console with it.
+  ///   - selection: selects the device. If several match, all are claimed and one is read.
+  ///   - givesBack: whether the kernel's drivers are attached again at the end. The keypad then types on the console.
   ///   - sink: called on the keypad's own thread.
   public init(
     _ selection: KeypadSelection = KeypadSelection(), givesBack: Bool = false, into sink: any KeySink
@@ -28,17 +28,18 @@ public final class USBKeypad: Sendable {
 
   deinit { close() }
 
-  /// Why nothing can be typed now; nil while it can.
+  /// Why the keypad cannot be used now; nil while it can.
   public var trouble: USBKeypadError? { state.trouble }
 
-  /// Stops reading and waits until that is done: milliseconds, or 2 s if the device does not answer.
+  /// Stops reading and waits until that is done: some milliseconds, or 2 s if the device does not respond.
   public func close() {
     state.end()
     if let thread = thread.withLock({ $0.take() }) { pthread_join(thread, nil) }
   }
 }
 
-/// What a keypad's owner and its thread share. Owns libusb's context because waking the thread needs it alive.
+/// The state that a keypad's owner and its thread share. It owns the context of libusb, which is needed to wake the
+/// thread.
 final class USBState: Sendable {
   private struct Shared {
     var trouble: USBKeypadError? = .notPluggedIn
@@ -48,7 +49,7 @@ final class USBState: Sendable {
   let selection: KeypadSelection
   let givesBack: Bool
   let sink: any KeySink
-  /// Used by the thread alone, save for `libusb_interrupt_event_handler`, which any thread may call.
+  /// Used only by the thread, except for `libusb_interrupt_event_handler`, which any thread may call.
   nonisolated(unsafe) let context: OpaquePointer
   private let shared = Mutex(Shared())
 
@@ -69,7 +70,7 @@ final class USBState: Sendable {
     libusb_interrupt_event_handler(context)
   }
 
-  /// What the sink begins with, whatever is on the bus.
+  /// Reports the initial state to the sink.
   func tellSink() {
     if let trouble { sink.keypadIsUnavailable("\(trouble)") }
   }
@@ -104,7 +105,7 @@ private func start(_ state: USBState) -> pthread_t {
   return thread
 }
 
-/// Signals are for the threads that expect them.
+/// Signals are handled by other threads.
 private func blockAllSignals() {
   var all = sigset_t()
   sigfillset(&all)

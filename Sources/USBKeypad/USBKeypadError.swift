@@ -1,19 +1,20 @@
 import CUSB
 
-/// Why there is no keypad to type on, in words that say what to do about it. Never has anything of what was typed.
+/// The reason why the keypad cannot be used. The description names the remedy where there is one. Contains no typed
+/// key.
 public enum USBKeypadError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// None that is meant is plugged in.
+  /// No matching device is plugged in.
   case notPluggedIn
   case unplugged
   /// The device node may not be opened; `group` is the group that owns it.
   case notPermitted(path: String, group: String)
   /// Another program has claimed one of the keypad's interfaces.
   case busy(interface: Int)
-  /// Nothing on it speaks the boot protocol of HID 1.11, appendix B.
+  /// The device has no interface with the boot protocol of HID 1.11, appendix B.
   case noBootKeyboard
-  /// It sent what no boot keyboard sends, and is not listened to again before it is plugged in anew.
+  /// The device sent data that a boot keyboard never sends. It is ignored until it is plugged in again.
   case misbehaved(String)
-  /// A call of libusb's failed; `name` is its own name for why.
+  /// A call of libusb failed; `name` is the name of libusb's error code.
   case failed(call: String, name: String)
 
   public var description: String {
@@ -22,8 +23,8 @@ public enum USBKeypadError: Error, Equatable, Sendable, CustomStringConvertible 
     case .unplugged: "the keypad was unplugged"
     case .notPermitted(let path, let group): "no permission for \(path), which belongs to the group \(group)"
     case .busy(let interface): "interface \(interface) of the keypad is in use by another program"
-    case .noBootKeyboard: "the device that is meant to be the keypad is no boot keyboard"
-    case .misbehaved(let how): "the keypad \(how); plug it in anew"
+    case .noBootKeyboard: "the device selected as keypad is not a boot keyboard"
+    case .misbehaved(let how): "the keypad \(how); unplug it and plug it in again"
     case .failed(let call, let name): "\(call) failed: \(name)"
     }
   }

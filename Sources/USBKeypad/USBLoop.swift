@@ -2,21 +2,21 @@ import CUSB
 import Glibc
 import Secrets
 
-/// The life of a keypad's thread: sleep in libusb until something is plugged in, pulled out or typed. libusb itself wakes
-/// once a minute, and never more often.
+/// The main loop of a keypad's thread: sleep in libusb until a device is plugged in or unplugged or a key is pressed.
+/// libusb itself wakes the thread once a minute at most.
 final class USBLoop {
-  /// Transfers that fail one after the other before a keypad is given up.
+  /// The number of consecutive failed transfers after which a keypad is treated as faulty.
   private static let patience = 5
 
   private let state: USBState
   private let context: OpaquePointer
   private var hotplug: libusb_hotplug_callback_handle = 0
 
-  /// What the hotplug callback saw. In it, hardly anything of libusb's may be called.
+  /// The hotplug events that have not been handled. The hotplug callback may call almost no function of libusb.
   private var changes: [(device: OpaquePointer, isArrival: Bool)] = []
-  /// Meant, but not to be had: tried again whenever the thread wakes.
+  /// Matching devices that could not be claimed. Retried each time the thread wakes.
   private var refused: [OpaquePointer] = []
-  /// All that are meant are claimed, so that none types on the console; the first one is listened to.
+  /// All matching keypads are claimed, so that none types on the console. The first one is read.
   private var connections: [Connection] = []
 
   init(_ state: USBState, context: OpaquePointer) {
@@ -95,7 +95,7 @@ final class USBLoop {
         try connection.listen()
         return state.isAvailable()
       } catch {
-        // Whoever comes after it says otherwise.
+        // If another keypad can be read instead, `isAvailable` follows.
         state.isUnavailable(error)
         if error != .unplugged { refused.append(libusb_ref_device(connection.device)) }
         close(connections.removeFirst())
@@ -107,12 +107,12 @@ final class USBLoop {
     guard let connection = connections.first, let failure = connection.failure else { return }
     switch failure {
     case .gone: part(from: connection.device, why: .unplugged)
-    // Still claimed, and so still mute towards the console.
+    // The device stays claimed, so that it does not type on the console.
     case .misbehaved(let how): state.isUnavailable(.misbehaved(how))
     case .transfer(let how) where connection.failuresInARow < Self.patience:
-      // What was lost may have been a key: whatever is typed so far counts for nothing.
+      // The lost report may have contained a key, so the sink discards the digits typed so far.
       state.isUnavailable(.failed(call: "reading the keypad", name: how))
-      // A device that is being pulled out fails first and is gone a moment later.
+      // A device that is being unplugged fails first and disappears a moment later.
       var moment = timeval(tv_sec: 0, tv_usec: 200_000)
       libusb_handle_events_timeout_completed(context, &moment, nil)
       if changes.isEmpty { listenToFirst() }
@@ -121,7 +121,7 @@ final class USBLoop {
   }
 
   private func close(_ connection: Connection) {
-    // Letting go of memory that libusb may still write into would be worse than losing it.
+    // libusb may still write into the transfer's memory, so leak the connection instead of releasing it.
     if !connection.close(context) { _ = Unmanaged.passRetained(connection) }
   }
 }

@@ -71,7 +71,7 @@ import Testing
 
   @Test(arguments: [
     ("bord = \"b\"", "unknown key \"bord\""), ("[tls]\nverify = false", "unknown key \"tls.verify\""),
-    ("board = 5", "must be a text"), ("= = =", "not TOML"),
+    ("board = 5", "must be a string"), ("= = =", "not TOML"),
   ])
   func aMistakeIsNamed(toml: String, reason: String) {
     #expect {

@@ -1,15 +1,15 @@
 import Glibc
 import Testing
 
-/// These suites run inside the kernel that `scripts/bench-kernel` boots.
+/// Whether this is the kernel that `scripts/bench-kernel` boots. These suites run only inside it.
 let isBenchKernel = getenv("BENCH_KERNEL") != nil
 let elsewhere: Comment = "runs inside the bench kernel: scripts/test bench-kernel"
 
-/// The panel of the bench kernel: a GPIO chip and a keypad that are made of configuration but are real to whoever uses
-/// them. One at a time; gone when the last owner lets go.
+/// The panel of the bench kernel: a GPIO chip and a keypad that are simulated by kernel modules but use the real
+/// interfaces. Only one may exist at a time. Removed with its last reference.
 final class Bench: Sendable {
   static let label = "bench-panel"
-  /// By offset, as Tests/BenchKernel/Kernel/panel has them.
+  /// Lines by offset, as configured in Tests/BenchKernel/Kernel/panel.
   enum Line: Int, CaseIterable { case button, deny, red, green, blue, buzzer }
 
   init() throws { try makeChip() }
@@ -20,12 +20,12 @@ final class Bench: Sendable {
 
   func removeChip() throws { try panel("down") }
 
-  /// A finger on a button to ground.
+  /// Presses a button to ground.
   func press(_ line: Line = .button) throws { try overwrite(try file("pull", of: line), "pull-down") }
 
   func release(_ line: Line = .button) throws { try overwrite(try file("pull", of: line), "pull-up") }
 
-  /// What a voltmeter says.
+  /// The level of the line.
   func isHigh(_ line: Line) throws -> Bool { try contents(try file("value", of: line)) == "1" }
 
   private func file(_ name: String, of line: Line) throws -> String {
@@ -55,7 +55,7 @@ func contents(_ path: String) throws -> String {
   return text.hasSuffix("\n") ? String(text.dropLast()) : text
 }
 
-/// In one write(2), as sysfs and gadgets want it.
+/// Writes the bytes in one write(2), as sysfs and gadgets require.
 func overwrite(_ path: String, _ bytes: some Collection<UInt8>) throws {
   let file = open(path, O_WRONLY | O_CLOEXEC)
   guard file >= 0 else { throw BenchFailure(what: "\(path): errno \(errno)") }
@@ -67,12 +67,12 @@ func overwrite(_ path: String, _ bytes: some Collection<UInt8>) throws {
 
 func overwrite(_ path: String, _ text: String) throws { try overwrite(path, text.utf8) }
 
-/// How often the threads called `name` have gone to sleep so far.
+/// The number of times that the threads called `name` have gone to sleep so far.
 func sleeps(ofThreadsCalled name: String) throws -> Int {
   try sleepsByThread(in: "self") { $0 == name }.values.reduce(0, +)
 }
 
-/// How often each thread of a process has gone to sleep so far, by its number.
+/// The number of times that each thread of a process has gone to sleep so far, by thread id.
 func sleepsByThread(in process: String, where isMeant: (String) -> Bool = { _ in true }) throws -> [String: Int] {
   let folder = "/proc/\(process)/task"
   guard let tasks = opendir(folder) else { throw BenchFailure(what: "\(folder): errno \(errno)") }

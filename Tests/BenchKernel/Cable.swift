@@ -4,10 +4,10 @@ import Synchronization
 import Testing
 import USBKeypad
 
-/// Remembers what a keypad brought, and lets a test wait for it.
+/// Records the events of a keypad and lets a test wait for them.
 final class Recorder: KeySink {
   enum Event: Equatable {
-    /// A digit, or the first letter of what else a key is for.
+    /// A digit, or the first letter of another kind of key.
     case key(Character)
     case available
     case unavailable(String)
@@ -38,7 +38,7 @@ final class Recorder: KeySink {
     return typed
   }
 
-  /// A transfer may fail before the kernel says that the device is gone.
+  /// A transfer may fail before the kernel reports that the device is gone.
   func untilUnplugged() async -> Bool {
     while case .unavailable(let why) = await next() {
       if why == "the keypad was unplugged" { return true }
@@ -46,7 +46,7 @@ final class Recorder: KeySink {
     return false
   }
 
-  /// What comes before the keypad can be used.
+  /// The errors before the keypad is available.
   func untilAvailable() async -> [String] {
     var obstacles: [String] = []
     while case .unavailable(let why) = await next() { obstacles.append(why) }
@@ -54,13 +54,13 @@ final class Recorder: KeySink {
   }
 }
 
-/// The other end of the cable.
+/// The gadget: the device side of the USB connection.
 struct Plug {
   static func panel(_ words: String) throws {
     guard system("panel \(words)") == 0 else { throw BenchFailure(what: "panel \(words)") }
   }
 
-  /// Opened once: a gadget takes reports faster than one can open it.
+  /// Opened only once: a gadget accepts reports faster than it can be opened.
   let file: Int32
 
   init(_ device: String = "/dev/hidg0") throws {
@@ -72,7 +72,7 @@ struct Plug {
     guard write(file, report, report.count) == report.count else { throw BenchFailure(what: "report: errno \(errno)") }
   }
 
-  /// Every key goes down and up again.
+  /// Presses and releases every key.
   func type(_ usages: [UInt8]) throws {
     for usage in usages {
       try send([0, 0, usage, 0, 0, 0, 0, 0])
@@ -81,12 +81,12 @@ struct Plug {
   }
 }
 
-/// Whoever listens to these hears what is typed.
+/// The kernel's input devices. They receive the keys that no program has claimed.
 func inputDevices() throws -> [String] {
   try contents("/proc/bus/input/devices").split(separator: "\n").filter { $0.hasPrefix("H:") }.map(String.init)
 }
 
-/// How many interfaces of USB devices belong to programs, and no longer to the kernel's drivers.
+/// The number of interfaces of USB devices that are claimed by programs instead of kernel drivers.
 func claimedInterfaces() throws -> Int {
   try Site.run("ls /sys/bus/usb/drivers/usbfs").split(separator: "\n").count { $0.contains(":") }
 }
@@ -99,7 +99,7 @@ func inputDevicesAppear() async throws -> Bool {
   return false
 }
 
-/// A write to a gadget waits until somebody reads it, and must not keep the test's own thread.
+/// A thread: a write to a gadget blocks until the host reads, and must not block the test's own thread.
 final class Thread {
   private var thread = pthread_t()
 

@@ -4,7 +4,7 @@ import GPIO
 import Glibc
 import Testing
 
-/// `board check` and `board probe`, as a person who wires a board uses them.
+/// `board check` and `board probe`, as used during the wiring of a board.
 @Suite(.serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(3)))
 final class `A look at a board on the bench` {
   private let bench: Bench
@@ -18,7 +18,7 @@ final class `A look at a board on the bench` {
 
   deinit { _ = system("panel unplug") }
 
-  @Test func `finds nothing wrong with what is wired as its profile says, and lights every LED`() async throws {
+  @Test func `finds no fault in correct wiring, and lights every LED`() async throws {
     let voltmeter = Voltmeter(bench)
     let outcome = try shell("token board check \(board)")
     let seen = voltmeter.stop()
@@ -29,14 +29,14 @@ final class `A look at a board on the bench` {
     #expect(outcome.output.contains("keypad: 1d6b:0104 at 1-1"))
     #expect(seen.contains([]))
     #expect(Set(seen.joined()) == [.red, .green, .blue, .buzzer], "\(seen)")
-    // Everything is as it was: nobody has a line, and the console has its keypad.
+    // Everything is restored: no line is requested, and the console has its keypad.
     #expect(try describeChips()[0].get().lines.allSatisfy { $0.consumer == nil })
     _ = try await eventually("the keypad at the console") {
       try contents("/proc/bus/input/devices").contains("Bench keypad") ? true : nil
     }
   }
 
-  @Test func `says of each thing what is wrong with it and what to do`() async throws {
+  @Test func `names each fault and its remedy`() async throws {
     let intruder = LineBank(
       chip: [Bench.label], inputs: [], outputs: [OutputLine(offset: 3)], consumer: "intruder"
     ) { _, _ in }
@@ -51,8 +51,8 @@ final class `A look at a board on the bench` {
         + "token board check /run/wrong.toml")
     #expect(wrong.status == 1)
     for said in [
-      "BAD   deny_button: line 1 is active, as if the button were held\n      let the button go",
-      "BAD   led.green: line 3 of GPIO chip bench-panel is called \"GREEN\", not \"GRUEN\"\n      look at the wiring",
+      "BAD   deny_button: line 1 is active: the button seems to be held\n      release the button",
+      "BAD   led.green: line 3 of GPIO chip bench-panel is called \"GREEN\", not \"GRUEN\"\n      check the wiring",
       "BAD   led.blue: GPIO chip bench-panel has no line 6, its last is 5\n      `approval-token board probe` lists",
       "BAD   keypad: no keypad is plugged in\n      plug it in",
     ] { #expect(wrong.output.contains(said), "\(wrong)") }
@@ -63,12 +63,12 @@ final class `A look at a board on the bench` {
     try bench.removeChip()
     let none = try shell("token board check \(board)")
     #expect(none.status == 1)
-    #expect(none.output.contains("BAD   chip: no GPIO chip has the label \"bench-panel\"; there is none at all"))
+    #expect(none.output.contains("BAD   chip: no GPIO chip has the label \"bench-panel\"; no GPIO chip is present"))
     let probe = try shell("token board probe; token board probe --toml")
     #expect(probe.status == 69 && probe.output.hasPrefix("no GPIO chip\nno keypad\n"), "\(probe)")
   }
 
-  @Test func `refuses a profile with an unknown key, naming the nearest and where`() throws {
+  @Test func `rejects a profile with an unknown key, naming its place and the nearest key`() throws {
     let outcome = try shell("sed 's/^bias/biass/' \(board) >/run/wrong.toml; token board check /run/wrong.toml")
     #expect(outcome.status == 65)
     #expect(
@@ -76,7 +76,7 @@ final class `A look at a board on the bench` {
     )
   }
 
-  @Test func `proposes a profile that its check has nothing against`() throws {
+  @Test func `proposes a profile that passes its check`() throws {
     let probe = try shell("token board probe")
     for said in [
       "label \"bench-panel\", 6 lines", "line 5  \"BUZZER\"", "keypad  1d6b:0104 at 1-1  boot keyboard",
@@ -85,7 +85,7 @@ final class `A look at a board on the bench` {
     #expect(try shell("token board probe --json | python3 -m json.tool").status == 0)
     let known = try shell("token board probe --toml >/run/a.toml && token board check /run/a.toml")
     #expect(known.status == 0, "\(known)")
-    // A chip that nobody has a profile of, with names that say what its lines are for.
+    // A chip without a known profile, whose lines have descriptive names.
     let unknown = try shell(
       "export APPROVAL_TOKEN_BOARDS=/nowhere; cp $(readlink -f \(try BuiltProgram.path("approval-token"))) /run/token; "
         + "/run/token board probe --toml >/run/b.toml && token board check /run/b.toml && cat /run/b.toml")

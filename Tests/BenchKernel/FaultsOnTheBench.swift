@@ -4,8 +4,8 @@ import Synchronization
 import Testing
 import USBKeypad
 
-// Three of libusb's calls lead through here in this program: what it links itself comes before what a library brings. So
-// they can fail as no device at the other end of a cable can make them.
+// Three calls of libusb are interposed in this program: its own symbols take precedence over those of a library. They
+// can therefore fail in ways that no connected device can cause.
 
 private let submitFaults = Mutex<[Int32]>([])
 private let controlFaults = Mutex<[Int32]>([])
@@ -19,14 +19,14 @@ private typealias ControlCall =
   ) -> Int32
 
 private func real<Call>(_ name: String, _ type: Call.Type = TransferCall.self) -> Call {
-  // RTLD_NEXT, a macro that Swift does not see.
+  // RTLD_NEXT, a macro that Swift cannot import.
   guard let call = dlsym(UnsafeMutableRawPointer(bitPattern: -1), name) else { fatalError("no \(name)") }
   return unsafeBitCast(call, to: type)
 }
 
 @_cdecl("libusb_submit_transfer")
 func submitTransfer(_ transfer: UnsafeMutableRawPointer) -> Int32 {
-  // Control transfers come through here too. The endpoint follows a pointer and a byte of flags in libusb_transfer.
+  // Control transfers also use this call. In libusb_transfer, the endpoint follows a pointer and a byte of flags.
   let isReading = transfer.load(fromByteOffset: MemoryLayout<UInt>.size + 1, as: UInt8.self) & 0x80 != 0
   let fault = submitFaults.withLock { !isReading || $0.isEmpty ? 0 : $0.removeFirst() }
   return fault != 0 ? fault : real("libusb_submit_transfer")(transfer)
@@ -76,12 +76,12 @@ final class `Faults of libusb on the bench` {
     return nil
   }
 
-  @Test func `a keypad that cannot be read at first is said so, and used when it is plugged in anew`() async throws {
+  @Test func `a keypad that cannot be read is reported, and used after it is plugged in again`() async throws {
     submitFaults.withLock { $0 = [Self.inputOutput] }
     let keypad = try USBKeypad(into: recorder)
     #expect(await recorder.next() == .unavailable("no keypad is plugged in"))
     #expect(await recorder.next() == .unavailable("libusb_submit_transfer failed: LIBUSB_ERROR_IO"))
-    // Nothing it sends reaches the console meanwhile.
+    // Its keys do not reach the console in the meantime.
     #expect(try inputDevices() == [])
     try await replug(keypad)
     try Plug().type([0x59])
@@ -89,7 +89,7 @@ final class `Faults of libusb on the bench` {
     keypad.close()
   }
 
-  @Test func `a keypad that was too busy to be set up is asked once more`() async throws {
+  @Test func `the set-up of a busy keypad is retried`() async throws {
     controlFaults.withLock { $0 = [Self.timeout] }
     let keypad = try USBKeypad(into: recorder)
     #expect(await recorder.untilAvailable() == ["no keypad is plugged in"])
@@ -101,7 +101,7 @@ final class `Faults of libusb on the bench` {
     again.close()
   }
 
-  @Test func `reading goes on where it failed once, and says that something may have been lost`() async throws {
+  @Test func `reading continues after a failure, and reports that keys may be lost`() async throws {
     let keypad = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()
     let plug = try Plug()
@@ -116,7 +116,7 @@ final class `Faults of libusb on the bench` {
     keypad.close()
   }
 
-  @Test func `a keypad that is gone when it is read on is unplugged`() async throws {
+  @Test func `a keypad that is gone when reading continues is reported as unplugged`() async throws {
     let keypad = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()
     submitFaults.withLock { $0 = [Self.noDevice] }
@@ -129,8 +129,8 @@ final class `Faults of libusb on the bench` {
     keypad.close()
   }
 
-  /// The report arrives between the decision to stop and the cancellation, which then has nothing to cancel.
-  @Test func `a report that comes while reading is given up is nobody's, and the keypad is let go`() async throws {
+  /// The report arrives between the decision to stop and the cancellation, which then has no effect.
+  @Test func `a report during the end of reading is discarded, and the keypad is released`() async throws {
     let keypad = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()
     let plug = try Plug()
@@ -142,7 +142,7 @@ final class `Faults of libusb on the bench` {
     }
     keypad.close()
     #expect(beforeCancel.withLock { $0 == nil })
-    // Whoever comes next can have it, and is the first to hear a key.
+    // The next instance can claim the keypad and receives the next key.
     let next = Recorder()
     let again = try USBKeypad(into: next)
     #expect(await next.untilAvailable() == ["no keypad is plugged in"])

@@ -5,7 +5,7 @@ import Testing
 private let button = InputLine(offset: 0, name: "BUTTON", bias: .pullUp, isActiveLow: true)
 private let red = OutputLine(offset: 2, name: "RED")
 
-/// A bank whose first input can be waited for.
+/// A bank with an awaitable stream of its first input's events.
 private final class Bank {
   private let events: AsyncStream<InputEvent>
   private let lines: LineBank
@@ -59,7 +59,7 @@ struct `GPIO on the bench` {
     let between = monotonicTime()
     let down = try await bank.nextEdge()
     #expect(down.isActive)
-    // The interrupt is simulated by a thread of the kernel's, which may run just after the write has returned.
+    // The interrupt is simulated by a kernel thread, which may run shortly after the write has returned.
     #expect((before...between + .milliseconds(200)).contains(down.at))
     try bench.release()
     let up = try await bank.nextEdge()
@@ -68,9 +68,9 @@ struct `GPIO on the bench` {
     #expect(bank.trouble == nil)
   }
 
-  @Test func `a bouncing contact counts once`() async throws {
+  @Test func `a bouncing contact gives one edge`() async throws {
     var slow = button
-    // Wider than usual: whoever writes these edges may be kept waiting by the machine.
+    // Wider than usual: on a busy machine the writer of these edges may be delayed.
     slow.debounce = .milliseconds(50)
     let bank = Bank(inputs: [slow])
     #expect(try await bank.opened() == false)
@@ -109,9 +109,9 @@ struct `GPIO on the bench` {
     #expect(try !bench.isHigh(.red))
   }
 
-  @Test func `a button held since before is said to be down, and no edge`() async throws {
+  @Test func `a button held from the start is reported as down, without an edge`() async throws {
     try bench.press()
-    // A request with a bias sets gpio-sim's pull, and would let the finger go.
+    // A request with a bias would set gpio-sim's pull and so release the button.
     var held = button
     held.bias = .asIs
     let bank = Bank(inputs: [held])
@@ -120,7 +120,7 @@ struct `GPIO on the bench` {
     #expect(try await bank.nextEdge().isActive == false)
   }
 
-  @Test func `a line in use names its user, and opens when it is let go`() async throws {
+  @Test func `a line in use names its consumer, and opens when it is released`() async throws {
     let intruder = Bank(consumer: "intruder")
     _ = try await intruder.opened()
     let bank = Bank()
@@ -130,7 +130,7 @@ struct `GPIO on the bench` {
     #expect(bank.trouble == nil)
   }
 
-  @Test func `wrong chips, lines and names are told apart`() async throws {
+  @Test func `wrong chips, lines and names give different errors`() async throws {
     let noChip = await Bank(["pinctrl-rp1", "pinctrl-bcm2711"]).next()
     #expect(
       noChip == .unavailable(.noChip(labels: ["pinctrl-rp1", "pinctrl-bcm2711"], present: [Bench.label])))
@@ -142,7 +142,7 @@ struct `GPIO on the bench` {
         == .unavailable(.otherName(offset: 0, chip: Bench.label, expected: "GPIO17", found: "BUTTON")))
   }
 
-  @Test func `a chip that goes away is reported, and comes back by itself with its LED`() async throws {
+  @Test func `a chip that is removed is reported, and recovers together with its LED`() async throws {
     let bank = Bank()
     _ = try await bank.opened()
     bank.set(0, true)
@@ -150,7 +150,7 @@ struct `GPIO on the bench` {
     #expect(await bank.next() == .unavailable(.gone(chip: Bench.label)))
     try bench.makeChip()
     var event = await bank.next()
-    // Between the two it may have looked for the chip once.
+    // In between, it may have looked for the chip once.
     if case .unavailable(.noChip) = event { event = await bank.next() }
     guard case .opened(isActive: false, _) = event else { throw BenchFailure(what: "\(event as Any)") }
     #expect(try bench.isHigh(.red))
@@ -158,7 +158,7 @@ struct `GPIO on the bench` {
     #expect(try await bank.nextEdge().isActive)
   }
 
-  @Test func `edges that nobody could keep are reported, and the level read anew`() async throws {
+  @Test func `lost edges are reported, and the level is read again`() async throws {
     let bank = Bank()
     _ = try await bank.opened()
     try starvingOthers {
@@ -176,7 +176,7 @@ struct `GPIO on the bench` {
   @Test func `sleeps while nothing happens`() async throws {
     let bank = Bank()
     _ = try await bank.opened()
-    // Until udev has done with the new device node.
+    // Wait until udev has processed the new device node.
     try await Task.sleep(for: .seconds(2))
     let before = try sleeps(ofThreadsCalled: "gpio")
     #expect(before > 0)
@@ -196,13 +196,13 @@ struct `GPIO on the bench` {
   }
 }
 
-/// The kernel simulates interrupts once a tick, 10 ms; edges that are closer together become one.
+/// The kernel simulates interrupts once per tick, 10 ms; edges that are closer together are merged.
 private func spin(for duration: Duration) {
   let end = monotonicTime() + duration
   while monotonicTime() < end {}
 }
 
-/// Runs `body` so that no ordinary thread gets a processor meanwhile, as a storm of interrupts would have it.
+/// Runs `body` at real-time priority, so that no ordinary thread runs in the meantime, as during an interrupt storm.
 private func starvingOthers(_ body: () throws -> Void) throws {
   var urgent = sched_param(sched_priority: 10)
   guard sched_setscheduler(0, SCHED_FIFO, &urgent) == 0 else {

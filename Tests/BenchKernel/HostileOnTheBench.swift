@@ -2,7 +2,7 @@ import Glibc
 import Testing
 import USBKeypad
 
-/// A keyboard that means no good, as Tests/BenchKernel/Kernel/hostile-keypad makes it.
+/// A malicious keyboard, implemented by Tests/BenchKernel/Kernel/hostile-keypad.
 private final class HostileKeypad {
   private static let log = "/run/bench-kernel/hostile-keypad.log"
 
@@ -43,14 +43,14 @@ final class `A hostile keypad on the bench` {
     #expect(try inputDevices() == [])
   }
 
-  @Test func `hears each key once through a flood of rollover`() async throws {
+  @Test func `reads each key once during a flood of rollover reports`() async throws {
     let hostile = try HostileKeypad("rollover")
     _ = await recorder.untilAvailable()
     #expect(await recorder.next(10) == "1234567890")
     try await hostile.said("sent 1530")
   }
 
-  @Test func `takes packets of nothing for nothing`() async throws {
+  @Test func `ignores empty packets`() async throws {
     let hostile = try HostileKeypad("empty")
     _ = await recorder.untilAvailable()
     #expect(await recorder.next(3) == "123")
@@ -58,16 +58,17 @@ final class `A hostile keypad on the bench` {
     #expect(await recorder.untilUnplugged())
   }
 
-  @Test func `believes no report that is too short`() async throws {
+  @Test func `rejects a report that is too short`() async throws {
     let hostile = try HostileKeypad("short")
     _ = await recorder.untilAvailable()
-    #expect(await recorder.next() == .unavailable("the keypad sent a report of 3 bytes; plug it in anew"))
+    #expect(
+      await recorder.next() == .unavailable("the keypad sent a report of 3 bytes; unplug it and plug it in again"))
     #expect(keypad.trouble == .misbehaved("sent a report of 3 bytes"))
     hostile.pullOut()
     #expect(await recorder.untilUnplugged())
   }
 
-  @Test func `believes nothing of a packet longer than was said`() async throws {
+  @Test func `rejects a packet longer than the endpoint's packet size`() async throws {
     let hostile = try HostileKeypad("babble")
     _ = await recorder.untilAvailable()
     #expect(
@@ -77,7 +78,7 @@ final class `A hostile keypad on the bench` {
     #expect(await recorder.untilUnplugged())
   }
 
-  @Test func `goes on after a stall, and says that something may have been lost`() async throws {
+  @Test func `continues after a stall, and reports that keys may be lost`() async throws {
     let hostile = try HostileKeypad("stall")
     _ = await recorder.untilAvailable()
     #expect(await recorder.next(1) == "1")
@@ -87,8 +88,7 @@ final class `A hostile keypad on the bench` {
     try await hostile.said("sent 6")
   }
 
-  @Test func `does not listen to a keyboard that refuses the boot protocol, and keeps it off the console`() async throws
-  {
+  @Test func `does not read a keyboard without the boot protocol, and keeps it off the console`() async throws {
     let hostile = try HostileKeypad("no-protocol")
     #expect(await recorder.next() == .unavailable("no keypad is plugged in"))
     #expect(await recorder.next() == .unavailable("SET_PROTOCOL failed: LIBUSB_ERROR_PIPE"))
@@ -103,7 +103,7 @@ final class `A hostile keypad on the bench` {
     try await hostile.said("report 01")
   }
 
-  /// What the kernel lets through of these is up to it; none may stop us, and none types.
+  /// The kernel may or may not accept these descriptors. None may stop the service, and none types on the console.
   @Test func `survives descriptors of every wrong length, and takes the next good keypad`() async throws {
     let forgeries = [
       "total-too-long", "total-too-short", "interface-too-long", "interface-too-short", "hid-too-long",
@@ -114,7 +114,7 @@ final class `A hostile keypad on the bench` {
     try Plug.panel("plug")
     defer { _ = system("panel unplug") }
     var events: [Recorder.Event] = []
-    // The good one may not be the first that is available.
+    // The good keypad may not be the first one that is available.
     _ = try await eventually("the good keypad") { keypad.trouble == nil ? true : nil }
     try Plug().type([0x59, 0x5A, 0x5B])
     while events.filter({ if case .key = $0 { true } else { false } }).count < 3, let event = await recorder.next() {
@@ -126,13 +126,13 @@ final class `A hostile keypad on the bench` {
 }
 
 extension HostileKeypad {
-  /// One kind after the other, each plugged in for some seconds.
+  /// Plugs in one kind after the other, each for some seconds.
   static func play(_ kinds: [String]) async throws {
     let line = "hostile-keypad \(kinds.joined(separator: " ")) mute & echo $! >\(log).process"
     guard system("(\(line)) >\(log) 2>&1 </dev/null") == 0 else { throw BenchFailure(what: line) }
-    // Also if they failed: whoever comes next needs the socket.
+    // Also after a failure: the next test needs the bus.
     defer { _ = system("kill -KILL $(cat \(log).process)") }
-    // The last of them is a keyboard that says nothing, and it has been heard of.
+    // The last one is a keyboard that sends nothing. Wait until it has received a report.
     _ = try await eventually("the last of \(kinds.count) keypads", within: .seconds(180)) { () -> Bool? in
       try contents(log).split(separator: "last\n").dropFirst().contains { $0.contains("report 01") } ? true : nil
     }

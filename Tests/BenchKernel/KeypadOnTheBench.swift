@@ -8,9 +8,9 @@ final class `A keypad on the bench` {
 
   deinit { for socket in 0...1 { _ = system("panel unplug \(socket) 2>/dev/null") } }
 
-  @Test func `takes the keypad from the kernel, and what is typed reaches nobody else`() async throws {
+  @Test func `detaches the keypad from the kernel, and keys reach only its sink`() async throws {
     try Plug.panel("plug")
-    // The kernel's driver gets there first, as it does on a board without the quirk.
+    // The kernel's driver is attached first, as on a board without the quirk.
     #expect(try await inputDevicesAppear())
     let keypad = try USBKeypad(into: recorder)
     #expect(await recorder.untilAvailable() == ["no keypad is plugged in"])
@@ -23,7 +23,7 @@ final class `A keypad on the bench` {
     #expect(try inputDevices() == [])
   }
 
-  @Test func `gives the keypad back at the end if it is told to`() async throws {
+  @Test func `gives the keypad back at the end if configured`() async throws {
     try Plug.panel("plug")
     #expect(try await inputDevicesAppear())
     let keypad = try USBKeypad(givesBack: true, into: recorder)
@@ -33,7 +33,7 @@ final class `A keypad on the bench` {
     #expect(try await inputDevicesAppear())
   }
 
-  @Test func `follows a keypad that is unplugged while somebody types, and plugged in again`() async throws {
+  @Test func `recovers when a keypad is unplugged during typing and plugged in again`() async throws {
     let keypad = try USBKeypad(into: recorder)
     #expect(await recorder.next() == .unavailable("no keypad is plugged in"))
     for _ in 0..<3 {
@@ -60,13 +60,13 @@ final class `A keypad on the bench` {
     keypad.close()
   }
 
-  @Test func `keeps a second keypad off the console, and uses it when the first one goes`() async throws {
+  @Test func `keeps a second keypad off the console, and uses it when the first one is unplugged`() async throws {
     try Plug.panel("plug keypad 0")
     let keypad = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()
     try Plug.panel("plug keypad 1")
-    // However long the bus takes to notice it, and we to take it from the kernel.
-    _ = try await eventually("both keypads in our hands") { try claimedInterfaces() == 2 ? true : nil }
+    // Wait until the bus has detected both and they are claimed.
+    _ = try await eventually("both keypads claimed") { try claimedInterfaces() == 2 ? true : nil }
     #expect(try inputDevices() == [])
     try Plug.panel("unplug 0")
     #expect(await recorder.untilUnplugged())
@@ -76,7 +76,7 @@ final class `A keypad on the bench` {
     keypad.close()
   }
 
-  @Test func `leaves a device alone that is not meant`() async throws {
+  @Test func `does not claim other devices`() async throws {
     try Plug.panel("plug keypad 0")
     let other = KeypadSelection(identity: .init(vendor: 0x1D6B, product: 0x0105))
     let keypad = try USBKeypad(other, into: recorder)
@@ -96,7 +96,7 @@ final class `A keypad on the bench` {
     atPort.close()
   }
 
-  @Test func `says that another program has it`() async throws {
+  @Test func `reports that another program has claimed it`() async throws {
     try Plug.panel("plug")
     let first = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()
@@ -122,7 +122,7 @@ final class `A keypad on the bench` {
     keypad.close()
   }
 
-  @Test func `rollover says nothing`() async throws {
+  @Test func `a rollover report is ignored`() async throws {
     try Plug.panel("plug")
     let keypad = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()
@@ -134,12 +134,13 @@ final class `A keypad on the bench` {
     keypad.close()
   }
 
-  @Test func `gives up on reports that are none, and says so`() async throws {
+  @Test func `stops after invalid reports, and reports that`() async throws {
     try Plug.panel("plug wide")
     let keypad = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()
     try Plug().send([UInt8](repeating: 0x59, count: 64))
-    #expect(await recorder.next() == .unavailable("the keypad sent a report of 64 bytes; plug it in anew"))
+    #expect(
+      await recorder.next() == .unavailable("the keypad sent a report of 64 bytes; unplug it and plug it in again"))
     #expect(try inputDevices() == [])
     try Plug.panel("unplug")
     #expect(await recorder.untilUnplugged())
@@ -148,7 +149,7 @@ final class `A keypad on the bench` {
     keypad.close()
   }
 
-  @Test func `has no use for a report descriptor, broken or not`() async throws {
+  @Test func `ignores the report descriptor, valid or not`() async throws {
     try Plug.panel("plug nonsense")
     let keypad = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()
@@ -157,7 +158,7 @@ final class `A keypad on the bench` {
     keypad.close()
   }
 
-  @Test func `sleeps while nobody types`() async throws {
+  @Test func `sleeps while no key is pressed`() async throws {
     try Plug.panel("plug")
     let keypad = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()

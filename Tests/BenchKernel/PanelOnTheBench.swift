@@ -7,7 +7,7 @@ import MobileAuth
 import Secrets
 import Testing
 
-/// The panel as the service has it, from the board's profile to gestures and PINs, on real lines and a real keypad.
+/// The panel as used by the service, from the board's profile to gestures and PINs, with real lines and a real keypad.
 @Suite(.serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(2)))
 final class `The panel on the bench`: Sendable {
   let bench: Bench
@@ -35,7 +35,7 @@ final class `The panel on the bench`: Sendable {
     _ = system("panel unplug")
   }
 
-  /// What the panel makes of `action`, which begins once the guard time is over.
+  /// The panel's events for `action`, which begins after the guard time.
   private func outcome(
     of prompt: Prompt = .confirmation, _ action: @escaping @Sendable () async throws -> Void
   ) async throws -> [PanelEvent] {
@@ -72,7 +72,7 @@ final class `The panel on the bench`: Sendable {
     #expect(gestures(events) == [.doublePress])
   }
 
-  @Test func `a button held from before the request counts for nothing, and one press later it counts`() async throws {
+  @Test func `a button held from before the request is ignored, and the next press is accepted`() async throws {
     try bench.press()
     try await Task.sleep(for: .milliseconds(200))
     let events = try await outcome { [self] in
@@ -86,7 +86,7 @@ final class `The panel on the bench`: Sendable {
     #expect(gesture.held < .milliseconds(2000))
   }
 
-  @Test func `a hold across the chip's going away is no gesture`() async throws {
+  @Test func `a hold during the removal of the chip is not a gesture`() async throws {
     let events = try await outcome { [self] in
       try bench.press()
       try await Task.sleep(for: .milliseconds(500))
@@ -96,7 +96,7 @@ final class `The panel on the bench`: Sendable {
     guard case .unavailable? = events.last else { throw BenchFailure(what: "\(events)") }
     #expect(!board.troubles.isEmpty)
     try bench.makeChip()
-    // This test's own thread was busy making the chip; the panel still has to hear of it.
+    // The chip is back; wait until the panel has detected it.
     repeat { try await Task.sleep(for: .milliseconds(300)) } while !board.troubles.isEmpty
     let again = try await outcome { [self] in try await hold(.button, for: .milliseconds(1200)) }
     #expect(gestures(again) == [.hold], "\(again)")
@@ -116,7 +116,7 @@ final class `The panel on the bench`: Sendable {
     #expect(pin == PIN(digits: SecretBytes(copying: Array("12450".utf8))))
   }
 
-  @Test func `the LED shows what it is told, in its colours`() async throws {
+  @Test func `the LED shows the indications in their colors`() async throws {
     await panel.show(.disconnected)
     var seen: Set<[Bool]> = []
     let end = monotonicTime() + .seconds(5)
@@ -124,14 +124,14 @@ final class `The panel on the bench`: Sendable {
       seen.insert(try [Bench.Line.red, .green, .blue].map { try bench.isHigh($0) })
       try await Task.sleep(for: .milliseconds(10))
     }
-    // A dim red blip every two seconds.
+    // A dim red flash every two seconds.
     #expect(seen == [[false, false, false], [true, false, false]])
   }
 }
 
 @Suite(.serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(2)))
 struct `A crash on the bench` {
-  @Test func `gives the lines back, and leaves the LED dark on this chip`() throws {
+  @Test func `releases the lines, and the LED is dark on this chip`() throws {
     let bench = try Bench()
     guard let probe = popen("exec \(try BuiltProgram.path("bench-probe"))", "re") else {
       throw BenchFailure(what: "popen")

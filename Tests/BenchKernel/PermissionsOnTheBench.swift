@@ -5,7 +5,8 @@ import Synchronization
 import Testing
 import USBKeypad
 
-/// `udev/` on the bench's own udev: who may open what. The group exists inside only.
+/// The rules in `udev/` with the bench kernel's own udev: which users can open the devices. The group exists only
+/// inside.
 @Suite(.serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(2)))
 final class `Permissions on the bench` {
   private static let group: gid_t = 4711
@@ -23,7 +24,7 @@ final class `Permissions on the bench` {
     _ = system("rm /etc/udev/rules.d/70-approval-token.rules; udevadm control --reload; panel unplug 2>/dev/null")
   }
 
-  @Test func `the chip belongs to the group, and others are told which`() throws {
+  @Test func `the chip belongs to the group, which the error names`() throws {
     let bench = try Bench()
     #expect(system("udevadm settle") == 0)
     let node = try #require(try describeChips().first?.get().path)
@@ -35,9 +36,9 @@ final class `Permissions on the bench` {
     withExtendedLifetime(bench) {}
   }
 
-  @Test func `the keypad belongs to the group, and others are told which`() throws {
+  @Test func `the keypad belongs to the group, which the error names`() throws {
     #expect(system("panel plug") == 0)
-    // A bus takes its time to notice; only then is there anything for udev to settle.
+    // The bus needs some time to detect the keypad; before that `udevadm settle` has no effect.
     while try describeKeypads().isEmpty { usleep(20_000) }
     #expect(system("udevadm settle") == 0)
     let node = try #require(try describeKeypads().first?.path)

@@ -3,13 +3,13 @@ import Glibc
 
 struct Outcome: CustomStringConvertible {
   let status: Int32
-  /// Standard output, and standard error after it.
+  /// Standard output, followed by standard error.
   let output: String
 
   var description: String { "exit code \(status): \(output)" }
 }
 
-/// Runs a line of shell to its end, in which `token` is the program under test.
+/// Runs a shell command line to completion. In it, `token` is the program under test.
 func shell(_ line: String) throws -> Outcome {
   let file = "/run/bench-kernel/output"
   let token = (try? BuiltProgram.path("approval-token")) ?? "approval-token"
@@ -17,7 +17,7 @@ func shell(_ line: String) throws -> Outcome {
   return Outcome(status: status & 0x7F == 0 ? status >> 8 & 0xFF : -(status & 0x7F), output: try contents(file))
 }
 
-/// Looks again and again until there is something to see; what takes this long is broken, not slow.
+/// Polls until `look` returns a value. The limit is far above the time that a working system needs.
 func eventually<Sight>(
   _ what: String, within limit: Duration = .seconds(60), _ look: () async throws -> Sight?
 ) async throws -> Sight {

@@ -1,11 +1,10 @@
 import Glibc
 import Testing
 
-/// `approval-token serve` on real lines and a real keypad, against a token server: everything but the board is as it
-/// will be.
+/// `approval-token serve` with real lines and a real keypad and a token server: only the board differs from production.
 @Suite(.serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(20)))
 struct `The service on the bench` {
-  /// Which colours are lit together, over so long.
+  /// The combinations of colors that are lit during `duration`, and the number of changes.
   private func colours(of bench: Bench, for duration: Duration) async throws -> (seen: Set<[Bool]>, changes: Int) {
     var seen: Set<[Bool]> = []
     var (last, changes): ([Bool]?, Int) = (nil, 0)
@@ -22,13 +21,13 @@ struct `The service on the bench` {
 
   private static let dark = [false, false, false]
 
-  @Test func `accepts, denies and takes a PIN, with its chip and its keypad taken away in between`() async throws {
+  @Test func `accepts, denies and takes a PIN, and survives the removal of its chip and its keypad`() async throws {
     let site = try await Site()
     let (blue, amber) = ([false, false, true], [true, true, false])
     #expect(!(try site.status().contains("TROUBLE")))
 
-    // A hold accepts; until then the LED blinks blue, once a second. The enrollment was on the panel just before, so three
-    // white flashes may precede; the lines of white are switched one after the other, which may be seen.
+    // A hold accepts; until then the LED blinks blue, once a second. The enrollment was on the panel before, so three
+    // white flashes may precede. The lines for white are switched one after the other, which may be visible.
     let first = try await site.ask("login")
     let asking = try await colours(of: site.bench, for: .seconds(4))
     #expect(asking.seen.isSuperset(of: [Self.dark, blue]) && (3...28).contains(asking.changes), "\(asking)")
@@ -44,7 +43,7 @@ struct `The service on the bench` {
     }
     #expect(try await !site.isAuthenticated(second))
 
-    // The chip goes away under a finger that would have accepted.
+    // The chip is removed during a hold that would have accepted.
     let third = try await site.ask("login")
     try await Task.sleep(for: .milliseconds(800))
     try site.bench.press()
@@ -53,7 +52,7 @@ struct `The service on the bench` {
     try await site.log("trouble: GPIO chip bench-panel is gone")
     try await site.log("panel-unavailable request \(third)")
     #expect(try site.status().contains("TROUBLE   "))
-    // It comes back with nobody's finger on it, and says so; nothing was decided meanwhile.
+    // After its return the button is released and the fault is reported as ended; nothing was decided in the meantime.
     try site.bench.makeChip()
     _ = try await eventually("the end of the trouble") { try site.status().contains("TROUBLE") ? nil : true }
     try await site.log("over: GPIO chip bench-panel is gone")
@@ -61,10 +60,10 @@ struct `The service on the bench` {
     try await site.act(until: "decided request \(third)") { try await site.hold() }
     #expect(try await site.isAuthenticated(third))
 
-    // A PIN, typed to its middle, pulled out, and typed anew on the keypad that is plugged in again.
+    // A PIN is typed up to the middle, the keypad is unplugged and plugged in again, and the PIN is typed again.
     let fourth = try await site.ask("payment")
     let wanting = try await colours(of: site.bench, for: .seconds(4))
-    // Its two lines are switched one after the other, which may be seen.
+    // The two lines are switched one after the other, which may be visible.
     #expect(wanting.seen.isSuperset(of: [Self.dark, amber]) && wanting.changes >= 3, "\(wanting)")
     #expect(wanting.seen.allSatisfy { !$0[2] })
     try site.press(String(Site.pin.prefix(3)))
@@ -73,13 +72,13 @@ struct `The service on the bench` {
     #expect(try site.status().contains("TROUBLE   keypad: the keypad was unplugged"))
     try Site.run("panel plug")
     _ = try await eventually("the keypad") { try site.status().contains("TROUBLE") ? nil : true }
-    // What was typed before counts for nothing: the rest of the PIN is no PIN.
+    // The digits before the interruption were discarded, so the rest is not a PIN.
     try site.press(String(Site.pin.suffix(2)), enter: true)
     #expect(try !site.hasLogged("decided request \(fourth)"))
     try await site.type(Site.pin, when: "PIN wanted")
     #expect(try await site.isAuthenticated(fourth))
 
-    // A wrong one is not approved, and the LED says so in red; the right one is, in green.
+    // A wrong PIN is not approved, and the LED shows that in red; the right PIN is, in green.
     let fifth = try await site.ask("payment")
     let voltmeter = Voltmeter(site.bench)
     try await site.type("24601", when: "PIN wanted")
@@ -93,10 +92,10 @@ struct `The service on the bench` {
     #expect(seen.isSuperset(of: [[], [.red, .green], [.red], [.green]]), "\(seen)")
     #expect(seen.contains { $0.contains(.buzzer) })
 
-    // With nothing to do and everything attached it sleeps. Threads without work end after some seconds.
+    // Without requests and with all devices attached it sleeps. Threads without work end after some seconds.
     try await Task.sleep(for: .seconds(20))
-    // A busy machine only adds to it: threads that are slow to start have others started beside them. So the quietest of
-    // three windows counts.
+    // A busy machine only adds wake-ups: while threads start slowly, further threads are started. The quietest of three
+    // periods is therefore measured.
     var perSecond = Double.infinity
     for _ in 1...3 where perSecond > 2 {
       perSecond = min(perSecond, Double(try await site.wakeUps(within: 30)) / 30)

@@ -1,8 +1,8 @@
 import BuiltPrograms
 import Glibc
 
-/// A token server, and the service under test on the bench's board, as processes; alice is enrolled with a PIN. The
-/// portal is curl.
+/// A token server and the service under test with the bench kernel's board, as processes. User alice is enrolled with a
+/// PIN. The portal is curl.
 final class Site {
   static let pin = "13589"
   private static let folder = "/run/site"
@@ -21,7 +21,7 @@ final class Site {
     let server = "\(try BuiltProgram.path("token-server"))"
     let directory = "--directory \(Self.folder)/server --json"
     try Self.run("\(server) init \(directory) --pin")
-    // Longer than anybody takes on a busy machine.
+    // Longer than the tests take on a busy machine.
     try Self.run("sed -i 's/^request_expires_in = .*/request_expires_in = 600/' \(Self.folder)/server/config.toml")
     try Self.begin("\(server) serve --directory \(Self.folder)/server --port 0", log: "\(Self.folder)/server.log")
     serverPort = try await eventually("the token server's port") {
@@ -49,7 +49,7 @@ final class Site {
 
   deinit { _ = system("kill -KILL $(cat \(Self.folder)/*.process) 2>/dev/null; panel unplug 2>/dev/null") }
 
-  /// Runs a line to its end, which is a good one.
+  /// Runs a shell command line, which must succeed.
   @discardableResult
   static func run(_ line: String) throws -> String {
     let outcome = try shell(line)
@@ -72,7 +72,7 @@ final class Site {
         + " https://127.0.0.1:\(serverPort)/oauth/api/v4\(path)")
   }
 
-  /// Begins a transaction and waits until the token puts it to the person: `login` wants a hold, `payment` the PIN.
+  /// Begins a transaction and waits until the token prompts for it: `login` requires a hold, `payment` the PIN.
   func ask(_ type: String) async throws -> String {
     let fields = [
       "type=\(type)", "user_id=alice", "device_id=\(device)", "callback_uri=http://127.0.0.1:9/", "message=?",
@@ -82,7 +82,7 @@ final class Site {
     return transaction
   }
 
-  /// What the portal is told, as soon as that is final.
+  /// The result for the portal, once it is final.
   func isAuthenticated(_ transaction: String) async throws -> Bool {
     try await eventually("an end of \(transaction)") {
       let result = try portal("GET", "/authenticate/transaction/\(transaction)").filter { $0 != " " }
@@ -101,14 +101,14 @@ final class Site {
     }
   }
 
-  /// Waits until `part` is in the log so many times.
+  /// Waits until `part` is in the log `count` times.
   func log(_ part: String, times count: Int = 1, within limit: Duration = .seconds(60)) async throws {
     _ = try await eventually("\"\(part)\" in the log, \(count) times", within: limit) {
       try contents(Self.log).split(separator: "\n").count { $0.contains(part) } >= count ? true : nil
     }
   }
 
-  /// How often the service is woken in so many seconds. A thread that ends meanwhile is not counted.
+  /// The number of wake-ups of the service within `seconds`. A thread that ends in the meantime is not counted.
   func wakeUps(within seconds: Int) async throws -> Int {
     let process = try contents("\(Self.log).process")
     let before = try sleepsByThread(in: process)
@@ -118,10 +118,9 @@ final class Site {
 
   func hasLogged(_ part: String) throws -> Bool { try contents(Self.log).contains(part) }
 
-  // MARK: The person
+  // MARK: The user
 
-  /// Acts once the guard time is over. What still came too early counts for nothing, and a person who sees no reaction
-  /// acts again.
+  /// Acts after the guard time. A user repeats an ignored action, and so does this function.
   func act(until part: String, _ act: () async throws -> Void) async throws {
     for _ in 1...5 {
       try await Task.sleep(for: .milliseconds(800))
@@ -137,7 +136,7 @@ final class Site {
     try bench.release(line)
   }
 
-  /// Digits and Enter, when the LED asks for them; again if they came before the guard time was over.
+  /// Types digits and Enter when the LED shows the prompt; repeats them if they came within the guard time.
   func type(_ digits: String, when wanted: String) async throws {
     for _ in 1...5 {
       try await shows(wanted)
@@ -158,7 +157,7 @@ final class Site {
   }
 }
 
-/// A text of a JSON object, by its key; no key of these objects occurs twice.
+/// The string value of a key in a JSON object. No key of these objects occurs twice.
 func field(_ key: String, of json: String) throws -> String {
   let parts = json.split(separator: "\"", omittingEmptySubsequences: false)
   guard let index = parts.firstIndex(of: key[...]), index + 2 < parts.count else {

@@ -1,7 +1,8 @@
 import Glibc
 import Synchronization
 
-/// Watches every output from a thread of its own: a test's thread may be waiting for a program, and there is no other.
+/// Watches every output on a separate thread: the test's own thread may wait for a program, and there is no other
+/// thread.
 final class Voltmeter {
   private struct State {
     var seen: Set<Set<Bench.Line>> = []
@@ -14,7 +15,7 @@ final class Voltmeter {
   init(_ bench: Bench) {
     thread = Thread { [self] in
       while !state.withLock({ $0.isEnded }) {
-        // While the chip is away nothing is lit.
+        // While the chip is removed, nothing is lit.
         let lit = [Bench.Line.red, .green, .blue, .buzzer].filter { (try? bench.isHigh($0)) == true }
         state.withLock { _ = $0.seen.insert(Set(lit)) }
         usleep(5000)
@@ -22,7 +23,8 @@ final class Voltmeter {
     }
   }
 
-  /// What was lit together at any time until now. Lines are read one after the other, and so may seem to be.
+  /// The combinations of outputs that were lit until now. Lines are read one after the other, so combinations may be
+  /// apparent only.
   func stop() -> Set<Set<Bench.Line>> {
     state.withLock { $0.isEnded = true }
     thread?.join()

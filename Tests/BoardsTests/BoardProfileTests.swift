@@ -22,10 +22,10 @@ import Testing
 
   @Test(arguments: [
     ("", "\"name\" is missing"),
-    ("name = 1", "\"name\" must be a text"),
+    ("name = 1", "\"name\" must be a string"),
     ("name = \"b\"\ndescription = \"d\"\nkind = \"real\"", "it can be \"simulated\", \"gpio\""),
     ("name = [", "not TOML"),
-    // Without `TOMLSyntax`, the process ends here.
+    // Without `TOMLSyntax`, the process would end here.
     ("name = \"b\"\n[\u{FC}nits]", "not TOML: line 2"),
   ])
   func aProfileThatLacksSomethingSaysWhat(toml: String, reason: String) throws {
@@ -56,7 +56,7 @@ import Testing
     ("[gestures]\naccept_hold = 1", "nearest is \"gestures.accept_hold_ms\""),
     ("[keypad]\nkind = \"simulated\"\nfeedbak = \"entering\"", "nearest is \"keypad.feedback\""),
     ("[keypads]\nkind = \"simulated\"", "nearest is \"keypad\""),
-    ("[keypad]\nkin = \"simulated\"", "\"keypad.kind\" is missing; is \"keypad.kin\" meant to be it?"),
+    ("[keypad]\nkin = \"simulated\"", "\"keypad.kind\" is missing; is \"keypad.kin\" a misspelling of it?"),
     ("[keypad]\nentry_idle_s = 30", "\"keypad.kind\" is missing"),
   ])
   func aMisspeltKeyIsMetWithTheOneThatWasMeant(addition: String, reason: String) throws {

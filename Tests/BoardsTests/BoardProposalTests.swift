@@ -44,7 +44,7 @@ import Testing
     #expect(try parsed(proposal).lines?.button.offset == 17)
   }
 
-  @Test func `believes lines that say what they are for`() throws {
+  @Test func `uses lines with descriptive names`() throws {
     let names = ["", "BUZZER", "my deny", "LED_BLUE", "LED_RED", "", "Button \"1\"\\", "led green"]
     let proposal = BoardProposal(chips: [chip("panel", names)], keypads: [], known: [])
     let lines = try #require(try parsed(proposal).lines)
@@ -56,7 +56,7 @@ import Testing
     #expect(try parsed(proposal).keypad == nil)
   }
 
-  @Test func `suggests the first free lines of a chip that says nothing`() throws {
+  @Test func `suggests the first free lines of a chip without names`() throws {
     let chips = [chip("full", ["", ""], busy: [0]), chip("free", ["", "", "", ""], busy: [1])]
     let profile = try parsed(BoardProposal(chips: chips, keypads: [], known: []))
     #expect(profile.lines?.chips == ["free"])
@@ -70,7 +70,7 @@ import Testing
     #expect(profile.keypad?.usb?.selection.port == "1-1.2")
   }
 
-  @Test func `is not made without lines`() {
+  @Test func `does not exist without lines`() {
     #expect(BoardProposal(chips: [chip("c", ["", ""], busy: [1])], keypads: [], known: []).toml == nil)
     #expect(BoardProposal(chips: [], keypads: [], known: []).toml == nil)
   }

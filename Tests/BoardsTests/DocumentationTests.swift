@@ -2,7 +2,7 @@ import Boards
 import Glibc
 import Testing
 
-/// `boards/README.md` documents every key there is, and none that there is not.
+/// `boards/README.md` documents exactly the keys that the parser accepts.
 @Suite struct `The documentation of profiles` {
   private static let mono = "led.colours = \"mono\"\nled.light.line = 2\n"
   private static let gpio = """
@@ -14,7 +14,7 @@ import Testing
     keypad.kind = "usb"
 
     """
-  /// With a key that there is not in each table of a profile, what the refusal says is known there.
+  /// The error for an unknown key lists the known keys of its table. These profiles have one unknown key in each table.
   private static let profiles = [
     gpio + mono, gpio + mono + "gpio.zz = 1", gpio + mono + "button.zz = 1", gpio + mono + "led.zz = 1",
     gpio + mono + "gestures.zz = 1", gpio + mono + "keypad.zz = 1", gpio + mono + "zz = 1",
@@ -55,7 +55,7 @@ import Testing
 
   @Test func `names every key, and no other`() throws {
     let documented = try documentedKeys()
-    // Of a table whose keys are listed the table itself need not be.
+    // A table whose keys are listed need not be listed itself.
     let known = knownKeys().filter { key in documented.contains(key) || !documented.contains { $0.hasPrefix(key + ".") }
     }
     #expect(known.count > 20)

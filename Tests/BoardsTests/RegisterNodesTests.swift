@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 @Suite struct RegisterNodesTests {
-  @Test("A node with all lines' registers that others than root may open is reported")
+  @Test("A node that maps all lines' registers and is accessible to other users than root is reported")
   func openNodesAreReported() throws {
     let folder = "/tmp/approval-registers-\(UInt32.random(in: .min ... .max))"
     try #require(mkdir(folder, 0o700) == 0)

@@ -8,7 +8,7 @@ import Testing
 @Suite struct `One button made of one line or two` {
   struct Case: CustomTestStringConvertible {
     let testDescription: String
-    /// The line, whether it closes, and when in milliseconds.
+    /// The line, whether it closes, and the time in milliseconds.
     let edges: [(TwoButtons.Line, Bool, Int)]
     let events: [ButtonEvent]
   }
@@ -52,8 +52,8 @@ import Testing
     #expect(events == table.events)
   }
 
-  /// What the recogniser of gestures makes of it is what counts.
-  @Test(arguments: cases) func `a hold that deny comes across is never an acceptance`(_ table: Case) {
+  /// The gesture recognizer's result is decisive.
+  @Test(arguments: cases) func `a hold with a press of deny during it never accepts`(_ table: Case) {
     var recogniser = GestureRecogniser(timing: GestureTiming(), armedAt: Self.at(0), isDown: false)
     var gestures: [Gesture.Kind] = []
     for event in table.events {
@@ -73,16 +73,16 @@ import Testing
     #expect(gestures == (isClean ? [table.edges[0].0 == .main ? .hold : .doublePress] : []))
   }
 
-  @Test func `what is held when the line opens is no press`() {
+  @Test func `a button held when the line opens is not a press`() {
     var buttons = TwoButtons()
     let opened = hear(&buttons, .main, .opened(isActive: true, at: .seconds(1)))
     #expect(
-      opened == [.unavailable("a button has been held since before it could be read"), .down(Self.at(1000))])
+      opened == [.unavailable("a button was already held when its line was opened"), .down(Self.at(1000))])
     #expect(hear(&buttons, .main, .edge(isActive: false, at: .seconds(2))) == [.up(Self.at(2000))])
     #expect(hear(&buttons, .main, .edge(isActive: true, at: .seconds(3))) == [.down(Self.at(3000))])
   }
 
-  @Test func `a line that opens up says nothing the first time, and that it is up after it was away`() {
+  @Test func `a line that opens released reports nothing the first time, and a release after an outage`() {
     var buttons = TwoButtons()
     #expect(hear(&buttons, .main, .opened(isActive: false, at: .seconds(1))) == [])
     #expect(hear(&buttons, .main, .edge(isActive: true, at: .seconds(2))) == [.down(Self.at(2000))])

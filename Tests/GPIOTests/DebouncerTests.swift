@@ -3,7 +3,7 @@ import GPIO
 import Testing
 
 @Suite struct `Debouncing a contact` {
-  /// Edges as (active, milliseconds), and what is to come of them by the end.
+  /// Input edges as (active, milliseconds), and the expected settled edges.
   struct Case: CustomTestStringConvertible {
     let testDescription: String
     let edges: [(Bool, Double)]
@@ -45,12 +45,12 @@ import Testing
     }
     if let edge = debouncer.time(.seconds(2)) { settled.append(edge) }
     let expected = table.settled.map { Debouncer.Edge(isActive: $0, at: .milliseconds($1)) }
-    // The earlier of two edges out of order is the first of its burst or not, by the window alone.
+    // Whether the earlier of two edges out of order is the first of its burst depends only on the window.
     #expect(settled.map(\.isActive) == expected.map(\.isActive))
     for (one, other) in zip(settled, expected) { #expect(abs((one.at - other.at) / .milliseconds(1)) < 0.02) }
   }
 
-  @Test func `says when to look again, and only while a bounce is settling`() {
+  @Test func `has a timeout only while a bounce is settling`() {
     var debouncer = Debouncer(window: .milliseconds(5), isActive: false)
     #expect(debouncer.nextMoment == nil)
     _ = debouncer.edge(isActive: true, at: .milliseconds(10))
@@ -60,7 +60,7 @@ import Testing
     #expect(debouncer.nextMoment == nil)
   }
 
-  @Test func `a level that was read makes up for lost edges`() {
+  @Test func `a level that was read corrects lost edges`() {
     var debouncer = Debouncer(isActive: true)
     #expect(debouncer.level(isActive: true, at: .milliseconds(5)) == nil)
     #expect(debouncer.nextMoment == nil)
@@ -75,7 +75,7 @@ import Testing
     #expect(debouncer.nextMoment == .milliseconds(milliseconds) + .nanoseconds(1))
   }
 
-  /// A person presses a worn switch: every press counts once, and no hold is longer than the contact was closed.
+  /// A worn switch: every press is reported once, and no hold is longer than the time for which the contact was closed.
   @Test(arguments: 0..<200) func `counts every press once, however it bounces`(_ seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     var debouncer = Debouncer(isActive: false)
@@ -88,7 +88,7 @@ import Testing
       for _ in 0..<Int.random(in: 0...6, using: &random) {
         for level in [!isActive, isActive] {
           now += .microseconds(Int.random(in: 100...5000, using: &random))
-          // Looking at the clock in between must change nothing.
+          // A call of `time` between edges must change nothing.
           if Bool.random(using: &random) { settled += [debouncer.time(now)].compactMap(\.self) }
           settled += [debouncer.edge(isActive: level, at: now)].compactMap(\.self)
         }

@@ -8,7 +8,7 @@ import Testing
     var number: UInt8 = 0
     var kind: [UInt8] = [3, 1, 1]
     var settings = 1
-    /// Address, attributes, greatest packet.
+    /// Address, attributes, maximum packet size.
     var endpoints: [(UInt8, UInt8, UInt16)] = [(0x81, 3, 8)]
   }
 
@@ -59,17 +59,17 @@ import Testing
   }
 
   @Test(arguments: [
-    // Any keyboard will do.
+    // Any keyboard is accepted.
     (KeypadSelection(), true, true), (KeypadSelection(), false, false),
     (KeypadSelection(identity: .init(vendor: 0x1D6B, product: 0x0104)), true, true),
-    // Meant by its numbers, even though it is no keyboard: that has to be said.
+    // Selected by its numbers although it is not a keyboard; this must be reported.
     (KeypadSelection(identity: .init(vendor: 0x1D6B, product: 0x0104)), false, true),
     (KeypadSelection(identity: .init(vendor: 0x1D6B, product: 0x0105)), true, false),
     (KeypadSelection(identity: .init(vendor: 0x1D6C, product: 0x0104)), true, false),
     (KeypadSelection(port: "1-1.2"), true, true), (KeypadSelection(port: "1-1"), true, false),
     (KeypadSelection(identity: .init(vendor: 0x1D6B, product: 0x0104), port: "2-1.2"), true, false),
   ])
-  func `means a device by its numbers, its place, both or neither`(
+  func `selects a device by its numbers, its port, both or neither`(
     _ selection: KeypadSelection, _ isKeyboard: Bool, _ isMeant: Bool
   ) {
     let device = KeypadDescription(
@@ -78,7 +78,7 @@ import Testing
     #expect(selection.matches(device) == isMeant)
   }
 
-  /// As libusb lays them out.
+  /// The memory layout of libusb.
   private func withConfiguration<Result>(
     _ interfaces: [Interface], _ body: (libusb_config_descriptor) -> Result
   ) -> Result {

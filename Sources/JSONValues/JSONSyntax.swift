@@ -1,13 +1,13 @@
-/// Checks that bytes are one JSON text (RFC 8259) before a decoder sees them: UTF-8, each member's name once in its
-/// object, at most 32 levels. A decoder that takes the first of two members and a signer that took the second would
-/// disagree about what was signed.
+/// Checks that bytes are one JSON text (RFC 8259) before they are decoded: UTF-8, unique member names in each object,
+/// at most 32 levels. If a decoder and a signer chose different ones of two equal members, they would disagree about
+/// the signed content.
 public struct JSONSyntax {
-  /// Levels of objects and lists.
+  /// The maximum number of nested objects and arrays.
   public static let deepest = 32
 
   public enum Flaw: Error, Equatable, Sendable, CustomStringConvertible {
     case notJSON, tooDeep
-    /// The name, at most 64 characters of it.
+    /// The name, truncated to 64 characters.
     case repeated(String)
     case number
 
@@ -21,8 +21,8 @@ public struct JSONSyntax {
     }
   }
 
-  /// - Parameter numbers: what every number must be a whole one within; nil for any number.
-  /// - Throws: the first flaw.
+  /// - Parameter numbers: the range of permitted numbers, which must then be integers; nil for any number.
+  /// - Throws: the first error.
   public static func check(_ bytes: [UInt8], numbers: ClosedRange<Int64>? = nil) throws(Flaw) {
     guard String(validating: bytes, as: UTF8.self) != nil else { throw .notJSON }
     var syntax = JSONSyntax(bytes: bytes, numbers: numbers)
@@ -103,10 +103,10 @@ public struct JSONSyntax {
   }
 }
 
-// MARK: Texts and numbers
+// MARK: Strings and numbers
 
 extension JSONSyntax {
-  /// What the text means, so that two ways to write one name are one name.
+  /// The decoded string, so that different escapes of the same name compare as equal.
   private mutating func text() throws(Flaw) -> String {
     guard take("\"") else { throw .notJSON }
     var text: [UInt8] = []
@@ -125,7 +125,8 @@ extension JSONSyntax {
     throw .notJSON
   }
 
-  /// A run of escapes, as surrogates come in pairs. An unpaired one is refused: no text has it.
+  /// Decodes a run of escapes, because surrogates come in pairs. An unpaired surrogate is rejected: it is not a
+  /// character.
   private mutating func escapes() throws(Flaw) -> [UInt16] {
     var units: [UInt16] = []
     while take("\\") {
@@ -168,7 +169,7 @@ extension JSONSyntax {
   private mutating func number() throws(Flaw) {
     let start = position
     _ = take("-")
-    // A zero in front is the whole number.
+    // A leading zero must be the whole integer part.
     guard take("0") || digits() > 0 else { throw .notJSON }
     var isWhole = true
     if take(".") {
@@ -186,7 +187,7 @@ extension JSONSyntax {
     else { throw .number }
   }
 
-  /// - Returns: how many there were.
+  /// - Returns: the number of digits.
   private mutating func digits() -> Int {
     let start = position
     while let byte = next, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) { position += 1 }

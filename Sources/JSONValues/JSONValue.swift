@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// A JSON value whose members are not known in advance, and its canonical text.
+/// A JSON value with arbitrary members, and its canonical text.
 public enum JSONValue: Equatable, Sendable {
   case null
   case bool(Bool)
@@ -10,7 +10,7 @@ public enum JSONValue: Equatable, Sendable {
   case list([JSONValue])
   case object([String: JSONValue])
 
-  /// Nil unless the bytes are one JSON text in UTF-8, as `JSONSyntax` checks it.
+  /// Nil unless the bytes are one JSON text in UTF-8 that `JSONSyntax` accepts.
   public init?(parsing bytes: [UInt8]) {
     guard (try? JSONSyntax.check(bytes)) != nil,
       let value = try? JSONDecoder().decode(JSONValue.self, from: Data(bytes))
@@ -24,8 +24,9 @@ public enum JSONValue: Equatable, Sendable {
   public var integer: Int64? { if case .integer(let number) = self { number } else { nil } }
   public var list: [JSONValue]? { if case .list(let values) = self { values } else { nil } }
 
-  /// RFC 8785: members in the order of their UTF-16 code units, no white space, only the escapes that JSON needs. Very
-  /// small fractions and very large ones have another text here: a signature over them is found wrong, never right.
+  /// The canonical form of RFC 8785: members sorted by their UTF-16 code units, no white space, only necessary escapes.
+  /// Fractions of very small or large magnitude are formatted differently here: a valid signature over them is then
+  /// rejected, and an invalid one is never accepted.
   public var canonical: String {
     switch self {
     case .null: "null"

@@ -1,5 +1,5 @@
 extension TOMLReader {
-  /// Basic or literal, as `quote` says; over several lines where there are three quotes.
+  /// Reads a basic or a literal string, depending on `quote`; a multi-line one if it begins with three quotes.
   mutating func text(quote: UInt8, mayBeMultiline: Bool) throws(TOMLSyntax.Flaw) {
     let isMultiline = mayBeMultiline && rest.prefix(3).elementsEqual([quote, quote, quote])
     rest.removeFirst(isMultiline ? 3 : 1)
@@ -9,32 +9,32 @@ extension TOMLReader {
           rest.removeFirst()
           return
         }
-        // Up to two before the last three are the text's own.
+        // Up to two quotes before the closing three belong to the string.
         let quotes = rest.prefix(5).prefix { $0 == quote }.count
         rest.removeFirst(quotes)
         if quotes >= 3 { return }
       } else if byte == UInt8(ascii: "\\"), quote == UInt8(ascii: "\"") {
         try escape(isMultiline: isMultiline)
       } else if !isMultiline || !takeLineEnd() {
-        guard !Self.isControl(byte) else { throw flaw("a line end or a control character in a text") }
+        guard !Self.isControl(byte) else { throw flaw("a line end or a control character in a string") }
         rest.removeFirst()
       }
     }
-    throw flaw("a text is not closed with its quote")
+    throw flaw("a string has no closing quote")
   }
 
   private mutating func escape(isMultiline: Bool) throws(TOMLSyntax.Flaw) {
     rest.removeFirst()
     if isMultiline, let blank = rest.first, " \t\r\n".utf8.contains(blank) {
       skipBlanks()
-      guard takeLineEnd() else { throw flaw("blanks after a backslash, and not the end of the line") }
+      guard takeLineEnd() else { throw flaw("blanks after a backslash, but no line end") }
       return
     }
     switch rest.popFirst() {
     case let letter? where "btnfr\"\\".utf8.contains(letter): return
     case UInt8(ascii: "u"): try codePoint(digits: 4)
     case UInt8(ascii: "U"): try codePoint(digits: 8)
-    default: throw flaw("an escape that there is not")
+    default: throw flaw("an unknown escape sequence")
     }
   }
 
@@ -42,11 +42,11 @@ extension TOMLReader {
     let number = UInt32(String(decoding: rest.prefix(digits), as: UTF8.self), radix: 16)
     guard rest.prefix(digits).allSatisfy(Self.isHexDigit), rest.count >= digits, let number,
       Unicode.Scalar(number) != nil
-    else { throw flaw("an escape that is no character") }
+    else { throw flaw("an escape sequence that is not a character") }
     rest.removeFirst(digits)
   }
 
-  /// Decimal with a sign, or hexadecimal, octal or binary without; underscores between digits.
+  /// Decimal with an optional sign, or hexadecimal, octal or binary without a sign; underscores between digits.
   mutating func integer() -> Bool {
     for (prefix, radix) in [("0x", 16), ("0o", 8), ("0b", 2)] where take(prefix) { return digits(radix: radix) }
     if !take("+") { _ = take("-") }

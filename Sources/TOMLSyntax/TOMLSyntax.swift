@@ -1,25 +1,25 @@
-/// Checks a configuration's text before the TOML library reads it: the library ends the process, instead of reporting an
-/// error, for some texts that are not TOML. Taken is what configurations consist of (TOML 1.0 without floating-point
-/// numbers, dates and times), nested at most 32 deep.
+/// Checks a configuration's text before the TOML library reads it: for some invalid texts the library ends the process
+/// instead of reporting an error. Accepts the subset of TOML 1.0 that configurations need: no floating-point numbers,
+/// dates or times, and at most 32 levels of nesting.
 public enum TOMLSyntax {
   public static let deepest = 32
 
   public struct Flaw: Error, Equatable, Sendable, CustomStringConvertible {
-    /// From 1.
+    /// The line number, from 1.
     public let line: Int
     public let what: String
 
     public var description: String { "line \(line): \(what)" }
   }
 
-  /// - Throws: the first flaw.
+  /// - Throws: the first error.
   public static func check(_ text: String) throws(Flaw) {
     var reader = TOMLReader(text)
     try reader.document()
   }
 }
 
-/// Tables, keys and values. Texts and numbers are in an extension.
+/// Parses tables, keys and values. Strings and numbers are in an extension.
 struct TOMLReader {
   var rest: ArraySlice<UInt8>
   var line = 1
@@ -46,7 +46,7 @@ struct TOMLReader {
     skipBlanks()
     try key()
     skipBlanks()
-    guard take(isArray ? "]]" : "]") else { throw flaw("the name of a table is not closed with a bracket") }
+    guard take(isArray ? "]]" : "]") else { throw flaw("the name of a table has no closing bracket") }
   }
 
   private mutating func keyAndValue(depth: Int) throws(TOMLSyntax.Flaw) {
@@ -57,7 +57,7 @@ struct TOMLReader {
     try value(depth: depth)
   }
 
-  /// One name, or several with dots between them.
+  /// One name, or several separated by dots.
   private mutating func key() throws(TOMLSyntax.Flaw) {
     repeat {
       skipBlanks()
@@ -66,7 +66,7 @@ struct TOMLReader {
       } else {
         let name = rest.prefix(while: Self.isBare)
         guard !name.isEmpty else {
-          throw flaw("a name consists of letters of ASCII, digits, \"_\" and \"-\", or is in quotes")
+          throw flaw("a name consists of ASCII letters, digits, \"_\" and \"-\", or is in quotes")
         }
         rest.removeFirst(name.count)
       }
@@ -82,7 +82,7 @@ struct TOMLReader {
     case UInt8(ascii: "{"): try inlineTable(depth: depth + 1)
     default:
       guard take("true") || take("false") || integer() else {
-        throw flaw("a value is a text in quotes, a whole number, true, false, a list or a table")
+        throw flaw("a value is a string in quotes, a whole number, true, false, a list or a table")
       }
     }
   }
@@ -96,10 +96,10 @@ struct TOMLReader {
       try value(depth: depth)
       _ = try skipSpaceAndLines()
     } while take(",")
-    guard take("]") else { throw flaw("a list is not closed with a bracket") }
+    guard take("]") else { throw flaw("a list has no closing bracket") }
   }
 
-  /// On one line, without a comma at its end.
+  /// A table on one line, without a trailing comma.
   private mutating func inlineTable(depth: Int) throws(TOMLSyntax.Flaw) {
     guard depth <= TOMLSyntax.deepest else { throw flaw("nested deeper than \(TOMLSyntax.deepest) levels") }
     rest.removeFirst()
@@ -109,16 +109,16 @@ struct TOMLReader {
       try keyAndValue(depth: depth)
       skipBlanks()
     } while take(",")
-    guard take("}") else { throw flaw("a table is not closed with a brace") }
+    guard take("}") else { throw flaw("a table has no closing brace") }
   }
 
   private mutating func endOfStatement() throws(TOMLSyntax.Flaw) {
     skipBlanks()
     try skipComment()
-    guard rest.isEmpty || takeLineEnd() else { throw flaw("something stands behind what the line says") }
+    guard rest.isEmpty || takeLineEnd() else { throw flaw("unexpected text at the end of the line") }
   }
 
-  /// - Returns: whether anything comes after it.
+  /// - Returns: whether more text follows.
   private mutating func skipSpaceAndLines() throws(TOMLSyntax.Flaw) -> Bool {
     repeat {
       skipBlanks()

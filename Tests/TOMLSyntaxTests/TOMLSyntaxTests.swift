@@ -2,7 +2,7 @@ import TOMLKit
 import TOMLSyntax
 import Testing
 
-/// The library reads these, so the check must let them through.
+/// The library accepts these texts, so the check must accept them, too.
 private let wellFormed = [
   "", "\u{FEFF}[a]", "[a]\n[[b]]\n[ c.\"d e\" ]\n[[ 'f' ]]\r\n# [!", "a = [\n  [1],\n  [ [] ],\n [+1], # [!\n]\n[b]",
   "a = \"\"\"\n[!\n\\\"\"\"\n[?\"\"\"\"\"\n[b]", "a = '''\n[!'''''\n[b]", "a = \"[\\\"!\" # \"\"\"\n[b]",
@@ -12,10 +12,10 @@ private let wellFormed = [
 ]
 
 private let malformed = [
-  // For these the library ends the process.
+  // For these texts the library ends the process.
   ("[!", 1), ("[[=]]", 1), ("[\u{FC}nit]", 1), ("[ #]", 1), ("[\n]", 1), ("[[[a]]]", 1), ("a = 1\n\n  [.b]", 3),
   ("a = [\n[1]\n]\n[\u{0}]", 4), ("a = \"\"\"\n\n\"\"\"\n[,]", 4), ("[a]\r\n[[{", 2), ("a =1979-05-27 1", 1),
-  // For these it does not.
+  // For these texts the library reports an error.
   ("[[ \t]", 1), ("[a", 1), ("[[a]", 1), ("a", 1), ("a =", 1), ("a = 1.5", 1), ("a = 1979-05-27", 1), ("a = 1_", 1),
   ("a = 0x", 1), ("a = nan", 1), ("a = 1 b = 2", 1), ("a = \"\\x\"", 1), ("a = \"\\ud800\"", 1), ("a = \"\\u+00f\"", 1),
   ("a = 'b\nc'", 1), ("a = [1", 1), ("a = [1 2]", 1), ("a = {b = 1,}", 1), ("a = \"\"\"\n\"\"", 2),
@@ -25,13 +25,13 @@ private let malformed = [
 ]
 
 @Suite struct TOMLSyntaxTests {
-  @Test("A well-formed text passes, whatever stands in its strings and lists", arguments: wellFormed)
+  @Test("A well-formed text passes, with any contents of its strings and lists", arguments: wellFormed)
   func wellFormedPasses(text: String) throws {
     _ = try TOMLTable(string: text)
     try TOMLSyntax.check(text)
   }
 
-  @Test("A malformed text is refused, with its line", arguments: malformed)
+  @Test("A malformed text is rejected, with its line number", arguments: malformed)
   func malformedIsRefused(text: String, line: Int) {
     var found = 0
     do throws(TOMLSyntax.Flaw) { try TOMLSyntax.check(text) } catch { found = error.line }

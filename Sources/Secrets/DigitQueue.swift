@@ -1,15 +1,15 @@
 import Synchronization
 
-/// Digits on their way from a keypad to whoever collects them, in locked memory. The announcement that there was one
-/// takes another way, through event streams and their ordinary memory, and does not say which.
+/// A queue of typed digits in locked memory, between the keypad and the panel. Events about digits are sent separately,
+/// through event streams in ordinary memory, without the value of the digit.
 ///
-/// Digits and announcements stay in step: one cannot be put without the other, and each announcement is answered by
-/// exactly one `move` or `discard`.
+/// Invariant: the queue has one digit for each event. A digit cannot be put without its event, and the consumer handles
+/// each event with exactly one `move` or `discard`.
 public final class DigitQueue: Sendable {
-  /// More digits than this wait for nobody.
+  /// The maximum number of waiting digits.
   public static let capacity = 64
 
-  /// A ring: where a digit is depends on how many came before, never on a digit.
+  /// A ring buffer. The position of a digit depends on the number of digits before it, never on a digit.
   private struct Ring: ~Copyable {
     var buffer = SecretBuffer(count: capacity)
     var first = 0
@@ -31,15 +31,15 @@ public final class DigitQueue: Sendable {
 
   public init() {}
 
-  /// How many wait.
+  /// The number of waiting digits.
   public var count: Int { ring.withLock { $0.count } }
 
-  /// Puts a digit in and announces it, as one. It is taken back if the announcement fails, and not announced if the
-  /// queue is full.
+  /// Appends a digit and sends its event as one operation. If the event cannot be sent the digit is removed again. If
+  /// the queue is full no event is sent.
   /// - Parameters:
   ///   - digit: ASCII.
-  ///   - announce: tells whoever collects, and returns whether that will arrive. Must not use this queue.
-  /// - Returns: whether it is in.
+  ///   - announce: sends the event and returns whether it will arrive. Must not use this queue.
+  /// - Returns: whether the digit was appended.
   @discardableResult
   public func put(_ digit: UInt8, announce: () -> Bool) -> Bool {
     ring.withLock { ring in
@@ -55,12 +55,12 @@ public final class DigitQueue: Sendable {
     }
   }
 
-  /// The oldest digit becomes the last of those typed.
+  /// Moves the oldest digit to the end of `typed`.
   public func move(to typed: inout TypedDigits) {
     ring.withLock { typed.append($0.pop()) }
   }
 
-  /// The oldest digit counts for nothing.
+  /// Removes the oldest digit.
   public func discard() {
     ring.withLock { _ = $0.pop() }
   }

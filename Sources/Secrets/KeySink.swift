@@ -1,22 +1,22 @@
-/// What a key is for. Not secret: whoever watches can tell a digit from Enter, and the panel has to.
+/// The kind of a key. Not secret: an observer can distinguish a digit from Enter, and the panel must.
 public enum KeyKind: Sendable, Equatable, CaseIterable {
   case digit
   case enter
-  /// The last digit.
+  /// Deletes the last digit.
   case delete
-  /// All digits.
+  /// Deletes all digits.
   case clear
-  /// All digits; twice, the whole request.
+  /// Deletes all digits; pressed twice, denies the request.
   case escape
   case other
 }
 
-/// Where a keypad puts what is pressed on it.
+/// Receives the keys of a keypad.
 public protocol KeySink: Sendable {
-  /// - Parameter digit: which one, in ASCII, if it is a digit; otherwise it is not looked at.
+  /// - Parameter digit: the ASCII digit if the kind is `.digit`; otherwise ignored.
   func press(_ kind: KeyKind, digit: UInt8)
-  /// The keypad is gone or failing.
+  /// The keypad was unplugged or fails.
   func keypadIsUnavailable(_ why: String)
-  /// The keypad is there (again).
+  /// The keypad is available (again).
   func keypadIsAvailable()
 }

@@ -1,15 +1,14 @@
-/// Digits that a person typed: ASCII `0` to `9` in locked memory, zeroed when the last owner lets go. How many there
-/// are is no secret (a policy fixes it, and whoever watches can count); which they are never leaves this type except
-/// into a key derivation.
+/// A PIN as typed by the user: ASCII digits in locked memory, zeroed when the last reference is released. The number of
+/// digits is not secret: a policy sets it, and an observer can count. The digits leave this type only for a key
+/// derivation.
 public struct PIN: Sendable, Equatable {
-  /// A PIN has at most this many digits.
+  /// The maximum number of digits.
   public static let longest = 32
 
   /// One byte per digit, ASCII.
   public let digits: SecretBytes
 
-  /// - Parameter digits: ASCII digits; that they are is the keypad's promise, checking it here would be a branch on
-  ///   each.
+  /// - Parameter digits: ASCII digits. The keypad guarantees this; a check here would branch on each digit.
   public init(digits: SecretBytes) {
     precondition((1...Self.longest).contains(digits.count), "a PIN of \(digits.count) digits")
     self.digits = digits
@@ -17,6 +16,6 @@ public struct PIN: Sendable, Equatable {
 
   public var count: Int { digits.count }
 
-  /// In a time that depends on the lengths alone.
+  /// Runs in a time that depends only on the lengths.
   public static func == (one: PIN, other: PIN) -> Bool { SecretBytes.constantTimeEqual(one.digits, other.digits) }
 }

@@ -1,23 +1,22 @@
 import CLinux
 import Glibc
 
-/// Overwrites what libraries free. librnp leaves what it decrypted in its read buffer, and a refresh token may have been
-/// in that. Call once at start.
-/// - Returns: whether the allocator agreed.
+/// Makes the allocator overwrite freed memory. librnp leaves decrypted data in its read buffer, which may have
+/// contained a refresh token. Call once at start.
+/// - Returns: whether the allocator supports it.
 @discardableResult
 public func overwriteFreedMemory() -> Bool { approval_linux_overwrite_freed_memory() == 1 }
 
-/// Takes away what would let a secret leave the process by accident: core dumps and debuggers of the same user.
-/// Call once at start.
-/// - Returns: whether the kernel agreed to both.
+/// Disables core dumps and debuggers of the same user, which could expose secrets. Call once at start.
+/// - Returns: whether the kernel accepted both settings.
 @discardableResult
 public func forbidMemoryDumps() -> Bool {
   approval_linux_forbid_dumps() == 0
 }
 
-/// Takes away the crash reporter of the Swift runtime, which writes registers and memory to standard error, and from there
-/// to the journal. It has handlers for these signals when a program starts (`SWIFT_BACKTRACE` in the environment would have
-/// kept it from setting them); without them a crash ends the process as it does any other. Call first of all.
+/// Disables the crash reporter of the Swift runtime, which writes registers and memory to standard error and so to the
+/// journal. The runtime installs signal handlers at start, unless `SWIFT_BACKTRACE` in the environment disables them;
+/// this function restores the default handlers. Call before everything else.
 public func forbidCrashReports() {
   for number in [SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV] { signal(number, SIG_DFL) }
 }

@@ -2,19 +2,19 @@ import CLinux
 import COpenSSL
 import Glibc
 
-/// A place for secrets that change while they are made, such as digits being typed: locked in memory, left out of core
-/// dumps, all zero at first, zeroed by `wipe` and when its one owner lets go. What no longer changes is `SecretBytes`.
+/// A mutable buffer for secrets, such as typed digits: locked in memory, excluded from core dumps, initially zero,
+/// zeroed by `wipe` and at the end of its lifetime. `SecretBytes` is the immutable counterpart.
 public struct SecretBuffer: ~Copyable, @unchecked Sendable {
   /// Number of bytes. Not secret.
   public let count: Int
-  /// Owned; as many whole pages as `count` needs, at least one.
+  /// Owned. The number of whole pages that `count` bytes need, at least one.
   private let pages: UnsafeMutableRawBufferPointer
 
-  /// Locking is best effort: a board with a small `RLIMIT_MEMLOCK` still works, `doctor` says so there.
+  /// Locking is best effort. A board with a small `RLIMIT_MEMLOCK` still works, and `doctor` reports it.
   public init(count: Int) {
     self.count = count
     let length = max(1, (count + pageSize - 1) / pageSize) * pageSize
-    // Pages of their own: mlock and madvise work on whole pages, and unlocking must never unlock a neighbour's.
+    // Uses separate pages: mlock and madvise work on whole pages, and unlocking must not unlock other data.
     guard let address = mmap(nil, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
       address != MAP_FAILED
     else { fatalError("mmap of \(length) bytes for a secret failed: errno \(errno)") }
@@ -28,21 +28,21 @@ public struct SecretBuffer: ~Copyable, @unchecked Sendable {
     munmap(pages.baseAddress, pages.count)
   }
 
-  /// What the closure copies is no longer protected by this type.
+  /// Gives read access. Bytes that the closure copies are no longer protected by this type.
   public borrowing func withBytes<Result, Failure: Error>(
     _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     try body(UnsafeRawBufferPointer(rebasing: pages[..<count]))
   }
 
-  /// As `withBytes`, to write in place.
+  /// Gives write access; otherwise as `withBytes`.
   public mutating func withMutableBytes<Result, Failure: Error>(
     _ body: (UnsafeMutableRawBufferPointer) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     try body(UnsafeMutableRawBufferPointer(rebasing: pages[..<count]))
   }
 
-  /// All zero again.
+  /// Sets all bytes to zero.
   public mutating func wipe() { OPENSSL_cleanse(pages.baseAddress, count) }
 }
 

@@ -1,5 +1,5 @@
-/// Several secrets in one, so that a record with many fields is sealed, stored and replaced as a whole. Each part is
-/// preceded by its length as four bytes, big endian; nothing passes through ordinary memory.
+/// An encoding of several secrets as one, so that a record with many fields is sealed, stored and replaced as a whole.
+/// Each part follows its length in four bytes, big endian. No part is copied to ordinary memory.
 extension SecretBytes {
   public static func joining(_ parts: [SecretBytes]) -> SecretBytes {
     SecretBytes(count: parts.reduce(0) { $0 + 4 + $1.count }) { (target: UnsafeMutableRawBufferPointer) in
@@ -15,7 +15,7 @@ extension SecretBytes {
     }
   }
 
-  /// The parts again, or nil if this is not what `joining` makes.
+  /// Splits an encoding of `joining` into its parts; nil if the bytes are not such an encoding.
   public func parts() -> [SecretBytes]? {
     withExposedSecret { bytes in
       var parts: [SecretBytes] = []

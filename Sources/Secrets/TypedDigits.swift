@@ -1,13 +1,13 @@
-/// Digits while they are typed, in locked memory. Where a digit is put depends on how many there are, which is no
-/// secret, and never on a digit.
+/// The digits of an entry in progress, in locked memory. The position of a digit depends on the number of digits, which
+/// is not secret, and never on a digit.
 public struct TypedDigits: ~Copyable, Sendable {
   private var buffer = SecretBuffer(count: PIN.longest)
-  /// How many there are.
+  /// The number of digits.
   public private(set) var count = 0
 
   public init() {}
 
-  /// - Parameter digit: ASCII. One beyond `PIN.longest` is not kept.
+  /// - Parameter digit: ASCII. Ignored if there are already `PIN.longest` digits.
   public mutating func append(_ digit: UInt8) {
     guard count < PIN.longest else { return }
     put(digit, at: count)
@@ -25,7 +25,7 @@ public struct TypedDigits: ~Copyable, Sendable {
     count = 0
   }
 
-  /// The PIN, if exactly so many digits were typed. They stay here too, until they are cleared.
+  /// The PIN, if exactly `wanted` digits were typed; otherwise nil. The digits also remain here until they are cleared.
   public func pin(count wanted: Int) -> PIN? {
     guard count == wanted, count > 0 else { return nil }
     return buffer.withBytes { bytes in

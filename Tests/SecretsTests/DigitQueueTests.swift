@@ -12,13 +12,13 @@ import Testing
     for digit in digits.utf8 { queue.put(digit) { true } }
   }
 
-  @Test func `Gives them in the order they came`() {
+  @Test func `Returns them in the order of arrival`() {
     let queue = DigitQueue()
     put("31415", into: queue)
     #expect(drained(queue) == "31415")
   }
 
-  @Test func `Goes on after its end has been reached, as often as that happens`() {
+  @Test func `Wraps around its end any number of times`() {
     let queue = DigitQueue()
     for round in 0..<20 {
       let digits = String((0..<23).map { Character("\(($0 * 7 + round) % 10)") })
@@ -27,7 +27,7 @@ import Testing
     }
   }
 
-  @Test func `Takes a digit back that could not be announced`() {
+  @Test func `Removes a digit again whose event could not be sent`() {
     let queue = DigitQueue()
     put("1", into: queue)
     #expect(!queue.put(0x32) { false })
@@ -35,14 +35,14 @@ import Testing
     #expect(drained(queue) == "13")
   }
 
-  @Test func `Throws away only the one that is meant`() {
+  @Test func `Discards only the oldest digit`() {
     let queue = DigitQueue()
     put("123", into: queue)
     queue.discard()
     #expect(drained(queue) == "23")
   }
 
-  @Test func `Announces nothing when it is full`() {
+  @Test func `Sends no event when it is full`() {
     let queue = DigitQueue()
     var announced = 0
     for _ in 0..<(DigitQueue.capacity + 10) {

@@ -3,11 +3,12 @@ import Secrets
 import Testing
 
 @Suite struct `A process that forbids memory dumps` {
-  /// prctl is variadic, which Swift cannot call by its name; integers are passed alike either way on Linux.
+  /// prctl is variadic, so Swift cannot call it by name. On Linux, integers are passed in the same way for variadic
+  /// functions.
   private typealias ProcessControl = @convention(c) (Int32, UInt, UInt, UInt, UInt) -> Int32
 
-  /// Dumps are allowed again afterwards, for whoever has to debug the other tests of the process.
-  @Test func `Leaves no core and lets no debugger in`() throws {
+  /// Afterwards dumps are permitted again, so that other tests of the process can be debugged.
+  @Test func `Leaves no core dump and admits no debugger`() throws {
     let control = unsafeBitCast(try #require(dlsym(nil, "prctl")), to: ProcessControl.self)
     let (getDumpable, setDumpable) = (Int32(3), Int32(4))
     defer { _ = control(setDumpable, 1, 0, 0, 0) }

@@ -2,12 +2,12 @@ import Glibc
 import Secrets
 import Testing
 
-/// Serialized: what the kernel says of the process's memory is read line by line.
+/// Serialized: the kernel's description of the process's memory is read line by line.
 @Suite(.serialized) struct `Secret bytes` {
   private struct Regret: Error, Equatable {}
 
   @Test(arguments: [0, 1, 32, 4_095, 4_096, 4_097, 20_000])
-  func `Are what was written, and as many`(count: Int) {
+  func `Have the written contents and length`(count: Int) {
     let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) }
     let copied = SecretBytes(copying: bytes)
     let filled = SecretBytes(count: count) { (target: UnsafeMutableRawBufferPointer) in
@@ -26,11 +26,11 @@ import Testing
       ([], [], true), ([1, 2, 3], [1, 2, 3], true), ([1, 2, 3], [1, 2], false), ([1, 2], [1, 2, 3], false),
       ([], [0], false), ([1, 2, 3], [0, 2, 3], false), ([1, 2, 3], [1, 2, 131], false), ([0, 0], [0, 0], true),
     ] as [([UInt8], [UInt8], Bool)])
-  func `Are equal only if every byte is`(one: [UInt8], other: [UInt8], areEqual: Bool) {
+  func `Are equal only if every byte is equal`(one: [UInt8], other: [UInt8], areEqual: Bool) {
     #expect(SecretBytes.constantTimeEqual(SecretBytes(copying: one), SecretBytes(copying: other)) == areEqual)
   }
 
-  @Test func `Pass errors on, from where they are filled and where they are read`() {
+  @Test func `Rethrow errors of the closures that fill and read them`() {
     #expect(throws: Regret()) {
       try SecretBytes(count: 32) { (_: UnsafeMutableRawBufferPointer) throws(Regret) in throw Regret() }
     }
@@ -38,7 +38,7 @@ import Testing
     #expect(throws: Regret()) { try secret.withExposedSecret { (_) throws(Regret) in throw Regret() } }
   }
 
-  @Test func `Say nothing about themselves`() {
+  @Test func `Have no description`() {
     let secret = SecretBytes(copying: Array("correct horse".utf8))
     var dumped = ""
     dump(secret, to: &dumped)
@@ -67,9 +67,9 @@ import Testing
     #expect(Set(pages).count == 8)
   }
 
-  /// A page that is given back is zeroed by the kernel before anybody sees it again, so the zeroing itself cannot be
-  /// seen from here; that the page is given back, and so gone from this process, can.
-  @Test func `Are gone from the process with their last owner`() {
+  /// The kernel zeroes a page before it is used again, so the zeroing itself cannot be observed here. The test observes
+  /// that the page is unmapped, and so is no longer in this process.
+  @Test func `Are unmapped with their last reference`() {
     var secret: SecretBytes? = SecretBytes(copying: [UInt8](repeating: 0x5A, count: 3 << 20))
     let middle = secret!.withExposedSecret { UInt(bitPattern: $0.baseAddress) + 1 << 20 }
     #expect(memoryFlags(at: middle)?.contains("dd") == true)
@@ -87,7 +87,7 @@ import Testing
   }
 }
 
-/// `VmFlags` of the mapping this address is in (proc(5), smaps), or nil if it is in none.
+/// The `VmFlags` of the mapping that contains this address (proc(5), smaps); nil if there is none.
 private func memoryFlags(at address: UInt) -> Set<String>? {
   guard let file = fopen("/proc/self/smaps", "r") else { return nil }
   defer { fclose(file) }

@@ -12,7 +12,7 @@ import Testing
     return typed
   }
 
-  @Test func `Become a PIN only if there are as many as wanted`() {
+  @Test func `Become a PIN only with the required number`() {
     let typed = typing("13579")
     #expect(digits(typed, 5) == "13579")
     #expect(digits(typed, 4) == nil)
@@ -20,7 +20,7 @@ import Testing
     #expect(digits(TypedDigits(), 0) == nil)
   }
 
-  @Test func `Are taken back one by one, and all at once`() {
+  @Test func `Are deleted one by one, and all together`() {
     var typed = typing("1234")
     typed.deleteLast()
     typed.append(0x39)
@@ -32,7 +32,7 @@ import Testing
     #expect(digits(typed, 1) == "7")
   }
 
-  @Test func `Are at most as many as the longest PIN has`() {
+  @Test func `Are limited to the longest PIN`() {
     let long = String(repeating: "12345678", count: 4)
     let typed = typing(long + "9")
     #expect(typed.count == PIN.longest)

@@ -1,14 +1,14 @@
 import COpenSSL
 public import Secrets
 
-/// AES-256-GCM (NIST SP 800-38D) with a random 96-bit nonce in front and the 128-bit tag behind. One key must not
-/// seal more than 2^32 messages; the vault's keys see a few thousand in a token's life.
+/// AES-256-GCM (NIST SP 800-38D). The random 96-bit nonce precedes the ciphertext, the 128-bit tag follows it. One key
+/// must not encrypt more than 2^32 messages; the vault's keys encrypt some thousands in a token's lifetime.
 public enum AES256GCM {
   private static let nonceBytes = 12
   private static let tagBytes = 16
 
   /// - Parameter key: 32 bytes.
-  /// - Parameter context: authenticated with the secret, not stored: where the box belongs.
+  /// - Parameter context: the associated data: authenticated together with the secret, but not part of the result.
   /// - Returns: nonce ‖ ciphertext ‖ tag.
   public static func seal(_ secret: SecretBytes, key: SecretBytes, context: [UInt8]) throws(CryptographyError)
     -> [UInt8]
@@ -38,7 +38,7 @@ public enum AES256GCM {
     return box
   }
 
-  /// Releases nothing unless the tag belongs to box, key and context.
+  /// Decrypts. Throws `.notAuthentic` unless the tag matches the ciphertext, the key and the associated data.
   public static func open(_ box: [UInt8], key: SecretBytes, context: [UInt8]) throws(CryptographyError) -> SecretBytes {
     let count = box.count - nonceBytes - tagBytes
     guard count >= 0, key.count == 32 else { throw .malformed("sealed box of \(box.count) bytes") }

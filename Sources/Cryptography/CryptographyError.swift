@@ -1,16 +1,16 @@
 import COpenSSL
 
-/// Why a cryptographic operation gave nothing. Never says how far a secret was from right.
+/// The error of a cryptographic operation. It contains no information about a secret.
 public enum CryptographyError: Error, Equatable, Sendable {
-  /// Not a key, signature or point of the form the operation takes; the text names what.
+  /// The input is not a key, signature or point of the required form; the text names it.
   case malformed(String)
-  /// The authentication tag or signature does not belong to these bytes.
+  /// The authentication tag or signature does not match the bytes.
   case notAuthentic
-  /// OpenSSL refused for a reason that is not in the input; the text is OpenSSL's own.
+  /// OpenSSL failed for a reason other than the input; the text is OpenSSL's.
   case libraryFailure(String)
 }
 
-/// What OpenSSL last complained about on this thread, and an empty queue afterwards.
+/// The last error of OpenSSL on this thread. Clears the error queue.
 func libraryFailure(_ call: String) -> CryptographyError {
   let code = ERR_get_error()
   ERR_clear_error()

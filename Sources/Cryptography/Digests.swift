@@ -23,20 +23,21 @@ public enum HMACSHA256 {
     return tag
   }
 
-  /// Compares in a time that depends on the lengths alone.
+  /// Whether the tag is valid. The time depends only on the lengths.
   public static func isValid(_ tag: [UInt8], for message: [UInt8], key: SecretBytes) -> Bool {
     constantTimeEqual(tag, authenticate(message, key: key))
   }
 }
 
-/// For values that are secret only to those who guess (tokens, tags) and live in ordinary memory.
+/// Compares values such as tokens and tags that an attacker could guess byte by byte. The values are in ordinary
+/// memory.
 public func constantTimeEqual(_ one: [UInt8], _ other: [UInt8]) -> Bool {
   one.count == other.count && CRYPTO_memcmp(one, other, one.count) == 0
 }
 
 /// HKDF with SHA-256 (RFC 5869).
 public enum HKDF {
-  /// - Parameter info: what the derived key is for; two purposes must never share it.
+  /// - Parameter info: the purpose of the derived key. Different purposes need different values.
   public static func derive(_ key: SecretBytes, salt: [UInt8] = [], info: String, count: Int = 32) -> SecretBytes {
     SecretBytes(count: count) { (target: UnsafeMutableRawBufferPointer) in
       let context = EVP_PKEY_CTX_new_id(EVP_PKEY_HKDF, nil)

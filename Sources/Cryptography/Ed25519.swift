@@ -1,8 +1,8 @@
 import COpenSSL
 public import Secrets
 
-/// Ed25519 signatures (RFC 8032). Every 32 bytes are a valid seed, which is what a PIN-wrapped secret needs: no wrong
-/// PIN gives itself away by giving a key that is none.
+/// Ed25519 signatures (RFC 8032). Every 32 bytes are a valid seed. A PIN-wrapped seed needs this property: unwrapping
+/// it with a wrong PIN must not be detectable by an invalid key.
 public enum Ed25519 {
   public final class PrivateKey: Sendable {
     /// OpenSSL's key; immutable after `init`. OpenSSL zeroes it when it is freed.

@@ -1,5 +1,5 @@
-/// Hexadecimal, Base64 (RFC 4648 §4), Base64url without padding (§5) and Base32 with padding (§6). Decoding is strict: no white space, no
-/// stray bits, no missing or extra padding.
+/// Hexadecimal, Base64 (RFC 4648 §4), Base64url without padding (§5) and Base32 with padding (§6). Decoding is strict:
+/// no white space, no nonzero trailing bits, no missing or extra padding.
 extension Collection where Element == UInt8 {
   public var lowercaseHex: String { hex(digits: Array("0123456789abcdef".utf8)) }
   public var uppercaseHex: String { hex(digits: Array("0123456789ABCDEF".utf8)) }
@@ -11,7 +11,7 @@ extension Collection where Element == UInt8 {
     String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
   }
 
-  /// - Parameter group: the text is padded to a multiple of so many letters.
+  /// - Parameter group: the text is padded to a multiple of this number of letters.
   private func text(alphabet: [UInt8], bitsEach width: Int, group: Int) -> String {
     var text: [UInt8] = []
     text.reserveCapacity((count * 8 / width / group + 1) * group)
@@ -32,7 +32,7 @@ extension Collection where Element == UInt8 {
   }
 }
 
-/// The bytes of a padded Base64 text, or nil if it is not exactly that.
+/// Decodes padded Base64; nil if the text is invalid.
 public func bytes(base64 text: String) -> [UInt8]? {
   guard text.utf8.count % 4 == 0 else { return nil }
   let padding = text.utf8.reversed().prefix { $0 == UInt8(ascii: "=") }.count
@@ -40,7 +40,7 @@ public func bytes(base64 text: String) -> [UInt8]? {
   return decode(text.utf8.dropLast(padding), alphabet: standardValues, bitsEach: 6)
 }
 
-/// The bytes of a padded, upper-case Base32 text, or nil if it is not exactly that.
+/// Decodes padded, upper-case Base32; nil if the text is invalid.
 public func bytes(base32 text: String) -> [UInt8]? {
   guard text.utf8.count % 8 == 0 else { return nil }
   let padding = text.utf8.reversed().prefix { $0 == UInt8(ascii: "=") }.count
@@ -48,7 +48,7 @@ public func bytes(base32 text: String) -> [UInt8]? {
   return decode(text.utf8.dropLast(padding), alphabet: base32Values, bitsEach: 5)
 }
 
-/// The bytes of an unpadded Base64url text, or nil if it is not exactly that.
+/// Decodes unpadded Base64url; nil if the text is invalid.
 public func bytes(base64URL text: String) -> [UInt8]? {
   decode(text.utf8[...], alphabet: urlValues, bitsEach: 6)
 }
@@ -81,7 +81,7 @@ private func decode(_ text: Substring.UTF8View, alphabet: [UInt8?], bitsEach wid
       bits &= (1 << bitCount) - 1
     }
   }
-  // One letter alone carries no byte, and the bits left over must be zero, or two texts would mean one value.
+  // A single letter does not complete a byte. Nonzero trailing bits would give one value several encodings.
   guard bitCount < width, bits == 0 else { return nil }
   return bytes
 }

@@ -1,10 +1,10 @@
 public import Secrets
 
-/// JSON Web Signature, compact form (RFC 7515 §3.1): ES256, or HS256 between two that share a secret. Which of them it is
-/// the caller says by its key, never the header: one algorithm cannot be confused with another.
+/// JSON Web Signature, compact serialization (RFC 7515 §3.1), with ES256, or with HS256 between two parties that share
+/// a secret. The type of the caller's key selects the algorithm, never the header. This prevents algorithm confusion.
 public enum JWS {
   /// - Parameters:
-  ///   - header: the protected header as JSON; the caller has put `"alg":"ES256"` in it.
+  ///   - header: the protected header as JSON, with `"alg":"ES256"`.
   ///   - payload: any bytes.
   public static func sign(header: [UInt8], payload: [UInt8], key: P256PrivateKey) throws(CryptographyError) -> String {
     let input = "\(header.base64URL).\(payload.base64URL)"
@@ -12,7 +12,7 @@ public enum JWS {
   }
 
   /// - Parameters:
-  ///   - header: the protected header as JSON; the caller has put `"alg":"HS256"` in it.
+  ///   - header: the protected header as JSON, with `"alg":"HS256"`.
   ///   - payload: any bytes.
   ///   - secret: 32 bytes or more (RFC 7518 §3.2).
   public static func sign(header: [UInt8], payload: [UInt8], secret: SecretBytes) -> String {
@@ -21,7 +21,7 @@ public enum JWS {
     return "\(input).\(HMACSHA256.authenticate(Array(input.utf8), key: secret).base64URL)"
   }
 
-  /// The three parts of a compact JWS, before anything is believed.
+  /// The three parts of a compact JWS before verification.
   public struct Unverified: Sendable, Equatable {
     public let header: [UInt8]
     fileprivate let signedText: [UInt8]
@@ -41,16 +41,16 @@ public enum JWS {
       signedText = Array("\(parts[0]).\(parts[1])".utf8)
     }
 
-    /// The payload before it is verified: only to find out which key should have signed it.
+    /// The payload before verification. Use it only to find the key that should have signed it.
     public var untrustedPayload: [UInt8] { unverifiedPayload }
 
-    /// The payload, once the signature is this key's.
+    /// The payload, after the signature is verified with this key.
     public func payload(verifiedBy key: P256PublicKey) throws(CryptographyError) -> [UInt8] {
       guard key.isValidSignature(signature, for: signedText) else { throw .notAuthentic }
       return unverifiedPayload
     }
 
-    /// The payload, once the tag is one that only this secret makes.
+    /// The payload, after the tag is verified with this secret.
     public func payload(authenticatedBy secret: SecretBytes) throws(CryptographyError) -> [UInt8] {
       guard HMACSHA256.isValid(signature, for: signedText, key: secret) else { throw .notAuthentic }
       return unverifiedPayload

@@ -1,23 +1,23 @@
 import COpenSSL
 public import Secrets
 
-/// HOTP (RFC 4226) and TOTP (RFC 6238): the code for one moving factor. Who counts, and who keeps the secret, is elsewhere.
+/// HOTP (RFC 4226) and TOTP (RFC 6238): the code for one moving factor. The caller stores the secret and the counter.
 public enum OneTimePassword {
   public enum Algorithm: String, Sendable, CaseIterable {
     case md5, sha1, sha224, sha256, sha384, sha512
   }
 
   public enum Failure: Error, Equatable, Sendable {
-    /// Truncation takes four bytes from one of sixteen offsets on. MD5 has 16 bytes, so three of the offsets lie too far
-    /// back: this factor has no code, and others have.
+    /// Truncation reads four bytes at one of sixteen offsets. MD5 has only 16 bytes, so three offsets are too large.
+    /// This factor has no code; other factors have one.
     case offsetBeyondDigest
   }
 
-  /// Codes that people type have so many digits.
+  /// The permitted numbers of digits.
   public static let digits = [6, 8]
 
   /// - Parameters:
-  ///   - factor: the counter of HOTP, or how many periods have passed since 1970.
+  ///   - factor: the counter of HOTP, or the number of periods since 1970.
   ///   - secret: at least one byte.
   ///   - digits: 6 or 8.
   public static func code(
@@ -47,7 +47,7 @@ public enum OneTimePassword {
     return digest
   }
 
-  /// Looks at every byte: the offset is a piece of the digest.
+  /// Reads every byte, because the offset is part of the secret digest.
   private static func byte(at offset: UInt8, of digest: [UInt8]) -> UInt8 {
     digest.indices.reduce(0) { found, index in found | mask(UInt8(index), is: offset) & digest[index] }
   }

@@ -3,7 +3,7 @@ public import Secrets
 
 /// A P-256 key pair for ES256 signatures (RFC 7518 §3.4).
 public final class P256PrivateKey: Sendable {
-  /// OpenSSL's key; immutable after `init`, and signing only reads it.
+  /// OpenSSL's key. Immutable after `init`; signing only reads it.
   private nonisolated(unsafe) let key: OpaquePointer
   public let publicKey: P256PublicKey
 
@@ -17,7 +17,7 @@ public final class P256PrivateKey: Sendable {
     try self.init(owning: key)
   }
 
-  /// - Parameter secret: what `exportedSecret()` gave.
+  /// - Parameter secret: a result of `exportedSecret()`.
   public convenience init(secret: SecretBytes) throws(CryptographyError) {
     let key = secret.withExposedSecret { bytes in
       var position = bytes.bindMemory(to: UInt8.self).baseAddress
@@ -67,7 +67,7 @@ public final class P256PrivateKey: Sendable {
     return raw
   }
 
-  /// The same kind of signature as DER ECDSA-Sig-Value (RFC 3279 §2.2.3).
+  /// The signature as DER ECDSA-Sig-Value (RFC 3279 §2.2.3).
   public func derSignature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
     let context = EVP_MD_CTX_new()
     defer { EVP_MD_CTX_free(context) }
@@ -93,7 +93,7 @@ public struct P256PublicKey: Sendable, Equatable {
     deinit { EVP_PKEY_free(key) }
   }
 
-  /// Refuses coordinates that are not a point of the curve.
+  /// Throws `.malformed` for coordinates that are not a point on the curve.
   public init(x: [UInt8], y: [UInt8]) throws(CryptographyError) {
     guard x.count == 32, y.count == 32 else { throw .malformed("P-256 coordinates of \(x.count) and \(y.count) bytes") }
     let context = EVP_PKEY_CTX_new_from_name(nil, "EC", nil)
@@ -151,7 +151,7 @@ public struct P256PublicKey: Sendable, Equatable {
       && EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
   }
 
-  /// DER SubjectPublicKeyInfo (RFC 5480): what stands before an uncompressed point is the same for every key.
+  /// DER SubjectPublicKeyInfo (RFC 5480). The bytes before the uncompressed point are the same for every key.
   public var subjectPublicKeyInfo: [UInt8] {
     let header: [UInt8] = [
       0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE,

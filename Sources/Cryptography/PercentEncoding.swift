@@ -1,5 +1,5 @@
-/// A plus sign is a plus sign: this is for URIs, and no form field.
-/// - Returns: nil unless this is percent-encoded UTF-8 (RFC 3986 §2.1).
+/// Decodes percent-encoding in URIs. A plus sign stays a plus sign, unlike in form data.
+/// - Returns: nil if the text is not percent-encoded UTF-8 (RFC 3986 §2.1).
 public func percentDecoded(_ encoded: some Collection<UInt8>) -> String? {
   var bytes: [UInt8] = []
   var rest = encoded[...]

@@ -3,11 +3,11 @@ public import Secrets
 
 /// An RSA key pair for RSASSA-PKCS1-v1_5 signatures with SHA-256 (RFC 8017 §8.2). The exponent is 65537.
 public final class RSAPrivateKey: Sendable {
-  /// OpenSSL's key; immutable after `init`, and signing only reads it.
+  /// OpenSSL's key. Immutable after `init`; signing only reads it.
   private nonisolated(unsafe) let key: OpaquePointer
   public let publicKey: RSAPublicKey
 
-  /// Takes seconds on a small board, with a wide spread: primes are found by trying.
+  /// Generates a key. Takes seconds on a small board, and the time varies widely, because primes are found by trial.
   /// - Parameter bits: 2048 to 4096.
   public convenience init(bits: Int) throws(CryptographyError) {
     guard RSAPublicKey.sizes.contains(bits) else { throw .malformed("RSA key of \(bits) bits") }
@@ -20,7 +20,7 @@ public final class RSAPrivateKey: Sendable {
     try self.init(owning: key)
   }
 
-  /// - Parameter secret: what `exportedSecret()` gave, or the same key as PKCS#8.
+  /// - Parameter secret: a result of `exportedSecret()`, or the same key as PKCS#8.
   public convenience init(secret: SecretBytes) throws(CryptographyError) {
     let key = secret.withExposedSecret { bytes in
       var position = bytes.bindMemory(to: UInt8.self).baseAddress
@@ -53,13 +53,13 @@ public final class RSAPrivateKey: Sendable {
     }
   }
 
-  /// As many bytes as the modulus has; the same message always gives the same.
+  /// The signature, with the length of the modulus. Deterministic: equal messages give equal signatures.
   public func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
     let context = EVP_MD_CTX_new()
     defer { EVP_MD_CTX_free(context) }
     var signature = [UInt8](repeating: 0, count: Int(EVP_PKEY_get_size(key)))
     var count = signature.count
-    // PKCS#1 v1.5 is what OpenSSL does with RSA unless told otherwise.
+    // PKCS#1 v1.5 is OpenSSL's default padding for RSA signatures.
     guard EVP_DigestSignInit(context, nil, EVP_sha256(), nil, key) == 1,
       EVP_DigestSign(context, &signature, &count, message, message.count) == 1, count == signature.count
     else { throw libraryFailure("RSA signature") }
@@ -69,10 +69,10 @@ public final class RSAPrivateKey: Sendable {
 
 /// Verifies RSASSA-PKCS1-v1_5 signatures with SHA-256.
 public struct RSAPublicKey: Sendable, Equatable {
-  /// Sizes that are neither weak nor a way to keep a small board busy. Bits.
+  /// The accepted sizes in bits: neither weak nor too expensive for a small board.
   public static let sizes = 2048...4096
 
-  /// DER RSAPublicKey (RFC 8017 appendix A.1.1): modulus and exponent alone.
+  /// DER RSAPublicKey (RFC 8017 appendix A.1.1): only modulus and exponent.
   public let pkcs1: [UInt8]
   /// DER SubjectPublicKeyInfo (RFC 5280 §4.1.2.7).
   public let subjectPublicKeyInfo: [UInt8]
@@ -84,7 +84,7 @@ public struct RSAPublicKey: Sendable, Equatable {
     deinit { EVP_PKEY_free(key) }
   }
 
-  /// - Parameter der: DER RSAPublicKey, and nothing after it.
+  /// - Parameter der: DER RSAPublicKey without trailing bytes.
   public init(pkcs1 der: [UInt8]) throws(CryptographyError) {
     let (key, rest) = der.withUnsafeBufferPointer { bytes in
       var position = bytes.baseAddress
@@ -94,7 +94,7 @@ public struct RSAPublicKey: Sendable, Equatable {
     try self.init(parsed: key, rest)
   }
 
-  /// - Parameter der: DER SubjectPublicKeyInfo of an RSA key, and nothing after it.
+  /// - Parameter der: DER SubjectPublicKeyInfo of an RSA key without trailing bytes.
   public init(subjectPublicKeyInfo der: [UInt8]) throws(CryptographyError) {
     let (key, rest) = der.withUnsafeBufferPointer { bytes in
       var position = bytes.baseAddress
@@ -111,12 +111,12 @@ public struct RSAPublicKey: Sendable, Equatable {
     try self.init(of: key)
   }
 
-  /// Shares the key; the caller's stays the caller's.
+  /// Copies the public half of the key. The caller remains the owner of `key`.
   fileprivate init(of key: OpaquePointer) throws(CryptographyError) {
     let bits = Int(EVP_PKEY_get_bits(key))
     guard EVP_PKEY_is_a(key, "RSA") == 1 else { throw .malformed("not an RSA key") }
     guard Self.sizes.contains(bits) else { throw .malformed("RSA key of \(bits) bits") }
-    // The public half alone, whatever came in: nothing secret is reachable from here.
+    // Only the public half is stored, so that nothing secret is reachable from this value.
     var info: UnsafeMutablePointer<UInt8>?
     let count = i2d_PUBKEY(key, &info)
     guard count > 0, let info else { throw libraryFailure("RSA public key") }
@@ -132,7 +132,7 @@ public struct RSAPublicKey: Sendable, Equatable {
     pkcs1 = Array(UnsafeBufferPointer(start: modulusAndExponent, count: Int(length)))
   }
 
-  /// Size of the modulus.
+  /// The size of the modulus in bits.
   public var bits: Int { Int(EVP_PKEY_get_bits(handle.key)) }
 
   public func isValidSignature(_ signature: [UInt8], for message: [UInt8]) -> Bool {

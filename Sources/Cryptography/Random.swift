@@ -1,8 +1,8 @@
 import COpenSSL
 public import Secrets
 
-/// Randomness from OpenSSL's generator, seeded by the kernel. A failing generator ends the process: there is no
-/// safe way on from there.
+/// Random bytes from OpenSSL's generator, which the kernel seeds. If the generator fails, the process ends, because no
+/// safe continuation exists.
 public enum Random {
   public static func bytes(_ count: Int) -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
@@ -23,7 +23,7 @@ public enum Random {
   }
 }
 
-/// A version 8 UUID (RFC 9562 §5.8): the same for the same hash, of which it has the first 128 bits.
+/// A version 8 UUID (RFC 9562 §5.8) from the first 128 bits of a hash. Deterministic.
 public func derivedUUID(_ hash: [UInt8]) -> String { uuidText(Array(hash.prefix(16)), version: 8) }
 
 private func uuidText(_ bits: [UInt8], version: UInt8) -> String {

@@ -6,12 +6,12 @@ public enum Scrypt {
   public struct Parameters: Sendable, Equatable {
     /// CPU and memory cost N, a power of two.
     public var cost: UInt64
-    /// r.
+    /// The block size r.
     public var blockSize: UInt64
-    /// p.
+    /// The parallelization p.
     public var parallelisation: UInt64
 
-    /// About 32 MiB.
+    /// Takes about 32 MiB.
     public static let standard = Parameters(cost: 1 << 15, blockSize: 8, parallelisation: 1)
 
     public init(cost: UInt64, blockSize: UInt64, parallelisation: UInt64) {
@@ -20,10 +20,10 @@ public enum Scrypt {
       self.parallelisation = parallelisation
     }
 
-    /// Bytes the derivation works in: 128 · r · (N + p + 2).
+    /// The memory of a derivation in bytes: 128 · r · (N + p + 2).
     public var memory: UInt64 { 128 * blockSize * (cost + parallelisation + 2) }
 
-    /// No derivation takes more than this, whatever parameters a damaged record holds. Bytes.
+    /// The maximum memory of a derivation in bytes. It also bounds parameters from a damaged record.
     public static let largestMemory: UInt64 = 256 << 20
   }
 

@@ -1,9 +1,9 @@
 import Cryptography
 public import Secrets
 
-/// Tells one key from all others without telling the key: what a token that judges PINs itself compares. AES-GCM's own
-/// tag is no such thing: one box can be made that opens under many keys (Len, Grubbs, Ristenpart, "Partitioning Oracle
-/// Attacks", USENIX Security 2021).
+/// A commitment to a key: identifies the key without revealing it. A token that verifies PINs itself compares it.
+/// AES-GCM's tag is not a commitment: a ciphertext can be constructed that decrypts with many keys (Len, Grubbs,
+/// Ristenpart, "Partitioning Oracle Attacks", USENIX Security 2021).
 public struct KeyCommitment: Sendable {
   /// 32 bytes.
   let bytes: SecretBytes
@@ -12,7 +12,7 @@ public struct KeyCommitment: Sendable {
 
   init(bytes: SecretBytes) { self.bytes = bytes }
 
-  /// In a time that does not depend on either: the one place where a token learns whether a PIN was right.
+  /// Whether the key matches, in constant time. The only place where a token learns whether a PIN was correct.
   public func isKept(by key: SecretBytes) -> Bool {
     SecretBytes.constantTimeEqual(bytes, KeyCommitment(to: key).bytes)
   }

@@ -1,16 +1,16 @@
 public import Cryptography
 import Secrets
 
-/// How a PIN becomes a key on one device: scrypt makes each guess cost memory and time, the device binding makes a
-/// guess without the device impossible.
+/// Derives a key from a PIN on one device. scrypt makes each guess expensive in memory and time; the device binding
+/// makes guesses without the device impossible.
 public struct KeyDerivation: Sendable, Equatable {
   public let parameters: Scrypt.Parameters
-  /// 16 bytes, new for every key.
+  /// 16 bytes, random for every key.
   public let salt: [UInt8]
 
   static let saltBytes = 16
 
-  /// With a new salt.
+  /// Creates a derivation with a new random salt.
   public init(parameters: Scrypt.Parameters) {
     self.init(parameters: parameters, salt: Random.bytes(Self.saltBytes))
   }
@@ -21,10 +21,10 @@ public struct KeyDerivation: Sendable, Equatable {
   }
 
   /// `HKDF-SHA256(scrypt(PIN, salt) and binding, purpose)`: 32 bytes.
-  /// - Parameter binding: `Vault.pinBinding`, 32 bytes or more. It goes in with the key, not as HKDF's salt, which
-  ///   OpenSSL does not zero when it lets go of it (providers/implementations/kdfs/hkdf.c).
-  /// - Parameter purpose: keys for two purposes must never share it.
-  /// - Throws: `.malformed` for parameters that scrypt does not take, or for a binding that is too short to be one.
+  /// - Parameter binding: `Vault.pinBinding`, at least 32 bytes. It is part of the input key and not HKDF's salt,
+  ///   because OpenSSL does not zero the salt when it frees it (providers/implementations/kdfs/hkdf.c).
+  /// - Parameter purpose: the purpose of the key. Different purposes need different values.
+  /// - Throws: `.malformed` for parameters that scrypt rejects, or for a shorter binding.
   func key(from pin: PIN, binding: SecretBytes, purpose: String) throws(CryptographyError) -> SecretBytes {
     guard binding.count >= 32 else { throw .malformed("device binding of \(binding.count) bytes") }
     let stretched = try Scrypt.derive(pin.digits, salt: salt, parameters: parameters)
@@ -32,7 +32,7 @@ public struct KeyDerivation: Sendable, Equatable {
   }
 }
 
-/// As records have it: the binary logarithm of N, r, p, then the salt. Nothing in it depends on a PIN.
+/// The encoding in records: the binary logarithm of N, r, p, then the salt. It does not depend on a PIN.
 extension KeyDerivation {
   static let encodedBytes = 3 + saltBytes
 
@@ -43,7 +43,7 @@ extension KeyDerivation {
     ] + salt
   }
 
-  /// Whether scrypt takes the parameters is asked when a key is derived, before any memory is.
+  /// The parameters are validated when a key is derived, before memory is allocated.
   init(encoded: some Collection<UInt8>) throws(CryptographyError) {
     let bytes = Array(encoded)
     guard bytes.count == Self.encodedBytes, bytes[0] < 64 else { throw .malformed("key derivation parameters") }

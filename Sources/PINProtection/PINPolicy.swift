@@ -1,32 +1,33 @@
 public import Secrets
 
-/// What a new PIN must be like, as the server wants it. Only the token can enforce it: the server never sees a PIN.
+/// The requirements for a new PIN, set by the server. Only the token can enforce them, because the server never sees a
+/// PIN.
 ///
-/// All rules look at all digits whatever they find, and nothing branches on a digit or looks anything up by one. How
-/// many digits there are, and which rule is broken, is not kept secret: the panel shows it.
+/// All rules process all digits in every case, without branches or table lookups that depend on a digit. The number of
+/// digits and the broken rule are not secret: the panel shows them.
 public struct PINPolicy: Sendable, Equatable {
-  /// Why a policy cannot be had.
+  /// The reason why a policy is invalid.
   public enum Fault: Error, Equatable, Sendable {
     /// Not 5 to 32 digits.
     case length(Int)
     /// Fewer than 1.
     case maxRepeats(Int)
-    /// The text, by its place, is not all digits.
+    /// The entry at this index contains characters other than digits.
     case blockListEntry(Int)
-    /// More than `longestBlockList` texts.
+    /// More than `longestBlockList` entries.
     case blockListTooLong(Int)
   }
 
   public static let lengths = 5...PIN.longest
   public static let longestBlockList = 10_000
 
-  /// Exactly this many digits.
+  /// The required number of digits.
   public let length: Int
-  /// The longest run of one digit that is allowed (2 allows 11 but not 111); nil for any.
+  /// The maximum run of equal digits (2 permits 11 but not 111); nil for no limit.
   public let maxRepeats: Int?
-  /// Whether 12345 and 97531 are allowed; the distance does not wrap around: 89012 is no sequence.
+  /// Whether sequences such as 12345 and 97531 are permitted. Digits do not wrap around: 89012 is not a sequence.
   public let sequencesAllowed: Bool
-  /// ASCII digits. Those that are not as long as a PIN should be say nothing.
+  /// Forbidden PINs in ASCII digits. Entries of another length than the PIN's have no effect.
   private let blockList: [[UInt8]]
 
   public init(
@@ -45,10 +46,10 @@ public struct PINPolicy: Sendable, Equatable {
     self.blockList = blockList.map { Array($0.utf8) }
   }
 
-  /// The rule that the PIN breaks, if any: the length first, then in the order of their numbers.
+  /// The rule that the PIN breaks, or nil. The length is checked first, then the rules in the order of their numbers.
   public func violation(by pin: PIN) -> PINRule? { PINRule(rawValue: verdict(of: pin)) }
 
-  /// The broken rule's `ordinal`, or 0. The one value about the digits that may be looked at.
+  /// The `ordinal` of the broken rule, or 0. The only result that may depend on the digits.
   public func verdict(of pin: PIN) -> UInt8 {
     pin.digits.withExposedSecret { digits in
       let broken = select(
@@ -72,7 +73,7 @@ public struct PINPolicy: Sendable, Equatable {
 
   private func isSequence(_ digits: UnsafeRawBufferPointer) -> UInt8 {
     guard !sequencesAllowed, digits.count > 1 else { return 0 }
-    // Distances of ASCII digits are within ±9, so that none means two modulo 256.
+    // Differences of ASCII digits are within ±9, so they are unambiguous modulo 256.
     let distance = digits[1] &- digits[0]
     var sequence = ~mask(distance, is: 0)
     for index in 2..<max(2, digits.count) { sequence &= mask(digits[index] &- digits[index - 1], is: distance) }

@@ -1,16 +1,16 @@
-/// What a new PIN must not be. Names and numbers are those that enrolling apps have always shown.
+/// The rules that a new PIN can break. Names and numbers are those of earlier enrollment apps.
 public enum PINRule: UInt8, Sendable, CaseIterable {
-  /// It is one that everybody tries first.
+  /// The PIN is a common one on the block list.
   case blockListed = 1
-  /// All digits stand at one constant distance other than zero: 12345, 13579, 97531.
+  /// All digits have one constant difference other than zero: 12345, 13579, 97531.
   case sequence
-  /// One digit is repeated too often in a row.
+  /// A digit is repeated too often in a row.
   case repeats
-  /// It has not exactly as many digits as wanted.
+  /// The PIN does not have the required number of digits.
   case length
 
-  /// 1 to 4: what the panel blinks.
+  /// 1 to 4, as blinked by the panel.
   public var ordinal: Int { Int(rawValue) }
-  /// 9011 to 9014.
+  /// The error number, 9011 to 9014.
   public var number: Int { 9010 + ordinal }
 }

@@ -1,11 +1,11 @@
 public import Cryptography
 public import Secrets
 
-/// An account's keys under a PIN that this token judges itself, for servers that do not: AES-256-GCM under the PIN's
-/// key. The PIN is never compared; without the right one there is nothing to go on with.
+/// An account's keys encrypted with a PIN-derived key (AES-256-GCM), for servers that do not verify PINs. The PIN is
+/// never compared; without the correct PIN the keys are unavailable.
 ///
-/// Whoever has all of the device can try all PINs against it, which is its weakness: only the cost of the key
-/// derivation is in the way (docs/pin.md).
+/// An attacker with all data of the device can try all PINs. Only the cost of the key derivation limits that
+/// (docs/pin.md).
 public struct SealedKeys: Sendable {
   public let derivation: KeyDerivation
   private let commitment: KeyCommitment
@@ -24,8 +24,8 @@ public struct SealedKeys: Sendable {
     return SealedKeys(derivation: derivation, commitment: KeyCommitment(to: key), box: box)
   }
 
-  /// - Returns: the keys, or nil if the PIN is not the right one.
-  /// - Throws: never because of the PIN; `.notAuthentic` if the PIN is right and the box is damaged.
+  /// - Returns: the keys; nil if the PIN is wrong.
+  /// - Throws: never because of the PIN; `.notAuthentic` if the PIN is correct and the ciphertext is damaged.
   public func open(with pin: PIN, binding: SecretBytes) throws(CryptographyError) -> SecretBytes? {
     let key = try derivation.key(from: pin, binding: binding, purpose: Self.purpose)
     guard commitment.isKept(by: key) else { return nil }
@@ -35,13 +35,14 @@ public struct SealedKeys: Sendable {
   private static func context(_ derivation: KeyDerivation) -> [UInt8] { [version] + derivation.encoded }
 }
 
-/// Version, parameters, salt, commitment, box. The vault seals it once more, under a key without a PIN.
+/// The encoding: version, parameters, salt, commitment, ciphertext. The vault encrypts it again, with a key that does
+/// not depend on the PIN.
 extension SealedKeys {
   public var encoded: SecretBytes {
     SecretBytes(copying: Self.context(derivation) + commitment.bytes.withExposedSecret { Array($0) } + box)
   }
 
-  /// - Throws: `.malformed` if this is not what `encoded` gives.
+  /// - Throws: `.malformed` if the bytes are not an encoding.
   public init(encoded: SecretBytes) throws(CryptographyError) {
     let headerBytes = 1 + KeyDerivation.encodedBytes
     self = try encoded.withExposedSecret { (bytes: UnsafeRawBufferPointer) throws(CryptographyError) in

@@ -1,15 +1,15 @@
 public import Cryptography
 public import Secrets
 
-/// `W = RT ⊕ K`: a server's refresh token under a PIN that only the server can judge. Every PIN unwraps 32 bytes that
-/// are as good a token as any other; nothing here, inside or beside, tells the right one.
+/// `W = RT ⊕ K`: a server's refresh token encrypted with a PIN-derived key, where only the server can verify the PIN.
+/// Every PIN unwraps 32 bytes that look like a valid token; no local data identifies the correct one.
 ///
-/// One token must be wrapped once in its life. Wrapped again, under whatever PIN and salt, the two together tell the
-/// PIN to anybody who tries all; and cards keep what was deleted. A new PIN or new parameters take a new token from
-/// the server first.
+/// A token must be wrapped only once. Two wrappings of the same token, with whatever PINs and salts, allow an attacker
+/// to find the PINs by trying all of them, and storage media keep deleted data. For a new PIN or new parameters, first
+/// get a new token from the server.
 public struct WrappedToken: Sendable {
   public let derivation: KeyDerivation
-  /// W.
+  /// The ciphertext W.
   private let wrapped: SecretBytes
 
   private static let version: UInt8 = 1
@@ -29,15 +29,15 @@ public struct WrappedToken: Sendable {
     return WrappedToken(derivation: derivation, wrapped: token ^ key)
   }
 
-  /// `RT'`: the token if the PIN is the right one, and otherwise another one.
-  /// - Throws: never because of the PIN; as `Scrypt.derive` if the record was damaged.
+  /// `RT'`: the token if the PIN is correct, otherwise other bytes.
+  /// - Throws: never because of the PIN; as `Scrypt.derive` if the record is damaged.
   public func unwrap(with pin: PIN, binding: SecretBytes) throws(CryptographyError) -> SecretBytes {
     wrapped ^ (try derivation.key(from: pin, binding: binding, purpose: Self.purpose))
   }
 }
 
-/// As an account's record has it: version, parameters, salt, W. The vault seals it like all records; neither that seal
-/// nor what stands before W knows the PIN or the token.
+/// The encoding in an account's record: version, parameters, salt, W. The vault encrypts it like all records. Neither
+/// that encryption nor the bytes before W depend on the PIN or the token.
 extension WrappedToken {
   public var encoded: SecretBytes {
     let header = [Self.version] + derivation.encoded
@@ -48,7 +48,7 @@ extension WrappedToken {
     }
   }
 
-  /// - Throws: `.malformed` if this is not what `encoded` gives.
+  /// - Throws: `.malformed` if the bytes are not an encoding.
   public init(encoded: SecretBytes) throws(CryptographyError) {
     let headerBytes = 1 + KeyDerivation.encodedBytes
     self = try encoded.withExposedSecret { (bytes: UnsafeRawBufferPointer) throws(CryptographyError) in
@@ -63,7 +63,7 @@ extension WrappedToken {
   }
 }
 
-/// Of equal lengths; never in ordinary memory.
+/// XOR of two values of equal length, never in ordinary memory.
 private func ^ (one: SecretBytes, other: SecretBytes) -> SecretBytes {
   one.withExposedSecret { one in
     other.withExposedSecret { other in

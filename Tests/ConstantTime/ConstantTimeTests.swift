@@ -1,12 +1,12 @@
 import Testing
 
-/// docs/constant-time.md. Serialized: each run keeps a core busy for seconds.
+/// The tests of docs/constant-time.md. Serialized: each run uses a whole core for seconds.
 @Suite(.serialized) struct `In release code, the digits of a PIN` {
-  @Test func `Decide no branch and no address on their way from the keypad to the key derivation`() throws {
+  @Test func `Affect no branch and no address between the keypad and the key derivation`() throws {
     let run = try ProbeRun("path")
     #expect(run.errors == 0, "\(run.log)")
     #expect(run.exitCode == 0)
-    // That the answers are right, and that what was revealed had been secret until then: all of it.
+    // The results are correct, and exactly the declared values were revealed, which were secret until then.
     #expect(
       run.output == [
         "typed again, the same: true",
@@ -22,7 +22,7 @@ import Testing
         "commitment, another: false",
         // Five digits.
         "revealed input of the key derivation: 5",
-        // Nine PINs, 30 reports each, six keys a report.
+        // Nine PINs with 30 reports each and six keys per report.
         "revealed kind of key: 1620",
         "revealed verdict of the commitment: 2",
         "revealed verdict of the policy: 6",
@@ -37,12 +37,12 @@ import Testing
       ("branch", "branch", "Conditional jump or move depends on uninitialised value(s)"),
       ("naive-decoder", "decodeNaively", "Conditional jump or move depends on uninitialised value(s)"),
     ])
-  func `Are seen where they do`(mode: String, function: String, finding: String) throws {
+  func `Are detected where they do`(mode: String, function: String, finding: String) throws {
     let run = try ProbeRun(mode)
     #expect(run.exitCode == ProbeRun.foundSomething)
     #expect(try #require(run.errors) > 0)
     #expect(!run.findings.isEmpty)
-    // Nothing else on the way is reported, so that what is found is the control.
+    // No other finding on the path is reported, so every finding is from the negative control.
     for place in run.findings { #expect(place.contains(finding) && place.contains(function), "\(place)") }
   }
 }

@@ -1,20 +1,20 @@
 import BuiltPrograms
 import Glibc
 
-/// One run of `constant-time-probe` under valgrind.
+/// A run of `constant-time-probe` with valgrind.
 struct ProbeRun {
   let exitCode: Int32
-  /// The probe's own lines.
+  /// The output of the probe.
   let output: [String]
-  /// Valgrind's.
+  /// The output of valgrind.
   let log: String
 
-  /// What valgrind exits with when it has found something.
+  /// The exit code of valgrind after a finding.
   static let foundSomething: Int32 = 99
 
   struct Fault: Error { let why: String }
 
-  /// - Parameter mode: what the probe is to do.
+  /// - Parameter mode: the probe's argument.
   init(_ mode: String) throws {
     guard access(Self.program, X_OK) == 0 else {
       throw Fault(
@@ -39,13 +39,13 @@ struct ProbeRun {
     log = Self.text(of: stream)
   }
 
-  /// Valgrind's own count, or nil if it did not get to the end.
+  /// The number of errors that valgrind reports; nil if it did not complete.
   var errors: Int? {
     log.split(separator: "\n").last { $0.contains("ERROR SUMMARY: ") }?
       .split(separator: " ").dropFirst(3).first.flatMap { Int($0) }
   }
 
-  /// The places that were reported, each with its kind, and its stack below.
+  /// The reported places, each with its kind and its stack trace.
   var findings: [String] {
     log.split(separator: "\n").split { $0.hasSuffix("== ") }.map { $0.joined(separator: "\n") }
       .filter { $0.contains("uninitialised value(s)") || $0.contains("uninitialised value of size") }
@@ -58,7 +58,7 @@ struct ProbeRun {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// Release code, wherever the tests were built.
+  /// The program, built for release regardless of the configuration of the tests.
   private static let program: String = {
     if let named = getenv("CONSTANT_TIME_PROBE") { return String(cString: named) }
     return "/" + (BuiltProgram.directory.dropLast() + ["release", "constant-time-probe"]).joined(separator: "/")

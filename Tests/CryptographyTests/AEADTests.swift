@@ -2,7 +2,7 @@ import Cryptography
 import Testing
 
 @Suite struct `AES-256-GCM` {
-  /// McGrew and Viega, "The Galois/Counter Mode of Operation", appendix B, test cases 13 to 16, which NIST took over.
+  /// McGrew and Viega, "The Galois/Counter Mode of Operation", appendix B, test cases 13 to 16, also published by NIST.
   static let vectors: [(key: String, nonce: String, context: String, plain: String, cipher: String, tag: String)] = [
     (zeros(32), zeros(12), "", "", "", "530f8afbc74536b9a963b4f1c4cb738b"),
     (
@@ -18,7 +18,7 @@ import Testing
   ]
 
   @Test(arguments: vectors)
-  func `Opens the published boxes, and not one bit else`(
+  func `Decrypts the published ciphertexts, and none with one bit changed`(
     key: String, nonce: String, context: String, plain: String, cipher: String, tag: String
   ) throws {
     let box = hex(nonce + cipher + tag)
@@ -37,7 +37,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 16, 5_000])
-  func `Opens what it sealed, and seals no two boxes alike`(count: Int) throws {
+  func `Decrypts its own ciphertexts, no two of which are equal`(count: Int) throws {
     let key = Random.secret(32)
     let plain = Random.bytes(count)
     let context = Array("where it belongs".utf8)
@@ -50,7 +50,7 @@ import Testing
     #expect(Set(boxes.map { Array($0[..<12]) }).count == 4)
   }
 
-  @Test func `Takes no box without room for a tag, and no key of another size`() throws {
+  @Test func `Rejects ciphertexts shorter than the tag, and keys of another size`() throws {
     let box = try AES256GCM.seal(secret([1, 2, 3]), key: secret(hex(Self.key)), context: [])
     for count in 0..<28 {
       #expect(throws: CryptographyError.malformed("sealed box of \(count) bytes")) {

@@ -27,7 +27,7 @@ import Testing
     #expect(SHA256.hash(Array(canonical.utf8)).base64URL == "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs")
   }
 
-  /// RFC 4231 §4. Case 5 is about truncation, which there is none of here.
+  /// RFC 4231 §4, without case 5: truncation is not supported.
   static let hmacVectors: [(key: [UInt8], message: [UInt8], tag: String)] = [
     (
       .init(repeating: 0x0B, count: 20), Array("Hi There".utf8),
@@ -64,7 +64,7 @@ import Testing
     #expect(HMACSHA256.isValid(hex(tag), for: message, key: secret(key)))
   }
 
-  @Test func `HMAC-SHA-256 of something else does not pass`() {
+  @Test func `HMAC-SHA-256 of another message does not pass`() {
     let (key, message, tag) = (secret(Array("Jefe".utf8)), Array("what do ya want".utf8), 32)
     let right = HMACSHA256.authenticate(message, key: key)
     #expect(right.count == tag)
@@ -79,7 +79,7 @@ import Testing
     arguments: [
       ([], [], true), ([1, 2], [1, 2], true), ([1, 2], [1, 3], false), ([1, 2], [1], false), ([], [0], false),
     ] as [([UInt8], [UInt8], Bool)])
-  func `Comparison in constant time is still comparison`(one: [UInt8], other: [UInt8], areEqual: Bool) {
+  func `Comparison in constant time is correct`(one: [UInt8], other: [UInt8], areEqual: Bool) {
     #expect(constantTimeEqual(one, other) == areEqual)
   }
 }

@@ -37,7 +37,7 @@ import Testing
     "MY", "MY=====", "my======", "MY=======", "M=======", "MZX=====", "MZ======", "MY======MY======", "========",
     "MZXW6YT1", "MY====== ", "MZXW6Y\u{0}B",
   ])
-  func `Base32 that is not exactly so is nothing`(text: String) { #expect(bytes(base32: text) == nil) }
+  func `Invalid Base32 is rejected`(text: String) { #expect(bytes(base32: text) == nil) }
 
   @Test func `The two alphabets differ in two letters`() {
     #expect(([0xFB, 0xFF, 0xBF] as [UInt8]).base64 == "+/+/")
@@ -46,7 +46,7 @@ import Testing
     #expect(bytes(base64URL: "+/+/") == nil)
   }
 
-  @Test func `Every byte and length comes back`() {
+  @Test func `Every byte and length survives a round trip`() {
     for count in 0...70 {
       let plain = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ count) }
       #expect(bytes(base64: plain.base64) == plain)
@@ -60,20 +60,20 @@ import Testing
     "Z", "Zg", "Zg=", "Zg===", "Zg==Zg==", "=Zg=", "====", "Zh==", "Zm9=", "Zm8=\n", " Zm8=", "Zm 8", "Zm8é",
     "Zm8\u{0}",
   ])
-  func `Base64 that is not exactly so is nothing`(text: String) { #expect(bytes(base64: text) == nil) }
+  func `Invalid Base64 is rejected`(text: String) { #expect(bytes(base64: text) == nil) }
 
   @Test(arguments: ["Z", "Zg==", "Zg=", "Zh", "Zm9", "Zm8\n", " Zm8", "Zm9vY", "Z\u{0}", "Zé"])
-  func `Base64url that is not exactly so is nothing`(text: String) { #expect(bytes(base64URL: text) == nil) }
+  func `Invalid Base64url is rejected`(text: String) { #expect(bytes(base64URL: text) == nil) }
 }
 
 @Suite struct `Randomness` {
-  @Test func `Has the length asked for, and no pattern that a glance sees`() {
+  @Test func `Has the requested length, and no obvious pattern`() {
     for count in [0, 1, 32, 1_000] {
       #expect(Random.bytes(count).count == count)
       #expect(Random.secret(count).count == count)
     }
     #expect(Set((0..<100).map { _ in Random.bytes(16) }).count == 100)
-    // 1000 bytes with fewer than 200 different values happen less than once in 10^100.
+    // The probability of fewer than 200 different values in 1000 random bytes is below 10^-100.
     #expect(Set(Random.bytes(1_000)).count > 200)
     #expect(Set(exposed(Random.secret(1_000))).count > 200)
   }

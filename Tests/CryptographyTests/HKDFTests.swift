@@ -3,7 +3,7 @@ import Secrets
 import Testing
 
 @Suite struct `Key derivation` {
-  /// RFC 5869 §2 in three lines, over the HMAC that has vectors of its own.
+  /// An independent implementation of RFC 5869 §2, based on HMAC, which has its own test vectors.
   private func reference(_ key: [UInt8], salt: [UInt8], info: [UInt8], count: Int) -> [UInt8] {
     let extracted = secret(HMACSHA256.authenticate(key, key: secret(salt)))
     var blocks: [[UInt8]] = []
@@ -14,7 +14,7 @@ import Testing
     return Array(blocks.joined().prefix(count))
   }
 
-  /// RFC 5869 appendix A.1 and A.2. Their `info` is no text, so they vouch for the reference.
+  /// RFC 5869 appendix A.1 and A.2. Their `info` is not text, so they test the reference implementation.
   @Test func `The reference is HKDF`() {
     #expect(
       reference([UInt8](repeating: 0x0B, count: 22), salt: Array(0...0x0C), info: Array(0xF0...0xF9), count: 42)
@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  @Test func `Gives each purpose, salt and key its own`() {
+  @Test func `Derives a different key for each purpose, salt and key`() {
     let key = secret(Array(0...31))
     let derived = [
       HKDF.derive(key, info: "a"), HKDF.derive(key, info: "b"), HKDF.derive(key, salt: [1], info: "a"),

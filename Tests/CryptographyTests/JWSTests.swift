@@ -38,8 +38,8 @@ import Testing
     }
   }
 
-  /// The published private key, in the DER of RFC 5915.
-  @Test func `The published key signs so that its public half accepts`() throws {
+  /// The published private key, as DER of RFC 5915.
+  @Test func `A signature of the published key is valid for its public half`() throws {
     let scalar = try #require(bytes(base64URL: Self.d))
     let der =
       hex("30770201010420") + scalar + hex("a00a06082a8648ce3d030107 a144034200 04") + key.x + key.y
@@ -58,8 +58,8 @@ import Testing
     "\(header).\(payload).\(signature)=", " \(header).\(payload).\(signature)", "\(header).\(payload).\(signature)\n",
     "\(header).\(payload).+/", String(repeating: "A", count: 16_385),
   ])
-  func `What is not three Base64url parts is refused`(text: String) throws {
-    // Three empty parts are well formed; there is just nothing that any key signed.
+  func `Text other than three Base64url parts is rejected`(text: String) throws {
+    // Three empty parts are well formed, but not signed by any key.
     if text == ".." {
       #expect(throws: CryptographyError.notAuthentic) { try JWS.Unverified(parsing: text).payload(verifiedBy: key) }
     } else {
@@ -73,7 +73,7 @@ import Testing
   }
 
   /// RFC 7515 appendix A.1.
-  @Test func `The published one with a shared secret is accepted, and by nothing but that secret`() throws {
+  @Test func `The published one with a shared secret is accepted only with that secret`() throws {
     let key = try #require(
       bytes(base64URL: "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow"))
     let token =

@@ -30,7 +30,7 @@ import Testing
     #expect(try !key.publicKey.isValidSignature(Array(hex(signature).dropLast()), for: hex(message)))
   }
 
-  @Test(arguments: [0, 31, 33]) func `Refuse a seed or key of another length`(count: Int) {
+  @Test(arguments: [0, 31, 33]) func `Reject a seed or key of another length`(count: Int) {
     #expect(throws: CryptographyError.malformed("Ed25519 seed of \(count) bytes")) {
       try Ed25519.PrivateKey(seed: SecretBytes(copying: [UInt8](repeating: 1, count: count)))
     }
@@ -41,7 +41,7 @@ import Testing
 }
 
 @Suite struct `scrypt` {
-  /// RFC 7914 §12; the fourth of its vectors needs a gibibyte, more than is allowed here.
+  /// RFC 7914 §12. The fourth of its vectors needs 1 GiB, more than is permitted here.
   @Test(arguments: [
     (
       "", "", 16 as UInt64, 1 as UInt64, 1 as UInt64,
@@ -67,7 +67,7 @@ import Testing
     (0 as UInt64, 8 as UInt64, 1 as UInt64), (1, 8, 1), (24, 8, 1), (1 << 21, 1, 1), (1 << 15, 0, 1), (1 << 15, 8, 0),
     (1 << 20, 8, 1), (UInt64.max, UInt64.max, UInt64.max),
   ])
-  func `Refuses parameters of a damaged record`(n: UInt64, r: UInt64, p: UInt64) {
+  func `Rejects parameters of a damaged record`(n: UInt64, r: UInt64, p: UInt64) {
     #expect(throws: CryptographyError.malformed("scrypt parameters N=\(n) r=\(r) p=\(p)")) {
       try Scrypt.derive(
         secret([1]), salt: [], parameters: Scrypt.Parameters(cost: n, blockSize: r, parallelisation: p))

@@ -6,7 +6,7 @@ import Testing
   typealias Algorithm = OneTimePassword.Algorithm
 
   private static let ascii20 = Array("12345678901234567890".utf8)
-  /// The secret of the project's own vectors.
+  /// The secret of this project's own test vectors.
   private static let own = bytes(base32: "IBAUEQ2EIVDEOSCJJJFUYTKOJ5IFCUST")!
 
   private func code(
@@ -25,7 +25,7 @@ import Testing
       ])
   }
 
-  /// RFC 6238, appendix B, whose secrets are as long as the digest (erratum 2866).
+  /// RFC 6238, appendix B, with secrets of the length of the digest (erratum 2866).
   @Test(
     arguments: [
       (59, "94287082", "46119246", "90693936"),
@@ -55,13 +55,13 @@ import Testing
     }
   }
 
-  /// MD5 has 16 bytes, and the offsets 13 to 15 point beyond them.
-  @Test func `What MD5 does not give is not made up`() throws {
+  /// MD5 has 16 bytes; the offsets 13 to 15 would read beyond them.
+  @Test func `A code that MD5 cannot give is an error`() throws {
     for factor in [0, 1] as [UInt64] {
       #expect(throws: OneTimePassword.Failure.offsetBeyondDigest) { try code(factor, Self.own, .md5) }
     }
     let failures = (0..<1600 as Range<UInt64>).count { (try? code($0, Self.own, .md5)) == nil }
-    // 3 of 16, give or take.
+    // About 3 of 16.
     #expect((240...360).contains(failures))
   }
 

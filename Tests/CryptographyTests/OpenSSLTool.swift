@@ -1,6 +1,6 @@
 import Foundation
 
-/// The `openssl` program in a directory of its own: the other party for whatever two parties must agree on.
+/// The `openssl` program in its own directory: an independent implementation for interoperability tests.
 final class OpenSSLTool {
   private let directory: URL
 
@@ -15,7 +15,7 @@ final class OpenSSLTool {
 
   func read(_ name: String) throws -> [UInt8] { [UInt8](try Data(contentsOf: directory.appending(path: name))) }
 
-  /// - Returns: whether it said yes.
+  /// - Returns: whether it succeeded.
   func run(_ arguments: String) throws -> Bool {
     let process = Process()
     process.executableURL = URL(filePath: "/usr/bin/env")

@@ -3,7 +3,7 @@ import Secrets
 import Testing
 
 @Suite struct `P-256` {
-  /// RFC 6979 appendix A.2.5, SHA-256. The second has an s that begins with a zero nibble.
+  /// RFC 6979 appendix A.2.5, SHA-256. In the second vector, s begins with a zero nibble.
   @Test(arguments: [
     (
       "sample", "EFD48B2AACB6A8FD1140DD9CD45E81D69D2C877B56AAF991C34D0EA84EAF3716",
@@ -14,7 +14,7 @@ import Testing
       "019F4113742A2B14BD25926B49C649155F267E60D3814B4C0CC84250E46F0083"
     ),
   ])
-  func `Accepts the published signatures, and not one bit else`(message: String, r: String, s: String) throws {
+  func `Accepts the published signatures, and none with one bit changed`(message: String, r: String, s: String) throws {
     let key = try P256PublicKey(
       x: hex("60FED4BA255A9D31C961EB74C6356D68C049B8923B61FA6CE669622E60F29FB6"),
       y: hex("7903FE1008B8BC99A41AE9E95628BC64F2F1B20C2D7E9F5177A3C294D4462299"))
@@ -29,7 +29,7 @@ import Testing
     #expect(!(try P256PrivateKey()).publicKey.isValidSignature(signature, for: message))
   }
 
-  @Test func `Signs what its public key accepts, always in 64 bytes`() throws {
+  @Test func `Makes valid signatures of always 64 bytes`() throws {
     let key = try P256PrivateKey()
     // Of 600 signatures about 4 have an r or s with a leading zero byte.
     for number in 0..<600 {
@@ -49,7 +49,7 @@ import Testing
     #expect(try P256PublicKey(x: key.publicKey.x, y: key.publicKey.y) == key.publicKey)
   }
 
-  @Test func `Takes no point that is not on the curve`() throws {
+  @Test func `Rejects points that are not on the curve`() throws {
     let key = try P256PrivateKey().publicKey
     let zero = [UInt8](repeating: 0, count: 32)
     let ones = [UInt8](repeating: 0xFF, count: 32)
@@ -63,7 +63,7 @@ import Testing
     }
   }
 
-  /// Made with `openssl ecparam -genkey -noout -outform DER` and `openssl genpkey`, for this test alone.
+  /// Generated with `openssl ecparam -genkey -noout -outform DER` and `openssl genpkey`, only for this test.
   @Test(arguments: [
     (
       "secp256k1",
@@ -90,7 +90,7 @@ import Testing
     ("Ed25519", "MC4CAQAwBQYDK2VwBCIEIJLxgUtnVNNBz6ofZpmYH6BrsWQ339c0l/8g5QgUlBeL"),
     ("nothing", ""), ("noise", "AAAAAAAAAAA="),
   ])
-  func `Takes no private key of another kind`(kind: String, der: String) throws {
+  func `Rejects private keys of another kind`(kind: String, der: String) throws {
     let der = try #require(bytes(base64: der))
     #expect(throws: CryptographyError.self, "\(kind)") { try P256PrivateKey(secret: secret(der)) }
   }

@@ -8,5 +8,5 @@ import Testing
   func `Leaves a plus sign as it is`(encoded: String, plain: String) { #expect(percentDecoded(encoded.utf8) == plain) }
 
   @Test(arguments: ["%", "%4", "a%", "%zz", "%4z", "%%41", "%FF", "%C3", "%+1", "%é0"])
-  func `Knows what is not percent-encoded UTF-8`(encoded: String) { #expect(percentDecoded(encoded.utf8) == nil) }
+  func `Rejects other text than percent-encoded UTF-8`(encoded: String) { #expect(percentDecoded(encoded.utf8) == nil) }
 }

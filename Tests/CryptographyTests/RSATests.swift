@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct `RSA` {
   @Test(arguments: [2048, 3072, 4096])
-  func `What we sign the openssl program accepts, for our keys and its own`(bits: Int) throws {
+  func `The openssl program accepts our signatures, for our keys and its own`(bits: Int) throws {
     let openssl = try OpenSSLTool()
     #expect(try openssl.run("genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:\(bits) -outform DER -out key.der"))
     let theirs = try RSAPrivateKey(secret: secret(openssl.read("key.der")))
@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test func `What the openssl program signs we accept, and not one bit else`() throws {
+  @Test func `Signatures of the openssl program are accepted, and none with one bit changed`() throws {
     let openssl = try OpenSSLTool()
     let message = Array("a text".utf8)
     try openssl.write(message, to: "message")
@@ -41,7 +41,7 @@ import Testing
     for wrong in [[], Array(signature.dropLast()), signature + [0]] {
       #expect(!key.isValidSignature(wrong, for: message))
     }
-    // The same key, the same message, another scheme or digest.
+    // The same key and message with another scheme or digest.
     for way in ["-sha256 -sigopt rsa_padding_mode:pss", "-sha1", "-sha512"] {
       #expect(try openssl.run("dgst \(way) -sign key.pem -out signature message"))
       #expect(try !key.isValidSignature(openssl.read("signature"), for: message), "\(way)")
@@ -60,7 +60,7 @@ import Testing
     "-algorithm RSA -pkeyopt rsa_keygen_bits:1024", "-algorithm RSA-PSS -pkeyopt rsa_keygen_bits:2048",
     "-algorithm EC -pkeyopt ec_paramgen_curve:P-256", "-algorithm ED25519",
   ])
-  func `Takes no key of another kind or size`(kind: String) throws {
+  func `Rejects keys of another kind or size`(kind: String) throws {
     let openssl = try OpenSSLTool()
     #expect(try openssl.run("genpkey \(kind) -outform DER -out key.der"))
     #expect(try openssl.run("pkey -inform DER -in key.der -pubout -outform DER -out public.der"))
@@ -71,11 +71,11 @@ import Testing
   }
 
   @Test(arguments: [0, 1024, 2047, 4097, 1 << 40])
-  func `Makes no key that is weak or endless`(bits: Int) {
+  func `Generates no key that is weak or too large`(bits: Int) {
     #expect(throws: CryptographyError.malformed("RSA key of \(bits) bits")) { try RSAPrivateKey(bits: bits) }
   }
 
-  @Test func `Takes no public key with anything after it, and none that is cut`() throws {
+  @Test func `Rejects public keys with trailing bytes and truncated ones`() throws {
     let key = try RSAPrivateKey(bits: 2048).publicKey
     for der in [key.pkcs1 + [0], Array(key.pkcs1.dropLast()), [], key.subjectPublicKeyInfo] {
       #expect(throws: CryptographyError.malformed("RSA public key")) { try RSAPublicKey(pkcs1: der) }

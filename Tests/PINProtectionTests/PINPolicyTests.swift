@@ -19,12 +19,12 @@ func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digit
     #expect(policy.violation(by: pin(digits)) == rule)
   }
 
-  @Test func `Has the numbers that apps have always shown`() {
+  @Test func `Has the error numbers of enrollment apps`() {
     #expect(PINRule.allCases.map(\.number) == [9011, 9012, 9013, 9014])
     #expect(PINRule.allCases.map(\.ordinal) == [1, 2, 3, 4])
   }
 
-  @Test func `Judges all five-digit PINs as a plain reading of the rules does`() throws {
+  @Test func `Gives the same result as a simple implementation for all five-digit PINs`() throws {
     let cases = [
       PolicyCase(maxRepeats: nil, sequences: true, blocked: []),
       PolicyCase(maxRepeats: 1, sequences: true, blocked: []),
@@ -47,8 +47,8 @@ func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digit
     #expect(differing.isEmpty)
   }
 
-  /// The longest PINs, at random: nothing overflows.
-  @Test(arguments: [6, 31, 32]) func `Judges longer PINs likewise`(length: Int) throws {
+  /// Random PINs of up to the maximum length. Nothing overflows.
+  @Test(arguments: [6, 31, 32]) func `Gives the same result for longer PINs`(length: Int) throws {
     let long = PolicyCase(maxRepeats: length - 1, sequences: false, blocked: [String(repeating: "7", count: length)])
     let policy = try PINPolicy(
       length: length, maxRepeats: long.maxRepeats, sequencesAllowed: false, blockList: long.blocked)
@@ -59,7 +59,7 @@ func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digit
     }
   }
 
-  @Test func `Is refused where it could never be kept, or could not be meant`() {
+  @Test func `Is rejected with bounds that no PIN can satisfy`() {
     #expect(throws: PINPolicy.Fault.length(4)) { try PINPolicy(length: 4) }
     #expect(throws: PINPolicy.Fault.length(33)) { try PINPolicy(length: 33) }
     #expect(throws: PINPolicy.Fault.maxRepeats(0)) { try PINPolicy(length: 5, maxRepeats: 0) }
@@ -72,7 +72,7 @@ func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digit
   }
 }
 
-/// The rules once more, as somebody reads them who need not hide the digits.
+/// A simple implementation of the rules that does not hide the digits.
 struct PolicyCase: Sendable {
   let maxRepeats: Int?
   let sequences: Bool

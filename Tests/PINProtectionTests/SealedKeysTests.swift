@@ -10,7 +10,7 @@ import Testing
 
   init() throws { sealed = try SealedKeys.seal(keys, under: pin("13579"), binding: binding, parameters: cheap) }
 
-  @Test func `Open with their PIN on their device, and with nothing else`() throws {
+  @Test func `Open only with their PIN on their device`() throws {
     let stored = try SealedKeys(encoded: sealed.encoded)
     #expect(same(try #require(try stored.open(with: pin("13579"), binding: binding)), keys))
     for digits in ["13578", "1357", "135790", "00000"] {
@@ -19,7 +19,7 @@ import Testing
     #expect(try stored.open(with: pin("13579"), binding: Random.secret(32)) === nil)
   }
 
-  /// A changed byte is a wrong PIN (parameters, salt, commitment) or damage (box), never other keys.
+  /// A changed byte has the effect of a wrong PIN (parameters, salt, commitment) or of damage (ciphertext).
   @Test func `Never give other keys for a changed byte`() throws {
     let good = bytes(sealed.encoded)
     for index in good.indices {
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test func `Are refused in any other form`() {
+  @Test func `Are rejected in any other form`() {
     let good = bytes(sealed.encoded)
     for bad in [[], Array(good[..<51]), [0] + good.dropFirst(), [1, 64] + good.dropFirst(2)] {
       #expect(throws: CryptographyError.self, "\(bad)") { try SealedKeys(encoded: secret(bad)) }

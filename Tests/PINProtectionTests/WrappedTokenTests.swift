@@ -10,12 +10,12 @@ func secret(_ bytes: [UInt8]) -> SecretBytes { SecretBytes(copying: bytes) }
 
 func same(_ one: SecretBytes, _ other: SecretBytes) -> Bool { SecretBytes.constantTimeEqual(one, other) }
 
-/// So that a guess costs a test nothing.
+/// The cheapest parameters, so that tests are fast.
 let cheap = Scrypt.Parameters(cost: 2, blockSize: 1, parallelisation: 1)
 let binding = SecretBytes(copying: [UInt8](repeating: 0xD5, count: 32))
 
 @Suite struct `A wrapped token` {
-  /// Made with Python's hashlib.scrypt and hmac from the formula in docs/pin.md: PIN, salt, N, r, p, binding, K,
+  /// Computed with Python's hashlib.scrypt and hmac by the formula in docs/pin.md: PIN, salt, N, r, p, binding, K,
   /// commitment.
   @Test(arguments: [
     KnownKey(
@@ -45,7 +45,7 @@ let binding = SecretBytes(copying: [UInt8](repeating: 0xD5, count: 32))
     #expect(bytes(unwrapped).lowercaseHex == answer.key)
   }
 
-  @Test func `Gives the token for the right PIN on the right device, and 32 other bytes for all else`() throws {
+  @Test func `Gives the token for the right PIN on the right device, otherwise 32 other bytes`() throws {
     let token = Random.secret(32)
     let wrapped = try WrappedToken.wrap(token, under: pin("13579"), binding: binding, parameters: cheap)
     let stored = try WrappedToken(encoded: wrapped.encoded)
@@ -58,7 +58,7 @@ let binding = SecretBytes(copying: [UInt8](repeating: 0xD5, count: 32))
     #expect(seen.insert(bytes(try stored.unwrap(with: pin("13579"), binding: Random.secret(32)))).inserted)
   }
 
-  @Test func `Is never salted twice alike, and says nothing about the PIN beside W`() throws {
+  @Test func `Has a new salt each time, and nothing besides W depends on the PIN`() throws {
     let token = Random.secret(32)
     let one = bytes(try WrappedToken.wrap(token, under: pin("13579"), binding: binding, parameters: cheap).encoded)
     let other = bytes(try WrappedToken.wrap(token, under: pin("999999"), binding: binding, parameters: cheap).encoded)
@@ -67,7 +67,7 @@ let binding = SecretBytes(copying: [UInt8](repeating: 0xD5, count: 32))
     #expect(one[4..<20] != other[4..<20])
   }
 
-  @Test func `Is refused in any other form`() throws {
+  @Test func `Is rejected in any other form`() throws {
     let wrapped = try WrappedToken.wrap(Random.secret(32), under: pin("1"), binding: binding, parameters: cheap)
     let good = bytes(wrapped.encoded)
     for bad in [[], Array(good.dropLast()), good + [0], [0] + good.dropFirst(), [2] + good.dropFirst()] {
@@ -76,7 +76,7 @@ let binding = SecretBytes(copying: [UInt8](repeating: 0xD5, count: 32))
     #expect(throws: CryptographyError.malformed("key derivation parameters")) {
       try WrappedToken(encoded: secret([1, 64] + good.dropFirst(2)))
     }
-    // Parameters that scrypt does not take, or that would take all memory there is, are refused before they take any.
+    // Parameters that scrypt rejects, or that would need too much memory, are rejected before memory is allocated.
     for (index, value) in [(1, 0), (1, 21), (1, 63), (2, 0), (2, 33), (2, 255), (3, 0), (3, 17)] as [(Int, UInt8)] {
       var bad = good
       bad[index] = value
@@ -87,7 +87,7 @@ let binding = SecretBytes(copying: [UInt8](repeating: 0xD5, count: 32))
     }
   }
 
-  @Test(arguments: [0, 31, 33, 64]) func `Is not made of anything but 32 bytes`(count: Int) {
+  @Test(arguments: [0, 31, 33, 64]) func `Is made only from 32 bytes`(count: Int) {
     #expect(throws: CryptographyError.malformed("refresh token of \(count) bytes")) {
       try WrappedToken.wrap(Random.secret(count), under: pin("13579"), binding: binding, parameters: cheap)
     }
@@ -101,7 +101,7 @@ let binding = SecretBytes(copying: [UInt8](repeating: 0xD5, count: 32))
 }
 
 @Suite struct `A key commitment` {
-  @Test func `Is kept by its key alone`() {
+  @Test func `Matches only its key`() {
     let key = Random.secret(32)
     let commitment = KeyCommitment(to: key)
     #expect(commitment.isKept(by: key))

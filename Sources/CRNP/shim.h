@@ -5,13 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/// Where standard error leads for a while.
+/// A redirection of standard error.
 typedef struct {
   int former;
   int reader;
 } approval_rnp_diversion;
 
-/// Makes standard error a pipe, as far as there are descriptors for that.
+/// Redirects standard error to a pipe, if descriptors are available.
 static inline approval_rnp_diversion approval_rnp_divert(void) {
   approval_rnp_diversion diversion = {-1, -1};
   int ends[2];
@@ -27,7 +27,8 @@ static inline approval_rnp_diversion approval_rnp_divert(void) {
   return diversion;
 }
 
-/// Puts standard error back, and writes there what came meanwhile but for librnp's own lines: "[function() ./src/…".
+/// Restores standard error and writes what was written in the meantime, without librnp's own lines: "[function()
+/// ./src/…".
 static inline void approval_rnp_restore(approval_rnp_diversion *diversion) {
   static char held[65537];
   if (diversion->reader < 0) return;

@@ -1,6 +1,6 @@
 import CRNP
 
-/// What librnp finds in the two keys of a certificate.
+/// The two keys of a certificate as librnp reads them.
 struct CertificateInspection: ~Copyable {
   private let keyring: Keyring
   private let primary: Handle
@@ -8,7 +8,7 @@ struct CertificateInspection: ~Copyable {
   /// The newest creation time of the keys and of the signatures on them, seconds since 1970.
   let newestPart: UInt32
 
-  /// - Parameter bytes: of the layout of a certificate.
+  /// - Parameter bytes: must have the layout of a certificate.
   init(of bytes: UnsafeRawBufferPointer, at time: UInt32) throws(OpenPGPError) {
     let keyring = try Keyring(at: time)
     try keyring.load(bytes, .publicParts)
@@ -23,7 +23,7 @@ struct CertificateInspection: ~Copyable {
     self.subkey = subkey
   }
 
-  /// Holds the keys against the profile.
+  /// Checks the keys against the profile.
   func certificate(_ bytes: UnsafeRawBufferPointer) throws(OpenPGPError) -> OpenPGPCertificate {
     try requireAlgorithm("EDDSA", curve: "Ed25519", of: primary)
     try requireAlgorithm("ECDH", curve: "Curve25519", of: subkey)
@@ -33,7 +33,7 @@ struct CertificateInspection: ~Copyable {
     try requireUsage("encrypt", of: subkey)
     return OpenPGPCertificate(
       bytes: Array(bytes), fingerprint: try fingerprint(of: primary.pointer), newestPart: newestPart,
-      // The subkey's includes the primary key's.
+      // The subkey's validity includes that of the primary key.
       validUntil: try value("rnp_key_valid_till", initially: 0) { rnp_key_valid_till(subkey.pointer, &$0) })
   }
 
@@ -69,7 +69,7 @@ func fingerprint(of key: OpaquePointer) throws(OpenPGPError) -> String {
 }
 
 extension Keyring {
-  /// The primary key, where there is one and one subkey.
+  /// The primary key, if there is exactly one and it has one subkey.
   func onlyPrimaryKey() throws(OpenPGPError) -> Handle {
     var fingerprints: [String] = []
     let iterator = try Handle("rnp_identifier_iterator_create", destroyedBy: rnp_identifier_iterator_destroy) {

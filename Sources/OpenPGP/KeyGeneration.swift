@@ -1,7 +1,7 @@
 import CRNP
 
 extension Keyring {
-  /// Ed25519 primary key that certifies and signs, Curve25519 subkey that encrypts; neither expires.
+  /// Generates an Ed25519 primary key that certifies and signs, and a Curve25519 subkey that encrypts. Neither expires.
   func generateKeys(userID: String) throws(OpenPGPError) -> Handle {
     let generation = try Handle("rnp_op_generate_create", destroyedBy: rnp_op_generate_destroy) {
       rnp_op_generate_create(&$0, ffi, "EDDSA")
@@ -10,7 +10,8 @@ extension Keyring {
     try check(rnp_op_generate_set_userid(operation, userID), "rnp_op_generate_set_userid")
     try check(rnp_op_generate_add_usage(operation, "certify"), "rnp_op_generate_add_usage")
     try check(rnp_op_generate_add_usage(operation, "sign"), "rnp_op_generate_add_usage")
-    // What peers with other software should use towards us: what we use ourselves.
+    // The preferences that other software should follow when it encrypts to this key. They equal this module's own
+    // choices.
     try check(rnp_op_generate_add_pref_cipher(operation, "AES256"), "rnp_op_generate_add_pref_cipher")
     try check(rnp_op_generate_add_pref_hash(operation, "SHA512"), "rnp_op_generate_add_pref_hash")
     try check(

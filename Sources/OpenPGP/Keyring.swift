@@ -1,11 +1,11 @@
 import CRNP
 import Glibc
 
-/// One librnp instance with the keys of one conversation in it. Not thread-safe, as librnp is not: whoever holds it is
-/// alone with it.
+/// One librnp instance with the keys for one peer. Not thread-safe, as librnp is not: only one thread may use it at a
+/// time.
 ///
-/// It asks for no password unless given somebody to ask. Debian's librnp says on standard error why it refused
-/// something (numbers, key IDs, nothing of a plaintext), and has no way to be told not to.
+/// It asks for no password unless it has a password provider. Debian's librnp writes the reason of a rejection to
+/// standard error (numbers and key IDs, no plaintext), and has no setting to disable that.
 final class Keyring {
   struct Parts: OptionSet {
     let rawValue: UInt32
@@ -16,13 +16,13 @@ final class Keyring {
   private let instance: Handle
   var ffi: OpaquePointer { instance.pointer }
 
-  /// - Parameter time: what librnp takes for now, in seconds since 1970.
+  /// - Parameter time: the present time for librnp, in seconds since 1970.
   init(at time: UInt32) throws(OpenPGPError) {
     instance = try Handle("rnp_ffi_create", destroyedBy: rnp_ffi_destroy) { rnp_ffi_create(&$0, "GPG", "GPG") }
     try setTime(time)
   }
 
-  /// Keys are judged as of the time they are loaded; messages as of the time they are opened.
+  /// Keys are validated for the time when they are loaded, messages for the time when they are opened.
   func setTime(_ time: UInt32) throws(OpenPGPError) {
     try check(rnp_set_timestamp(ffi, UInt64(time)), "rnp_set_timestamp")
   }
@@ -47,7 +47,8 @@ final class Keyring {
   }
 }
 
-/// Seconds since 1970 as OpenPGP and librnp can say them: 32 bits, and never 0, which librnp takes for "ask the clock".
+/// Converts seconds since 1970 to the 32 bits of OpenPGP and librnp. Never 0, because librnp then uses the system's
+/// clock.
 /// - Parameter time: `nil` for the system's clock.
 func openPGPTime(_ time: Int64?) -> UInt32 {
   max(1, UInt32(clamping: time ?? Int64(Glibc.time(nil))))

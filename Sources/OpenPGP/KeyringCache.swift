@@ -1,23 +1,23 @@
 import Synchronization
 
-/// Keyrings at rest, one peer each, the most recently used last. Loading one costs twice what a message does, most of
-/// it in checking self-signatures.
+/// A cache of unused keyrings, one per peer, the most recently used last. Loading a keyring takes twice as long as a
+/// message, mostly for the check of self-signatures.
 ///
-/// Whoever takes a keyring is alone with it, so messages of one key are sealed and opened side by side, and a message
-/// is only ever held against the one certificate it should be signed with.
+/// A keyring is removed from the cache while it is used. Messages for one key can therefore be processed in parallel,
+/// and a message is verified only with the one certificate that should have signed it.
 final class KeyringCache: Sendable {
-  /// Some 60 KB each.
+  /// The maximum number of keyrings, each about 60 KB.
   private static let limit = 4
 
   private struct AtRest: @unchecked Sendable {
     let peer: OpenPGPCertificate
-    /// Not thread-safe, but in here nobody uses it, and it leaves for one user at a time.
+    /// Not thread-safe, but unused while in the cache, and removed for one user at a time.
     let keyring: Keyring
   }
 
   private let atRest = Mutex<[AtRest]>([])
 
-  /// A keyring that was in use when something was refused is not used again.
+  /// Runs `body` with a keyring for the peer. After an error the keyring is not reused.
   func withKeyring<Result>(
     for peer: OpenPGPCertificate, loadedBy load: () throws(OpenPGPError) -> Keyring,
     _ body: (Keyring) throws(OpenPGPError) -> Result

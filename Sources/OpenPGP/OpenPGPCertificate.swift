@@ -2,22 +2,22 @@ import CRNP
 
 /// A transferable public key of the profile `v4-25519`: Ed25519 primary that signs, Curve25519 subkey that encrypts.
 public struct OpenPGPCertificate: Sendable, Equatable {
-  /// Most bytes a certificate may have. One of the profile has some 400, more with many user IDs.
+  /// The maximum size of a certificate in bytes. A certificate of the profile has about 400, more with many user IDs.
   public static let sizeLimit = 16_384
 
   /// Binary transferable public key (RFC 9580 §10.1), as received or generated.
   public let bytes: [UInt8]
   /// Upper-case hex of the primary key's fingerprint: 40 digits for v4.
   public let fingerprint: String
-  /// When its newest part was made, in seconds since 1970: a clock that shows less is wrong.
+  /// The creation time of its newest part, in seconds since 1970. A clock with an earlier time is wrong.
   let newestPart: UInt32
-  /// Seconds since 1970; `UInt32.max` for ever.
+  /// The expiry in seconds since 1970; `UInt32.max` if it does not expire.
   let validUntil: UInt32
 
-  /// Accepts exactly one certificate of the profile, with valid self-signatures, neither expired nor revoked.
+  /// Accepts exactly one certificate of the profile with valid self-signatures that is neither expired nor revoked.
   ///
-  /// - Parameter time: seconds since 1970; `nil` for the system's clock. A clock that shows a time before the
-  ///   certificate was made is not believed: then the certificate is judged as of its making.
+  /// - Parameter time: seconds since 1970; `nil` for the system's clock. If the time is before the creation of the
+  ///   certificate, the clock is wrong, and the certificate is validated for its creation time.
   /// - Throws: `tooLarge`, `malformed`, `unsupported` (not of the profile) or `certificateNotValid`.
   public init(parsing bytes: [UInt8], at time: Int64? = nil) throws(OpenPGPError) {
     guard bytes.count <= Self.sizeLimit else { throw .tooLarge(limit: Self.sizeLimit) }
@@ -44,7 +44,7 @@ public struct OpenPGPCertificate: Sendable, Equatable {
   }
 }
 
-/// One primary key, its user IDs, one subkey, and signatures on them; nothing else, and no second key.
+/// Requires one primary key, its user IDs, one subkey, and signatures on them, and no other packet.
 func requireLayout(of packets: [Packet], primary: UInt8, subkey: UInt8) throws(OpenPGPError) {
   guard packets.first?.tag == primary else { throw .unsupported("first packet of a key: \(packets.first?.tag ?? 0)") }
   guard packets.allSatisfy({ $0.tag == Packet.Tag.signature || $0.tag == Packet.Tag.userID || $0.version == 4 }) else {

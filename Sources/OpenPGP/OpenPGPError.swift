@@ -1,24 +1,24 @@
-/// Why a message, certificate or key was refused. Nothing of a refused message is released.
-/// For logs on this side only: a peer that learns which check failed learns something.
+/// The reason why a message, certificate or key was rejected. No plaintext of a rejected message is released. For local
+/// logs only: a peer must not learn which check failed.
 public enum OpenPGPError: Error, Equatable, Sendable {
-  /// Not OpenPGP, truncated, or damaged before anything could be checked.
+  /// Not OpenPGP, truncated, or damaged so that no check was possible.
   case malformed(String)
-  /// Not encrypted, or not to this key.
+  /// Not encrypted, or encrypted to another key.
   case notForUs
-  /// The integrity check (MDC) failed, is missing, or was never reached because what came before it made no sense.
+  /// The integrity check (MDC) failed, is missing, or was not reached because earlier data was invalid.
   case notIntact
   case unsigned
-  /// Signed, but not by the expected certificate. The fingerprint (or key ID, if the signature has only that) of the
-  /// key that is said to have signed; upper-case hex.
+  /// Signed, but not by the expected certificate. `fingerprint` is the claimed signing key, in upper-case hex (the key
+  /// ID if the signature contains only that).
   case wrongSigner(fingerprint: String)
-  /// Said to be by the expected certificate, but wrong, expired or unreadable.
+  /// Claims the expected certificate, but is wrong, expired or unreadable.
   case badSignature
-  /// Bytes the caller, or the profile, allows.
+  /// Larger than the caller or the profile permits. The limit is in bytes.
   case tooLarge(limit: Int)
-  /// Expired, revoked, or without valid self-signatures; the text says which.
+  /// Expired, revoked, or without valid self-signatures; the text names the reason.
   case certificateNotValid(String)
-  /// Uses a feature the profile does not have; the text names it.
+  /// Uses a feature outside the profile; the text names it.
   case unsupported(String)
-  /// The library failed in a way that says nothing about the input (out of memory, no randomness).
+  /// The library failed for a reason other than the input (out of memory, no randomness).
   case libraryFailure(String)
 }

@@ -1,32 +1,32 @@
 import CRNP
 public import Secrets
 
-/// A key pair of the profile `v4-25519`, ready to seal and open messages. Safe to use from many threads at once.
+/// A key pair of the profile `v4-25519` that seals and opens messages. Thread-safe.
 public final class OpenPGPKey: Sendable {
   public let certificate: OpenPGPCertificate
-  /// Binary transferable secret key (RFC 9580 §10.2), not protected by a password: whoever stores it seals it.
+  /// Binary transferable secret key (RFC 9580 §10.2). Not protected by a password: storage must encrypt it.
   public let secret: SecretBytes
   private let keyrings = KeyringCache()
 
-  /// Makes a new key that never expires.
+  /// Generates a key that does not expire.
   ///
   /// - Parameters:
-  ///   - userID: 1 to 127 bytes. Travels with every copy of the certificate.
-  ///   - time: seconds since 1970, `nil` for the system's clock. Becomes the key's creation time, before which no
-  ///     peer believes a signature of it; a clock that is behind harms nobody.
+  ///   - userID: 1 to 127 bytes. Part of every copy of the certificate.
+  ///   - time: seconds since 1970, `nil` for the system's clock. Becomes the key's creation time; peers reject
+  ///     signatures dated before it. A clock that is behind is therefore harmless.
   /// - Throws: `unsupported` for a user ID of a wrong length.
   public static func generate(userID: String, at time: Int64? = nil) throws(OpenPGPError) -> OpenPGPKey {
     guard (1...127).contains(userID.utf8.count), !userID.utf8.contains(0) else {
       throw .unsupported("user ID of \(userID.utf8.count) bytes")
     }
     let keyring = try Keyring(at: openPGPTime(time))
-    // Handles point into their keyring.
+    // Handles point into their keyring, so the keyring must outlive them.
     defer { extendLifetime(keyring) }
     let primary = try keyring.generateKeys(userID: userID)
     return try OpenPGPKey(secret: export(primary, parts: RNP_KEY_EXPORT_SECRET).secretBytes())
   }
 
-  /// Takes back what `secret` gave.
+  /// Restores a key from its `secret`.
   public init(secret: SecretBytes) throws(OpenPGPError) {
     guard secret.count <= OpenPGPCertificate.sizeLimit else { throw .tooLarge(limit: OpenPGPCertificate.sizeLimit) }
     let keyring = try Keyring(at: openPGPTime(nil))
@@ -38,20 +38,20 @@ public final class OpenPGPKey: Sendable {
     }
     let primary = try keyring.onlyPrimaryKey()
     guard !(try value("rnp_key_is_protected", initially: true) { rnp_key_is_protected(primary.pointer, &$0) }) else {
-      throw .unsupported("secret key under a password")
+      throw .unsupported("password-protected secret key")
     }
     certificate = try OpenPGPCertificate(parsing: export(primary, parts: RNP_KEY_EXPORT_PUBLIC).bytes())
     self.secret = secret
   }
 
-  /// Runs `body` with a keyring that holds this key's secret parts and `peer`, and nothing else. `now` is what the
-  /// clock shows, but no earlier than this key: that much a clock without a battery can know.
+  /// Runs `body` with a keyring that holds only this key's secret parts and `peer`. `now` is the time of the clock, but
+  /// not before the creation of this key: the lower bound that is known without a battery-backed clock.
   func withKeyring<Result>(
     for peer: OpenPGPCertificate, at time: Int64?, _ body: (Keyring, _ now: UInt32) throws(OpenPGPError) -> Result
   ) throws(OpenPGPError) -> Result {
     let now = max(openPGPTime(time), certificate.newestPart)
     try peer.requireValid(at: now)
-    // librnp believes in no key and no signature from its future.
+    // librnp rejects keys and signatures that are dated after its present time.
     let believed = max(now, peer.newestPart)
     return try keyrings.withKeyring(for: peer) { () throws(OpenPGPError) in
       let keyring = try Keyring(at: believed)

@@ -1,16 +1,18 @@
 extension OpenPGPKey {
-  /// What encryption, signature and framing may add to a plaintext, in bytes.
+  /// The maximum number of bytes that encryption, signature and framing add to a plaintext.
   private static let overhead = 16_384
 
-  /// Decrypts and verifies. The plaintext is released only if the message is encrypted to this key with AES-256,
-  /// intact (MDC), and carries exactly one signature: binary, SHA-2, valid, and by `signer`.
+  /// Decrypts and verifies a message. Releases the plaintext only if the message is encrypted to this key with AES-256,
+  /// intact (MDC), and has exactly one signature: binary, SHA-2, valid, and made by `signer`.
   ///
-  /// Compressed content is accepted, because GnuPG compresses where it can, and held to `limit` like any other.
-  /// A signature dated after `time` is accepted: a board without a battery cannot tell. Freshness is for the plaintext.
+  /// Compressed content is accepted, because GnuPG compresses by default; `limit` applies to the uncompressed content.
+  /// A signature dated after `time` is accepted, because a board without a battery cannot detect it. The plaintext must
+  /// prove its freshness.
   ///
   /// - Parameters:
-  ///   - limit: most bytes the plaintext may have.
-  ///   - time: seconds since 1970, `nil` for the system's clock; what has expired by then is refused.
+  ///   - limit: the maximum size of the plaintext in bytes.
+  ///   - time: seconds since 1970, `nil` for the system's clock. Keys and signatures that have expired by then are
+  ///     rejected.
   public func open(
     _ message: [UInt8], from signer: OpenPGPCertificate, limit: Int = 262_144, at time: Int64? = nil
   ) throws(OpenPGPError) -> [UInt8] {
@@ -21,7 +23,8 @@ extension OpenPGPKey {
       return try withKeyring(for: signer, at: time) { (keyring, now) throws(OpenPGPError) in
         var verification = try Verification(of: message, in: keyring, limit: limit)
         if let dated = verification.signature?.creation, dated > now, verification.signature?.isValid == false {
-          // librnp calls a signature from its future invalid or expired, depending on its version. Ask as of then.
+          // librnp reports a signature dated after its present time as invalid or expired, depending on its version.
+          // Verify again with the signature's time.
           try keyring.setTime(dated)
           verification = try Verification(of: message, in: keyring, limit: limit)
         }
@@ -31,8 +34,8 @@ extension OpenPGPKey {
   }
 }
 
-/// Session keys for public keys, then one encrypted packet with integrity protection (SEIPD v1, RFC 9580 §5.13.1), and
-/// nothing after it.
+/// Requires session keys for public keys, then one encrypted packet with integrity protection (SEIPD v1, RFC 9580
+/// §5.13.1), and no packet after it.
 private func requireLayout(ofMessage packets: [Packet]) throws(OpenPGPError) {
   guard let last = packets.last else { throw .malformed("empty message") }
   switch (last.tag, last.version) {

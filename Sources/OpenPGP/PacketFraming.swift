@@ -1,5 +1,5 @@
-/// One packet of a binary OpenPGP sequence (RFC 9580 §4.2): where it stands, not what it means. librnp interprets;
-/// this says which packets there are, because librnp passes over some that the profile forbids.
+/// The framing of one packet in a binary OpenPGP sequence (RFC 9580 §4.2). librnp interprets the packets. This parser
+/// lists them, because librnp silently skips some that the profile forbids.
 struct Packet: Equatable {
   enum Tag {
     static let encryptedSessionKey: UInt8 = 1
@@ -15,15 +15,15 @@ struct Packet: Equatable {
   }
 
   let tag: UInt8
-  /// First octet of the body: the version, for most packets.
+  /// The first octet of the body: the version, for most packets.
   let version: UInt8
-  /// Where the next packet begins.
+  /// The position of the next packet.
   let end: Int
 
-  /// More than any key or message of the profile has.
+  /// The maximum number of packets, above that of any key or message of the profile.
   static let countLimit = 64
 
-  /// Splits `bytes`, all of them.
+  /// Splits all of `bytes` into packets.
   static func sequence(in bytes: UnsafeRawBufferPointer) throws(OpenPGPError) -> [Packet] {
     var reader = PacketReader(rest: bytes[...])
     var packets: [Packet] = []
@@ -44,7 +44,7 @@ private struct PacketReader {
     let isNewFormat = header & 0x40 != 0
     let tag = isNewFormat ? header & 0x3f : (header >> 2) & 0x0f
     var (length, isPartial) = isNewFormat ? try newLength() : (try oldLength(kind: header & 3), false)
-    // Partial lengths are for data of unknown size (RFC 9580 §4.2.1.4), and cannot begin with an empty part.
+    // Partial lengths are for data of unknown size (RFC 9580 §4.2.1.4) and cannot begin with an empty part.
     guard !isPartial || tag == Packet.Tag.encryptedWithIntegrity else { throw .malformed("partial length") }
     guard let version = rest.first, length > 0 else { throw .malformed("empty packet") }
     try skip(length)
@@ -55,7 +55,7 @@ private struct PacketReader {
     return Packet(tag: tag, version: version, end: rest.startIndex)
   }
 
-  /// RFC 9580 §4.2.1.
+  /// Reads a new-format length. RFC 9580 §4.2.1.
   private mutating func newLength() throws(OpenPGPError) -> (Int, isPartial: Bool) {
     switch try octet() {
     case let first where first < 192: (Int(first), false)
@@ -65,7 +65,7 @@ private struct PacketReader {
     }
   }
 
-  /// RFC 9580 §4.2.2. Kind 3 would mean "to the end", which nothing here may be.
+  /// Reads an old-format length. RFC 9580 §4.2.2. Kind 3, indeterminate length, is rejected.
   private mutating func oldLength(kind: UInt8) throws(OpenPGPError) -> Int {
     guard kind < 3 else { throw .malformed("indeterminate length") }
     return try number(octets: 1 << Int(kind))
@@ -83,7 +83,7 @@ private struct PacketReader {
   }
 
   private mutating func skip(_ count: Int) throws(OpenPGPError) {
-    // Four octets do not fit into the Int of a 32-bit board, which reads some of them as negative.
+    // On a 32-bit board, a length of four octets may overflow Int and become negative.
     guard (0...rest.count).contains(count) else { throw .malformed("truncated") }
     rest.removeFirst(count)
   }

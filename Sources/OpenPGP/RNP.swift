@@ -3,7 +3,7 @@ import Glibc
 import Secrets
 import Synchronization
 
-/// Sole owner of one librnp object, destroyed with its owner.
+/// The only owner of one librnp object, which is destroyed with this value.
 struct Handle: ~Copyable {
   let pointer: OpaquePointer
   private let destroy: (OpaquePointer?) -> rnp_result_t
@@ -23,20 +23,21 @@ struct Handle: ~Copyable {
   deinit { Library.whileItLives { _ = destroy(pointer) } }
 }
 
-/// exit(3) destroys the static objects of librnp and Botan, and another thread may let go of its last key a moment
-/// later. From then on nothing is destroyed one by one: all of it goes with the process.
+/// Guards destruction during exit. exit(3) destroys the static objects of librnp and Botan, and another thread may
+/// release its last key afterwards. From then on librnp objects are not destroyed; the process ends in any case.
 private enum Library {
   private static let isOver = Mutex(false)
-  /// Who may divert standard error.
+  /// Held while standard error is redirected.
   static let standardError = Mutex(())
-  /// To be touched when the library has made something: what is registered last runs first.
+  /// Registers the exit handler. Access it after the library has created its first object: handlers run in reverse
+  /// order of registration.
   static let isWatched: Void = { _ = atexit { Library.isOver.withLock { $0 = true } } }()
 
   static func whileItLives(_ body: () -> Void) { isOver.withLock { if !$0 { body() } } }
 }
 
-/// Turns a result that can only mean misuse or exhaustion into an error. Results that judge input are judged where
-/// the input is.
+/// Throws `libraryFailure` unless the call succeeded. For calls that fail only on misuse or lack of resources; results
+/// that depend on the input are handled where they occur.
 func check(_ result: rnp_result_t, _ call: String) throws(OpenPGPError) {
   guard result == RNP_SUCCESS else {
     throw .libraryFailure("\(call): \(rnp_result_to_string(result).map { String(cString: $0) } ?? "\(result)")")
@@ -61,19 +62,19 @@ func string(
   return allocated.map { String(cString: $0) } ?? ""
 }
 
-/// Lets librnp read `bytes` where they are. They must outlive the handle.
+/// Lets librnp read `bytes` in place. They must outlive the handle.
 func input(reading bytes: UnsafeRawBufferPointer) throws(OpenPGPError) -> Handle {
   try Handle("rnp_input_from_memory", destroyedBy: rnp_input_destroy) { input in
     rnp_input_from_memory(&input, bytes.assumingMemoryBound(to: UInt8.self).baseAddress, bytes.count, false)
   }
 }
 
-/// What librnp writes, in memory. Zeroed before it is freed.
+/// An in-memory output of librnp. Zeroed before it is freed.
 struct MemoryOutput: ~Copyable {
   private let handle: Handle
   var pointer: OpaquePointer { handle.pointer }
 
-  /// - Parameter limit: bytes it takes before writing fails; 0 for no limit.
+  /// - Parameter limit: the number of bytes after which writing fails; 0 for no limit.
   init(limit: Int = 0) throws(OpenPGPError) {
     handle = try Handle("rnp_output_to_memory", destroyedBy: rnp_output_destroy) { rnp_output_to_memory(&$0, limit) }
   }
@@ -90,7 +91,7 @@ struct MemoryOutput: ~Copyable {
   private var written: UnsafeRawBufferPointer {
     var buffer: UnsafeMutablePointer<UInt8>?
     var count = 0
-    // Fails when nothing was written: there is no buffer yet.
+    // Fails if nothing was written, because no buffer exists yet.
     guard rnp_output_memory_get_buf(handle.pointer, &buffer, &count, false) == RNP_SUCCESS else {
       return .init(start: nil, count: 0)
     }
@@ -98,8 +99,8 @@ struct MemoryOutput: ~Copyable {
   }
 }
 
-/// Runs calls that are meant to fail, without what librnp says about that on standard error: it has no switch in Debian's
-/// build. What others write there meanwhile follows when the calls have ended. Not for a hot path: one at a time.
+/// Runs calls that are expected to fail and suppresses librnp's messages on standard error: Debian's build has no
+/// setting for that. Messages of other code are written afterwards. One call at a time, so not for frequent use.
 func quietly<Result>(_ body: () -> Result) -> Result {
   Library.standardError.withLock { _ in
     var diversion = approval_rnp_divert()

@@ -4,14 +4,15 @@ extension OpenPGPKey {
   /// Signs with this key and encrypts to `recipient`: one-pass signature with SHA-512, AES-256 with MDC (SEIPD v1),
   /// not compressed, binary.
   ///
-  /// The signature does not say to whom the message goes. The plaintext has to, or the recipient can pass it on to
-  /// another as if it had been meant for them.
+  /// The signature does not cover the recipient. The plaintext must name the recipient; otherwise the recipient could
+  /// forward the message to another peer as if it had been sent to that peer.
   ///
   /// - Parameters:
   ///   - plaintext: at least one byte.
-  ///   - time: seconds since 1970, `nil` for the system's clock. The signature is dated so, but never before this key.
-  /// - Throws: `certificateNotValid` if `recipient` has expired, `unsupported` for an empty plaintext,
-  ///   `libraryFailure` on a librnp that chooses no session keys (CVE-2025-13470).
+  ///   - time: seconds since 1970, `nil` for the system's clock. The signature's time, but never before the creation of
+  ///     this key.
+  /// - Throws: `certificateNotValid` if `recipient` has expired, `unsupported` for an empty plaintext, `libraryFailure`
+  ///   for a librnp that does not choose random session keys (CVE-2025-13470).
   public func seal(
     _ plaintext: [UInt8], to recipient: OpenPGPCertificate, at time: Int64? = nil
   ) throws(OpenPGPError) -> [UInt8] {
@@ -20,7 +21,7 @@ extension OpenPGPKey {
     return try sealUnchecked(plaintext, to: recipient, at: time)
   }
 
-  /// For `SessionKeyCheck`; everybody else wants `seal`.
+  /// Seals without `SessionKeyCheck`, which calls this function itself. All other callers must use `seal`.
   func sealUnchecked(
     _ plaintext: [UInt8], to recipient: OpenPGPCertificate, at time: Int64?
   ) throws(OpenPGPError) -> [UInt8] {

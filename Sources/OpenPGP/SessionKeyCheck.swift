@@ -1,13 +1,13 @@
-/// librnp 0.18.0 encrypts every message under a session key of zeros, so that anybody can read it (CVE-2025-13470).
-/// Distributions mend that without changing the version, so we ask the library itself: two messages may not share
-/// their session key.
+/// librnp 0.18.0 encrypts every message with a session key of zeros, so that everyone can read it (CVE-2025-13470).
+/// Distributions fix that without a change of the version number. This check therefore tests the library: two messages
+/// must not have the same session key.
 enum SessionKeyCheck {
-  /// Made on the first use, once per process; a few milliseconds.
+  /// Computed on first use, once per process, in some milliseconds.
   static let verdict: Result<Void, OpenPGPError> = Result { () throws(OpenPGPError) in
     let key = try OpenPGPKey.generate(userID: "session key check")
     let one = try key.sealUnchecked([1], to: key.certificate, at: nil)
     let other = try key.sealUnchecked([1], to: key.certificate, at: nil)
-    guard opens(one, key) else { throw .libraryFailure("librnp does not open what it sealed") }
+    guard opens(one, key) else { throw .libraryFailure("librnp does not open its own message") }
     let crossed = try Array(one[..<endOfSessionKey(one)] + other[endOfSessionKey(other)...])
     guard !quietly({ opens(crossed, key) }) else {
       throw .libraryFailure("this librnp chooses no session keys (CVE-2025-13470); install a newer one")

@@ -1,16 +1,16 @@
 import CRNP
 
-/// One run of librnp over a message: what it found, then what we make of it.
+/// The result of one verification of a message by librnp.
 struct Verification {
   struct Signature {
-    /// librnp's verdict.
+    /// Whether librnp reports the signature as valid.
     let isValid: Bool
-    /// Upper-case hex: the fingerprint in the signature, which librnp holds against the key it verifies with; the key
-    /// ID if there is none.
+    /// Upper-case hex: the fingerprint in the signature, which librnp compares with the verifying key; the key ID if
+    /// there is no fingerprint.
     let signer: String
     /// Seconds since 1970.
     let creation: UInt32
-    /// "binary" for a document as it is.
+    /// "binary" for a signature of an unmodified document.
     let kind: String
     let hash: String
   }
@@ -20,7 +20,7 @@ struct Verification {
   private let isIntact: Bool
   private let cipher: String
   private let signatureCount: Int
-  /// Of several, the first; none if it is unreadable.
+  /// The first signature; nil if it is unreadable.
   let signature: Signature?
   private let output: [UInt8]
 
@@ -49,7 +49,7 @@ struct Verification {
     output = memory.bytes()
   }
 
-  /// The plaintext, if everything is as it should be.
+  /// The plaintext, if all checks succeed.
   func plaintext(signedBy signer: OpenPGPCertificate, limit: Int) throws(OpenPGPError) -> [UInt8] {
     guard isForUs else { throw .notForUs }
     guard result != RNP_ERROR_WRITE, output.count <= limit else { throw .tooLarge(limit: limit) }
@@ -71,7 +71,7 @@ struct Verification {
 extension Verification.Signature {
   /// - Returns: `nil` if librnp could not read the signature.
   fileprivate init?(firstOf operation: OpaquePointer) throws(OpenPGPError) {
-    // Belongs to the operation.
+    // The signature object belongs to the operation and must not be freed.
     let verified = try value("rnp_op_verify_get_signature_at", initially: nil) {
       rnp_op_verify_get_signature_at(operation, 0, &$0)
     }

@@ -20,12 +20,12 @@ import Testing
     #expect(Self.key.certificate.validUntil == .max)
   }
 
-  @Test func `a certificate survives the wire`() throws {
+  @Test func `a certificate survives serialization`() throws {
     #expect(try OpenPGPCertificate(parsing: Self.key.certificate.bytes) == Self.key.certificate)
   }
 
   @Test(arguments: ["", String(repeating: "x", count: 128), "a\0b"])
-  func `user IDs have a length`(userID: String) {
+  func `user IDs have a limited length`(userID: String) {
     #expect(throws: OpenPGPError.unsupported("user ID of \(userID.utf8.count) bytes")) {
       try OpenPGPKey.generate(userID: userID)
     }
@@ -56,12 +56,12 @@ import Testing
     Case("revoked", .certificateNotValid("revoked primary key")) { $0.isRevoked = true },
     Case("expired", .certificateNotValid("expired primary key")) { $0.lifetime = 60 },
   ])
-  func `refuses a certificate with`(_ forged: Case) throws {
+  func `rejects a certificate with`(_ forged: Case) throws {
     let bytes = try forged.forgery.bytes()
     #expect(throws: forged.error) { try OpenPGPCertificate(parsing: bytes, at: 1_800_001_000) }
   }
 
-  @Test func `refuses a secret key where a certificate belongs`() throws {
+  @Test func `rejects a secret key in place of a certificate`() throws {
     let secret = Self.key.secret.withExposedSecret { Array($0) }
     #expect(throws: OpenPGPError.unsupported("first packet of a key: 5")) { try OpenPGPCertificate(parsing: secret) }
     #expect(throws: OpenPGPError.unsupported("packet 5 in a key")) {
@@ -69,12 +69,12 @@ import Testing
     }
   }
 
-  @Test func `refuses a certificate where a secret key belongs`() {
+  @Test func `rejects a certificate in place of a secret key`() {
     let bytes = SecretBytes(copying: Self.key.certificate.bytes)
     #expect(throws: OpenPGPError.unsupported("first packet of a key: 6")) { try OpenPGPKey(secret: bytes) }
   }
 
-  @Test func `refuses two certificates, none, and too much`() throws {
+  @Test func `rejects two certificates, none, and too large ones`() throws {
     let bytes = Self.key.certificate.bytes
     let second = try OpenPGPKey.generate(userID: "second").certificate.bytes
     #expect(throws: OpenPGPError.unsupported("2 primary keys")) { try OpenPGPCertificate(parsing: bytes + second) }
@@ -84,8 +84,8 @@ import Testing
     }
   }
 
-  /// The user ID, the keys and the signatures all count: a certificate in which any bit differs is not accepted as
-  /// another one.
+  /// The user ID, the keys and the signatures are all protected: a certificate with any changed bit is not accepted as
+  /// a different certificate.
   @Test func `no changed bit makes another certificate`() throws {
     let original = Self.key.certificate
     for position in original.bytes.indices {

@@ -1,14 +1,14 @@
 import OpenPGP
 import Testing
 
-/// A board without a battery believes it is 1970 until somebody tells it the time; its token server knows better.
+/// A board without a battery-backed clock starts in 1970 until the time is set. The token server has the correct time.
 @Suite struct ClockTests {
   private static let atBoot: Int64 = 5
   private static let today: Int64 = 1_800_000_000
   private static let later: Int64 = 1_900_000_000
 
   @Test(arguments: [atBoot, today, later], [atBoot, today, later])
-  func `messages pass whatever the board's clock shows`(boardKeyMade: Int64, boardClock: Int64) throws {
+  func `messages pass for every time of the board's clock`(boardKeyMade: Int64, boardClock: Int64) throws {
     let server = try OpenPGPKey.generate(userID: "server", at: Self.today)
     let board = try OpenPGPKey.generate(userID: "board", at: boardKeyMade)
     let serversCertificate = try OpenPGPCertificate(parsing: server.certificate.bytes, at: boardClock)
@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  @Test func `a signature counts until it expires, by the clock of who reads it`() throws {
+  @Test func `a signature is valid until it expires, by the recipient's clock`() throws {
     let one = try OpenPGPKey.generate(userID: "one", at: Self.today)
     let other = try OpenPGPKey.generate(userID: "other", at: Self.today)
     let message = try Forgery(
@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  @Test func `a certificate counts until it expires`() throws {
+  @Test func `a certificate is valid until it expires`() throws {
     let bytes = try CertificateForgery(creation: UInt32(Self.today), lifetime: 60).bytes()
     let certificate = try OpenPGPCertificate(parsing: bytes, at: Self.today + 59)
     let key = try OpenPGPKey.generate(userID: "one", at: Self.today)

@@ -3,7 +3,7 @@ import Secrets
 
 @testable import OpenPGP
 
-/// A message that `seal` would not make: by any number of signers, with any cipher, hash and dates.
+/// A message that `seal` would not make: with any number of signers and any cipher, hash and dates.
 struct Forgery {
   var plaintext = Array("approve transfer of 10".utf8)
   var signers: [OpenPGPKey] = []
@@ -16,9 +16,9 @@ struct Forgery {
   var compressionLevel: Int32 = 0
   /// Seconds since 1970.
   var creation: UInt32 = 1_800_000_000
-  /// Seconds after `creation`; 0 for never.
+  /// Seconds after `creation`; 0 for no expiry.
   var lifetime: UInt32 = 0
-  /// The plaintext is packets already: what should have been a literal in a signature can be anything.
+  /// Whether the plaintext already consists of packets. It then replaces the literal packet with arbitrary ones.
   var isPackets = false
 
   func message() throws -> [UInt8] {
@@ -83,7 +83,7 @@ struct CertificateForgery {
   var subkey: (algorithm: String, curve: String?, usage: String)? = ("ECDH", "Curve25519", "encrypt")
   /// Seconds since 1970.
   var creation: UInt32 = 1_800_000_000
-  /// Seconds after `creation`; 0 for never.
+  /// Seconds after `creation`; 0 for no expiry.
   var lifetime: UInt32 = 0
   var isRevoked = false
 

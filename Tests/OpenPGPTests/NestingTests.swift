@@ -1,12 +1,12 @@
 import OpenPGP
 import Testing
 
-/// Content that no software makes: what is inside the encryption is put together packet by packet.
+/// Malformed contents of an encrypted message, assembled packet by packet.
 @Suite struct NestingTests {
   private let us = try! OpenPGPKey.generate(userID: "us", at: 1_700_000_000)
   private let peer = try! OpenPGPKey.generate(userID: "peer", at: 1_700_000_000)
   private let stranger = try! OpenPGPKey.generate(userID: "stranger", at: 1_700_000_000)
-  /// "B", in no signature.
+  /// "B", not covered by a signature.
   private let literal: [UInt8] = [0xcb, 7, 0x62, 0, 0, 0, 0, 0, 0x42]
 
   private func open(_ packets: [[UInt8]]) throws -> [UInt8] {
@@ -14,7 +14,7 @@ import Testing
     return try us.open(message.message(), from: peer.certificate)
   }
 
-  @Test func `nothing but the one signed literal is released`() throws {
+  @Test func `only the one signed literal is released`() throws {
     let peers = try signedPackets([0x41], by: peer)
     let strangers = try signedPackets([0x43], by: stranger)
     #expect(try open(peers) == [0x41])
@@ -24,7 +24,7 @@ import Testing
       ([literal], .unsigned),
       ([literal] + peers, .unsigned),
       (strangers + peers, wrongSigner),
-      // The same hash, since a signature covers the content and not the packet around it.
+      // The same hash: a signature covers the content and not the packet around it.
       ([strangers[0]] + peers + [strangers[2]], .badSignature),
       ([strangers[0], uncompressed(peers), strangers[2]], .badSignature),
       ([peers[0], peers[1]], .unsigned),
@@ -35,7 +35,7 @@ import Testing
     ] as [([[UInt8]], OpenPGPError)] {
       #expect(throws: error) { try open(content) }
     }
-    // librnp passes over a little at the end. It is nobody's, and goes nowhere.
+    // librnp ignores some trailing bytes. They are not released.
     for tail in [literal, [1, 2, 3], Array(strangers.joined())] {
       #expect(try open(peers + [tail]) == [0x41])
     }
@@ -58,8 +58,8 @@ import Testing
     [0xc8, UInt8(packets.joined().count + 1), 0] + Array(packets.joined())
   }
 
-  /// Our own signature is no stranger to librnp, and the key ID is in the part of it that nobody signs.
-  @Test func `our own words do not come back as the peer's`() throws {
+  /// librnp also has this token's own public key, and the key ID is in the unsigned part of a signature.
+  @Test func `our own message is not accepted as the peer's`() throws {
     let ours = try signedPackets([0x41], by: us)
     #expect(throws: OpenPGPError.wrongSigner(fingerprint: us.certificate.fingerprint)) { try open(ours) }
 

@@ -53,12 +53,12 @@ import Testing
       ($0.compression, $0.compressionLevel) = ("ZLIB", 9)
     },
   ])
-  func `refuses what is`(_ forged: Case) throws {
+  func `rejects a message that is`(_ forged: Case) throws {
     let message = try forged.forgery.message()
     #expect(throws: forged.error) { try Self.us.open(message, from: Self.peer.certificate, limit: 1000) }
   }
 
-  @Test func `opens what is forged like one of ours, compressed, or for others too`() throws {
+  @Test func `opens a message built like ours, compressed, or also for others`() throws {
     var forgery = Forgery(signers: [Self.peer], recipients: [Self.us.certificate])
     #expect(try Self.us.open(forgery.message(), from: Self.peer.certificate) == forgery.plaintext)
     (forgery.compression, forgery.compressionLevel) = ("ZIP", 6)
@@ -67,7 +67,7 @@ import Testing
     #expect(try Self.us.open(forgery.message(), from: Self.peer.certificate) == forgery.plaintext)
   }
 
-  @Test func `refuses what has no integrity protection`() throws {
+  @Test func `rejects a message without integrity protection`() throws {
     let sealed = try Self.peer.seal([1], to: Self.us.certificate)
     let encrypted = 2 + Int(sealed[1])
     #expect(sealed[encrypted] == 0xc0 | 18)
@@ -94,7 +94,7 @@ import Testing
       ([0xca, 3, 0x50, 0x47, 0x50, 0xd2, 2, 1, 0], .unsupported("packet 10 in a message")),
       ([0xc1, 1, 3, 0xd2, 2, 1, 0], .notForUs),
     ] as [([UInt8], OpenPGPError)])
-  func `refuses bytes that are no message`(_ bytes: [UInt8], _ error: OpenPGPError) {
+  func `rejects bytes that are not a message`(_ bytes: [UInt8], _ error: OpenPGPError) {
     #expect(throws: error) { try Self.us.open(bytes, from: Self.peer.certificate) }
   }
 }

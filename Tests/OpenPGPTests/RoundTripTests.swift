@@ -6,9 +6,9 @@ import Testing
   static let one = try! OpenPGPKey.generate(userID: "one", at: 1_800_000_000)
   static let other = try! OpenPGPKey.generate(userID: "other", at: 1_800_000_000)
 
-  // librnp reads in blocks of 32 KiB: what ends around such a boundary has taken its own paths before.
+  // librnp reads in blocks of 32 KiB. Sizes near a block boundary exercise separate code paths.
   @Test(arguments: [1, 2, 22, 191, 192, 1000, 8383, 8384, 65_536, 262_144])
-  func `what one seals the other opens`(size: Int) throws {
+  func `a sealed message is opened by the peer`(size: Int) throws {
     try expectRoundTrip(size: size)
   }
 
@@ -32,7 +32,7 @@ import Testing
     }
   }
 
-  @Test func `a stored key opens what was sealed to it`() throws {
+  @Test func `a stored key opens messages sealed to it`() throws {
     let stored = Self.other.secret.withExposedSecret { Array($0) }
     let restored = try OpenPGPKey(secret: SecretBytes(copying: stored))
     #expect(restored.certificate == Self.other.certificate)
@@ -41,7 +41,7 @@ import Testing
     #expect(try Self.one.open(restored.seal([4], to: Self.one.certificate), from: restored.certificate) == [4])
   }
 
-  @Test func `one key serves many at once, more than it keeps keyrings for`() async throws {
+  @Test func `one key serves more peers concurrently than the cache holds`() async throws {
     let peers = try (0..<12).map { try OpenPGPKey.generate(userID: "peer \($0)") }
     try await withThrowingTaskGroup(of: Void.self) { group in
       for (index, peer) in peers.enumerated() {

@@ -13,8 +13,8 @@ import Testing
     }
   }
 
-  /// Nothing protects the session key's own packet. A few of its bits mean nothing (the bit count of a number, the top
-  /// bit of a Curve25519 point); whichever changes, nobody gets to read anything else.
+  /// The packet of the session key is not protected. A few of its bits have no effect (the bit count of a number, the
+  /// top bit of a Curve25519 point). A change of any other bit never gives another plaintext.
   @Test func `no changed bit of the session key makes another plaintext`() throws {
     let sealed = try one.seal(plaintext, to: other.certificate)
     var opened = 0
@@ -26,7 +26,7 @@ import Testing
     #expect(opened <= 4)
   }
 
-  /// Where the second packet begins: the first has a one-octet length.
+  /// The position of the second packet: the first has a one-octet length.
   private func encryptedPacket(_ sealed: [UInt8]) -> Int { 2 + Int(sealed[1]) }
 
   private func forEachBit(of message: [UInt8], in range: Range<Int>, _ body: ([UInt8], String) -> Void) {
@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  /// Of librnp 0.18.0 it does (CVE-2025-13470); there, sealing fails before it comes to this.
+  /// With librnp 0.18.0 it would (CVE-2025-13470), but sealing fails there before.
   @Test func `a message's session key does not open another message`() throws {
     let first = try one.seal(plaintext, to: other.certificate)
     let second = try one.seal(plaintext, to: other.certificate)

@@ -3,22 +3,20 @@ import COpenSSL
 public import Courier
 import Glibc
 
-/// Judges certificates as `ServerTrust` says, inside the TLS handshake and therefore before a byte of a request leaves.
-///
-/// Everything is OpenSSL's own verdict but one thing: for a pinned key it does not matter who issued the certificate.
-/// Used by one thread.
+/// Verifies certificates by the rules of `ServerTrust` during the TLS handshake, before any byte of a request is sent.
+/// Uses OpenSSL's result, with one exception: for a pinned key the issuer may be unknown. Not thread-safe.
 public final class CertificateJudge {
-  /// Who sees to it that a server has a pinned key if there are pins.
+  /// Which component requires a pinned key if there are pins.
   public enum PinEnforcement {
     case here
-    /// libcurl (`CURLOPT_PINNEDPUBLICKEY`): an https proxy comes by here too, and the pin is not meant for it.
+    /// libcurl (`CURLOPT_PINNEDPUBLICKEY`). An https proxy is also verified here, and the pin does not apply to it.
     case elsewhere
   }
 
   public let trust: ServerTrust
-  /// Why the last certificate was not trusted; nil if it was.
+  /// The reason why the last certificate was rejected; nil if it was accepted.
   public private(set) var refusal: String?
-  /// Unix seconds: when the last certificate that was trusted expires; nil if none was, or if its date cannot be read.
+  /// The expiry of the last accepted certificate in Unix seconds; nil if there was none or its date is unreadable.
   public private(set) var expiry: Int64?
   private let pinEnforcement: PinEnforcement
 
@@ -27,15 +25,15 @@ public final class CertificateJudge {
     self.pinEnforcement = pinEnforcement
   }
 
-  /// What is wrong with a chain that is sound but leads to nobody we know.
+  /// The results of OpenSSL for a sound chain from an unknown issuer.
   public static let unknownIssuer: Set<Int32> = [
     X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT, X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN,
     X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY,
     X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE,
   ]
 
-  /// Makes this judge, which must outlive it, the one the TLS context (`SSL_CTX`) asks. The host's name is the caller's to
-  /// have checked.
+  /// Installs this object as the certificate verifier of a TLS context (`SSL_CTX`), which it must outlive. The caller
+  /// must configure the verification of the host name.
   public func preside(over tlsContext: OpaquePointer) {
     SSL_CTX_set_cert_verify_callback(
       tlsContext,
@@ -59,7 +57,7 @@ public final class CertificateJudge {
     if verdict != 1 {
       refusal = String(cString: X509_verify_cert_error_string(Int(X509_STORE_CTX_get_error(store))))
     } else if pinEnforcement == .here, !trust.pins.isEmpty, !isPinned {
-      refusal = "its key is none of the pinned ones"
+      refusal = "its key matches none of the pinned keys"
       X509_STORE_CTX_set_error(store, X509_V_ERR_APPLICATION_VERIFICATION)
     }
     expiry = refusal == nil ? X509_STORE_CTX_get0_cert(store).flatMap { expiryOf($0) } : nil
@@ -67,7 +65,7 @@ public final class CertificateJudge {
   }
 }
 
-/// Unix seconds of `notAfter`; nil if it cannot be read.
+/// `notAfter` in Unix seconds; nil if it is unreadable.
 private func expiryOf(_ certificate: OpaquePointer) -> Int64? {
   var calendar = tm()
   guard ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &calendar) == 1 else { return nil }
@@ -75,8 +73,8 @@ private func expiryOf(_ certificate: OpaquePointer) -> Int64? {
   return seconds >= 0 ? Int64(seconds) : nil
 }
 
-/// With a clock that is behind, the time is only known not to be earlier: what has expired by then has expired, but
-/// what was made later may well be valid.
+/// Accepts certificates that are not yet valid while the clock may be behind. The present time is then only a lower
+/// bound: expired certificates are rejected, but a future notBefore may have passed.
 private func forgiveYouth(verdict: Int32, store: OpaquePointer?) -> Int32 {
   guard verdict == 0, isClockBehind(store), X509_STORE_CTX_get_error(store) == X509_V_ERR_CERT_NOT_YET_VALID else {
     return verdict
@@ -92,7 +90,7 @@ private func isClockBehind(_ store: OpaquePointer?) -> Bool {
 private func forgiveUnknownIssuer(verdict: Int32, store: OpaquePointer?) -> Int32 {
   let verdict = forgiveYouth(verdict: verdict, store: store)
   guard verdict == 0, CertificateJudge.unknownIssuer.contains(X509_STORE_CTX_get_error(store)) else { return verdict }
-  // OpenSSL goes on to check the dates, but not those of a last certificate whose issuer is missing.
+  // OpenSSL then checks the dates, except those of a last certificate whose issuer is missing.
   let dates = verdictOnDates(store)
   X509_STORE_CTX_set_error(store, dates)
   return dates == X509_V_OK ? 1 : 0
@@ -104,7 +102,7 @@ private func verdictOnDates(_ store: OpaquePointer?) -> Int32 {
   let chain = X509_STORE_CTX_get0_chain(store)
   for index in 0..<OPENSSL_sk_num(chain) {
     let certificate = OpaquePointer(OPENSSL_sk_value(chain, index))
-    // 0 means the date cannot be read, which is as bad.
+    // 0 means that the date is unreadable, which is also an error.
     let youth = X509_cmp_time(X509_get0_notBefore(certificate), &moment)
     if youth == 0 || youth > 0 && !isClockBehind { return X509_V_ERR_CERT_NOT_YET_VALID }
     if X509_cmp_time(X509_get0_notAfter(certificate), &moment) <= 0 { return X509_V_ERR_CERT_HAS_EXPIRED }
@@ -112,7 +110,7 @@ private func verdictOnDates(_ store: OpaquePointer?) -> Int32 {
   return X509_V_OK
 }
 
-/// The pin this certificate's key would have: base64 of SHA-256 over its SubjectPublicKeyInfo.
+/// The pin of this certificate's key: Base64 of SHA-256 over its SubjectPublicKeyInfo.
 private func pin(of certificate: OpaquePointer) -> String? {
   var encoded: UnsafeMutablePointer<UInt8>?
   let count = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(certificate), &encoded)

@@ -1,15 +1,14 @@
-/// Carries HTTP requests to one token server and answers back. Knows no JSON and no meaning.
-///
-/// A courier follows no redirect, keeps no cookie, and bounds everything it receives.
+/// An HTTP client for one token server. It follows no redirects, stores no cookies, and bounds everything it receives.
+/// It does not interpret bodies.
 public protocol Courier: Sendable {
-  /// Sends one request and waits for the whole answer. Cancelling the task aborts the transfer.
+  /// Sends one request and waits for the whole response. Canceling the task aborts the transfer.
   func send(_ request: HTTPRequest) async throws(CourierError) -> HTTPResponse
 
-  /// Sends one request and hands over the body as it arrives, for event streams. Cancelling aborts the transfer.
+  /// Sends one request and returns the body as it arrives, for event streams. Canceling the task aborts the transfer.
   func stream(_ request: HTTPRequest) async throws(CourierError) -> HTTPResponseStream
 }
 
-/// One request. `url` is absolute and https.
+/// An HTTP request. `url` is absolute and https.
 public struct HTTPRequest: Sendable, Equatable {
   public enum Method: String, Sendable { case get = "GET", post = "POST", put = "PUT", delete = "DELETE" }
 
@@ -17,14 +16,15 @@ public struct HTTPRequest: Sendable, Equatable {
   public var url: String
   public var headers: HTTPHeaders
   public var body: [UInt8]
-  /// From the first packet to the last byte of the answer; for a stream, to the end of the answer's head.
+  /// The time limit from the first packet to the last byte of the response; for a stream, to the end of the response's
+  /// head.
   public var deadline: Duration
-  /// An answer with a longer body is refused with `CourierError.tooLarge` and never held whole. A stream has no such
-  /// limit: its reader takes it piece by piece.
+  /// The maximum size of the response's body. A longer body fails with `CourierError.tooLarge` and is never held
+  /// completely. A stream has no limit, because its body is read in pieces.
   public var maximumBodyBytes: Int
-  /// Of a longer body its beginning is taken, instead of refusing it.
+  /// Whether a body above the limit is truncated instead of rejected.
   public var takesBeginning = false
-  /// Over a connection that nothing was sent over before.
+  /// Whether to use a new connection instead of an idle one.
   public var wantsNewConnection = false
 
   public init(
@@ -40,7 +40,7 @@ public struct HTTPRequest: Sendable, Equatable {
   }
 }
 
-/// Header fields. Names compare without case (RFC 9110 §5.1); a repeated field keeps its last value.
+/// Header fields. Names are case-insensitive (RFC 9110 §5.1); a repeated field keeps its last value.
 public struct HTTPHeaders: Sendable, Equatable, ExpressibleByDictionaryLiteral {
   public private(set) var fields: [String: String] = [:]
 
@@ -58,9 +58,9 @@ public struct HTTPResponse: Sendable, Equatable {
   public var status: Int
   public var headers: HTTPHeaders
   public var body: [UInt8]
-  /// Unix seconds: when the certificate that this came with expires; nil where there was none.
+  /// The expiry of the server's certificate in Unix seconds; nil if there was no certificate.
   public var certificateExpiry: Int64?
-  /// The body was longer than the request's limit; this is its beginning.
+  /// Whether the body was longer than the request's limit and was truncated.
   public var isCut = false
 
   public init(status: Int, headers: HTTPHeaders = [:], body: [UInt8] = []) {
@@ -70,13 +70,13 @@ public struct HTTPResponse: Sendable, Equatable {
   }
 }
 
-/// The head of an answer whose body is still arriving. `body` ends when the server ends it and throws a
-/// `CourierError` when the connection breaks; each element is what arrived since the last. One task reads it; letting go
-/// of it, or cancelling that task, ends the transfer.
+/// The head of a response whose body is still arriving. `body` ends when the server ends it and throws a `CourierError`
+/// when the connection fails; each element is the data since the previous one. Only one task may read it. Releasing the
+/// stream or canceling that task ends the transfer.
 public struct HTTPResponseStream: Sendable {
   public var status: Int
   public var headers: HTTPHeaders
-  /// As in `HTTPResponse`.
+  /// The expiry of the server's certificate, as in `HTTPResponse`.
   public var certificateExpiry: Int64?
   public var body: AsyncThrowingStream<[UInt8], any Error>
 
@@ -87,20 +87,20 @@ public struct HTTPResponseStream: Sendable {
   }
 }
 
-/// Why nothing usable came back. Says nothing about whether the server acted on the request.
+/// The reason why there is no usable response. The server may nevertheless have processed the request.
 public enum CourierError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// No route, no name, refused, broken off, or the TLS handshake did not complete.
+  /// No route, unknown name, connection refused or lost, or the TLS handshake failed.
   case unreachable(String)
   case timedOut(after: Duration)
-  /// The certificate is not one we trust; the text says why (pin, expiry, host name, issuer).
+  /// The certificate is not trusted; the text gives the reason (pin, expiry, host name, issuer).
   case untrusted(String)
   case tooLarge(limit: Int)
-  /// 3xx with a Location. Never followed: a token server that moves must be enrolled again.
+  /// A 3xx status with a Location. Never followed: after a move of the token server the account must be enrolled again.
   case redirected(to: String)
   case malformed(String)
-  /// The request itself: not an https address, or a header field that would break out of its line.
+  /// The request is invalid: not an https address, or a header field with a control character.
   case unsendable(String)
-  /// The task was cancelled, or the courier closed.
+  /// The task was canceled, or the HTTP client was closed.
   case cancelled
 
   public var description: String {

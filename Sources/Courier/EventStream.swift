@@ -1,9 +1,9 @@
 /// One event of a `text/event-stream` (WHATWG HTML §9.2).
 public struct ServerSentEvent: Sendable, Equatable {
-  /// `event:`; "message" when the field is missing.
+  /// The `event:` field; "message" if it is missing.
   public var name: String
   public var data: String
-  /// `id:` as last seen on the stream, empty if none.
+  /// The last `id:` on the stream; empty if there was none.
   public var id: String
 
   public init(name: String, data: String, id: String) {

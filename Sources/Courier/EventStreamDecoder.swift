@@ -1,16 +1,17 @@
-/// Turns the bytes of a `text/event-stream` into events, however the network cuts them (WHATWG HTML §9.2.6).
+/// Decodes the bytes of a `text/event-stream` into events, for any division into chunks (WHATWG HTML §9.2.6).
 ///
-/// Holds one unfinished line and one unfinished event, both bounded. An event the stream ends in the middle of is never
-/// handed out. `retry:` is ignored: how long to wait is the token's own business.
+/// Holds one incomplete line and one incomplete event, both bounded. An event that is incomplete at the end of the
+/// stream is discarded. `retry:` is ignored: the token chooses its own backoff.
 public struct EventStreamDecoder: Sendable {
-  /// Bytes one line may have, without its end.
+  /// The maximum length of a line in bytes, without its line end.
   public static let maximumLineBytes = 64 << 10
-  /// Bytes the fields of one event may have together.
+  /// The maximum total length of the fields of an event in bytes.
   public static let maximumEventBytes = 256 << 10
 
-  /// How many comment lines came so far. Servers send them as heartbeats, so a growing number means a live stream.
+  /// The number of comment lines so far. Servers send comments as heartbeats, so an increasing number shows that the
+  /// stream is alive.
   public private(set) var comments = 0
-  /// The `id:` of the last finished event, to resume after (`Last-Event-ID`); empty if none.
+  /// The `id:` of the last complete event, for resuming (`Last-Event-ID`); empty if there was none.
   public private(set) var lastEventID = ""
 
   private var line: [UInt8] = []
@@ -21,8 +22,8 @@ public struct EventStreamDecoder: Sendable {
 
   public init() {}
 
-  /// Takes what one read brought and returns the events it finished.
-  /// - Throws: `EventStreamError` when a limit is passed, from then on always: the stream cannot be resumed.
+  /// Decodes a chunk and returns the events that it completes.
+  /// - Throws: `EventStreamError` when a limit is exceeded, and in every later call: the stream cannot be resumed.
   public mutating func decode(_ chunk: [UInt8]) throws(EventStreamError) -> [ServerSentEvent] {
     if let failure { throw failure }
     do throws(EventStreamError) {
@@ -87,7 +88,7 @@ public struct EventStreamDecoder: Sendable {
   }
 }
 
-/// A stream that asks for more memory than an event may have. Reconnecting is the only way on.
+/// A stream that exceeds a limit. The client must reconnect.
 public enum EventStreamError: Error, Equatable, Sendable, CustomStringConvertible {
   case lineTooLong(limit: Int)
   case eventTooLong(limit: Int)
@@ -100,11 +101,11 @@ public enum EventStreamError: Error, Equatable, Sendable, CustomStringConvertibl
   }
 }
 
-/// The buffers of WHATWG HTML §9.2.6. The id outlives the event it came with.
+/// The buffers of WHATWG HTML §9.2.6. The id remains valid after its event.
 private struct UnfinishedEvent {
   var name = ""
   var id = ""
-  /// Every data line with a line feed after it.
+  /// All data lines, each followed by a line feed.
   var data: [UInt8] = []
   var hasData: Bool { !data.isEmpty }
 

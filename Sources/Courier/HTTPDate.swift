@@ -1,5 +1,5 @@
-/// Unix seconds of an IMF-fixdate (RFC 9110 §5.6.7), "Sun, 06 Nov 1994 08:49:37 GMT", or nil: 0 to 253402300799, the end
-/// of the year 9999. The obsolete forms are not read: no token server sends them.
+/// Parses an IMF-fixdate (RFC 9110 §5.6.7), "Sun, 06 Nov 1994 08:49:37 GMT", to Unix seconds from 0 to 253402300799,
+/// the end of the year 9999; nil for other text. The obsolete forms are not accepted: token servers do not send them.
 public func unixSeconds(httpDate text: String) -> Int64? {
   let parts = text.split(separator: " ")
   let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
@@ -12,11 +12,11 @@ public func unixSeconds(httpDate text: String) -> Int64? {
   else { return nil }
   let days = daysSinceEpoch(year: year, month: Int64(month) + 1, day: day)
   let seconds = days * 86_400 + clock[0] * 3600 + clock[1] * 60 + clock[2]
-  // A leap second would lead into a year of five digits.
+  // A leap second could give a time in the year 10000.
   return seconds <= 253_402_300_799 ? seconds : nil
 }
 
-/// Days from 1970-01-01 in the proleptic Gregorian calendar; years are counted from March so that the leap day is last.
+/// Days from 1970-01-01 in the proleptic Gregorian calendar. Years begin in March, so that the leap day is last.
 private func daysSinceEpoch(year: Int64, month: Int64, day: Int64) -> Int64 {
   let shiftedYear = month > 2 ? year : year - 1
   let yearOfEra = shiftedYear % 400

@@ -1,20 +1,20 @@
-/// What makes a token server's certificate the right one.
+/// The rules for trusting a token server's certificate.
 ///
-/// The chain must verify against the system's authorities or `authorityFile`, host name and dates always. With pins,
-/// the server's own key (SubjectPublicKeyInfo) must also be one of them, and only then may the issuer be unknown:
-/// a pin replaces the authority, never the expiry date or the name.
+/// The chain must verify with the system's authorities or those in `authorityFile`; host name and dates are always
+/// checked. With pins, the server's own key (SubjectPublicKeyInfo) must also match one of them, and only then may the
+/// issuer be unknown: a pin replaces the authority, never the expiry date or the name.
 public struct ServerTrust: Sendable, Equatable {
   /// Base64 of SHA-256 over the DER SubjectPublicKeyInfo of the server's certificate (RFC 7469 §2.4 form).
   public var pins: [String]
-  /// A PEM file with more authorities, or nil for the system's only.
+  /// A PEM file with additional authorities; nil for only those of the system.
   public var authorityFile: String?
-  /// Unix seconds: it cannot be earlier. A board without a clock starts in 1970; whether a certificate has expired is then
-  /// judged at this time instead. One that was made later still is not too young.
+  /// The earliest possible present time, in Unix seconds. A board without a battery-backed clock starts in 1970; expiry
+  /// is then checked at this time, and a certificate with a later start of validity is accepted.
   public var earliestNow: Int64
-  /// Unix seconds: the latest time that this server vouched for before. Counts only while the board's clock is behind
-  /// `earliestNow`, or the kernel calls it not synchronized.
+  /// The latest time that this server has confirmed, in Unix seconds. Used only while the board's clock is behind
+  /// `earliestNow` or not synchronized according to the kernel.
   public var vouchedNow: Int64
-  /// Without `pins`, those that the server was enrolled with before are taken away, instead of kept.
+  /// Whether an enrollment without `pins` removes the pins of earlier enrollments instead of keeping them.
   public var dropsPins = false
 
   public init(pins: [String] = [], authorityFile: String? = nil, earliestNow: Int64 = 0, vouchedNow: Int64 = 0) {
@@ -24,17 +24,17 @@ public struct ServerTrust: Sendable, Equatable {
     self.vouchedNow = vouchedNow
   }
 
-  /// For an enrollment at a server that is known already: without pins of its own, it keeps those of the earlier ones.
+  /// The trust for another enrollment at a known server: without own pins it keeps the known ones.
   public func keeping(pins known: [String]) -> ServerTrust {
     var trust = self
     if pins.isEmpty, !dropsPins { trust.pins = known }
     return trust
   }
 
-  /// The time before which nothing is judged, in Unix seconds.
+  /// The earliest time at which certificates are validated, in Unix seconds.
   /// - Parameters:
-  ///   - boardTime: Unix seconds by the board's clock.
-  ///   - isSynchronized: whether the kernel says that this clock follows a time source.
+  ///   - boardTime: the board's clock in Unix seconds.
+  ///   - isSynchronized: whether the kernel reports that this clock follows a time source.
   public func floor(boardTime: Int64, isSynchronized: Bool) -> Int64 {
     boardTime < earliestNow || !isSynchronized ? max(earliestNow, vouchedNow) : earliestNow
   }

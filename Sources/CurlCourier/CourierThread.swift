@@ -3,7 +3,7 @@ import Courier
 import Glibc
 import Synchronization
 
-/// The thread that runs one courier's transfers: started by the first command, ended and waited for by `end`.
+/// The thread that runs the transfers of one HTTP client. Started by the first command, stopped and joined by `end`.
 final class CourierThread: Sendable {
   private enum Phase {
     case notStarted
@@ -31,9 +31,9 @@ final class CourierThread: Sendable {
     }
   }
 
-  /// Waits until the thread is gone: the process may exit right after, and must not pull OpenSSL away under it.
-  /// That takes milliseconds, since nothing the thread does waits for the network. Not for a task's cancellation
-  /// handler: the runtime may hold the task still meanwhile, and the thread wait to wake it.
+  /// Stops the thread and waits for its end, because the process may exit afterwards and must not free OpenSSL's data
+  /// while the thread uses it. Takes milliseconds: the thread never blocks on the network. Must not be called from a
+  /// cancellation handler: the runtime may hold a lock of the task that the thread needs to resume it.
   func end() {
     let running = phase.withLock { phase -> pthread_t? in
       defer { phase = .ended }
@@ -57,22 +57,22 @@ final class CourierThread: Sendable {
         TransferLoop(obeying: queue).run()
         return nil
       }, Unmanaged.passRetained(queue).toOpaque())
-    guard status == 0 else { fatalError("the courier's thread cannot be started: errno \(status)") }
+    guard status == 0 else { fatalError("the thread of the HTTP client cannot be started: errno \(status)") }
     return .running(queue, thread)
   }
 }
 
-/// Signals are for the threads that expect them, and a broken connection must be an error, not SIGPIPE.
+/// Signals are handled by other threads. A broken connection must be an error, not SIGPIPE.
 private func blockAllSignals() {
   var all = sigset_t()
   sigfillset(&all)
   pthread_sigmask(SIG_BLOCK, &all, nil)
 }
 
-/// The way into the courier's thread. Owns the multi handle because waking the thread up needs it alive.
+/// The command queue of the HTTP client's thread. Owns the multi handle, which must be valid to wake the thread.
 final class CommandQueue: Sendable {
   let trust: ServerTrust
-  /// Used by the courier's thread alone, save for `curl_multi_wakeup`, which any thread may call.
+  /// Used only by the thread of the HTTP client, except for `curl_multi_wakeup`, which any thread may call.
   nonisolated(unsafe) let multi: UnsafeMutableRawPointer
   private let commands = Mutex<[Command]>([])
 
@@ -82,7 +82,7 @@ final class CommandQueue: Sendable {
       fatalError("libcurl does not start: \(libcurlStatus)")
     }
     self.multi = multi
-    // Idle connections kept, at some 50 kB each. Far more than one event stream and one request need.
+    // The number of idle connections kept, about 50 kB each. Enough for one event stream and one request.
     _ = approval_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, 4)
   }
 

@@ -1,20 +1,20 @@
 public import Courier
 
-/// A courier over libcurl: one thread, asleep unless something arrives, and connections that are used again.
+/// An HTTP client with libcurl: one thread, which sleeps until data arrives, and reused connections.
 ///
-/// Proxies come from the environment (`https_proxy`, `no_proxy`). Nothing else outside `ServerTrust` and the request
-/// has a say: no `.netrc`, no cookies, no redirects, no compression.
+/// Proxies are taken from the environment (`https_proxy`, `no_proxy`). Otherwise only `ServerTrust` and the request
+/// have an effect: no `.netrc`, no cookies, no redirects, no compression.
 public final class CurlCourier: Courier, Sendable {
   private let thread: CourierThread
 
-  /// Costs nothing until the first request: that is when the thread starts.
+  /// Creates the client without starting its thread. The first request starts it.
   public init(trust: ServerTrust) {
     thread = CourierThread(trust: trust)
   }
 
   public func send(_ request: HTTPRequest) async throws(CourierError) -> HTTPResponse {
     let (delivery, head) = try await open(request, deadlineCovers: .wholeAnswer)
-    guard head.saysWhereItEnds else { throw .malformed("an answer that does not say where it ends") }
+    guard head.saysWhereItEnds else { throw .malformed("a response without a length") }
     let limit = request.maximumBodyBytes
     if let announced = head.headers["Content-Length"].flatMap({ Int($0) }), announced > limit, !request.takesBeginning {
       throw .tooLarge(limit: limit)
@@ -39,9 +39,9 @@ public final class CurlCourier: Courier, Sendable {
     return stream
   }
 
-  /// Ends every transfer with `CourierError.cancelled`, closes the connections and ends the thread. Later requests are
-  /// `cancelled` too. Takes milliseconds; not to be called from a cancellation handler. A courier nobody holds any more,
-  /// nor a stream of it, closes itself.
+  /// Ends every transfer with `CourierError.cancelled`, closes the connections and ends the thread. Later requests also
+  /// fail with `cancelled`. Takes milliseconds. Must not be called from a cancellation handler. A client closes itself
+  /// when it and its streams are released.
   public func close() {
     thread.end()
   }
@@ -61,8 +61,9 @@ public final class CurlCourier: Courier, Sendable {
 }
 
 extension HTTPResponse {
-  /// libcurl takes the end of a connection for the end of an answer even without TLS's goodbye, which anybody on the way
-  /// can bring about. RFC 9112 §9.8 wants the goodbye; we want a length, which every HTTP/1.1 server of today sends.
+  /// libcurl treats the end of a connection as the end of a response even without TLS's close_notify. An attacker on
+  /// the network can cause that. RFC 9112 §9.8 requires close_notify; this client requires a length instead, which all
+  /// HTTP/1.1 servers in use send.
   fileprivate var saysWhereItEnds: Bool {
     headers["Content-Length"] != nil || headers["Transfer-Encoding"] != nil || status == 204 || status == 304
   }
@@ -71,9 +72,9 @@ extension HTTPResponse {
 extension HTTPRequest {
   fileprivate func checkSendable() throws(CourierError) {
     guard url.hasPrefix("https://") else { throw .unsendable("\(url) is not an https address") }
-    // libcurl copies header lines as they are, so a line break would start a field of its own (RFC 9110 §5.5).
+    // libcurl copies header lines unchanged, so a line break would start another field (RFC 9110 §5.5).
     for (name, value) in headers.fields where !name.utf8.allSatisfy(\.isTokenByte) || name.isEmpty {
-      throw .unsendable("\"\(name)\" is no header field name (value of \(value.utf8.count) bytes)")
+      throw .unsendable("\"\(name)\" is not a header field name (value of \(value.utf8.count) bytes)")
     }
     for (name, value) in headers.fields where value.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) {
       throw .unsendable("the header field \(name) has a control character in it")

@@ -1,6 +1,6 @@
 import Courier
 
-/// The waiting side of one transfer. Letting go of it aborts the transfer.
+/// The consumer of one transfer. Releasing it aborts the transfer.
 final class Delivery: Sendable {
   private let mailbox: Mailbox
   private let thread: CourierThread
@@ -17,7 +17,7 @@ final class Delivery: Sendable {
     try await next { $0.takeHead() }.get()
   }
 
-  /// - Returns: what arrived since the last call, nil at the end.
+  /// - Returns: the data since the previous call; nil at the end.
   func nextChunk() async throws(CourierError) -> [UInt8]? {
     switch await next({ $0.takeChunk() }) {
     case .chunk(let bytes, let wasPaused):

@@ -1,8 +1,8 @@
 import Courier
 import Synchronization
 
-/// Where the courier's thread leaves what arrives for one transfer, and the one task that waits picks it up.
-/// Holds at most `capacity` bytes of body: when it is full the transfer pauses, and TCP slows the server down.
+/// The buffer between the HTTP client's thread and the one task that waits for a transfer. Holds at most `capacity`
+/// bytes of body: when it is full the transfer is paused, and TCP flow control stops the server.
 final class Mailbox: Sendable {
   static let capacity = 64 << 10
 
@@ -11,7 +11,7 @@ final class Mailbox: Sendable {
     var body: [UInt8] = []
     var outcome: Result<Void, CourierError>?
     var isPaused = false
-    /// Something was put here since the last `wait`.
+    /// Whether the content has changed since the last `wait`.
     var hasNews = false
     var waiter: CheckedContinuation<Void, Never>?
   }
@@ -24,7 +24,7 @@ final class Mailbox: Sendable {
     update { $0.head = head }
   }
 
-  /// - Returns: false when there is no room; the transfer must pause until the task has taken what is there.
+  /// - Returns: false if the buffer is full. The transfer must then pause until the task has read the buffer.
   func put(_ bytes: UnsafeRawBufferPointer) -> Bool {
     update { content in
       content.isPaused = !content.body.isEmpty && content.body.count + bytes.count > Self.capacity
@@ -33,7 +33,8 @@ final class Mailbox: Sendable {
     }
   }
 
-  /// Only the first outcome counts. A cancelled transfer leaves nothing behind, any other what arrived before its end.
+  /// Ends the transfer; only the first outcome is used. After a cancellation the buffer is discarded, otherwise data
+  /// that arrived before the end can still be read.
   func finish(_ outcome: Result<Void, CourierError>) {
     update { content in
       guard content.outcome == nil else { return }
@@ -63,11 +64,11 @@ final class Mailbox: Sendable {
     }
   }
 
-  /// Returns once something was put here since the last call; at once if that has happened already.
+  /// Waits for the next change since the last call. Returns immediately if there was one.
   func wait() async {
     await withCheckedContinuation { continuation in
       let isNews = content.withLock { content in
-        precondition(content.waiter == nil, "one task reads an answer, not two")
+        precondition(content.waiter == nil, "only one task may read a response")
         if !content.hasNews { content.waiter = continuation }
         defer { content.hasNews = false }
         return content.hasNews

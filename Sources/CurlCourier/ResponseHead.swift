@@ -1,16 +1,16 @@
 import Courier
 
-/// Puts an answer's head together from the lines libcurl reads (RFC 9112 §§2–5), interim 1xx heads and trailers included,
-/// which count against the limit but leave nothing behind.
+/// Assembles the head of a response from the lines that libcurl reads (RFC 9112 §§2–5). Interim 1xx heads and trailers
+/// count towards the limit and are discarded.
 struct ResponseHead {
-  /// Everything before and after the body that is not body.
+  /// The maximum size of all heads and trailers together.
   static let maximumBytes = 64 << 10
 
   private(set) var response = HTTPResponse(status: 0)
   private(set) var isComplete = false
   private var byteCount = 0
 
-  /// - Returns: true when this line was the one that completed the head.
+  /// - Returns: whether this line completed the head.
   mutating func take(line: UnsafeRawBufferPointer) throws(CourierError) -> Bool {
     byteCount += line.count
     guard byteCount <= Self.maximumBytes else { throw .tooLarge(limit: Self.maximumBytes) }
@@ -37,7 +37,7 @@ struct ResponseHead {
   }
 
   private mutating func takeField(_ line: Slice<UnsafeRawBufferPointer>) throws(CourierError) {
-    // A line that starts with white space continues the one before (RFC 9112 §5.2, obsolete since 2014).
+    // A line that starts with white space continues the previous line (RFC 9112 §5.2, obsolete since 2014).
     guard let first = line.first, !first.isBlank, let colon = line.firstIndex(of: UInt8(ascii: ":")) else {
       throw .malformed("a header line without a field name")
     }
@@ -45,9 +45,9 @@ struct ResponseHead {
     var value = line[(colon + 1)...].drop(while: \.isBlank)
     while let last = value.last, last.isBlank { value.removeLast() }
     let text = String(decoding: value, as: UTF8.self)
-    // libcurl would unpack any other coding, asked for or not, and a few bytes could become very many.
+    // libcurl would decode any other coding even if it was not requested, and a few bytes could expand to a large body.
     guard name.lowercased() != "transfer-encoding" || text.lowercased() == "chunked" else {
-      throw .malformed("transfer coding \(text.prefix(32)), which was not asked for")
+      throw .malformed("transfer coding \(text.prefix(32)), which was not requested")
     }
     response.headers[name] = text
   }

@@ -2,15 +2,16 @@ import CCurl
 import CertificateTrust
 import Courier
 
-/// One request under way: a libcurl easy handle and the callbacks that feed the mailbox. Lives on the courier's thread.
+/// One request in progress: a libcurl easy handle and the callbacks that fill the mailbox. Used only on the HTTP
+/// client's thread.
 final class Transfer {
   let handle: UnsafeMutableRawPointer
   let order: TransferOrder
-  /// When to give up; nil once a stream's head is there.
+  /// The time at which the transfer fails; nil once the head of a stream is complete.
   private(set) var deadline: ContinuousClock.Instant?
 
   private var head = ResponseHead()
-  /// Why a callback stopped the transfer; libcurl then only knows that it did.
+  /// The reason why a callback stopped the transfer. libcurl reports only that it was stopped.
   private var refusal: CourierError?
   private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
   private let headerLines: HeaderLines
@@ -41,7 +42,7 @@ final class Transfer {
     errorText.deallocate()
   }
 
-  /// Lets a paused transfer go on. May deliver what libcurl holds before it returns.
+  /// Resumes a paused transfer. May call the body callback before it returns.
   func resume() {
     curl_easy_pause(handle, CURLPAUSE_CONT)
   }
@@ -58,7 +59,7 @@ final class Transfer {
     return .failure(failure.courierError(for: order.request, trust: judge.trust))
   }
 
-  /// - Returns: the number of bytes taken; any other number stops the transfer.
+  /// - Returns: the number of bytes consumed; any other number stops the transfer.
   fileprivate func takeHead(_ line: UnsafeRawBufferPointer) -> Int {
     do throws(CourierError) {
       guard try head.take(line: line) else { return line.count }
@@ -73,13 +74,13 @@ final class Transfer {
     return line.count
   }
 
-  /// - Returns: the number of bytes taken, or the request to pause and offer them again later.
+  /// - Returns: the number of bytes consumed, or the value that makes libcurl pause and offer the bytes again later.
   fileprivate func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
     order.mailbox.put(bytes) ? bytes.count : Int(CURL_WRITEFUNC_PAUSE)
   }
 }
 
-/// libcurl's way back to the transfer; `size` is always 1, so `count` is the number of bytes.
+/// Calls the transfer from a libcurl callback. `size` is always 1, so `count` is the number of bytes.
 private func received(
   _ bytes: UnsafeMutablePointer<CChar>?, _ count: Int, _ context: UnsafeMutableRawPointer?,
   _ take: (Transfer, UnsafeRawBufferPointer) -> Int

@@ -2,8 +2,8 @@ import CCurl
 import CertificateTrust
 import Courier
 
-/// The life of the courier's thread. It sleeps in `curl_multi_poll` until a socket is ready, a timer of libcurl's or a
-/// deadline runs out, or a command wakes it; with nothing to do it never wakes.
+/// The main loop of the HTTP client's thread. It sleeps in `curl_multi_poll` until a socket is ready, a timer of
+/// libcurl or a deadline expires, or a command wakes it. Without transfers it never wakes.
 final class TransferLoop {
   private let queue: CommandQueue
   private let judge: CertificateJudge
@@ -25,7 +25,7 @@ final class TransferLoop {
     for transfer in Array(transfers.values) { settle(transfer, .failure(.cancelled)) }
   }
 
-  /// - Returns: false when the thread is to end.
+  /// - Returns: false if the thread must end.
   private func obeyCommands() -> Bool {
     for command in queue.takeAll() {
       switch command {
@@ -81,7 +81,7 @@ final class TransferLoop {
 }
 
 extension Duration {
-  /// Rounded up and never negative, so that who sleeps this long is not early.
+  /// Rounded up and never negative, so that a sleep of this length never ends early.
   var wholeMilliseconds: Int64 {
     let (seconds, attoseconds) = components
     let (milliseconds, overflow) = seconds.multipliedReportingOverflow(by: 1000)

@@ -3,8 +3,8 @@ import COpenSSL
 import CertificateTrust
 import Courier
 
-/// Sets the options of one easy handle and remembers the first that libcurl refuses: a transfer with any of them missing
-/// would be a different transfer, and must not start.
+/// Sets the options of one easy handle and stores the first error of libcurl. A transfer with a missing option must not
+/// start.
 struct TransferOptions {
   let handle: UnsafeMutableRawPointer
   private(set) var failure: CourierError?
@@ -22,9 +22,9 @@ struct TransferOptions {
     set(CURLOPT_SUPPRESS_CONNECT_HEADERS, to: 1)
     set(CURLOPT_TCP_KEEPALIVE, to: 1)
     set(CURLOPT_UPLOAD_BUFFERSIZE, to: 16 << 10)
-    // libcurl gives up connecting after 300 s by itself; the deadline decides, and 0 would mean those 300 s.
+    // libcurl's own limit for connecting is 300 s, also for the value 0. The deadline is normally shorter.
     set(CURLOPT_CONNECTTIMEOUT_MS, to: Int(Int32(clamping: max(1, deadline.wholeMilliseconds))))
-    // Ending a transfer must not wait for a name server: the resolver's thread ends by itself when it has its answer.
+    // Ending a transfer must not wait for a name server. The resolver's thread ends when it has its result.
     set(CURLOPT_QUICK_EXIT, to: 1)
   }
 
@@ -32,9 +32,10 @@ struct TransferOptions {
     set(CURLOPT_SSLVERSION, to: Int(CURL_SSLVERSION_TLSv1_2))
     set(CURLOPT_SSL_VERIFYPEER, to: 1)
     set(CURLOPT_SSL_VERIFYHOST, to: 2)
-    // A resumed session is not judged again; a full handshake is cheap at one connection per token.
+    // A resumed session would skip certificate verification. A full handshake is affordable with one connection per
+    // token.
     set(CURLOPT_SSL_SESSIONID_CACHE, to: 0)
-    // The directory is searched for the one issuer that is needed; the bundle is 140 certificates in memory.
+    // OpenSSL reads only the needed issuer from the directory; the bundle would load 140 certificates into memory.
     set(CURLOPT_CAPATH, to: String(cString: X509_get_default_cert_dir()))
     set(CURLOPT_CAINFO, to: judge.trust.authorityFile)
     if !judge.trust.pins.isEmpty {
@@ -60,7 +61,7 @@ struct TransferOptions {
     record(
       approval_curl_set_off(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(request.body.count)),
       CURLOPT_POSTFIELDSIZE_LARGE)
-    // libcurl copies, so the pointer need not outlive the call; it must not be nil even for an empty body.
+    // libcurl copies the body, so the pointer need not outlive the call. It must not be nil even for an empty body.
     (request.body + [0]).withUnsafeBytes {
       set(CURLOPT_COPYPOSTFIELDS, to: UnsafeMutableRawPointer(mutating: $0.baseAddress))
     }
@@ -91,11 +92,11 @@ struct TransferOptions {
   private mutating func record(_ result: CURLcode, _ option: CURLoption) {
     guard result != CURLE_OK, failure == nil else { return }
     let name = curl_easy_option_by_id(option).map { String(cString: $0.pointee.name) } ?? "\(option.rawValue)"
-    failure = .unsendable("libcurl refuses \(name): \(String(cString: curl_easy_strerror(result)))")
+    failure = .unsendable("libcurl rejects \(name): \(String(cString: curl_easy_strerror(result)))")
   }
 }
 
-/// The request's header fields as libcurl wants them.
+/// The request's header fields as libcurl's linked list.
 final class HeaderLines {
   private(set) var first: UnsafeMutablePointer<curl_slist>?
 
@@ -103,7 +104,7 @@ final class HeaderLines {
     for (name, value) in request.headers.fields {
       append(value.isEmpty ? "\(name);" : "\(name): \(value)")
     }
-    // What libcurl would add by itself: a wait for permission to send the body, and a content type that is not ours.
+    // Disables two headers that libcurl adds by default: `Expect: 100-continue` and a form content type.
     append("Expect:")
     if request.headers["Content-Type"] == nil { append("Content-Type:") }
   }

@@ -1,6 +1,6 @@
 import Courier
 
-/// What the courier's thread needs to know about one transfer, and where it leaves what arrives.
+/// One transfer for the HTTP client's thread: the request, its deadline and the buffer for the response.
 struct TransferOrder: Sendable {
   enum DeadlineScope: Sendable { case wholeAnswer, headOnly }
 
@@ -16,12 +16,12 @@ struct TransferOrder: Sendable {
   }
 }
 
-/// What the courier's thread can be told.
+/// A command to the HTTP client's thread.
 enum Command: Sendable {
   case start(TransferOrder)
-  /// The mailbox has room again.
+  /// The mailbox has free space again.
   case resume(Mailbox)
-  /// Nobody waits at the mailbox any more.
+  /// The consumer of the mailbox was released.
   case abort(Mailbox)
   case end
 }

@@ -53,7 +53,7 @@ struct EventStreamDecoderTests {
     ServerSentEvent(name: name, data: data, id: id)
   }
 
-  /// Cut at every two places, so also into every pair of halves and with every single byte alone in the middle.
+  /// Divided at every two positions. This includes all pairs of halves, and every single byte alone in the middle.
   @Test(arguments: rows)
   func decodesHoweverItIsCut(_ row: Row) throws {
     let end = row.text.count
@@ -98,7 +98,7 @@ struct EventStreamLimitTests {
   }
 
   @Test func acceptsTheLongestEventAndRefusesOneByteMore() throws {
-    // 1023 bytes and the line feed that joins it to the next.
+    // 1023 bytes and the line feed that joins the line to the next one.
     let line = Array("data:".utf8) + [UInt8](repeating: 0x78, count: 1023) + [0x0A]
     let longest = Array([[UInt8]](repeating: line, count: Self.longestEvent / 1024).joined())
     #expect(try decode(longest + [0x0A], by: 5000).first?.data.utf8.count == Self.longestEvent - 1)

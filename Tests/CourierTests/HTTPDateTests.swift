@@ -2,9 +2,9 @@ import Courier
 import Testing
 
 @Suite struct HTTPDateTests {
-  /// The last one was a time in the year 10000 once.
+  /// The last one exceeds the year 9999.
   @Test(
-    "A Date header is a time up to the end of the year 9999, or nothing",
+    "A Date header is a time up to the end of the year 9999, or rejected",
     arguments: [
       ("Sun, 06 Nov 1994 08:49:37 GMT", Int64(784_111_777)),
       ("Thu, 01 Jan 1970 00:00:00 GMT", 0),

@@ -1,13 +1,13 @@
 import Courier
 import Testing
 
-/// The time that certificates are judged at on boards whose clock is not set.
+/// The time for certificate validation on boards whose clock is not set.
 @Suite struct ServerTrustTests {
   private let release: Int64 = 1_795_219_200
   private let farFuture: Int64 = 253_402_300_799
 
-  /// Fails where the word of a server counts although the board's own clock is right.
-  @Test("A server's word about the time counts only while the board's clock is not set")
+  /// Fails if a server's time is used although the board's own clock is synchronized.
+  @Test("A server's time is used only while the board's clock is not set")
   func serversWordCountsOnlyWithoutClock() {
     let trust = ServerTrust(earliestNow: release, vouchedNow: farFuture)
     #expect(trust.floor(boardTime: release + 1, isSynchronized: true) == release)

@@ -2,7 +2,7 @@ import Courier
 import CurlCourier
 import Testing
 
-/// What a courier makes of servers that do what they must not. Nothing here may hang, and nothing may get through.
+/// Tests with servers that violate the protocol. The client must not hang and must not accept the response.
 @Suite("Hostile answers")
 struct HostileAnswerTests {
   let server: HostileServer
@@ -21,7 +21,7 @@ struct HostileAnswerTests {
     try await expectCourierStillWorks()
   }
 
-  @Test("Of a body that is too large the beginning can be had", arguments: ["big", "big-chunks"])
+  @Test("The beginning of a body that is too large is available", arguments: ["big", "big-chunks"])
   func beginningOfLargeBody(path: String) async throws {
     var request = HTTPRequest(.get, server.url(path))
     request.takesBeginning = true

@@ -4,10 +4,10 @@ import Foundation
 import Synchronization
 import Testing
 
-/// One server of `Fixtures/hostile-server.py`, on a port of its own. Codable to be taken along into exit tests.
+/// A server of `Fixtures/hostile-server.py` with its own port. Codable, to be passed to exit tests.
 struct HostileServer: Sendable, Codable {
   let port: Int
-  /// The file with the authority behind most certificates here.
+  /// The file with the authority that issued most certificates of these tests.
   let authorityFile: String
   var trust: ServerTrust { ServerTrust(authorityFile: authorityFile) }
 
@@ -18,7 +18,7 @@ struct HostileServer: Sendable, Codable {
       "\(files)\(certificate.rawValue).pem \(files)leaf.key" + (oldTLS ? " old-tls" : ""))
   }
 
-  /// Starts a proxy whose tunnels all lead here.
+  /// Starts a proxy that connects every tunnel to this server.
   /// - Returns: its port.
   func startProxy() throws -> Int {
     try HostileProcess.shared.get().start("proxy \(port)")
@@ -26,14 +26,14 @@ struct HostileServer: Sendable, Codable {
 
   func url(_ path: String, host: String = "localhost") -> String { "https://\(host):\(port)/\(path)" }
 
-  /// A well-behaved request about what happened, over a courier of its own.
+  /// Sends a control request about previous events, with a separate HTTP client.
   func ask(_ path: String) async throws -> String {
     let courier = CurlCourier(trust: trust)
     return String(decoding: try await courier.send(HTTPRequest(.get, url(path))).body, as: UTF8.self)
   }
 }
 
-/// The process all hostile servers live in. Ends with its standard input, and so with the tests, however they end.
+/// The process of all hostile servers. It ends when its standard input is closed, and so with the tests in every case.
 private final class HostileProcess: Sendable {
   static let shared = Result { try HostileProcess() }
   private let pipes: Mutex<(input: FileHandle, output: FileHandle)>
@@ -60,7 +60,7 @@ private final class HostileProcess: Sendable {
   }
 }
 
-/// What `Fixtures/make-certificates.sh` makes.
+/// The certificates that `Fixtures/make-certificates.sh` makes.
 enum Certificate: String, Sendable {
   case good, expired, chain
   case notYetValid = "not-yet-valid"
@@ -72,7 +72,7 @@ enum Certificate: String, Sendable {
   case chainWithRoot = "chain-with-root"
   case chainWithExpiredRoot = "chain-with-expired-root"
 
-  /// Made once per run, and left to the system's own cleaning of its temporary directory.
+  /// Made once per run. The system cleans its temporary directory.
   static let directory = Result {
     let directory = FileManager.default.temporaryDirectory.path + "/courier-certificates-\(getpid())/"
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
@@ -86,7 +86,7 @@ enum Certificate: String, Sendable {
     return directory
   }
 
-  /// The pin of every leaf, or of a key no server has, as openssl's command line computes it.
+  /// The pin of every leaf, or of a key that no server uses, computed by openssl's command line.
   static func pin(of key: String = "leaf") throws -> String {
     try String(contentsOfFile: directory.get() + key + ".pin", encoding: .utf8).trimmingCharacters(in: .newlines)
   }

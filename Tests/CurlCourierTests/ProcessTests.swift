@@ -4,7 +4,7 @@ import Foundation
 import ProgramHarness
 import Testing
 
-/// What a courier costs the process it lives in, measured in processes of their own where nobody else runs.
+/// The threads, memory and wake-ups of the HTTP client, measured in separate processes without other activity.
 @Suite("Cost")
 struct ProcessTests {
   let server: HostileServer
@@ -41,14 +41,14 @@ struct ProcessTests {
 
   @Test(.timeLimit(.minutes(1))) func endsItsThread() async {
     await #expect(processExitsWith: .success) { [server = server as HostileServer] in
-      // An address, not a name: libcurl resolves names in threads of its own.
+      // An address instead of a name: libcurl resolves names in separate threads.
       let request = HTTPRequest(.get, server.url("status/204", host: "127.0.0.1"))
       let closed = CurlCourier(trust: server.trust)
       #expect(ThisProcess.threads(named: "courier").isEmpty)
       _ = try await closed.send(request)
       #expect(ThisProcess.threads(named: "courier").count == 1)
       closed.close()
-      // The kernel may list a thread for a moment after it was waited for.
+      // The kernel may list a thread for a moment after it was joined.
       _ = try await eventually("the end of the thread") { ThisProcess.threads(named: "courier").isEmpty ? true : nil }
       var dropped: CurlCourier? = CurlCourier(trust: server.trust)
       _ = try await dropped?.send(request)
@@ -58,7 +58,7 @@ struct ProcessTests {
     }
   }
 
-  /// The port in the address is nobody's, so the answer can only have come through the proxy.
+  /// No server listens on the port in the address, so the response must have come through the proxy.
   @Test func goesThroughTheProxyOfTheEnvironment() async throws {
     let proxy = try server.startProxy()
     await #expect(processExitsWith: .success) { [server = server as HostileServer, proxy = proxy as Int] in

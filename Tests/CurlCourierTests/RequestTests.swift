@@ -2,7 +2,7 @@ import Courier
 import CurlCourier
 import Testing
 
-/// What a well-behaved server and a courier do for each other.
+/// Requests to a server that follows the protocol.
 @Suite("Requests")
 struct RequestTests {
   let server: HostileServer

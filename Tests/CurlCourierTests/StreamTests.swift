@@ -18,7 +18,7 @@ struct StreamTests {
     var decoder = EventStreamDecoder()
     var events: [ServerSentEvent] = []
     var chunks = stream.body.makeAsyncIterator()
-    // The server stops here and keeps the connection: nothing of this may wait for the end.
+    // The server pauses here and keeps the connection open. These events must not be delayed until the end.
     while decoder.comments < 2, let chunk = try await chunks.next() { events += try decoder.decode(chunk) }
     #expect(events == [ServerSentEvent(name: "request", data: "one\ntwo", id: "7")])
   }
@@ -42,8 +42,8 @@ struct StreamTests {
     }
   }
 
-  /// The firehose notices when nobody takes what it sends. What it got rid of until then is in the buffers of two
-  /// kernels and in the mailbox; it has 67 MB more.
+  /// The firehose detects when its data is no longer read. The data sent until then is in the buffers of two kernels
+  /// and in the mailbox; 67 MB remain.
   @Test func slowsTheServerDownInsteadOfBuffering() async throws {
     let stream = try await courier.stream(HTTPRequest(.get, server.url("firehose")))
     let sent = try #require(Int(try await server.ask("await/stalled")))
@@ -101,7 +101,7 @@ struct StreamTests {
   }
 }
 
-@Suite("Cancelling")
+@Suite("Canceling")
 struct CancellingTests {
   let server: HostileServer
   let courier: CurlCourier
@@ -124,7 +124,7 @@ struct CancellingTests {
     let stream = try await courier.stream(HTTPRequest(.get, server.url("events")))
     let task = Task { for try await _ in stream.body {} }
     task.cancel()
-    // Whether it had begun to wait decides if it ends with an error, as `AsyncThrowingStream` has it.
+    // The result depends on whether the task was already waiting: `AsyncThrowingStream` then ends with an error.
     if case .failure(let error) = await task.result { #expect(error as? CourierError == .cancelled) }
     _ = try await server.ask("await/gone")
   }

@@ -2,14 +2,14 @@ import Courier
 import CurlCourier
 import Testing
 
-/// `ServerTrust` row by row: which certificates a courier believes, and why not the others.
+/// The rules of `ServerTrust`, one per row: which certificates are accepted, and why others are not.
 @Suite("Server trust")
 struct TrustTests {
-  /// Both later than today, and than every date on which something has expired.
+  /// Times after today, and after every expiry date of the fixtures.
   enum Floor: Int64, Sendable {
-    /// 2080-01-01: before something becomes valid in 2090.
+    /// 2080-01-01: before the start of a validity in 2090.
     case in2080 = 3_471_292_800
-    /// 2091-01-01: after that.
+    /// 2091-01-01: after it.
     case in2091 = 3_818_448_000
   }
 
@@ -20,9 +20,9 @@ struct TrustTests {
     var pin = Pin.none
     var knowsAuthority = false
     var host = "localhost"
-    /// When the board knows that it cannot be earlier than this.
+    /// The board's lower bound of the time.
     var floor: Floor?
-    /// A part of the reason for which the server is not trusted; nil when it is.
+    /// A part of the reason for the rejection; nil if the server is trusted.
     let refusal: String?
 
     var testDescription: String {
@@ -32,17 +32,17 @@ struct TrustTests {
   }
 
   static let rows: [Row] = [
-    // An authority we know is enough, with or without more certificates than necessary.
+    // A known authority is sufficient, also with unnecessary certificates in the chain.
     Row(certificate: .good, knowsAuthority: true, refusal: nil),
     Row(certificate: .good, knowsAuthority: true, host: "127.0.0.1", refusal: nil),
     Row(certificate: .chain, knowsAuthority: true, refusal: nil),
     Row(certificate: .chainWithRoot, knowsAuthority: true, refusal: nil),
-    // A pin must hold even so.
+    // A pin must match as well.
     Row(certificate: .good, pin: .right, knowsAuthority: true, refusal: nil),
     Row(certificate: .good, pin: .wrongAndRight, knowsAuthority: true, refusal: nil),
     Row(certificate: .good, pin: .wrong, knowsAuthority: true, refusal: "pinned"),
     Row(certificate: .good, pin: .unreadable, knowsAuthority: true, refusal: "pinned"),
-    // Without pins nobody unknown is believed.
+    // Without pins an unknown issuer is rejected.
     Row(certificate: .good, refusal: "issuer"),
     Row(certificate: .chain, refusal: "issuer"),
     Row(certificate: .chainWithRoot, refusal: "self-signed"),
@@ -55,12 +55,12 @@ struct TrustTests {
     Row(certificate: .missingIssuer, pin: .right, refusal: nil),
     Row(certificate: .missingIssuer, pin: .right, knowsAuthority: true, refusal: nil),
     Row(certificate: .chainWithRoot, pin: .right, refusal: nil),
-    // A wrong one does not.
+    // A wrong pin does not.
     Row(certificate: .good, pin: .wrong, refusal: "none of the pinned"),
     Row(certificate: .selfSigned, pin: .wrong, refusal: "none of the pinned"),
     Row(certificate: .selfSigned, pin: .unreadable, refusal: "none of the pinned"),
     Row(certificate: .chainWithRoot, pin: .wrong, refusal: "none of the pinned"),
-    // It never replaces a date, of any certificate on the way up.
+    // A pin never replaces a date of any certificate in the chain.
     Row(certificate: .expired, knowsAuthority: true, refusal: "expired"),
     Row(certificate: .expired, pin: .right, refusal: "expired"),
     Row(certificate: .expired, pin: .right, knowsAuthority: true, refusal: "expired"),
@@ -70,7 +70,7 @@ struct TrustTests {
     Row(certificate: .chainWithExpiredRoot, pin: .right, refusal: "expired"),
     Row(certificate: .notYetValid, knowsAuthority: true, refusal: "not yet valid"),
     Row(certificate: .notYetValid, pin: .right, refusal: "not yet valid"),
-    // A clock that is behind is not believed, in either direction.
+    // While the clock is behind, its time is used in neither direction.
     Row(certificate: .notYetValid, knowsAuthority: true, floor: .in2091, refusal: nil),
     Row(certificate: .notYetValid, pin: .right, floor: .in2091, refusal: nil),
     Row(certificate: .notYetValid, knowsAuthority: true, floor: .in2080, refusal: nil),
@@ -80,7 +80,7 @@ struct TrustTests {
     Row(certificate: .notYetValid, pin: .wrong, floor: .in2080, refusal: "none of the pinned"),
     Row(certificate: .expired, pin: .right, floor: .in2091, refusal: "expired"),
     Row(certificate: .expiredIssuer, pin: .right, floor: .in2091, refusal: "expired"),
-    // Nor a name.
+    // A pin does not replace the name.
     Row(certificate: .wrongName, knowsAuthority: true, refusal: "localhost"),
     Row(certificate: .wrongName, pin: .right, refusal: "localhost"),
     Row(certificate: .wrongName, pin: .right, host: "127.0.0.1", refusal: "127.0.0.1"),
@@ -91,7 +91,7 @@ struct TrustTests {
     let server = try HostileServer(row.certificate)
     let courier = CurlCourier(trust: try trust(of: row, server))
     let request = HTTPRequest(.get, server.url("status/204", host: row.host))
-    // Twice: what was found out about one connection must not help the next.
+    // Twice: the result for one connection must not affect the next.
     for _ in 1...2 {
       let outcome: Result<HTTPResponse, CourierError>
       do throws(CourierError) {
@@ -150,7 +150,7 @@ struct TrustTests {
     }
   }
 
-  /// A resumed session is not judged again, so there must be none.
+  /// A resumed session would not be verified again, so sessions must not be resumed.
   @Test func resumesNoSession() async throws {
     let server = try HostileServer()
     let courier = CurlCourier(trust: server.trust)

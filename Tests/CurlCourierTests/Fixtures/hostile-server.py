@@ -1,7 +1,7 @@
-"""TLS servers that do to their clients what servers must not do, by path.
+"""TLS servers that violate the protocol in different ways, selected by path.
 
-Every line on stdin starts one, and its port comes back on stdout: "CERTIFICATES KEY", "CERTIFICATES KEY old-tls", or
-"proxy PORT" for a proxy whose tunnels all lead to the server at PORT. They end with stdin.
+Every line on stdin starts a server and prints its port to stdout: "CERTIFICATES KEY", "CERTIFICATES KEY old-tls", or
+"proxy PORT" for a proxy that connects every tunnel to the server at PORT. All end when stdin is closed.
 """
 
 import socket
@@ -16,7 +16,7 @@ FOREVER = range(1 << 62)
 
 
 class Events(dict):
-    """What happens on one connection and another asks for: `GET /await/NAME` answers when NAME has happened."""
+    """Events of one connection that another can await: `GET /await/NAME` responds after the event NAME."""
 
     def __missing__(self, name):
         return self.setdefault(name, threading.Event())
@@ -62,7 +62,7 @@ class Connection:
         self.server.events["gone"].set()
         return "hang up"
 
-    # Well-behaved paths.
+    # Paths with valid responses.
 
     def do_echo(self):
         self.answer(self.received, X_Twice="first\r\nX-Twice: last", X_Empty="", X_Padded="\t padded \t")
@@ -96,7 +96,7 @@ class Connection:
         self.head(Transfer_Encoding="chunked")
         self.send(b"2\r\nok\r\n0\r\nX-Trailer: late\r\n\r\n")
 
-    # Too much.
+    # Responses that are too long.
 
     def do_big(self):
         self.head(Content_Length=200 << 20)
@@ -152,9 +152,9 @@ class Connection:
             self.send(b"x" * 65536)
 
     def do_firehose(self):
-        """Sends until the client stops reading for half a second, says so, and goes on."""
+        """Sends until the client stops reading for half a second, raises the event, and continues."""
         self.head(Transfer_Encoding="chunked")
-        block = b"3ff8\r\n" + bytes(0x3FF8) + b"\r\n"  # fits one TLS record, so it is sent whole or not at all
+        block = b"3ff8\r\n" + bytes(0x3FF8) + b"\r\n"  # fits one TLS record, so it is sent completely or not at all
         sent = 0
         self.stream.settimeout(0.5)
         while sent < 4096:
@@ -167,7 +167,7 @@ class Connection:
                 self.server.events["stalled"].set()
         self.send(b"0\r\n\r\n")
 
-    # Too little.
+    # Incomplete responses.
 
     def do_never(self):
         self.server.events["arrived"].set()
@@ -194,7 +194,7 @@ class Connection:
         return "hang up"
 
     def do_cut_short(self):
-        """Could be the whole answer, but TLS has no goodbye to say so."""
+        """A possibly complete response without close_notify."""
         self.head()
         self.send(b"the beginning")
         return "hang up"
@@ -210,7 +210,7 @@ class Connection:
     def do_nothing(self):
         return "hang up"
 
-    # Something else.
+    # Other invalid responses.
 
     def do_redirect(self):
         self.head("302 Found", Location="https://elsewhere.example/", Content_Length=0)
@@ -261,7 +261,7 @@ class Server:
             with self.context.wrap_socket(raw, server_side=True) as stream:
                 Connection(stream, self).serve()
         except (OSError, ValueError):
-            pass  # The client had enough, or did not like the certificate; its own test says which.
+            pass  # The client closed the connection or rejected the certificate, as its test expects.
 
 
 class Proxy:

@@ -1,7 +1,6 @@
 #!/bin/sh
-# Fills the directory $1 with an authority, and with server certificates that are right, or wrong in one way each.
-# All leaves share one key, and so one pin: what differs is never the key. The dates are fixed; until 2090 the rows of
-# the tests mean what they say.
+# Creates in the directory $1 an authority, and server certificates that are valid or have one defect each. All leaves
+# share one key and so one pin. The dates are fixed; the rows of the tests are correct until 2090.
 set -eu
 cd "$1"
 
@@ -54,7 +53,7 @@ issue self-signed leaf here $long_ago $far_ahead itself
 issue expired-self-signed leaf here $long_ago $ago itself
 issue under-issuer leaf here $long_ago $far_ahead issuer
 
-# Chains as a server sends them, the leaf first.
+# Chains in the order of a TLS handshake, the leaf first.
 cat under-issuer.pem issuer.pem > chain.pem
 cat under-issuer.pem expired-issuer.pem > chain-with-expired-issuer.pem
 cat good.pem root.pem > chain-with-root.pem

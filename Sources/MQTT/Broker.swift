@@ -1,18 +1,18 @@
 public import Courier
 public import Secrets
 
-/// An MQTT broker, and who we are there. TLS always.
+/// An MQTT broker, with the credentials of this client. TLS is always used.
 public struct Broker: Sendable {
   public enum Version: Sendable {
-    /// It cannot be told how much a client takes: a broker that lets megabytes through makes the client hold them.
+    /// MQTT 3.1.1. It has no maximum packet size: if the broker forwards megabytes, the client must hold them.
     case v311
     case v5
   }
 
   public struct Credentials: Sendable {
     public var user: String
-    /// libmosquitto holds a copy in ordinary memory for as long as there is a connection: this must open nothing but the
-    /// broker.
+    /// libmosquitto keeps a copy in ordinary memory for the duration of a connection. The password must therefore give
+    /// access only to the broker.
     public var password: SecretBytes
 
     public init(user: String, password: SecretBytes) {
@@ -28,8 +28,8 @@ public struct Broker: Sendable {
   public var version: Version
 
   /// - Parameters:
-  ///   - host: a name or an address; the broker's certificate must be made out to it.
-  ///   - port: 8883 is the one registered for MQTT over TLS.
+  ///   - host: a name or an address. The broker's certificate must be valid for it.
+  ///   - port: 8883 is the registered port of MQTT over TLS.
   public init(
     host: String, port: UInt16 = 8883, trust: ServerTrust, credentials: Credentials? = nil, version: Version = .v5
   ) {

@@ -1,6 +1,6 @@
-/// `HOST` or `HOST:PORT`, as people write it into configurations; a version 6 address in brackets.
+/// Parses `HOST` or `HOST:PORT` in configurations; an IPv6 address is in brackets.
 public enum BrokerAddress {
-  /// - Returns: nil if it is neither; without a port 8883, the one registered for MQTT over TLS.
+  /// - Returns: nil for other text. The default port is 8883, the registered port of MQTT over TLS.
   public static func parse(_ text: String) -> (host: String, port: UInt16)? {
     let isBracketed = text.hasPrefix("[")
     let end = isBracketed ? text.firstIndex(of: "]") : text.firstIndex(of: ":") ?? text.endIndex

@@ -4,19 +4,19 @@ import CertificateTrust
 import Glibc
 import Secrets
 
-/// One libmosquitto client for one connection. Used by one thread, which owns its socket.
+/// A libmosquitto client for one connection. Used only on one thread, which owns its socket.
 ///
-/// libmosquitto hands a PUBACK to its own outgoing queue *before* it shows the message to anybody. In the mode for
-/// foreign threads it leaves that queue alone until `write` is called, and that is what makes it possible to
-/// acknowledge a message only once it is durable: nothing leaves while the message is being looked at, and if it is not
-/// taken, the client is thrown away with its queue.
+/// libmosquitto appends the PUBACK to its outgoing queue *before* it calls the message callback. In its mode for
+/// external event loops it does not send that queue until `write` is called. A message can therefore be acknowledged
+/// only after it is durable: nothing is sent while the message is being stored, and if that fails, the client is
+/// destroyed together with its queue.
 final class Client {
   private let handle: OpaquePointer
   private let tls: TLSContext
-  /// libmosquitto's last complaint.
+  /// The last error that libmosquitto logged.
   private var complaint: String?
 
-  /// - Parameter owner: gets the callbacks, and must outlive this.
+  /// - Parameter owner: receives the callbacks and must outlive the client.
   init(_ session: Session, owner: LinkLoop) throws(BrokerError) {
     guard libraryStatus == 0 else { throw .unusable("libmosquitto does not start") }
     for topic in [session.mailbox, session.presence].compactMap(\.self) {
@@ -32,8 +32,7 @@ final class Client {
     setCallbacks()
   }
 
-  /// Takes the socket along, and says no DISCONNECT: the broker then publishes the will, as it would for a token that
-  /// lost its power.
+  /// Closes the socket without DISCONNECT, so that the broker publishes the will, as after a power loss.
   deinit { mosquitto_destroy(handle) }
 
   private func configure(_ session: Session) throws(BrokerError) {
@@ -57,7 +56,7 @@ final class Client {
 
   // MARK: Connection
 
-  /// Resolves the name and connects; the TLS handshake goes on in `read` and `write`.
+  /// Resolves the name and connects. The TLS handshake continues in `read` and `write`.
   func connect(_ session: Session) throws(BrokerError) {
     var properties: OpaquePointer?
     defer { mosquitto_property_free_all(&properties) }
@@ -72,12 +71,13 @@ final class Client {
         handle, session.broker.host, Int32(session.broker.port), Int32(Session.keepalive.components.seconds), nil,
         properties))
     var patience: UInt32 = 20_000
-    // Who pulls a cable says no goodbye: unacknowledged bytes end the connection after 20 s, not after 15 minutes.
+    // If the network is interrupted, no FIN arrives. Unacknowledged data ends the connection after 20 s instead of 15
+    // minutes.
     setsockopt(
       socket, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, &patience, socklen_t(MemoryLayout.size(ofValue: patience)))
   }
 
-  /// -1 when there is none.
+  /// The socket; -1 if there is none.
   var socket: Int32 { mosquitto_socket(handle) }
   var wantsToWrite: Bool { mosquitto_want_write(handle) }
 
@@ -88,19 +88,19 @@ final class Client {
 
   func read() throws(BrokerError) { try check(mosquitto_loop_read(handle, 1)) }
   func write() throws(BrokerError) { try check(mosquitto_loop_write(handle, 1)) }
-  /// Puts a PINGREQ into the queue when one is due.
+  /// Queues a PINGREQ when one is due.
   func lookAfterKeepalive() throws(BrokerError) { try check(mosquitto_loop_misc(handle)) }
 
   // MARK: Packets
 
   func subscribe(to topic: String, _ version: Broker.Version) throws(BrokerError) {
-    // Retained messages are old ones, and who is asked to approve something must not be shown old requests.
+    // Retained messages may be old, and the user must not be shown old requests.
     let options = version == .v5 ? Int32(MQTT_SUB_OPT_SEND_RETAIN_NEVER.rawValue) : 0
     try check(mosquitto_subscribe_v5(handle, nil, topic, 1, options, nil))
   }
 
-  /// At least once (QoS 1).
-  /// - Returns: the number by which the broker acknowledges it.
+  /// Publishes at least once (QoS 1).
+  /// - Returns: the packet identifier that the acknowledgment contains.
   func publish(_ payload: [UInt8], to topic: String, retained: Bool) throws(BrokerError) -> Int32 {
     var number: Int32 = 0
     try check(mosquitto_publish_v5(handle, &number, topic, Int32(payload.count), payload, 1, retained, nil))
@@ -138,10 +138,10 @@ final class Client {
     if let refusal = tls.judge.refusal { throw .untrusted(refusal) }
     switch mosq_err_t(rawValue: status) {
     case MOSQ_ERR_ERRNO: throw .unreachable(String(cString: strerror(number)))
-    // libmosquitto leaves getaddrinfo's code in errno.
+    // libmosquitto stores the error code of getaddrinfo in errno.
     case MOSQ_ERR_EAI: throw .unreachable("its name cannot be resolved: \(String(cString: gai_strerror(number)))")
-    case MOSQ_ERR_TLS: throw .unreachable("no TLS handshake: \(complaint ?? "it hung up")")
-    case MOSQ_ERR_KEEPALIVE: throw .unreachable("it does not answer any more")
+    case MOSQ_ERR_TLS: throw .unreachable("no TLS handshake: \(complaint ?? "it closed the connection")")
+    case MOSQ_ERR_KEEPALIVE: throw .unreachable("it no longer responds")
     case MOSQ_ERR_INVAL, MOSQ_ERR_MALFORMED_UTF8, MOSQ_ERR_NOT_SUPPORTED:
       throw .unusable(String(cString: mosquitto_strerror(status)))
     default: throw .unreachable(String(cString: mosquitto_strerror(status)))

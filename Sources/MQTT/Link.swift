@@ -2,28 +2,28 @@ import CMosquitto
 import Glibc
 import Synchronization
 
-/// What the thread of one connection tells the task that waits for it.
+/// An event of a connection's thread for the task that waits for it.
 enum LinkEvent: Sendable {
   /// Connected and, if there is a mailbox, subscribed.
   case up
-  /// The thread stands still until `settle` is called.
+  /// A message. The thread waits until `settle` is called.
   case message([UInt8])
-  /// A message of so many bytes was refused and is gone.
+  /// A message of this number of bytes was rejected and is lost.
   case oversize(Int)
-  /// The broker has it, or refuses it.
+  /// The broker has acknowledged or rejected a message.
   case published(Post, isAccepted: Bool)
-  /// The last one.
+  /// The connection has ended. The last event.
   case ended(BrokerError)
 }
 
-/// Something to publish.
+/// A message to publish.
 struct Post: Sendable, Hashable {
   var topic: String
   var payload: [UInt8]
   var isRetained = false
 }
 
-/// One connection to a broker, on a thread of its own, and what that thread and one task tell each other.
+/// One connection to a broker with its own thread, and the communication between that thread and one task.
 final class Link: Sendable {
   private struct Shared {
     var events: [LinkEvent] = []
@@ -32,13 +32,13 @@ final class Link: Sendable {
     var isTaken: Bool?
     var isClosed = false
     var hasEnded = false
-    /// The thread is in a call that nothing can interrupt: it looks up a name, or waits for TCP.
+    /// The thread is in a call that cannot be interrupted: name resolution or a TCP connect.
     var isStuck = false
     var thread: pthread_t?
   }
 
   let session: Session
-  /// An eventfd: readable when the thread should look here.
+  /// An eventfd. Readable when the thread must check the shared state.
   let wakeUp: Int32
   private let shared = Mutex(Shared())
 
@@ -53,7 +53,7 @@ final class Link: Sendable {
 
   func start() {
     let context = Unmanaged.passRetained(self).toOpaque()
-    // The thread comes to this lock, too, before it does anything that `close` must know of.
+    // The thread also takes this lock before it does anything that `close` must know.
     let status = shared.withLock { shared -> Int32 in
       var thread = pthread_t()
       defer { shared.thread = thread }
@@ -72,7 +72,7 @@ final class Link: Sendable {
     guard status == 0 else { fatalError("the thread for a broker cannot be started: errno \(status)") }
   }
 
-  /// The next event. After `.ended`, the thread is gone, or will be once the call it is stuck in returns.
+  /// The next event. After `.ended` the thread has ended, or will end when its blocking call returns.
   func next() async -> LinkEvent {
     let event = await withCheckedContinuation { continuation in
       let event = shared.withLock { shared -> LinkEvent? in
@@ -82,17 +82,17 @@ final class Link: Sendable {
       }
       if let event { continuation.resume(returning: event) }
     }
-    // The process may exit right after, and must not pull OpenSSL away under the thread.
+    // The process may exit afterwards and must not free OpenSSL's data while the thread uses it.
     if case .ended = event, let thread = shared.withLock({ $0.thread.take() }) { pthread_join(thread, nil) }
     return event
   }
 
-  /// Lets the thread go on after a message.
+  /// Lets the thread continue after a message.
   func settle(isTaken: Bool) { tell { $0.isTaken = isTaken } }
 
   func publish(_ post: Post) { tell { $0.posts.append(post) } }
 
-  /// Ends the connection. Any thread may call it, any number of times.
+  /// Ends the connection. Thread-safe and idempotent.
   func close() {
     let isStuck = shared.withLock { shared in
       shared.isClosed = true
@@ -113,7 +113,7 @@ final class Link: Sendable {
 
   var isClosed: Bool { shared.withLock { $0.isClosed } }
 
-  /// What is to be published, once.
+  /// Removes and returns the messages to publish.
   func takePosts() -> [Post] {
     shared.withLock { shared in
       defer { shared.posts = [] }
@@ -121,7 +121,7 @@ final class Link: Sendable {
     }
   }
 
-  /// Runs what cannot be interrupted, unless the connection is closed already.
+  /// Runs a call that cannot be interrupted, unless the connection is already closed.
   func stuck(in work: () throws(BrokerError) -> Void) throws(BrokerError) {
     let mayStart = shared.withLock { shared in
       shared.isStuck = !shared.isClosed
@@ -142,8 +142,8 @@ final class Link: Sendable {
     waiter?.resume(returning: event)
   }
 
-  /// Sleeps until the message that was put last is settled.
-  /// - Returns: whether it is durable; false too when the connection is closed meanwhile.
+  /// Waits until the last message is settled.
+  /// - Returns: whether it is durable; also false if the connection is closed in the meantime.
   func isLastMessageTaken() -> Bool {
     while true {
       let verdict = shared.withLock { $0.isClosed ? false : $0.isTaken.take() }
@@ -160,7 +160,7 @@ final class Link: Sendable {
   }
 }
 
-/// Signals are for the threads that expect them, and a broken connection must be an error, not SIGPIPE.
+/// Signals are handled by other threads. A broken connection must be an error, not SIGPIPE.
 private func blockAllSignals() {
   var all = sigset_t()
   sigfillset(&all)

@@ -1,24 +1,24 @@
 import Glibc
 
-/// The life of a connection's thread. It sleeps in poll(2) until the socket, the task or the keepalive wants something:
-/// an idle connection wakes twice per keepalive, for the question and for the answer.
+/// The main loop of a connection's thread. It sleeps in poll(2) until there is work for the socket, the task or the
+/// keepalive. An idle connection wakes twice per keepalive, for PINGREQ and for PINGRESP.
 final class LinkLoop {
   private let link: Link
   private(set) var client: Client?
-  /// Why the connection ends.
+  /// The error that ends the connection.
   private var failure: BrokerError?
   private var isUp = false
   private var keepaliveDue = ContinuousClock.now
-  /// Published and not yet acknowledged, by libmosquitto's number.
+  /// Published messages without acknowledgment, by packet identifier.
   private var underWay: [Int32: Post] = [:]
 
   init(_ link: Link) {
     self.link = link
   }
 
-  /// - Returns: why it ended.
+  /// - Returns: the error that ended the connection.
   func run() -> BrokerError {
-    // Before the task hears that it ended, the socket is closed: the next connection must not meet this one.
+    // Close the socket before the task is notified: the next connection must not overlap with this one.
     defer { client = nil }
     do throws(BrokerError) {
       let client = try Client(link.session, owner: self)
@@ -33,7 +33,7 @@ final class LinkLoop {
     postponeKeepalive()
     while true {
       if link.isClosed {
-        // What is durable need not come again.
+        // Acknowledge stored messages, so that they are not sent again.
         if isUp { try write(client) }
         throw .closed
       }
@@ -44,8 +44,8 @@ final class LinkLoop {
       if socket != 0 { try client.read() }
       if let failure { throw failure }
       if isInHandshake, client.isInHandshake, socket & (POLLHUP | POLLERR) != 0 {
-        // libmosquitto would go on trying.
-        throw .unreachable("it hung up during the TLS handshake")
+        // Without this check libmosquitto would continue to try.
+        throw .unreachable("it closed the connection during the TLS handshake")
       }
       if !isUp, .now >= setUpDeadline { throw .unreachable("no connection within \(Session.setUpLimit)") }
       if .now >= keepaliveDue { try client.lookAfterKeepalive() }
@@ -59,10 +59,10 @@ final class LinkLoop {
     postponeKeepalive()
   }
 
-  /// libmosquitto counts whole seconds from the last packet it has sent.
+  /// libmosquitto counts whole seconds from the last packet it sent.
   private func postponeKeepalive() { keepaliveDue = .now + Session.keepalive + .seconds(1) }
 
-  /// - Returns: what poll(2) says of the socket.
+  /// - Returns: the events of poll(2) for the socket.
   private func sleep(_ client: Client, until moment: ContinuousClock.Instant) -> Int32 {
     let events = POLLIN | (client.wantsToWrite ? POLLOUT : 0)
     var descriptors = [
@@ -86,7 +86,7 @@ final class LinkLoop {
     }
   }
 
-  // MARK: What libmosquitto calls
+  // MARK: libmosquitto callbacks
 
   func hasConnected(_ reason: Int32) {
     guard reason == 0 else { return failure = BrokerError(connectReason: reason) }
@@ -107,7 +107,7 @@ final class LinkLoop {
   }
 
   func received(_ payload: UnsafeRawBufferPointer, isRetained: Bool) {
-    // Several messages may come in one read; those after one that was not taken must not be, either.
+    // One read may contain several messages. After one that was not stored, the others must not be acknowledged either.
     guard failure == nil, !isRetained else { return }
     guard payload.count <= Mailbox.maximumMessageBytes else { return link.put(.oversize(payload.count)) }
     link.put(.message(Array(payload)))
@@ -118,7 +118,7 @@ final class LinkLoop {
     if let post = underWay.removeValue(forKey: number) { link.put(.published(post, isAccepted: isAccepted)) }
   }
 
-  /// - Parameter reason: the broker's from 0x80 on, libmosquitto's own below.
+  /// - Parameter reason: a reason code of the broker if at least 0x80, otherwise an error code of libmosquitto.
   func hasDisconnected(_ reason: Int32) {
     if failure == nil, reason >= 0x80 { failure = BrokerError(disconnectReason: reason) }
   }

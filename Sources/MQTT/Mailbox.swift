@@ -1,17 +1,19 @@
-/// One topic that is read, at least once per message: what is published while we are away waits at the broker.
+/// A subscription to one topic with at-least-once delivery. The broker queues messages while this client is
+/// disconnected.
 ///
-/// Whoever knows the topic's name can be let in by the broker to write into it; make it unguessable, and believe nothing
-/// that comes out of it unless it proves itself.
+/// A client that knows the topic's name may be able to publish to it, depending on the broker's access list. The name
+/// should be unguessable, and every message must be authenticated.
 public final class Mailbox: Sendable {
-  /// Longer messages are refused; in MQTT 5 the broker is asked not to send those that are longer still.
+  /// The maximum size of a message. Longer messages are rejected; in MQTT 5 the broker is asked not to send packets
+  /// above a larger limit.
   public static let maximumMessageBytes = 16 << 10
 
-  /// What has become of the connection.
+  /// A change of the connection's state.
   public enum Report: Sendable, Equatable {
-    /// Messages come; those that waited are on their way.
+    /// Connected and subscribed. Queued messages follow.
     case connected
     case disconnected(BrokerError, retryIn: Duration)
-    /// A message of so many bytes was refused and will not come again.
+    /// A message of this number of bytes was rejected and is lost.
     case refused(bytes: Int)
   }
 
@@ -21,11 +23,11 @@ public final class Mailbox: Sendable {
 
   /// - Parameters:
   ///   - topic: without wildcards.
-  ///   - clientID: the same at every start, and nobody else's: the broker keeps the session under it. Up to 23 letters
-  ///     and digits suit every broker (MQTT 3.1.1 §3.1.3.1).
-  ///   - presence: a topic that says `online` while we listen, and `offline` when not, retained.
+  ///   - clientID: the same at every start, and unique at the broker, which stores the session under it. All brokers
+  ///     accept up to 23 letters and digits (MQTT 3.1.1 §3.1.3.1).
+  ///   - presence: a topic with the retained message `online` while this client is connected, otherwise `offline`.
   ///   - random: uniform in 0..<1.
-  ///   - sleep: the pause before the next connection.
+  ///   - sleep: waits before the next connection.
   public init(
     at broker: Broker, topic: String, clientID: String, presence: String? = nil,
     report: @escaping @Sendable (Report) -> Void = { _ in },
@@ -37,9 +39,10 @@ public final class Mailbox: Sendable {
     self.report = report
   }
 
-  /// Listens until the task is cancelled, connecting again whenever the connection ends.
-  /// - Parameter consume: takes one message, and says whether it is durable. If not, the connection ends, and the
-  ///   message comes again after a pause. Only then is it acknowledged, so a message may come twice, too.
+  /// Reads messages until the task is canceled. Reconnects when a connection ends.
+  /// - Parameter consume: stores a message and returns whether it is durable. Only then is the message acknowledged;
+  ///   otherwise the connection ends and the broker sends the message again after a pause. Messages may therefore be
+  ///   delivered more than once.
   /// - Throws: `CancellationError`.
   public func run(_ consume: @Sendable ([UInt8]) async -> Bool) async throws -> Never {
     try await reconnection.run {
@@ -49,8 +52,8 @@ public final class Mailbox: Sendable {
     }
   }
 
-  /// One connection, until it ends.
-  /// - Returns: why it did; `.closed` when the task is cancelled.
+  /// Runs one connection until it ends.
+  /// - Returns: the reason; `.closed` when the task is canceled.
   public func listen(_ consume: @Sendable ([UInt8]) async -> Bool) async -> BrokerError {
     let link = Link(session)
     return await withTaskCancellationHandler {

@@ -1,21 +1,22 @@
 import Synchronization
 
-/// Publishes messages whose repetition says nothing new, at least once: the same on the same topic waits only once.
+/// Publishes messages at least once. For messages that are safe to repeat: an equal message on the same topic is queued
+/// only once.
 public final class Publisher: Sendable {
-  /// More than this do not wait for a broker that is away.
+  /// The maximum number of queued messages while the broker is unavailable.
   public static let maximumWaiting = 10_000
-  /// Sent and not yet acknowledged at once.
+  /// The maximum number of sent messages without acknowledgment.
   fileprivate static let maximumUnderWay = 16
 
   public enum Report: Sendable, Equatable {
     case connected
     case disconnected(BrokerError, retryIn: Duration)
-    /// The broker does not let us write this topic, or too many wait.
+    /// The broker does not permit publishing to this topic, or the queue is full.
     case refused(topic: String)
   }
 
   fileprivate struct Shared {
-    /// In the order in which they leave.
+    /// In sending order.
     var order: [Post] = []
     var waiting: Set<Post> = []
     var underWay: [Post] = []
@@ -27,7 +28,7 @@ public final class Publisher: Sendable {
   private let report: @Sendable (Report) -> Void
   private let shared = Mutex(Shared())
 
-  /// - Parameters: as a `Mailbox` has them.
+  /// - Parameters: as for `Mailbox`.
   public init(
     at broker: Broker, clientID: String,
     report: @escaping @Sendable (Report) -> Void = { _ in },
@@ -39,8 +40,8 @@ public final class Publisher: Sendable {
     self.report = report
   }
 
-  /// Leaves a message to be published as soon as there is a connection.
-  /// - Parameter isRetained: the broker keeps it for whoever subscribes later.
+  /// Queues a message to publish when there is a connection.
+  /// - Parameter isRetained: whether the broker keeps it for later subscribers.
   public func post(_ payload: [UInt8], to topic: String, isRetained: Bool = false) {
     let post = Post(topic: topic, payload: payload, isRetained: isRetained)
     let isWaiting = shared.withLock { shared in
@@ -53,10 +54,10 @@ public final class Publisher: Sendable {
     if !isWaiting { report(.refused(topic: topic)) }
   }
 
-  /// Everything posted has been acknowledged or refused by the broker.
+  /// Whether the broker has acknowledged or rejected every queued message.
   public var isIdle: Bool { shared.withLock { $0.order.isEmpty && $0.underWay.isEmpty } }
 
-  /// Publishes until the task is cancelled.
+  /// Publishes until the task is canceled.
   /// - Throws: `CancellationError`.
   public func run() async throws -> Never {
     try await reconnection.run {
@@ -100,7 +101,7 @@ extension Publisher.Shared {
     if waiting.insert(post).inserted { order.append(post) }
   }
 
-  /// Gives the connection as many as may be under way.
+  /// Passes queued messages to the connection, up to the limit.
   fileprivate mutating func handOver() {
     guard let link else { return }
     let next = order.prefix(max(0, Publisher.maximumUnderWay - underWay.count))
@@ -112,7 +113,7 @@ extension Publisher.Shared {
     order.removeFirst(next.count)
   }
 
-  /// The connection ended: what the broker has not acknowledged leaves again.
+  /// Queues unacknowledged messages again after the end of a connection.
   fileprivate mutating func takeBack() {
     link = nil
     for post in underWay { enqueue(post) }

@@ -1,8 +1,8 @@
-/// Keeps a connection: one after the other, with pauses that grow, and of which no two clients have the same.
+/// Keeps a connection alive: reconnects with exponential backoff and jitter.
 struct Reconnection: Sendable {
   static let firstPause = Duration.seconds(1)
   static let longestPause = Duration.seconds(60)
-  /// A connection that lived this long was healthy: the next pause starts small.
+  /// A connection that lasted this long was healthy: the backoff starts again.
   static let healthyAfter = Duration.seconds(60)
 
   /// Uniform in 0..<1.
@@ -10,8 +10,8 @@ struct Reconnection: Sendable {
   let sleep: @Sendable (Duration) async throws -> Void
 
   /// - Parameters:
-  ///   - connect: one connection from its beginning to its end.
-  ///   - report: told why it ended, and how long the pause is.
+  ///   - connect: runs one connection until it ends.
+  ///   - report: called with the reason and the length of the pause.
   /// - Throws: `CancellationError`, or what `sleep` throws.
   func run(
     _ connect: () async -> BrokerError, report: (BrokerError, Duration) -> Void

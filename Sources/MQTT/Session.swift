@@ -1,17 +1,17 @@
-/// What one connection to a broker is for.
+/// The parameters of a connection to a broker.
 struct Session: Sendable {
   let broker: Broker
-  /// The broker knows a session by it.
+  /// Identifies the session at the broker.
   let clientID: String
-  /// The topic that is read; nil when there is only something to publish. With one, the broker keeps the session, and
-  /// what arrives for it, while there is no connection.
+  /// The topic to subscribe to; nil for publishing only. With a topic, the broker keeps the session and its messages
+  /// while there is no connection.
   var mailbox: String?
-  /// Says `online` or `offline`, retained.
+  /// The topic with the retained message `online` or `offline`.
   var presence: String?
 
-  /// How long the broker keeps what nobody fetched (MQTT 5 §3.1.2.11.2): longer than any request lives.
+  /// How long the broker keeps undelivered messages (MQTT 5 §3.1.2.11.2): longer than the lifetime of any request.
   static let expiry = Duration.seconds(86_400)
   static let keepalive = Duration.seconds(30)
-  /// From the first packet to the subscription.
+  /// The time limit from the first packet to the subscription.
   static let setUpLimit = Duration.seconds(20)
 }

@@ -2,7 +2,7 @@ import COpenSSL
 import CertificateTrust
 import Courier
 
-/// The TLS a connection to a broker begins with: 1.2 or newer, and a certificate that `ServerTrust` accepts.
+/// The TLS configuration of a broker connection: version 1.2 or newer, and certificate verification by `ServerTrust`.
 final class TLSContext {
   /// An `SSL_CTX`.
   let context: OpaquePointer
@@ -13,11 +13,11 @@ final class TLSContext {
     self.context = context
     judge = CertificateJudge(trust: trust, pinEnforcement: .here)
     SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(TLS1_2_VERSION), nil)
-    // The directory is searched for the one issuer that is needed; the bundle is 140 certificates in memory.
+    // OpenSSL reads only the needed issuer from the directory; the bundle would load 140 certificates into memory.
     SSL_CTX_set_default_verify_dir(context)
     if let file = trust.authorityFile, SSL_CTX_load_verify_file(context, file) != 1 {
       ERR_clear_error()
-      throw .unusable("\(file) is no readable file with a certificate in it")
+      throw .unusable("\(file) is not a readable file with a certificate")
     }
     // OpenSSL compares an address with the certificate's addresses, and a name with its names.
     let wanted = SSL_CTX_get0_param(context)

@@ -102,7 +102,7 @@ extension EndToEnd {
     @Test func aBrokerThatRefusesUsIsSaidToDoSo() async throws {
       try await withBroker(password: "wrong") { scene in
         try await scene.token.log.line(with: "] connected to")
-        try await scene.token.log.line(with: "the broker refuses us: wrong user or password")
+        try await scene.token.log.line(with: "the broker refused the connection: wrong user or password")
         try await scene.approve()
       }
     }

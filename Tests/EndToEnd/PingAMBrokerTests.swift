@@ -88,7 +88,7 @@ extension EndToEnd {
           try await scene.token.answer(login.token, with: .hold, from: login.mark)
           #expect(try await scene.ending(of: login).hasPrefix("approved"))
         }
-        #expect(try scene.token.log.count(of: "another client has connected with our client id") == 0)
+        #expect(try scene.token.log.count(of: "another client has connected with the same client id") == 0)
       }
     }
 

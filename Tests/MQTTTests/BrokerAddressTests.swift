@@ -9,7 +9,7 @@ struct BrokerAddressTests {
       ("192.0.2.1:8884", "192.0.2.1", 8884), ("[2001:db8::1]", "2001:db8::1", 8883),
       ("[2001:db8::1]:99", "2001:db8::1", 99),
     ] as [(String, String, UInt16)])
-  func `A host, and a port if it is another`(text: String, host: String, port: UInt16) {
+  func `A host, with an optional port`(text: String, host: String, port: UInt16) {
     let address = BrokerAddress.parse(text)
     #expect(address?.host == host && address?.port == port)
   }
@@ -18,5 +18,5 @@ struct BrokerAddressTests {
     "", ":8883", "broker:", "broker:0", "broker:65536", "broker:x", "2001:db8::1", "[::1", "[]", "[::1]8883",
     "mqtts://broker", "user@broker", "bro ker", "broker/x",
   ])
-  func `Anything else is none`(text: String) { #expect(BrokerAddress.parse(text) == nil) }
+  func `Other texts are rejected`(text: String) { #expect(BrokerAddress.parse(text) == nil) }
 }

@@ -4,11 +4,11 @@ import ProgramHarness
 import Synchronization
 import Testing
 
-/// What a mailbox costs the process it lives in, and what is left of it when its task is cancelled. In processes of
-/// their own, where nobody else runs.
+/// The memory, threads and descriptors of a mailbox, during its use and after the cancellation of its task. Measured in
+/// separate processes without other activity.
 @Suite("Cost", .timeLimit(.minutes(3)))
 struct CostTests {
-  @Test func `Ten thousand messages need the memory of a few`() async throws {
+  @Test func `Ten thousand messages need no more memory than a few`() async throws {
     let broker = try await TestBroker()
     let away = Consumer(of: broker.broker())
     try await away.isConnected()
@@ -33,7 +33,7 @@ struct CostTests {
         }
       }
       #expect(await isDone.first(within: .seconds(120)) { $0 ? true : nil } == true)
-      // 40 MB have passed.
+      // 40 MB have been received.
       let late = try ThisProcess.peakMemory()
       #expect(late - early.value < 4 << 10, "kB")
       listening.cancel()
@@ -57,7 +57,7 @@ struct CostTests {
     }
   }
 
-  @Test func `Cancelled at any moment, nothing is left`() async throws {
+  @Test func `Canceled at any moment, it leaves nothing behind`() async throws {
     let broker = try await TestBroker()
     let seed = UInt64.random(in: .min ... .max)
     let settings = ExitSettings(port: broker.port, authority: broker.authority)
@@ -70,7 +70,7 @@ struct CostTests {
       for round in 0..<200 {
         publisher.post([UInt8(round)], to: "mailbox/1")
         let tasks = [Task { try await mailbox.run { _ in true } }, Task { try await publisher.run() }]
-        // splitmix64's first step: enough to spread the moments over a whole connection.
+        // The first step of splitmix64: enough to distribute the moments over the set-up of a connection.
         state &+= 0x9E37_79B9_7F4A_7C15
         try await Task.sleep(for: .microseconds(Int64(state >> 33) % 40_000))
         let cancelled = ContinuousClock.now
@@ -80,7 +80,7 @@ struct CostTests {
         }
         #expect(.now - cancelled < .seconds(5))
         guard round == 5 || round == 199 else { continue }
-        // What waits for a name or for TCP ends by itself.
+        // Name resolution and TCP connects end later, without further calls.
         _ = try await eventually("the end of the thread") { ThisProcess.threads(named: "mqtt").isEmpty ? true : nil }
         let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
         if round == 5 { descriptors = open } else { #expect(open == descriptors) }

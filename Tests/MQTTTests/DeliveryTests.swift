@@ -2,7 +2,7 @@ import MQTT
 import ProgramHarness
 import Testing
 
-/// Messages of a real mosquitto, over TLS and with a password.
+/// Messages of a real mosquitto broker, with TLS and a password.
 @Suite("Delivery", .timeLimit(.minutes(2)))
 struct DeliveryTests {
   @Test(arguments: [Broker.Version.v311, .v5])
@@ -23,7 +23,7 @@ struct DeliveryTests {
   }
 
   @Test(arguments: [Broker.Version.v311, .v5])
-  func `What is published while nobody listens waits`(version: Broker.Version) async throws {
+  func `Messages published during a disconnection are queued`(version: Broker.Version) async throws {
     let broker = try await TestBroker()
     let first = Consumer(of: broker.broker(version: version))
     try await first.isConnected()
@@ -33,7 +33,7 @@ struct DeliveryTests {
   }
 
   @Test(arguments: [Broker.Version.v311, .v5])
-  func `What was not made durable comes again`(version: Broker.Version) async throws {
+  func `A message that was not stored is delivered again`(version: Broker.Version) async throws {
     let broker = try await TestBroker()
     let tries = Observed(0)
     let consumer = Consumer(
@@ -51,9 +51,9 @@ struct DeliveryTests {
     #expect(consumer.seen.value.reports.count { $0 == .disconnected(.notTaken, retryIn: .milliseconds(500)) } == 1)
   }
 
-  /// All three are in one packet of TLS when they come again, and libmosquitto has their PUBACKs ready before it shows
-  /// the first of them.
-  @Test func `What comes after one that is not durable is not acknowledged either`() async throws {
+  /// When they are delivered again, all three are in one TLS record, and libmosquitto queues their PUBACKs before its
+  /// first callback.
+  @Test func `Messages after one that was not stored are not acknowledged either`() async throws {
     let broker = try await TestBroker()
     let away = Consumer(of: broker.broker())
     try await away.isConnected()
@@ -67,14 +67,14 @@ struct DeliveryTests {
     try await Consumer(of: broker.broker()).got(["one", "two", "three"])
   }
 
-  @Test func `A message that is being looked at when the task is cancelled comes again`() async throws {
+  @Test func `A message in processing when the task is canceled is delivered again`() async throws {
     let broker = try await TestBroker()
     let looking = Observed(false)
     let slow = Consumer(
       of: broker.broker(),
       takes: { _ in
         looking.change { $0 = true }
-        // Returns when it is cancelled, and then says what it must not say.
+        // Returns after the cancellation, with a result that must then be ignored.
         try? await Task.sleep(for: .seconds(3600))
         return true
       })
@@ -85,7 +85,7 @@ struct DeliveryTests {
     try await Consumer(of: broker.broker()).got(["one"])
   }
 
-  @Test func `Retained messages are old ones and are left alone`() async throws {
+  @Test func `Retained messages are ignored`() async throws {
     for version in [Broker.Version.v311, .v5] {
       let broker = try await TestBroker()
       try await broker.publish("old", to: "mailbox/1", "-r")
@@ -97,14 +97,14 @@ struct DeliveryTests {
   }
 
   @Test(arguments: [(Broker.Version.v311, [Mailbox.Report.connected, .refused(bytes: 16_385)]), (.v5, [.connected])])
-  func `A message that is too long is dropped and holds nothing up`(
+  func `A message that is too long is dropped without delaying others`(
     version: Broker.Version, reports: [Mailbox.Report]
   ) async throws {
     let broker = try await TestBroker()
     let consumer = Consumer(of: broker.broker(version: version))
     try await consumer.isConnected()
     let longest = String(repeating: "x", count: Mailbox.maximumMessageBytes)
-    // In MQTT 5 the broker sees to it, and counts the packet's head too.
+    // In MQTT 5 the broker enforces the limit, which includes the packet's header.
     try await broker.publish(longest + (version == .v5 ? String(repeating: "x", count: 1024) : "x"), to: "mailbox/1")
     try await broker.publish(longest, to: "mailbox/1")
     try await consumer.got([longest])

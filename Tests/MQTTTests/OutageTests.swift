@@ -3,11 +3,11 @@ import MQTT
 import ProgramHarness
 import Testing
 
-/// Brokers that go, come back, or were never there.
+/// Brokers that stop, restart, or do not exist.
 @Suite("Outages", .timeLimit(.minutes(2)))
 struct OutageTests {
   @Test(arguments: [Broker.Version.v311, .v5])
-  func `A restarted broker still has what was not fetched`(version: Broker.Version) async throws {
+  func `A restarted broker still has undelivered messages`(version: Broker.Version) async throws {
     let broker = try await TestBroker()
     let consumer = Consumer(of: broker.broker(version: version))
     try await consumer.isConnected()
@@ -28,7 +28,7 @@ struct OutageTests {
     try await next.got(["kept", "two"])
   }
 
-  @Test func `Pauses grow to a minute while a broker is down, and no two tokens have the same`() async throws {
+  @Test func `The backoff grows to a minute while a broker is down, with jitter`() async throws {
     let broker = try await TestBroker()
     try await broker.stop()
     let gate = Observed(false)
@@ -52,7 +52,7 @@ struct OutageTests {
     try await consumer.isConnected()
   }
 
-  @Test func `A token that loses its power is offline at once`() async throws {
+  @Test func `After a power loss the presence is offline immediately`() async throws {
     let broker = try await TestBroker()
     let presence = try await broker.follow("presence/1")
     let settings = ExitSettings(port: broker.port, authority: broker.authority)
@@ -61,7 +61,7 @@ struct OutageTests {
         at: settings.broker, topic: "mailbox/1", clientID: "token1", presence: "presence/1",
         report: { report in
           guard report == .connected else { return }
-          // The thread that called this has yet to send "online".
+          // The calling thread has not sent "online" yet.
           Task {
             try await Task.sleep(for: .milliseconds(300))
             kill(getpid(), SIGKILL)
@@ -71,7 +71,7 @@ struct OutageTests {
     }
     try await presence.output.line(with: "online")
     try await presence.output.line(with: "offline")
-    // Retained: whoever asks later hears it too.
+    // Retained: later subscribers receive it, too.
     let later = try await broker.follow("presence/1")
     try await later.output.line(with: "offline")
   }
@@ -86,7 +86,7 @@ struct OutageTests {
   }
 }
 
-/// Taken along into a process of its own.
+/// The settings for the exit test's process.
 struct ExitSettings: Codable, Sendable {
   let port: Int
   let authority: String

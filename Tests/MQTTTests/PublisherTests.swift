@@ -2,11 +2,11 @@ import MQTT
 import ProgramHarness
 import Testing
 
-/// The side that publishes, heard by mosquitto's own client.
+/// The publisher, observed with mosquitto's own client.
 @Suite("Publisher", .timeLimit(.minutes(2)))
 struct PublisherTests {
   @Test(arguments: [Broker.Version.v311, .v5])
-  func `What is posted arrives`(version: Broker.Version) async throws {
+  func `A posted message is delivered`(version: Broker.Version) async throws {
     let broker = try await TestBroker()
     let follower = try await broker.follow("hints/+")
     let publisher = Running(at: broker.broker(version: version))
@@ -15,7 +15,7 @@ struct PublisherTests {
     try await publisher.isDone()
   }
 
-  @Test func `What waits for a broker that is down waits once`() async throws {
+  @Test func `Equal messages for a broker that is down are queued once`() async throws {
     let broker = try await TestBroker()
     let follower = try await broker.follow("hints/+")
     follower.send(9)
@@ -30,13 +30,13 @@ struct PublisherTests {
     try await publisher.sees("a connection") { $0.contains(.connected) }
     try await publisher.isDone()
     let late = try await broker.follow("hints/+")
-    // Retained: the last of each topic, and the broker's log has all.
+    // Retained: only the last message of each topic. The broker's log has all of them.
     try await late.output.line(with: "old 0")
     #expect(late.output.count(of: "old ") <= 2)
     #expect(broker.log?.count(of: "Received PUBLISH from server") == 4)
   }
 
-  @Test func `A broker that goes in between loses nothing`() async throws {
+  @Test func `A restart of the broker loses nothing`() async throws {
     let broker = try await TestBroker()
     let consumer = Consumer(of: broker.broker(), topic: "hints/1")
     try await consumer.isConnected()
@@ -51,7 +51,7 @@ struct PublisherTests {
     try await publisher.isDone()
   }
 
-  @Test func `Topics that cannot be are refused, and hold nothing up`() async throws {
+  @Test func `Invalid topics are rejected without delaying others`() async throws {
     let broker = try await TestBroker()
     let consumer = Consumer(of: broker.broker(), topic: "hints/1")
     try await consumer.isConnected()
@@ -63,7 +63,7 @@ struct PublisherTests {
     try await publisher.isDone()
   }
 
-  @Test func `No more wait than there is room for`() async throws {
+  @Test func `The queue is bounded`() async throws {
     let broker = try await TestBroker()
     let refused = Observed([Publisher.Report]())
     let full = Publisher(
@@ -73,7 +73,7 @@ struct PublisherTests {
     #expect(refused.value == [.refused(topic: "hints/\(Publisher.maximumWaiting)")])
   }
 
-  /// A publisher in a task of its own.
+  /// A publisher that runs in its own task.
   final class Running: Sendable {
     private let publisher: Publisher
     private let reports = Observed([Publisher.Report]())

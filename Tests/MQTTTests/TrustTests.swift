@@ -3,7 +3,7 @@ import MQTT
 import ProgramHarness
 import Testing
 
-/// Which brokers are believed, and who is let in; why not the others, in words that help.
+/// Which brokers are trusted and which connections succeed, and the error messages of the others.
 @Suite("Brokers refused", .timeLimit(.minutes(2)))
 struct TrustTests {
   enum Expected: Sendable {
@@ -20,7 +20,7 @@ struct TrustTests {
   struct Row: Sendable, CustomTestStringConvertible {
     let what: String
     var host = "localhost"
-    /// In the broker's directory.
+    /// A file in the broker's directory.
     var authority: String? = "ca.pem"
     var pin = Pin.none
     var password: String? = TestBroker.password
@@ -54,7 +54,7 @@ struct TrustTests {
     Row(what: "no client id", clientID: "", expected: .unusable("client id")),
   ]
 
-  @Test func `Each for its reason`() async throws {
+  @Test func `Each with its reason`() async throws {
     let broker = try await TestBroker(readable: "mailbox/1")
     for row in Self.rows { try await judge(row, at: broker) }
   }

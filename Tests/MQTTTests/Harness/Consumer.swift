@@ -15,7 +15,7 @@ extension TestBroker {
   }
 }
 
-/// Somebody who listens to a mailbox in a task of their own, and what they have got.
+/// A task that reads a mailbox, and a record of its messages and reports.
 final class Consumer: Sendable {
   struct Seen: Sendable, Equatable {
     var messages: [String] = []
@@ -27,8 +27,8 @@ final class Consumer: Sendable {
   private let task: Task<Void, any Error>
 
   /// - Parameters:
-  ///   - sleep: the pause before the next connection; short by default.
-  ///   - takes: whether a message becomes durable.
+  ///   - sleep: waits before the next connection; short by default.
+  ///   - takes: whether a message is stored and so acknowledged.
   init(
     of broker: Broker, topic: String = "mailbox/1", clientID: String = "token1", presence: String? = nil,
     random: @escaping @Sendable () -> Double = { 0 },
@@ -54,7 +54,7 @@ final class Consumer: Sendable {
 
   deinit { task.cancel() }
 
-  /// Waits until the connection is up for the `count`th time.
+  /// Waits until the connection has been established `count` times.
   func isConnected(_ count: Int = 1) async throws {
     try await sees("connection \(count)") { $0.reports.count { $0 == .connected } >= count }
   }

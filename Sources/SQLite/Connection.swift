@@ -1,19 +1,17 @@
 import CSQLite
 import Glibc
 
-/// One connection to one database file. It has one owner; threads share it behind a `Mutex`, processes each open
-/// their own.
+/// A connection to a database file, with one owner. Threads must share it with a `Mutex`; each process opens its own.
 public struct Connection: ~Copyable {
   private let handle: OpaquePointer
 
-  /// Opens the file, and makes it if it is not there.
-  ///
-  /// Another process gets 5 s to let go of a lock before a call fails with `SQLITE_BUSY`.
-  /// - Throws: also if what is there is not a regular file that only its owner can touch.
-  /// - Parameter readOnly: nothing is written, and a file that is not there is not made.
+  /// Opens the file, and creates it if it does not exist. If another process holds a lock, a call waits up to 5 s
+  /// before it fails with `SQLITE_BUSY`.
+  /// - Throws: also if the path is not a regular file that only its owner can access.
+  /// - Parameter readOnly: whether to open without writing. A missing file is then not created.
   public init(path: String, readOnly: Bool = false) throws(SQLiteError) {
-    // SQLite would make the file with the umask's mode. mknod, not open: closing any descriptor of a database file
-    // drops the POSIX locks of every connection this process has to it.
+    // SQLite would create the file with the mode of the umask. Use mknod instead of open: closing any descriptor of a
+    // database file releases the POSIX locks of all connections of this process to it.
     guard readOnly || mknod(path, S_IFREG | 0o600, 0) == 0 || errno == EEXIST else {
       throw SQLiteError(call: "create \(path)", code: SQLITE_CANTOPEN, message: String(cString: strerror(errno)))
     }
@@ -35,18 +33,18 @@ public struct Connection: ~Copyable {
   }
 
   deinit {
-    // Statements never outlive a call, so nothing can keep it open.
+    // Statements never outlive a call, so closing cannot fail with open statements.
     let code = sqlite3_close(handle)
     precondition(code == SQLITE_OK, "sqlite3_close: \(code)")
   }
 
-  /// Runs statements that take no values and whose rows nobody wants.
+  /// Runs statements without parameters and ignores their rows.
   public func execute(_ sql: String) throws(SQLiteError) {
     guard sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK else { throw lastError(on: handle, call: sql) }
   }
 
-  /// Runs one statement to its end.
-  /// - Returns: how many rows it inserted, updated or deleted, not counting what foreign keys took along.
+  /// Runs one statement to completion.
+  /// - Returns: the number of rows inserted, updated or deleted, without cascaded deletes of foreign keys.
   @discardableResult
   public func run(_ sql: String, _ values: (any Bindable)...) throws(SQLiteError) -> Int {
     let statement = try Statement(sql, on: handle)
@@ -55,7 +53,7 @@ public struct Connection: ~Copyable {
     return Int(sqlite3_changes64(handle))
   }
 
-  /// Runs one query and reads every row.
+  /// Runs a query and reads all rows.
   public func rows<Result>(
     _ sql: String, _ values: (any Bindable)..., as read: (borrowing Row) throws -> Result
   ) throws -> [Result] {
@@ -66,14 +64,15 @@ public struct Connection: ~Copyable {
     return results
   }
 
-  /// All of `body` happens, or none of it. Nobody else writes meanwhile.
+  /// Runs `body` as a transaction: all its changes are committed, or none. Other connections cannot write in the
+  /// meantime.
   @discardableResult
   public func transaction<Result>(_ body: (borrowing Connection) throws -> Result) throws -> Result {
     // IMMEDIATE: a transaction that starts as a reader cannot wait for another writer, it can only fail.
     try enclosed(by: "BEGIN IMMEDIATE", body)
   }
 
-  /// `body` sees one state of the database, whatever others write meanwhile.
+  /// Runs `body` on a consistent snapshot of the database, unaffected by concurrent writes.
   public func snapshot<Result>(_ body: (borrowing Connection) throws -> Result) throws -> Result {
     try enclosed(by: "BEGIN DEFERRED", body)
   }
@@ -85,8 +84,8 @@ public struct Connection: ~Copyable {
       try execute("COMMIT")
       return result
     } catch {
-      // SQLite has already rolled back after some errors (disk full, I/O). If ROLLBACK itself fails, the file is
-      // left to the next reader, who rolls back from the journal.
+      // SQLite has already rolled back after some errors (disk full, I/O). If ROLLBACK itself fails, the next reader
+      // rolls back from the journal.
       if sqlite3_get_autocommit(handle) == 0 { try? execute("ROLLBACK") }
       throw error
     }

@@ -1,11 +1,11 @@
 import CSQLite
 
 extension Connection {
-  /// Brings the file from the format it has (`user_version`, 0 when new) to the newest, in one transaction.
-  /// - Parameter steps: the first makes format 1 of an empty file, the next makes format 2 of format 1, …
-  /// - Throws: `SQLiteError` also if the file's format is newer than the last step; the file is then untouched.
+  /// Migrates the file from its format (`user_version`, 0 for a new file) to the newest one, in one transaction.
+  /// - Parameter steps: the first migrates an empty file to format 1, the second format 1 to format 2, and so on.
+  /// - Throws: `SQLiteError` also if the format is newer than the last step; the file is then unchanged.
   public func migrate(_ steps: [(borrowing Connection) throws -> Void]) throws {
-    // Looked at without the write lock first: nearly always there is nothing to do.
+    // Check without the write lock first: usually no migration is needed.
     guard try formatVersion() != steps.count else { return }
     try transaction { connection in
       let version = try connection.formatVersion()
@@ -19,15 +19,15 @@ extension Connection {
     }
   }
 
-  /// - Throws: `SQLiteError` unless the file has the format that the last step makes.
+  /// - Throws: `SQLiteError` unless the file has the newest format.
   public func requireFormat(_ newest: Int) throws {
     let version = try formatVersion()
     guard version == newest else {
       throw SQLiteError(
         call: "open", code: SQLITE_SCHEMA,
         message:
-          "the file has format \(version), this program reads format \(newest); `approval-token serve` brings an "
-          + "older one to it")
+          "the file has format \(version), this program reads format \(newest); `approval-token serve` migrates "
+          + "older formats")
     }
   }
 

@@ -1,8 +1,8 @@
 import CSQLite
 
-/// A call into SQLite that did not do what was asked.
+/// A failed call of SQLite.
 public struct SQLiteError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// What was being done: "open", "prepare", "step" … and the SQL or path, which never holds a value.
+  /// The operation ("open", "prepare", "step" …) and the SQL or path. Contains no bound values.
   public let call: String
   /// SQLite's extended result code, https://sqlite.org/rescode.html
   public let code: Int32
@@ -16,6 +16,6 @@ public struct SQLiteError: Error, Equatable, Sendable, CustomStringConvertible {
 
   public var description: String { "\(call): \(message) (SQLite \(code))" }
 
-  /// Whether the file's contents are to blame rather than the disk, another process, or the caller.
+  /// Whether the contents of the file are damaged, as opposed to an error of the disk, another process, or the caller.
   public var isDamage: Bool { [SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_MISMATCH].contains(code & 0xFF) }
 }

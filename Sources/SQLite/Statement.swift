@@ -1,7 +1,6 @@
 import CSQLite
 
-/// A compiled statement with its parameters bound: made, stepped through and finalised within one call of
-/// `Connection`.
+/// A prepared statement with its parameters bound. Created, stepped and finalized within one call of `Connection`.
 struct Statement: ~Copyable {
   private let handle: OpaquePointer
   private let database: OpaquePointer
@@ -40,12 +39,12 @@ struct Statement: ~Copyable {
   var row: Row { Row(statement: handle) }
 }
 
-/// The row a statement stands on. Valid only inside the closure it is given to.
+/// The present row of a statement. Valid only inside the closure that receives it.
 public struct Row: ~Copyable {
   fileprivate let statement: OpaquePointer
 
-  /// - Throws: `isDamage` if the column holds something else. STRICT tables keep others out, but only writing is
-  ///   checked: a file that was tampered with can say anything.
+  /// - Throws: `isDamage` if the column has another type. STRICT tables check types only on writing; a manipulated file
+  ///   can contain anything.
   public func integer(_ column: Int32) throws(SQLiteError) -> Int64 {
     try expect(SQLITE_INTEGER, at: column, "an integer")
     return sqlite3_column_int64(statement, column)

@@ -1,6 +1,6 @@
 import CSQLite
 
-/// What a statement's parameter can be: `Int64`, `String`, `[UInt8]`, or nil.
+/// The types of a statement's parameters: `Int64`, `String`, `[UInt8]`, or nil.
 public protocol Bindable {
   /// - Returns: SQLite's result code.
   func bind(to statement: OpaquePointer, at index: Int32) -> Int32

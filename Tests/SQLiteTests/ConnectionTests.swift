@@ -7,7 +7,7 @@ import Testing
 
   init() throws { playground = try Playground() }
 
-  @Test func `Makes a file for its owner alone`() throws {
+  @Test func `Creates a file that only its owner can access`() throws {
     let before = umask(0)
     defer { umask(before) }
     try playground.connection().execute("CREATE TABLE t (x)")
@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test(arguments: ["readable", "symbolic link", "directory", "FIFO"])
-  func `Refuses what is not such a file`(what: String) throws {
+  func `Rejects other kinds of files`(what: String) throws {
     let path = playground.database
     switch what {
     case "readable": mknod(path, S_IFREG | 0o604, 0)
@@ -32,12 +32,12 @@ import Testing
     rmdir(path)
   }
 
-  @Test func `Says which directory is missing`() {
+  @Test func `Names a missing directory`() {
     let error = #expect(throws: SQLiteError.self) { _ = try Connection(path: "\(playground.path)/no/file") }
     #expect(error?.description == "create \(playground.path)/no/file: No such file or directory (SQLite 14)")
   }
 
-  @Test func `Calls a file that is no database damaged`() throws {
+  @Test func `Reports a file that is not a database as damaged`() throws {
     mknod(playground.database, S_IFREG | 0o600, 0)
     let descriptor = open(playground.database, O_WRONLY)
     #expect(write(descriptor, [UInt8](repeating: 1, count: 4096), 4096) == 4096)

@@ -16,7 +16,7 @@ import Testing
     connection = try playground.connection()
   }
 
-  @Test func `Run once each, in order, from wherever the file is`() throws {
+  @Test func `Run once each, in order, from any format`() throws {
     try connection.migrate([first])
     #expect(try numbers() == [])
     for _ in 1...2 {
@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  @Test func `That fail leave the file as it was`() throws {
+  @Test func `That fail leave the file unchanged`() throws {
     try connection.migrate([first])
     #expect(throws: Regret.self) { try connection.migrate([first, second, { _ in throw Regret() }]) }
     #expect(try numbers() == [])

@@ -1,7 +1,7 @@
 import Glibc
 import SQLite
 
-/// A directory with at most one database in it, gone when the test lets go.
+/// A directory for one database, removed with its last reference.
 final class Playground {
   let path: String
   var database: String { "\(path)/test.sqlite3" }

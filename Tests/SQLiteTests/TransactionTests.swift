@@ -9,7 +9,7 @@ import Testing
 
   init() throws { playground = try Playground() }
 
-  @Test func `Happens whole or not at all`() throws {
+  @Test func `Is committed completely or not at all`() throws {
     let connection = try playground.connection()
     try connection.execute("CREATE TABLE t (x INTEGER UNIQUE)")
     let sum = try connection.transaction { connection in
@@ -35,7 +35,7 @@ import Testing
     #expect(try numbers(try playground.connection()) == [1, 2, 5])
   }
 
-  @Test func `That only fails at its end happens not at all`() throws {
+  @Test func `That fails only at the commit has no effect`() throws {
     let connection = try playground.connection()
     try connection.execute(
       """
@@ -50,7 +50,7 @@ import Testing
     try connection.transaction { try $0.run("INSERT INTO u VALUES (1)") }
   }
 
-  @Test func `Waits for another connection's`() async throws {
+  @Test func `Waits for the transaction of another connection`() async throws {
     try playground.connection().execute("CREATE TABLE t (x); INSERT INTO t VALUES (0)")
     let path = playground.database
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -70,7 +70,7 @@ import Testing
     #expect(try numbers(try playground.connection()) == [200])
   }
 
-  @Test func `Keeps a snapshot's reader and another's writer apart`() throws {
+  @Test func `Isolates a reader's snapshot from another connection's writes`() throws {
     let reader = try playground.connection()
     try reader.execute("CREATE TABLE t (x); INSERT INTO t VALUES (1)")
     let writer = try playground.connection()

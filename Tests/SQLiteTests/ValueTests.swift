@@ -12,7 +12,7 @@ import Testing
   }
 
   @Test(arguments: [.min, -1, 0, 1, .max] as [Int64])
-  func `Integers come back`(value: Int64) throws {
+  func `Integers are read back`(value: Int64) throws {
     try connection.run("INSERT INTO t VALUES (?)", value)
     #expect(try connection.rows("SELECT x FROM t") { try $0.integer(0) } == [value])
   }
@@ -20,19 +20,19 @@ import Testing
   @Test(arguments: [
     "", "plain", "é\u{1F511}", "nul\u{0}inside", "'; DROP TABLE t; --", String(repeating: "x", count: 70_000),
   ])
-  func `Texts come back`(value: String) throws {
+  func `Strings are read back`(value: String) throws {
     try connection.run("INSERT INTO t VALUES (?)", value)
     #expect(try connection.rows("SELECT x FROM t") { try $0.text(0) } == [value])
     #expect(try connection.rows("SELECT x FROM t") { try $0.optionalText(0) } == [value])
   }
 
   @Test(arguments: [[], [0], [0, 255, 0], [UInt8](repeating: 7, count: 70_000)] as [[UInt8]])
-  func `Blobs come back`(value: [UInt8]) throws {
+  func `Blobs are read back`(value: [UInt8]) throws {
     try connection.run("INSERT INTO t VALUES (?)", value)
     #expect(try connection.rows("SELECT x FROM t") { try $0.blob(0) } == [value])
   }
 
-  @Test func `Nothing comes back as nothing, and is not empty`() throws {
+  @Test func `NULL is read back as nil, not as an empty value`() throws {
     for value in [String?.none, "", "full"] { try connection.run("INSERT INTO t VALUES (?)", value) }
     #expect(try connection.rows("SELECT x FROM t") { try $0.optionalText(0) } == [nil, "", "full"])
     #expect(try connection.rows("SELECT count(x) FROM t") { try $0.integer(0) } == [2])
@@ -46,7 +46,7 @@ import Testing
     #expect(row[0] == (1, "two", [3]))
   }
 
-  /// A file from elsewhere can hold anything, whatever the table's declaration says.
+  /// A manipulated file can contain any type, whatever the table's declaration says.
   @Test(arguments: [
     ("1", "integer"), ("'1'", "text"), ("x'31'", "blob"), ("1.0", "none"), ("NULL", "none"),
     ("CAST(x'ff' AS TEXT)", "none"),

@@ -1,12 +1,12 @@
 // swift-tools-version: 6.2
-// The house and its rooms: docs/architecture.md. Imports go down only; this file is where that is enforced.
+// Modules and layers: docs/architecture.md. A module imports only lower layers; this file enforces that.
 import PackageDescription
 
-/// `DEVICE_ONLY=1` leaves out the token server, its packages and the tests that start it: what a board builds for itself,
-/// with a small part of the time and memory.
+/// `DEVICE_ONLY=1` leaves out the token server, its packages and the tests that start it. A board that builds its own
+/// software then needs a small part of the time and memory.
 let hasTokenServer = Context.environment["DEVICE_ONLY"] == nil
 
-/// `WARNINGS_AS_ERRORS=1` is what `.ci/run` sets; a developer's build only warns.
+/// `WARNINGS_AS_ERRORS=1` is set by `.ci/run`; other builds only warn.
 let strictness: [SwiftSetting] =
   [
     .enableUpcomingFeature("ExistentialAny"),
@@ -36,7 +36,7 @@ let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "sw
 let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
 let toml = Target.Dependency.product(name: "TOMLKit", package: "TOMLKit")
 
-/// None of these may reach a room that ships on the board.
+/// None of these may be a dependency of a module that ships on the board.
 let tokenServerPackages: [Package.Dependency] = [
   .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
   .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -108,13 +108,13 @@ let package = Package(
   products: [
     .executable(name: "approval-token", targets: ["approval-token"]),
     .library(name: "ApprovalTestKit", targets: ["ApprovalTestKit"]),
-    // For whoever writes another device or another server, as Benchmarks/ does.
+    // For other devices and servers, such as those in Benchmarks/.
     .library(name: "ReferenceProtocol", targets: ["ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets"]),
-    // The way of a PIN, for Benchmarks/.
+    // The modules that process a PIN, for Benchmarks/.
     .library(name: "PINEntry", targets: ["HIDReports", "PINProtection", "Secrets"]),
-    // A board's panel, for Benchmarks/.
+    // The panel of a board, for Benchmarks/.
     .library(name: "Hardware", targets: ["Boards", "FrontPanel", "GPIO", "USBKeypad", "MobileAuth", "Secrets"]),
-    // What reads what comes from outside, for Fuzzing/.
+    // The parsers of untrusted input, for Fuzzing/.
     .library(
       name: "Parsers",
       targets: [
@@ -122,7 +122,7 @@ let package = Package(
         "JSONValues", "MQTT", "MobileAuth", "OpenPGP", "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter",
         "ReferenceProtocol", "Secrets", "TOMLSyntax", "USBKeypad",
       ]),
-    // What stands in for AM, for Benchmarks/ and for whoever writes a push delegate.
+    // The stand-in for AM, for Benchmarks/ and for tests of push delegates.
     .library(name: "TestAM", targets: ["TestAM"]),
   ] + (hasTokenServer ? [.executable(name: "token-server", targets: ["token-server"])] : []),
   dependencies: [
@@ -132,7 +132,7 @@ let package = Package(
     .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
   ] + (hasTokenServer ? tokenServerPackages : []),
   targets: [
-    // Ground floor: one system library each.
+    // Layer 0: one system library each.
     .systemLibrary(name: "CLinux"),
     systemLibrary("COpenSSL", pkgConfig: "libcrypto", debian: "libssl-dev"),
     systemLibrary("CRNP", pkgConfig: "librnp", debian: "librnp-dev"),
@@ -142,7 +142,7 @@ let package = Package(
     systemLibrary("CUSB", pkgConfig: "libusb-1.0", debian: "libusb-1.0-0-dev"),
     systemLibrary("CMosquitto", pkgConfig: "libmosquitto", debian: "libmosquitto-dev"),
 
-    // First floor: what the system libraries are for us.
+    // Layer 1: Swift interfaces of the system libraries.
     room("Secrets", over: ["CLinux", "COpenSSL"]),
     room("Cryptography", over: ["Secrets", "COpenSSL"]),
     room("OpenPGP", over: ["Secrets", "CRNP"]),
@@ -158,12 +158,12 @@ let package = Package(
     room("GPIO", over: ["CGPIOD"]),
     room("USBKeypad", over: ["CUSB", "HIDReports", "Secrets"]),
 
-    // Second floor: the domain, and the panel a person touches.
+    // Layer 2: the domain and the panel.
     room("MobileAuth", over: ["Secrets"]),
     room("FrontPanel", over: ["MobileAuth", "Secrets"]),
     room("Vault", over: ["MobileAuth", "PINProtection", "Cryptography", "Secrets", "SQLite"]),
 
-    // Third floor: the token servers we speak to, and the boards we run on.
+    // Layer 3: the clients of token servers, and the boards.
     room("ReferenceProtocol", over: ["Cryptography", "JSONValues", "OpenPGP"]),
     room(
       "ReferenceAdapter",
@@ -174,7 +174,7 @@ let package = Package(
     room("Boards", over: ["FrontPanel", "GPIO", "MobileAuth", "Secrets", "TOMLSyntax", "USBKeypad", toml]),
     room("ApprovalTestKit", over: ["MobileAuth", "FrontPanel", "Courier", "Secrets"]),
 
-    // The roof: the two programs.
+    // Top layer: the two programs.
     room(
       "ApprovalToken",
       over: [
@@ -187,7 +187,7 @@ let package = Package(
       name: "approval-token", dependencies: ["ApprovalToken", "Secrets", argumentParser], swiftSettings: strictness),
 
     tests("ConstantTime", of: ["BuiltPrograms"]),
-    // Built for release, and run under valgrind by the tests above.
+    // Built for release, and run with valgrind by the tests above.
     .executableTarget(
       name: "constant-time-probe",
       dependencies: [
@@ -199,7 +199,7 @@ let package = Package(
     tests("PINProtectionTests", of: ["PINProtection", "Cryptography", "Secrets"]),
     tests("OpenPGPTests", of: ["OpenPGP", "Secrets"]),
 
-    // Tests of a room are named after it; those that cross rooms, after their kind.
+    // Tests of a module are named after it; tests of several modules are named after their kind.
     tests("ReferenceProtocolTests", of: ["ReferenceProtocol", "Cryptography", "JSONValues", "Secrets"]),
     tests(
       "ReferenceAdapterTests",
@@ -223,7 +223,7 @@ let package = Package(
     tests("TOMLSyntaxTests", of: ["TOMLSyntax", toml]),
     tests("GPIOTests", of: ["GPIO", "ApprovalTestKit"]),
     tests("USBKeypadTests", of: ["USBKeypad", "CUSB"]),
-    // Runs inside scripts/bench-kernel; Kernel/ is what that boots.
+    // Runs inside scripts/bench-kernel, which boots the kernel with the files in Kernel/.
     .testTarget(
       name: "BenchKernel",
       dependencies: [
@@ -240,14 +240,14 @@ let package = Package(
       ]),
     tests("MobileAuthTests", of: ["MobileAuth", "Secrets", "ApprovalTestKit"]),
     tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "Secrets", "ApprovalTestKit"]),
-    // What a PIN and a whole card give together: what the memory of a running token is searched for.
+    // What an attacker obtains with a PIN and a copy of the storage. The memory of a running token is searched for it.
     .executableTarget(
       name: "card-secrets",
       dependencies: [
         "ReferenceAdapter", "ReferenceProtocol", "PINProtection", "MobileAuth", "Vault", "Cryptography", "Secrets",
       ],
       path: "Tests/Support/card-secrets", swiftSettings: strictness),
-    // Apart from the other interop tests: it installs a server, and takes a minute.
+    // Separate from the other interop tests, because it installs a server and takes a minute.
     tests(
       "InteropPrivacyIDEA",
       of: [
@@ -268,7 +268,7 @@ let package = Package(
         "Vault", "MobileAuth", "PINProtection", "Cryptography", "Secrets", "SQLite", "CSQLite", "VaultModel",
         "OfflineAttack", "ApprovalTestKit", "BuiltPrograms", "vault-crash-probe",
       ]),
-    // The programs as processes, and what they talk to.
+    // Runs the programs as processes, together with their peers.
     testSupport("ProgramHarness", over: ["BuiltPrograms"]),
     testSupport("BuiltPrograms", over: []),
     testSupport("TestAM", over: ["COpenSSL", "Cryptography", "JSONValues", "Secrets"]),
@@ -281,7 +281,7 @@ let package = Package(
   swiftLanguageModes: [.v6]
 )
 
-// `HARDWARE_TESTS_ONLY=1` leaves out what other system libraries cannot change: see scripts/debian13.
+// `HARDWARE_TESTS_ONLY=1` leaves out what does not depend on the versions of system libraries: see scripts/debian13.
 if Context.environment["HARDWARE_TESTS_ONLY"] != nil {
   let tests: Set = ["BoardsTests", "BenchKernel", "GPIOTests", "USBKeypadTests"]
   let probes: Set = ["card-secrets", "constant-time-probe", "vault-crash-probe"]

@@ -23,7 +23,7 @@ import Vault
     let verdict = try await server.deliver(try await world.answer(server, .hold))
     #expect(verdict.decision == .accept && verdict.receipt.hasPrefix(push.messageID))
     #expect(world.am.verify(push) == .isTrue)
-    // This message's, not that of the QR code.
+    // The cookie of this message, not that of the QR code.
     #expect(push.cookie != "amlbcookie=01" && world.requests.withLock { $0.last?.headers["Cookie"] } == push.cookie)
     #expect(world.am.strays == 0)
     #expect(try await server.pendingRequests().isEmpty)
@@ -98,7 +98,7 @@ import Vault
     let push = try world.bring(.biometric)
     let request = try await server.open(try #require(try await server.pendingRequests().first))
     #expect(request.contents.challenge == .impossible)
-    #expect(request.contents.type.hasPrefix("push for whoever this device knows, can only be denied: "))
+    #expect(request.contents.type.hasPrefix("push with user verification, can only be denied: "))
     #expect(request.contents.type.contains(why))
     for gesture in [Gesture.Kind.hold, .enter] {
       let response = request.answered(

@@ -49,7 +49,7 @@ import Vault
     #expect(try world.vault.accounts().count == 1)
   }
 
-  /// AM has taken the registration, and its word was lost with the power.
+  /// AM has accepted the registration, and a power loss prevented the token from storing its response.
   @Test func `Is told of no other with the same code, and may be of one with a new code`() async throws {
     let uri = world.am.registrationURI("ann")
     await #expect(throws: CustodyFault.self) { try await enrol(uri, "first", at: CutRegistry(world.vault)) }

@@ -73,7 +73,7 @@ import Vault
     } throws: { fault in
       fault as? LockRefusal == .heldByPolicy(Self.tampering) && "\(fault)".contains("approval-token log --verify")
     }
-    // The person's own lock comes off, and the policy's stays.
+    // The user's own lock is removed, and the policy's stays.
     #expect(try lock(of: try unlocked(locked)) == .byPolicy(Self.tampering))
   }
 
@@ -87,7 +87,7 @@ import Vault
     }
   }
 
-  // MARK: What it keeps from happening
+  // MARK: Operations that a lock prevents
 
   @Test func `Takes messages in, and answers none until it is unlocked, also after a restart`() async throws {
     let locked = try self.locked(account)
@@ -147,12 +147,12 @@ import Vault
     world.isTamperedWith.withLock { $0 = true }
     let pending = try #require(try await server.pendingRequests().first)
     #expect(pending.withheld?.lock.contains("its policy deviceTampering does not hold") == true)
-    // Once it holds again.
+    // When the policy holds again.
     world.isTamperedWith.withLock { $0 = false }
     #expect(try await server.pendingRequests().map(\.withheld) == [nil])
   }
 
-  @Test func `Ends what nobody could be asked about in its time`() async throws {
+  @Test func `Ends requests that expire while the account is locked`() async throws {
     try world.vault.put(try locked(account), nil)
     try world.bring()
     let server = try world.server()

@@ -44,12 +44,12 @@ import Vault
     #expect(request.url == "https://am.example:8443/am/json/alpha/push/sns/message?_action=refresh")
     #expect(request.headers["Cookie"] == "amlbcookie=01")
     try world.ingress.accept(try #require(world.am.send("ann")).envelope)
-    // Whether messages come is now the new one's matter.
+    // The reported channel state is now that of the new mailbox.
     world.ingress.set(channelFault: "no broker", of: former)
     var hints = try world.server().hints().makeAsyncIterator()
     #expect(try await hints.next() == .connected)
     world.ingress.set(channelFault: "no broker", of: "new-mailbox")
-    #expect(try await hints.next() == .disconnected("messages cannot be brought: no broker"))
+    #expect(try await hints.next() == .disconnected("messages cannot be delivered: no broker"))
   }
 
   @Test func `Is told only when messages can be fetched from it`() async throws {
@@ -100,8 +100,8 @@ import Vault
 
   @Test(
     arguments: [
-      (TestAM.Version.am800, nil, "enrol again"), (.am802, 400, "does not know this mechanism"),
-      (.am801, 501, "does not know what we ask for"),
+      (TestAM.Version.am800, nil, "enroll again"), (.am802, 400, "no longer knows this mechanism"),
+      (.am801, 501, "does not support this request"),
     ] as [(TestAM.Version, Int?, String)])
   func `That AM refuses stays a wish`(version: TestAM.Version, status: Int?, why: String) async throws {
     let world = try AMWorld(version)

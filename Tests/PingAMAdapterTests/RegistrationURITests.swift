@@ -34,7 +34,7 @@ import Testing
     #expect(credential.issuer == uri.issuer && credential.accountName == uri.accountName)
   }
 
-  /// What every push URI needs, with parameters set or taken away.
+  /// The required parameters of a push URI, with some replaced or removed.
   private static func uri(
     _ path: String = "Example:ann", scheme: String = "pushauth://push/", changing changes: [(String, String?)] = []
   ) -> String {

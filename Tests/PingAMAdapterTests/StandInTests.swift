@@ -4,7 +4,7 @@ import Testing
 
 @testable import TestAM
 
-/// What its endpoint and its nodes do.
+/// The behavior of its endpoint and its nodes.
 extension `The stand-in for AM` {
   @Test func `Answers what is no request of a device's as its endpoint does`() {
     let body = ["messageId": JSONValue.text("AUTHENTICATE:1"), "jwt": .text("a.b.c")]

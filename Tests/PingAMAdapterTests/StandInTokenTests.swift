@@ -4,9 +4,9 @@ import Testing
 
 @testable import TestAM
 
-/// What it makes of what a device signs.
+/// The verification of signed device messages.
 extension `The stand-in for AM` {
-  /// Made with Python's hmac: 64 bytes from 0 on are the key.
+  /// Computed with Python's hmac; the key is 64 bytes starting at 0.
   private static let signed = [
     "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJyZXNwb25zZSI6IngifQ.e8o0A2owZZXZxZmANQb3upfuuSMtdzfSmSvU7kUhI_k",
     "eyJhbGciOiJIUzM4NCIsInR5cCI6IkpXVCJ9.eyJyZXNwb25zZSI6IngifQ.UgcEZ2wN_EsmBtil5_Q5R50pRWBbn-n7P7DM7r2gyrFVFxxj7ZcnCb"
@@ -86,7 +86,7 @@ extension `The stand-in for AM` {
     #expect(refresh(token(claims, secret)) == 400)
     am.set(providerRefuses: false)
     #expect(refresh(token(claims, [UInt8](repeating: 1, count: 32))) == 400)
-    // A registration would fail over it.
+    // A registration would fail because of it.
     #expect(refresh(.text("a.b")) == 400)
     #expect(am.profiles.map(\.deviceID) == ["d"])
     #expect(refresh(token(claims, secret)) == 200)

@@ -13,7 +13,7 @@ import Testing
     "\(scheme)\(label)?\(query)"
   }
 
-  /// `query` with a parameter set, or taken away.
+  /// `query` with a parameter replaced or removed.
   private static func with(_ name: String, _ value: String?) -> String {
     let others = query.split(separator: "&").filter { !$0.hasPrefix("\(name)=") }
     return (others.map(String.init) + (value.map { ["\(name)=\($0)"] } ?? [])).joined(separator: "&")

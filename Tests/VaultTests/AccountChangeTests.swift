@@ -49,7 +49,7 @@ import Vault
     #expect(try vault.auditLines(newest: 9).map(\.entry.kind) == [.wiped])
   }
 
-  /// A second process has the card, too.
+  /// A second process has the vault open, too.
   @Test func `Is thought over where something else was quicker`() throws {
     let other = try playground.vault()
     var tries = 0

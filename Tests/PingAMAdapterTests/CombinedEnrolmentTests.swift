@@ -31,7 +31,7 @@ import Vault
 
   private func having() throws -> [AccountID] { try world.vault.oneTimePasswords().keys.sorted { $0.text < $1.text } }
 
-  @Test func `Keeps what makes one-time passwords, and lets it go with a registration that is refused`() async throws {
+  @Test func `Stores the one-time password credential, and deletes it when the registration is refused`() async throws {
     let enrolment = world.enrolment(oathDesk: oathDesk)
     world.weather.withLock { $0 = [.status(400)] }
     await #expect(throws: TokenServerFault.self) {
@@ -111,7 +111,7 @@ import Vault
 
   /// An account with only one-time passwords has no server.
   @Test(arguments: [("Example:ann", false), ("Example:anna", true), ("Other:ann", true)])
-  func `Is refused where the account makes one-time passwords already, under whatever name`(
+  func `Is refused where the account has one-time passwords already, under any name`(
     profile: String, isFine: Bool
   ) async throws {
     let server = TokenServerRecord(

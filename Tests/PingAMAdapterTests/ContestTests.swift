@@ -54,7 +54,7 @@ import Vault
     #expect(try await world.server().pendingRequests().map(\.account) == [ann])
   }
 
-  @Test func `Is enrolled once when its first message is quicker than AM's answer is kept`() async throws {
+  @Test func `Is enrolled once when its first message arrives before AM's answer is stored`() async throws {
     let uri = world.am.registrationURI("ann")
     let account = try await world.enrolment(registry: registry()).enrol(uri, name: nil, trust: trust)
     #expect(account.stage == .active)
@@ -83,7 +83,7 @@ import Vault
     #expect(try stages().isEmpty)
   }
 
-  @Test func `Keeps what was written while AM was told of its new mailbox`() async throws {
+  @Test func `Keeps changes made while its new mailbox was registered at AM`() async throws {
     let account = try await world.enrolled()
     try world.vault.put(try PingAM.wanting(mailbox: "new", account), nil)
     let registry = ContestedRegistry(world.vault) { [world, ann] in

@@ -141,7 +141,7 @@ import Vault
     #expect(world.am.finishRegistration(of: "ann")?.mechanismUID == mechanism.facts.uid)
   }
 
-  @Test func `That a message has confirmed meanwhile is not given up, whatever AM said`() async throws {
+  @Test func `That a message has confirmed meanwhile is kept, with any response of AM`() async throws {
     world.weather.withLock { $0 = [.answerIsLost, .status(403)] }
     let uri = world.am.registrationURI("ann")
     let account = Task { [world, trust] in try await world.enrolment().enrol(uri, name: nil, trust: trust) }
@@ -216,7 +216,7 @@ import Vault
     #expect(try accounts().isEmpty)
   }
 
-  @Test func `Twice for one person, or under a name that is taken, is refused before AM hears of it`() async throws {
+  @Test func `Twice for one user, or under a name that is taken, is refused before a request to AM`() async throws {
     try await world.enrolled()
     world.requests.withLock { $0 = [] }
     await #expect(throws: TokenServerFault.alreadyEnrolled("it is the account \"ann\"")) {
@@ -229,7 +229,7 @@ import Vault
     #expect(world.requests.withLock { $0.isEmpty })
   }
 
-  @Test func `Keeps the name of one that must be enrolled again, whatever comes of it`() async throws {
+  @Test func `Keeps the name of an account that must be enrolled again, with any outcome`() async throws {
     try await world.enrolled()
     let entry = AuditEntry(.disenrolled, wallClockMilliseconds: 0)
     try world.vault.dropKeys(of: AccountID("ann"), entry)

@@ -147,7 +147,7 @@ import Vault
 
   /// A board without a clock chip, and boards with a wrong clock.
   @Test(arguments: [0, 1_795_253_339_000 + 3_600_000, 1_795_253_339_000 - 3_600_000])
-  func `Is good for its lifetime from its arrival, whatever the board's clock says`(clock: Int64) async throws {
+  func `Is valid for its lifetime from its arrival, independent of the board's clock`(clock: Int64) async throws {
     let world = try AMWorld(wallClockMilliseconds: clock)
     try await world.enrolled()
     try world.ingress.accept(try #require(world.am.send("ann", timeout: 100)).envelope)
@@ -207,7 +207,7 @@ import Vault
     #expect(try await hints.next() == .connected)
   }
 
-  @Test func `That is on the card is found although the channel is down from the beginning`() async throws {
+  @Test func `That is stored is found although the channel is down from the start`() async throws {
     let mailbox = try mailbox()
     world.ingress.set(channelFault: "no broker", of: mailbox)
     var hints = try world.server().hints().makeAsyncIterator()

@@ -62,7 +62,7 @@ import Vault
     #expect(try secret(behind: "13579") == "abcde")
   }
 
-  @Test func `Is asked for again where the power went before it had the secret`() async throws {
+  @Test func `Is asked for again after a power loss before it protected the secret`() async throws {
     let uri = uri()
     let desk = OATHDesk(keep: { _, _, _, _ in throw CustodyFault.storage("the power is gone") }, drop: { _ in })
     await #expect(throws: CustodyFault.self) {
@@ -76,7 +76,7 @@ import Vault
     #expect(try choices == 2 && isUnderPIN() == true && secret(behind: "13579") == "abcde")
   }
 
-  @Test func `May be wished for when the same code goes on`() async throws {
+  @Test func `May be requested when the same code resumes`() async throws {
     let uri = uri()
     await cut(uri)
     #expect(try choices == 0 && isUnderPIN() == false)

@@ -27,7 +27,7 @@ import Vault
     try world.vault.put(try PingAM.wanting(mailbox: token, account), nil)
   }
 
-  @Test func `Is what AM is told, and then the only one`() async throws {
+  @Test func `Is registered at AM, and then the only one`() async throws {
     let world = try AMWorld()
     try await world.enrolled()
     try await refresh(world).run()
@@ -52,7 +52,7 @@ import Vault
     #expect(try await hints.next() == .disconnected("messages cannot be delivered: no broker"))
   }
 
-  @Test func `Is told only when messages can be fetched from it`() async throws {
+  @Test func `Is registered only when messages can be fetched from it`() async throws {
     let world = try AMWorld()
     try await world.enrolled()
     try want("new", world)
@@ -67,7 +67,7 @@ import Vault
     #expect(try facts(world)?.deviceToken == "new")
   }
 
-  @Test func `Is told again while something is in the way`() async throws {
+  @Test func `Is registered with retries after faults`() async throws {
     let world = try AMWorld()
     try await world.enrolled()
     try want("new", world)
@@ -81,7 +81,7 @@ import Vault
     #expect(try facts(world)?.deviceToken == "new")
   }
 
-  @Test func `Of a locked account is told when it is open again`() async throws {
+  @Test func `Of a locked account is registered after it was unlocked`() async throws {
     let world = try AMWorld()
     let account = try await world.enrolled(policies: #"{"deviceTampering": {}}"#)
     try want("new", world)
@@ -113,7 +113,7 @@ import Vault
     #expect(world.told.texts.contains { $0.contains(why) })
   }
 
-  @Test func `Is told as the vector has it`() throws {
+  @Test func `Is registered as in the vector`() throws {
     let vector = Vectors.one("refresh", "own-refresh")
     let url = "https://am.example.net:8443/am/json/alpha/push/sns/message?_action=register"
     let facts = Mechanism.Facts(

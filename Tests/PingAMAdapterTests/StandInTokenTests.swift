@@ -15,7 +15,7 @@ extension `The stand-in for AM` {
       + "SCzF8jVn_HK8B8zFRDMVZV_lQAmqnUGQ",
   ]
 
-  @Test func `Lets the header choose among three algorithms`() throws {
+  @Test func `Accepts the header's choice of three algorithms`() throws {
     for text in Self.signed {
       let token = try SignedToken(text)
       #expect(token.isSigned(with: [UInt8](0..<64)) && token.claims["response"] == .text("x"))
@@ -58,7 +58,7 @@ extension `The stand-in for AM` {
       (["communicationType": .null], 500), (["communicationType": .text("pigeon")], 200),
       (["response": .null], 500), (["response": .text("x")], 400), (["deviceName": .text("mine")], 200),
     ] as [([String: JSONValue], Int)])
-  func `Registers whatever the push provider takes`(claims: [String: JSONValue], status: Int) throws {
+  func `Registers every device that the push provider accepts`(claims: [String: JSONValue], status: Int) throws {
     let (body, _) = try registration(at: am, claims)
     #expect(post("register", body) == status)
     let profile = am.finishRegistration(of: "ann")
@@ -94,7 +94,7 @@ extension `The stand-in for AM` {
     #expect(am.profiles.map(\.deviceType) == ["android"])
   }
 
-  @Test func `Hears a registration that its node does not wait for any more`() throws {
+  @Test func `Accepts a registration that its node no longer waits for`() throws {
     let (body, _) = try registration(at: am)
     clock.now.withLock { $0 += 60_001 }
     #expect(post("register", body) == 200)

@@ -12,7 +12,7 @@ import Testing
     (Gesture.Kind.hold, "PIPU0"), (.doublePress, "PIPU0|decline|cancelled"),
     (.veryLongHold, "PIPU0|decline|unknown_trigger"), (.cancelKeys, "PIPU0|decline|cancelled"),
   ])
-  func `Is what the person did, with the reason`(gesture: Gesture.Kind, text: String) async throws {
+  func `Is the user's decision, with the reason`(gesture: Gesture.Kind, text: String) async throws {
     let world = try ServerWorld()
     let nonce = world.server.challenge("PIPU0")
     let verdict = try await world.answer(world.open(), gesture)
@@ -57,7 +57,7 @@ import Testing
     #expect(try await world.token.pendingRequests().isEmpty)
   }
 
-  @Test func `May bring a code for the portal`() async throws {
+  @Test func `May return a code for the portal`() async throws {
     let world = try ServerWorld()
     world.server.challenge("PIPU0", code: "07")
     let verdict = try await world.answer(world.open(), .hold)
@@ -156,7 +156,7 @@ import Testing
     #expect(try await world.open().contents.type == "push \"VPN\", to be answered at other.example")
   }
 
-  @Test func `Leaves only after the right PIN, where one is wanted`() async throws {
+  @Test func `Is sent only after the right PIN, where one is required`() async throws {
     let judge = ScriptedJudge([.wrong(FailureCounts(max: 3, previous: 1)), .right])
     let world = try ServerWorld(wantsPIN: true, judge: judge)
     let nonce = world.server.challenge("PIPU0")
@@ -171,7 +171,7 @@ import Testing
     #expect(judge.judged.withLock { $0 } == [pin("00000"), pin("13579")])
   }
 
-  @Test func `Needs no PIN to decline, and wipes where the judge says so`() async throws {
+  @Test func `Needs no PIN to deny, and wipes after the last wrong PIN`() async throws {
     let judge = ScriptedJudge([.wiped])
     let world = try ServerWorld(wantsPIN: true, judge: judge)
     let nonce = world.server.challenge("PIPU0")
@@ -204,7 +204,7 @@ import Testing
     #expect(world.server.answers(to: nonce) == ["\(nonce)|PIPU0|decline|cancelled"])
   }
 
-  @Test func `Choice and PIN are both wanted`() async throws {
+  @Test func `Choice and PIN are both required`() async throws {
     let world = try ServerWorld(wantsPIN: true, judge: ScriptedJudge([.right]))
     let nonce = world.server.challenge("PIPU0", presence: "M,H", right: "H")
     let request = try await world.open()

@@ -88,7 +88,7 @@ import Testing
   }
 
   /// The fields are joined without escapes: one signed text must not be readable in two ways.
-  @Test func `That wants presence cannot be passed off as one that does not`() {
+  @Test func `That requires presence cannot be presented as one that does not`() {
     var members = Self.element(["require_presence": "M,H,A"])
     members["require_presence"] = nil
     #expect(throws: PushChallenge.Flaw.forged) { try read(members) }
@@ -122,7 +122,7 @@ import Testing
     (#"{"decline_reason":true}"#, true), (#"{"decline_reason":false}"#, false), ("{}", false),
     (#"{"decline_reason":"true"}"#, false), (#"{"decline_reason":true,"z":{"values":[1,null,"a\"\\ü"]}}"#, true),
   ])
-  func `Tells whether it takes reasons`(capabilities: String, takesReasons: Bool) throws {
+  func `Says whether it accepts reasons`(capabilities: String, takesReasons: Bool) throws {
     var members = Self.element(capabilities: capabilities)
     #expect(try read(members).takesReasons == takesReasons)
     members["capabilities"] = JSONValue(parsing: Array(capabilities.utf8))

@@ -139,13 +139,13 @@ final class EnrolmentWorld: Sendable {
     #expect(try await world.isUsable("PIPU1"))
   }
 
-  @Test func `A connection that broke before the server heard is tried once more`() async throws {
+  @Test func `A connection that is lost before the request arrived is retried once`() async throws {
     world.weather.withLock { $0 = [.neverArrives] }
     _ = try await world.enrolment().enrol(world.server.prepare("PIPU1"), name: nil, trust: trust)
     #expect(try await world.isUsable("PIPU1"))
   }
 
-  @Test func `After a lost answer the user is told to ask for another URL, and nothing stays`() async throws {
+  @Test func `After a lost answer the message asks for another URL, and nothing stays`() async throws {
     world.weather.withLock { $0 = [.answerIsLost] }
     let lost = TokenServerFault.alreadyEnrolled(
       "the token server expects no enrollment: the token is enrolled or deleted")
@@ -209,7 +209,7 @@ final class EnrolmentWorld: Sendable {
     #expect(try world.registry.accounts().map(\.id.text) == ["PIPU2", "desk"])
   }
 
-  @Test func `Certificates are looked at unless something better is named`() async throws {
+  @Test func `Certificates are verified unless a pin or an authority is named`() async throws {
     let uri = world.server.prepare("PIPU1").replacing("sslverify=1", with: "sslverify=0")
     await #expect(throws: TokenServerFault.self) { try await world.enrolment().enrol(uri, name: nil, trust: trust) }
     #expect(try world.registry.accounts().isEmpty)
@@ -255,7 +255,7 @@ final class EnrolmentWorld: Sendable {
     #expect(world.registry.audit.filter { $0.kind == .pinsDropped }.count == 1)
   }
 
-  @Test func `A token that must be unlocked gets its PIN before the server hears of it`() async throws {
+  @Test func `A token that must be unlocked gets its PIN before the request to the server`() async throws {
     let pin = PIN(digits: SecretBytes(copying: Array("13579".utf8)))
     let uri = world.server.prepare("PIPU1", more: "&pin=True&app_force_unlock=pin")
     await #expect(throws: TokenServerFault.self) { try await world.enrolment().enrol(uri, name: nil, trust: trust) }
@@ -317,7 +317,7 @@ final class EnrolmentWorld: Sendable {
     #expect(credentials.active?.wantsPIN == true)
   }
 
-  @Test func `A PIN that is chosen while the server is asked goes on being wanted`() async throws {
+  @Test func `A PIN that is chosen during the request to the server stays required`() async throws {
     _ = try await world.enrolment().enrol(world.server.prepare("PIPU1"), name: nil, trust: trust)
     let again = PushEnrolment(
       registry: world.registry, timekeeper: world.timekeeper, settings: world.settings, pinDesk: nil,

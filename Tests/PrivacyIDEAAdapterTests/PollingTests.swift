@@ -100,7 +100,7 @@ import Testing
     #expect(world.token.book.transaction(serial: "PIPU1", nonce: later) != second[0].transaction)
   }
 
-  @Test func `One bad element loses no other, and is told once`() async throws {
+  @Test func `One bad element loses no other, and is reported once`() async throws {
     let world = try ServerWorld()
     world.server.challenge("PIPU0", ["question": String(repeating: "x", count: 5000)])
     world.server.challenge("PIPU0", ["question": "", "title": "VPN"])
@@ -131,7 +131,7 @@ import Testing
     #expect(world.events.troubles.isEmpty)
   }
 
-  @Test func `A token that is gone is named after five refusals, and the others go on`() async throws {
+  @Test func `A deleted token is reported after five refusals, and the others continue`() async throws {
     let world = try ServerWorld(accounts: 2)
     world.server.challenge("PIPU1")
     world.server.state.withLock { $0.keys["PIPU0"] = nil }
@@ -213,7 +213,7 @@ import Testing
     ("Log in | as Größe?", "VPN", "Log in | as Größe?"), ("", "VPN", "VPN"), ("\u{0}\n", "VPN", "VPN"),
     ("", "\u{202E}", "Log in?"),
   ])
-  func `Whatever is left of its texts, a request has one`(question: String, title: String, message: String) async throws
+  func `A request has a text even if its own are missing`(question: String, title: String, message: String) async throws
   {
     let world = try ServerWorld()
     world.server.challenge("PIPU0", ["question": question, "title": title])

@@ -14,7 +14,7 @@ import Testing
     try #require(WorkedExamples.json("pollAnswer")["result"]?["value"]?.list?.first)
   }
 
-  @Test func `The public key is sent as the server wants it`() {
+  @Test func `The public key is sent in the server's format`() {
     #expect(key.publicKeyOnTheWire == WorkedExamples["enrolmentPublicKey"])
   }
 

@@ -14,7 +14,7 @@ import Testing
   ])
   func `Time stamps are UTC`(milliseconds: Int64, text: String) { #expect(timeStamp(milliseconds) == text) }
 
-  @Test func `Time is the server's as soon as it has told, and unknown on a board that thinks it is 1970`() {
+  @Test func `Time is the server's after its first response, and unknown before on a board with an unset clock`() {
     let timekeeper = ManualTimekeeper(wallClockMilliseconds: 0)
     let clock = ServerClock(timekeeper)
     #expect(clock.now == nil)

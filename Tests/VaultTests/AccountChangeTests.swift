@@ -50,7 +50,7 @@ import Vault
   }
 
   /// A second process has the vault open, too.
-  @Test func `Is thought over where something else was quicker`() throws {
+  @Test func `Is repeated after a concurrent change`() throws {
     let other = try playground.vault()
     var tries = 0
     let kept = try vault.update(alice) { known throws(CustodyFault) in

@@ -42,7 +42,7 @@ import Vault
     #expect(try vault.verifyAudit() == .intact(lines: 1, first: 1))
   }
 
-  @Test func `Make room a tenth at a time, and the rest still verifies`() throws {
+  @Test func `Are dropped a tenth at a time, and the rest still verifies`() throws {
     let vault = try playground.vault(auditCapacity: 20)
     for number in 1...20 { try vault.record(entry(.opened, nil, "\(number)")) }
     #expect(try vault.verifyAudit() == .intact(lines: 20, first: 1))

@@ -32,7 +32,7 @@ import Vault
     #expect(summary.stage == .active)
   }
 
-  @Test func `Lists accounts without opening a box`() throws {
+  @Test func `Lists accounts without decrypting`() throws {
     try playground.raw { try $0.execute("UPDATE accounts SET box = x''; UPDATE servers SET box = x''") }
     #expect(try vault.accountSummaries().map(\.id) == [alice])
   }

@@ -110,7 +110,7 @@ import Testing
     #expect(kept.count == ShelfLimits.inAll && kept.first?.account == AccountID("account 1"))
   }
 
-  @Test func `Goes with its account: renamed, robbed of its keys, or gone`() throws {
+  @Test func `Follows its account: renamed, without keys, or removed`() throws {
     _ = try vault.keep(message(1))
     _ = try vault.keep(message(2, for: bob))
     let carol = AccountID("carol")
@@ -128,7 +128,7 @@ import Testing
     "UPDATE messages SET reference = 'x'", "UPDATE messages SET received = received + 1",
     "UPDATE messages SET answer_key = 'x'", "UPDATE messages SET box = zeroblob(40)",
   ])
-  func `Notices what was changed on the card`(statement: String) throws {
+  func `Detects changes in storage`(statement: String) throws {
     _ = try vault.keep(message(1))
     try vault.end(transaction(1), as: .approved, answerKey: "k")
     try playground.raw { try $0.execute(statement) }

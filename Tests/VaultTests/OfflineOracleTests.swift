@@ -9,7 +9,7 @@ import Vault
 /// PINs. Key derivations are cheap here (N = 2 and 16) so that the test can do the same; N changes the cost of a guess,
 /// not what it reveals.
 @Suite struct `Offline, with everything that was ever on the card` {
-  @Test func `Nothing tells any five-digit PIN from the others where the server judges it`() async throws {
+  @Test func `Nothing distinguishes five-digit PINs where the server verifies them`() async throws {
     let life = try ServerJudgedLife()
     try life.enrol(alice, "13579")
     // The same user chose the same PIN again.
@@ -55,7 +55,7 @@ import Vault
 
   /// The same program, in a build that wraps one token twice.
   @Test(arguments: [("13579", "the same PIN, a new salt"), ("86420", "another PIN")])
-  func `One token wrapped twice tells its PINs`(newPIN: String, what: String) async throws {
+  func `One token wrapped twice reveals its PINs`(newPIN: String, what: String) async throws {
     let life = try ServerJudgedLife()
     try life.enrol(alice, "13579")
     try life.change(alice, to: newPIN, token: life.token(of: alice))
@@ -65,7 +65,7 @@ import Vault
   }
 
   /// Every other sign that the attack knows is shown to it once.
-  @Test(arguments: Mistake.allCases) func `A mistake tells the PIN`(mistake: Mistake) async throws {
+  @Test(arguments: Mistake.allCases) func `A mistake reveals the PIN`(mistake: Mistake) async throws {
     let life = try ServerJudgedLife()
     let token = Random.secret(32)
     try life.enrol(alice, "01357", token: mistake.made(of: token))
@@ -80,7 +80,7 @@ import Vault
   }
 
   /// A limit of the form without a verifying server: see docs/pin.md.
-  @Test func `Where the token judges it, trying all finds the PIN`() throws {
+  @Test func `Where the token verifies it, trying all finds the PIN`() throws {
     let life = try ServerJudgedLife()
     try life.vault.put(account(alice))
     try life.vault.setPIN(of: alice, to: pin("13579"), keys: secrets("keys"))

@@ -110,7 +110,7 @@ import VaultModel
     "UPDATE one_time_passwords SET algorithm = 'rot13'", "UPDATE one_time_passwords SET mark = zeroblob(32)",
     "UPDATE one_time_passwords SET account = 'bob'",
   ])
-  func `What was changed on the card is not believed`(sql: String) throws {
+  func `Changes in storage are detected`(sql: String) throws {
     try vault.put(account(bob))
     _ = try codes(1, in: vault)
     try playground.raw { try $0.execute(sql) }
@@ -153,7 +153,7 @@ import VaultModel
     #expect(try vault.next(of: alice, unlocked: opened, clock: clock()) == .pinWanted)
   }
 
-  @Test func `An unfinished enrolment lets go of them, and of no other PIN than theirs`() throws {
+  @Test func `An unfinished enrollment can delete them, and only their PIN`() throws {
     let pinGuard = PINGuard(pin: pin("13579"), limit: 3, parameters: cheap)
     for (name, pinGuard) in [(bob, pinGuard), (carol, nil)] as [(AccountID, PINGuard?)] {
       let unfinished = account(name, stage: .enrolling)

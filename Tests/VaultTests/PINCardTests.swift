@@ -22,7 +22,7 @@ import VaultModel
   }
 
   @Test(arguments: ["13579", "00000"])
-  func `A count that the card swallowed is missed before the PIN is looked at`(digits: String) throws {
+  func `A count that storage lost is detected before the PIN is verified`(digits: String) throws {
     let secret = try playground.deviceSecret()
     let vault = try prepared(
       RecordingVFS.recording(playground.path, in: { _ in }) {
@@ -56,7 +56,7 @@ import VaultModel
 
   /// For a PIN that the server verifies, no count is stored that could be restored: attempts leave the storage
   /// unchanged.
-  @Test func `An old image gives no attempts for a PIN that the server judges`() throws {
+  @Test func `An old image gives no attempts for a PIN that the server verifies`() throws {
     let vault = try playground.vault()
     let token = Random.secret(32)
     let wrapped = try WrappedToken.wrap(token, under: pin("13579"), binding: vault.pinBinding, parameters: cheap)
@@ -74,7 +74,7 @@ import VaultModel
     #expect(try vault.pinStatus(of: alice, clock: PatientClock(wallClockMilliseconds: 0)) == nil)
   }
 
-  @Test func `A vault of format 1 is brought to the newest with all that is in it`() throws {
+  @Test func `A vault of format 1 is migrated to the newest format with its contents`() throws {
     let secret = try playground.deviceSecret()
     let keys = VaultKeys(of: secret)
     try playground.raw { raw in

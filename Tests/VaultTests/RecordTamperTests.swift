@@ -77,7 +77,7 @@ import VaultModel
     expectDamage(sql) { _ = try vault.servers() }
   }
 
-  @Test func `No byte of a box can change`() throws {
+  @Test func `No byte of a ciphertext can change`() throws {
     try playground.raw { raw in
       let box = try raw.rows("SELECT box FROM accounts WHERE id = 'alice'") { try $0.blob(0) }[0]
       for index in box.indices {

@@ -12,7 +12,7 @@ import Vault
     secret = try playground.deviceSecret()
   }
 
-  @Test func `And all in it are for their owner alone, whatever the umask`() throws {
+  @Test func `And its files are for their owner only, with any umask`() throws {
     let inner = "\(playground.path)/inner"
     let before = umask(0)
     defer { umask(before) }

@@ -1,33 +1,32 @@
 public import Secrets
 
-/// Names one token server that this token is registered with.
+/// The name of a token server at which this token is registered.
 public struct TokenServerID: Hashable, Sendable, CustomStringConvertible {
   public let text: String
   public init(_ text: String) { self.text = text }
   public var description: String { text }
 }
 
-/// Names one account: one person at one token server. Unique on this token, short enough to type.
+/// The name of one account: one user at one token server. Unique on this token and short enough to type.
 public struct AccountID: Hashable, Sendable, CustomStringConvertible {
   public let text: String
   public init(_ text: String) { self.text = text }
   public var description: String { text }
 }
 
-/// How far an account's enrolment has come.
+/// The progress of an account's enrollment.
 public enum EnrolmentStage: String, Sendable {
-  /// Keys exist, the server may or may not know them; `enroll` with the same code goes on from here.
+  /// The keys exist, but the server may not know them; `enroll` with the same code resumes the enrollment.
   case enrolling
   case active
-  /// The server dropped the keys or the push enrolment; nothing can be answered until the person enrols again.
+  /// The server has deleted the keys or the push enrollment. No request can be answered until the user enrolls again.
   case mustEnrolAgain = "must-enrol-again"
 }
 
-/// What the token keeps about one token server. `secrets` is the adapter's own encoding and never leaves the vault
-/// unsealed.
+/// The stored state of one token server. `secrets` is encoded by the adapter and is stored only encrypted.
 public struct TokenServerRecord: Sendable {
   public var id: TokenServerID
-  /// Which adapter speaks to it: "reference".
+  /// The name of the adapter for this server, such as "reference".
   public var kind: String
   /// `https://host[:port]`.
   public var url: String
@@ -41,11 +40,11 @@ public struct TokenServerRecord: Sendable {
   }
 }
 
-/// What the token keeps about one account.
+/// The stored state of one account.
 public struct AccountRecord: Sendable {
   public var id: AccountID
   public var server: TokenServerID
-  /// The server's name for the person on this device.
+  /// The server's name of the user on this device.
   public var profile: String
   public var stage: EnrolmentStage
   public var secrets: SecretBytes
@@ -58,7 +57,7 @@ public struct AccountRecord: Sendable {
     self.secrets = secrets
   }
 
-  /// The same account with other secrets.
+  /// A copy of the account with other secrets.
   public func with(_ secrets: SecretBytes) -> AccountRecord {
     var record = self
     record.secrets = secrets
@@ -66,14 +65,14 @@ public struct AccountRecord: Sendable {
   }
 }
 
-/// Where enrolments are kept. Every call is durable when it returns, so a cut between two steps of an enrolment loses
-/// nothing that the server may already know.
+/// The store of enrollments. Every change is durable when the call returns, so a crash between two steps of an
+/// enrollment loses nothing that the server may already know.
 public protocol EnrolmentRegistry: Sendable {
   func servers() throws(CustodyFault) -> [TokenServerRecord]
   func accounts() throws(CustodyFault) -> [AccountRecord]
-  /// Inserts or replaces.
+  /// Inserts or replaces the record.
   func put(_ server: TokenServerRecord) throws(CustodyFault)
-  /// Inserts or replaces; the entry goes into the audit chain in the same step.
+  /// Inserts or replaces the record and appends the entry to the audit chain, in one transaction.
   func put(_ account: AccountRecord, _ entry: AuditEntry?) throws(CustodyFault)
 }
 

@@ -1,17 +1,17 @@
-/// What the server wants from the person.
+/// The user action that approves a request.
 public enum Challenge: Sendable, Equatable {
-  /// A deliberate press.
+  /// A hold of the button.
   case confirmation
-  /// The account's PIN, which the server judges, or this token where the server does not.
+  /// The account's PIN, verified by the server, or by this token if the server does not verify it.
   case pin(PINChallenge)
-  /// One of several options that the portal shows.
+  /// A choice among options; the portal shows the right one.
   case choice(ChoiceChallenge)
-  /// Something that cannot be given here: nothing accepts, and the person can only deny.
+  /// An action that this token does not support: the request can only be denied.
   case impossible
 }
 
 extension Challenge {
-  /// The PIN it wants, alone or after a choice.
+  /// The PIN that the challenge requires, alone or after a choice; nil for none.
   var pin: PINChallenge? {
     switch self {
     case .confirmation, .impossible: nil
@@ -22,7 +22,7 @@ extension Challenge {
 }
 
 public struct PINChallenge: Sendable, Equatable {
-  /// How many digits the PIN has.
+  /// The number of digits of the PIN.
   public var length: Int
   public var counts: FailureCounts
 
@@ -32,11 +32,11 @@ public struct PINChallenge: Sendable, Equatable {
   }
 }
 
-/// Wrong PINs of one account on this token, as its judge counts them.
+/// The wrong PIN attempts of one account on this token, as its verifier counts them.
 public struct FailureCounts: Sendable, Equatable {
-  /// So many end the account.
+  /// The attempt limit: at this number of wrong attempts in a row the account is wiped.
   public var max: Int
-  /// So many there were since the last right one.
+  /// The number of wrong attempts since the last correct PIN.
   public var previous: Int
   public var remaining: Int { max - previous }
 

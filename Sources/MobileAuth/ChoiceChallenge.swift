@@ -1,14 +1,14 @@
 import Secrets
 
-/// "Which of these does the portal show you?" Whoever did not start the login cannot tell.
+/// The question which option the portal shows. Only the user who started the login knows the answer.
 public struct ChoiceChallenge: Sendable, Equatable {
-  /// 2 to 10, in the server's order.
+  /// 2 to 10 options, in the server's order.
   public let options: [String]
-  /// Wrong choices; when none is left, the request is declined.
+  /// The count of wrong choices; when none is left, the request is denied.
   public let counts: FailureCounts
-  /// The account's PIN, typed after the choice, where it is wanted too.
+  /// The account's PIN, typed after the choice; nil if none is required.
   public let pin: PINChallenge?
-  /// So often something may be typed that is none of the options, before the request is over here; nil for no limit.
+  /// The number of entries matching no option after which this token ends the request; nil for no limit.
   public let slipsAllowed: Int?
 
   /// - Returns: nil unless there are 2 to 10 different options.
@@ -20,7 +20,8 @@ public struct ChoiceChallenge: Sendable, Equatable {
     self.slipsAllowed = slipsAllowed
   }
 
-  /// All options are numbers of this many digits, and are typed as they are; nil if they are chosen by position.
+  /// The number of digits if all options are numbers of the same length, 1 to 4 digits, which the user types; nil if
+  /// the user types an option's position.
   private var numberLength: Int? {
     guard let length = options.first?.utf8.count, (1...4).contains(length),
       options.allSatisfy({ $0.utf8.count == length && $0.utf8.allSatisfy { (0x30...0x39).contains($0) } })
@@ -28,36 +29,36 @@ public struct ChoiceChallenge: Sendable, Equatable {
     return length
   }
 
-  /// What has to be typed before Enter.
+  /// The number of digits to type before Enter.
   public var digitCount: Int { numberLength ?? 1 }
 
-  /// What to type for each option, in their order: the number itself, or its position from 1, the tenth being 0.
+  /// The digits to type for each option, in order: the number itself, or its position from 1, where the tenth is 0.
   public var keys: [String] {
     numberLength == nil ? options.indices.map { "\(($0 + 1) % 10)" } : options
   }
 
-  /// "1 dark blue, 2 green", for whoever has to know what to type.
+  /// The keys and options for display, such as "1 dark blue, 2 green".
   public var explanation: String {
     numberLength == nil
       ? zip(keys, options).map { "\($0) \($1)" }.joined(separator: ", ") : options.joined(separator: ", ")
   }
 
-  /// - Parameter digits: as typed. They are on the portal's screen, and no secret.
-  /// - Returns: nil if no option is chosen so.
+  /// Returns the option for the typed digits; nil if there is none.
+  /// - Parameter digits: the digits as typed. The portal displays them, so they are not secret.
   func option(typed digits: PIN) -> String? {
     let typed = digits.digits.withExposedSecret { String(decoding: $0, as: UTF8.self) }
     return keys.firstIndex(of: typed).map { options[$0] }
   }
 }
 
-/// What a person has to type into the portal to finish a login that this token has accepted.
+/// A code that the user types into the portal to complete a login that this token has approved.
 public struct PortalCode: Sendable, Equatable {
   /// ASCII digits, 1 to 8.
   public let digits: String
-  /// What the portal's administrator says about it.
+  /// The portal administrator's text about the code.
   public let message: String
 
-  /// - Returns: nil unless the digits are some.
+  /// - Returns: nil unless `digits` is 1 to 8 ASCII digits.
   public init?(digits: String, message: String) {
     guard (1...8).contains(digits.utf8.count), digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
       return nil

@@ -1,36 +1,37 @@
-/// Where the audit chain is kept.
+/// The store of the audit chain.
 public protocol AuditRecorder: Sendable {
-  /// Appends to the audit chain, durably.
+  /// Appends the entry to the audit chain. Durable when it returns.
   func record(_ entry: AuditEntry) throws(CustodyFault)
 }
 
-/// What the handler needs kept safe. Every call has happened durably when it returns: a power cut right after it
-/// changes nothing. A call that throws has changed nothing, and the handler then answers nothing.
+/// The state store of the request handler. Every change is durable when the call returns. A call that throws has
+/// changed nothing; the handler then sends no answer.
 public protocol Custody: AuditRecorder {
-  /// Remembers that an answer is about to leave, before it does.
+  /// Stores that an answer is about to be sent; called before it is sent.
   func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(CustodyFault)
 
-  /// Forgets the intent and records how the request ended, both or neither.
+  /// Deletes the intent and records how the request ended, in one transaction.
   func settle(_ transaction: TransactionID, _ entry: AuditEntry) throws(CustodyFault)
 
-  /// Answers that left, or were about to, and whose fate is not known: what a crash or an outage leaves behind.
+  /// Answers that were or may have been sent and whose outcome is unknown, for example after a crash or connection
+  /// loss.
   func unsettledIntents() throws(CustodyFault) -> [AnswerIntent]
 
-  /// Destroys the account's keys but keeps its name, so that a person sees that it must be enrolled again.
+  /// Destroys the account's keys and keeps its name, so that the user sees that it must be enrolled again.
   func dropKeys(of account: AccountID, _ entry: AuditEntry) throws(CustodyFault)
 
-  /// Destroys everything about the account, other accounts untouched.
+  /// Destroys everything about the account. Other accounts are unchanged.
   func wipe(account: AccountID, _ entry: AuditEntry) throws(CustodyFault)
 
-  /// Destroys everything about the token server and all its accounts, others untouched.
+  /// Destroys everything about the token server and all its accounts. Others are unchanged.
   func wipe(server: TokenServerID, _ entry: AuditEntry) throws(CustodyFault)
 }
 
-/// The vault could not do it.
+/// Errors of the state store.
 public enum CustodyFault: Error, Equatable, Sendable, CustomStringConvertible {
-  /// Disk full, read-only, I/O error; the text names the call.
+  /// Disk full, read-only, or I/O error; the text names the failed call.
   case storage(String)
-  /// Something in the vault is not what was put there: wrong device secret, tampering, or a damaged card.
+  /// A stored value is not authentic: wrong device secret, tampering or damaged storage.
   case damaged(String)
   case unknown(String)
 
@@ -43,8 +44,8 @@ public enum CustodyFault: Error, Equatable, Sendable, CustomStringConvertible {
   }
 }
 
-/// An answer on its way: enough to ask the server what became of it. Nothing to send it again without a person, but where
-/// no server tells.
+/// The record of an answer that is being sent, sufficient to query its outcome. It contains the answer only if the
+/// server cannot report the outcome.
 public struct AnswerIntent: Sendable, Equatable {
   public var transaction: TransactionID
   public var server: TokenServerID
@@ -52,7 +53,8 @@ public struct AnswerIntent: Sendable, Equatable {
   /// UUID sent as `Idempotency-Key`.
   public var idempotencyKey: String
   public var decision: Decision
-  /// The bytes that left, of an answer whose server tells nobody what became of it: the same ones are sent again.
+  /// The bytes of an answer whose server cannot report its outcome: the same bytes are sent again after a restart.
+  /// Otherwise nil.
   public var body: [UInt8]?
 
   public init(
@@ -68,16 +70,16 @@ public struct AnswerIntent: Sendable, Equatable {
   }
 }
 
-/// One line of the audit chain, before the vault numbers, stamps and links it.
+/// An entry of the audit chain, without number, time stamp and MAC.
 public struct AuditEntry: Sendable, Equatable {
   public enum Kind: String, Sendable, CaseIterable {
     case enrolled, removed, renamed, wiped, disenrolled, locked, unlocked
     case announced, opened, refused, decided, settled
     case loggedIn = "logged-in"
     case loggedOut = "logged-out"
-    /// Lines that one server's requests would have added are not there.
+    /// Entries caused by one server's requests were omitted.
     case leftOut = "left-out"
-    /// A server's certificate is no longer recognized by its key.
+    /// The pinned keys of a server's certificate were removed.
     case pinsDropped = "pins-dropped"
     case pinSet = "pin-set"
     case pinChanged = "pin-changed"
@@ -91,9 +93,9 @@ public struct AuditEntry: Sendable, Equatable {
   public var kind: Kind
   public var account: AccountID?
   public var transaction: TransactionID?
-  /// Facts for people, never a secret: outcome, reason, error number.
+  /// Facts for display, never a secret: outcome, reason, error number.
   public var detail: String
-  /// Milliseconds since 1970 as the board believed it.
+  /// Milliseconds since 1970, by the board's wall clock.
   public var wallClockMilliseconds: Int64
 
   public init(
@@ -109,8 +111,7 @@ public struct AuditEntry: Sendable, Equatable {
 }
 
 extension Custody {
-  /// Removes an account that may be gone already: a token server that is told of a removal tells the token of it in its
-  /// turn, and whoever is first removes it.
+  /// Destroys an account if it still exists. After a removal both the command and the server's notification delete it.
   public func wipe(ifThere account: AccountID, _ entry: AuditEntry) throws(CustodyFault) {
     do { try wipe(account: account, entry) } catch {
       guard case .unknown = error else { throw error }

@@ -1,34 +1,34 @@
-/// What a person decided at the panel.
+/// The user's decision at the panel.
 public enum Decision: Sendable, Equatable {
   case accept
   case deny(DenialReason)
 }
 
-/// Why a person said no.
+/// The user's reason for a denial.
 public enum DenialReason: String, Sendable {
   case declined
   case cancelled
-  /// "I did not start this": the server should look into it.
+  /// The user did not start the login: the server should investigate.
   case notMe = "not-me"
 }
 
-/// The deliberate act on the panel behind a decision.
+/// The deliberate gesture at the panel that made a decision.
 public struct Gesture: Sendable, Equatable {
   public enum Kind: String, Sendable {
-    /// Held at least 0.8 s, then released: accept.
+    /// Held for at least 0.8 s, then released: approves.
     case hold
-    /// Two presses within 0.6 s: deny.
+    /// Two presses within 0.6 s: denies.
     case doublePress = "double-press"
-    /// Held at least 6 s, then released: deny and report.
+    /// Held for at least 6 s, then released: denies and reports.
     case veryLongHold = "very-long-hold"
-    /// Digits and Enter: accept, if the server finds them right.
+    /// Digits and Enter: approves if the server accepts the digits.
     case enter
-    /// The keypad's cancel key, twice: deny.
+    /// The keypad's cancel key, pressed twice: denies.
     case cancelKeys = "cancel-keys"
   }
 
   public var kind: Kind
-  /// How long the button was down, the last time.
+  /// How long the last press lasted.
   public var held: Duration
 
   public init(_ kind: Kind, held: Duration) {

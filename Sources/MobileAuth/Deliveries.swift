@@ -1,21 +1,21 @@
 import Synchronization
 
-/// Answers on their way, and questions about what became of some, each in a task of its own: one that cannot be delivered
-/// holds up nobody but its own server, and a question holds up nothing.
+/// Answers being sent and status queries, each in its own task. An answer that cannot be delivered blocks only its own
+/// server; a status query blocks nothing.
 final class Deliveries: Sendable {
-  /// How one ended. What had to be written down has been.
+  /// The result of one task. Its audit entries are written.
   struct Ending: Sendable {
-    /// The request is open still, and wants another answer.
+    /// Whether the request is still open and needs another answer.
     var asksAgain = false
-    /// For the LED, one after the other.
+    /// Indications for the LED, in order.
     var indications: [Indication] = []
   }
 
   enum Kind: Sendable {
     case answer
-    /// About an answer whose outcome is unknown.
+    /// A query about an answer whose outcome is unknown.
     case question
-    /// About a request that ended elsewhere.
+    /// A query about a request that ended elsewhere.
     case ending
   }
 
@@ -34,10 +34,11 @@ final class Deliveries: Sendable {
   private let state = Mutex(State())
   private let inbox: Inbox
 
-  /// - Parameter inbox: nudged whenever something here has changed.
+  /// - Parameter inbox: notified of every change of these tasks.
   init(inbox: Inbox) { self.inbox = inbox }
 
-  /// - Parameter body: throws `CustodyFault`, or `CancellationError`, after which nothing is known.
+  /// Starts a task, replacing an ending of the same transaction.
+  /// - Parameter body: throws `CustodyFault`, or `CancellationError`, after which the outcome is unknown.
   func start(
     _ transaction: TransactionID, to server: TokenServerID, as kind: Kind = .answer,
     _ body: @escaping @Sendable (_ onTrouble: @Sendable () -> Void) async throws -> Ending
@@ -70,30 +71,30 @@ final class Deliveries: Sendable {
 
   var underway: Set<TransactionID> { state.withLock { Set($0.underway.keys) } }
 
-  /// The servers that an answer is on its way to.
+  /// The servers to which an answer is being sent.
   var servers: Set<TokenServerID> {
     state.withLock { Set($0.underway.values.filter { $0.kind == .answer }.map(\.server)) }
   }
 
-  /// Whether no answer is on its way or asked about.
+  /// Whether no answer is being sent and no outcome is being queried.
   var isEverythingKnown: Bool { state.withLock { $0.underway.values.allSatisfy { $0.kind == .ending } } }
 
-  /// Whether it had to be tried again.
+  /// Whether the task had to retry.
   func isTroubled(_ transaction: TransactionID) -> Bool {
     state.withLock { $0.underway[transaction]?.isTroubled ?? false }
   }
 
-  /// - Returns: nil while it is on its way, and after its ending was taken.
+  /// - Returns: the ending; nil while the task runs and after the ending was taken.
   func takeEnding(of transaction: TransactionID) throws(CustodyFault) -> Ending? {
     try state.withLock { $0.endings.removeValue(forKey: transaction) }?.get()
   }
 
-  /// Of one that nobody has waited for.
+  /// Returns the ending of any task that no caller waits for.
   func takeEnding() throws(CustodyFault) -> Ending? {
     try state.withLock { $0.endings.popFirst()?.value }?.get()
   }
 
-  /// Ends all of them where they are; what becomes of their answers is to be asked.
+  /// Cancels all tasks and waits for them. The outcomes of their answers are queried later.
   func cancel() async {
     let tasks = state.withLock { $0.underway.values.compactMap(\.task) }
     for task in tasks { task.cancel() }

@@ -1,5 +1,5 @@
-/// What a fault takes away from the token. Whatever the step was in which the server said so, it is carried out once and in
-/// the same way.
+/// The local data that a fault revokes: a server, an account or its keys. Applied once, whichever step reported the
+/// fault.
 public struct EnrolmentLoss: Sendable {
   private enum Extent {
     case server(TokenServerID)
@@ -13,9 +13,9 @@ public struct EnrolmentLoss: Sendable {
   private let detail: String
 
   /// - Parameters:
-  ///   - account: whom the step was about, if anybody.
-  ///   - transaction: what the step was about, if anything.
-  /// - Returns: nil for a fault that takes nothing away.
+  ///   - account: the account of the failed step, if any.
+  ///   - transaction: the transaction of the failed step, if any.
+  /// - Returns: nil for a fault that revokes nothing.
   public init?(
     _ fault: TokenServerFault, at server: TokenServerID, _ account: AccountID?, _ transaction: TransactionID? = nil
   ) {
@@ -31,8 +31,9 @@ public struct EnrolmentLoss: Sendable {
     detail = "\(server): \(fault)"
   }
 
-  /// - Parameter moment: on the wall clock, in milliseconds since 1970.
-  /// - Returns: what the audit chain says about it, or nil if somebody removed it meanwhile: then it is done already.
+  /// Deletes the data and records that in the audit chain.
+  /// - Parameter moment: wall clock, in milliseconds since 1970.
+  /// - Returns: the audit entry, or nil if the data was already removed.
   public func carryOut(on custody: any Custody, at moment: Int64) throws(CustodyFault) -> AuditEntry? {
     let kind = if case .keys = extent { AuditEntry.Kind.disenrolled } else { AuditEntry.Kind.wiped }
     let entry = AuditEntry(

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// What somebody began at the command line and has to finish at the panel: choose a PIN, log in. The handler does them
-/// between requests, one at a time, so that panel and person are never asked two things at once.
+/// Panel tasks: interactive dialogues started by a command, such as choosing a PIN or logging in. The handler runs them
+/// between requests, one at a time, so that the panel never asks two questions at once.
 public final class Errands: Sendable {
   struct Errand: Sendable {
     fileprivate let number: Int
@@ -21,11 +21,12 @@ public final class Errands: Sendable {
   private let state = Mutex(State())
   private let inbox: Inbox
 
-  /// - Parameter inbox: the one the handler waits for.
+  /// - Parameter inbox: the inbox whose changes wake the handler.
   public init(inbox: Inbox) { self.inbox = inbox }
 
-  /// Waits for the panel and does `body` with it.
-  /// - Parameter server: the one that it is about, if any: it waits for answers on their way there, and for no others.
+  /// Waits until the panel is free and runs `body` with it.
+  /// - Parameter server: the server concerned, if any. The task waits for answers being sent to this server, not for
+  ///   those to others.
   /// - Throws: what `body` throws; `CancellationError` if the caller or the service ends first.
   public func perform<Result: Sendable>(
     at server: TokenServerID? = nil, _ body: @escaping @Sendable (any Panel) async throws -> Result
@@ -52,14 +53,15 @@ public final class Errands: Sendable {
     }
   }
 
-  /// - Parameter busy: servers whose errands have to wait.
+  /// Whether a task can run now.
+  /// - Parameter busy: servers whose tasks have to wait.
   func isWaiting(except busy: Set<TokenServerID>) -> Bool {
     state.withLock { $0.waiting.contains { $0.isDue(except: busy) } }
   }
 
-  /// Does the one that has waited longest, to its end or until whoever wanted it, or the handler, gives up.
-  /// - Parameter busy: servers whose errands have to wait.
-  /// - Returns: whether there was one.
+  /// Runs the task that has waited longest, until it ends or the caller or the handler cancels it.
+  /// - Parameter busy: servers whose tasks have to wait.
+  /// - Returns: whether there was a task.
   func runNext(on panel: any Panel, except busy: Set<TokenServerID>) async -> Bool {
     let task = state.withLock { state -> Task<Void, Never>? in
       guard let next = state.waiting.firstIndex(where: { $0.isDue(except: busy) }) else { return nil }

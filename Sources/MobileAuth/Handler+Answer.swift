@@ -1,7 +1,7 @@
-/// From a person's answer to the server's word on it.
+/// From the user's answer to the server's confirmation.
 extension Handler {
-  /// Only the server's verdict is shown as done; without one the outcome is unknown, and said to be. Whatever takes
-  /// longer than a person stands there for goes on by itself.
+  /// Sends the answer and shows the result. Only a confirmation by the server is shown as done; without one, the LED
+  /// shows that the outcome is unknown. After `answerPatience` the delivery continues in the background.
   func deliver(_ response: SealedResponse, to server: any TokenServer) async throws -> Deliveries.Ending {
     let pending = response.request.pending
     let decided = entry(.decided, pending, Self.describe(response))
@@ -9,7 +9,7 @@ extension Handler {
       transaction: pending.transaction, server: pending.server, account: pending.account,
       idempotencyKey: response.idempotencyKey, decision: response.decision,
       body: response.isRepeatedAfterCut ? response.body : nil)
-    // Durable before visible: from here on a crash knows that an answer may have left.
+    // Write before sending: after a crash, the journal shows that an answer may have been sent.
     try custody.journal(intent, decided)
     report(.audited(decided))
     inbox.noteAnswered(pending.transaction)
@@ -30,7 +30,7 @@ extension Handler {
     }
   }
 
-  /// The same answer under the same idempotency key until the server answers or the request's time is over.
+  /// Sends the same bytes with the same idempotency key until the server responds or the request expires.
   private func dispatch(
     _ response: SealedResponse, to server: any TokenServer, onTrouble: @Sendable () -> Void
   ) async throws -> Deliveries.Ending {
@@ -49,7 +49,7 @@ extension Handler {
         try await timekeeper.sleep(until: min(timekeeper.now + retry.next(), pending.deadline))
       }
     } while timekeeper.now < pending.deadline
-    // The intent stays journalled: `reconcile` asks the server as soon as it can be reached.
+    // The intent stays in the journal: `reconcile` queries the server when it is reachable.
     try record(.settled, pending, "unknown: the token server did not confirm the answer in time")
     inbox.finish(pending)
     return Deliveries.Ending()
@@ -67,7 +67,7 @@ extension Handler {
     return ending
   }
 
-  /// The answer was none: the request is open and the person may try again.
+  /// Records that the answer did not count: the request is still open and the user may try again.
   func takeBack(
     _ pending: PendingMobileAuthRequest, _ kind: AuditEntry.Kind, _ counts: FailureCounts
   ) throws(CustodyFault) -> Deliveries.Ending {
@@ -83,15 +83,15 @@ extension Handler {
     report(.counted(response.request.pending.account, FailureCounts(max: challenge.counts.max, previous: 0)))
   }
 
-  /// Finds out, beside the panel, what became of answers whose outcome is unknown; those whose servers do not tell are on
-  /// their way again.
-  /// - Returns: whether nothing is unknown any more.
+  /// Starts status queries, in the background, for answers whose outcome is unknown. Answers whose server has no status
+  /// API are sent again.
+  /// - Returns: whether no outcome is unknown.
   func reconcile() throws(CustodyFault) -> Bool {
-    // Looked at first: one that ends meanwhile is settled before the vault is asked.
+    // Read before the intents: the intent of a task that ends in between is already settled.
     let underway = deliveries.underway
     for intent in try custody.unsettledIntents() where !underway.contains(intent.transaction) {
       guard let server = servers[intent.server] else {
-        try settle(intent, "unknown for good: the token server is no longer enrolled")
+        try settle(intent, "permanently unknown: the token server is no longer enrolled")
         continue
       }
       if let body = intent.body {
@@ -107,7 +107,7 @@ extension Handler {
     return deliveries.isEverythingKnown
   }
 
-  /// At once when the server is connected, and whenever something has changed, until it says.
+  /// Queries the server when it is connected, and after every change, until the outcome is known.
   private func ask(about intent: AnswerIntent, at server: any TokenServer) async throws -> Deliveries.Ending {
     while true {
       let generation = inbox.generation
@@ -117,7 +117,7 @@ extension Handler {
           return Deliveries.Ending()
         } catch let fault as TokenServerFault {
           guard fault.effect == .retry else {
-            try settle(intent, "unknown for good: \(fault)")
+            try settle(intent, "permanently unknown: \(fault)")
             return Deliveries.Ending()
           }
           try Task.checkCancellation()
@@ -127,8 +127,8 @@ extension Handler {
     }
   }
 
-  /// What a cut or a reload interrupted, with the same bytes; the server's adapter says when their time is over. A token
-  /// that is stopped meanwhile does so at its next start.
+  /// Sends the same bytes again after a restart or reload interrupted their delivery. The server's adapter ends the
+  /// retries when the request expires. If the token stops before that, the next start continues.
   private func dispatch(
     _ intent: AnswerIntent, _ body: [UInt8], to server: any TokenServer, onTrouble: @Sendable () -> Void
   ) async throws -> Deliveries.Ending {
@@ -141,7 +141,7 @@ extension Handler {
         return Deliveries.Ending(indications: [intent.decision == .accept ? .confirmed : .denied])
       } catch let fault as TokenServerFault {
         guard fault.effect == .retry else {
-          try settle(intent, "unknown for good: \(fault)")
+          try settle(intent, "permanently unknown: \(fault)")
           return Deliveries.Ending()
         }
         try Task.checkCancellation()
@@ -154,7 +154,7 @@ extension Handler {
 
   private func settle(_ intent: AnswerIntent, by status: RemoteStatus) throws(CustodyFault) {
     if status.state == .open {
-      // The answer never arrived. It is not sent again: the person is asked afresh.
+      // The answer never arrived. It is not sent again: the user is asked again.
       return try settle(intent, "not delivered: the request is still open")
     }
     if status.idempotencyKey == intent.idempotencyKey {
@@ -193,7 +193,7 @@ extension Handler {
 }
 
 extension Duration {
-  /// Whole milliseconds, rounded down; as many as there are in an `Int64` if there are more.
+  /// Whole milliseconds, rounded toward zero and clamped to the range of `Int64`.
   public var milliseconds: Int64 {
     let (seconds, attoseconds) = components
     let (whole, overflows) = seconds.multipliedReportingOverflow(by: 1000)

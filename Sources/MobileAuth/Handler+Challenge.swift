@@ -1,23 +1,24 @@
 import Secrets
 import Synchronization
 
-/// From the first request that is announced to a person's answer, or to whatever came first.
+/// From the announcement of a request to the user's answer or the request's end.
 extension Handler {
   enum Ending: Sendable {
     case answered(SealedResponse)
     case expired
-    /// No longer in the pending list.
+    /// The request is no longer in the pending list.
     case closed
-    /// A newer request came while nobody had touched this one.
+    /// A newer request arrived before the user touched the panel.
     case preempted
-    /// The panel is free for others; the request is opened and asked about later.
+    /// The panel is released for other requests; this request is opened and shown again later.
     case makesWay
     case refused(TokenServerFault)
   }
 
+  /// Asks the user for a decision.
   /// - Parameters:
-  ///   - opened: nil to open it again, after an answer that was none.
-  ///   - isPinned: nothing newer takes its place, touched or not.
+  ///   - opened: the verified request; nil to fetch it again, after an answer that did not count.
+  ///   - isPinned: whether newer requests must not replace this one, even if the panel is not touched.
   func decide(
     _ pending: PendingMobileAuthRequest, _ opened: MobileAuthRequest?, at server: any TokenServer, isPinned: Bool
   ) async throws -> Ending {
@@ -35,8 +36,8 @@ extension Handler {
     }
   }
 
-  /// Waits for something in the inbox that takes the request away from the panel. A request that a person is
-  /// touching is pinned: only its own end takes it away. One that made way for a newer request once does not again.
+  /// Waits for a change of the inbox that removes the request from the panel. While the user touches the panel, only
+  /// the request's own end removes it. A newer request preempts it at most once.
   private func watch(_ pending: PendingMobileAuthRequest, _ touch: Touch) async throws -> Ending {
     while true {
       let generation = inbox.generation
@@ -89,16 +90,16 @@ extension Handler {
         await panel.show(.noSuchChoice)
         slips += 1
         if case .choice(let challenge) = request.contents.challenge, slips == challenge.slipsAllowed {
-          return .refused(.answerInvalid("what was typed \(slips) times cannot be what the portal shows"))
+          return .refused(.answerInvalid("\(slips) entries matched no number that the portal can show"))
         }
       }
     }
   }
 
-  /// What a person did that moves the request on.
+  /// A user input that advances the request.
   private enum Act {
     case answered(ChallengeResponse)
-    /// And the PIN is wanted next.
+    /// An option was chosen, and the PIN is required next.
     case chosen(String)
     case noSuchChoice
   }
@@ -125,7 +126,7 @@ extension Handler {
     }
   }
 
-  /// Waits for what `take` makes something of.
+  /// Waits until `take` returns a value for an event. Handles the other events.
   private func act(
     on prompt: Prompt, _ pending: PendingMobileAuthRequest, _ touch: Touch, take: (PanelEvent) -> Act?
   ) async throws -> Act {
@@ -138,20 +139,20 @@ extension Handler {
     }
   }
 
-  /// The panel ended a prompt although nothing was done and nobody canceled it: it is armed again, after a pause.
+  /// Pauses before a prompt is armed again that the panel ended without an answer and without cancellation.
   func rearm(_ touch: Touch) async throws {
     try Task.checkCancellation()
     touch.isHeld = false
     try await timekeeper.sleep(until: timekeeper.now + Self.rearmPause)
   }
 
-  /// What hands do short of an answer.
+  /// Handles panel events that do not answer the challenge.
   func heed(_ event: PanelEvent, _ pending: PendingMobileAuthRequest, _ touch: Touch) throws(CustodyFault) {
     switch event {
     case .touched: touch.isHeld = true
     case .released:
       touch.isHeld = false
-      // What came meanwhile was kept away by the touch alone.
+      // Only the touch kept newer requests away.
       inbox.nudge()
     case .stuck:
       touch.isHeld = false
@@ -172,20 +173,20 @@ extension Handler {
       } else {
         (.numberWanted, .digits(count: challenge.digitCount))
       }
-    // A PIN would accept it, or something even stronger.
+    // Approval would need a PIN, or a factor that this token does not have.
     case .impossible: (.pinWanted, .denial)
     }
   }
 
-  /// Here the PIN is used, and let go.
+  /// Consumes the PIN: it is released with `response`.
   private func seal(_ response: ChallengeResponse, at server: any TokenServer) async -> Ending {
     await panel.show(.talkingToServer)
     do { return .answered(try await server.seal(response)) } catch { return .refused(error) }
   }
 
-  /// Opens what can be put to a person, beside the panel.
-  /// - Parameter candidates: in that order.
-  /// - Returns: when to look again although nothing has changed.
+  /// Starts to fetch and verify requests in the background.
+  /// - Parameter candidates: requests in the order in which they would be shown.
+  /// - Returns: when to call again even if nothing has changed.
   func startOpenings(_ candidates: [PendingMobileAuthRequest]) -> Moment? {
     openings.start(candidates, listed: Set(askable.map(\.transaction))) { pending in
       guard let server = servers[pending.server] else { throw CancellationError() }
@@ -197,7 +198,7 @@ extension Handler {
     _ pending: PendingMobileAuthRequest, at server: any TokenServer
   ) async throws -> Openings.Outcome {
     async let opened = open(pending, at: server) { openings.noteTrouble(pending.transaction) }
-    // While the request is on its way: a card takes as long for a durable line as the network for an answer.
+    // Overlap the durable audit write with the fetch: on an SD card both take about as long.
     try record(.announced, pending)
     inbox.noteAnnounced(pending)
     do {
@@ -205,13 +206,13 @@ extension Handler {
       try noteOpened(request)
       return .opened(request)
     } catch let fault as TokenServerFault {
-      // What was canceled, or has left the list meanwhile, ends otherwise.
+      // A canceled request, or one that has left the list, has another outcome.
       guard !Task.isCancelled, inbox.contains(pending.transaction) else { throw CancellationError() }
       return .ended(try refuse(pending, fault))
     }
   }
 
-  /// - Returns: nil if the server was too slow: others may have the panel meanwhile.
+  /// - Returns: nil if the server did not respond within `Openings.patience`: the panel is released for other requests.
   private func openAgain(
     _ pending: PendingMobileAuthRequest, at server: any TokenServer
   ) async throws -> MobileAuthRequest? {
@@ -250,7 +251,7 @@ extension Handler {
   }
 }
 
-/// Whether a person is touching the panel right now, as the inbox watcher sees it.
+/// Whether the user is touching the panel now. Shared with the task that watches the inbox.
 final class Touch: Sendable {
   private let isPinned: Bool
   private let held = Atomic(false)
@@ -262,6 +263,6 @@ final class Touch: Sendable {
     set { held.store(newValue, ordering: .releasing) }
   }
 
-  /// Whether nothing newer may take the request's place.
+  /// Whether newer requests must not replace this one.
   var keepsRequest: Bool { isPinned || isHeld }
 }

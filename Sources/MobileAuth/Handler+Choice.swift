@@ -1,7 +1,8 @@
-/// A choice at a panel that nothing can be typed on: the options go round until the request ends, each of them blinked
-/// and then open to a hold.
+/// A choice without a keypad: the panel shows the options in turn until the request ends. Each option is blinked, and a
+/// hold that begins in the window after it chooses it.
 extension Handler {
-  /// So long a hold may begin once an option has been blinked. The panel's guard time, which may be 5 s, is part of it.
+  /// How long after an option was blinked a hold that chooses it may begin. Includes the panel's guard time of up to 5
+  /// s.
   static let choiceWindow = Duration.seconds(6)
 
   func choose(
@@ -30,12 +31,12 @@ extension Handler {
     }
   }
 
-  /// How one phase ends: an option being blinked, or open.
+  /// The end of one phase, in which an option is blinked or can be chosen.
   private enum PhaseEnding: Sendable {
     case answered(ChallengeResponse)
-    /// Its time is over, and nobody is touching the panel.
+    /// The phase's time is over and the panel is not touched.
     case over
-    /// The same, but the button was stuck or gone: the LED may have said that instead.
+    /// Like `over`, but the button was stuck or unavailable, and the LED may have shown that in place of the option.
     case disturbed
   }
 
@@ -44,9 +45,9 @@ extension Handler {
     case timeIsOver
   }
 
-  /// One phase. What a finger does that came in its time belongs to it, however long that takes.
+  /// Runs one phase. A touch that began during the phase belongs to it, even if it lasts longer.
   /// - Parameters:
-  ///   - trouble: what was written down last. It lasts, and each phase hears of it anew.
+  ///   - trouble: the panel fault recorded last. A lasting fault is reported in every phase and recorded once.
   ///   - time: returns when the phase's time is over.
   private func pass(
     _ pending: PendingMobileAuthRequest, _ prompt: Prompt, _ touch: Touch, _ trouble: inout PanelEvent?,

@@ -1,4 +1,4 @@
-/// What is written down about a request, and how it ends.
+/// Audit entries of a request, and the end of a request.
 extension Handler {
   func entry(_ kind: AuditEntry.Kind, _ pending: PendingMobileAuthRequest, _ detail: String = "") -> AuditEntry {
     AuditEntry(
@@ -13,7 +13,7 @@ extension Handler {
     report(.audited(entry))
   }
 
-  /// The request has ended for this token; `outcome` is the last word in the audit chain.
+  /// Ends the request for this token; `outcome` becomes its last audit entry.
   func finish(_ pending: PendingMobileAuthRequest, _ outcome: String) throws(CustodyFault) {
     let entry = entry(.settled, pending, outcome)
     try custody.settle(pending.transaction, entry)
@@ -21,7 +21,7 @@ extension Handler {
     inbox.finish(pending)
   }
 
-  /// The same before an answer has left: the request of a locked account stays pending.
+  /// Ends a request before an answer was sent. The request of a locked account stays pending.
   func refuse(_ pending: PendingMobileAuthRequest, _ fault: TokenServerFault) throws(CustodyFault) -> Deliveries.Ending
   {
     guard case .locked(let how) = fault else { return try finish(pending, refusedBy: fault) }
@@ -30,19 +30,20 @@ extension Handler {
     return Deliveries.Ending(indications: [.misconfigured])
   }
 
-  /// The server refused a step; what that means for the token is decided in one place, `TokenServerFault.effect`.
+  /// Ends a request because the server refused a step. `TokenServerFault.effect` decides what the token deletes or
+  /// stops.
   func finish(
     _ pending: PendingMobileAuthRequest, refusedBy fault: TokenServerFault
   ) throws(CustodyFault) -> Deliveries.Ending {
     var ending = Deliveries.Ending()
     if case .outcomeUnknown(let why) = fault {
-      try finish(pending, "unknown for good: \(why)")
+      try finish(pending, "permanently unknown: \(why)")
       ending.indications = [.outcomeUnknown]
     } else if case .alreadyHandled(let state) = fault {
       try finish(pending, Self.describe(elsewhere: state))
     } else {
       try finish(pending, "not approved: \(fault)")
-      // Somebody may stand there and wait. Why it failed only the log can say.
+      // Show a failure: a user may be waiting. The reason is in the log.
       ending.indications = [.misconfigured]
       if fault.effect != .retry { servers[pending.server]?.ended(pending.transaction) }
       if fault.effect == .stop { inbox.set(.stopped, to: pending.server) }

@@ -2,28 +2,28 @@
 ///
 /// `idle → announced → opened → challenged → answering → settled → idle`
 ///
-/// Nothing is approved without a gesture that began after this request was put to the person, and nothing is shown
-/// as done before the token server said so. Whatever ends early ends as "not approved".
+/// A request is approved only by a gesture that began after the request was shown, and shown as done only after the
+/// token server has confirmed it. Every early end counts as "not approved".
 public struct Handler: Sendable {
-  /// Repeats of one answer (protocol: 0.5 to 8 s).
+  /// Backoff between attempts to send one answer (protocol: 0.5 to 8 s).
   static let answerRetry = (from: Duration.milliseconds(500), to: Duration.seconds(8))
-  /// So long the panel waits for the server's word on an answer; then it is free for the next request, and the answer
-  /// goes on being delivered by itself.
+  /// How long the panel waits for the server's confirmation of an answer. After that the panel is free for the next
+  /// request, and the delivery continues in the background.
   static let answerPatience = Duration.seconds(10)
-  /// After a vault failure, before the next try: a full disk does not empty itself at once.
+  /// The pause after an error of the state store: a full disk does not recover at once.
   static let custodyPause = Duration.seconds(30)
 
-  /// While an outcome is unknown, the server is asked again this often even if nothing else happens.
+  /// How often the server is queried while an outcome is unknown, even without a change.
   static let unknownPause = Duration.seconds(30)
 
-  /// Before a prompt that the panel ended by itself is armed again.
+  /// The pause before a prompt that the panel ended is armed again.
   static let rearmPause = Duration.seconds(1)
 
   let servers: [TokenServerID: any TokenServer]
   let inbox: Inbox
   let deliveries: Deliveries
   let openings: Openings
-  /// Outlives this handler, as what was asked last does.
+  /// The request shown last; stored in the inbox because it outlives this handler.
   var lastAsked: LastAsked { inbox.lastAsked }
   let errands: Errands
   let panel: any Panel
@@ -35,10 +35,10 @@ public struct Handler: Sendable {
   let report: @Sendable (TokenEvent) -> Void
 
   /// - Parameters:
-  ///   - mustEnrol: there is no account, or one that has to be enrolled again.
-  ///   - errands: done between requests.
+  ///   - mustEnrol: whether there is no account, or an account that must be enrolled again.
+  ///   - errands: panel tasks, run between requests.
   ///   - random: uniform in 0..<1, for jitter.
-  ///   - makeIdempotencyKey: a fresh UUID each time.
+  ///   - makeIdempotencyKey: returns a new UUID on each call.
   public init(
     servers: [any TokenServer], inbox: Inbox, errands: Errands, panel: any Panel, custody: any Custody,
     timekeeper: any Timekeeper, mustEnrol: Bool, random: @escaping @Sendable () -> Double,
@@ -59,7 +59,7 @@ public struct Handler: Sendable {
     self.report = report
   }
 
-  /// Runs until the task is cancelled.
+  /// Runs until the task is canceled.
   /// - Throws: `CancellationError`.
   public func run() async throws {
     do { try await handleAll() } catch {
@@ -98,7 +98,7 @@ public struct Handler: Sendable {
     }
   }
 
-  /// Requests that ended while the panel was not about them.
+  /// Ends requests that expired or left the list while they were not shown.
   private func endLapsed() throws(CustodyFault) {
     while let (pending, how) = inbox.lapsed {
       if servers[pending.server] == nil { inbox.finish(pending) } else { try finish(pending, how) }
@@ -107,14 +107,14 @@ public struct Handler: Sendable {
     if count > 0 { report(.expiredUnannounced(count)) }
   }
 
-  /// Those that can be put to a person, newest first; not one whose answer may have counted.
+  /// The requests that can be shown to the user, newest first. A request whose answer may have counted is excluded.
   var askable: [PendingMobileAuthRequest] {
     let answered = deliveries.underway
     return inbox.requests.filter { $0.withheld == nil && !answered.contains($0.transaction) }
   }
 
-  /// In the order in which they are put to a person. A server that an answer is still on its way to has to wait for that;
-  /// one that cannot be reached makes way for those that can.
+  /// The requests in the order in which they are shown. Requests of a server to which an answer is being sent have to
+  /// wait. Requests of disconnected servers come last.
   var ranked: [PendingMobileAuthRequest] {
     let (busy, connections) = (deliveries.servers, inbox.connections)
     let waiting = askable.filter { servers[$0.server] != nil && !busy.contains($0.server) }
@@ -122,7 +122,7 @@ public struct Handler: Sendable {
     return waiting.filter(isConnected) + waiting.filter { !isConnected($0) }
   }
 
-  /// Nil while none is opened, or one before it may be in a moment.
+  /// The request to show next; nil if none is opened, or while a newer one is expected to be opened soon.
   private var nextRequest: PendingMobileAuthRequest? {
     for request in ranked {
       if openings.isOpened(request.transaction) { return request }
@@ -131,7 +131,8 @@ public struct Handler: Sendable {
     return nil
   }
 
-  /// One may change the PIN that an answer on its way was sealed with.
+  /// Whether a panel task can run. It waits for answers being sent to its server, because it may change the PIN that
+  /// sealed them.
   var isErrandDue: Bool { errands.isWaiting(except: deliveries.servers) }
 
   private func runErrand() async throws -> Bool {
@@ -143,19 +144,21 @@ public struct Handler: Sendable {
     return hasRun
   }
 
-  /// What the panel asks next is this request, or an errand. Before something else than the last time it says so.
+  /// Prepares the panel for a request, or for a panel task (nil). Shows `anotherRequest` if another subject was shown
+  /// recently.
   func begin(_ subject: TransactionID?) async {
     await panel.note(openRequests: subject == nil ? 0 : askable.count)
     if lastAsked.begin(subject, at: timekeeper.now) { await panel.show(.anotherRequest) }
   }
 
-  /// What ended while the panel was about something else would be taken for the end of that. The log has it.
+  /// Discards outcomes of other requests: shown now, they would be mistaken for this request's outcome. They are in the
+  /// audit log.
   private func forgetEndings() throws(CustodyFault) {
     while try deliveries.takeEnding() != nil {}
     _ = openings.takeEnding()
   }
 
-  /// Somebody may stand there and wait, but not whoever has another request.
+  /// Shows how a request ended, because its user may be waiting, until another request is ready.
   private func showUntilSomethingIsReady(_ ending: Deliveries.Ending) async {
     await withTaskGroup { group in
       group.addTask { await show(ending) }
@@ -181,10 +184,10 @@ public struct Handler: Sendable {
 
   private func handle(_ pending: PendingMobileAuthRequest, _ opened: MobileAuthRequest) async throws {
     guard let server = servers[pending.server] else { return inbox.finish(pending) }
-    // An answer to it that came back just now, before it is asked for again.
+    // The outcome of an earlier answer to this request, which ended just now.
     if let ending = try deliveries.takeEnding(of: pending.transaction) { await show(ending) }
     var opened: MobileAuthRequest? = opened
-    // Whoever has typed something wrong is in the middle of it: the request is theirs until it ends.
+    // After a wrong entry the request stays on the panel until it ends.
     var isPinned = false
     defer { inbox.shown = nil }
     while true {
@@ -214,7 +217,7 @@ public struct Handler: Sendable {
     }
   }
 
-  /// The request has left the pending list. The server is asked how, beside the panel.
+  /// Ends a request that has left the pending list. Queries the server for the reason in the background.
   private func finishElsewhere(_ pending: PendingMobileAuthRequest, at server: any TokenServer) {
     inbox.finish(pending)
     deliveries.start(pending.transaction, to: pending.server, as: .ending) { _ in
@@ -223,7 +226,7 @@ public struct Handler: Sendable {
     }
   }
 
-  /// By an answer elsewhere, or because the portal or the server ended it.
+  /// The reason why the request ended: an answer elsewhere, or the portal or the server ended it.
   private func endingElsewhere(_ pending: PendingMobileAuthRequest, at server: any TokenServer) async -> String {
     guard let status = try? await server.status(of: pending.transaction, account: pending.account) else {
       return "ended at the token server"

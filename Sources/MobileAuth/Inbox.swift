@@ -1,34 +1,34 @@
 import Synchronization
 
-/// How the token stands with one token server.
+/// The state of the connection to one token server.
 public enum Reachability: String, Sendable {
   case connected
   case disconnected
-  /// The server said something only a person can mend.
+  /// The server reported an error that only the operator can resolve.
   case stopped
 }
 
-/// The requests that wait, over all token servers. Fed only by pending lists, because the list is the truth: each
-/// request stands here once, however often it was announced, until it expires, leaves the list, or is finished.
+/// The pending requests of all token servers. Filled only from the servers' pending lists: each request is stored once,
+/// even if it is announced repeatedly, until it expires, leaves the list or is finished.
 public final class Inbox: Sendable {
-  /// At most this many requests of one server are taken from its list, the first ones; a list longer than this is not
-  /// one that a user can answer.
+  /// The maximum number of requests read from one server's list; the rest is ignored. No user can answer a longer list.
   public static let longestList = 200
-  /// For each server. More than a list can hold, so that no list makes the token forget what has ended.
+  /// Per server. More than a list can contain, so that no list can displace the memory of ended requests.
   static let rememberedEndings = 5 * longestList
-  /// A request that leaves the list less than this before its deadline has expired by the server's clock.
+  /// In this time before its deadline, a request that leaves the list has expired by the server's clock.
   private static let expiryTolerance = Duration.seconds(2)
 
-  /// What is remembered about a listed request, also while the accounts are read again.
+  /// State of a listed request that is kept while the accounts are reloaded.
   private struct Known {
     let server: TokenServerID
-    /// Grows with every request that this token sees for the first time. A server's timestamps decide no order.
+    /// Increases with every request that this token sees for the first time. The order does not depend on the server's
+    /// timestamps.
     let arrival: Int
     var wasAnnounced = false
     var wasPreempted = false
   }
 
-  /// Ended here; a list that was on its way meanwhile must not bring them back. Oldest first, bounded.
+  /// Requests that ended on this token; a list requested before the end must not restore them. Oldest first, bounded.
   private struct Endings {
     var order: [TransactionID] = []
     var all: Set<TransactionID> = []
@@ -46,19 +46,20 @@ public final class Inbox: Sendable {
     var lastArrival = 0
     var finished: [TokenServerID: Endings] = [:]
     var connections: [TokenServerID: Reachability] = [:]
-    /// Kept from the person. Outlives a server's absence, until it is listed otherwise or its time is over.
+    /// Requests of locked accounts, not shown to the user. Kept while a server is disconnected, until the server lists
+    /// them otherwise or they expire.
     var withheld: [TransactionID: PendingMobileAuthRequest] = [:]
-    /// Those of them that the log has.
+    /// Withheld requests already written to the audit log.
     var told: Set<TransactionID> = []
-    /// In the audit chain as announced, and neither answered nor finished.
+    /// Requests with an "announced" audit entry that are neither answered nor finished.
     var announced: [TransactionID: PendingMobileAuthRequest] = [:]
-    /// Those of them that are no longer listed, before their deadline.
+    /// Announced requests that left the list before their deadline.
     var delisted: Set<TransactionID> = []
     var expiredUnannounced = 0
     var shown: TransactionID?
 
     mutating func updateWithheld(of server: TokenServerID, now: Moment) {
-      // One whose time is over has left the list for that, and somebody has to say so.
+      // Keep expired requests: their expiry still has to be logged.
       withheld = withheld.filter { $0.value.server != server || $0.value.deadline <= now }
       for request in requests.values where request.server == server && request.withheld != nil {
         withheld[request.transaction] = request
@@ -77,7 +78,7 @@ public final class Inbox: Sendable {
       }
     }
 
-    /// Numbers what is new, the last of the list first: lists are newest first.
+    /// Numbers new requests from the end of the list, because lists are newest first.
     mutating func updateKnown(of server: TokenServerID, _ list: some BidirectionalCollection<PendingMobileAuthRequest>)
     {
       let former = known
@@ -114,8 +115,8 @@ public final class Inbox: Sendable {
 
   public init(timekeeper: any Timekeeper) { self.timekeeper = timekeeper }
 
-  /// What the server's list says now, newest first, of which at most `longestList` are taken. Deadlines only ever move
-  /// closer.
+  /// Replaces a server's pending list, newest first. At most `longestList` requests are taken. Deadlines can only
+  /// become earlier.
   public func replace(requestsOf server: TokenServerID, with list: [PendingMobileAuthRequest]) {
     let now = timekeeper.now
     let list = list.prefix(Self.longestList)
@@ -126,7 +127,7 @@ public final class Inbox: Sendable {
       state.requests = former.filter { $0.value.server != server }
       for var request in list where request.server == server && !finished.contains(request.transaction) {
         if let known = former[request.transaction] {
-          // Two servers may not share a transaction: the one that told first keeps it.
+          // A transaction belongs to the server that listed it first.
           guard known.server == server else { continue }
           request.deadline = min(request.deadline, known.deadline)
         }
@@ -139,7 +140,7 @@ public final class Inbox: Sendable {
     signal.raise()
   }
 
-  /// The request has ended for this token and stays ended.
+  /// Ends the request for this token, permanently.
   public func finish(_ request: PendingMobileAuthRequest) {
     let transaction = request.transaction
     state.withLock { state in
@@ -152,7 +153,7 @@ public final class Inbox: Sendable {
     signal.raise()
   }
 
-  /// Forgets everything about a server that is gone.
+  /// Deletes all requests of a server that was removed.
   public func forget(_ server: TokenServerID) {
     state.withLock { state in
       state.requests = state.requests.filter { $0.value.server != server }
@@ -168,8 +169,8 @@ public final class Inbox: Sendable {
     signal.raise()
   }
 
-  /// Waiting requests without the expired, newest first: by when this token saw them first, and those that came with
-  /// one list in its order.
+  /// Pending requests that have not expired, newest first: ordered by when this token first saw them, and within one
+  /// list by the list's order.
   public var requests: [PendingMobileAuthRequest] {
     let now = timekeeper.now
     return state.withLock { state in
@@ -182,15 +183,15 @@ public final class Inbox: Sendable {
     state.withLock { $0.requests[transaction] != nil }
   }
 
-  // MARK: What becomes of a request at the panel
+  // MARK: The request at the panel
 
-  /// The request that the panel asks about now; nil if none.
+  /// The request that the panel shows now; nil for none.
   public internal(set) var shown: TransactionID? {
     get { state.withLock { $0.shown } }
     set { state.withLock { $0.shown = newValue } }
   }
 
-  /// The audit chain says that it was announced, and will have to say how it ended.
+  /// Records that the audit chain has an "announced" entry, which requires an entry of the request's end.
   func noteAnnounced(_ request: PendingMobileAuthRequest) {
     state.withLock { state in
       guard state.requests[request.transaction] != nil else { return }
@@ -199,10 +200,10 @@ public final class Inbox: Sendable {
     }
   }
 
-  /// An answer to it is journalled: what becomes of that says how it ended.
+  /// Records that an answer is in the journal: the end of the answer is then the request's end.
   func noteAnswered(_ transaction: TransactionID) { state.withLock { $0.forgetAnnounced(transaction) } }
 
-  /// A newer one took the panel from it. That happens once.
+  /// Records that a newer request has replaced this one at the panel, which happens at most once.
   func notePreempted(_ transaction: TransactionID) {
     state.withLock { $0.known[transaction]?.wasPreempted = true }
   }
@@ -211,7 +212,7 @@ public final class Inbox: Sendable {
     state.withLock { $0.known[transaction]?.wasPreempted ?? false }
   }
 
-  /// How many expired without ever having been announced, since this was asked last.
+  /// Returns the number of requests that expired without an announcement since the last call.
   func takeExpiredUnannounced() -> Int {
     state.withLock { state in
       defer { state.expiredUnannounced = 0 }
@@ -221,7 +222,7 @@ public final class Inbox: Sendable {
 
   // MARK: Requests of locked accounts
 
-  /// It turned out to be one; the next list says for how long.
+  /// Marks a request as withheld because its account is locked. The next list decides how long.
   func withhold(_ transaction: TransactionID, _ withholding: Withholding) {
     state.withLock { state in
       state.requests[transaction]?.withheld = withholding
@@ -231,7 +232,7 @@ public final class Inbox: Sendable {
     signal.raise()
   }
 
-  /// Those that the log has nothing of yet, oldest first.
+  /// Withheld requests that are not in the log yet, oldest first.
   func untold(of server: TokenServerID) -> [PendingMobileAuthRequest] {
     state.withLock { state in
       state.withheld.values.filter { $0.server == server && !state.told.contains($0.transaction) }
@@ -241,7 +242,7 @@ public final class Inbox: Sendable {
 
   func noteTold(_ transaction: TransactionID) { state.withLock { _ = $0.told.insert(transaction) } }
 
-  /// One that ended while it was not at the panel, and how; to be finished.
+  /// A request that ended while it was not at the panel, and how it ended; to be finished.
   var lapsed: (request: PendingMobileAuthRequest, how: String)? {
     let now = timekeeper.now
     return state.withLock { state in
@@ -251,7 +252,7 @@ public final class Inbox: Sendable {
     }
   }
 
-  /// When the next of them lapses.
+  /// The next deadline of a withheld or announced request.
   var nextLapse: Moment? {
     state.withLock { state in
       [state.withheld.values.map(\.deadline).min(), state.announced.values.map(\.deadline).min()].compactMap(\.self)
@@ -259,16 +260,16 @@ public final class Inbox: Sendable {
     }
   }
 
-  /// Wakes whoever waits for a change, although nothing here has changed.
+  /// Wakes waiting tasks without a change to the inbox.
   func nudge() { signal.raise() }
 
-  /// The servers known here, and whether each is connected.
+  /// The connection state of each known server.
   public var connections: [TokenServerID: Reachability] { state.withLock { $0.connections } }
 
-  /// Grows with every change; to be passed to `change(beyond:)`.
+  /// Increases with every change; to be passed to `change(beyond:)`.
   public var generation: Int { signal.generation }
 
-  /// Waits for a change; with a limit, no longer than until then.
+  /// Waits for a change, or until the limit if there is one.
   public func change(beyond generation: Int, until limit: Moment? = nil) async throws {
     guard let limit else { return try await signal.wait(beyond: generation) }
     try await signal.wait(beyond: generation, until: limit, by: timekeeper)

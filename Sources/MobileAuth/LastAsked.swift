@@ -1,23 +1,23 @@
 import Synchronization
 
-/// What the panel asked last. A change to something else must be seen: what looks the same in phase would be taken for
-/// the same, and a PIN be typed for the wrong account.
+/// The subject that the panel showed last. A change of subject must be visible: two requests that look the same could
+/// be mistaken for each other, and the user could type a PIN for the wrong account.
 final class LastAsked: Sendable {
-  /// After this time nobody is still about to answer what was asked before.
+  /// After this time no user is still about to answer the earlier subject.
   static let memory = Duration.seconds(10)
 
   private struct State {
-    /// Nil for an errand, which is no request.
+    /// Nil for a panel task.
     var subject: TransactionID?
     var isThere = false
-    /// Nil while it is being asked.
+    /// Nil while the subject is shown.
     var end: Moment?
   }
 
   private let state = Mutex(State())
 
-  /// The panel is about to ask this.
-  /// - Returns: whether something else was asked just before, and its end not shown.
+  /// Records that the panel is about to show this subject.
+  /// - Returns: whether another subject was shown recently without an indication of its end.
   func begin(_ subject: TransactionID?, at now: Moment) -> Bool {
     state.withLock { state in
       let isRecent = state.isThere && state.end.map { now - $0 < Self.memory } ?? true
@@ -27,9 +27,9 @@ final class LastAsked: Sendable {
     }
   }
 
-  /// It is no longer asked, and the LED does not say how it ended.
+  /// Records that the subject is no longer shown and the LED did not show how it ended.
   func end(at now: Moment) { state.withLock { $0.end = now } }
 
-  /// Its end is shown.
+  /// Forgets the subject, because the LED has shown how it ended.
   func forget() { state.withLock { $0 = State() } }
 }

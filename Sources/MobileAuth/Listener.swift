@@ -1,14 +1,15 @@
-/// Keeps the inbox in step with one token server: validates, listens for hints, reads the list on each. Runs until
-/// the task is cancelled, the registration is gone, or the server says something only a person can mend.
+/// Keeps the inbox up to date with one token server: validates the registration, streams hints and reads the pending
+/// list after each. Runs until the task is canceled, the registration is gone, or the server reports an error that only
+/// the operator can resolve.
 public struct Listener: Sendable {
-  /// The list is read this often even if no hint comes: a hint may be lost for good.
+  /// How often the list is read without a hint, because a hint can be lost.
   static let listInterval = Duration.seconds(600)
-  /// A connection that lived this long was healthy: the next back-off starts small.
+  /// A connection that lasted this long was healthy: the next backoff starts at its minimum.
   static let healthyAfter = Duration.seconds(60)
-  /// What an administrator has switched off is not asked for more often than this.
+  /// The minimum pause after the server reports that its administrator has disabled a function.
   static let switchedOffPause = Duration.seconds(300)
 
-  /// A removal that is not confirmed is asked about again after this.
+  /// The minimum pause before an unconfirmed removal is queried again.
   static let removalPause = Duration.seconds(60)
 
   private let server: any TokenServer
@@ -30,7 +31,7 @@ public struct Listener: Sendable {
     self.report = report
   }
 
-  /// How the listener ended by itself.
+  /// The reason why the listener ended by itself.
   public enum End: Sendable, Equatable {
     case serverWiped
     case stopped(TokenServerFault)
@@ -45,7 +46,7 @@ public struct Listener: Sendable {
       do {
         try await listen()
       } catch let fault as TokenServerFault {
-        // Begun again with other accounts, or ending: that the connection was given up is no trouble.
+        // If the task was canceled (reload or stop), the lost connection is not reported as an error.
         try Task.checkCancellation()
         var isRemoval = false
         if case .unconfirmedRemoval = fault { isRemoval = true }
@@ -62,7 +63,7 @@ public struct Listener: Sendable {
     }
   }
 
-  /// One connection, from validation to its end.
+  /// Runs one connection, from validation to its end.
   private func listen() async throws {
     try await validate()
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -104,7 +105,7 @@ public struct Listener: Sendable {
     for pending in inbox.untold(of: server.id) { tell(pending) }
   }
 
-  /// Nobody is asked about it, but whoever reads the log should see who tried.
+  /// Records a withheld request. The user is not asked, but the log shows the attempt.
   private func tell(_ pending: PendingMobileAuthRequest) {
     guard let withheld = pending.withheld else { return }
     let entry = AuditEntry(
@@ -131,7 +132,7 @@ public struct Listener: Sendable {
     if !validation.removedAccounts.isEmpty || !validation.disenrolledAccounts.isEmpty { report(.rosterChanged) }
   }
 
-  /// - Returns: an end, or nil to try again.
+  /// - Returns: the listener's end, or nil to retry.
   private func react(to fault: TokenServerFault) -> End? {
     switch fault.effect {
     case .wipeServer:
@@ -147,6 +148,7 @@ public struct Listener: Sendable {
     }
   }
 
+  /// Deletes what the fault revokes.
   /// - Parameter account: nil for the whole server.
   private func lose(_ account: AccountID?, by fault: TokenServerFault) {
     do {

@@ -1,31 +1,30 @@
 public import Secrets
 
-/// A message about a request that was brought to this token. No server has a list of them to ask for, so that one that
-/// was taken in must be kept.
+/// A push message about a request. Its server has no list of pending requests, so this token must store the message.
 public struct DeliveredMessage: Sendable {
-  /// How its request stands, as far as this token knows.
+  /// The state of the message's request, as far as this token knows.
   public enum State: String, Sendable {
     case pending
-    /// The server took the answer.
+    /// The server accepted the answer.
     case approved, denied
-    /// An answer left, and nobody will ever say whether it counted.
+    /// An answer was sent, and whether it counted cannot be determined.
     case unknown
-    /// It ended without an answer: refused by the server, given up here, or its time was over.
+    /// The request ended without an answer: refused by the server, abandoned by this token, or expired.
     case failed, expired
   }
 
   public let transaction: TransactionID
   public let account: AccountID
-  /// The sender's name for the message.
+  /// The sender's message ID.
   public let reference: String
-  /// Milliseconds since 1970 as the board believed it.
+  /// Milliseconds since 1970, by the board's wall clock.
   public let receivedAtMilliseconds: Int64
   public var state: State
-  /// Idempotency key of the answer that ended it.
+  /// The idempotency key of the answer that ended the request.
   public var answerKey: String?
-  /// An answer to it is journalled and not settled.
+  /// Whether an answer is in the journal and not settled.
   public var isBeingAnswered: Bool
-  /// The adapter's own encoding.
+  /// Encoded by the adapter.
   public let contents: SecretBytes
 
   public init(
@@ -43,25 +42,26 @@ public struct DeliveredMessage: Sendable {
   }
 }
 
-/// Where delivered messages are kept, the last ones also after their requests have ended: one that comes again must not
-/// be put to a person again. Every call is durable when it returns.
+/// The push message store. Keeps recent messages after their requests have ended, so that a message delivered again is
+/// not shown again. Every change is durable when the call returns.
 public protocol MessageShelf: Sendable {
-  /// The oldest of the account's messages, and of all, give way, but none that is being answered.
-  /// - Returns: false if a message of that transaction or reference is there already; it stays as it is.
+  /// Stores a message. At a limit, deletes the oldest messages of the account or of all accounts, except messages that
+  /// are being answered.
+  /// - Returns: false, without a change, if a message with that transaction or reference exists.
   /// - Throws: `.unknown` if there is no such account.
   func keep(_ message: DeliveredMessage) throws(CustodyFault) -> Bool
 
-  /// Nil if it was never there, or has given way.
+  /// Returns the message; nil if it was never stored or has been deleted.
   func message(_ transaction: TransactionID) throws(CustodyFault) -> DeliveredMessage?
 
-  /// In the order they came.
+  /// Pending messages in order of arrival.
   func pendingMessages() throws(CustodyFault) -> [DeliveredMessage]
 
-  /// Says how a pending one ended. One that has ended, or is gone, stays as it is.
+  /// Records how a pending request ended. Does nothing if it has ended or does not exist.
   func end(_ transaction: TransactionID, as state: DeliveredMessage.State, answerKey: String?) throws(CustodyFault)
 }
 
-/// How many messages a shelf keeps.
+/// The maximum numbers of stored messages.
 public enum ShelfLimits {
   public static let perAccount = 32
   public static let inAll = 512

@@ -1,15 +1,15 @@
 import Synchronization
 
-/// Requests that are fetched, decrypted and verified beside the panel, one for each server at a time: a server that
-/// does not answer delays only its own.
+/// Fetches, decrypts and verifies requests in the background, one per server at a time: a server that does not respond
+/// delays only its own requests.
 final class Openings: Sendable {
-  /// After this time an opening makes way for another request of the same server.
+  /// After this time an opening is canceled if the same server has another request.
   static let patience = Duration.seconds(10)
-  /// A newer request that is being opened is waited for this long before an older one is shown.
+  /// How long a newer request that is being opened delays an older one that is ready.
   static let grace = Duration.seconds(1)
 
-  /// After an opening that came to nothing its server is left alone for a while, longer each time: what it lists in
-  /// vain costs a bounded number of lines in the log.
+  /// The backoff of a server after an opening that failed. Bounds the number of log lines that a server can cause with
+  /// unusable requests.
   static let pauses = (first: Duration.milliseconds(500), longest: Duration.seconds(8))
 
   private enum Progress {
@@ -24,7 +24,8 @@ final class Openings: Sendable {
     var isTroubled = false
 
     var isOpened: Bool { if case .opened = progress { true } else { false } }
-    /// Nil once it is opened. A property of its own, not read from `progress`: Swift 6.3.1 aborts when it optimizes that.
+    /// The start time; nil once the request is opened. A separate property, not read from `progress`, because Swift
+    /// 6.3.1 crashes when it optimizes that.
     var start: Moment? { isOpened ? nil : began }
 
     func cancel() { if case .underway(let task) = progress { task.cancel() } }
@@ -32,17 +33,17 @@ final class Openings: Sendable {
 
   private struct State {
     var openings: [TransactionID: Opening] = [:]
-    /// Made way once for others of their server.
+    /// Requests that have already been deferred once in favor of others of their server.
     var late: Set<TransactionID> = []
     var pauses: [TokenServerID: (end: Moment, length: Duration)] = [:]
     var ending: Deliveries.Ending?
     var fault: CustodyFault?
   }
 
-  /// How an opening ended.
+  /// The result of an opening.
   enum Outcome: Sendable {
     case opened(MobileAuthRequest)
-    /// There is nothing to ask; what had to be written down has been.
+    /// The request cannot be shown; its audit entries are written.
     case ended(Deliveries.Ending)
   }
 
@@ -50,18 +51,18 @@ final class Openings: Sendable {
   private let inbox: Inbox
   private let timekeeper: any Timekeeper
 
-  /// - Parameter inbox: signaled whenever something here has changed.
+  /// - Parameter inbox: notified of every change of the openings.
   init(inbox: Inbox, timekeeper: any Timekeeper) {
     self.inbox = inbox
     self.timekeeper = timekeeper
   }
 
-  /// Starts what may start, and cancels what is no longer listed or has made way.
+  /// Starts openings that are due, and cancels openings that are no longer listed or are deferred.
   /// - Parameters:
-  ///   - candidates: what would be put to the user, in that order.
-  ///   - listed: every request that waits; what is opened of others is dropped.
-  ///   - body: throws `CustodyFault`, or `CancellationError`, after which nothing is known.
-  /// - Returns: when to look again although nothing has changed.
+  ///   - candidates: requests in the order in which they would be shown.
+  ///   - listed: every pending request; openings of other requests are dropped.
+  ///   - body: throws `CustodyFault`, or `CancellationError`, after which the outcome is unknown.
+  /// - Returns: when to call again even if nothing has changed.
   func start(
     _ candidates: [PendingMobileAuthRequest], listed: Set<TransactionID>,
     _ body: @escaping @Sendable (PendingMobileAuthRequest) async throws -> Outcome
@@ -87,7 +88,7 @@ final class Openings: Sendable {
     }
   }
 
-  /// - Parameter own: of one server.
+  /// - Parameter own: the candidates of one server.
   private func next(
     of own: [PendingMobileAuthRequest], _ state: inout State, _ now: Moment, _ wakes: inout [Moment]
   ) -> PendingMobileAuthRequest? {
@@ -98,7 +99,7 @@ final class Openings: Sendable {
         wakes.append(pause.end)
         return nil
       }
-      // One is enough: those after it are asked about later.
+      // One opened request is enough: the others are opened later.
       let first = own.first { !state.late.contains($0.transaction) } ?? own[0]
       return state.openings[first.transaction] == nil ? first : nil
     }
@@ -121,7 +122,7 @@ final class Openings: Sendable {
     let outcome: Result<Outcome, any Error>
     do { outcome = .success(try await body(request)) } catch { outcome = .failure(error) }
     state.withLock { state in
-      // A canceled one has lost its place, perhaps to another try.
+      // A canceled opening has been replaced or removed.
       guard !Task.isCancelled, state.openings[request.transaction] != nil else { return }
       switch outcome {
       case .success(.opened(let opened)):
@@ -140,20 +141,20 @@ final class Openings: Sendable {
     inbox.nudge()
   }
 
-  /// It had to be tried again.
+  /// Records that the opening had to be retried.
   func noteTrouble(_ transaction: TransactionID) {
     state.withLock { $0.openings[transaction]?.isTroubled = true }
     inbox.nudge()
   }
 
-  /// Whether something is opened in vain.
+  /// Whether an opening is failing and being retried.
   var isTroubled: Bool { state.withLock { $0.openings.values.contains { $0.isTroubled && !$0.isOpened } } }
 
   func isOpened(_ transaction: TransactionID) -> Bool {
     state.withLock { $0.openings[transaction]?.isOpened ?? false }
   }
 
-  /// Whether its opening has begun so recently that it is worth waiting for.
+  /// Whether the opening began less than `grace` ago, so that it is worth waiting for.
   func isFresh(_ transaction: TransactionID) -> Bool {
     let now = timekeeper.now
     return state.withLock { state in
@@ -161,7 +162,8 @@ final class Openings: Sendable {
     }
   }
 
-  /// - Returns: nil if it is not opened. The next time it is opened again.
+  /// Returns the opened request and removes it, so that a later call opens it again.
+  /// - Returns: nil if it is not opened.
   func take(_ transaction: TransactionID) -> MobileAuthRequest? {
     state.withLock { state in
       guard case .opened(let request) = state.openings[transaction]?.progress else { return nil }
@@ -171,7 +173,7 @@ final class Openings: Sendable {
     }
   }
 
-  /// Of the last one that ended and has something to show.
+  /// Returns the last ending that has an indication to show.
   func takeEnding() -> Deliveries.Ending? {
     state.withLock { state in
       defer { state.ending = nil }
@@ -179,7 +181,7 @@ final class Openings: Sendable {
     }
   }
 
-  /// Throws what kept one from being written down, once.
+  /// Throws, once, the error that prevented an audit entry.
   func throwFault() throws(CustodyFault) {
     let fault = state.withLock { state in
       defer { state.fault = nil }
@@ -188,7 +190,7 @@ final class Openings: Sendable {
     if let fault { throw fault }
   }
 
-  /// Ends all of them where they are.
+  /// Cancels all openings and waits for them.
   func cancel() async {
     let tasks = state.withLock { state in
       defer { state.openings = [:] }

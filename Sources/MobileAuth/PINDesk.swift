@@ -1,13 +1,13 @@
 public import Secrets
 
-/// Where the PIN comes from that a person types before an accept although no token server judges it, and who keeps it.
+/// Lets the user choose a PIN that this token verifies, and stores it.
 public struct PINDesk: Sendable {
   public let choose: @Sendable () async throws -> PIN
   public let keep: @Sendable (AccountID, PIN) throws(CustodyFault) -> Void
 
   /// - Parameters:
-  ///   - choose: asks the person.
-  ///   - keep: durable when it returns. The account is in the vault already.
+  ///   - choose: asks the user at the panel.
+  ///   - keep: stores the PIN of an existing account. Durable when it returns.
   public init(
     choose: @escaping @Sendable () async throws -> PIN,
     keep: @escaping @Sendable (AccountID, PIN) throws(CustodyFault) -> Void

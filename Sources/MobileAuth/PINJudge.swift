@@ -1,15 +1,16 @@
 public import Secrets
 
-/// Judges the PINs of accounts whose token server only asks that one be typed. It counts an attempt durably before it
-/// looks at the PIN, and wipes the account after the last.
+/// Verifies the PINs of accounts whose token server does not verify them. Counts an attempt durably before it verifies
+/// the PIN, and wipes the account after the last allowed attempt.
 public protocol PINJudge: Sendable {
-  /// Nil if the account has no PIN.
+  /// Returns the counts of wrong attempts; nil if the account has no PIN.
   func counts(of account: AccountID) throws(CustodyFault) -> FailureCounts?
   func judge(_ pin: PIN, of account: AccountID) throws(CustodyFault) -> PINJudgement
 }
 
 extension PINJudge {
-  /// Returns if the PIN is right. Sits out the wait after a wrong one.
+  /// Returns if the PIN is correct. Waits first if a wrong attempt imposed a delay.
+  /// - Throws: `.pinIncorrect`, `.pinsUsedUp`, `.notHandleable` for a storage error.
   public func approve(
     _ pin: PIN, of account: AccountID, timekeeper: any Timekeeper
   ) async throws(TokenServerFault) {
@@ -21,7 +22,7 @@ extension PINJudge {
       case .wrong(let counts): throw .pinIncorrect(counts)
       case .wiped: throw .pinsUsedUp
       case .mustWait(let wait):
-        do { try await timekeeper.sleep(until: timekeeper.now + wait) } catch { throw .unreachable("cancelled") }
+        do { try await timekeeper.sleep(until: timekeeper.now + wait) } catch { throw .unreachable("canceled") }
       }
     }
   }
@@ -30,8 +31,8 @@ extension PINJudge {
 public enum PINJudgement: Sendable, Equatable {
   case right
   case wrong(FailureCounts)
-  /// It was the last that was allowed.
+  /// The PIN was wrong and was the last allowed attempt.
   case wiped
-  /// Too soon after a wrong one: nothing was counted or looked at.
+  /// Too early after a wrong attempt: the attempt was neither counted nor verified.
   case mustWait(Duration)
 }

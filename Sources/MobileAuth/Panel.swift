@@ -1,91 +1,92 @@
 public import Secrets
 
-/// What a person sees and touches.
+/// The button, LED and keypad.
 public protocol Panel: Sendable {
-  /// Whether there is a keypad for it, plugged in or not.
+  /// Whether the board has a keypad port configured, even if no keypad is plugged in.
   var canType: Bool { get }
 
-  /// Shows a state until the next call. What says how something ended (`confirmed`, `denied`, `pinWrong`,
-  /// `pinRefused`, `noSuchChoice`, `code`), and `anotherRequest`, is played to its end before this returns, so that what comes next cannot hide it;
-  /// an `option` too, and a new `misconfigured` at least once.
+  /// Shows a state until the next call. Indications of an ending (`confirmed`, `denied`, `pinWrong`, `pinRefused`,
+  /// `noSuchChoice`, `code`), `anotherRequest` and `option` are played to completion before this returns, so that the
+  /// next one cannot hide them; a new `misconfigured` is played at least once.
   func show(_ indication: Indication) async
 
-  /// So many requests are open, the one that is asked about included: from two on, what asks says so too.
+  /// Sets the number of open requests, including the one being shown. From two on, the prompts indicate that more are
+  /// waiting.
   func note(openRequests count: Int) async
 
   /// Arms the panel for one prompt. The stream ends after a gesture or an entry, or when its consumer stops; the panel
-  /// is disarmed then, and digits that were typed are wiped. Whatever was touched before this call counts for nothing.
+  /// is then disarmed, and typed digits are wiped. Touches that began before this call are ignored.
   func events(for prompt: Prompt) -> AsyncStream<PanelEvent>
 }
 
-/// What a person is asked to do.
+/// The input that the user is asked for.
 public enum Prompt: Sendable, Equatable {
-  /// Hold to accept, press twice to deny, hold very long to report; the keypad's cancel denies too.
+  /// Hold to approve, press twice to deny, hold very long to deny and report; the keypad's cancel key also denies.
   case confirmation
-  /// Type exactly so many digits, then Enter. Denying works as for a confirmation; a hold that would accept one means
-  /// nothing here.
+  /// Type exactly `count` digits, then Enter. Denying works as for a confirmation; a hold that would approve one is
+  /// ignored.
   case digits(count: Int)
-  /// Denying works as for a confirmation; nothing accepts.
+  /// Denying works as for a confirmation; approval is impossible.
   case denial
-  /// Only a very long hold does what cannot be undone; a double press and the keypad's cancel give it up.
+  /// A very long hold confirms an irreversible action; a double press and the keypad's cancel key abort it.
   case veryLongHold
 }
 
 public enum PanelEvent: Sendable, Equatable {
-  /// The first touch that counts: the request is pinned from here on.
+  /// The first touch of this prompt: the request stays on the panel from here on.
   case touched
-  /// The touch ended and was no gesture: the request is no longer pinned.
+  /// The touch ended without a gesture: a newer request may replace this one.
   case released
   case gesture(Gesture)
-  /// The digits that were wanted, and Enter.
+  /// The requested digits, and Enter.
   case entered(PIN)
-  /// Down for longer than anybody means it; counts for nothing until released.
+  /// Held longer than any gesture; ignored until released.
   case stuck
-  /// The hardware is gone or failing: nothing can be approved until it is back, which the panel notices by itself.
+  /// The hardware is missing or failing: no approval is possible until the panel detects that it is back.
   case unavailable(String)
 }
 
-/// What the LED says.
+/// A state that the LED shows.
 public enum Indication: Sendable, Equatable {
-  /// Connected to every token server; `pending` requests wait.
+  /// Connected to every token server; `pending` requests are waiting.
   case idle(pending: Int)
   case disconnected
   case confirmationWanted
-  /// What is asked next is not what was asked before.
+  /// The next prompt is for another request than the previous prompt.
   case anotherRequest
   case pinWanted
-  /// A number that the portal shows, or the position of what it shows.
+  /// A number shown by the portal, or the position of an option, must be typed.
   case numberWanted
-  /// What was typed is none of the choices.
+  /// The typed digits match no option.
   case noSuchChoice
-  /// What would be typed for one of the choices, where nothing can be typed.
+  /// The digits of one option, on a board without a keypad.
   case option([Int])
-  /// The option shown last is chosen by a hold that begins now.
+  /// A hold that begins now chooses the option shown last.
   case optionOffered
-  /// Digits for the portal, one after the other.
+  /// Digits to type into the portal, blinked one after the other.
   case code([Int])
-  /// Choose a PIN; `again` the second time.
+  /// A new PIN must be chosen; `again` for the repetition.
   case newPINWanted(again: Bool)
-  /// Something has been typed and not yet submitted. How much, it does not say.
+  /// Digits have been typed and not yet submitted. The number of digits is not shown.
   case entering
-  /// The PIN, or what was chosen, was found wrong; so many more attempts are allowed.
+  /// The PIN or the choice was wrong; `remaining` attempts are left.
   case pinWrong(remaining: Int)
-  /// A new PIN breaks a rule: 1 block list, 2 sequence, 3 repeats, 4 length (9011 to 9014), 5 typed differently the
-  /// second time.
+  /// A new PIN violates a rule: 1 block list, 2 sequence, 3 repeated digits, 4 length (9011 to 9014), 5 the repetition
+  /// differs.
   case pinRefused(rule: Int)
-  /// A very long hold is wanted, for something that cannot be undone.
+  /// A very long hold is required, for an irreversible action.
   case veryLongHoldWanted
-  /// That press or key counts for nothing: nothing is asked, or it came too early.
+  /// The press or key is ignored: no prompt is shown, or it came too early.
   case ignored
-  /// The button is down long enough to accept when released.
+  /// The button has been held long enough to approve when released.
   case releaseToAccept
-  /// The button is down long enough to report "not me" when released.
+  /// The button has been held long enough to report "not me" when released.
   case releaseToReport
   case talkingToServer
   case confirmed
   case denied
   case outcomeUnknown
   case mustEnrol
-  /// A person has to look into the log: nothing is done any more, or this request could not be answered.
+  /// The operator must read the log: the service has stopped, or this request could not be answered.
   case misconfigured
 }

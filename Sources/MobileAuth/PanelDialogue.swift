@@ -1,24 +1,24 @@
 public import Secrets
 
-/// What is asked of a person at the panel outside of any request. Whatever ends it early ends it for good: nobody finds
-/// the panel still waiting for yesterday's PIN.
+/// Prompts at the panel outside of a request. A dialogue that ends early is not resumed, so the panel never waits for
+/// the input of an old command.
 public struct PanelDialogue: Sendable {
   public enum Ending: Error, Equatable, Sendable, CustomStringConvertible {
-    /// Cancelled or denied at the panel (9006).
+    /// Canceled or denied at the panel (9006).
     case cancelled
     case timedOut
     case panelUnavailable(String)
 
     public var description: String {
       switch self {
-      case .cancelled: "cancelled at the panel (9006)"
-      case .timedOut: "nobody did it at the panel in time"
+      case .cancelled: "canceled at the panel (9006)"
+      case .timedOut: "no input at the panel within the time limit"
       case .panelUnavailable(let why): "the panel is not usable: \(why)"
       }
     }
   }
 
-  /// For each thing asked.
+  /// The time limit of each prompt.
   static let limit = Duration.seconds(120)
 
   private let panel: any Panel
@@ -29,14 +29,14 @@ public struct PanelDialogue: Sendable {
     self.timekeeper = timekeeper
   }
 
-  /// A PIN that exists.
+  /// Asks for the existing PIN.
   /// - Throws: `Ending`, `CancellationError`.
   public func currentPIN(length: Int) async throws -> PIN {
     try await digits(length, showing: .pinWanted)
   }
 
-  /// A PIN to be, typed twice; asked again until it keeps every rule and is the same both times.
-  /// - Parameter violation: the rule it breaks, as `Indication.pinRefused` numbers them.
+  /// Asks for a new PIN, typed twice, until it satisfies every rule and both entries are the same.
+  /// - Parameter violation: returns the number of the violated rule, as in `Indication.pinRefused`; nil for none.
   public func newPIN(length: Int, violation: @Sendable (PIN) -> Int?) async throws -> PIN {
     while true {
       let first = try await digits(length, showing: .newPINWanted(again: false))
@@ -50,7 +50,7 @@ public struct PanelDialogue: Sendable {
     }
   }
 
-  /// A very long hold, for what cannot be undone.
+  /// Asks for a very long hold, to confirm an irreversible action.
   public func veryLongHold() async throws {
     try await ask(.veryLongHold, showing: .veryLongHoldWanted) { (event: PanelEvent) throws(Ending) -> Void? in
       guard case .gesture(let gesture) = event else { return nil }

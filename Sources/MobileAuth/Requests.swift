@@ -1,10 +1,10 @@
 public import Secrets
 
-/// The server's name for one mobile-authentication request: a UUID, lower case.
+/// The server's identifier of one authentication request: a UUID in lower case.
 public struct TransactionID: Hashable, Sendable, CustomStringConvertible {
   public let text: String
 
-  /// Nil unless `text` is a UUID.
+  /// Creates the identifier; nil unless `text` is a UUID.
   public init?(_ text: String) {
     let groups = text.split(separator: "-", omittingEmptySubsequences: false)
     guard groups.map(\.utf8.count) == [8, 4, 4, 4, 12],
@@ -16,24 +16,24 @@ public struct TransactionID: Hashable, Sendable, CustomStringConvertible {
   public var description: String { text }
 }
 
-/// A request as the pending list tells of it. Nothing in it is secret and nothing is verified.
+/// A request as listed by the server. It contains no secret, and its contents are not verified.
 public struct PendingMobileAuthRequest: Sendable, Equatable {
   public var transaction: TransactionID
   public var server: TokenServerID
   public var account: AccountID
-  /// Milliseconds since 1970 by the server's clock.
+  /// Milliseconds since 1970, by the server's clock.
   public var sentAtMilliseconds: Int64
-  /// The same by this token's, of one that was brought to it: whoever sends those may say any time. Nil if the server
-  /// lists it.
+  /// When a push-delivered request arrived, in milliseconds since 1970 by this token's wall clock: the time that a
+  /// sender claims is not used for the order. Nil for a listed request.
   public var receivedAtMilliseconds: Int64?
   public var timeToLive: Duration
-  /// What the portal says, at most 155 characters.
+  /// The portal's text, at most 155 characters.
   public var message: String?
-  /// Whatever else the notification carried.
+  /// Other members of the notification.
   public var userInfo: [String: String]
-  /// When it ends, on this token's monotonic clock, counted from the moment the list was asked for.
+  /// The end of the request on this token's monotonic clock, counted from when the list was requested.
   public var deadline: Moment
-  /// Nil if it can be put to a person.
+  /// Nil if the request can be shown to the user.
   public var withheld: Withholding?
 
   public init(
@@ -53,15 +53,15 @@ public struct PendingMobileAuthRequest: Sendable, Equatable {
     self.withheld = withheld
   }
 
-  /// The order of a list that its server does not send in order: newest first; equal times in the order of the ids. What
-  /// was brought to this token has come when it came, whatever its sender says.
+  /// The order for lists that the server does not sort: newest first, equal times by transaction ID. A push-delivered
+  /// request counts from its arrival.
   public static func newestFirst(_ one: Self, _ other: Self) -> Bool {
     (other.orderedAt, one.transaction.text) < (one.orderedAt, other.transaction.text)
   }
 
   private var orderedAt: Int64 { receivedAtMilliseconds ?? sentAtMilliseconds }
 
-  /// The next step: the adapter fetched, decrypted and verified the request and found these contents.
+  /// Combines the request with the contents that the adapter has fetched, decrypted and verified.
   /// - Throws: `.notHandleable` if the contents are about another request or account.
   public func opened(_ contents: VerifiedContents) throws(TokenServerFault) -> MobileAuthRequest {
     guard contents.transaction == transaction else {
@@ -72,16 +72,16 @@ public struct PendingMobileAuthRequest: Sendable, Equatable {
   }
 }
 
-/// What an adapter claims after it verified signer, recipient and integrity. Ends inside `MobileAuthRequest`.
+/// The contents that an adapter returns after it has verified signer, recipient and integrity.
 public struct VerifiedContents: Sendable, Equatable {
   public var transaction: TransactionID
-  /// Client and profile inside the message are those it was fetched for.
+  /// Whether client and profile in the message are those that it was fetched for.
   public var profileMatches: Bool
-  /// The type's name as the administrator chose it.
+  /// The name of the request type, chosen by the administrator.
   public var type: String
   public var message: String?
   public var challenge: Challenge
-  /// Opaque to the domain: what the adapter needs to answer exactly this message (nonce, digest).
+  /// Data of the adapter for the answer to exactly this message, such as a nonce or digest.
   public var answerContext: [UInt8]
 
   public init(
@@ -97,7 +97,7 @@ public struct VerifiedContents: Sendable, Equatable {
   }
 }
 
-/// A request whose contents are verified: the only kind that is put to a person.
+/// A request with verified contents. Only such requests are shown to the user.
 public struct MobileAuthRequest: Sendable, Equatable {
   public let pending: PendingMobileAuthRequest
   public let contents: VerifiedContents
@@ -107,9 +107,10 @@ public struct MobileAuthRequest: Sendable, Equatable {
     self.contents = contents
   }
 
-  /// The next step: a person answered the challenge, by a gesture or by typing what it wants. A hold may choose, too:
-  /// where nothing can be typed it belongs to the option that was shown.
-  /// - Returns: nil if this does not answer it: nothing accepts a request that wants the PIN but the PIN.
+  /// Creates the user's response from a gesture, typed digits or a choice. Without a keypad, a hold chooses the option
+  /// shown last.
+  /// - Returns: nil if the input does not answer the challenge. A request that requires a PIN is approved only with a
+  ///   PIN.
   func answered(
     by gesture: Gesture, typing pin: PIN? = nil, choosing option: String? = nil, after delay: Duration,
     idempotencyKey: String
@@ -131,17 +132,17 @@ public struct MobileAuthRequest: Sendable, Equatable {
   }
 }
 
-/// A person's answer to a verified request. It may hold a PIN, so it lives only until it is sealed.
+/// The user's response to a verified request. It can contain a PIN, so it exists only until it is sealed.
 public struct ChallengeResponse: Sendable, Equatable {
   public let request: MobileAuthRequest
   public let gesture: Gesture
-  /// With an accept of a request that wants it, and only then.
+  /// Set only for an approval of a request that requires a PIN.
   public let pin: PIN?
-  /// The option chosen, with an accept of a request that wants one.
+  /// The chosen option, for an approval of a request with a choice.
   public let choice: String?
   /// From the announcement to the end of the gesture.
   public let answeredAfter: Duration
-  /// UUID; the same for every repeat of this answer.
+  /// A UUID; the same for every attempt to send this answer.
   public let idempotencyKey: String
 
   public var decision: Decision { gesture.decision }
@@ -158,9 +159,10 @@ public struct ChallengeResponse: Sendable, Equatable {
     self.idempotencyKey = idempotencyKey
   }
 
-  /// The next step: the adapter made the bytes that will leave, once for all repeats; no PIN is needed any more.
-  /// - Parameter isRepeatedAfterCut: the server tells nobody what became of an answer, so that the same bytes are sent
-  ///   again after a cut.
+  /// Combines the response with the bytes that the adapter has made of it. All attempts send the same bytes; the PIN is
+  /// no longer needed.
+  /// - Parameter isRepeatedAfterCut: whether the server cannot report the outcome of an answer, so that the same bytes
+  ///   are sent again after a restart.
   public func sealed(_ body: [UInt8], isRepeatedAfterCut: Bool = false) -> SealedResponse {
     SealedResponse(
       request: request, gesture: gesture, idempotencyKey: idempotencyKey, body: body,
@@ -168,13 +170,13 @@ public struct ChallengeResponse: Sendable, Equatable {
   }
 }
 
-/// An answer ready to leave: signed, encrypted, and proved by the PIN where one was wanted. Kept in memory only, unless
-/// it is repeated after a cut.
+/// An answer ready to send: signed, encrypted, and with the proof of the PIN if one was required. Kept in memory only,
+/// unless `isRepeatedAfterCut`.
 public struct SealedResponse: Sendable, Equatable {
   public let request: MobileAuthRequest
   public let gesture: Gesture
   public let idempotencyKey: String
-  /// The adapter's own bytes.
+  /// Encoded by the adapter.
   public let body: [UInt8]
   public let isRepeatedAfterCut: Bool
 
@@ -190,11 +192,11 @@ public struct SealedResponse: Sendable, Equatable {
     self.isRepeatedAfterCut = isRepeatedAfterCut
   }
 
-  /// The last step: the server's word on this answer.
+  /// Checks the server's confirmation of this answer.
   /// - Parameters:
   ///   - receipt: the server's reference.
-  ///   - code: what the person has to type into the portal now.
-  /// - Throws: `.answerInvalid` if the server says anything but what was answered.
+  ///   - code: a code that the user must now type into the portal.
+  /// - Throws: `.answerInvalid` if the server confirms another state than the answer's.
   public func verdict(_ state: RemoteState, receipt: String, code: PortalCode? = nil) throws(TokenServerFault)
     -> Verdict
   {
@@ -205,11 +207,11 @@ public struct SealedResponse: Sendable, Equatable {
   }
 }
 
-/// The server confirmed exactly what the person decided.
+/// The server's confirmation of exactly the user's decision.
 public struct Verdict: Sendable, Equatable {
   public let decision: Decision
   public let receipt: String
-  /// The login is not finished until the person has typed it into the portal.
+  /// A code that the user must type into the portal to complete the login; otherwise nil.
   public let code: PortalCode?
 
   fileprivate init(decision: Decision, receipt: String, code: PortalCode?) {
@@ -219,5 +221,5 @@ public struct Verdict: Sendable, Equatable {
   }
 }
 
-/// Where a request stands on the server.
+/// The state of a request at the server.
 public enum RemoteState: String, Sendable { case open, authenticated, rejected, failed, expired, cancelled, superseded }

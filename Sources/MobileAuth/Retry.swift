@@ -1,4 +1,4 @@
-/// Waiting times between attempts: full jitter under a cap that doubles. Pure; the randomness is injected.
+/// Backoff between attempts: random delays below a cap that doubles. The randomness is injected.
 struct Retry: Sendable {
   private let first: Duration
   private let longest: Duration
@@ -13,7 +13,8 @@ struct Retry: Sendable {
     cap = first
   }
 
-  /// Between half the cap and the cap, so that a retry is never immediate and two tokens never stay in step.
+  /// Returns a delay between half the cap and the cap, so that a retry is never immediate and two tokens do not stay
+  /// synchronized.
   mutating func next() -> Duration {
     defer { cap = min(cap * 2, longest) }
     return cap * (0.5 + random() / 2)

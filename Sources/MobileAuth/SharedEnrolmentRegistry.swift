@@ -1,31 +1,31 @@
 import Secrets
 
-/// What becomes of an account that is still as it was read.
+/// A compare-and-swap change of an account.
 public enum AccountChange: Sendable {
-  /// In its place, under the same name; the entry goes into the audit chain in the same step.
+  /// Replaces the account, under the same name, and appends the entry to the audit chain in one transaction.
   case put(AccountRecord, AuditEntry?)
-  /// As `Custody.dropKeys`.
+  /// Like `Custody.dropKeys`.
   case dropKeys(AuditEntry)
-  /// As `Custody.wipe`.
+  /// Like `Custody.wipe`.
   case wipe(AuditEntry)
 }
 
-/// Where enrolments are kept that two may change at once: one gives an account up while a message from its server proves
-/// that it is enrolled.
+/// A store of enrollments with concurrent writers: a command can abandon an enrollment while a message from the server
+/// confirms it.
 public protocol SharedEnrolmentRegistry: EnrolmentRegistry {
-  /// Durable when it returns.
+  /// Applies a change if the account is unchanged. Durable when it returns.
   /// - Parameter known: the account as it was read.
-  /// - Returns: false if the account is another by now, or gone; nothing has happened then.
+  /// - Returns: false, without a change, if the account has changed or been removed since.
   func change(_ known: AccountRecord, _ change: AccountChange) throws(CustodyFault) -> Bool
 }
 
 extension SharedEnrolmentRegistry {
-  /// Keeps what `body` makes of the account. It is asked again where something else was quicker.
+  /// Replaces the account by the result of `body`. Retries, with a new read, after a concurrent change.
   /// - Parameters:
-  ///   - entry: goes into the audit chain in the same step.
-  ///   - body: nil leaves the account as it is.
-  /// - Returns: the account as it is kept now; nil if there is none, or if it was left.
-  /// - Throws: `CustodyFault`, and what `body` throws.
+  ///   - entry: appended to the audit chain in the same transaction.
+  ///   - body: returns the new account; nil leaves the account as it is.
+  /// - Returns: the stored account; nil if there is none or `body` returned nil.
+  /// - Throws: `CustodyFault`, and the errors of `body`.
   @discardableResult
   public func update(
     _ account: AccountID, noting entry: AuditEntry? = nil, _ body: (AccountRecord) throws -> AccountRecord?
@@ -40,7 +40,7 @@ extension SharedEnrolmentRegistry {
 }
 
 extension AccountRecord {
-  /// The same in everything, its secrets too.
+  /// Whether all members are equal, including the secrets (compared in constant time).
   public func isSame(as other: AccountRecord) -> Bool {
     id == other.id && server == other.server && profile == other.profile && stage == other.stage
       && SecretBytes.constantTimeEqual(secrets, other.secrets)

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Something that changes now and then and can be waited for. A change between looking and waiting is not missed:
-/// the waiter names the generation it has seen.
+/// A condition with a change counter that tasks can wait for. A change between reading the state and waiting is not
+/// missed, because the waiter passes the generation that it has seen.
 public final class Signal: Sendable {
   private struct State {
     var generation = 0
@@ -14,7 +14,7 @@ public final class Signal: Sendable {
 
   public init() {}
 
-  /// Grows with every change.
+  /// The number of changes.
   public var generation: Int { state.withLock { $0.generation } }
 
   public func raise() {
@@ -26,7 +26,7 @@ public final class Signal: Sendable {
     for waiter in waiters { waiter.resume() }
   }
 
-  /// Returns once the generation is beyond `seen`. Throws `CancellationError` when the task is cancelled.
+  /// Returns when the generation is greater than `seen`. Throws `CancellationError` when the task is canceled.
   public func wait(beyond seen: Int) async throws {
     let number = state.withLock { state in
       state.nextWaiter += 1
@@ -53,7 +53,7 @@ public final class Signal: Sendable {
     }
   }
 
-  /// The same, but no longer than until `limit`.
+  /// Like `wait(beyond:)`, but returns at `limit` at the latest.
   public func wait(beyond seen: Int, until limit: Moment, by timekeeper: any Timekeeper) async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
       defer { group.cancelAll() }

@@ -1,12 +1,13 @@
 extension String {
-  /// What may be shown and logged: no line breaks, nothing that moves a cursor, not too much of it.
+  /// The text for display and logs, at most 200 scalars: without line breaks and other control or format characters.
   public var forPeople: String { forPeople(atMost: 200) }
 
-  /// - Parameter limit: Unicode scalars.
+  /// The text for display, shortened.
+  /// - Parameter limit: the maximum length in Unicode scalars.
   public func forPeople(atMost limit: Int) -> String {
     var shown = String.UnicodeScalarView()
     var count = 0
-    // No more is looked at than is shown, however long the text is; nothing but what is left out can follow for ever.
+    // Bounds the scan: not more than 64 scalars per displayed scalar are read, even if all of them are removed.
     for scalar in unicodeScalars.prefix(64 * limit) where !scalar.properties.isDangerousToShow {
       shown.append(scalar)
       count += 1
@@ -15,13 +16,13 @@ extension String {
     return String(shown).cut(atMost: limit)
   }
 
-  /// Lines for a terminal or a log, each as `forPeople` has it.
+  /// Lines for a terminal or a log, each as in `forPeople` with at most 2000 scalars.
   public var linesForPeople: String {
     split(separator: "\n", omittingEmptySubsequences: false).map { String($0).forPeople(atMost: 2000) }
       .joined(separator: "\n")
   }
 
-  /// JSON whose texts neither move a cursor nor turn the direction of writing: such characters as escapes (RFC 8259 §7).
+  /// JSON in which control and format characters are escaped (RFC 8259 §7) and thus not interpreted by a terminal.
   public var escapedForPeople: String {
     guard unicodeScalars.contains(where: { $0.properties.isDangerousToShow }) else { return self }
     return String.UnicodeScalarView(unicodeScalars).reduce(into: "") { escaped, scalar in
@@ -33,7 +34,8 @@ extension String {
     }
   }
 
-  /// - Parameter limit: Unicode scalars. The last of them is "…" if not all is there.
+  /// The text, shortened if necessary.
+  /// - Parameter limit: the maximum length in Unicode scalars. A shortened text ends with "…".
   public func cut(atMost limit: Int) -> String {
     guard unicodeScalars.count > limit else { return self }
     return String(String.UnicodeScalarView(unicodeScalars.prefix(limit - 1))) + "…"

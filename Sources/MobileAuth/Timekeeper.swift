@@ -1,17 +1,17 @@
 import Glibc
 
-/// The only source of time in the domain. Deadlines are monotonic; the wall clock is for people and logs, because
-/// a board without a clock chip believes it is 1970.
+/// The clock of the domain. Deadlines are monotonic. The wall clock is for display and logs only, because a board
+/// without a clock chip starts in 1970.
 public protocol Timekeeper: Sendable {
-  /// Monotonic, counting through suspend.
+  /// Monotonic time, including time in suspend.
   var now: Moment { get }
-  /// Milliseconds since 1970 as the board believes it. Never decides anything.
+  /// Milliseconds since 1970, by the board's wall clock. Not used for decisions.
   var wallClockMilliseconds: Int64 { get }
-  /// Returns at `moment`, at once if it has passed. Throws `CancellationError` when the task is cancelled.
+  /// Returns at `moment`, or at once if it has passed. Throws `CancellationError` when the task is canceled.
   func sleep(until moment: Moment) async throws
 }
 
-/// A point on the monotonic clock: the time since that clock's own beginning.
+/// A point on the monotonic clock: the time since the clock's start.
 public struct Moment: Sendable, Hashable, Comparable {
   public var sinceBeginning: Duration
 
@@ -24,7 +24,7 @@ public struct Moment: Sendable, Hashable, Comparable {
   public static func - (later: Moment, earlier: Moment) -> Duration { later.sinceBeginning - earlier.sinceBeginning }
 }
 
-/// The board's own clocks.
+/// The clocks of the operating system.
 public struct SystemTimekeeper: Timekeeper {
   private let beginning = ContinuousClock.now
 

@@ -1,27 +1,28 @@
-/// What the service tells its log: one line each, never a secret.
+/// An event for the log: one line each, without secrets.
 public enum TokenEvent: Sendable, Equatable {
   case connected(TokenServerID)
   case disconnected(TokenServerID, String)
-  /// The server said something that stops the token from talking to it until a person has looked.
+  /// The server reported an error after which the token does not contact it until the operator has resolved the error.
   case stopped(TokenServerID, TokenServerFault)
   case retrying(TransactionID, TokenServerFault)
   case audited(AuditEntry)
   case custodyFailed(CustodyFault)
-  /// So many requests expired before they were announced.
+  /// The number of requests that expired before they were announced.
   case expiredUnannounced(Int)
-  /// What the judge of the account's PIN said last.
+  /// The counts of wrong PIN attempts that the PIN's verifier reported last.
   case counted(AccountID, FailureCounts)
-  /// The token lost it while somebody used it: by the last wrong PIN, or because the server no longer has it.
+  /// The token deleted the account while it was in use: after the last wrong PIN attempt, or because the server has
+  /// removed it.
   case accountLost(AccountID)
-  /// Something about one account that a person should look into, although others of the server work.
+  /// A problem of one account that the operator should check. Other accounts of the server work.
   case trouble(AccountID, String)
-  /// Something that was brought to this token and is for nobody here, or cannot be believed.
+  /// A delivered push message that is for no account of this token or not authentic.
   case dropped(String)
-  /// The login is finished by typing this into the portal.
+  /// A code that the user types into the portal to complete the login.
   case code(AccountID, PortalCode)
-  /// The account's messages are brought somewhere else from now on.
+  /// The account's messages are now delivered to its new mailbox.
   case mailboxMoved(AccountID)
-  /// Accounts or servers are gone from the vault: whoever composed the service must read it again.
+  /// Accounts or servers were removed from the state store: the service must be reloaded.
   case rosterChanged
 }
 
@@ -30,19 +31,19 @@ extension TokenEvent: CustomStringConvertible {
     switch self {
     case .connected(let server): "connected to \(server)"
     case .disconnected(let server, let why): "not connected to \(server): \(why)"
-    case .stopped(let server, let fault): "stopped talking to \(server): \(fault)"
+    case .stopped(let server, let fault): "stopped using \(server): \(fault)"
     case .retrying(let transaction, let fault): "request \(transaction): trying again: \(fault)"
     case .audited(let entry): entry.description
-    case .expiredUnannounced(let count): "\(count) requests expired unasked while others were at the panel"
+    case .expiredUnannounced(let count): "\(count) requests expired before they were shown at the panel"
     case .counted(let account, let counts):
       "account \(account): \(counts.previous) wrong PINs, \(counts)"
-    case .accountLost(let account): "account \(account): gone from this token; it must be enrolled again"
+    case .accountLost(let account): "account \(account): removed from this token; it must be enrolled again"
     case .trouble(let account, let what): "account \(account): \(what)"
     case .dropped(let what): "dropped: \(what)"
-    // Logs outlive the login, and are read by others.
+    // The code is not logged: logs outlive the login, and others can read them.
     case .code(let account, _): "account \(account): a code has to be typed into the portal"
     case .custodyFailed(let fault): "nothing can be answered: \(fault)"
-    case .mailboxMoved(let account): "account \(account): its messages are brought to its new mailbox"
+    case .mailboxMoved(let account): "account \(account): its messages are delivered to its new mailbox"
     case .rosterChanged: "the accounts have changed"
     }
   }

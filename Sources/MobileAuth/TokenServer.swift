@@ -1,55 +1,59 @@
-/// One token server, spoken to by an adapter, with all accounts this token has there.
+/// The client of one token server, implemented by an adapter, for all accounts of this token at the server.
 public protocol TokenServer: Sendable {
   var id: TokenServerID { get }
 
-  /// The first call after every start or reload: is the registration still good, and which accounts are gone?
+  /// Checks the registration and returns the accounts that the server has removed. Called first after every start or
+  /// reload.
   func validate() async throws(TokenServerFault) -> Validation
 
-  /// Runs until the connection breaks (throws) or the task is cancelled. Each hint only wakes the inbox.
+  /// Streams hints until the connection is lost (throws) or the task is canceled. A hint only causes the list to be
+  /// read.
   func hints() -> AsyncThrowingStream<Hint, any Error>
 
   /// All open requests of all accounts, newest first.
   func pendingRequests() async throws(TokenServerFault) -> [PendingMobileAuthRequest]
 
-  /// Fetches, decrypts and verifies. Can be repeated until the request has ended.
+  /// Fetches, decrypts and verifies a request. Can be repeated until the request has ended.
   func open(_ pending: PendingMobileAuthRequest) async throws(TokenServerFault) -> MobileAuthRequest
 
-  /// Makes the answer ready to leave. Nothing is sent; a PIN in it is used up here, and takes a key derivation's time.
+  /// Creates the bytes of the answer. Sends nothing. Consumes the PIN, if there is one, which takes the time of a key
+  /// derivation.
   func seal(_ response: ChallengeResponse) async throws(TokenServerFault) -> SealedResponse
 
-  /// Delivers the answer; repeated, it is still one answer.
-  /// - Throws: `.pinIncorrect` if the request is still open and wants the PIN again: it must be opened anew.
+  /// Sends the answer. Idempotent: several attempts count as one answer.
+  /// - Throws: `.pinIncorrect` if the request is still open and requires the PIN again: it must be opened again.
   func deliver(_ response: SealedResponse) async throws(TokenServerFault) -> Verdict
 
-  /// What has become of a request, and which answer of ours (its idempotency key) settled it, if one did.
+  /// Returns the state of a request, and the idempotency key of the answer from this token that ended it, if there is
+  /// one.
   func status(of transaction: TransactionID, account: AccountID) async throws(TokenServerFault) -> RemoteStatus
 
-  /// The same after a cut, of an answer whose bytes were kept: where the server does not tell, they are sent again for as
-  /// long as the request lives.
+  /// Returns the outcome of an answer whose bytes were stored, after a restart. If the server has no status API, sends
+  /// the bytes again until the request expires.
   func repeated(_ intent: AnswerIntent, _ body: [UInt8]) async throws(TokenServerFault) -> RemoteStatus
 
-  /// The request has ended here without the server's word: it need not be listed again.
+  /// Notifies the adapter that the request has ended on this token without a confirmation: it need not be listed again.
   func ended(_ transaction: TransactionID)
 }
 
 extension TokenServer {
-  /// Servers that tell are asked.
+  /// Default: queries the status. Override for a server without a status API.
   public func repeated(_ intent: AnswerIntent, _ body: [UInt8]) async throws(TokenServerFault) -> RemoteStatus {
     try await status(of: intent.transaction, account: intent.account)
   }
 
-  /// Servers with a list of their own know by themselves.
+  /// Default: does nothing. Override for a server without a pending list.
   public func ended(_ transaction: TransactionID) {}
 }
 
-/// What a token server says at start.
+/// The result of `TokenServer.validate`.
 public struct Validation: Sendable, Equatable {
   public var removedAccounts: [AccountID]
   public var disenrolledAccounts: [AccountID]
-  /// Removed, as far as an answer can be believed that nobody has signed: nothing is answered for them until it is asked
-  /// again.
+  /// Accounts that the server reports as removed in a response without a signature: no request is answered for them
+  /// until the server is queried again.
   public var unconfirmedRemovals: [AccountID]
-  /// Of accounts with a PIN that this server judges.
+  /// Counts of accounts with a PIN that this server verifies.
   public var failureCounts: [AccountID: FailureCounts]
 
   public init(
@@ -63,14 +67,14 @@ public struct Validation: Sendable, Equatable {
   }
 }
 
-/// A reason to look at the pending list.
+/// A reason to read the pending list.
 public enum Hint: Sendable, Equatable {
-  /// The channel is up; whatever was missed is in the list.
+  /// The channel is up; missed hints are covered by the list.
   case connected
-  /// The channel is down, and why. What comes another way is in the list all the same.
+  /// The channel is down, with the reason. Requests delivered another way are in the list.
   case disconnected(String)
   case pendingChanged
-  /// Accounts or the device may be gone: validate again.
+  /// Accounts or the device may have been removed: validate again.
   case revoked
 }
 

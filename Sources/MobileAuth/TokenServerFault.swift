@@ -1,58 +1,57 @@
-/// Everything that can go wrong with a token server, as the domain sees it. Each has its number of the error
-/// catalogue and exactly one local effect.
+/// The errors of a token server. Each has a number of the error catalog and exactly one local effect.
 public enum TokenServerFault: Error, Equatable, Sendable {
-  /// No connection, no answer in time, or an answer that is not the server's: the outcome is not known.
+  /// No connection, no response in time, or a response of another program: the outcome is unknown.
   case unreachable(String)
-  /// Its certificate is not one we trust: nothing was sent.
+  /// The server's certificate is not trusted: nothing was sent.
   case untrusted(String)
   case deviceDeregistered
   case userDeregistered
-  /// One of the two, 9002 or 9003, that the server has not signed: it counts when it is said again.
+  /// A removal (9002 or 9003) that the server did not sign: it takes effect when the server repeats it.
   case unconfirmedRemoval(number: Int)
-  /// The last wrong PIN that this token's own judge allows: the account is gone.
+  /// The last wrong PIN that this token's own verifier allows: the account was wiped.
   case pinsUsedUp
   case outdated(String)
-  /// The PIN that was typed is wrong; so many were, and so many more are allowed.
+  /// The PIN was wrong; with the number of wrong and remaining attempts.
   case pinIncorrect(FailureCounts)
-  /// What was chosen is not what the portal shows.
+  /// The chosen option is not the option that the portal shows.
   case choiceIncorrect(FailureCounts)
   case notAuthenticated(String)
   case alreadyEnrolled(String)
   case enrolmentDisabled(String)
   case disenrolled
   case notEnrolled
-  /// Somebody or something ended the request before this answer.
+  /// The request ended before this answer.
   case alreadyHandled(RemoteState)
   case clockWrong
   case configurationInvalid(String)
   case requestNotFound
   case answerInvalid(String)
-  /// The answer may or may not have counted, and nobody will ever say.
+  /// The outcome cannot be determined.
   case outcomeUnknown(String)
-  /// Not ours, malformed, forged, or of a kind this token cannot answer.
+  /// For another recipient, malformed, forged, or of a kind that this token cannot answer.
   case notHandleable(String)
-  /// The account is locked at this token, in this way; the request waits.
+  /// The account is locked at this token, as described; the request stays pending.
   case locked(String)
-  /// The server wants us to wait; nil if it did not say how long.
+  /// The server limits the rate of requests; nil if it did not say how long to wait.
   case rateLimited(retryAfter: Duration?)
-  /// The server's administrator has switched off what we ask for; it may be switched on again.
+  /// The server's administrator has disabled the function; it may be enabled again.
   case switchedOff(String)
   case refused(String)
 
-  /// What the token does about it, once and whatever the step was.
+  /// The effect on the token, whichever step failed.
   public enum LocalEffect: Sendable, Equatable {
-    /// Try again with back-off; nothing is lost.
+    /// Retry with backoff; nothing is lost.
     case retry
     case wipeServer
     case wipeAccount
     case dropKeys
-    /// Ask the person for the PIN again.
+    /// Ask the user for the PIN again.
     case askAgain
     /// Forget the request.
     case drop
-    /// Leave the request as it is, and ask nobody.
+    /// Leave the request pending and do not show it.
     case withhold
-    /// Stop talking to this server until a person has looked.
+    /// Do not contact this server until the operator has resolved the error.
     case stop
   }
 
@@ -71,12 +70,12 @@ public enum TokenServerFault: Error, Equatable, Sendable {
     }
   }
 
-  /// Whether a person who waits is helped by another try in a moment: a certificate does not change meanwhile.
+  /// Whether a waiting user should retry soon. False for an untrusted certificate, which does not change in that time.
   public var isWorthRepeating: Bool {
     if case .untrusted = self { false } else { effect == .retry }
   }
 
-  /// Number of the error catalogue: below 10000 it is for the person, from there on for the administrator.
+  /// Number of the error catalog: below 10000 for the user, from 10000 on for the operator.
   public var number: Int {
     switch self {
     case .unreachable, .untrusted, .outcomeUnknown: 9001
@@ -107,22 +106,22 @@ extension TokenServerFault: CustomStringConvertible {
   private var explanation: String {
     switch self {
     case .unreachable(let why), .untrusted(let why): why
-    case .deviceDeregistered: "the token server has removed this device; enrol again"
-    case .userDeregistered: "the token server has removed this account from the device; enrol again"
+    case .deviceDeregistered: "the token server has removed this device; enroll again"
+    case .userDeregistered: "the token server has removed this account from the device; enroll again"
     case .unconfirmedRemoval:
-      "the token server says that it has removed this account or device, but has not signed that: nothing is answered "
-        + "until it is asked again, after a minute"
-    case .pinsUsedUp: "too many wrong PINs: the account is gone from this device; enrol again"
+      "the token server reports without a signature that it has removed this account or device: no request is answered "
+        + "until the server is queried again, after a minute"
+    case .pinsUsedUp: "too many wrong PINs: the account was removed from this device; enroll again"
     case .outdated(let what): "the token server no longer accepts this version: \(what)"
     case .pinIncorrect(let counts): "wrong PIN, \(counts)"
     case .choiceIncorrect(let counts): "not what the portal shows, \(counts)"
     case .outcomeUnknown(let why): why
     case .switchedOff(let why): "the token server does not allow it at the moment: \(why)"
-    case .notAuthenticated(let why): "the token server does not accept our credentials: \(why)"
+    case .notAuthenticated(let why): "the token server does not accept this token's credentials: \(why)"
     case .alreadyEnrolled(let why): "already enrolled: \(why)"
-    case .enrolmentDisabled(let why): "the token server does not allow enrolment: \(why)"
-    case .disenrolled: "mobile authentication was switched off for this account; enrol again"
-    case .notEnrolled: "this account is not enrolled for mobile authentication; enrol again"
+    case .enrolmentDisabled(let why): "the token server does not allow enrollment: \(why)"
+    case .disenrolled: "mobile authentication was switched off for this account; enroll again"
+    case .notEnrolled: "this account is not enrolled for mobile authentication; enroll again"
     case .alreadyHandled(let state): "the request has already ended: \(state.rawValue)"
     case .clockWrong: "the token server says that this board's clock is wrong"
     case .configurationInvalid(let why): "the token server's configuration does not fit this token: \(why)"
@@ -130,7 +129,7 @@ extension TokenServerFault: CustomStringConvertible {
     case .answerInvalid(let why): "the token server refused the answer: \(why)"
     case .notHandleable(let why): "the request cannot be handled: \(why)"
     case .locked(let how): "the account is \(how)"
-    case .rateLimited: "the token server asks us to slow down"
+    case .rateLimited: "the token server limits the rate of requests"
     case .refused(let why): "the token server refused: \(why)"
     }
   }

@@ -1,8 +1,8 @@
-/// Why a request waits without being put to a person: its account is locked.
+/// The reason why a request stays pending without being shown: its account is locked.
 public struct Withholding: Sendable, Equatable {
-  /// How the account is locked: "locked by hand, …".
+  /// How the account is locked, such as "locked by hand, …".
   public var lock: String
-  /// What the request is, for the log, as its adapter verified it.
+  /// A description of the request for the log, from its verified contents.
   public var contents: String
 
   public init(lock: String, contents: String) {

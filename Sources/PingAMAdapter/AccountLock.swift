@@ -1,11 +1,11 @@
 public import MobileAuth
 
-/// Why an account cannot be used: nothing is accepted or denied for it, no one-time password is shown, and neither its
-/// name nor its mailbox changes. What is brought for it is kept all the same.
+/// The reason why an account is locked. While locked, no request can be approved or denied, no one-time password is
+/// shown, and the account's name and mailbox cannot be changed. Messages that arrive are still stored.
 public enum AccountLock: Sendable, Equatable, CustomStringConvertible {
-  /// A person locked it at this token; an account at AM with one of its policies.
+  /// The user locked the account at this token. An account at AM is locked with one of its policies.
   case byHand(policy: String?)
-  /// The policy does not hold on this device.
+  /// The named policy does not hold on this device.
   case byPolicy(String)
 
   public var description: String {
@@ -19,17 +19,18 @@ public enum AccountLock: Sendable, Equatable, CustomStringConvertible {
   }
 }
 
-/// Why a lock was not put on or taken off, or kept something from being done, with the vendor's number for it.
+/// Errors of locking and unlocking an account, and of an operation that a lock prevents. Each has the vendor SDK's
+/// error number.
 public enum LockRefusal: Error, Equatable, Sendable, CustomStringConvertible {
   case locked(AccountID, AccountLock)
   case policyMissing(attached: [String])
   case policyNotAttached(String, attached: [String])
   case lockedAlready(AccountLock)
   case notLocked
-  /// Nobody locked it by hand; it opens by itself once its policy holds.
+  /// The user did not lock the account: a policy did, and the lock opens when the policy holds.
   case heldByPolicy(String)
 
-  /// As the vendor's SDK for iOS has it.
+  /// The error number that the vendor's SDK for iOS uses for this case.
   public var number: Int {
     switch self {
     case .locked, .heldByPolicy: 6_100_000
@@ -42,7 +43,8 @@ public enum LockRefusal: Error, Equatable, Sendable, CustomStringConvertible {
 
   public var description: String { "\(explanation) (\(number))" }
 
-  /// - Throws: unless a person has put this lock on.
+  /// Checks that the user has locked the account.
+  /// - Throws: `.notLocked` without a lock, `.heldByPolicy` if a policy is the cause.
   public static func demandByHand(_ lock: AccountLock?) throws(LockRefusal) {
     switch lock {
     case nil: throw .notLocked
@@ -57,14 +59,14 @@ public enum LockRefusal: Error, Equatable, Sendable, CustomStringConvertible {
     case .policyMissing(let attached):
       "an account at PingAM is locked with one of its policies: name it with --policy; \(Self.list(attached))"
     case .policyNotAttached(let policy, let attached):
-      "\(policy.forPeople) is no policy of the account; \(Self.list(attached))"
+      "\(policy.forPeople) is not a policy of this account; \(Self.list(attached))"
     case .lockedAlready(let lock): "the account is \(lock)"
     case .notLocked: "the account is not locked"
-    case .heldByPolicy(let policy): "nobody locked the account by hand; it is \(AccountLock.byPolicy(policy))"
+    case .heldByPolicy(let policy): "the account is not locked by hand; it is \(AccountLock.byPolicy(policy))"
     }
   }
 
   private static func list(_ attached: [String]) -> String {
-    attached.isEmpty ? "AM gave it none" : "it has \(attached.map(\.forPeople).joined(separator: ", "))"
+    attached.isEmpty ? "AM assigned it no policies" : "it has \(attached.map(\.forPeople).joined(separator: ", "))"
   }
 }

@@ -1,23 +1,25 @@
 import JSONValues
 import MobileAuth
 
-/// What must hold for an account to be used, as AM's administrator wrote it into the registration.
+/// The conditions that AM's administrator attached to a registration. An account can be used only while all of them
+/// hold.
 public struct AccountPolicies: Sendable, Equatable {
   public enum Flaw: Error, Equatable, Sendable, CustomStringConvertible {
     case malformed
-    public var description: String { "the account's policies are not JSON as AM writes it" }
+    public var description: String { "the account's policies are not the JSON that AM writes" }
   }
 
   static let biometricAvailable = "biometricAvailable"
   static let deviceTampering = "deviceTampering"
 
-  /// The vendor's number for a registration that a policy forbids, as its SDK for iOS has it.
+  /// The error number that the vendor's SDK for iOS uses when a policy forbids a registration.
   public static let violationNumber = 6_100_005
 
-  /// By name. Those that this token does not know decide nothing.
+  /// The policies by name. Policies that this token does not know are ignored.
   private let policies: [String: JSONValue]
 
-  /// - Parameter json: an object of objects, or nil.
+  /// - Parameter json: a JSON object whose values are objects; nil for no policies.
+  /// - Throws: `Flaw.malformed` for any other text.
   init(_ json: String?) throws(Flaw) {
     guard let json else {
       policies = [:]
@@ -35,26 +37,27 @@ public struct AccountPolicies: Sendable, Equatable {
     policies.keys.filter { ![Self.biometricAvailable, Self.deviceTampering].contains($0) }.sorted()
   }
 
-  /// For whoever enrols.
+  /// A message for the user during enrollment: this token ignores the named policy.
   static func note(onUnknown name: String) -> String {
-    "the policy \(name.forPeople) is not known here, and decides nothing"
+    "the policy \(name.forPeople) is unknown to this token and is ignored"
   }
 
   var names: [String] { policies.keys.sorted() }
 
-  /// What makes a policy hold again; nil for those that this token does not know.
+  /// The action that makes a policy hold again; nil for policies that this token does not know.
   static func remedy(for policy: String) -> String? {
     switch policy {
     case biometricAvailable: "choose a PIN with `approval-token pin change`, on a board with a keypad"
-    case deviceTampering: "it wants an audit chain that nobody but this token wrote, see `approval-token log --verify`"
+    case deviceTampering: "the audit chain must be unchanged by other programs; run `approval-token log --verify`"
     default: nil
     }
   }
 
-  /// The first policy that does not hold. Only what a policy is about is asked for: that may take long.
+  /// Finds the first policy that does not hold. A closure is called only if a policy needs it, because the check can be
+  /// slow.
   /// - Parameters:
-  ///   - hasPIN: the account has one, with which this token tells its person.
-  ///   - isTamperedWith: the token's own checks found it changed by somebody else.
+  ///   - hasPIN: whether the account has a PIN that identifies its user.
+  ///   - isTamperedWith: whether the token's own checks found changes by another program.
   func violation(hasPIN: () -> Bool, isTamperedWith: () -> Bool) -> String? {
     if wantsPIN, !hasPIN() { return Self.biometricAvailable }
     if let policy = policies[Self.deviceTampering] {

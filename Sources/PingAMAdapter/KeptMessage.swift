@@ -1,13 +1,13 @@
 import MobileAuth
 import Secrets
 
-/// A push message on the shelf: as it came, so that its signature is checked again whenever it is taken down.
+/// A stored push message with its original bytes, so that its signature is verified again each time it is read.
 struct KeptMessage: Sendable {
   let envelope: PushEnvelope
   let message: PushMessage
   let delivered: DeliveredMessage
 
-  /// Of a message that has just been verified.
+  /// Creates the record of a message whose signature has just been verified.
   init(
     _ envelope: PushEnvelope, _ message: PushMessage, for account: AccountID, receivedAtMilliseconds: Int64
   ) {
@@ -19,7 +19,9 @@ struct KeptMessage: Sendable {
       contents: .joining([envelope.messageID, envelope.token].map { SecretBytes(copying: Array($0.utf8)) }))
   }
 
-  /// - Throws: `.notHandleable` if it is not the mechanism's: the account was enrolled anew meanwhile.
+  /// Reads a stored message and verifies its signature.
+  /// - Throws: `.notHandleable` if the message is not signed for this mechanism, for example because the account was
+  ///   enrolled again since it arrived.
   init(_ delivered: DeliveredMessage, of mechanism: Mechanism) throws(TokenServerFault) {
     self.delivered = delivered
     guard let parts = delivered.contents.parts(), parts.count == 2 else { throw .notHandleable("not a push message") }
@@ -28,9 +30,10 @@ struct KeptMessage: Sendable {
     do {
       message = try PushMessage(try PushMessage.token(texts[1]), verifiedWith: mechanism.secret)
     } catch { throw .notHandleable("\(error)") }
-    guard message.mechanismUID == mechanism.facts.uid else { throw .notHandleable("it is for another mechanism") }
+    guard message.mechanismUID == mechanism.facts.uid else { throw .notHandleable("it names another mechanism") }
   }
 
-  /// Milliseconds since 1970, by AM's clock if it told.
+  /// When the message was sent, in milliseconds since 1970: by AM's clock if the message says so, otherwise its
+  /// arrival.
   var sentAtMilliseconds: Int64 { message.sentAtMilliseconds ?? delivered.receivedAtMilliseconds }
 }

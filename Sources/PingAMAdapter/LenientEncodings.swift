@@ -1,8 +1,7 @@
 import Cryptography
 
-/// Base64 in either alphabet, padded or not: AM writes the same kind of value one way into URIs and another into
-/// messages.
-/// - Returns: nil for any other character, and for bits that no byte has.
+/// Decodes Base64 in either alphabet, with or without padding: AM uses different variants in URIs and in messages.
+/// - Returns: nil for any other character, and for non-zero trailing bits.
 func bytes(lenientBase64 text: String) -> [UInt8]? {
   let letters = text.utf8.withoutPadding.map { letter in
     switch letter {
@@ -14,8 +13,8 @@ func bytes(lenientBase64 text: String) -> [UInt8]? {
   return bytes(base64URL: String(decoding: letters, as: UTF8.self))
 }
 
-/// Base32 in either case, padded or not, with blanks and dashes where people like to see them. `0`, `1` and `8` are no
-/// letters of it, and what somebody meant by them is not guessed.
+/// Decodes Base32 in either case, with or without padding. Spaces and dashes are ignored.
+/// - Returns: nil for any other character. `0`, `1` and `8` are not replaced by similar letters.
 func bytes(lenientBase32 text: String) -> [UInt8]? {
   let lowerCase = UInt8(ascii: "a")...UInt8(ascii: "z")
   let letters = text.utf8.withoutPadding.filter { !" -".utf8.contains($0) }.map { lowerCase ~= $0 ? $0 - 32 : $0 }

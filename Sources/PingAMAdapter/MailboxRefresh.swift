@@ -1,7 +1,7 @@
 import MobileAuth
 
-/// Tells AM that an account's messages are to be brought somewhere else (AM 8.0.1 and later). Until AM has said yes the
-/// old place is the right one.
+/// Registers a changed mailbox (device token) of each account with AM (AM 8.0.1 and later). Until AM confirms it, AM
+/// sends messages to the previous mailbox.
 struct MailboxRefresh: Sendable {
   let client: PingAMClient
   let ingress: PushIngress
@@ -14,7 +14,8 @@ struct MailboxRefresh: Sendable {
 
   private static let pauses = (first: Duration.seconds(5), longest: Duration.seconds(3600))
 
-  /// Returns when there is nothing left to tell, or nothing that would be told better later.
+  /// Registers the new mailbox of each active account. Retries with backoff from 5 s to 1 h.
+  /// Returns when no change is left, or when a retry cannot help.
   /// - Throws: `CancellationError`.
   func run() async throws {
     let accounts = ((try? registry.accounts()) ?? []).filter { $0.server == server && $0.stage == .active }
@@ -30,7 +31,7 @@ struct MailboxRefresh: Sendable {
     }
   }
 
-  /// What AM sent before anybody listens there would be lost.
+  /// Waits until the channel of the new mailbox is up. AM's messages to a mailbox without a subscriber would be lost.
   private func untilHeard(at mailbox: String) async throws(CancellationError) {
     let changes = ingress.changes()
     if ingress.channelFault(of: mailbox) == nil { return }
@@ -47,30 +48,30 @@ struct MailboxRefresh: Sendable {
   }
 
   private func isToBeToldAgain(_ account: AccountID, _ mechanism: Mechanism, _ wanted: String) async -> Bool {
-    // A policy's lock opens by itself, and nobody says so.
+    // A policy's lock can open without a notification: retry.
     if isLocked(account) { return true }
     do throws(TokenServerFault) {
       try await tell(mechanism)
       try confirm(wanted, of: account)
       return false
     } catch {
-      report(.trouble(account, "AM was not told where messages are to be brought: \(error)"))
+      report(.trouble(account, "the new mailbox is not registered with AM: \(error)"))
       return error.effect == .retry
     }
   }
 
   private func tell(_ mechanism: Mechanism) async throws(TokenServerFault) {
     guard let body = mechanism.refresh(deviceName: deviceName) else {
-      throw .refused("it never named this person, as AM before 8.0.1 does not; enrol again")
+      throw .refused("AM's registration has no user ID (AM before 8.0.1 sends none); enroll again")
     }
     let url = mechanism.facts.registrationURL.replacing("_action=register", with: "_action=refresh")
     switch try await client.post(body, to: url, cookie: mechanism.facts.cookie) {
     case .stored: return
-    case .refused: throw .refused("it does not know this mechanism any more, or its push provider refuses (400)")
+    case .refused: throw .refused("AM no longer knows this mechanism, or its push provider rejects the mailbox (400)")
     }
   }
 
-  /// The account may have changed meanwhile.
+  /// Stores the mailbox as confirmed. The account may have been changed or removed while the request was on its way.
   private func confirm(_ token: String, of account: AccountID) throws(TokenServerFault) {
     do {
       let told = try registry.update(account) { record in

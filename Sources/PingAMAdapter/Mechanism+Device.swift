@@ -1,8 +1,8 @@
 import JSONValues
 
 extension Mechanism {
-  /// What AM is told of this device. Anything but `apns` it takes for Google's, and the rest it stores unread: a delegate
-  /// has nothing to choose there.
+  /// The description of this device for AM. AM treats every `communicationType` other than `apns` as Google's and
+  /// stores the other members without reading them; a push delegate has no choice to make.
   var device: [String: JSONValue] {
     [
       "deviceId": .text(facts.wantedDeviceToken ?? facts.deviceToken), "deviceType": .text("android"),
@@ -18,7 +18,8 @@ extension Mechanism {
     return secret.body(messageID: ticket.messageID, claims)
   }
 
-  /// - Returns: nil if AM never told its name for the person.
+  /// The body of a request that changes the mailbox at AM.
+  /// - Returns: nil if AM never sent its user ID.
   func refresh(deviceName: String) -> [UInt8]? {
     guard let userID = facts.userID else { return nil }
     var claims = device

@@ -2,34 +2,36 @@ import FoundationEssentials
 import MobileAuth
 import Secrets
 
-/// What the token holds for one account at AM.
+/// The stored state of one account at AM.
 struct Mechanism: Sendable {
-  /// Nothing of it is secret.
+  /// The members that are not secret.
   struct Facts: Codable, Sendable, Equatable {
-    /// Made here, and AM's name for this mechanism from the registration on.
+    /// A UUID that this token chose at registration; AM identifies the mechanism by it.
     var uid: String
     var issuer: String
     var accountName: String
     var registrationURL: String
     var authenticationURL: String
     var cookie: String?
-    /// AM's name for the person.
+    /// AM's identifier of the user.
     var userID: String?
-    /// AM's name for its record of this device.
+    /// AM's identifier of its record of this device.
     var resourceID: String?
-    /// JSON.
+    /// The account's policies as JSON text.
     var policies: String?
-    /// The policy with which a person has locked the account.
+    /// The policy with which the user has locked the account; nil if the user has not.
     var lockedBy: String?
-    /// Where AM's push provider or delegate finds this device, as AM was told last …
+    /// The mailbox (device token) that AM has confirmed: where AM's push provider or push delegate sends this account's
+    /// messages.
     var deviceToken: String
-    /// … and as it is to be told.
+    /// The mailbox that AM has not confirmed yet; nil if no change is pending.
     var wantedDeviceToken: String?
-    /// Digits of the PIN that the vault has for this account.
+    /// The number of digits of the PIN stored for this account; nil for no PIN.
     var pinLength: Int?
-    /// Whether that PIN has the secret of the one-time passwords, or will as soon as it is chosen; nil for no.
+    /// Whether the secret of the one-time passwords is encrypted with a key derived from that PIN, or will be when the
+    /// PIN is chosen; nil means no.
     var codesWantPIN: Bool?
-    /// The registration that AM may or may not have taken.
+    /// A registration whose result at AM is unknown.
     var registration: Registration?
   }
 
@@ -48,7 +50,9 @@ struct Mechanism: Sendable {
     self.secret = secret
   }
 
-  /// - Returns: nil for an account that has lost its keys.
+  /// Decodes an account record.
+  /// - Returns: nil for an account whose keys were deleted.
+  /// - Throws: `.damaged` if the record is not in this format.
   init?(_ record: AccountRecord) throws(CustodyFault) {
     if record.secrets.count == 0 { return nil }
     let damaged = CustodyFault.damaged("the keys of account \(record.id)")

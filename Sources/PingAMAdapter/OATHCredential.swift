@@ -1,19 +1,19 @@
 public import Secrets
 
-/// What makes one-time passwords for one account (RFC 4226, RFC 6238), as a QR code gives it. It has no description:
-/// whoever has the secret has the codes.
+/// The parameters of an account's one-time passwords (RFC 4226, RFC 6238), as read from a QR code. The type has no
+/// description because it contains the secret.
 public struct OATHCredential: Sendable {
   public enum Algorithm: String, Sendable, CaseIterable {
-    /// 16 bytes: some truncation offsets lie beyond them, and no code comes of those.
+    /// A digest of 16 bytes. Some truncation offsets (RFC 4226 §5.3) lie outside; no code can be computed for them.
     case md5
     case sha1, sha224, sha256, sha384, sha512
   }
 
-  /// What moves on from code to code.
+  /// The moving factor (RFC 4226 §5.1).
   public enum Factor: Sendable, Equatable {
-    /// The next code's counter.
+    /// The counter of the next code.
     case counter(UInt64)
-    /// Seconds that a code lives; at least 1.
+    /// The validity period of a code in seconds; at least 1.
     case period(Int64)
   }
 
@@ -25,7 +25,7 @@ public struct OATHCredential: Sendable {
   /// 6 or 8.
   public let digits: Int
   public let factor: Factor
-  /// AM's name for its record of this credential, from 8.0.1 on.
+  /// AM's identifier of its record of this credential; AM 8.0.1 and later.
   public let resourceID: String?
 
   init(
@@ -53,5 +53,5 @@ public struct OATHCredential: Sendable {
   }
 }
 
-/// The host part of a URI that makes one-time passwords.
+/// The host part of a URI for one-time passwords.
 enum OATHHost: String { case hotp, totp }

@@ -1,17 +1,17 @@
 public import MobileAuth
 public import Secrets
 
-/// Who keeps the half of `mfauth` that makes one-time passwords.
+/// Stores and deletes the one-time password credential of an `mfauth` registration.
 public struct OATHDesk: Sendable {
   let keep: @Sendable (OATHCredential, PIN?, _ known: AccountRecord, _ account: AccountRecord) throws -> Void
   let drop: @Sendable (AccountID) throws -> Void
 
   /// - Parameters:
-  ///   - keep: keeps the half of an account that AM has not heard of yet, in place of what was kept for it before, and the
-  ///     account with it: all or nothing, durable when it returns. Throws if the account is no longer as it was known.
-  ///     A PIN, if there is one, has the secret from then on, and is the account's only one.
-  ///   - drop: forgets what an earlier code gave an account whose enrolment is not finished, and the PIN that had it.
-  ///     Does nothing where there is none.
+  ///   - keep: stores the credential together with an account that is not registered at AM yet, replacing an earlier
+  ///     credential. Atomic, and durable when it returns. Throws if the stored account differs from `known`. If there
+  ///     is a PIN, the credential is encrypted with a key derived from it, and it becomes the account's only PIN.
+  ///   - drop: deletes the credential that an earlier QR code gave an account whose enrollment is not complete, and the
+  ///     PIN that protects it. Does nothing if there is none.
   public init(
     keep: @escaping @Sendable (OATHCredential, PIN?, _ known: AccountRecord, _ account: AccountRecord) throws -> Void,
     drop: @escaping @Sendable (AccountID) throws -> Void

@@ -1,21 +1,24 @@
 public import MobileAuth
 
-/// A message on the shelf, as people may see it: nothing of it is secret, and nothing trusted but that AM signed it.
+/// A stored push message for display. It contains no secret. AM signed its contents, but an attacker who logs in can
+/// influence them.
 public struct MessageFacts: Sendable, Equatable {
   public let transaction: TransactionID
   public let account: AccountID
-  /// Milliseconds since 1970 as the board believed it.
+  /// Arrival in milliseconds since 1970, by the board's wall clock.
   public let receivedAtMilliseconds: Int64
   public let state: DeliveredMessage.State
-  /// Nil, as the texts are, for a message from before the account was enrolled anew: its signature cannot be checked.
+  /// Nil, like `message` and `context`, if the account was enrolled again after the message arrived: its signature can
+  /// no longer be verified.
   public let type: String?
   public let message: String?
   public let context: String?
 }
 
 extension PingAM {
-  /// - Parameter now: the board's wall clock, in milliseconds since 1970: nobody notes the end of a request that nobody
-  ///   was asked about before the service looks at the shelf again.
+  /// Describes a stored message.
+  /// - Parameter now: the board's wall clock, in milliseconds since 1970. Used to report a request as expired before
+  ///   the service has recorded that.
   public static func facts(
     of delivered: DeliveredMessage, for record: AccountRecord, now: Int64
   ) throws(CustodyFault) -> MessageFacts {

@@ -1,10 +1,10 @@
 public import MobileAuth
 
 extension PingAM {
-  /// Why the account cannot be used, its one-time passwords neither; nil if it can, and for one that has lost its keys.
+  /// Why the account is locked, which also locks its one-time passwords; nil if it is not locked, or has no keys.
   /// - Parameters:
-  ///   - hasPIN: whether the token tells the account's person by one.
-  ///   - isTamperedWith: what the token's own checks say.
+  ///   - hasPIN: whether the account has a PIN that identifies its user.
+  ///   - isTamperedWith: the result of the token's own tamper checks.
   public static func lock(
     of record: AccountRecord, hasPIN: Bool, isTamperedWith: () -> Bool
   ) throws(CustodyFault) -> AccountLock? {
@@ -14,8 +14,9 @@ extension PingAM {
       .violation(hasPIN: { hasPIN }, isTamperedWith: isTamperedWith).map { .byPolicy($0) }
   }
 
-  /// The account as it is once a person has locked it.
-  /// - Parameter policy: one that AM gave the account; whether it holds, or is known here, does not matter.
+  /// Returns the account locked by its user.
+  /// - Parameter policy: the name of a policy that AM attached to the account. The policy need not hold, nor be known
+  ///   to this token.
   /// - Throws: `LockRefusal`, `CustodyFault`.
   public static func lockedByHand(
     _ record: AccountRecord, with policy: String?, hasPIN: Bool, isTamperedWith: () -> Bool
@@ -30,7 +31,7 @@ extension PingAM {
     return try changed(record) { $0.lockedBy = policy }
   }
 
-  /// The account as it is once a person has taken their lock off; a policy that does not hold locks it all the same.
+  /// Returns the account with the user's lock removed. A policy that does not hold keeps it locked.
   /// - Throws: `LockRefusal`, `CustodyFault`.
   public static func unlockedByHand(
     _ record: AccountRecord, hasPIN: Bool, isTamperedWith: () -> Bool
@@ -39,16 +40,18 @@ extension PingAM {
     return try changed(record) { $0.lockedBy = nil }
   }
 
-  /// The policy that does not hold on this device, by name, of policies as they stand in a URI; nil if all hold.
-  /// - Throws: `AccountPolicies.Flaw` if they are not JSON as AM writes it.
+  /// Returns the name of the first policy that does not hold on this device; nil if all hold.
+  /// - Parameter policies: the policies as JSON text, as in a registration URI.
+  /// - Throws: `AccountPolicies.Flaw` if they are not the JSON that AM writes.
   public static func violatedPolicy(
     among policies: String, hasPIN: Bool, isTamperedWith: () -> Bool
   ) throws(AccountPolicies.Flaw) -> String? {
     try AccountPolicies(policies).violation(hasPIN: { hasPIN }, isTamperedWith: isTamperedWith)
   }
 
-  /// What whoever enrols is told of policies, as they stand in a URI, that this token does not know: one line each.
-  /// - Throws: `AccountPolicies.Flaw` if they are not JSON as AM writes it.
+  /// Returns one message for the user per policy that this token does not know.
+  /// - Parameter policies: the policies as JSON text, as in a registration URI.
+  /// - Throws: `AccountPolicies.Flaw` if they are not the JSON that AM writes.
   public static func notes(onPolicies policies: String) throws(AccountPolicies.Flaw) -> [String] {
     try AccountPolicies(policies).unknownNames.map { AccountPolicies.note(onUnknown: $0) }
   }

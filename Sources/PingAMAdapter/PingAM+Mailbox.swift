@@ -1,11 +1,11 @@
 public import MobileAuth
 
-/// Why messages for an account are not brought where somebody wants them.
+/// Errors of choosing an account's mailbox (its device token at AM, and its topic at an MQTT broker).
 public enum MailboxRefusal: Error, Equatable, Sendable, CustomStringConvertible {
-  /// It is not what a mailbox has to be.
+  /// The text cannot be a mailbox.
   case malformed(mustBe: String)
   case taken(String, by: AccountID)
-  /// AM may have taken the registration with this one.
+  /// AM may already have received the registration with this mailbox.
   case registeredWith(String)
 
   public var description: String {
@@ -14,26 +14,27 @@ public enum MailboxRefusal: Error, Equatable, Sendable, CustomStringConvertible 
     case .taken(let mailbox, let account):
       "\"\(mailbox.forPeople)\" is the mailbox of the account \"\(account)\"; name another"
     case .registeredWith(let mailbox):
-      "AM may have heard of the mailbox \"\(mailbox.forPeople)\" with this code already: name the same, or none, or "
+      "AM may already know the mailbox \"\(mailbox.forPeople)\" from this QR code: use the same mailbox, omit it, or "
         + "ask for a new QR code"
     }
   }
 }
 
 extension PingAM {
-  /// What a mailbox has to be and this text is not; nil if it can be one.
+  /// Returns the rule that the text violates; nil if it can be a mailbox.
   public static func rule(brokenByMailbox text: String) -> String? {
     guard (1...512).contains(text.utf8.count), text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-      return "1 to 512 printable characters of ASCII without blanks"
+      return "1 to 512 printable ASCII characters without spaces"
     }
-    // Wildcards, and what belongs to the broker (MQTT 5 §4.7.1, §4.7.2, §4.8.2).
+    // Topic wildcards, and topics reserved for the broker (MQTT 5 §4.7.1, §4.7.2, §4.8.2).
     guard !text.hasPrefix("$"), !text.utf8.contains(where: { "+#".utf8.contains($0) }) else {
-      return "what can be a topic at a broker: without + and #, and not beginning with $"
+      return "a valid MQTT topic: without + and #, and not starting with $"
     }
     return nil
   }
 
-  /// What tells two accounts' messages apart at a broker, for whoever may read or write there, is the topic.
+  /// Checks that a text can be a mailbox and is not the mailbox of another account: at a broker only the topic
+  /// separates two accounts' messages.
   /// - Throws: `MailboxRefusal`, `CustodyFault`.
   public static func check(
     mailbox: String, for account: AccountID, in registry: any EnrolmentRegistry

@@ -2,27 +2,30 @@ import Courier
 import JSONValues
 import MobileAuth
 
-/// Speaks HTTP to AM's push endpoints. There is no session: every body is signed.
+/// An HTTP client for AM's push endpoints. There is no session: every body is signed.
 struct PingAMClient: Sendable {
   private static func fault(_ error: CourierError) -> TokenServerFault {
     if case .untrusted = error { .untrusted("\(error)") } else { .unreachable("\(error)") }
   }
 
-  /// What became of one request.
+  /// The result of one request.
   enum Reply: Sendable, Equatable {
-    /// 200, and an answer that is AM's: it has stored what we sent.
+    /// Status 200 with a JSON object: AM has processed and stored the request.
     case stored
-    /// 400: an id that is unknown or over, a wrong signature, a wrong answer, a refused device. AM does not tell which.
+    /// Status 400: an unknown or completed message ID, a wrong signature, a wrong answer or a rejected device. AM does
+    /// not distinguish these cases.
     case refused
   }
 
   static let userAgent = "approval-token/0.1.0"
-  /// AM's endpoints are versioned; without these headers a browser's rules would apply.
+  /// AM's endpoints are versioned. Without this header, AM applies its protection against cross-site requests by
+  /// browsers.
   private static let version = "resource=1.0, protocol=1.0"
 
   let courier: any Courier
 
-  /// Returns if something answers there that may be AM: it takes no GET, and says so in one of several ways.
+  /// Checks that a server answers at the URL. AM rejects GET there, with different statuses: accepts every status below
+  /// 500, and 501.
   func reach(_ url: String) async throws(TokenServerFault) {
     let request = HTTPRequest(
       .get, url, headers: ["Accept-API-Version": Self.version, "User-Agent": Self.userAgent],
@@ -47,7 +50,7 @@ struct PingAMClient: Sendable {
     switch response.status {
     case 200:
       guard case .object? = JSONValue(parsing: response.body) else {
-        throw .unreachable("status 200 without the answer that AM gives")
+        throw .unreachable("status 200, but the body is not a JSON object as AM sends it")
       }
       return .stored
     case 400: return .refused
@@ -57,17 +60,17 @@ struct PingAMClient: Sendable {
 }
 
 extension TokenServerFault {
-  /// Any answer but 200 and 400. What comes from AM itself will not change by being asked again, what comes from
-  /// something before it may.
+  /// Creates the fault for a status other than 200 and 400. A status that AM itself sends is permanent; a status of a
+  /// gateway in front of AM may be temporary.
   fileprivate init(unexpected response: HTTPResponse) {
     switch response.status {
-    case 401, 403: self = .refused("status \(response.status): something before AM wants a login")
+    case 401, 403: self = .refused("status \(response.status): a gateway in front of AM requires a login")
     case 404: self = .configurationInvalid("AM's push service is not set up in this realm (404)")
-    case 501: self = .configurationInvalid("AM's push endpoint does not know what we ask for (501)")
+    case 501: self = .configurationInvalid("AM's push endpoint does not support this request (501)")
     case 429:
       let seconds = response.headers["Retry-After"].flatMap { Int64($0) }.flatMap { $0 >= 0 ? min($0, 86_400) : nil }
       self = .rateLimited(retryAfter: seconds.map { .seconds($0) })
-    default: self = .unreachable("status \(response.status) without an explanation we understand")
+    default: self = .unreachable("status \(response.status) without a known error message")
     }
   }
 }

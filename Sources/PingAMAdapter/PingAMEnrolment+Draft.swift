@@ -3,19 +3,19 @@ import Cryptography
 import MobileAuth
 import Secrets
 
-/// An account before AM has heard of it.
+/// Preparation of an account before it is registered at AM.
 extension PingAMEnrolment {
   struct Draft {
-    /// As it is recognised from now on, once AM was reached so.
+    /// The server record with the trust settings to store after AM was reached with them.
     let server: TokenServerRecord
     var account: AccountRecord
     var mechanism: Mechanism
-    /// As it was found; nil if it is new here.
+    /// The account as stored before this enrollment; nil for a new account.
     let known: AccountRecord?
-    /// An earlier run may have reached AM.
+    /// Whether an earlier run may have registered this account at AM.
     let isResumed: Bool
 
-    /// It had been enrolled before, and its name is to stay.
+    /// Whether the account was enrolled before. A failed enrollment then keeps its name.
     var isReplacement: Bool { known?.stage == .mustEnrolAgain }
   }
 
@@ -55,7 +55,8 @@ extension PingAMEnrolment {
       server: server, account: account, mechanism: mechanism, known: nil, isResumed: false)
   }
 
-  /// Under a second name, or beside the same account at another server, a counter would begin anew.
+  /// Rejects an account that exists under another server: a second copy of an HOTP account would start with a separate
+  /// counter.
   private func refuseNamesake(of uri: RegistrationURI, _ ticket: PushRegistrationTicket) throws {
     guard uri.oath != nil else { return }
     let server = Self.serverID(at: Self.url(of: ticket))
@@ -73,7 +74,8 @@ extension PingAMEnrolment {
     try PingAM.check(mailbox: mailbox, for: account, in: registry)
   }
 
-  /// What was kept stays as it is on the card until a PIN has the secret.
+  /// Applies a new request for PIN-protected one-time passwords. The stored account changes only when the PIN is
+  /// chosen.
   private func resumed(_ mechanism: Mechanism, _ uri: RegistrationURI) -> Mechanism {
     guard uri.oath != nil, settings.codesWantPIN, mechanism.facts.codesWantPIN != true else { return mechanism }
     var mechanism = mechanism
@@ -82,8 +84,9 @@ extension PingAMEnrolment {
     return mechanism
   }
 
-  /// - Parameter former: of a registration that came to nothing. Its PIN stays, unless a PIN has its one-time passwords or
-  ///   is to have the new ones: that is chosen anew.
+  /// Creates the mechanism to register.
+  /// - Parameter former: the facts of an earlier registration that failed. Its PIN is kept, unless that PIN protects
+  ///   the one-time passwords or is to protect the new ones: then the user chooses a new PIN.
   private func mechanism(
     _ uri: RegistrationURI, _ ticket: PushRegistrationTicket, after former: Mechanism.Facts?
   ) -> Mechanism {
@@ -101,7 +104,7 @@ extension PingAMEnrolment {
       secret: SharedSecret(bytes: ticket.secret))
   }
 
-  /// One realm of one AM.
+  /// The URL that identifies one realm of one AM.
   private static func url(of ticket: PushRegistrationTicket) -> String {
     let address = ticket.authenticationURL.prefix { $0 != "?" }
     return String(address.hasSuffix("/push/sns/message") ? address.dropLast("/push/sns/message".count) : address)
@@ -111,7 +114,7 @@ extension PingAMEnrolment {
     TokenServerID(String(url.dropFirst("https://".count)))
   }
 
-  /// Whatever the accounts in its realm.
+  /// Returns the server record of the realm. All accounts in the realm share it.
   private func server(
     for ticket: PushRegistrationTicket, _ profile: String, _ trust: ServerTrust
   ) throws -> TokenServerRecord {
@@ -125,7 +128,8 @@ extension PingAMEnrolment {
     if let known, known.kind != PingAM.kind {
       throw TokenServerFault.alreadyEnrolled("\(id) is known as a token server of another kind")
     }
-    // Whoever brings the URI vouches for its pins, but others there rely on theirs until AM was reached with these.
+    // The URI is trusted to set pins, but other accounts depend on the stored pins until AM was reached with the new
+    // ones.
     let isReliedOn = try registry.accounts().contains {
       $0.server == id && ($0.stage == .active || $0.profile != profile)
     }
@@ -133,7 +137,7 @@ extension PingAMEnrolment {
     return record
   }
 
-  /// Without pins of its own, an enrollment has those of the earlier ones there.
+  /// Returns the trust settings of this enrollment; without pins of its own, those stored for the server.
   func keepingPins(_ trust: ServerTrust, _ ticket: PushRegistrationTicket) throws -> ServerTrust {
     let id = Self.serverID(at: Self.url(of: ticket))
     let known = try registry.servers().first { $0.id == id && $0.kind == PingAM.kind }
@@ -154,7 +158,7 @@ extension PingAMEnrolment {
 
   private static func profile(of uri: RegistrationURI) -> String { "\(uri.issuer): \(uri.accountName)".forPeople }
 
-  /// Short enough to type, without blanks.
+  /// Returns an account name of at most 64 bytes without white space.
   private static func name(for uri: RegistrationURI) -> String {
     var name = uri.accountName.forPeople.split(whereSeparator: \.isWhitespace).joined(separator: "-")
     while name.utf8.count > 64 { name.removeLast() }

@@ -1,14 +1,15 @@
 import MobileAuth
 import Secrets
 
-/// What is on the card before AM hears of an account, beside its push half: what makes one-time passwords, and a PIN.
+/// Stores the one-time password credential and the PIN before the account is registered at AM.
 extension PingAMEnrolment {
-  /// AM takes both halves at once. Should its word on them be lost, the one for one-time passwords must be here already.
+  /// Stores the credential before registration, because AM registers both at once: if AM's response is lost, the token
+  /// must already have the credential.
   func keepOtherHalf(
     _ oath: OATHCredential?, of draft: inout Draft, _ policies: AccountPolicies
   ) async throws {
     guard let oath else {
-      // An earlier code's goes with its mechanism, which nothing can make active any more.
+      // A credential of an earlier QR code is useless: its mechanism can no longer become active.
       try oathDesk.drop(draft.account.id)
       return try await choosePIN(&draft, policies)
     }
@@ -16,7 +17,7 @@ extension PingAMEnrolment {
       try await choosePIN(&draft, policies)
       return try oathDesk.keep(oath, nil, draft.account, draft.account)
     }
-    // Otherwise an earlier run has kept it, in one step with the PIN.
+    // If the PIN length is set, an earlier run has stored the credential and the PIN in one transaction.
     guard draft.mechanism.facts.pinLength == nil else { return }
     guard let pinDesk else { throw Self.nobodyTypes }
     let pin = try await choose(at: pinDesk)
@@ -27,14 +28,14 @@ extension PingAMEnrolment {
   }
 
   static let nobodyTypes = PanelDialogue.Ending.panelUnavailable(
-    "one-time passwords are to want a PIN: enrol while `approval-token serve` runs on a board with a keypad")
+    "the one-time passwords are to require a PIN: enroll while `approval-token serve` runs on a board with a keypad")
 
   private func choose(at desk: PINDesk) async throws -> PIN {
-    progress("choose a PIN: type it on the keypad, Enter, and once more; the QR code lives about a minute")
+    progress("choose a PIN: type it on the keypad, press Enter, and repeat it; the QR code expires in about a minute")
     return try await desk.choose()
   }
 
-  /// One that pushes alone want.
+  /// Lets the user choose a PIN that only push requests need, if a policy or the settings require one.
   private func choosePIN(_ draft: inout Draft, _ policies: AccountPolicies) async throws {
     guard policies.wantsPIN || settings.asksForPIN, draft.mechanism.facts.pinLength == nil, let pinDesk else {
       return

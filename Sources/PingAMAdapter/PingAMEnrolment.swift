@@ -4,28 +4,28 @@ import JSONValues
 public import MobileAuth
 import Secrets
 
-/// Registers one push mechanism with AM. It is on the card before AM hears of it; the same URI again goes on where a cut
-/// happened. Where nobody can tell whether AM has taken it, the account stays, and the first message signed with its
-/// secret makes it active.
+/// Registers one push mechanism with AM. The account is stored before the request is sent, so the same URI resumes an
+/// enrollment that a crash or power loss interrupted. If it is unknown whether AM has accepted the registration, the
+/// account is kept, and the first message signed with its secret makes it active.
 public struct PingAMEnrolment: Sendable {
-  /// What the administrator of this token has decided.
+  /// Settings that the operator of this token chooses.
   public struct Settings: Sendable, Equatable {
-    /// A PIN is chosen at enrolment, also where no policy of AM wants one.
+    /// Whether a PIN is chosen at enrollment even if no policy of AM requires one.
     public var asksForPIN = false
-    /// The PIN will do where AM wants a fingerprint.
+    /// Whether the PIN replaces the biometric check that AM requests.
     public var takesPINForBiometric = true
-    /// The account's PIN has the secret of the one-time passwords of `mfauth`.
+    /// Whether the one-time password secret of an `mfauth` URI is encrypted with a key derived from the account's PIN.
     public var codesWantPIN = false
-    /// What AM is to call this device.
+    /// The device name that AM shows.
     public var deviceName = "approval-token"
-    /// Where this device's messages are to be brought; nil makes a mailbox for each account.
+    /// The mailbox of this account; nil creates a random one for each account.
     public var deviceToken: String?
 
     public init() {}
   }
 
-  /// Four tries in some twelve seconds, for somebody waits. Then it is for the person to give the same code again while
-  /// it lives, a minute or two.
+  /// Pauses between the four attempts, 12 s in total because a user waits. After that the user can repeat the
+  /// enrollment with the same QR code until it expires, after a minute or two.
   private static let pauses: [Duration] = [.seconds(1), .seconds(3), .seconds(8)]
 
   let registry: any SharedEnrolmentRegistry & AuditRecorder
@@ -38,9 +38,10 @@ public struct PingAMEnrolment: Sendable {
   private let makeCourier: @Sendable (ServerTrust) -> any Courier
 
   /// - Parameters:
-  ///   - pinDesk: nil where nobody can type a PIN: accounts whose policies want one are refused then.
-  ///   - isTamperedWith: what the token's own checks say.
-  ///   - progress: told what is being done, for the person who waits.
+  ///   - pinDesk: lets the user choose a PIN; nil without a keypad. Accounts whose policies require a PIN are then
+  ///     refused.
+  ///   - isTamperedWith: the result of the token's own tamper checks.
+  ///   - progress: called with a progress message for the waiting user.
   public init(
     registry: any SharedEnrolmentRegistry & AuditRecorder, timekeeper: any Timekeeper, settings: Settings = Settings(),
     pinDesk: PINDesk?, isTamperedWith: @escaping @Sendable () -> Bool,
@@ -57,28 +58,30 @@ public struct PingAMEnrolment: Sendable {
     self.makeCourier = makeCourier
   }
 
+  /// Enrolls the account of a registration URI, or resumes its enrollment.
   /// - Parameters:
-  ///   - text: the URI, as it came.
-  ///   - name: what the person calls the account; AM's account name if nil.
-  ///   - trust: how AM is recognised.
-  /// - Throws: `RegistrationURI.Flaw`, `TokenServerFault`, `CustodyFault`, `PanelDialogue.Ending`. `.outcomeUnknown`
-  ///   leaves the account there, waiting for its first message. `MailboxRefusal`.
+  ///   - text: the URI as read from the QR code.
+  ///   - name: the user's name for the account; nil uses AM's account name.
+  ///   - trust: how AM's certificate is verified.
+  /// - Throws: `RegistrationURI.Flaw`, `MailboxRefusal`, `CustodyFault`, `PanelDialogue.Ending`, `TokenServerFault`.
+  ///   After `.outcomeUnknown` the account is kept and waits for its first message.
   public func enrol(_ text: String, name: String?, trust: ServerTrust) async throws -> AccountRecord {
     let uri = try RegistrationURI(text)
     let ticket = try Self.ticket(of: uri)
     let policies = try self.policies(of: uri)
     if uri.oath != nil, settings.codesWantPIN, pinDesk == nil { throw Self.nobodyTypes }
     var draft = try self.draft(uri, ticket, name: name, trust: trust)
-    // A PIN that an earlier code was to have is wanted, too; without it what that code gave stays.
+    // An earlier QR code may have requested PIN protection, which still applies. Without a keypad, keep the credential
+    // of that code.
     let facts = draft.mechanism.facts
     if facts.codesWantPIN == true, facts.pinLength == nil, pinDesk == nil { throw Self.nobodyTypes }
-    // What was found here may have been confirmed by a message since, or removed by somebody.
+    // A message may have activated the stored account, or a command may have removed it, since `draft` read it.
     guard try isKept(draft) else { return try await enrol(text, name: name, trust: trust) }
     try await keepOtherHalf(uri.oath, of: &draft, policies)
     let client = PingAMClient(courier: makeCourier(try keepingPins(trust, ticket)))
     progress("registering \(uri.accountName.forPeople) at \(draft.account.server)")
     let fault = try await fault(registering: draft, ticket, client)
-    // A message may confirm it at any moment: AM knows it then, whatever it said.
+    // If a message has activated the account, AM knows it, even if AM's response was an error.
     if let fault {
       guard try !isGivenUp(draft, fault), let confirmed = try confirmed(draft) else { throw fault }
       try keepTrust(of: draft)
@@ -88,14 +91,14 @@ public struct PingAMEnrolment: Sendable {
     return try activated(draft)
   }
 
-  // MARK: Before AM hears of it
+  // MARK: Before registration at AM
 
   private static func ticket(of uri: RegistrationURI) throws(TokenServerFault) -> PushRegistrationTicket {
     guard let ticket = uri.push else {
-      throw .configurationInvalid("this URI is for one-time passwords alone; there is nothing to register")
+      throw .configurationInvalid("this URI is for one-time passwords only and registers nothing at AM")
     }
     guard isPlainHTTPS(ticket.registrationURL), isPlainHTTPS(ticket.authenticationURL) else {
-      throw .configurationInvalid("AM's addresses in the URI are not https; its base URL is set up so")
+      throw .configurationInvalid("AM's URLs in the URI are not https; correct the base URL in AM's configuration")
     }
     return ticket
   }
@@ -103,22 +106,22 @@ public struct PingAMEnrolment: Sendable {
   private func policies(of uri: RegistrationURI) throws(TokenServerFault) -> AccountPolicies {
     let policies: AccountPolicies
     do { policies = try AccountPolicies(uri.policies) } catch {
-      throw .configurationInvalid("the account's policies are not JSON as AM writes it")
+      throw .configurationInvalid("the account's policies are not the JSON that AM writes")
     }
     for name in policies.unknownNames {
       progress(AccountPolicies.note(onUnknown: name))
     }
-    // A PIN that can still be chosen is as good as one.
+    // A PIN that can still be chosen satisfies the policy.
     guard
       let violation = policies.violation(
         hasPIN: { pinDesk != nil && settings.takesPINForBiometric }, isTamperedWith: isTamperedWith)
     else { return policies }
     throw .enrolmentDisabled(
       violation == AccountPolicies.biometricAvailable && !settings.takesPINForBiometric
-        ? "AM wants a device that knows its person (\(violation)), and `pin_for_biometric = false` under [push] allows no "
+        ? "AM requires user verification (\(violation)), and `pin_for_biometric = false` in [push] allows no "
           + "PIN for that (\(AccountPolicies.violationNumber))"
         : violation == AccountPolicies.biometricAvailable
-          ? "AM wants a device that knows its person (\(violation)): enrol while `approval-token serve` runs on a board "
+          ? "AM requires user verification (\(violation)): enroll while `approval-token serve` runs on a board "
             + "with a keypad (\(AccountPolicies.violationNumber))"
           : "AM's policy \(violation) does not hold on this device (\(AccountPolicies.violationNumber))")
   }
@@ -129,7 +132,7 @@ public struct PingAMEnrolment: Sendable {
     return true
   }
 
-  // MARK: What AM says
+  // MARK: AM's responses
 
   private func fault(
     registering draft: Draft, _ ticket: PushRegistrationTicket, _ client: PingAMClient
@@ -140,8 +143,9 @@ public struct PingAMEnrolment: Sendable {
     } catch let fault as TokenServerFault { return fault }
   }
 
-  /// A registration works once. When the answer to one that worked is lost, the repeat is refused just as a spent or
-  /// forged one would be, and what is in the way may be another thing than before.
+  /// Sends the registration with retries. AM accepts a registration once. If the response to the accepted request is
+  /// lost, AM refuses the repeat as it refuses an expired or forged one; the later attempt can also fail for another
+  /// reason.
   private func register(_ draft: Draft, _ ticket: PushRegistrationTicket, _ client: PingAMClient) async throws {
     let body = draft.mechanism.registration(ticket, deviceName: settings.deviceName)
     var pauses = Self.pauses[...]
@@ -152,14 +156,14 @@ public struct PingAMEnrolment: Sendable {
         case .stored: return
         case .refused:
           throw TokenServerFault.refused(
-            "AM did not take the registration: the QR code is spent, too old or damaged, or AM's push provider refused "
+            "AM refused the registration: the QR code is used, expired or damaged, or AM's push provider refused "
               + "this device (400)")
         }
       } catch let fault as TokenServerFault {
         guard fault.isWorthRepeating else { throw mayHaveArrived ? Self.unconfirmed(fault) : fault }
         mayHaveArrived = true
         guard let pause = pauses.popFirst() else {
-          progress("what was begun is kept: give the same code again while it lives, a minute or two")
+          progress("the enrollment is kept: repeat it with the same QR code before the code expires in a minute or two")
           throw fault
         }
         progress("\(fault); trying again")
@@ -170,7 +174,7 @@ public struct PingAMEnrolment: Sendable {
 
   private static func unconfirmed(_ fault: TokenServerFault) -> TokenServerFault {
     .outcomeUnknown(
-      "AM's answer was lost, and AM does not tell whether it has taken the registration: if it has, the first login makes "
+      "AM's answer was lost, and AM cannot report whether it registered the account: if it did, the first login makes "
         + "the account active; if not, ask for a new QR code (\(fault))")
   }
 
@@ -187,7 +191,7 @@ public struct PingAMEnrolment: Sendable {
 
   static func isGone(_ account: AccountID) -> CustodyFault { .unknown("account \(account)") }
 
-  /// The account, if a message that came meanwhile has made it active.
+  /// The account, if a message has activated it since the draft was made.
   private func confirmed(_ draft: Draft) throws -> AccountRecord? {
     try registry.accounts().first { record in
       try record.id == draft.account.id && record.stage == .active
@@ -195,8 +199,9 @@ public struct PingAMEnrolment: Sendable {
     }
   }
 
-  /// The URI will never be good for this mechanism, unless nobody can tell. What was enrolled before keeps its name.
-  /// - Returns: false also if a message has just confirmed it.
+  /// Deletes the account after a permanent failure, because the URI can no longer register this mechanism. Keeps it if
+  /// the outcome is unknown. An account that was enrolled before keeps its name and loses its keys.
+  /// - Returns: whether it was deleted; false also if a message has just activated the account.
   private func isGivenUp(_ draft: Draft, _ fault: TokenServerFault) throws -> Bool {
     if fault.isWorthRepeating { return false }
     if case .outcomeUnknown = fault { return false }

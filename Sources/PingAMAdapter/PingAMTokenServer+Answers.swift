@@ -1,7 +1,8 @@
 public import MobileAuth
 
 extension PingAMTokenServer {
-  /// A number that the login page cannot show ends the request here: AM would end the login at the first wrong one.
+  /// The number of wrong number entries at which this token ends the request. A number that the login page cannot show
+  /// is not sent: AM would end the login at the first wrong number.
   static let slipsAllowed = 3
 
   public func open(_ pending: PendingMobileAuthRequest) async throws(TokenServerFault) -> MobileAuthRequest {
@@ -15,7 +16,8 @@ extension PingAMTokenServer {
         answerContext: Array(kept.envelope.messageID.utf8)))
   }
 
-  /// An account that is not locked.
+  /// Returns the account.
+  /// - Throws: `.locked` if it is locked, `.notEnrolled` if this server has no such account.
   private func usable(_ id: AccountID) throws(TokenServerFault) -> Account {
     let account = try self.account(id)
     guard let lock = try lock(of: account) else { return account }
@@ -29,13 +31,13 @@ extension PingAMTokenServer {
     return violation.map { .byPolicy($0) }
   }
 
-  /// Also while the card cannot say.
+  /// Whether the account is locked. True also if storage cannot be read.
   func isLocked(_ id: AccountID) -> Bool {
     guard let account = accounts.first(where: { $0.id == id }) else { return false }
     do throws(TokenServerFault) { return try lock(of: account) != nil } catch { return true }
   }
 
-  /// As the card says now: a lock by hand holds from the moment that it is there.
+  /// Reads the user's lock from storage, so that a lock applies as soon as it is stored.
   private func policyLocking(_ id: AccountID) throws(TokenServerFault) -> String? {
     do throws(CustodyFault) {
       guard let record = try around.registry.accounts().first(where: { $0.id == id }) else { return nil }
@@ -51,16 +53,16 @@ extension PingAMTokenServer {
     return try KeptMessage(found, of: account.mechanism)
   }
 
-  /// The message is the mechanism's, so that only its account's name can be another. Whoever renamed it says so at once,
-  /// and then somebody else speaks for it.
+  /// The message was verified with this mechanism, so only the account's name can differ: a rename is in progress, and
+  /// the reconfigured service will handle the message. Hence the error is temporary.
   private static let renamed = TokenServerFault.unreachable("the account is being renamed")
 
-  /// A card that cannot be read now may be read in a moment.
+  /// Reads a stored message. A storage error is reported as temporary.
   private func shelved(_ transaction: TransactionID) throws(TokenServerFault) -> DeliveredMessage? {
     do { return try around.shelf.message(transaction) } catch { throw .unreachable("\(error)") }
   }
 
-  /// - Returns: with it what keeps this token from accepting, if something does.
+  /// Returns the challenge, and the reason why this token can only deny it, if there is one.
   private func challenge(
     of message: PushMessage, for account: Account
   ) throws(TokenServerFault) -> (Challenge, obstacle: String?) {
@@ -71,7 +73,7 @@ extension PingAMTokenServer {
         let choice = ChoiceChallenge(
           options: numbers.map(String.init), counts: FailureCounts(max: 1, previous: 0), slipsAllowed: Self.slipsAllowed
         )
-      else { throw .notHandleable("nobody could choose from its numbers") }
+      else { throw .notHandleable("its numbers offer no usable choice") }
       return (.choice(choice), nil)
     case .biometric: return biometricChallenge(for: account)
     }
@@ -79,11 +81,11 @@ extension PingAMTokenServer {
 
   private func biometricChallenge(for account: Account) -> (Challenge, obstacle: String?) {
     guard around.takesPINForBiometric else {
-      return (.impossible, "there is no fingerprint reader, and `pin_for_biometric = false` under [push] allows no PIN")
+      return (.impossible, "there is no fingerprint reader, and `pin_for_biometric = false` in [push] allows no PIN")
     }
     guard let judge = around.judge else { return (.impossible, "there is no keypad to type a PIN on") }
     guard let length = account.mechanism.facts.pinLength else {
-      return (.impossible, "the account has no PIN yet, see `approval-token pin change`")
+      return (.impossible, "the account has no PIN; set one with `approval-token pin change`")
     }
     do throws(CustodyFault) {
       guard let counts = try judge.counts(of: account.id) else { throw .unknown("PIN of account \(account.id)") }
@@ -101,7 +103,7 @@ extension PingAMTokenServer {
     if case .biometric = kept.message.kind {
       guard let pin = response.pin, let judge = around.judge else { throw .notHandleable("no PIN was typed") }
       try await judge.approve(pin, of: account.id, timekeeper: around.timekeeper)
-      // After a wrong one it waits for minutes: somebody may have locked the account.
+      // The check waits for minutes after wrong PINs: the account may have been locked since.
       _ = try usable(account.id)
     }
     if case .number = kept.message.kind, response.choice == nil { throw .notHandleable("no number was chosen") }
@@ -109,7 +111,7 @@ extension PingAMTokenServer {
       PushAnswer.accept(number: response.choice).body(to: kept, of: account.mechanism), isRepeatedAfterCut: true)
   }
 
-  /// Repeats are the same bytes: the last answer counts at AM, and it must not be another.
+  /// Sends the answer. A retry sends the same bytes, because AM keeps the last answer it receives.
   public func deliver(_ response: SealedResponse) async throws(TokenServerFault) -> Verdict {
     let pending = response.request.pending
     let receipt = try await send(
@@ -118,7 +120,8 @@ extension PingAMTokenServer {
     return try response.verdict(response.decision == .accept ? .authenticated : .rejected, receipt: receipt)
   }
 
-  /// Nobody knows whether it had left before the cut. AM takes it once more all the same, until the login is over.
+  /// Sends an answer again after a restart. It is unknown whether it was sent before. AM accepts it again until the
+  /// login ends.
   public func repeated(_ intent: AnswerIntent, _ body: [UInt8]) async throws(TokenServerFault) -> RemoteStatus {
     guard let found = try shelved(intent.transaction), found.state == .pending else {
       return try await status(of: intent.transaction, account: intent.account)
@@ -128,7 +131,7 @@ extension PingAMTokenServer {
     let now = around.timekeeper.now
     guard deadline(of: try KeptMessage(found, of: account.mechanism), now: now) > now else {
       try end(intent.transaction, as: .unknown, answerKey: intent.idempotencyKey)
-      throw .outcomeUnknown("the answer may have left, AM does not tell, and the time for another try is over")
+      throw .outcomeUnknown("the answer may have been sent, AM has no status API, and the request has expired")
     }
     setUncertain(intent.idempotencyKey)
     let receipt = try await send(
@@ -145,13 +148,13 @@ extension PingAMTokenServer {
     do throws(TokenServerFault) {
       let kept = try take(transaction, of: account)
       guard try await post(body, about: kept, of: account, key: key) == .stored else {
-        throw .answerInvalid("AM no longer waits for it, or finds the answer wrong (400)")
+        throw .answerInvalid("AM no longer waits for this answer, or rejects it as wrong (400)")
       }
-      // Should the card fail here, a repeat may find that AM is done with the login.
+      // If storage fails here, a retry may find that AM has finished the login.
       setUncertain(key)
       try end(transaction, as: decision == .accept ? .approved : .denied, answerKey: key)
       setCertain(key)
-      return "\(kept.envelope.messageID) (AM has it; how the login ends it does not tell)"
+      return "\(kept.envelope.messageID) (stored by AM, which does not report how the login ended)"
     } catch {
       guard error.effect != .retry else { throw error }
       throw try meaning(of: error, for: transaction, key: key)
@@ -165,13 +168,14 @@ extension PingAMTokenServer {
       return try await client.post(body, to: account.mechanism.facts.authenticationURL, cookie: kept.message.cookie)
     } catch {
       setUncertain(key)
-      // Only 400 is AM's word on the answer. A realm may be set up yet, and something before AM may let it through.
+      // Only status 400 is AM's decision about the answer. Every other fault may be temporary: an administrator may
+      // still set up the realm, or a gateway in front of AM may allow the request later.
       guard error.effect == .retry else { throw .unreachable("\(error)") }
       throw error
     }
   }
 
-  /// An answer that is refused was none, unless an earlier try of it may have arrived.
+  /// Maps a refused answer to an error. If an earlier attempt may have arrived, the outcome is unknown.
   private func meaning(
     of refusal: TokenServerFault, for transaction: TransactionID, key: String
   ) throws(TokenServerFault) -> TokenServerFault {
@@ -181,22 +185,22 @@ extension PingAMTokenServer {
     }
     try end(transaction, as: .unknown, answerKey: key)
     setCertain(key)
-    return .outcomeUnknown("the connection broke, and AM does not tell whether the answer had arrived (\(refusal))")
+    return .outcomeUnknown("the connection was lost, and AM cannot report whether the answer arrived (\(refusal))")
   }
 
   public func ended(_ transaction: TransactionID) {
     try? end(transaction, as: .failed, answerKey: nil)
   }
 
-  /// Whatever is not on the card when the power goes is asked of the person again, and AM takes the last answer: hence
-  /// nothing is shown as done before.
+  /// Records the end of a request durably. A request not recorded at a power loss is shown to the user again, and AM
+  /// keeps the last answer: so no answer is shown as done before this returns.
   private func end(
     _ transaction: TransactionID, as state: DeliveredMessage.State, answerKey: String?
   ) throws(TokenServerFault) {
     do { try around.shelf.end(transaction, as: state, answerKey: answerKey) } catch { throw .unreachable("\(error)") }
   }
 
-  /// AM tells nobody. What this token wrote down is all there is.
+  /// The state that this token recorded: AM has no status API.
   public func status(
     of transaction: TransactionID, account id: AccountID
   ) async throws(TokenServerFault) -> RemoteStatus {
@@ -210,12 +214,12 @@ extension PingAMTokenServer {
     case .pending where !found.isBeingAnswered: return RemoteStatus(state: .open)
     case .pending, .unknown:
       try end(transaction, as: .unknown, answerKey: found.answerKey)
-      throw .outcomeUnknown("the answer may have left, and AM does not tell")
+      throw .outcomeUnknown("the answer may have been sent, and AM has no status API")
     }
   }
 
-  /// For the log. Whoever logs in has a hand in all that the message says; no part may crowd out another, as a line of
-  /// the audit chain has room for 500 scalars.
+  /// A description for the audit log. An attacker can influence every text in the message: each is limited in
+  /// length, so that none displaces another in an audit line of 500 scalars.
   static func describe(_ kept: KeptMessage, _ obstacle: String? = nil) -> String {
     let message = kept.message
     var parts = [message.kind.name]

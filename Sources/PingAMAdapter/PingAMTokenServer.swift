@@ -2,8 +2,8 @@ public import Courier
 public import MobileAuth
 import Synchronization
 
-/// One realm of one AM: an adapter between the domain and `push/sns/message`. AM has no list of open logins; what the
-/// ingress has put on the shelf is all there is.
+/// The client of one realm of one AM: implements `TokenServer` over AM's `push/sns/message`. AM has no list of pending
+/// requests; this client lists the messages that `PushIngress` has stored.
 public final class PingAMTokenServer: TokenServer {
   struct Account: Sendable {
     let id: AccountID
@@ -11,7 +11,7 @@ public final class PingAMTokenServer: TokenServer {
     let policies: AccountPolicies
   }
 
-  /// What the token has around it.
+  /// The dependencies of this client.
   public struct Surroundings: Sendable {
     let ingress: PushIngress
     let registry: any SharedEnrolmentRegistry
@@ -24,11 +24,12 @@ public final class PingAMTokenServer: TokenServer {
     let report: @Sendable (TokenEvent) -> Void
 
     /// - Parameters:
-    ///   - deviceName: what AM is to call this device.
-    ///   - judge: nil where nobody can type a PIN: what wants one is refused then.
-    ///   - takesPINForBiometric: the PIN will do where AM wants a fingerprint.
-    ///   - isTamperedWith: what the token's own checks say; asked for accounts whose policies care.
-    ///   - report: told what concerns one account alone.
+    ///   - deviceName: the device name that AM shows.
+    ///   - judge: verifies PINs; nil without a keypad. Requests that need a PIN can then only be denied.
+    ///   - takesPINForBiometric: whether the PIN replaces the biometric check that AM requests.
+    ///   - isTamperedWith: the result of the token's own tamper checks; called only for accounts whose policies need
+    ///     it.
+    ///   - report: called with events that concern a single account.
     public init(
       ingress: PushIngress, registry: any SharedEnrolmentRegistry, deviceName: String, shelf: any MessageShelf,
       judge: (any PINJudge)?, takesPINForBiometric: Bool,
@@ -49,11 +50,11 @@ public final class PingAMTokenServer: TokenServer {
 
   private struct State {
     var deadlines: [TransactionID: Moment] = [:]
-    /// Answers under these keys have left without an answer to them.
+    /// Idempotency keys of answers that were sent and may have arrived without a response.
     var uncertain: Set<String> = []
   }
 
-  /// 2026-01-01, in milliseconds: a board that believes it is earlier does not know what time it is.
+  /// 2026-01-01 in milliseconds since 1970. An earlier wall clock is not set.
   static let earliestPlausible: Int64 = 1_767_225_600_000
 
   public let id: TokenServerID
@@ -62,7 +63,8 @@ public final class PingAMTokenServer: TokenServer {
   let around: Surroundings
   private let state = Mutex(State())
 
-  /// - Parameter accounts: those of this server; only active ones are spoken for.
+  /// - Parameter accounts: the accounts of this server. Accounts that are not active are ignored.
+  /// - Throws: `.damaged` if an account's keys or policies cannot be decoded.
   public init(
     _ record: TokenServerRecord, accounts: [AccountRecord], courier: any Courier, around: Surroundings
   ) throws(CustodyFault) {
@@ -80,17 +82,18 @@ public final class PingAMTokenServer: TokenServer {
     self.around = around
   }
 
-  /// AM tells nothing about a mechanism but when it is used.
+  /// Returns the counts of wrong PIN attempts. AM cannot report whether it still knows a mechanism.
   public func validate() async throws(TokenServerFault) -> Validation {
     var counts: [AccountID: FailureCounts] = [:]
     for account in accounts { counts[account.id] = try? around.judge?.counts(of: account.id) }
     return Validation(failureCounts: counts)
   }
 
-  /// There is no connection to AM that could break. The one that counts is that of whoever brings the messages.
+  /// Streams changes of the delivery channel and of the stored messages. AM has no connection to monitor; the delivery
+  /// channel's state is reported instead.
   public func hints() -> AsyncThrowingStream<Hint, any Error> {
     let changes = around.ingress.changes()
-    // None may be lost: some say whether messages come at all.
+    // The stream is unbounded because no hint may be lost: some report the state of the channel.
     return AsyncThrowingStream { continuation in
       let task = Task { [self] in
         async let _ = mailboxRefresh.run()
@@ -101,13 +104,13 @@ public final class PingAMTokenServer: TokenServer {
     }
   }
 
-  /// While a channel is down messages may come another way.
+  /// Yields a hint for each change. While the channel is down, messages can still arrive through the control socket.
   private func follow(_ changes: AsyncStream<Void>, _ yield: @Sendable (Hint) -> Void) async {
     var wasUp = false
     func look() {
       let fault = channelFault
       switch fault {
-      case let why? where wasUp: yield(.disconnected("messages cannot be brought: \(why)"))
+      case let why? where wasUp: yield(.disconnected("messages cannot be delivered: \(why)"))
       case nil where !wasUp: yield(.connected)
       default: yield(.pendingChanged)
       }
@@ -117,7 +120,8 @@ public final class PingAMTokenServer: TokenServer {
     for await _ in changes { look() }
   }
 
-  /// Of the mailboxes that AM brings messages to, as they are on the card now: they may have moved.
+  /// The fault of the first mailbox whose channel is down; nil if all are up. Reads the mailboxes from storage, because
+  /// they can change.
   private var channelFault: String? {
     do throws(CustodyFault) {
       for record in try around.registry.accounts() where record.server == id && record.stage == .active {
@@ -144,7 +148,7 @@ public final class PingAMTokenServer: TokenServer {
         open.insert(delivered.transaction)
         if delivered.isBeingAnswered { continue }
         guard let account = accounts.first(where: { $0.id == delivered.account }) else { continue }
-        // One that is no longer the account's was told about when it came.
+        // Messages that do not match the account's mechanism were reported on arrival.
         guard let kept = try? KeptMessage(delivered, of: account.mechanism) else { continue }
         let deadline = deadline(of: kept, now: now)
         if deadline > now {
@@ -173,7 +177,8 @@ public final class PingAMTokenServer: TokenServer {
       withheld: lock.map { Withholding(lock: $0.description, contents: Self.describe(kept)) })
   }
 
-  /// Counted from the message's arrival, by this token's own clocks: AM's may be another, and AM judges anyway.
+  /// The deadline of a request, counted from its arrival by this token's clocks. AM's clock may differ, and AM enforces
+  /// its own deadline.
   func deadline(of kept: KeptMessage, now: Moment) -> Moment {
     let transaction = kept.delivered.transaction
     return state.withLock { state in
@@ -181,7 +186,7 @@ public final class PingAMTokenServer: TokenServer {
       let life = kept.message.timeToLive * 1000
       let received = kept.delivered.receivedAtMilliseconds
       var passed: Int64 = 0
-      // Before a restart, perhaps; on a board that knew the time then and knows it now.
+      // Subtract the time since arrival, which may precede a restart, if the wall clock was set at arrival.
       if received >= Self.earliestPlausible { passed = around.timekeeper.wallClockMilliseconds - received }
       let deadline = now + .milliseconds(life - min(max(passed, 0), life))
       state.deadlines[transaction] = deadline
@@ -194,13 +199,13 @@ public final class PingAMTokenServer: TokenServer {
     return account
   }
 
-  // MARK: Answers without an answer
+  // MARK: Answers without a response
 
   func setUncertain(_ idempotencyKey: String) { state.withLock { _ = $0.uncertain.insert(idempotencyKey) } }
 
   func isUncertain(_ idempotencyKey: String) -> Bool { state.withLock { $0.uncertain.contains(idempotencyKey) } }
 
-  /// It has an answer now, and that is on the card.
+  /// Records that the outcome of the answer is known and stored.
   func setCertain(_ idempotencyKey: String) { state.withLock { _ = $0.uncertain.remove(idempotencyKey) } }
 }
 
@@ -209,7 +214,7 @@ extension PushMessage.Kind {
     switch self {
     case .confirmation: "push"
     case .number: "push with a number"
-    case .biometric: "push for whoever this device knows"
+    case .biometric: "push with user verification"
     }
   }
 }

@@ -3,11 +3,11 @@ import MobileAuth
 
 /// An answer to a push message.
 enum PushAnswer: Sendable, Equatable {
-  /// The number that the login page shows, for a message that offers some.
+  /// Approval; `number` is the number that the login page shows, for a message that offers numbers.
   case accept(number: String?)
   case deny
 
-  /// `deny` is there or not; AM denies whatever its value is.
+  /// The claims of the signed answer. AM denies if the claim `deny` is present, with any value.
   func claims(response: String) -> [String: JSONValue] {
     var claims = ["response": JSONValue.text(response)]
     switch self {

@@ -1,9 +1,9 @@
 import JSONValues
 
-/// A push message as somebody brings it: the signed part, and a name for it that nobody has signed.
+/// A push message as delivered: the signed token, and a message ID that is not signed.
 struct PushEnvelope: Sendable, Equatable {
   let messageID: String
-  /// A compact JWT, believed by nobody yet.
+  /// A compact JWT, not verified.
   let token: String
 
   static let longest = 16_384
@@ -13,12 +13,15 @@ struct PushEnvelope: Sendable, Equatable {
     case malformed(String)
   }
 
-  /// - Parameter bytes: JSON: `{messageId, message}`; what Firebase hands to an app (that, or the same under `data`);
-  ///   Apple's payload (under `aps`); or what AM gives to Amazon (texts with JSON under `GCM` and `APNS`).
+  /// Parses a delivered message.
+  /// - Parameter bytes: JSON in one of these forms: `{messageId, message}`; the map that Firebase gives an app (the
+  ///   same members, or these members in `data`); Apple's payload (in `aps`); or the form that AM sends to Amazon SNS
+  ///   (JSON texts in `GCM` and `APNS`). At most 16 KiB.
+  /// - Throws: `.tooLarge`, or `.malformed` with the member that is wrong.
   init(_ bytes: [UInt8]) throws(Flaw) {
     guard bytes.count <= Self.longest else { throw .tooLarge }
     guard let value = JSONValue(parsing: bytes), case .object = value else { throw .malformed("not a JSON object") }
-    // Amazon's subscribers get what AM gave it as a text inside a notification.
+    // A subscriber of Amazon SNS receives AM's JSON as a text inside a notification.
     let message = value["Message"]?.unwrapped ?? value
     let amazon = ["GCM", "APNS", "APNS_SANDBOX"].lazy.compactMap { message[$0]?.unwrapped }.first
     self = try Self.read(amazon ?? message)
@@ -40,6 +43,6 @@ struct PushEnvelope: Sendable, Equatable {
 }
 
 extension JSONValue {
-  /// The JSON in a text.
+  /// The JSON value inside a text; nil if it is not a text with JSON.
   fileprivate var unwrapped: JSONValue? { text.flatMap { JSONValue(parsing: Array($0.utf8)) } }
 }

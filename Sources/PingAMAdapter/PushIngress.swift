@@ -2,26 +2,26 @@ import Cryptography
 public import MobileAuth
 import Synchronization
 
-/// Where push messages come in, whoever brings them: a broker's mailbox, the control socket. One for all accounts at all
-/// AMs, because only the message itself tells which it is for.
+/// Receives push messages from every delivery channel: an MQTT subscriber or the control socket. One instance serves
+/// all accounts at all AMs, because only the message's contents identify its account.
 public final class PushIngress: Sendable {
   public enum Acceptance: Sendable, Equatable {
-    /// It will be put to a person.
+    /// Stored; the user will be asked.
     case kept(AccountID)
-    /// It came before, under this id or another; nothing has changed.
+    /// Received before, perhaps with another message ID; nothing has changed.
     case known(AccountID)
   }
 
   public enum Refusal: Error, Equatable, Sendable {
     case tooLarge
     case malformed(String)
-    /// For no account of this token.
+    /// No account of this token has the message's mechanism.
     case unknownMechanism
-    /// Nothing in it can be believed.
+    /// The signature or the token is invalid.
     case forged(String)
-    /// Signed as it should be, but not a message that this token understands.
+    /// Correctly signed, but not a message that this token supports.
     case notHandleable(String)
-    /// It is good and could not be kept: to be brought again.
+    /// A valid message that could not be stored: deliver it again.
     case notKept(CustodyFault)
   }
 
@@ -32,7 +32,7 @@ public final class PushIngress: Sendable {
     var channelFaults: [String: String] = [:]
   }
 
-  /// The board's clock and AM's may be so far apart before anybody is told.
+  /// Milliseconds. The difference between this board's clock and AM's above which the difference is reported.
   private static let toleratedSkew: Int64 = 300_000
 
   private let registry: any SharedEnrolmentRegistry
@@ -41,7 +41,7 @@ public final class PushIngress: Sendable {
   private let report: @Sendable (TokenEvent) -> Void
   private let state = Mutex(State())
 
-  /// - Parameter report: told what was dropped, and what a message changed about its account.
+  /// - Parameter report: called for each rejected message, and for changes that a message makes to its account.
   public init(
     registry: any SharedEnrolmentRegistry, shelf: any MessageShelf, timekeeper: any Timekeeper,
     report: @escaping @Sendable (TokenEvent) -> Void
@@ -52,8 +52,8 @@ public final class PushIngress: Sendable {
     self.report = report
   }
 
-  /// Takes one message in. What it returns for is on the card, and nobody needs to bring it again; what it throws for
-  /// never will be, but for `.notKept`.
+  /// Verifies and stores one message. When it returns, the message is durable. After an error, delivering the message
+  /// again is useless, except for `.notKept`.
   /// - Parameter bytes: `{"messageId", "message"}`, Firebase's map, Apple's payload or Amazon's form, at most 16 KiB.
   @discardableResult
   public func accept(_ bytes: [UInt8]) throws(Refusal) -> Acceptance {
@@ -72,15 +72,16 @@ public final class PushIngress: Sendable {
     }
   }
 
-  /// For a channel that brings a message until it is told to stop.
-  /// - Returns: whether it may: the message is on the card, or will never be good.
+  /// Like `accept`, for a channel that redelivers a message until it is acknowledged.
+  /// - Returns: whether to acknowledge: the message is durable, or permanently invalid.
   public func settles(_ bytes: [UInt8]) -> Bool {
     do { try accept(bytes) } catch { if case .notKept = error { return false } }
     return true
   }
 
-  /// The channel that brings a mailbox's messages is up (nil), or why it is not: then nobody may think that all is well.
-  /// Where there is no channel, as when messages only come over the control socket, there is nothing to be told.
+  /// Reports whether the delivery channel of a mailbox is up (nil) or why it is not, so that the token shows no false
+  /// connected state. Mailboxes without a channel, whose messages arrive only through the control socket, are not
+  /// reported.
   public func set(channelFault: String?, of mailbox: String) {
     state.withLock { $0.channelFaults[mailbox] = channelFault }
     wake()
@@ -90,7 +91,7 @@ public final class PushIngress: Sendable {
 
   private func wake() { for listener in state.withLock({ $0.listeners.values }) { listener.yield() } }
 
-  /// Speaks up after each message that was kept, and when the channel comes or goes; several at once may be one.
+  /// Yields after each stored message and each change of a channel. Several changes may be merged into one.
   func changes() -> AsyncStream<Void> {
     AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
       let number = state.withLock { state in
@@ -153,8 +154,9 @@ public final class PushIngress: Sendable {
     } catch { throw .notKept(error) }
   }
 
-  /// A message signed with the account's secret proves that AM has taken the registration, and may name the person.
-  /// - Returns: false if the account is another by now, or gone: its enrolment ends just now, or somebody removes it.
+  /// Updates the account: a message signed with its secret proves that AM has accepted the registration, and may
+  /// contain AM's user ID.
+  /// - Returns: false if the account has changed or been removed since it was read.
   private func learn(
     from message: PushMessage, _ known: AccountRecord, _ mechanism: Mechanism
   ) throws(CustodyFault) -> Bool {
@@ -181,10 +183,10 @@ public final class PushIngress: Sendable {
   private func tell(what message: PushMessage, of account: AccountID, _ mechanism: Mechanism) {
     if let named = message.userID, let known = mechanism.facts.userID, named != known {
       report(
-        .trouble(account, "AM calls the person of a push message \(named.forPeople), which is not this one: ignored"))
+        .trouble(account, "a push message names the user \(named.forPeople), who is not this account's: ignored"))
     }
     if let kind = message.unknownKind {
-      report(.trouble(account, "a push message is of the unknown kind \"\(kind.forPeople)\": taken for a confirmation"))
+      report(.trouble(account, "a push message is of the unknown kind \"\(kind.forPeople)\": used as a confirmation"))
     }
     guard let sentAt = message.sentAtMilliseconds else { return }
     let skew = timekeeper.wallClockMilliseconds.subtractingReportingOverflow(sentAt)
@@ -202,9 +204,9 @@ extension PushIngress.Refusal: CustomStringConvertible {
     case .tooLarge: "the push message is larger than \(PushEnvelope.longest) bytes"
     case .malformed(let what): "not a push message: \(what)"
     case .unknownMechanism: "the push message is for no account of this token"
-    case .forged(let why): "the push message cannot be believed: \(why)"
+    case .forged(let why): "the push message is not authentic: \(why)"
     case .notHandleable(let why): "the push message cannot be handled: \(why)"
-    case .notKept(let fault): "the push message could not be kept: \(fault)"
+    case .notKept(let fault): "the push message could not be stored: \(fault)"
     }
   }
 }

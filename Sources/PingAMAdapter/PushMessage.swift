@@ -2,19 +2,19 @@ import Cryptography
 import JSONValues
 import Secrets
 
-/// A push message whose signature was found right. There is no other kind.
+/// A push message whose signature has been verified.
 struct PushMessage: Sendable, Equatable {
-  /// What a person has to do to accept it.
+  /// The action that approves the message.
   enum Kind: Sendable, Equatable {
     case confirmation
-    /// The login page shows one of these.
+    /// The user chooses the number that the login page shows from these.
     case number([Int])
     case biometric
   }
 
   enum Flaw: Error, Equatable, Sendable {
     case notAToken
-    /// Anything but HS256, which AM's own side would let the sender choose.
+    /// An algorithm other than HS256. AM's own implementation accepts the sender's choice; this token does not.
     case algorithm
     case nameless
     case forged
@@ -22,27 +22,27 @@ struct PushMessage: Sendable, Equatable {
     case malformed(String)
   }
 
-  /// The name that this device gave the mechanism.
+  /// The mechanism's UUID, chosen by this token at registration.
   let mechanismUID: String
   let challenge: [UInt8]
-  /// `name=value`, for the answer's way through the load balancer.
+  /// `name=value`, sent with the answer so that the load balancer routes it to the right server.
   let cookie: String?
   let kind: Kind
-  /// A `k` that this version does not know; taken for a confirmation.
+  /// The value of `k` if this version does not know it; the message is then treated as a confirmation.
   let unknownKind: String?
-  /// Seconds that AM promises to wait for the answer.
+  /// How long AM waits for the answer, in seconds.
   let timeToLive: Int64
-  /// Milliseconds since 1970 by AM's clock.
+  /// Milliseconds since 1970, by AM's clock.
   let sentAtMilliseconds: Int64?
-  /// AM's name for the person.
+  /// AM's identifier of the user.
   let userID: String?
-  /// For people: what AM's administrator wrote, where the login came from, what the journey added. Whoever logs in has
-  /// a hand in all three.
+  /// Texts for display: from AM's administrator (`text`), about the origin of the login (`context`) and from the
+  /// authentication journey (`payload`). An attacker who logs in can influence all three.
   let text: String?
   let context: String?
   let payload: String?
 
-  /// Scalars that people are shown of `text`, of `context`, of `payload`.
+  /// The maximum number of scalars displayed of `text`, `context` and `payload`.
   static let textLimit = 155
   static let contextLimit = 1000
   static let payloadLimit = 3072
@@ -50,14 +50,15 @@ struct PushMessage: Sendable, Equatable {
   private static let lifetimes: ClosedRange<Int64> = 1...86_400
   private static let usualLifetime: Int64 = 120
 
-  /// The mechanism that should have signed, before anything is believed.
+  /// Returns the mechanism named in a token that is not verified yet, to find its key.
+  /// - Throws: `.algorithm`, `.nameless`.
   static func mechanismUID(in token: JWS.Unverified) throws(Flaw) -> String {
     guard JSONValue(parsing: token.header)?["alg"] == .text("HS256") else { throw .algorithm }
     guard let uid = JSONValue(parsing: token.untrustedPayload)?["u"]?.text, !uid.isEmpty else { throw .nameless }
     return uid
   }
 
-  /// Milliseconds since 1970, to the end of the year 9999.
+  /// Valid times: milliseconds since 1970, to the end of the year 9999.
   private static let moments: ClosedRange<Int64> = 0...253_402_300_799_999
 
   static func token(_ text: String) throws(Flaw) -> JWS.Unverified {
@@ -93,7 +94,7 @@ struct PushMessage: Sendable, Equatable {
     return text
   }
 
-  /// A decimal text, as AM has it, or a number.
+  /// Reads a claim that is a decimal text, as AM sends it, or a number.
   private static func number(_ claims: JSONValue, _ name: String) throws(Flaw) -> Int64? {
     guard let claim = claims[name], claim != .null else { return nil }
     guard let number = claim.integer ?? claim.text.flatMap({ Int64($0) }) else { throw .malformed(name) }
@@ -105,7 +106,7 @@ struct PushMessage: Sendable, Equatable {
     case "challenge":
       let texts = (claims["n"]?.text ?? "").split(separator: ",", omittingEmptySubsequences: false)
       let numbers = texts.compactMap { Int($0) }.filter { (0...9999).contains($0) }
-      // Of one length, so that each is typed as it is shown.
+      // All numbers must have the same number of digits, so that each is typed as displayed.
       guard numbers.count == texts.count, (2...10).contains(numbers.count), Set(numbers).count == numbers.count,
         Set(numbers.map { "\($0)".utf8.count }).count == 1
       else { throw .malformed("n") }
@@ -123,9 +124,9 @@ extension PushMessage.Flaw: CustomStringConvertible {
     case .notAToken: "it is not a JWT"
     case .algorithm: "it is not signed with HS256"
     case .nameless: "it names no mechanism"
-    case .forged: "its signature is not that of the account's server"
+    case .forged: "its signature is wrong"
     case .missing(let claim): "it has no \(claim)"
-    case .malformed(let claim): "its \(claim) is not what it should be"
+    case .malformed(let claim): "its \(claim) is malformed"
     }
   }
 }

@@ -1,23 +1,23 @@
 import Secrets
 
-/// What a QR code gives for push: good for one registration, within a minute or two.
+/// The push part of a QR code: valid for one registration, for a minute or two.
 public struct PushRegistrationTicket: Sendable {
-  /// Of the registration, to be sent back.
+  /// The registration's message ID, to be sent back.
   let messageID: String
-  /// 32 bytes or more, shared with the server for as long as the account lives.
+  /// The key shared with AM for the lifetime of the account; at least 32 bytes.
   let secret: SecretBytes
   let challenge: [UInt8]
-  /// Absolute, http or https; to be used exactly as they are.
+  /// Absolute http or https URLs, to be used without normalization.
   public let registrationURL: String
   public let authenticationURL: String
-  /// `name=value`, for the load balancer before AM.
+  /// `name=value`, for the load balancer in front of AM.
   let cookie: String?
-  /// AM's name for the person, from 8.0.1 on; without it no refresh.
+  /// AM's identifier of the user, from AM 8.0.1 on. The mailbox cannot be changed without it.
   let userID: String?
-  /// AM's name for its record of this device, from 8.0.1 on.
+  /// AM's identifier of its record of this device, from AM 8.0.1 on.
   let resourceID: String?
 
-  /// RFC 7518 §3.2: a key as long as the digest at least. AM always sends so many.
+  /// The minimum key length in bytes: the length of the digest (RFC 7518 §3.2). AM always sends this length.
   private static let shortestSecret = 32
 
   init(_ parameters: URIParameters) throws(RegistrationURI.Flaw) {
@@ -33,7 +33,7 @@ public struct PushRegistrationTicket: Sendable {
     authenticationURL = try Self.url("a", parameters)
     cookie = try parameters.text("l")
     guard cookie?.isHeaderText ?? true else { throw .malformed("l") }
-    // The vendor's newer libraries know it by the second name.
+    // The vendor's newer libraries call this parameter `d`.
     userID = if let uid = try parameters.text("uid") { uid } else { try parameters.text("d") }
     resourceID = try parameters.text("pid")
   }
@@ -45,8 +45,8 @@ public struct PushRegistrationTicket: Sendable {
   }
 }
 
-/// Whether this is `http[s]://host[:port]/path[?query]` and nothing more: no user, no fragment, nothing that an HTTP
-/// library and a person could read differently.
+/// Whether the text is `http[s]://host[:port]/path[?query]`, at most 2048 bytes, without user information, fragment or
+/// a character that two parsers could read differently.
 func isPlainURL(_ url: String) -> Bool {
   guard url.utf8.count <= 2048, let scheme = ["https://", "http://"].first(where: url.lowercased().hasPrefix) else {
     return false
@@ -59,6 +59,6 @@ func isPlainURL(_ url: String) -> Bool {
 }
 
 extension String {
-  /// Printable ASCII: it cannot break out of the line of a header field (RFC 9110 §5.5).
+  /// Whether the text is printable ASCII of at most 4096 bytes, which cannot end a header line (RFC 9110 §5.5).
   var isHeaderText: Bool { utf8.count <= 4096 && utf8.allSatisfy { (0x20...0x7E).contains($0) } }
 }

@@ -1,18 +1,18 @@
 public import MobileAuth
 
 extension OATHCredential {
-  /// Kind of `TokenServerRecord`, of accounts that make one-time passwords and nothing else.
+  /// The `kind` of `TokenServerRecord` for accounts with only one-time passwords.
   public static let kind = "oath"
 
-  /// The profile of such an account.
+  /// The profile of an account with only this credential.
   public var profile: String { Self.profile(issuer, accountName) }
 
   static func profile(_ issuer: String, _ accountName: String) -> String { "\(issuer):\(accountName)" }
 }
 
 extension RegistrationURI {
-  /// The accounts here of the same issuer and account name, whatever they are called and whichever server they are at:
-  /// those of AM that have their keys, and those for one-time passwords alone.
+  /// The stored accounts with the same issuer and account name, under any account ID and any server: accounts at AM
+  /// that have keys, and accounts with only one-time passwords.
   public func namesakes(in registry: any EnrolmentRegistry) throws(CustodyFault) -> [AccountRecord] {
     var kinds: [TokenServerID: String] = [:]
     for server in try registry.servers() { kinds[server.id] = server.kind }

@@ -1,10 +1,10 @@
 import Cryptography
 import MobileAuth
 
-/// What a QR code of AM says: `pushauth://push/…`, `mfauth://totp/…` or `mfauth://hotp/…`, or one of any OATH server:
-/// `otpauth://totp/…`, `otpauth://hotp/…`.
+/// The contents of a QR code: AM's `pushauth://push/…`, `mfauth://totp/…` or `mfauth://hotp/…`, or the
+/// `otpauth://totp/…` or `otpauth://hotp/…` of any OATH server.
 ///
-/// It holds the secrets of the account, so it has no description.
+/// The type has no description because it contains the account's secrets.
 public struct RegistrationURI: Sendable {
   public enum Flaw: Error, Equatable, Sendable {
     case tooLong
@@ -19,25 +19,27 @@ public struct RegistrationURI: Sendable {
 
   public let issuer: String
   public let accountName: String
-  /// Nil in `otpauth`.
+  /// Nil for `otpauth`.
   public let push: PushRegistrationTicket?
-  /// Nil in `pushauth`.
+  /// Nil for `pushauth`.
   public let oath: OATHCredential?
-  /// JSON: what must hold for the account to be used at all.
+  /// The policies that must hold before the account can be used, as JSON text.
   public let policies: String?
-  /// For whoever shows the account: `#032b75`.
+  /// The background color for displaying the account, such as `#032b75`.
   public let backgroundColour: String?
-  /// URL of a logo.
+  /// The URL of a logo.
   public let image: String?
 
   private enum Scheme: String { case pushauth, mfauth, otpauth }
 
   private static let longest = 8192
 
-  /// Whether this is, or is meant to be, such a URI.
+  /// Whether the text has the scheme and host of a registration URI.
   public static func recognises(_ text: String) -> Bool { (try? parts(of: text.trimmed)) != nil }
 
-  /// - Parameter text: from a person, a file or standard input: white space around it is none of it.
+  /// Parses a registration URI.
+  /// - Parameter text: the URI, at most 8192 bytes; white space around it is ignored.
+  /// - Throws: `Flaw` with the part that is wrong.
   public init(_ text: String) throws(Flaw) {
     let text = text.trimmed
     guard text.utf8.count <= Self.longest else { throw .tooLong }
@@ -45,7 +47,7 @@ public struct RegistrationURI: Sendable {
     guard rest.allSatisfy({ (0x21...0x7E).contains($0) }) else {
       throw .malformed("white space or a character that is not ASCII")
     }
-    // AM leaves "?" in a name as it is; whatever follows it there is lost to every reader.
+    // AM does not escape "?" in a name. The rest of such a name cannot be recovered.
     let mark = rest.firstIndex(of: UInt8(ascii: "?")) ?? rest.endIndex
     let parameters = try URIParameters(rest[mark...].dropFirst())
     if let version = parameters["version"], version != "1" { throw .version(version.forPeople) }
@@ -61,7 +63,7 @@ public struct RegistrationURI: Sendable {
     image = scheme == .pushauth ? try parameters.text("image") : parameters["image"]
   }
 
-  /// What comes after the host, too.
+  /// Splits the URI into scheme, OATH host and the part after the host.
   private static func parts(
     of text: Substring
   ) throws(Flaw) -> (Scheme, OATHHost?, Substring.UTF8View) {
@@ -75,7 +77,8 @@ public struct RegistrationURI: Sendable {
     return (scheme, scheme == .pushauth ? nil : oathHost, rest[hostEnd...].utf8)
   }
 
-  /// AM leaves ":" in issuers and accounts as it is, and up to 7.2 had "forgerock" in the path for every issuer.
+  /// Splits the path into issuer and account. AM does not escape ":" in either, and up to 7.2 AM wrote "forgerock" into
+  /// the path in place of the issuer.
   private static func names(
     in path: Substring.UTF8View, issuer told: String?
   ) throws(Flaw) -> (issuer: String, account: String) {
@@ -135,7 +138,7 @@ extension RegistrationURI.Flaw: CustomStringConvertible {
     case .missing(let name): "the registration URI has no \(name)"
     case .repeated(let name): "the registration URI has \(name) twice"
     case .version(let version): "the registration URI is of version \(version); only 1 is known"
-    case .weakSecret(let bytes): "the registration URI's secret has \(bytes) bytes; 32 are wanted"
+    case .weakSecret(let bytes): "the registration URI's secret has \(bytes) bytes; at least 32 are required"
     case .nameless: "the registration URI names neither issuer nor account"
     }
   }

@@ -2,15 +2,15 @@ import Cryptography
 import JSONValues
 import Secrets
 
-/// What one mechanism and AM have in common, for as long as the account lives. All they tell each other is signed with
-/// it, by both in the same way.
+/// The key that one mechanism shares with AM for the lifetime of the account. Both sides sign their messages with it,
+/// in the same way.
 struct SharedSecret: Sendable {
-  /// 32 or more.
+  /// At least 32 bytes.
   let bytes: SecretBytes
 
   private static let header = Array(#"{"typ":"JWT","alg":"HS256"}"#.utf8)
 
-  /// AM compares the text: Base64 with padding, or it is a wrong answer.
+  /// The answer to a challenge: the HMAC in Base64 with padding, because AM compares the text.
   func answer(to challenge: [UInt8]) -> String { HMACSHA256.authenticate(challenge, key: bytes).base64 }
 
   /// A compact JWT (RFC 7519).
@@ -18,7 +18,7 @@ struct SharedSecret: Sendable {
     JWS.sign(header: Self.header, payload: Array(JSONValue.object(claims).canonical.utf8), secret: bytes)
   }
 
-  /// `{"messageId", "jwt"}`: all that AM's endpoint takes.
+  /// The request body for AM's push endpoint: `{"messageId", "jwt"}`.
   func body(messageID: String, _ claims: [String: JSONValue]) -> [UInt8] {
     Array(JSONValue.object(["messageId": .text(messageID), "jwt": .text(token(claims))]).canonical.utf8)
   }

@@ -1,8 +1,8 @@
 import Cryptography
 import MobileAuth
 
-/// The query of a registration URI. AM joins names and values without escaping either, so that only the first `=` of a
-/// pair parts them, and a plus sign is a plus sign.
+/// The query of a registration URI. AM does not escape names and values: the first `=` separates a pair, and a plus
+/// sign is not a space.
 struct URIParameters: Sendable {
   private var values: [String: String] = [:]
 
@@ -11,12 +11,12 @@ struct URIParameters: Sendable {
       let equals = pair.firstIndex(of: UInt8(ascii: "=")) ?? pair.endIndex
       guard let name = percentDecoded(pair[..<equals]) else { throw .malformed("a parameter's name") }
       guard let value = percentDecoded(pair[equals...].dropFirst()) else { throw .malformed(name.forPeople) }
-      // Two readers would take two different ones.
+      // Two parsers could use different values of a repeated parameter.
       guard values.updateValue(value, forKey: name) == nil else { throw .repeated(name.forPeople) }
     }
   }
 
-  /// As it is written, percent-decoded. AM writes an empty value where it has none.
+  /// The percent-decoded value; nil if it is missing or empty, because AM writes an empty value for none.
   subscript(name: String) -> String? { values[name].flatMap { $0.isEmpty ? nil : $0 } }
 
   func required(_ name: String) throws(RegistrationURI.Flaw) -> String {
@@ -24,14 +24,14 @@ struct URIParameters: Sendable {
     return value
   }
 
-  /// What the Base64 in the parameter stands for.
+  /// The Base64-decoded value; nil if the parameter is missing or empty.
   func bytes(_ name: String) throws(RegistrationURI.Flaw) -> [UInt8]? {
     guard let value = self[name] else { return nil }
     guard let bytes = PingAMAdapter.bytes(lenientBase64: value) else { throw .malformed(name) }
     return bytes
   }
 
-  /// The text that the Base64 in the parameter stands for. Nothing invisible may be in it.
+  /// The UTF-8 text in the Base64 value. Control characters are rejected.
   func text(_ name: String) throws(RegistrationURI.Flaw) -> String? {
     guard let bytes = try bytes(name) else { return nil }
     guard let text = String(validating: bytes, as: UTF8.self), !text.hasControlCharacters else {

@@ -3,21 +3,23 @@ import JSONValues
 import MobileAuth
 import Synchronization
 
-/// The open challenges of all accounts at one server, as the last polls had them. Each is verified once and known by
-/// its nonce from then on.
+/// The open challenges of all accounts at one server, from the last polls. Each challenge is verified once and then
+/// recognized by its nonce.
 final class ChallengeBook: Sendable {
   struct Entry: Sendable, Equatable {
     let challenge: PushChallenge
     let account: AccountID
     let firstSeen: Moment
-    /// Milliseconds since 1970 by the server's clock when it was first listed, later in a list being later.
+    /// Milliseconds since 1970, by the server's clock, when the challenge was first listed. Later elements of a list
+    /// get later times.
     let seenAtMilliseconds: Int64
     var wrongChoices = 0
   }
 
   private struct State {
     var entries: [TransactionID: Entry] = [:]
-    /// Answered here; what was on its way meanwhile must not bring them back. Oldest first, bounded.
+    /// Challenges answered by this token; a list requested before the answer must not restore them. Oldest first,
+    /// bounded.
     var answered: [TransactionID] = []
     var flaws: [AccountID: String] = [:]
   }
@@ -32,8 +34,8 @@ final class ChallengeBook: Sendable {
 
   func entry(_ transaction: TransactionID) -> Entry? { state.withLock { $0.entries[transaction] } }
 
-  /// Takes an account's new list.
-  /// - Returns: whether anything changed, and what is wrong with elements that were dropped, if that is news.
+  /// Replaces an account's list of open challenges.
+  /// - Returns: whether the list changed, and why an element was dropped, if that was not reported before.
   func replace(
     _ elements: [JSONValue], of account: AccountID, serial: String, key: RSAPublicKey, now: Moment,
     serverMilliseconds: Int64
@@ -66,7 +68,7 @@ final class ChallengeBook: Sendable {
     }
   }
 
-  /// The server has taken an answer, or never will.
+  /// Removes a challenge: the server has accepted an answer, or will not accept any.
   func finish(_ transaction: TransactionID) {
     state.withLock { state in
       state.entries[transaction] = nil
@@ -75,7 +77,8 @@ final class ChallengeBook: Sendable {
     }
   }
 
-  /// - Returns: how many there were with this one.
+  /// Counts a wrong choice.
+  /// - Returns: the number of wrong choices for this challenge.
   func countWrongChoice(_ transaction: TransactionID) -> Int {
     state.withLock { state in
       state.entries[transaction]?.wrongChoices += 1
@@ -83,7 +86,8 @@ final class ChallengeBook: Sendable {
     }
   }
 
-  /// The same for the same challenge after every restart: a version 8 UUID (RFC 9562 §5.8).
+  /// Derives the transaction ID, a version 8 UUID (RFC 9562 §5.8). The same challenge has the same ID after every
+  /// restart.
   func transaction(serial: String, nonce: String) -> TransactionID {
     let hash = SHA256.hash(Array("approval-token/push\n\(server)\n\(serial)\n\(nonce)".utf8))
     guard let transaction = TransactionID(derivedUUID(hash)) else { preconditionFailure("not a UUID") }

@@ -2,40 +2,42 @@ import Cryptography
 import MobileAuth
 import Secrets
 
-/// What an enrolled token signs with and what it believes.
+/// The keys of an enrolled token: its signing key and the server's public key.
 struct TokenKeys: Sendable {
   let device: DeviceKey
-  /// Told once, at enrolment.
+  /// The server sends this key once, at enrollment.
   let server: RSAPublicKey
-  /// The PIN is typed before each accept: the server's administrator wants it, or the person does.
+  /// Whether the user must type a PIN before each approval, as required by the server's administrator or chosen by the
+  /// user.
   var wantsPIN: Bool
 }
 
-/// An enrolment that the server may or may not have taken.
+/// An enrollment request whose result at the server is unknown.
 struct OpenEnrolment: Sendable {
   let key: DeviceKey
-  /// With the one-time credential in it.
+  /// The enrollment URI, which contains the one-time credential.
   let uri: String
-  /// Milliseconds since 1970, or nil on a board that did not know the time.
+  /// Milliseconds since 1970; nil if the board's clock was not set.
   let giveUpAt: Int64?
 }
 
-/// What the token holds for one account. Enrolling again leaves `active` alone until the server has taken the new keys.
+/// The stored state of one account. A new enrollment keeps `active` unchanged until the server has accepted the new
+/// keys.
 struct PushCredentials: Sendable {
   var active: TokenKeys?
   var next: OpenEnrolment?
-  /// Digits of the PIN that the vault has for this account; no secret.
+  /// The number of digits of the account's PIN; not secret.
   var pinLength: Int?
 
   init() {}
 
-  /// Version, PIN length, active device key, server key and whether it wants the PIN, next key, URI and time. What is
-  /// not there is empty.
+  /// The number of encoded parts: version, PIN length, active device key, server key, "pin" if a PIN is required, next
+  /// key, URI and expiry. Missing values are empty.
   private static let version = "1"
   private static let partCount = 8
 
   init(_ record: AccountRecord) throws(CustodyFault) {
-    // An account that has lost its keys has nothing.
+    // An account whose keys were deleted has no credentials.
     if record.secrets.count == 0 { return }
     let damaged = CustodyFault.damaged("the keys of account \(record.id)")
     guard let parts = record.secrets.parts(), parts.count == Self.partCount, parts[0].text == Self.version else {
@@ -65,9 +67,9 @@ struct PushCredentials: Sendable {
   }
 }
 
-/// What the token holds for one endpoint: nothing secret, only how its certificate is recognised.
+/// The stored state of one endpoint: its certificate pins. Not secret.
 struct EndpointCredentials: Sendable {
-  /// As `ServerTrust.pins`.
+  /// Pins in the form of `ServerTrust.pins`.
   var pins: [String]
 
   init(pins: [String]) { self.pins = pins }

@@ -1,7 +1,7 @@
 import Cryptography
 import Secrets
 
-/// A token's own key pair: RSA wherever it matters, P-256 where eduMFA's administrator allows it.
+/// The token's key pair: RSA, or P-256 if the server is eduMFA and its administrator allows it.
 enum DeviceKey: Sendable {
   case rsa(RSAPrivateKey)
   case p256(P256PrivateKey)
@@ -21,7 +21,8 @@ enum DeviceKey: Sendable {
     }
   }
 
-  /// Standard Base64 with padding, on one line. Whatever else this is, the server takes it and fails later.
+  /// The public key in standard Base64 with padding, on one line. The server accepts any other text too, and fails
+  /// later.
   var publicKeyOnTheWire: String {
     switch self {
     case .rsa(let key): key.publicKey.subjectPublicKeyInfo.base64
@@ -29,7 +30,7 @@ enum DeviceKey: Sendable {
     }
   }
 
-  /// Base32 with padding.
+  /// Signs the text. Base32 with padding.
   func signatureOnTheWire(for text: String) throws(CryptographyError) -> String {
     let message = Array(text.utf8)
     return switch self {
@@ -40,7 +41,8 @@ enum DeviceKey: Sendable {
 }
 
 extension RSAPublicKey {
-  /// - Parameter text: the server's key as it sends it: PKCS#1 in Base64, broken into lines.
+  /// Parses the server's public key.
+  /// - Parameter text: the key as the server sends it: PKCS#1 in Base64, with line breaks.
   init(onTheWire text: String) throws(CryptographyError) {
     guard let der = bytes(base64: text.filter { !$0.isWhitespace }) else { throw .malformed("RSA public key") }
     try self.init(pkcs1: der)

@@ -1,25 +1,26 @@
 import Cryptography
 import MobileAuth
 
-/// What a token's QR code says: `otpauth://pipush/…`, `pia://pipush/…` or eduMFA's `edumfa-push://edumfa/…`.
+/// The contents of a push token's QR code: `otpauth://pipush/…`, `pia://pipush/…`, or `edumfa-push://edumfa/…` of
+/// eduMFA.
 ///
-/// It holds a one-time credential, so it has no description.
+/// The type has no description because it contains a one-time credential.
 public struct EnrolmentURI: Sendable, Equatable {
-  /// Whose token it is, as far as the URI tells.
+  /// The token type, as far as the URI shows it.
   public enum Flavour: Sendable, Equatable {
-    /// privacyIDEA's `push`, or eduMFA's older type of that name.
+    /// The type `push` of privacyIDEA, or eduMFA's older type of the same name.
     case push
-    /// eduMFA's own, `edupush`: the one that takes elliptic keys.
+    /// eduMFA's type `edupush`, which supports elliptic-curve keys.
     case edupush
   }
 
-  /// How the administrator wants the token unlocked before it accepts. Advice: no server learns whether it was followed.
+  /// How the administrator wants the user to be verified before an approval. Servers cannot check this.
   public enum Unlock: String, Sendable { case pin, biometric, any }
 
   public enum Flaw: Error, Equatable, Sendable {
     case tooLong
     case notAnEnrolment
-    /// `pia://container/…` registers a phone, which is none of our business.
+    /// `pia://container/…` registers a smartphone, which this token does not support.
     case container
     case malformed(String)
     case missing(String)
@@ -30,19 +31,19 @@ public struct EnrolmentURI: Sendable, Equatable {
   }
 
   public let flavour: Flavour
-  /// What the person calls the token.
+  /// The user's name for the token.
   public let label: String
   public let issuer: String
-  /// The server's name for the token: what everything else is about.
+  /// The server's identifier of the token.
   public let serial: String
-  /// `https://host[:port]/path`, as it was written: signed texts use it so.
+  /// `https://host[:port]/path`, not normalized, because signatures cover it as written.
   public let endpoint: String
   let credential: String
-  /// For how long from now on the device may try.
+  /// How long the enrollment may be attempted from now on.
   public let timeToLive: Duration
-  /// False where the administrator asks us to take any certificate.
+  /// False if the administrator disables certificate verification.
   public let verifiesServer: Bool
-  /// Nil if a press is enough.
+  /// Nil if pressing the button is sufficient.
   public let unlock: Unlock?
 
   private static let longest = 4096
@@ -50,7 +51,9 @@ public struct EnrolmentURI: Sendable, Equatable {
     ("otpauth://pipush/", .push), ("pia://pipush/", .push), ("edumfa-push://edumfa/", .edupush),
   ]
 
-  /// - Parameter text: from a person, a file or standard input: white space around it is none of it.
+  /// Parses an enrollment URI.
+  /// - Parameter text: the URI, at most 4096 bytes; white space around it is ignored.
+  /// - Throws: `Flaw` with the part that is wrong.
   public init(_ text: String) throws(Flaw) {
     let text = text.trimmed
     guard text.utf8.count <= Self.longest else { throw .tooLong }
@@ -96,7 +99,7 @@ public struct EnrolmentURI: Sendable, Equatable {
     return pin?.lowercased() == "true" ? .pin : nil
   }
 
-  /// Names and values, decoded. A name twice is no enrolment: two readers would take two different ones.
+  /// The decoded names and values. Repeated names are rejected, because two parsers could use different values.
   private static func parameters(_ query: Substring.UTF8View) throws(Flaw) -> [String: String] {
     var parameters: [String: String] = [:]
     for part in query.split(separator: UInt8(ascii: "&")) {
@@ -108,7 +111,7 @@ public struct EnrolmentURI: Sendable, Equatable {
     return parameters
   }
 
-  /// Percent-encoded UTF-8. A plus sign is a plus sign: these are no form fields.
+  /// Decodes percent-encoded UTF-8. A plus sign is not a space: these are not form fields.
   private static func decoded(_ encoded: Substring.UTF8View, _ what: String) throws(Flaw) -> String {
     guard let text = percentDecoded(encoded) else { throw .malformed(what) }
     return text
@@ -121,8 +124,8 @@ public struct EnrolmentURI: Sendable, Equatable {
   }
 }
 
-/// Whether this is `https://host[:port]/path` and nothing more: no user, no query, no fragment, nothing that an HTTP
-/// library and a person could read differently.
+/// Whether the text is `https://host[:port]/path`, at most 1024 bytes, without user information, query, fragment or a
+/// character that two parsers could read differently.
 func isPlainHTTPS(_ url: String) -> Bool {
   guard url.utf8.count <= 1024, url.hasPrefix("https://"), !url.contains("@") else { return false }
   let rest = url.utf8.dropFirst("https://".utf8.count)
@@ -152,15 +155,15 @@ extension UInt8 {
 extension EnrolmentURI.Flaw: CustomStringConvertible {
   public var description: String {
     switch self {
-    case .tooLong: "too long for an enrolment URL"
-    case .notAnEnrolment: "not an enrolment URL: otpauth://pipush/…, pia://pipush/… or edumfa-push://edumfa/… is"
-    case .container: "this URL registers a phone as a container; ask for the enrolment URL of a push token"
-    case .malformed(let what): "the enrolment URL is damaged: \(what)"
-    case .missing(let name): "the enrolment URL has no \(name)"
-    case .repeated(let name): "the enrolment URL has \(name) twice"
-    case .version(let version): "the enrolment URL is of version \(version); only 1 is known"
-    case .notHTTPS: "the token server's address in the enrolment URL is not https (policy push_registration_url)"
-    case .unknownUnlock(let what): "the enrolment URL wants the token unlocked in an unknown way: \(what)"
+    case .tooLong: "too long for an enrollment URL"
+    case .notAnEnrolment: "not an enrollment URL: otpauth://pipush/…, pia://pipush/… or edumfa-push://edumfa/… is"
+    case .container: "this URL registers a phone as a container; ask for the enrollment URL of a push token"
+    case .malformed(let what): "the enrollment URL is damaged: \(what)"
+    case .missing(let name): "the enrollment URL has no \(name)"
+    case .repeated(let name): "the enrollment URL has \(name) twice"
+    case .version(let version): "the enrollment URL is of version \(version); only 1 is known"
+    case .notHTTPS: "the token server's address in the enrollment URL is not https (policy push_registration_url)"
+    case .unknownUnlock(let what): "the enrollment URL has an unknown app_force_unlock: \(what)"
     }
   }
 }

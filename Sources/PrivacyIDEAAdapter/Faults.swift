@@ -6,16 +6,16 @@ extension TokenServerFault {
     self = if case .untrusted = error { .untrusted(error.description) } else { .unreachable(error.description) }
   }
 
-  /// An answer that is not the token server's own, or that says that it is broken.
+  /// The fault for a response that is not the token server's, or that reports an internal error.
   static func unexplained(_ response: HTTPResponse) -> TokenServerFault {
     guard response.status == 429 else {
-      return .unreachable("status \(response.status) without an explanation we understand")
+      return .unreachable("status \(response.status) without a known error message")
     }
     let seconds = response.headers["Retry-After"].flatMap { Int64($0) }.flatMap { $0 >= 0 ? min($0, 86_400) : nil }
     return .rateLimited(retryAfter: seconds.map { .seconds($0) })
   }
 
-  /// What an error answer to an answer means: HTTP status and code decide, the text is only for the log.
+  /// The fault for an error response to an answer. HTTP status and error code decide; the text is only logged.
   init(answering response: HTTPResponse) {
     guard response.status < 500, case .error(let status, let code, let message)? = Reply(response) else {
       self = Self.unexplained(response)
@@ -29,7 +29,7 @@ extension TokenServerFault {
       }
   }
 
-  /// What an error answer to the enrolment means.
+  /// The fault for an error response to the enrollment.
   init(enrolling response: HTTPResponse) {
     guard response.status < 500, case .error(let status, let code, let message)? = Reply(response) else {
       self = Self.unexplained(response)
@@ -37,29 +37,29 @@ extension TokenServerFault {
     }
     self =
       switch (status, code) {
-      case (404, _): .alreadyEnrolled("the token server does not wait for this token: it is enrolled, or gone")
+      case (404, _): .alreadyEnrolled("the token server expects no enrollment: the token is enrolled or deleted")
       case (403, _): .enrolmentDisabled(message)
       case (400, Reply.Code.parameter), (400, Reply.Code.hidden):
-        .refused("the enrolment URL is not, or no longer, the right one: \(message)")
+        .refused("the enrollment URL is wrong or no longer valid: \(message)")
       default: .refused("\(message) (\(code))")
       }
   }
 }
 
-/// Why a poll gave no list, as far as it concerns one token alone.
+/// The reason why a poll returned no list, concerning one token.
 enum PollFault: Error, Equatable, Sendable {
-  /// Nothing was heard from the token server itself: later.
+  /// No response from the token server itself: poll again later.
   case offline(TokenServerFault)
-  /// The token server's clock and the stamp we sent are this far apart.
+  /// The difference between the token server's clock and the time stamp sent.
   case clock(Duration)
-  /// The signature is not that of the token it knows by this name: deleted, or enrolled elsewhere.
+  /// The server does not accept the token's signature: the token was deleted, or enrolled on another device.
   case notKnown
-  /// Polling is switched off, for everybody or for this token.
+  /// Polling is disabled, for all tokens or for this one.
   case forbidden(String)
-  /// The address is wrong, or this server is not what we think.
+  /// The URL is wrong, or the server is not the expected one.
   case misplaced(String)
 
-  /// - Parameter drift: between the stamp sent and the server's clock, where it told.
+  /// - Parameter drift: the difference between the time stamp sent and the server's clock; nil if unknown.
   init(_ response: HTTPResponse, drift: Duration?) {
     guard response.status < 500, case .error(let status, let code, let message)? = Reply(response) else {
       self = .offline(.unexplained(response))

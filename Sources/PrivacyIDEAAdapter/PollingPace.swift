@@ -1,31 +1,31 @@
-/// How often a token server is asked. Portals wait for people, and servers for many tokens: fast only where a person
-/// waits too.
+/// Polling intervals. The short interval is used only while a user may be waiting, because a server has many tokens.
 public struct PollingPace: Sendable, Equatable {
-  /// While something is open, or was a moment ago.
+  /// The interval while a challenge is open, or was until recently.
   public var fast = Duration.seconds(3)
-  /// Otherwise: the longest time from a login to the first blink.
+  /// The interval otherwise: the longest delay from the start of a login to its indication.
   public var idle = Duration.seconds(10)
-  /// For so long after the last open challenge, and after a start, the next one is expected.
+  /// How long after the last open challenge, and after a start, the short interval is used.
   public var expectation = Duration.seconds(60)
-  /// So long a challenge is shown at most; servers do not tell. Raise it where theirs is longer (120 s unless changed).
+  /// How long a challenge is shown. Servers do not report its lifetime: increase this if the server's is longer
+  /// (default 120 s).
   public var lifetime = Duration.seconds(120)
 
   public init() {}
 
-  /// For a token that is refused although its server is well: it may be let in again.
+  /// The interval for a token that the server refuses: the refusal may be temporary.
   static let refused = Duration.seconds(300)
-  /// So many refusals in a row, and the token is taken for gone.
+  /// The number of refusals in a row after which the token counts as deleted.
   static let refusalsToBeGone = 5
   private static let longest = Duration.seconds(60)
 
   /// - Parameters:
-  ///   - quiet: since something was open or the polling began.
-  ///   - random: 0..<1; tokens that started together do not stay in step.
+  ///   - quiet: the time since a challenge was open or polling began.
+  ///   - random: uniform in 0..<1; keeps tokens that started together from polling at the same time.
   func interval(quiet: Duration, random: Double) -> Duration {
     (quiet < expectation ? fast : idle) * (0.9 + random * 0.2)
   }
 
-  /// - Parameter failures: in a row.
+  /// - Parameter failures: the number of failures in a row.
   func backOff(failures: Int, random: Double) -> Duration {
     min(fast * (1 << min(failures, 10)), Self.longest) * (0.5 + random / 2)
   }

@@ -1,11 +1,11 @@
 public import MobileAuth
 
-/// Push tokens of privacyIDEA and eduMFA.
+/// Functions on accounts with a push token of privacyIDEA or eduMFA.
 public enum PrivacyIDEA {
-  /// Kind of `TokenServerRecord`.
+  /// The `kind` of `TokenServerRecord` for these servers.
   public static let kind = "privacyidea"
 
-  /// Whether this is, or is meant to be, an enrolment URL of such a server.
+  /// Whether the text has the scheme and host of an enrollment URL of such a server.
   public static func recognises(_ text: String) -> Bool {
     do {
       _ = try EnrolmentURI(text)
@@ -13,12 +13,13 @@ public enum PrivacyIDEA {
     } catch { return error != .notAnEnrolment }
   }
 
-  /// Digits of the PIN that a person types before each accept of this account; nil if nobody wants one.
+  /// The number of digits of the PIN that the user types before each approval; nil if no PIN is required.
   public static func pinLength(of record: AccountRecord) throws(CustodyFault) -> Int? {
     try PushCredentials(record).pinLength
   }
 
-  /// The account as it is once the vault has a PIN of so many digits for it, to be typed before each accept.
+  /// Returns the account with the length of its PIN, which the state store has, and with the PIN required before each
+  /// approval.
   public static func with(pinLength: Int, _ record: AccountRecord) throws -> AccountRecord {
     var credentials = try PushCredentials(record)
     guard credentials.active != nil else { throw CustodyFault.unknown("keys of account \(record.id)") }
@@ -27,7 +28,7 @@ public enum PrivacyIDEA {
     return record.with(try credentials.encoded())
   }
 
-  /// The certificate pins that the endpoint was enrolled with.
+  /// The certificate pins stored for the endpoint at enrollment.
   public static func pins(of record: TokenServerRecord) throws(CustodyFault) -> [String] {
     try EndpointCredentials(record).pins
   }

@@ -4,21 +4,21 @@ public import MobileAuth
 import Secrets
 
 extension PrivacyIDEATokenServer {
-  /// The server counts no wrong choices and would let anybody try all; we do not.
+  /// The number of choices before this token denies the request. The server does not limit wrong choices.
   static let choicesAllowed = 2
 
   public func open(_ pending: PendingMobileAuthRequest) async throws(TokenServerFault) -> MobileAuthRequest {
     let account = try self.account(pending.account)
     guard let entry = book.entry(pending.transaction), entry.account == account.id else { throw .requestNotFound }
     let challenge = entry.challenge
-    // The server signed the address, and may still be wrong about it.
+    // The server signed the URL, but can have signed a wrong one.
     guard isPlainHTTPS(challenge.url) else { throw .notHandleable("its answer would not go to an https address") }
     var type = "push \"\(challenge.title.forPeople)\""
     if host(of: challenge.url) != host(of: client.endpoint) { type += ", to be answered at \(host(of: challenge.url))" }
     if let choice = choice(of: entry) { type += ", with the choices \(choice.explanation.forPeople)" }
     let demand = try self.challenge(of: entry, for: account)
     if demand == .impossible {
-      type += ", can only be declined: a PIN is wanted, and there is none here, or no keypad to type it on"
+      type += ", can only be denied: a PIN is required, and the account has no PIN or the board has no keypad"
     }
     return try pending.opened(
       VerifiedContents(
@@ -34,7 +34,7 @@ extension PrivacyIDEATokenServer {
       if pin == nil { return .impossible }
     }
     guard entry.challenge.options != nil else { return pin.map { .pin($0) } ?? .confirmation }
-    guard let choice = choice(of: entry, pin: pin) else { throw .notHandleable("nobody could choose from its options") }
+    guard let choice = choice(of: entry, pin: pin) else { throw .notHandleable("its options offer no usable choice") }
     return .choice(choice)
   }
 
@@ -45,7 +45,7 @@ extension PrivacyIDEATokenServer {
     }
   }
 
-  /// - Returns: nil where none was chosen, or none can be typed.
+  /// - Returns: nil if the account has no PIN or the board has no keypad.
   private func pinChallenge(for account: Account) throws(TokenServerFault) -> PINChallenge? {
     guard let judge, let length = account.pinLength else { return nil }
     do throws(CustodyFault) {
@@ -58,7 +58,7 @@ extension PrivacyIDEATokenServer {
     let account = try self.account(response.request.pending.account)
     if response.decision == .accept, account.keys.wantsPIN {
       guard let pin = response.pin else { throw .notHandleable("no PIN was typed") }
-      guard let judge else { throw .notHandleable("there is nobody to judge the PIN") }
+      guard let judge else { throw .notHandleable("this board has no keypad to verify a PIN") }
       try await judge.approve(pin, of: account.id, timekeeper: timekeeper)
     }
     let takesReasons = book.entry(response.request.pending.transaction)?.challenge.takesReasons ?? false
@@ -96,7 +96,8 @@ extension PrivacyIDEATokenServer {
     }
   }
 
-  /// The server says no and never why: whether the challenge is still listed tells more.
+  /// Finds out why the server refused an answer. The server gives no reason; a poll shows whether the challenge is
+  /// still open.
   private func refusal(of response: SealedResponse, _ message: String?) async -> TokenServerFault {
     let pending = response.request.pending
     guard let account = try? self.account(pending.account) else { return .notEnrolled }
@@ -104,7 +105,7 @@ extension PrivacyIDEATokenServer {
     if fault == nil, book.entry(pending.transaction) == nil {
       book.finish(pending.transaction)
       guard takeUncertain(response.idempotencyKey) else { return .requestNotFound }
-      return .outcomeUnknown("the connection broke, and the token server does not tell whether the answer had arrived")
+      return .outcomeUnknown("the connection was lost, and the token server cannot report whether the answer arrived")
     }
     guard response.decision == .accept, book.entry(pending.transaction)?.challenge.options != nil else {
       return .answerInvalid(message ?? "it was not recorded")
@@ -116,7 +117,7 @@ extension PrivacyIDEATokenServer {
     return await decline(pending, account, response)
   }
 
-  /// Whoever has chosen wrong so often does not see the portal.
+  /// Denies the request after too many wrong choices: the user does not see the portal.
   private func decline(
     _ pending: PendingMobileAuthRequest, _ account: Account, _ response: SealedResponse
   ) async -> TokenServerFault {
@@ -126,7 +127,7 @@ extension PrivacyIDEATokenServer {
     let isDeclined =
       if let body { (try? await client.answer(body, to: destination.url))?.isRecorded == true } else { false }
     book.finish(pending.transaction)
-    return .answerInvalid("\(Self.choicesAllowed) wrong choices; the request was\(isDeclined ? "" : " not") declined")
+    return .answerInvalid("\(Self.choicesAllowed) wrong choices; the request was\(isDeclined ? "" : " not") denied")
   }
 
   public func status(
@@ -142,7 +143,7 @@ extension PrivacyIDEATokenServer {
   }
 }
 
-/// Nonce and address, as the domain carries them for us.
+/// The nonce and URL of a challenge, as stored in `VerifiedContents.answerContext`.
 private struct Destination {
   let nonce: String
   let url: String
@@ -165,7 +166,8 @@ extension PushAnswer.Reason {
   }
 }
 
-/// - Parameter url: as `isPlainHTTPS` has it.
+/// Returns the host and port.
+/// - Parameter url: a URL that satisfies `isPlainHTTPS`.
 private func host(of url: String) -> Substring {
   url.dropFirst("https://".count).prefix { $0 != "/" }
 }

@@ -4,7 +4,7 @@ public import MobileAuth
 import Secrets
 import Synchronization
 
-/// A push endpoint of privacyIDEA or eduMFA, asked again and again: an adapter between the domain and `/ttype/push`.
+/// The client of one push endpoint of privacyIDEA or eduMFA: implements `TokenServer` by polling `/ttype/push`.
 public final class PrivacyIDEATokenServer: TokenServer {
   struct Account: Sendable {
     let id: AccountID
@@ -13,12 +13,12 @@ public final class PrivacyIDEATokenServer: TokenServer {
     let pinLength: Int?
   }
 
-  /// How the polls of one account go.
+  /// The polling state of one account.
   private struct Standing: Sendable {
     var failures = 0
     var refusals = 0
     var nextPoll: Moment
-    /// Told once, until something else is the matter.
+    /// The fault reported last; the same fault is not reported again.
     var trouble: PollFault?
     var isGone = false
   }
@@ -27,13 +27,14 @@ public final class PrivacyIDEATokenServer: TokenServer {
     var standings: [AccountID: Standing] = [:]
     var lastRound: Moment?
     var lastOpen: Moment
-    /// Answers under these keys have left without an answer to them.
+    /// Idempotency keys of answers that were sent and may have arrived without a response.
+    /// The maximum number of concurrent requests to one server.
     var uncertain: Set<String> = []
   }
 
   /// Requests to one server at once.
   private static let concurrentPolls = 8
-  /// A list this young is not asked for again.
+  /// A list younger than this is not requested again.
   private static let freshness = Duration.seconds(1)
 
   public let id: TokenServerID
@@ -49,10 +50,10 @@ public final class PrivacyIDEATokenServer: TokenServer {
   private let hinted = Signal()
 
   /// - Parameters:
-  ///   - accounts: those of this server; only active ones are spoken for.
-  ///   - judge: nil where nobody can type a PIN: accounts that want one accept nothing then.
+  ///   - accounts: the accounts of this server. Accounts that are not active are ignored.
+  ///   - judge: verifies PINs; nil without a keypad. Accounts that require a PIN can then only deny.
   ///   - random: uniform in 0..<1, for jitter.
-  ///   - report: told what concerns one account alone.
+  ///   - report: called with events that concern a single account.
   public init(
     _ record: TokenServerRecord, accounts: [AccountRecord], judge: (any PINJudge)?, courier: any Courier,
     timekeeper: any Timekeeper, pace: PollingPace = PollingPace(), random: @escaping @Sendable () -> Double,
@@ -76,10 +77,10 @@ public final class PrivacyIDEATokenServer: TokenServer {
     state = Mutex(State(lastOpen: timekeeper.now))
   }
 
-  /// Unix seconds by the server's clock, for boards that have none; nil before anybody has told.
+  /// Unix seconds by the server's clock, for boards without a clock; nil before the first authenticated response.
   public var serverTime: Int64? { client.clock.vouchedTime }
 
-  /// There is nothing to ask: a poll tells, and accounts that it finds gone are named here.
+  /// Returns the accounts that polls have found deleted. The server has no validation request.
   public func validate() async throws(TokenServerFault) -> Validation {
     let gone = state.withLock { state in accounts.map(\.id).filter { state.standings[$0]?.isGone == true } }
     return Validation(disenrolledAccounts: gone)
@@ -100,7 +101,7 @@ public final class PrivacyIDEATokenServer: TokenServer {
   private func follow(_ yield: @Sendable (Hint) -> Void) async throws {
     state.withLock { $0.lastOpen = timekeeper.now }
     var knownGone = 0
-    // A hint that comes during a round ends the rest after it.
+    // A hint that arrives during a round ends the pause after it.
     var seen = hinted.generation
     _ = try await round()
     yield(.connected)
@@ -116,7 +117,7 @@ public final class PrivacyIDEATokenServer: TokenServer {
     }
   }
 
-  /// Ends the rest before the next round. What fails and waits goes on waiting.
+  /// Ends the pause before the next round. Accounts in backoff keep waiting.
   public func wake() { hinted.raise() }
 
   public func pendingRequests() async throws(TokenServerFault) -> [PendingMobileAuthRequest] {
@@ -135,9 +136,9 @@ public final class PrivacyIDEATokenServer: TokenServer {
 
   // MARK: Polls
 
-  /// Asks for the lists of all accounts that are due.
-  /// - Returns: whether any has changed.
-  /// - Throws: if none of them could be had.
+  /// Polls the accounts that are due.
+  /// - Returns: whether a list has changed.
+  /// - Throws: if every poll failed because of the server.
   private func round() async throws(TokenServerFault) -> Bool {
     let now = timekeeper.now
     let due = state.withLock { state in
@@ -166,7 +167,7 @@ public final class PrivacyIDEATokenServer: TokenServer {
     return hasChanged
   }
 
-  /// - Returns: whether the list has changed, and why there was none.
+  /// - Returns: whether the list has changed, and why the poll failed, if it did.
   func poll(_ account: Account) async -> (hasChanged: Bool, fault: PollFault?) {
     do throws(PollFault) {
       let list = try await client.poll(serial: account.serial, key: account.keys.device)
@@ -200,7 +201,7 @@ public final class PrivacyIDEATokenServer: TokenServer {
       case .forbidden, .misplaced: standing.nextPoll = now + PollingPace.refused
       case .notKnown: standing.nextPoll = now
       case .clock, .offline:
-        // When the whole server is away, whoever listens to it does the waiting.
+        // If the whole server is unreachable, `Listener` does the backoff.
         standing.nextPoll = accounts.count == 1 ? now : now + pace.backOff(failures: standing.failures, random: pause)
       }
       let isNews = standing.trouble != fault
@@ -216,7 +217,7 @@ public final class PrivacyIDEATokenServer: TokenServer {
     return account
   }
 
-  // MARK: Answers without an answer
+  // MARK: Answers without a response
 
   func setUncertain(_ idempotencyKey: String) { state.withLock { _ = $0.uncertain.insert(idempotencyKey) } }
 
@@ -226,7 +227,7 @@ public final class PrivacyIDEATokenServer: TokenServer {
 }
 
 extension TokenServerFault {
-  /// What it means that no account could be asked; nil if the server itself is well.
+  /// The server's fault if every poll failed with this one; nil if the server itself works.
   fileprivate init?(everywhere fault: PollFault) {
     switch fault {
     case .offline(let fault): self = fault
@@ -238,7 +239,7 @@ extension TokenServerFault {
 }
 
 extension PushChallenge {
-  /// Some servers cut a long question down to nothing, and the title with it.
+  /// Some servers shorten a long question to nothing, and the title with it.
   fileprivate var message: String {
     String(([question, title].map(\.forPeople).first { !$0.isEmpty } ?? "Log in?").prefix(155))
   }

@@ -1,20 +1,20 @@
 import Cryptography
 import JSONValues
 
-/// An answer to a challenge: what is signed, and what is sent.
+/// An answer to a challenge: the text to sign and the body to send.
 enum PushAnswer: Sendable, Equatable {
   case accept(presence: String?)
   case decline(Reason?)
 
-  /// Anything else would count as a decline without a reason.
+  /// The reasons that the server knows. It treats any other text as a decline without a reason.
   enum Reason: String, Sendable {
-    /// It was not me.
+    /// The user did not start the login.
     case unknownTrigger = "unknown_trigger"
-    /// It was me, stop it.
+    /// The user started the login and cancels it.
     case cancelled
   }
 
-  /// The fields after nonce and serial, in the order they are signed.
+  /// The signed fields after nonce and serial, in order.
   private var signedFields: [String] {
     switch self {
     case .accept(let presence): presence.map { [$0] } ?? []
@@ -26,7 +26,7 @@ enum PushAnswer: Sendable, Equatable {
     ([nonce, serial] + signedFields).joined(separator: "|")
   }
 
-  /// JSON, because servers decode form fields twice and an option with a percent sign would not survive that.
+  /// The body is JSON because servers decode form fields twice, which would corrupt an option with a percent sign.
   func body(nonce: String, serial: String, key: DeviceKey) throws(CryptographyError) -> [UInt8] {
     let signature = try key.signatureOnTheWire(for: signedText(nonce: nonce, serial: serial))
     var members: [String: JSONValue] = [

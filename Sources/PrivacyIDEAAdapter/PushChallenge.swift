@@ -1,9 +1,9 @@
 import Cryptography
 import JSONValues
 
-/// An open challenge whose server signature was found right. There is no other kind.
+/// An open challenge whose server signature has been verified.
 struct PushChallenge: Sendable, Equatable {
-  /// Why an element of the list is not one.
+  /// The reason why an element of the list is rejected.
   enum Flaw: Error, Equatable, Sendable {
     case notAnObject
     case missing(String)
@@ -15,20 +15,20 @@ struct PushChallenge: Sendable, Equatable {
   }
 
   let nonce: String
-  /// Where the answer goes, as the server signed it.
+  /// The URL for the answer, signed by the server.
   let url: String
   let serial: String
   let question: String
   let title: String
-  /// The options of a presence challenge in the order sent; nil for any other.
+  /// The options of a presence challenge, in the order received; nil for other challenges.
   let options: [String]?
-  /// The server records why a challenge is declined.
+  /// Whether the server records the reason for a denial.
   let takesReasons: Bool
 
-  /// Longer fields are nobody's: 512 characters of question, 128 of title, in any alphabet.
+  /// Maximum lengths in bytes: 512 characters of question and 128 of title, in any alphabet.
   private static let longest = ["nonce": 128, "url": 1024, "question": 4096, "title": 1024, "require_presence": 4096]
 
-  /// Nothing in the element is looked into before the signature over it was found right.
+  /// Verifies and parses an element of the list. Members are interpreted only after the signature was verified.
   init(_ element: JSONValue, for serial: String, verifiedWith key: RSAPublicKey) throws(Flaw) {
     guard case .object(let members) = element else { throw .notAnObject }
     func text(_ name: String) throws(Flaw) -> String {
@@ -43,8 +43,8 @@ struct PushChallenge: Sendable, Equatable {
     question = try text("question")
     title = try text("title")
     let sslverify = try text("sslverify")
-    // Fields are joined without escapes. With "0" or "1" here and nowhere else, the end of a presence challenge cannot
-    // be passed off as part of another field.
+    // Signed fields are joined without escapes. Requiring exactly "0" or "1" here ensures that the end of a presence
+    // challenge cannot be presented as part of another field.
     guard ["0", "1"].contains(sslverify), !nonce.isEmpty, !nonce.contains("|"), !url.contains("|") else {
       throw .malformed("sslverify, nonce or url")
     }
@@ -64,7 +64,7 @@ struct PushChallenge: Sendable, Equatable {
     return options
   }
 
-  /// Nil where the server told of none in a way we understand.
+  /// The server's capabilities, with a verified signature; nil if there are none or their form is unknown.
   private static func capabilities(
     _ members: [String: JSONValue], _ nonce: String, _ key: RSAPublicKey
   ) throws(Flaw) -> JSONValue? {
@@ -88,7 +88,7 @@ extension PushChallenge.Flaw: CustomStringConvertible {
     case .otherToken: "it is for another token"
     case .forged: "the token server did not sign it"
     case .forgedCapabilities: "the token server did not sign its capabilities"
-    case .malformed(let what): "its \(what) is not what it should be"
+    case .malformed(let what): "its \(what) is malformed"
     }
   }
 }

@@ -3,11 +3,11 @@ import Cryptography
 import JSONValues
 import MobileAuth
 
-/// Speaks HTTP to one push endpoint. Every message proves itself by its own signature; there is no session.
+/// An HTTP client for one push endpoint. There is no session: every message is authenticated by its own signature.
 struct PushClient: Sendable {
-  /// Our name and version, as the server's administrator sees and can match them.
+  /// Name and version for the `User-Agent` header; the server's administrator can match them in policies.
   static let userAgent = "approval-token/0.1.0"
-  /// Some 1500 open challenges.
+  /// Bytes; about 1500 open challenges.
   private static let longestList = 4 << 20
 
   /// `https://host[:port]/path`
@@ -15,17 +15,18 @@ struct PushClient: Sendable {
   let courier: any Courier
   let clock: ServerClock
 
-  /// One list of open challenges, unverified.
+  /// A list of open challenges, not verified.
   struct List: Sendable, Equatable {
     var elements: [JSONValue]
-    /// How wrong the time of the first try was, if a second was needed.
+    /// The clock error of the first attempt, if a second attempt was necessary.
     var correctedClock: Duration?
   }
 
+  /// Registers the token's public key.
   /// - Parameters:
-  ///   - publicKey: as the wire has it.
-  ///   - mailbox: what a gateway may call this token; nil if nobody listens to one.
-  /// - Returns: the server's key for this token, which it never tells again.
+  ///   - publicKey: as `DeviceKey.publicKeyOnTheWire`.
+  ///   - mailbox: the token's address for a push gateway; nil without an MQTT subscriber.
+  /// - Returns: the server's public key for this token, which the server sends only once.
   func enrol(
     serial: String, credential: String, publicKey: String, mailbox: String?
   ) async throws(TokenServerFault) -> RSAPublicKey {
@@ -33,19 +34,19 @@ struct PushClient: Sendable {
       "serial": .text(serial), "enrollment_credential": .text(credential), "pubkey": .text(publicKey),
       "fbtoken": .text(mailbox ?? "no_firebase_token"), "capabilities": .text("[\"decline_reason\"]"),
     ])
-    // The server makes a 4096-bit key meanwhile.
+    // The server generates a 4096-bit key before it responds.
     let response = try await post(body.canonical, to: endpoint, deadline: .seconds(60))
     guard response.status == 200, case .value(.bool(true), let detail?)? = Reply(response) else {
       throw response.status == 200
-        ? .unreachable("the token server's answer is not understood") : TokenServerFault(enrolling: response)
+        ? .unreachable("the token server's answer has an unknown form") : TokenServerFault(enrolling: response)
     }
     guard detail["serial"]?.text == serial, let text = detail["public_key"]?.text,
       let key = try? RSAPublicKey(onTheWire: text)
-    else { throw .configurationInvalid("it enrolled the token without a key of its own that we can use") }
+    else { throw .configurationInvalid("it enrolled the token without sending a usable public key") }
     return key
   }
 
-  /// Asks again once if it was the time that was wrong, by the time that the refusal told.
+  /// Polls, and retries once with the server's time if the server rejected the time stamp.
   func poll(serial: String, key: DeviceKey) async throws(PollFault) -> List {
     let first = try await stamp()
     do { return List(elements: try await poll(serial, key, at: first)) } catch {
@@ -60,7 +61,7 @@ struct PushClient: Sendable {
     do { signature = try key.signatureOnTheWire(for: "\(serial)|\(stamp)") } catch {
       throw .offline(.refused("signing failed: \(error)"))
     }
-    // Nothing in it needs an escape but the padding.
+    // Only the padding of Base32 needs an escape.
     let escaped = signature.replacing("=", with: "%3D")
     let url = "\(endpoint)?serial=\(serial)&timestamp=\(stamp)&signature=\(escaped)"
     let response = try await get(url)
@@ -71,16 +72,16 @@ struct PushClient: Sendable {
     return elements
   }
 
-  /// A board that does not know the time asks for it before it signs any: every answer has a `Date`, this one is an
-  /// error for want of parameters.
+  /// Returns the time for a signed request, in milliseconds since 1970. If the board's clock is not set, sends a
+  /// request without parameters and uses the `Date` of the error response.
   private func stamp() async throws(PollFault) -> Int64 {
     if let now = clock.now { return now }
     clock.hear(try await get(endpoint))
-    guard let now = clock.now else { throw .offline(.unreachable("neither this board nor the server knows the time")) }
+    guard let now = clock.now else { throw .offline(.unreachable("neither the board nor the server has the time")) }
     return now
   }
 
-  /// - Returns: whether it was recorded, and what else the server says.
+  /// - Returns: whether the answer was recorded, and the member `detail` of the response.
   func answer(_ body: [UInt8], to url: String) async throws(TokenServerFault) -> (isRecorded: Bool, detail: JSONValue?)
   {
     let response = try await post(String(decoding: body, as: UTF8.self), to: url, deadline: .seconds(15))

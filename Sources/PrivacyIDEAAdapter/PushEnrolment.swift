@@ -3,20 +3,21 @@ import Cryptography
 public import MobileAuth
 import Secrets
 
-/// Enrols one push token. Key and URL are on the card before the server hears of them, and the same URL again goes on
-/// where a cut happened; a URL for a known serial replaces its keys once the server has taken the new ones.
+/// Enrolls one push token. Key and URL are stored before the request is sent, so the same URL resumes an enrollment
+/// that a crash or power loss interrupted. A URL for a known serial replaces its keys when the server has accepted the
+/// new ones.
 public struct PushEnrolment: Sendable {
-  /// What the administrator of this token has decided.
+  /// Settings that the operator of this token chooses.
   public struct Settings: Sendable, Equatable {
-    /// Of the token's own key: 2048 to 4096.
+    /// The size of the token's RSA key in bits: 2048 to 4096.
     public var keyBits = 3072
-    /// P-256 instead of RSA, where the server is eduMFA's and takes it.
+    /// Whether to use P-256 instead of RSA if the server is eduMFA and supports it.
     public var prefersElliptic = false
-    /// The PIN will do where the server's administrator wants a fingerprint.
+    /// Whether the PIN replaces the biometric check that the server's administrator requires.
     public var takesPINForBiometric = false
-    /// A gateway may post to this token, and has to call it something.
+    /// Whether a push gateway delivers hints to this token, which then needs an address.
     public var hasMailbox = false
-    /// The person wants a PIN before each accept, whatever the server's administrator wants.
+    /// Whether the user chooses to type a PIN before each approval, even if the server's administrator requires none.
     public var asksForPIN = false
 
     public init() {}
@@ -30,8 +31,8 @@ public struct PushEnrolment: Sendable {
   private let makeCourier: @Sendable (ServerTrust) -> any Courier
 
   /// - Parameters:
-  ///   - pinDesk: nil where nobody can type a PIN: tokens that want one are refused then.
-  ///   - progress: told what is being done, for the person who waits.
+  ///   - pinDesk: lets the user choose a PIN; nil without a keypad. Tokens that require a PIN are then refused.
+  ///   - progress: called with a progress message for the waiting user.
   public init(
     registry: any EnrolmentRegistry & Custody, timekeeper: any Timekeeper, settings: Settings = Settings(),
     pinDesk: PINDesk?, progress: @escaping @Sendable (String) -> Void,
@@ -45,10 +46,11 @@ public struct PushEnrolment: Sendable {
     self.makeCourier = makeCourier
   }
 
+  /// Enrolls the token of an enrollment URL, or resumes its enrollment.
   /// - Parameters:
-  ///   - text: the URL, as it came.
-  ///   - name: what the person calls the account; the serial if nil. One that is enrolled again keeps its name.
-  ///   - trust: how the server is recognised.
+  ///   - text: the URL as read from the QR code.
+  ///   - name: the user's name for the account; nil uses the serial. An account that is enrolled again keeps its name.
+  ///   - trust: how the server's certificate is verified.
   /// - Throws: `EnrolmentURI.Flaw`, `TokenServerFault`, `CustodyFault`.
   public func enrol(_ text: String, name: String?, trust: ServerTrust) async throws -> AccountRecord {
     let uri = try EnrolmentURI(text)
@@ -62,7 +64,7 @@ public struct PushEnrolment: Sendable {
 
     progress("enrolling \(uri.serial) at \(server.id)")
     let serverKey = try await exchangeKeys(uri, open.key, client, account, credentials)
-    // A PIN that was chosen once, perhaps meanwhile, goes on being wanted: new keys are no way around it.
+    // A PIN chosen before, or by a concurrent command, stays required: new keys do not remove it.
     credentials.pinLength = try kept(account)?.pinLength ?? credentials.pinLength
     let keys = TokenKeys(device: open.key, server: serverKey, wantsPIN: credentials.pinLength != nil)
     credentials.active = keys
@@ -78,16 +80,16 @@ public struct PushEnrolment: Sendable {
   private func check(_ uri: EnrolmentURI, _ trust: ServerTrust) throws(TokenServerFault) {
     guard uri.verifiesServer || !trust.pins.isEmpty || trust.authorityFile != nil else {
       throw .configurationInvalid(
-        "it asks for its certificate not to be looked at (sslverify=0): name its authority's file or its key's pin")
+        "it disables certificate verification (sslverify=0): name the file of its certificate authority, or a key pin")
     }
     guard uri.unlock != .biometric || settings.takesPINForBiometric else {
       throw .configurationInvalid(
-        "it wants a fingerprint before each accept (app_force_unlock=biometric), which this token has not; "
-          + "`pin_for_biometric = true` under [push] in its configuration lets the PIN stand for it")
+        "it requires a fingerprint before each approval (app_force_unlock=biometric), and this token has no reader; "
+          + "`pin_for_biometric = true` in [push] of the configuration allows the PIN instead")
     }
     guard pinDesk != nil || !isPINWanted(by: uri) else {
       throw .configurationInvalid(
-        "a PIN is wanted before each accept: enrol while `approval-token serve` runs on a board with a keypad")
+        "a PIN is required before each approval: enroll while `approval-token serve` runs on a board with a keypad")
     }
   }
 
@@ -96,7 +98,7 @@ public struct PushEnrolment: Sendable {
   private func server(for uri: EnrolmentURI, _ trust: ServerTrust) throws -> TokenServerRecord {
     let credentials = EndpointCredentials(pins: trust.pins)
     if let known = try registry.servers().first(where: { $0.url == uri.endpoint }) {
-      // Others there rely on their pins until the server was reached with these.
+      // Other accounts there depend on the stored pins until the server was reached with the new ones.
       let isReliedOn = try registry.accounts().contains {
         $0.server == known.id && ($0.stage == .active || $0.profile != uri.serial)
       }
@@ -110,7 +112,7 @@ public struct PushEnrolment: Sendable {
     return record
   }
 
-  /// Whoever brings the URL vouches for its pins.
+  /// Stores the pins of the URL, which is trusted to set them. Records pins that it removes.
   private func keepTrust(of server: TokenServerRecord, _ pins: [String]) throws {
     guard var known = try registry.servers().first(where: { $0.id == server.id }),
       try EndpointCredentials(known).pins != pins
@@ -141,17 +143,17 @@ public struct PushEnrolment: Sendable {
     return (record, PushCredentials())
   }
 
-  /// Everything that has to be on the card before the one request leaves.
+  /// Stores everything that must be durable before the request is sent.
   private func prepare(
     _ account: inout AccountRecord, _ credentials: inout PushCredentials, _ uri: EnrolmentURI, _ text: String
   ) async throws -> OpenEnrolment {
     let open = try begun(by: uri, account, credentials) ?? begin(uri, text, &account, &credentials)
     guard isPINWanted(by: uri), credentials.pinLength == nil, let pinDesk else { return open }
-    progress("choose a PIN: type it on the keypad, Enter, and once more")
+    progress("choose a PIN: type it on the keypad, press Enter, and repeat it")
     let pin = try await pinDesk.choose()
     if let kept = try kept(account), kept.pinLength != nil {
-      // Another was chosen meanwhile, and counts.
-      progress("the account has a PIN by now, which is kept; this one is not used")
+      // A concurrent command has stored a PIN, which takes precedence.
+      progress("another command has set a PIN for this account; that PIN is kept and this one is discarded")
       credentials = kept
       return open
     }
@@ -162,19 +164,19 @@ public struct PushEnrolment: Sendable {
     return open
   }
 
-  /// What the account has now.
+  /// The credentials of the account as stored now.
   private func kept(_ account: AccountRecord) throws -> PushCredentials? {
     try registry.accounts().first { $0.id == account.id }.map { record in try PushCredentials(record) }
   }
 
-  /// What a cut or an outage has left of an enrolment with this URL.
+  /// The interrupted enrollment with this URL, if there is one.
   private func begun(
     by uri: EnrolmentURI, _ account: AccountRecord, _ credentials: PushCredentials
   ) throws -> OpenEnrolment? {
     guard let open = credentials.next, (try? EnrolmentURI(open.uri)) == uri else { return nil }
     guard open.giveUpAt.map({ timekeeper.wallClockMilliseconds < $0 }) ?? true else {
-      try abandon(account, credentials, "its time is over")
-      throw TokenServerFault.refused("the enrolment URL's time is over; ask for a new one")
+      try abandon(account, credentials, "it has expired")
+      throw TokenServerFault.refused("the enrollment URL has expired; ask for a new one")
     }
     return open
   }
@@ -182,7 +184,7 @@ public struct PushEnrolment: Sendable {
   private func begin(
     _ uri: EnrolmentURI, _ text: String, _ account: inout AccountRecord, _ credentials: inout PushCredentials
   ) throws -> OpenEnrolment {
-    progress("making a key")
+    progress("generating a key")
     let now = timekeeper.wallClockMilliseconds
     let open = OpenEnrolment(
       key: try makeKey(for: uri.flavour), uri: text,
@@ -198,8 +200,8 @@ public struct PushEnrolment: Sendable {
       ? .p256(try P256PrivateKey()) : .rsa(try RSAPrivateKey(bits: settings.keyBits))
   }
 
-  /// The request works once. If its answer is lost, a repeat tells whether it had arrived; then the server's key is lost
-  /// too, for good.
+  /// Sends the enrollment request, which succeeds only once. If its response is lost, a repeat shows whether it
+  /// arrived; in that case the server's key is lost permanently.
   private func exchangeKeys(
     _ uri: EnrolmentURI, _ key: DeviceKey, _ client: PushClient, _ account: AccountRecord,
     _ credentials: PushCredentials
@@ -212,7 +214,7 @@ public struct PushEnrolment: Sendable {
     do {
       do { return try await send() } catch {
         guard error.isWorthRepeating else { throw error }
-        progress("\(error); trying once more")
+        progress("\(error); retrying once")
         return try await send()
       }
     } catch let fault as TokenServerFault {
@@ -221,7 +223,7 @@ public struct PushEnrolment: Sendable {
     }
   }
 
-  /// The URL will never be good for these keys. What was enrolled before stays, if only its name.
+  /// Deletes the new keys: the URL cannot enroll them any more. An account that was enrolled before is kept.
   private func abandon(_ account: AccountRecord, _ credentials: PushCredentials, _ why: String) throws {
     guard credentials.active != nil || account.stage == .mustEnrolAgain else {
       return try registry.wipe(account: account.id, entry(.removed, account, "not enrolled: \(why)"))
@@ -232,7 +234,8 @@ public struct PushEnrolment: Sendable {
     try registry.put(account, nil)
   }
 
-  /// The server takes any text for a public key and fails later: a poll proves key, signature, clock and policy.
+  /// Polls once. The server accepts any text as a public key and fails later; a poll verifies key, signature, clock and
+  /// policy.
   private func tryOut(_ keys: TokenKeys, of account: inout AccountRecord, _ client: PushClient) async throws {
     guard let fault = await pollFault(keys, account, client) else { return }
     guard fault == .notKnown else { return progress("enrolled, but the first poll failed: \(fault)") }

@@ -2,20 +2,20 @@ import Courier
 import JSONValues
 import MobileAuth
 
-/// A token server's answer that is one: JSON with a `result`. Anything else came from something in between.
+/// A response of the token server itself: JSON with a `result`. Other responses come from a proxy.
 enum Reply: Sendable, Equatable {
   /// `result.value`, and `detail`.
   case value(JSONValue, detail: JSONValue?)
-  /// `result.error`. The text is for logs; it is translated, and some servers hide it.
+  /// `result.error`. The text is only for logs: servers translate it, and some hide it.
   case error(status: Int, code: Int, message: String)
 
-  /// Codes that decide something.
+  /// Error codes that this adapter distinguishes.
   enum Code {
     static let signatureOrTime = 10
     static let forbidden = 303
     static let notFound = 601
     static let parameter = 905
-    /// In place of any other, where the administrator hides them.
+    /// Replaces every other code if the administrator hides them.
     static let hidden = -311
   }
 

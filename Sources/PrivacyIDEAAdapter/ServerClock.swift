@@ -2,12 +2,12 @@ import Courier
 import MobileAuth
 import Synchronization
 
-/// The token server's clock, as the `Date` of its answers tells it. Requests carry a time stamp that must be within
-/// 60 s of it, and a board without a clock chip believes it is 1970.
+/// The token server's clock, from the `Date` header of its responses. A request carries a time stamp that must be
+/// within 60 s of the server's time, and a board without a clock chip starts in 1970.
 final class ServerClock: Sendable {
-  /// A stamp this far off is refused, or about to be.
+  /// A time stamp with a larger error is refused, or soon will be.
   static let tolerance = Duration.seconds(50)
-  /// 2026-01-01: a board that believes it is earlier does not know what time it is.
+  /// 2026-01-01 in milliseconds since 1970. An earlier wall clock is not set.
   private static let earliestPlausible: Int64 = 1_767_225_600_000
 
   private let timekeeper: any Timekeeper
@@ -15,7 +15,7 @@ final class ServerClock: Sendable {
 
   init(_ timekeeper: any Timekeeper) { self.timekeeper = timekeeper }
 
-  /// Milliseconds since 1970; nil if neither the board nor a server has told yet.
+  /// Milliseconds since 1970; nil if the board's clock is not set and no server has sent the time.
   var now: Int64? {
     if let heard = heard.withLock({ $0 }) {
       return heard.milliseconds + (timekeeper.now - heard.at).milliseconds
@@ -24,7 +24,8 @@ final class ServerClock: Sendable {
     return Self.isPlausible(own) ? own : nil
   }
 
-  /// Unix seconds by the server's clock; nil before it has been heard, and from the expiry of its certificate on.
+  /// Unix seconds by the server's clock; nil before the first response and after the expiry of the server's
+  /// certificate.
   var vouchedTime: Int64? {
     guard let expiry = heard.withLock({ $0?.expiry }), let seconds = now.map({ $0 / 1000 }), seconds <= expiry else {
       return nil
@@ -35,17 +36,18 @@ final class ServerClock: Sendable {
   /// - Parameter milliseconds: since 1970.
   static func isPlausible(_ milliseconds: Int64) -> Bool { milliseconds >= earliestPlausible }
 
-  /// - Returns: by how much the answer's `Date` is away from `stamp` (milliseconds since 1970), or nil without one.
+  /// Sets the clock from the `Date` of a response.
+  /// - Returns: the difference between the `Date` and `stamp` (milliseconds since 1970); nil without either.
   @discardableResult
   func hear(_ response: HTTPResponse, comparedWith stamp: Int64? = nil) -> Duration? {
     guard let seconds = response.headers["Date"].flatMap(unixSeconds(httpDate:)) else { return nil }
-    // Whole seconds, rounded down: half a second later is right on average.
+    // `Date` has whole seconds, rounded down: adding half a second is right on average.
     heard.withLock { $0 = (seconds * 1000 + 500, timekeeper.now, response.certificateExpiry) }
     return stamp.map { .milliseconds(abs(seconds * 1000 + 500 - $0)) }
   }
 }
 
-/// RFC 3339, UTC, with milliseconds.
+/// Formats a time as RFC 3339 in UTC with milliseconds.
 /// - Parameter milliseconds: since 1970, not negative.
 func timeStamp(_ milliseconds: Int64) -> String {
   func padded(_ number: Int64, _ width: Int) -> String {

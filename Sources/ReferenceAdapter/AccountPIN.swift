@@ -2,11 +2,11 @@ import Cryptography
 import PINProtection
 import Secrets
 
-/// What the token keeps for a PIN that the server judges: the refresh token under it, and nothing that tells a right
-/// PIN from a wrong one.
+/// The stored state of a PIN that the server verifies: the refresh token encrypted with a PIN-derived key. The token
+/// stores nothing that distinguishes the correct PIN from a wrong one.
 struct AccountPIN: Sendable {
   let current: ProtectedToken
-  /// A change that may or may not be committed: the server knows.
+  /// A PIN change whose commit may or may not have reached the server; only the server knows the outcome.
   var next: Change?
 
   struct Change: Sendable {
@@ -17,13 +17,13 @@ struct AccountPIN: Sendable {
   init(_ current: ProtectedToken) { self.current = current }
 }
 
-/// A refresh token under a PIN.
+/// A refresh token encrypted with a PIN-derived key.
 struct ProtectedToken: Sendable {
-  /// Digits of the PIN; no secret. A change may come with another policy, so each token has its own.
+  /// The number of digits of the PIN; not secret. Stored per token, because a change can apply a new policy.
   let length: Int
   let wrapped: WrappedToken
 
-  /// - Throws: as `WrappedToken.wrap`.
+  /// - Throws: like `WrappedToken.wrap`.
   init(
     _ token: SecretBytes, under pin: PIN, binding: SecretBytes, parameters: Scrypt.Parameters
   ) throws(CryptographyError) {
@@ -32,7 +32,7 @@ struct ProtectedToken: Sendable {
   }
 }
 
-/// As the parts of an account's record: length, token; and for a change its id, length, token.
+/// Encoding as parts of an account record: length and token; for a change also its id, length and token.
 extension AccountPIN {
   static let partCounts = [2, 5]
 

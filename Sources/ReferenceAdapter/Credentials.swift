@@ -3,10 +3,10 @@ import MobileAuth
 import OpenPGP
 import Secrets
 
-/// What the token holds for one reference token server: `DK`, and who it is there.
+/// The stored state of one reference token server: the device key `DK`, the client ID and the certificate pins.
 struct DeviceCredentials: Sendable {
   var deviceKey: P256PrivateKey
-  /// Nil until the server has answered the registration.
+  /// Nil until the server has confirmed the registration.
   var clientID: String?
   var pins: [String]
 
@@ -30,17 +30,18 @@ struct DeviceCredentials: Sendable {
   }
 }
 
-/// What the token holds for one account: `CK`, the server's certificate, and which activation code began it.
+/// The stored state of one account: its OpenPGP key `CK`, the server's certificate and the digest of its activation
+/// code.
 struct AccountCredentials: Sendable {
   var key: OpenPGPKey
   /// Nil until the keys are exchanged.
   var serverCertificate: OpenPGPCertificate?
-  /// SHA-256 of the one-time activation code: the same code again resumes this enrolment.
+  /// SHA-256 of the one-time activation code: the same code resumes this enrollment.
   var codeDigest: [UInt8]
-  /// For accounts of servers that want one.
+  /// Set for accounts whose server requires a PIN.
   var pin: AccountPIN?
 
-  /// Parts of the record before those of the PIN.
+  /// The number of parts before the PIN's parts.
   private static let ownParts = 3
 
   init(key: OpenPGPKey, serverCertificate: OpenPGPCertificate?, codeDigest: [UInt8]) {
@@ -73,6 +74,6 @@ struct AccountCredentials: Sendable {
 }
 
 extension SecretBytes {
-  /// For parts of a record that are not secret and only kept beside one.
+  /// The text of a part that is not secret but stored in the same encrypted record.
   var publicText: String { withExposedSecret { String(decoding: $0, as: UTF8.self) } }
 }

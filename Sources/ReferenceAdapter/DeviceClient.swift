@@ -3,28 +3,28 @@ import Cryptography
 import MobileAuth
 import ReferenceProtocol
 
-/// Speaks HTTP to one reference token server as one device: `private_key_jwt` for access tokens, DPoP with the
-/// server's nonces on every call. Holds tokens and nonce in memory only.
+/// The HTTP client of one device at one reference token server: `private_key_jwt` to get access tokens, DPoP with the
+/// server's nonces on every call. Access token and nonce are kept in memory only.
 actor DeviceClient {
-  /// Whose token a call carries.
+  /// The access token that a call uses.
   enum Authority: Sendable {
     case device
     /// A user access token, from an activation.
     case user(String)
   }
 
-  /// An access token as a call carries it.
+  /// The access token used by a call.
   private struct UsedToken {
     let text: String
-    /// `tokenCount` when it came; nil for a user's.
+    /// The value of `tokenCount` when the token was issued; nil for a user access token.
     let number: Int?
   }
 
-  private static let neverContent = TokenServerFault.unreachable("the token server keeps asking for another proof")
+  private static let neverContent = TokenServerFault.unreachable("the token server repeatedly requires another proof")
 
-  /// An access token is renewed this long before it ends.
+  /// How long before its expiry an access token is renewed.
   private static let renewalMargin = Duration.seconds(30)
-  /// One more for a stale nonce, one more for an expired token.
+  /// The number of attempts: two retries, for a stale nonce and an expired token.
   private static let tries = 3
 
   let issuer: String
@@ -33,16 +33,16 @@ actor DeviceClient {
   private let courier: any Courier
   private let timekeeper: any Timekeeper
   private let metadata: ServerMetadata
-  /// Nil where whoever asks decides by itself what a removal means.
+  /// Nil if the caller decides what an unsigned removal means.
   private let revocations: Revocations?
-  /// Requests go over new connections.
+  /// Whether requests use new connections.
   private var asksFreshly = false
 
   private var nonce: String?
   private var deviceToken: (text: String, number: Int, renewAt: Moment)?
-  /// Device tokens asked for so far; tells one that was asked for during a call from those before it.
+  /// The number of device tokens requested so far. Distinguishes a token requested during a call from earlier ones.
   private var tokenCount = 0
-  /// The server's clock (Unix seconds), when it said so, and when the certificate it said so with expires.
+  /// The server's time (Unix seconds), when it was received, and the expiry of the certificate of that connection.
   private var serverTime: (seconds: Int64, at: Moment, expiry: Int64?)?
 
   /// - Parameter clientID: nil before the registration.
@@ -59,27 +59,28 @@ actor DeviceClient {
     metadata = ServerMetadata(issuer: issuer)
   }
 
-  /// Unix seconds by the server's clock, or the board's own before the server has been heard.
+  /// Unix seconds by the server's clock, or by the board's clock before the first response.
   var now: Int64 {
     guard let serverTime else { return timekeeper.wallClockMilliseconds / 1000 }
     return serverTime.seconds + (timekeeper.now - serverTime.at).components.seconds
   }
 
-  /// Unix seconds by the server's clock; nil before it has been heard, and from the expiry of its certificate on: a server
-  /// that believes itself expired is wrong, or lies.
+  /// Unix seconds by the server's clock; nil before the first response and after the expiry of the server's
+  /// certificate, because such a clock is wrong or malicious.
   var vouchedTime: Int64? {
     guard let expiry = serverTime?.expiry, now <= expiry else { return nil }
     return now
   }
 
-  /// Proves the knowledge of a PIN to one path of the device API.
+  /// Creates an assertion that proves knowledge of a PIN, for one path of the device API.
   func assertion(
     by key: KnowledgeKey, for profile: String, path: String, nonce: String? = nil
   ) async throws(TokenServerFault) -> String {
     try await assertion(by: key, for: profile, audience: metadata.approvalDeviceAPI + path, nonce: nonce)
   }
 
-  /// - Parameter audience: the one URL at which it is good.
+  /// Creates an assertion that proves knowledge of a PIN.
+  /// - Parameter audience: the only URL for which the assertion is valid.
   func assertion(
     by key: KnowledgeKey, for profile: String, audience: String, nonce: String? = nil
   ) async throws(TokenServerFault) -> String {
@@ -90,17 +91,18 @@ actor DeviceClient {
     do { return try key.assertion(claims) } catch { throw .refused("signing failed: \(error)") }
   }
 
-  /// Makes sure that `now` is the server's time and not what a board without a clock believes.
+  /// Ensures that `now` is the server's time, not the unset clock of a board.
   private func hearTime() async throws(TokenServerFault) {
     if serverTime == nil { _ = try await call(.get, "/configuration") }
   }
 
-  /// One call of the device API.
-  /// - Parameter path: below the API's base, beginning with `/`; may have a query.
-  /// - Parameter takesBeginning: whether a body that is too long is cut instead of refused.
-  /// - Parameter freshly: over a new TLS connection, with a new access token.
-  /// - Parameter profile: which one the call is about, where the path does not say so.
-  /// - Returns: a 2xx answer, or 304.
+  /// Sends one request of the device API. Retries with a new nonce or access token if the server requires it.
+  /// - Parameters:
+  ///   - path: relative to the API's base, starts with `/`, may have a query.
+  ///   - takesBeginning: whether a response body that is too long is truncated instead of refused.
+  ///   - freshly: whether to use a new TLS connection and a new access token.
+  ///   - profile: the profile concerned, if the path does not contain it.
+  /// - Returns: a response with status 2xx or 304.
   func call(
     _ method: HTTPRequest.Method, _ path: String, body: [UInt8] = [], headers: HTTPHeaders = [:],
     as authority: Authority = .device, deadline: Duration = .seconds(15), takesBeginning: Bool = false,
@@ -127,14 +129,14 @@ actor DeviceClient {
     throw Self.neverContent
   }
 
-  /// What of a removal counts.
+  /// Replaces an unsigned removal by `.unconfirmedRemoval` until it is confirmed.
   private func judged(
     _ fault: TokenServerFault, _ response: HTTPResponse, about profile: String? = nil, isSecondAsk: Bool
   ) -> TokenServerFault {
     revocations?.judge(fault, response, about: profile, isSecondAsk: isSecondAsk) ?? fault
   }
 
-  /// `/profiles/PROFILE/…`
+  /// Returns PROFILE of `/profiles/PROFILE/…`.
   private static func profile(in path: String) -> String? {
     let steps = path.split(separator: "/")
     return steps.first == "profiles" && steps.count > 1 ? String(steps[1]) : nil
@@ -161,7 +163,7 @@ actor DeviceClient {
   }
 
   /// `POST /oauth/register`.
-  /// - Parameter code: the activation code's digits, as Bearer.
+  /// - Parameter code: the digits of the activation code, sent as Bearer token.
   func register(_ registration: RegistrationRequest, code: String) async throws(TokenServerFault)
     -> RegistrationResponse
   {
@@ -186,7 +188,7 @@ actor DeviceClient {
     return try Self.decode(AccessTokenResponse.self, response)
   }
 
-  /// A form to an OAuth endpoint, with client authentication and proof of possession.
+  /// Sends a form to an OAuth endpoint, with client authentication and proof of possession.
   private func oauth(_ url: String, _ form: [(String, String)]) async throws(TokenServerFault) -> HTTPResponse {
     guard let clientID else { throw .notAuthenticated("the device is not registered yet") }
     var last: HTTPResponse?
@@ -226,16 +228,16 @@ actor DeviceClient {
     }
   }
 
-  /// The body as the protocol's type; anything else is not the server's answer.
+  /// Decodes the body. A body of another form does not come from the token server.
   static func decode<Value: Decodable>(_ type: Value.Type, _ response: HTTPResponse) throws(TokenServerFault) -> Value {
     do { return try JSON.decode(type, from: response.body) } catch {
-      throw .unreachable("the token server's answer is not understood: \(error)")
+      throw .unreachable("the token server's answer has an unknown form: \(error)")
     }
   }
 
   // MARK: Proofs
 
-  /// Puts token and proof on the request.
+  /// Adds access token and proof to the request.
   /// - Returns: the token used.
   private func authorise(
     _ request: inout HTTPRequest, _ authority: Authority
@@ -258,7 +260,7 @@ actor DeviceClient {
     let asked = timekeeper.now
     let response: AccessTokenResponse
     do { response = try await requestToken(grant: Grant.clientCredentials) } catch {
-      // It refuses the token and not what the token is for, which is tried again.
+      // The server refused the access token, not the operation: retry.
       guard case .refused(let why) = error else { throw error }
       throw .unreachable("the token server gives no access token: \(why)")
     }
@@ -275,8 +277,8 @@ actor DeviceClient {
     } catch { throw .refused("signing failed: \(error)") }
   }
 
-  /// A 401 that another nonce or another token may cure (RFC 9449 §9). A token that was asked for before this call may have
-  /// been dropped by another call already; one that was asked for during it and is refused too is not renewed again.
+  /// Whether a 401 response can be resolved by a new nonce or token (RFC 9449 §9). A token requested before this call
+  /// is renewed, unless another call has done so already; a token requested during this call is not renewed again.
   private func canRetry(_ response: HTTPResponse, _ token: UsedToken, _ tokensBefore: Int) -> Bool {
     if response.headers["WWW-Authenticate"]?.contains(OAuthError.useDPoPNonce) == true { return true }
     guard (try? JSON.decode(Problem.self, from: response.body))?.slug == .notAuthenticated, let number = token.number,
@@ -293,7 +295,7 @@ actor DeviceClient {
     }
   }
 
-  /// The beginning of an error answer's body: enough for a problem, bounded for everything else.
+  /// Returns the start of an error response's body: sufficient for a problem document, and bounded.
   private static func body(of stream: HTTPResponseStream) async -> [UInt8] {
     var body: [UInt8] = []
     do {
@@ -302,13 +304,13 @@ actor DeviceClient {
         if body.count > 16_384 { break }
       }
     } catch {
-      // What came before the break may still explain the status.
+      // The part received before the connection was lost may still explain the status.
     }
     return body
   }
 }
 
-/// `application/x-www-form-urlencoded` (WHATWG URL §5.2), for values that need no other escapes than these.
+/// Encodes `application/x-www-form-urlencoded` (WHATWG URL §5.2); a space becomes `%20`.
 private func formEncoded(_ members: [(String, String)]) -> String {
   members.map { name, value in "\(escaped(name))=\(escaped(value))" }.joined(separator: "&")
 }

@@ -7,35 +7,35 @@ import ReferenceProtocol
 import Secrets
 
 extension Enrolment {
-  /// A refresh token that waits for its PIN.
+  /// A refresh token for which the user has not chosen a PIN yet.
   struct PINOffer {
     fileprivate let token: SecretBytes
     fileprivate let nonce: String
 
-    /// Nil once the profile has its PIN.
+    /// Nil if the profile already has its PIN.
     init?(_ activation: AccessTokenResponse, to ephemeral: OpenPGPKey) throws(TokenServerFault) {
       guard let sealed = activation.sealedToken else { return nil }
       guard let nonce = activation.pinNonce, let binary = activation.serverCertificate.flatMap(bytes(base64:)),
         let server = try? OpenPGPCertificate(parsing: binary)
-      else { throw .unreachable("the token server's offer of a PIN is not complete") }
+      else { throw .unreachable("the token server's data for setting a PIN is incomplete") }
       token = try ReferenceTokenServer.openToken(sealed, by: server, with: ephemeral)
       self.nonce = nonce
     }
   }
 
-  /// The refresh token under the PIN is on the card before the server makes it count. After a cut in between, the
-  /// server offers another token, and the person chooses again.
+  /// Lets the user choose a PIN and activates it. The encrypted refresh token is stored before the server activates it.
+  /// After a crash in between, the server offers another token and the user chooses again.
   func setPIN(
     _ offer: PINOffer?, _ policy: PINPolicy, of account: inout AccountRecord, _ credentials: inout AccountCredentials,
     _ client: DeviceClient, _ user: DeviceClient.Authority
   ) async throws {
     guard let offer, let pinDesk else {
       guard credentials.pin != nil else {
-        throw TokenServerFault.alreadyEnrolled("its PIN was chosen elsewhere; ask for a new activation code")
+        throw TokenServerFault.alreadyEnrolled("its PIN was set on another device; ask for a new activation code")
       }
       return
     }
-    progress("choose a PIN of \(policy.length) digits: type it on the keypad, Enter, and once more")
+    progress("choose a PIN of \(policy.length) digits: type it on the keypad, press Enter, and repeat it")
     let pin = try await pinDesk.choose(policy)
     progress("setting the PIN")
     credentials.pin = AccountPIN(

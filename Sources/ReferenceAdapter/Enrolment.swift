@@ -6,8 +6,8 @@ public import PINProtection
 public import ReferenceProtocol
 public import Secrets
 
-/// Enrols one account: device registration, activation, key exchange, push. Each step is durable before the next
-/// request leaves, and the same activation code again goes on where a cut happened.
+/// Enrolls one account: device registration, activation, key exchange and push. Each step is durable before the next
+/// request is sent, and the same activation code resumes an enrollment that a crash or power loss interrupted.
 public struct Enrolment: Sendable {
   let registry: any EnrolmentRegistry & Custody
   private let makeCourier: @Sendable (ServerTrust) -> any Courier
@@ -15,7 +15,7 @@ public struct Enrolment: Sendable {
   let pinDesk: PINDesk?
   let progress: @Sendable (String) -> Void
 
-  /// Where a new PIN comes from, and how it is kept.
+  /// Lets the user choose a PIN, and protects it on this device.
   public struct PINDesk: Sendable {
     let binding: SecretBytes
     let parameters: Scrypt.Parameters
@@ -23,7 +23,7 @@ public struct Enrolment: Sendable {
 
     /// - Parameters:
     ///   - binding: `Vault.pinBinding`.
-    ///   - choose: asks the person, until the PIN keeps the policy.
+    ///   - choose: asks the user until the PIN satisfies the policy.
     public init(
       binding: SecretBytes, parameters: Scrypt.Parameters, choose: @escaping @Sendable (PINPolicy) async throws -> PIN
     ) {
@@ -34,8 +34,8 @@ public struct Enrolment: Sendable {
   }
 
   /// - Parameters:
-  ///   - pinDesk: nil where nobody can type a PIN: servers that want one are refused then.
-  ///   - progress: told what is being done, for the person who waits.
+  ///   - pinDesk: lets the user choose a PIN; nil without a keypad. Servers that require a PIN are then refused.
+  ///   - progress: called with a progress message for the waiting user.
   public init(
     registry: any EnrolmentRegistry & Custody, timekeeper: any Timekeeper, pinDesk: PINDesk?,
     progress: @escaping @Sendable (String) -> Void, makeCourier: @escaping @Sendable (ServerTrust) -> any Courier
@@ -47,10 +47,11 @@ public struct Enrolment: Sendable {
     self.makeCourier = makeCourier
   }
 
+  /// Enrolls the account of an activation URI, or resumes its enrollment.
   /// - Parameters:
-  ///   - name: what the person calls the account; the server's profile id if nil.
-  ///   - trust: how the server is recognised; its pins are the URI's. Without any, those of earlier enrollments there stay,
-  ///     unless it drops them, which is audited.
+  ///   - name: the user's name for the account; nil uses the server's profile ID.
+  ///   - trust: how the server's certificate is verified, with the URI's pins. Without pins, those of earlier
+  ///     enrollments at the server stay, unless `trust` drops them, which is recorded.
   /// - Throws: `TokenServerFault`, `CustodyFault`.
   public func enrol(
     _ uri: ActivationURI, name: String?, trust: ServerTrust, capabilities: ApprovalCapabilities
@@ -78,12 +79,11 @@ public struct Enrolment: Sendable {
     let client = DeviceClient(
       issuer: uri.server, clientID: device.clientID, key: device.deviceKey, courier: courier, timekeeper: timekeeper,
       revocations: try revocations(by: server, device))
-    // Asked before anything is made or spent: a server that is not the URI's, or wants what we cannot do, changes
-    // nothing here.
-    // Only the server that we knew may say that it removed us.
+    // Read before any key is made or the code is used: a wrong server, or one with unsupported requirements, changes
+    // nothing here. Only the server known from an earlier registration may report that this device was removed.
     let mayBeGone = try isRegistered && isKnown(server.id, by: trust.pins)
     guard let configuration = try await configuration(from: client, nilIfGone: mayBeGone) else {
-      // It happened while nobody listened: begin anew.
+      // The server removed this device earlier: start a new registration.
       let entry = AuditEntry(
         .wiped, detail: "\(server.id): \(TokenServerFault.deviceDeregistered)",
         wallClockMilliseconds: timekeeper.wallClockMilliseconds)
@@ -92,9 +92,9 @@ public struct Enrolment: Sendable {
     }
     if configuration.pinRequired, pinDesk == nil {
       throw TokenServerFault.configurationInvalid(
-        "it wants a PIN: enrol while `approval-token serve` runs on a board with a keypad, where the PIN is typed")
+        "it requires a PIN: enroll while `approval-token serve` runs on a board with a keypad, to type the PIN")
     }
-    // It has shown that it is the one with these pins.
+    // The connection has verified these pins.
     try registry.put(server)
     if trust.pins.isEmpty, !former.isEmpty {
       try registry.record(
@@ -138,15 +138,14 @@ public struct Enrolment: Sendable {
     return account
   }
 
-  /// The server's record, with a device key that is on the card before the server hears of it.
+  /// Returns the server's record. A new device key is stored before the server receives it.
   private func registration(
     at url: String, _ pins: [String]
   ) throws -> (TokenServerRecord, DeviceCredentials) {
     if var known = try registry.servers().first(where: { $0.url == url }) {
       var credentials = try DeviceCredentials(known)
       if credentials.pins != pins {
-        // The person who brought the URI vouches for its pins; they replace those of an earlier enrolment once the
-        // server was reached with them.
+        // The URI is trusted to set pins; they replace the stored ones when the server was reached with them.
         credentials.pins = pins
         known.secrets = try credentials.encoded()
       }
@@ -160,7 +159,7 @@ public struct Enrolment: Sendable {
     return (record, credentials)
   }
 
-  /// The rule for what the server says about enrollments that are gone, with the keys of the accounts there.
+  /// Returns the check of removals that the server reports, with the keys of the accounts there.
   private func revocations(by server: TokenServerRecord, _ device: DeviceCredentials) throws -> Revocations {
     let accounts = try ReferenceTokenServer.active(registry.accounts().filter { $0.server == server.id })
     let revocations = Revocations(timekeeper)
@@ -170,8 +169,8 @@ public struct Enrolment: Sendable {
     return revocations
   }
 
-  /// - Returns: nil if the device is no longer registered: at once if the server has signed that, else after a second ask a
-  ///   minute later.
+  /// - Returns: nil if the device is no longer registered: at once if the server has signed that, otherwise after a
+  ///   second query one minute later.
   private func configuration(
     from client: DeviceClient, nilIfGone: Bool
   ) async throws(TokenServerFault) -> DeviceConfiguration? {
@@ -182,7 +181,7 @@ public struct Enrolment: Sendable {
       if error == .deviceDeregistered { return nil }
       guard case .unconfirmedRemoval = error else { throw error }
     }
-    progress("the server says without proof that it has removed this device; asking again in a minute")
+    progress("the server reports without proof that it has removed this device; querying it again in a minute")
     do { try await timekeeper.sleep(until: timekeeper.now + Revocations.pause) } catch {
       throw .unreachable("the enrollment was canceled")
     }
@@ -206,10 +205,10 @@ public struct Enrolment: Sendable {
     for record in try registry.accounts() where record.server == server.id && record.stage == .enrolling {
       let credentials = try AccountCredentials(record)
       if credentials.codeDigest == digest { return (record, credentials) }
-      // Begun with another code and never finished: that code is spent or expired.
-      try registry.wipe(account: record.id, entry(.removed, record.id, "its enrolment was never finished"))
+      // Started with another code and never finished: that code is used or expired.
+      try registry.wipe(account: record.id, entry(.removed, record.id, "its enrollment was never finished"))
     }
-    progress("making keys")
+    progress("generating keys")
     let profile = Self.randomProfile()
     let credentials = AccountCredentials(
       key: try OpenPGPKey.generate(userID: "approval-token \(profile)"), serverCertificate: nil, codeDigest: digest)
@@ -220,8 +219,8 @@ public struct Enrolment: Sendable {
     return (record, credentials)
   }
 
-  /// - Parameter ephemeral: what the refresh token is sealed to, where there is a PIN.
-  /// - Returns: with a user access token for the account.
+  /// - Parameter ephemeral: the key to which the refresh token is encrypted, if a PIN is required.
+  /// - Returns: the response with a user access token for the account.
   private func activate(
     _ account: AccountRecord, with code: ActivationCode, _ ephemeral: OpenPGPKey?, _ client: DeviceClient
   ) async throws -> AccessTokenResponse {
@@ -231,11 +230,11 @@ public struct Enrolment: Sendable {
         grant: Grant.preAuthorizedCode,
         form: [("pre-authorized_code", code.digits), ("profile_id", account.profile)] + certificate)
       guard token.scope == .user, token.profileID == account.profile else {
-        throw TokenServerFault.unreachable("the token server activated something else")
+        throw TokenServerFault.unreachable("the token server activated another profile")
       }
       return token
     } catch let fault as TokenServerFault {
-      // A code that is refused will never be good for these keys.
+      // A refused code cannot activate these keys later.
       if case .refused = fault {
         try registry.wipe(account: account.id, entry(.removed, account.id, "its activation was refused"))
       }
@@ -246,11 +245,11 @@ public struct Enrolment: Sendable {
   private static func certificate(_ keys: KeyExchangeResponse) throws -> OpenPGPCertificate {
     guard let binary = bytes(base64: keys.serverCertificate),
       let certificate = try? OpenPGPCertificate(parsing: binary), certificate.fingerprint == keys.serverFingerprint
-    else { throw TokenServerFault.configurationInvalid("its OpenPGP certificate is not one we can use") }
+    else { throw TokenServerFault.configurationInvalid("its OpenPGP certificate cannot be used") }
     return certificate
   }
 
-  /// Six of `[A-Z0-9]`, each uniform: bytes of 252 and above are thrown away.
+  /// Six characters of `[A-Z0-9]`, uniformly distributed: bytes of 252 and above are rejected.
   private static func randomProfile() -> String {
     let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
     var profile = ""

@@ -3,24 +3,24 @@ import MobileAuth
 import ReferenceProtocol
 import Synchronization
 
-/// The token's "APNs": server-sent events, or long polls where a proxy swallows streams. Every event is a hint.
+/// Receives hints from the token server: by server-sent events, or by long polling if a proxy blocks streams.
 struct EventFeed: Sendable {
-  /// The server beats every 20 s; a stream that is silent for longer than two beats is dead.
+  /// The server sends a heartbeat every 20 s; a stream without data for more than two heartbeats is dead.
   static let silence = Duration.seconds(45)
-  /// A stream that died this often without a single byte is not getting through; poll instead.
+  /// The number of streams that ended without a single byte before long polling is used.
   static let silentStreamsBeforePolling = 2
 
   let client: DeviceClient
   let timekeeper: any Timekeeper
   let memory: Memory
 
-  /// What outlives one connection.
+  /// State that is kept across connections.
   final class Memory: Sendable {
     private let state = Mutex((cursor: String?.none, silentStreams: 0))
 
     var cursor: String? {
       get { state.withLock { $0.cursor } }
-      // It goes into an address and a header field: one that does not belong there would keep the token from listening.
+      // The cursor is sent in a URL and a header field: an invalid one would make every request fail.
       set { if newValue?.isCursor ?? true { state.withLock { $0.cursor = newValue } } }
     }
 
@@ -46,7 +46,7 @@ struct EventFeed: Sendable {
     let stream = try await client.stream("/events", headers: headers)
     guard stream.headers["Content-Type"]?.hasPrefix("text/event-stream") == true else {
       memory.silentStreams = Self.silentStreamsBeforePolling
-      throw TokenServerFault.unreachable("the event stream is not an event stream; polling instead")
+      throw TokenServerFault.unreachable("the response is not an event stream; using long polling instead")
     }
     yield(.connected)
     let pulse = Pulse(timekeeper.now)
@@ -56,7 +56,7 @@ struct EventFeed: Sendable {
         let (reports, reporting) = AsyncStream.makeStream(of: String.self, bufferingPolicy: .bufferingNewest(64))
         group.addTask { try await read(stream, pulse, reporting, yield) }
         group.addTask { try await watch(pulse) }
-        // Beside the reader: a server that is slow to take reports delays no event.
+        // Separate from the reader: a server that is slow to accept reports delays no event.
         group.addTask {
           for await id in reports { await acknowledge([id]) }
           throw CancellationError()
@@ -97,7 +97,7 @@ struct EventFeed: Sendable {
     }
   }
 
-  /// The delivery report. Nothing depends on it, so a failure is not one.
+  /// Sends the delivery report. Errors are ignored because nothing depends on the report.
   private func acknowledge(_ ids: [String]) async {
     _ = try? await client.call(.post, "/events/acks", body: JSON.encode(EventAcknowledgement(ids: ids)))
   }
@@ -127,7 +127,7 @@ extension DeviceEvent {
   }
 }
 
-/// When the stream was last heard.
+/// When the last data of the stream was received.
 private final class Pulse: Sendable {
   private let state: Mutex<(last: Moment, hasBeaten: Bool)>
 
@@ -140,7 +140,7 @@ private final class Pulse: Sendable {
 }
 
 extension String {
-  /// 1 to 128 of the characters that stand in an address as they are (RFC 3986 §2.3).
+  /// Whether the text has 1 to 128 unreserved characters of a URI (RFC 3986 §2.3).
   fileprivate var isCursor: Bool {
     (1...128).contains(utf8.count)
       && utf8.allSatisfy {

@@ -8,7 +8,7 @@ extension TokenServerFault {
     self = if case .untrusted = error { .untrusted(why) } else { .unreachable(why) }
   }
 
-  /// What an error answer of the device API means.
+  /// The fault for an error response of the device API.
   init(_ response: HTTPResponse) {
     guard let problem = try? JSON.decode(Problem.self, from: response.body), let slug = problem.slug else {
       self = Self.unexplained(response)
@@ -36,7 +36,7 @@ extension TokenServerFault {
       }
   }
 
-  /// What an error answer of an OAuth endpoint means (RFC 6749 §5.2).
+  /// The fault for an error response of an OAuth endpoint (RFC 6749 §5.2).
   init(oauth response: HTTPResponse) {
     guard let error = try? JSON.decode(OAuthError.self, from: response.body) else {
       self = Self.unexplained(response)
@@ -55,11 +55,11 @@ extension TokenServerFault {
       }
   }
 
-  /// An answer that is not the token server's own: a proxy's page, or a server that is down.
+  /// The fault for a response that is not the token server's, such as a proxy's error page.
   private static func unexplained(_ response: HTTPResponse) -> TokenServerFault {
     response.status == 429
       ? .rateLimited(retryAfter: retryAfter(response))
-      : .unreachable("status \(response.status) without an explanation we understand")
+      : .unreachable("status \(response.status) without a known error message")
   }
 
   private static func retryAfter(_ response: HTTPResponse) -> Duration? {
@@ -68,7 +68,7 @@ extension TokenServerFault {
 }
 
 extension FailureCounts {
-  /// Nil unless they make sense: a server's number may not become an index or a blink count unseen.
+  /// Nil if the counts are out of range: unchecked numbers of a server must not become an index or a number of blinks.
   init?(max: Int?, previous: Int?) {
     guard let max, let previous, (1...100).contains(max), (0...max).contains(previous) else { return nil }
     self.init(max: max, previous: previous)

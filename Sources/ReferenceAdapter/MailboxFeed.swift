@@ -2,15 +2,15 @@ import Courier
 import MobileAuth
 import ReferenceProtocol
 
-/// Another way for hints than the event stream: the token server publishes them to a mailbox at a broker.
+/// An MQTT broker that delivers hints, in addition to or instead of the event stream.
 public protocol HintBroker: Sendable {
-  /// Whether the event stream is left out where there is a mailbox.
+  /// Whether the event stream is not used while a mailbox (MQTT topic) exists.
   var replacesEventStream: Bool { get }
 
-  /// Reads one mailbox over one connection, until that ends.
+  /// Reads one mailbox (MQTT topic) over one connection, until the connection ends.
   /// - Parameters:
-  ///   - device: whom the mailbox belongs to, as the token server calls it.
-  ///   - isUp: called once the mailbox is open; what was published before may follow.
+  ///   - device: the token server's client ID of the mailbox's device.
+  ///   - isUp: called when the subscription is active; messages published earlier may follow.
   ///   - take: called with each message.
   /// - Returns: why the connection ended.
   func read(
@@ -19,19 +19,19 @@ public protocol HintBroker: Sendable {
   ) async -> String
 }
 
-/// Hints from a mailbox. Like those of the event stream they only wake: whoever can write into the mailbox can make the
-/// token look at the list, and nothing else.
+/// Receives hints from a mailbox (MQTT topic). A hint only causes the pending list to be read, so a publisher with
+/// access to the topic can do no more than that.
 struct MailboxFeed: Sendable {
   let client: DeviceClient
   let broker: any HintBroker
   let timekeeper: any Timekeeper
 
-  /// One connection.
-  /// - Parameter profiles: of this device.
+  /// Runs one connection.
+  /// - Parameter profiles: the profiles of this device.
   /// - Throws: always, a `TokenServerFault`.
   func run(_ profiles: [String], _ yield: @escaping @Sendable (Hint) -> Void) async throws -> Never {
     let mailbox = try await findMailbox(profiles)
-    // As long as the broker is away, each try is at least a look at the list.
+    // While the broker is unreachable, each attempt at least causes the list to be read.
     yield(.pendingChanged)
     let why = await broker.read(mailbox, of: client.clientID ?? "") {
       yield(.connected)
@@ -42,7 +42,7 @@ struct MailboxFeed: Sendable {
     throw TokenServerFault.unreachable(why)
   }
 
-  /// Beside the event stream: never gives up, and pulls nothing down.
+  /// Runs in addition to the event stream: reconnects with backoff and does not end the hint stream on errors.
   func runBeside(_ profiles: [String], _ yield: @escaping @Sendable (Hint) -> Void) async throws -> Never {
     var pause = Duration.seconds(1)
     while true {
@@ -55,7 +55,7 @@ struct MailboxFeed: Sendable {
     }
   }
 
-  /// Tells the server for each profile that hints are wanted there. The mailbox is the device's, so that all name one.
+  /// Enrolls each profile for hints by MQTT. All profiles of the device have the same mailbox.
   private func findMailbox(_ profiles: [String]) async throws -> String {
     var mailbox: String?
     for profile in profiles {

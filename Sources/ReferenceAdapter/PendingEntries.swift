@@ -1,20 +1,20 @@
 import ReferenceProtocol
 
-/// The entries of a pending list that is longer than what is read of it: newest first, as far as they are whole.
+/// Parses the complete entries of a pending list that was truncated because it is too long.
 enum PendingEntries {
   private struct Entry: Decodable {
     let requests: [PendingEntry]
   }
 
-  /// - Parameter beginning: of a `PendingList`'s JSON.
+  /// - Parameter beginning: the start of a `PendingList`'s JSON.
   static func whole(in beginning: [UInt8]) -> [PendingEntry] {
     objects(in: beginning).compactMap { object in
-      // By way of a list, so that no entry is judged by other rules than those of a whole list.
+      // Decoded as an element of a list, so that the same checks apply as to an entry of a complete list.
       (try? JSON.decode(Entry.self, from: Array(#"{"requests":["#.utf8) + object + Array("]}".utf8)))?.requests.first
     }
   }
 
-  /// The objects that are elements of a list in the outermost object. A pass over the bytes, whatever they are.
+  /// Returns the objects that are elements of a list in the outermost object. A single pass over arbitrary bytes.
   private static func objects(in bytes: [UInt8]) -> [ArraySlice<UInt8>] {
     var found: [ArraySlice<UInt8>] = []
     var (depth, start, isInText, isEscaped) = (0, 0, false, false)

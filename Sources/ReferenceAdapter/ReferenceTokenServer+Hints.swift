@@ -1,10 +1,10 @@
 public import MobileAuth
 import Synchronization
 
-/// Hints by the event stream, the mailbox, or both.
+/// Hints by the event stream, the MQTT mailbox, or both.
 extension ReferenceTokenServer {
   public func hints() -> AsyncThrowingStream<Hint, any Error> {
-    // Hints are idempotent: a few unread ones say all that a thousand would.
+    // Hints are idempotent: a few buffered ones are equivalent to any number.
     AsyncThrowingStream(bufferingPolicy: .bufferingOldest(8)) { continuation in
       let task = Task {
         do {
@@ -16,7 +16,8 @@ extension ReferenceTokenServer {
     }
   }
 
-  /// By the event stream, the mailbox, or both, and by the time for a second ask; whatever must not end ends all.
+  /// Runs the event stream, the mailbox or both, and the timer of second queries. The end of any of them that is
+  /// required ends all.
   private func feedHints(_ yield: @escaping @Sendable (Hint) -> Void) async throws {
     let profiles = accounts.withLock { $0.keys.sorted() }
     try await withThrowingTaskGroup(of: Void.self) { [feed, revocations] group in

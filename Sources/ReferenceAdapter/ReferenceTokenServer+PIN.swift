@@ -6,48 +6,48 @@ public import PINProtection
 public import ReferenceProtocol
 public import Secrets
 
-/// A person who is logged in: a user access token, in memory only.
+/// A login of the user: a user access token, in memory only.
 public struct UserSession: Sendable, Equatable {
   public let account: AccountID
-  /// When the server ends it.
+  /// When the session expires at the server.
   public let until: Moment
   let accessToken: String
 }
 
-/// A PIN change that the server has begun: what the new PIN will be put around.
+/// A PIN change that the server has started, with the refresh token to encrypt with the new PIN.
 public struct PINChangeTicket: Sendable {
   let profile: String
   let id: String
   let token: SecretBytes
   let session: UserSession
-  /// What the new PIN must be like.
+  /// The rules for the new PIN.
   public let policy: PINPolicy
 }
 
 extension ReferenceTokenServer {
-  /// Times a call is repeated whose repeat is the same attempt, and the pauses between.
+  /// The pauses between attempts of a call whose repeats count as one PIN attempt.
   static let pauses: [Duration] = [.milliseconds(500), .seconds(1), .seconds(2)]
 
-  /// How many digits the account's PIN has.
+  /// The number of digits of the account's PIN.
   /// - Throws: `.refused` for an account without a PIN.
   public func pinLength(of account: AccountID) async throws(TokenServerFault) -> Int {
     try pin(of: await settled(account)).current.length
   }
 
-  /// "Authenticate user": a user access token for whoever types the right PIN.
+  /// Logs in with a PIN. Returns a session with a user access token.
   /// - Throws: `.pinIncorrect`, `.userDeregistered`.
   public func logIn(_ account: AccountID, typing pin: PIN) async throws(TokenServerFault) -> UserSession {
     let account = try await settled(account)
     return try await logIn(account, with: knowledgeKey(of: account, typed: pin))
   }
 
-  /// Tells the server that the session is over; here it is over already.
+  /// Notifies the server that the session ended. The local session has already ended.
   public func logOut(_ session: UserSession) async throws(TokenServerFault) {
     try await client.revoke(session.accessToken)
   }
 
-  /// The first half of a PIN change: proves the present PIN and gets a new refresh token for the new one.
-  /// - Parameter session: of the account, or nil to log in on the way.
+  /// Starts a PIN change: proves the current PIN and gets a refresh token for the new PIN.
+  /// - Parameter session: a session of the account; nil logs in first.
   /// - Throws: `.pinIncorrect`, `.userDeregistered`.
   public func beginPINChange(
     _ account: AccountID, typing pin: PIN, session: UserSession?
@@ -55,7 +55,7 @@ extension ReferenceTokenServer {
     let account = try await settled(account)
     let configuration = try DeviceClient.decode(DeviceConfiguration.self, try await client.call(.get, "/configuration"))
     guard let description = configuration.pinPolicy else {
-      throw .configurationInvalid("it has no PIN policy any more")
+      throw .configurationInvalid("it no longer has a PIN policy")
     }
     let policy = try PINPolicy(description)
     let key = try knowledgeKey(of: account, typed: pin)
@@ -75,8 +75,8 @@ extension ReferenceTokenServer {
     return PINChangeTicket(profile: account.profile, id: change.changeID, token: token, session: user, policy: policy)
   }
 
-  /// The second half. When it throws `.unreachable` the server decides which PIN is the right one, and the token asks
-  /// it as soon as it can.
+  /// Completes a PIN change. After `.unreachable`, only the server knows which PIN is valid; the token queries it when
+  /// the server is reachable.
   /// - Returns: the session the change was made in.
   public func finishPINChange(
     _ ticket: PINChangeTicket, choosing pin: PIN, parameters: Scrypt.Parameters
@@ -84,7 +84,7 @@ extension ReferenceTokenServer {
     guard var known = account(profile: ticket.profile)?.pin else { throw TokenServerFault.notEnrolled }
     let token = try ProtectedToken(ticket.token, under: pin, binding: pinBinding, parameters: parameters)
     known.next = AccountPIN.Change(id: ticket.id, token: token)
-    // Durable before the server makes it the only one that counts.
+    // Stored before the server makes it the only valid token.
     try keep(known, of: ticket.profile)
     let key = try KnowledgeKey(refreshToken: ticket.token, clientID: clientID, profileID: ticket.profile)
     let path = "/profiles/\(ticket.profile)/pin-changes/\(ticket.id)/commit"
@@ -98,14 +98,14 @@ extension ReferenceTokenServer {
     return ticket.session
   }
 
-  /// The account, once it is known which PIN counts. After a cut between the two halves of a change the server says
-  /// which of the two wrapped tokens it is; neither is thrown away before it has said that it will never be the other.
+  /// Returns the account after resolving an interrupted PIN change. The server reports which of the two encrypted
+  /// tokens is valid; neither is deleted before that.
   func settled(_ id: AccountID) async throws(TokenServerFault) -> Account {
     let account = try self.account(id)
     guard let next = account.pin?.next else { return account }
     let reply = try await client.call(.get, "/profiles/\(account.profile)/pin-changes/\(next.id)")
     let state = try DeviceClient.decode(PINChangeStatus.self, reply).state
-    // Another change may have begun while the server was asked about this one.
+    // Another change may have started while the server was queried.
     guard let pin = self.account(profile: account.profile)?.pin, pin.next?.id == next.id else {
       return try self.account(id)
     }
@@ -133,13 +133,14 @@ extension ReferenceTokenServer {
       try await client.requestToken(grant: Grant.jwtBearer, form: form, about: account.profile)
     }
     guard response.scope == .user, response.profileID == account.profile else {
-      throw .unreachable("the token server logged somebody else in")
+      throw .unreachable("the token server logged in another user")
     }
     let lifetime = Duration.seconds(max(0, min(response.expiresIn, 86_400)))
     return UserSession(account: account.id, until: asked + lifetime, accessToken: response.accessToken)
   }
 
-  /// `KK'` of whatever was typed. Costs a key derivation, and cannot tell whether it was right.
+  /// Derives the knowledge key `KK'` from a typed PIN. Takes the time of a key derivation, and cannot detect a wrong
+  /// PIN.
   func knowledgeKey(of account: Account, typed pin: PIN) throws(TokenServerFault) -> KnowledgeKey {
     let wrapped = try self.pin(of: account).current.wrapped
     do {
@@ -179,18 +180,19 @@ extension ReferenceTokenServer {
 }
 
 extension ReferenceTokenServer {
-  /// An OpenPGP key that exists in memory alone, for one exchange: recorded traffic and a stolen card together do not
-  /// give the refresh token away.
+  /// Creates an OpenPGP key in memory for one exchange, so that recorded traffic and a stolen SD card together do not
+  /// reveal the refresh token.
   static func ephemeralKey() throws(TokenServerFault) -> OpenPGPKey {
-    do { return try OpenPGPKey.generate(userID: "ephemeral") } catch { throw .refused("making a key failed: \(error)") }
+    do { return try OpenPGPKey.generate(userID: "ephemeral") } catch { throw .refused("no key generated: \(error)") }
   }
 
-  /// - Parameter sealed: Base64.
+  /// Decrypts a refresh token and verifies the server's signature.
+  /// - Parameter sealed: an OpenPGP message in Base64.
   static func openToken(
     _ sealed: String, by server: OpenPGPCertificate, with ephemeral: OpenPGPKey
   ) throws(TokenServerFault) -> SecretBytes {
     guard let message = bytes(base64: sealed), var opened = try? ephemeral.open(message, from: server, limit: 4096)
-    else { throw .unreachable("the refresh token is not sealed for us by the token server") }
+    else { throw .unreachable("the refresh token is not encrypted to this device and signed by the token server") }
     defer { cleanse(&opened) }
     guard opened.count == 32 else { throw .unreachable("a refresh token of \(opened.count) bytes") }
     return SecretBytes(copying: opened)
@@ -198,12 +200,12 @@ extension ReferenceTokenServer {
 }
 
 extension PINPolicy {
-  /// - Throws: `.configurationInvalid` for a policy nobody could keep.
+  /// - Throws: `.configurationInvalid` for a policy that no PIN can satisfy.
   public init(_ description: PINPolicyDescription) throws(TokenServerFault) {
     do {
       try self.init(
         length: description.length, maxRepeats: description.maxRepeats, sequencesAllowed: description.sequencesAllowed,
         blockList: description.blockList)
-    } catch { throw .configurationInvalid("its PIN policy is none: \(error)") }
+    } catch { throw .configurationInvalid("its PIN policy is invalid: \(error)") }
   }
 }

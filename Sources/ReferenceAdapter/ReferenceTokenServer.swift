@@ -6,11 +6,11 @@ public import ReferenceProtocol
 public import Secrets
 import Synchronization
 
-/// The reference token server, seen from the token: an adapter between the domain and `/device/v1`.
+/// The client of a reference token server: implements `TokenServer` over the device API `/device/v1`.
 public final class ReferenceTokenServer: TokenServer {
-  /// Kind of `TokenServerRecord`.
+  /// The `kind` of `TokenServerRecord` for reference servers.
   public static let kind = "reference"
-  /// The product's name and version, as the server's administrator sees them.
+  /// The product's name and version, shown to the server's administrator.
   public static let software = (id: "approval-token", version: "0.1.0")
 
   struct Account: Sendable {
@@ -27,26 +27,26 @@ public final class ReferenceTokenServer: TokenServer {
   let revocations: Revocations
   let timekeeper: any Timekeeper
   let registry: any EnrolmentRegistry
-  /// Makes what a PIN unwraps on this device worthless on another.
+  /// The device-binding key: without it, a token encrypted with a PIN cannot be decrypted on another device.
   let pinBinding: SecretBytes
   let feed: EventFeed
   let mailboxFeed: MailboxFeed?
   let capabilities: ApprovalCapabilities?
-  /// Whether the server said at the last validation that it has a broker.
+  /// Whether the server reported a broker at the last validation.
   let hasBroker = Mutex(false)
-  /// By profile.
+  /// Active accounts by profile.
   let accounts: Mutex<[String: Account]>
-  /// Profiles whose server signs receipts, as far as this process has seen.
+  /// Profiles whose server was seen to sign receipts, since this process started.
   let receiptSigners = Mutex<Set<String>>([])
-  /// Accounts without keys, by profile: kept only so that a person sees that they must be enrolled again.
+  /// Accounts without keys by profile. Kept so that the user sees that they must be enrolled again.
   private let lapsed: [String: AccountID]
 
   /// - Parameters:
-  ///   - accounts: those of this server; only active ones are spoken for.
-  ///   - registry: where they are kept.
+  ///   - accounts: the accounts of this server. Accounts that are not active send no answers.
+  ///   - registry: the store of the accounts.
   ///   - pinBinding: `Vault.pinBinding`.
-  ///   - broker: where hints are read, if the server publishes them there.
-  ///   - capabilities: what the board can do, where that is known; the server is told at each validation.
+  ///   - broker: delivers hints, if the server publishes them to a broker.
+  ///   - capabilities: the board's capabilities, sent with each validation; nil if unknown.
   public init(
     _ record: TokenServerRecord, accounts: [AccountRecord], registry: any EnrolmentRegistry, pinBinding: SecretBytes,
     courier: any Courier, timekeeper: any Timekeeper, broker: (any HintBroker)? = nil,
@@ -73,7 +73,7 @@ public final class ReferenceTokenServer: TokenServer {
     revocations.use { [weak self] in self?.provenRevocations(in: $0) ?? [] }
   }
 
-  /// Those with keys, by profile.
+  /// The accounts with keys, by profile.
   static func active(_ records: [AccountRecord]) throws(CustodyFault) -> [String: Account] {
     var known: [String: Account] = [:]
     for record in records where record.stage == .active {
@@ -86,7 +86,7 @@ public final class ReferenceTokenServer: TokenServer {
     return known
   }
 
-  /// The pins this server was enrolled with.
+  /// The certificate pins stored for the server at enrollment.
   public static func pins(of record: TokenServerRecord) throws(CustodyFault) -> [String] {
     try DeviceCredentials(record).pins
   }
@@ -99,7 +99,7 @@ public final class ReferenceTokenServer: TokenServer {
     let isSecondAsk = revocations.isSecondAskDue
     let response = try await client.call(.post, "/validations", body: JSON.encode(request), freshly: isSecondAsk)
     let validation = try DeviceClient.decode(ValidationResponse.self, response)
-    // An account that has lost its keys has nothing left that a false removal could take, and no key to prove one with.
+    // An account without keys can lose nothing by a false removal, and has no key to verify a signed one.
     let gone = validation.removedProfiles.filter {
       lapsed[$0] != nil || revocations.counts(.profile($0), in: response, isSecondAsk: isSecondAsk)
     }
@@ -113,7 +113,7 @@ public final class ReferenceTokenServer: TokenServer {
       _ = try await settled(account.id)
     }
     return Validation(
-      // Whoever enrols again gets a new profile in the place of the old one, and the server says that this is gone.
+      // An account that is enrolled again gets a new profile; the server reports the old one as removed.
       removedAccounts: gone.compactMap { accounts[$0]?.id ?? lapsed[$0] },
       disenrolledAccounts: validation.disenrolledProfiles.compactMap { accounts[$0]?.id },
       failureCounts: Dictionary(
@@ -133,7 +133,7 @@ public final class ReferenceTokenServer: TokenServer {
       response.isCut
       ? PendingEntries.whole(in: response.body) : try DeviceClient.decode(PendingList.self, response).requests
     return entries.compactMap { entry in
-      // Requests of profiles we do not have, and those a newer one replaces, are never shown.
+      // Requests of unknown profiles and superseded requests are not shown.
       guard let account = accounts[entry.profileID], let transaction = TransactionID(entry.transactionID),
         entry.supersededBy == nil, !revocations.isStopped(entry.profileID), (0...86_400_000).contains(entry.expiresInMs)
       else { return nil }
@@ -153,7 +153,7 @@ public final class ReferenceTokenServer: TokenServer {
     guard let message = bytes(base64: sealed.message) else { throw .notHandleable("the message is not Base64") }
     let plaintext: [UInt8]
     do { plaintext = try account.key.open(message, from: account.serverCertificate) } catch {
-      throw .notHandleable("the message is not one that the token server sealed for us: \(error)")
+      throw .notHandleable("the message is not encrypted to this device and signed by the token server: \(error)")
     }
     let request: ApprovalRequest
     do { request = try JSON.decode(ApprovalRequest.self, from: plaintext) } catch { throw .notHandleable("\(error)") }
@@ -180,7 +180,7 @@ public final class ReferenceTokenServer: TokenServer {
         throw .notHandleable("it needs a PIN, and the account has none")
       }
       guard let counts = FailureCounts(max: request.maxFailureCount, previous: request.previousFailureCount) else {
-        throw .notHandleable("it does not say how many wrong PINs there were")
+        throw .notHandleable("it has no valid count of wrong PINs")
       }
       return .pin(PINChallenge(length: pin.current.length, counts: counts))
     case .pushWithFingerprint, .pushWithCustomAuthenticator:
@@ -208,7 +208,8 @@ public final class ReferenceTokenServer: TokenServer {
       state: RemoteState(status.state), receipt: status.receipt?.forPeople, idempotencyKey: status.idempotencyKey)
   }
 
-  /// Tells the server that the account leaves this device. The caller wipes it here, whatever the answer.
+  /// Notifies the server that the account is removed from this device. The caller then deletes it here even if this
+  /// throws.
   public func deregister(_ account: AccountID) async throws(TokenServerFault) {
     let profile: String
     if let lapsed = lapsed.first(where: { $0.value == account }) {
@@ -219,8 +220,8 @@ public final class ReferenceTokenServer: TokenServer {
     _ = try await client.call(.delete, "/profiles/\(profile)")
   }
 
-  /// Unix seconds by the server's clock, for boards that have none; nil if it has not been heard, or says a time after its
-  /// own certificate's expiry.
+  /// Unix seconds by the server's clock, for boards without a clock; nil before the first response and after the expiry
+  /// of the server's certificate.
   public var serverTime: Int64? { get async { await client.vouchedTime } }
 
   private func profile(of id: AccountID) -> String? {
@@ -234,7 +235,7 @@ public final class ReferenceTokenServer: TokenServer {
 
   func account(profile: String) -> Account? { accounts.withLock { $0[profile] } }
 
-  /// The caller has made it durable.
+  /// Updates the PIN record in memory. The caller has stored it.
   func set(_ pin: AccountPIN, of profile: String) { accounts.withLock { $0[profile]?.pin = pin } }
 
   public func seal(_ response: ChallengeResponse) async throws(TokenServerFault) -> SealedResponse {

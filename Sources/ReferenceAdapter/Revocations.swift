@@ -2,19 +2,19 @@ import Courier
 import MobileAuth
 import Synchronization
 
-/// What a server, or a proxy in its place, has said about enrollments that are gone, until it counts.
+/// Checks reports that enrollments were removed, which come from the server or from a proxy in its place.
 ///
-/// A revocation that is signed with the enrollment's key counts at once. An unsigned 9002 or 9003 stops what it is about,
-/// and counts when a second ask, over a new TLS connection, with a new access token and at least `pause` later, says the
-/// same. Kept in memory: after a restart the first one is the first again.
+/// A revocation signed with the enrollment's key is effective at once. An unsigned 9002 or 9003 suspends the device or
+/// account, and is effective when a second query at least `pause` later, over a new TLS connection and with a new
+/// access token, returns the same. Kept in memory: after a restart, the next report counts as the first.
 final class Revocations: Sendable {
   enum Subject: Hashable, Sendable {
     case device
-    /// Nil where the answer does not say which.
+    /// Nil if the response does not name the profile.
     case profile(String?)
   }
 
-  /// Between the first ask and the second.
+  /// The minimum time between the first and the second query.
   static let pause = Duration.seconds(60)
 
   private struct State {
@@ -28,8 +28,8 @@ final class Revocations: Sendable {
 
   init(_ timekeeper: any Timekeeper) { self.timekeeper = timekeeper }
 
-  /// - Parameter proofs: what a response proves, by notices that the server has signed with the keys of the enrollments;
-  ///   nothing until this is called.
+  /// - Parameter proofs: returns what a response proves by notices signed with the enrollments' keys. Until this is
+  ///   called, nothing is proven.
   func use(proofs: @escaping @Sendable (HTTPResponse) -> Set<Subject>) { state.withLock { $0.proofs = proofs } }
 
   private func isProven(_ subject: Subject, by response: HTTPResponse) -> Bool {
@@ -37,10 +37,11 @@ final class Revocations: Sendable {
     return proofs(response).contains { $0 == .device || $0 == subject }
   }
 
+  /// Checks a fault of a response.
   /// - Parameters:
-  ///   - profile: what the call was about, if its address says so.
-  ///   - isSecondAsk: it went over a new connection with a new token.
-  /// - Returns: the fault as it is if it counts, or is about something else.
+  ///   - profile: the profile of the call, if known.
+  ///   - isSecondAsk: whether the call used a new connection and a new token.
+  /// - Returns: the fault itself if it is effective or no removal, else `.unconfirmedRemoval`.
   func judge(
     _ fault: TokenServerFault, _ response: HTTPResponse, about profile: String?, isSecondAsk: Bool
   ) -> TokenServerFault {
@@ -54,7 +55,7 @@ final class Revocations: Sendable {
     return counts(subject, isSecondAsk: isSecondAsk) ? fault : .unconfirmedRemoval(number: fault.number)
   }
 
-  /// - Returns: whether it counts; if not, it is remembered.
+  /// - Returns: whether the removal is effective; otherwise it is recorded as a first report.
   func counts(_ subject: Subject, in response: HTTPResponse? = nil, isSecondAsk: Bool) -> Bool {
     if let response, isProven(subject, by: response) { return true }
     let now = timekeeper.now
@@ -70,24 +71,24 @@ final class Revocations: Sendable {
     return false
   }
 
-  /// When the second ask is due; nil if there is nothing to ask.
+  /// When the second query is due; nil without a report.
   var secondAsk: Moment? { state.withLock { $0.claims.values.min() }.map { $0 + Self.pause } }
 
   var isSecondAskDue: Bool { secondAsk.map { $0 <= timekeeper.now } ?? false }
 
-  /// The second ask was answered without them.
+  /// Deletes reports that the second query has not confirmed.
   func forget(all subjects: (Subject) -> Bool) {
     state.withLock { state in state.claims = state.claims.filter { !subjects($0.key) } }
   }
 
-  /// Whether nothing may be shown or answered for the profile.
+  /// Whether requests of the profile must not be shown or answered.
   func isStopped(_ profile: String) -> Bool {
     state.withLock { state in
       [.device, .profile(nil), .profile(profile)].contains { state.claims[$0] != nil }
     }
   }
 
-  /// Calls `ask` whenever a second ask has become due, until the task is cancelled. One caller at a time.
+  /// Calls `ask` whenever a second query is due, until the task is canceled. Supports one caller at a time.
   func watch(_ ask: @Sendable () -> Void) async throws {
     let (claims, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     state.withLock { state in

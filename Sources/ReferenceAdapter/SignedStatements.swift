@@ -5,21 +5,21 @@ import OpenPGP
 import ReferenceProtocol
 import Synchronization
 
-/// What the token server signed with its key of an enrollment, and no proxy can say in its place.
+/// Statements that the token server signs with its key of an enrollment, so that a proxy cannot forge them.
 extension ReferenceTokenServer {
-  /// Where in `VerifiedContents.answerContext` stands whether the receipt is signed.
+  /// The index in `VerifiedContents.answerContext` of the flag for signed receipts.
   private static let receiptFlag = 65
 
-  /// The request is signed, so no proxy can take this word out of it.
-  /// - Returns: 1 if its server signs receipts.
+  /// Records whether the server signs receipts. The request is signed, so a proxy cannot remove the member.
+  /// - Returns: 1 if the server signs receipts, else 0.
   func noteReceipts(of profile: String, _ request: ApprovalRequest) -> UInt8 {
     guard request.signedReceipt == true else { return 0 }
     _ = receiptSigners.withLock { $0.insert(profile) }
     return 1
   }
 
-  /// The confirmation of an answer, where the request said that it would be signed.
-  /// - Throws: `unreachable` unless it is the server's, on exactly this answer: what became of it is then not known.
+  /// Checks the receipt of an answer, if the request announced a signed one.
+  /// - Throws: `.unreachable` (outcome unknown) unless the server signed a receipt for exactly this answer.
   func requireReceipt(_ status: RequestStatus, for response: SealedResponse) throws(TokenServerFault) {
     let context = response.request.contents.answerContext
     guard context.count > Self.receiptFlag, context[Self.receiptFlag] == 1 else { return }
@@ -30,7 +30,7 @@ extension ReferenceTokenServer {
     else { throw .unreachable("the receipt is for another answer") }
   }
 
-  /// The same when the server is asked later, by a token that has seen signed receipts of this account since it started.
+  /// Checks the receipt in a later status response, if signed receipts were seen for this account since the start.
   func requireReceipt(
     _ status: RequestStatus, of transaction: TransactionID, account: AccountID
   ) throws(TokenServerFault) {
@@ -55,9 +55,9 @@ extension ReferenceTokenServer {
     return receipt
   }
 
-  /// The enrollments that the token server has proved to be gone.
-  /// - Parameter response: a `Problem`, an `OAuthError` or a `ValidationResponse`, whose `revocations` count. Those that
-  ///   are not the server's, or of no account that is here, prove nothing.
+  /// Returns the enrollments that the token server has proved to be removed.
+  /// - Parameter response: a `Problem`, an `OAuthError` or a `ValidationResponse` with `revocations`. Notices that are
+  ///   not signed by the server, or are for unknown accounts, are ignored.
   func provenRevocations(in response: HTTPResponse) -> Set<Revocations.Subject> {
     Self.provenRevocations(
       in: response, of: accounts.withLock { Array($0.values) }, issuer: client.issuer, clientID: clientID)

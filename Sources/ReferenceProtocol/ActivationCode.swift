@@ -1,7 +1,7 @@
 import Cryptography
 
-/// A one-time activation code: 12 random digits and a Luhn check digit (ISO/IEC 7812-1 Annex B), so that a keypad
-/// can type it and most typing errors are caught before they cost an attempt.
+/// A one-time activation code: 12 random digits and a Luhn check digit (ISO/IEC 7812-1 Annex B). It can be typed on a
+/// keypad, and the check digit detects most typing errors before they cost an attempt.
 public struct ActivationCode: Sendable, Equatable {
   /// 13 digits.
   public let digits: String
@@ -14,7 +14,7 @@ public struct ActivationCode: Sendable, Equatable {
     self.digits = digits
   }
 
-  /// Twelve digits, each uniform: bytes of 250 and above are thrown away.
+  /// Creates a code of 12 uniformly distributed digits (bytes of 250 and above are rejected) and a check digit.
   public static func random() -> ActivationCode {
     var digits = ""
     while digits.utf8.count < 12 {

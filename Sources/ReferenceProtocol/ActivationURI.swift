@@ -1,6 +1,6 @@
 import Cryptography
 
-/// `approvaltoken://activate?server=…&code=…&pin_sha256=…`: everything a token needs to enrol.
+/// An enrollment URI: `approvaltoken://activate?server=…&code=…&pin_sha256=…`.
 public struct ActivationURI: Sendable, Equatable {
   /// `https://host[:port]`, no path, no trailing slash.
   public var server: String

@@ -1,7 +1,7 @@
-/// `iat` and `exp` of an assertion (RFC 7519 §4.1), seconds since 1970: at most ten minutes apart, and both within the
-/// years 1970 to 9999, so that no comparison with a clock leaves 64 bits.
+/// `iat` and `exp` of an assertion (RFC 7519 §4.1), in seconds since 1970: at most ten minutes apart and both within
+/// the years 1970 to 9999, so that no comparison with a clock overflows 64 bits.
 struct AssertionLifetime {
-  /// Seconds an assertion may live, and a clock may be wrong.
+  /// The maximum lifetime and clock error, in seconds.
   private static let limit: Int64 = 600
   private static let times = 0...JSON.latestSecond
 

@@ -2,10 +2,10 @@
 
 /// `GET /configuration` and part of `POST /validations`.
 public struct DeviceConfiguration: Codable, Sendable, Equatable {
-  /// How a device hears of something new.
+  /// How a device receives hints about new requests.
   public enum Transport: String, Codable, Sendable {
     case sse, longpoll
-    /// Over a broker that both know, beside the other two or in their place.
+    /// An MQTT broker, in addition to or instead of the other transports.
     case mqtt
   }
 
@@ -14,7 +14,7 @@ public struct DeviceConfiguration: Codable, Sendable, Equatable {
   public var minimumSoftwareVersion: String
   /// Whether activating a profile includes choosing a PIN.
   public var pinRequired: Bool
-  /// What a PIN must be like; there where `pinRequired`.
+  /// The rules for a PIN; set if `pinRequired`.
   public var pinPolicy: PINPolicyDescription?
   public var serverTimeMs: Int64
 
@@ -45,7 +45,8 @@ public struct ValidationRequest: Codable, Sendable, Equatable {
   public var softwareVersion: String
   public var osVersion: String
   public var profiles: [String]
-  /// As in the registration, which may have been made where nothing knew the board; nil leaves what the server has.
+  /// The device's capabilities, as in the registration, which can be made on another computer; nil keeps the server's
+  /// value.
   public var approvalCapabilities: ApprovalCapabilities?
 
   enum CodingKeys: String, CodingKey {
@@ -67,13 +68,13 @@ public struct ValidationRequest: Codable, Sendable, Equatable {
 
 public struct ValidationResponse: Codable, Sendable, Equatable {
   public var configuration: DeviceConfiguration
-  /// Those of the asked profiles that no longer exist on the server; the device wipes them.
+  /// Requested profiles that no longer exist on the server; the device wipes them.
   public var removedProfiles: [String]
-  /// Those that exist but lost their keys or push enrolment (9020); the device drops their keys.
+  /// Requested profiles that lost their keys or push enrollment (9020); the device deletes their keys.
   public var disenrolledProfiles: [String]
-  /// Of those of the asked profiles that have a PIN.
+  /// Counts of wrong PINs of the requested profiles that have a PIN.
   public var failureCounts: [ProfileFailureCounts]?
-  /// `RevocationNotice`s of the removed ones whose keys the server still has.
+  /// `RevocationNotice`s of the removed profiles whose keys the server still has.
   public var revocations: [String]?
 
   enum CodingKeys: String, CodingKey {
@@ -94,7 +95,7 @@ public struct ValidationResponse: Codable, Sendable, Equatable {
   }
 }
 
-/// `PUT /profiles/{pid}/mobile-auth`. The same certificate again is a success that changes nothing.
+/// `PUT /profiles/{pid}/mobile-auth`. Idempotent for the same certificate.
 public struct KeyExchangeRequest: Codable, Sendable, Equatable {
   /// Base64 of the binary OpenPGP certificate.
   public var openPGPCertificate: String
@@ -149,7 +150,7 @@ public struct KeyAcknowledgementContent: Codable, Sendable, Equatable {
   }
 }
 
-/// `PUT /profiles/{pid}/push`. A device may change the transport of a profile that is enrolled by itself.
+/// `PUT /profiles/{pid}/push`. A device may change the transport of an enrolled profile without a user access token.
 public struct PushEnrolmentRequest: Codable, Sendable, Equatable {
   public var transport: DeviceConfiguration.Transport
 
@@ -158,8 +159,8 @@ public struct PushEnrolmentRequest: Codable, Sendable, Equatable {
 
 public struct PushEnrolmentResponse: Codable, Sendable, Equatable {
   public var pushToken: String
-  /// With the transport `mqtt`: the topic that `DeviceEvent`s of this device are published to, with nothing in them but
-  /// their kind. 128 bits of its name are nobody's guess.
+  /// For the transport `mqtt`: the MQTT topic to which `DeviceEvent`s of this device are published, reduced to their
+  /// kind. The name contains 128 random bits.
   public var mailbox: String?
 
   enum CodingKeys: String, CodingKey {

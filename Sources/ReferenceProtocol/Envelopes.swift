@@ -1,5 +1,5 @@
-/// Server to device, signed by the server's key and encrypted to the device's.
-/// Sender and recipient stand inside, so that nobody can re-encrypt it for another (surreptitious forwarding).
+/// The message from server to device, signed with the server's key and encrypted to the device's. It contains sender
+/// and recipient, so that the recipient cannot re-encrypt it for another device (surreptitious forwarding).
 public struct ApprovalRequest: Codable, Sendable, Equatable {
   public enum Method: String, Codable, Sendable {
     case push
@@ -13,7 +13,7 @@ public struct ApprovalRequest: Codable, Sendable, Equatable {
   public var clientID: String
   public var profileID: String
   public var transactionID: String
-  /// The type's name, as the administrator chose it: "login", "payment".
+  /// The name of the request type, chosen by the administrator, such as "login" or "payment".
   public var type: String
   public var method: Method
   /// The portal's `secure_message`.
@@ -21,15 +21,15 @@ public struct ApprovalRequest: Codable, Sendable, Equatable {
   public var pushMessage: String?
   /// 32 random bytes, Base64url; the answer repeats them.
   public var nonce: String
-  /// What the answer's `attempt` must be; 1 if it is not there.
+  /// The required value of the answer's `attempt`; 1 if missing.
   public var attempt: Int?
   public var sentAtMs: Int64
   public var expiresInMs: Int64
-  /// Of the profile's PIN, when the method needs one.
+  /// Counts of wrong PINs of the profile; set if the method requires a PIN.
   public var maxFailureCount: Int?
   public var previousFailureCount: Int?
   public var remainingFailureCount: Int?
-  /// Whether the confirmation of an answer is an `ApprovalReceipt`; a server that makes none leaves it out.
+  /// Whether an answer is confirmed with an `ApprovalReceipt`. Missing from servers that do not sign receipts.
   public var signedReceipt: Bool?
 
   enum CodingKeys: String, CodingKey {
@@ -67,17 +67,17 @@ public struct ApprovalRequest: Codable, Sendable, Equatable {
   }
 }
 
-/// Device to server, signed by the device's key and encrypted to the server's.
+/// The message from device to server, signed with the device's key and encrypted to the server's.
 public struct ApprovalAnswer: Codable, Sendable, Equatable {
   public enum Decision: String, Codable, Sendable { case accept, deny }
 
-  /// The deliberate act behind the answer.
+  /// The deliberate gesture that made the decision.
   public struct Gesture: Codable, Sendable, Equatable {
     public enum Kind: String, Codable, Sendable {
       case hold, doublePress = "double_press", veryLongHold = "very_long_hold"
       /// Digits and Enter.
       case enter
-      /// The keypad's cancel.
+      /// The keypad's cancel key.
       case cancelKeys = "cancel_keys"
     }
 
@@ -110,7 +110,7 @@ public struct ApprovalAnswer: Codable, Sendable, Equatable {
   public var methodUsed: ApprovalRequest.Method
   public var gesture: Gesture
   public var answeredAfterMs: Int64
-  /// Base64url of `KnowledgeKey.proof`, with an accept of a request that needs the PIN.
+  /// Base64url of `KnowledgeKey.proof`, for an approval of a request that requires the PIN.
   public var pinProof: String?
 
   enum CodingKeys: String, CodingKey {

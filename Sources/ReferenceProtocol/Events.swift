@@ -1,5 +1,5 @@
-/// One event of `GET /events`. As SSE: `id` is the cursor, `event` the kind, `data` this value as JSON. As long poll:
-/// a list of them. Every event is only a hint; the pending list is the truth.
+/// One event of `GET /events`. As SSE, `id` is the cursor, `event` the kind, and `data` this value as JSON. A long poll
+/// returns a list. An event is only a hint: the pending list is authoritative.
 public struct DeviceEvent: Codable, Sendable, Equatable {
   public enum Kind: String, Codable, Sendable {
     case request
@@ -33,7 +33,8 @@ public struct DeviceEvent: Codable, Sendable, Equatable {
   }
 }
 
-/// `200` to a long poll (`Accept: application/json`, `Prefer: wait=55`, `?after=CURSOR`); `204` if nothing came.
+/// The `200` response to a long poll (`Accept: application/json`, `Prefer: wait=55`, `?after=CURSOR`); `204` without
+/// events.
 public struct EventPage: Codable, Sendable, Equatable {
   public var cursor: String
   public var events: [DeviceEvent]

@@ -21,7 +21,7 @@ public struct JWK: Codable, Sendable, Equatable {
     return key
   }
 
-  /// RFC 7638: Base64url of SHA-256 over the required members in order.
+  /// The thumbprint (RFC 7638): Base64url of SHA-256 over the required members in order.
   public var thumbprint: String {
     SHA256.hash(Array(#"{"crv":"\#(crv)","kty":"\#(kty)","x":"\#(x)","y":"\#(y)"}"#.utf8)).base64URL
   }

@@ -1,28 +1,29 @@
 public import Cryptography
 public import Secrets
 
-/// `KK`, the knowledge key: what a token can sign with only while somebody types the right PIN. The server keeps the
-/// public half alone, the token keeps nothing of it.
+/// `KK`, the knowledge key: a signing key that a token can derive only from the correct PIN. The server stores the
+/// public key; the token stores no part of it.
 public struct KnowledgeKey: Sendable {
   private let key: Ed25519.PrivateKey
 
-  /// - Parameter refreshToken: `RT`, 32 bytes, as unwrapped by a PIN; a wrong PIN gives another key, never an error.
+  /// - Parameter refreshToken: `RT`, 32 bytes, as decrypted with a PIN. A wrong PIN results in another key, not in an
+  ///   error.
   public init(refreshToken: SecretBytes, clientID: String, profileID: String) throws(CryptographyError) {
     let seed = HKDF.derive(
       refreshToken, salt: Array((clientID + profileID).utf8), info: "approval-token/knowledge/v1")
     key = try Ed25519.PrivateKey(seed: seed)
   }
 
-  /// For the server, which made `RT`.
+  /// The public key, computed by the server, which created `RT`.
   public var publicKey: Ed25519.PublicKey { get throws(CryptographyError) { try key.publicKey } }
 
-  /// `pin_proof` of an answer: over the exact request, its current nonce and the decision.
+  /// Creates the `pin_proof` of an answer, over the exact request, its current nonce and the decision.
   /// - Returns: 64 bytes.
   public func proof(_ claim: ApprovalClaim) throws(CryptographyError) -> [UInt8] {
     try key.signature(for: claim.signedBytes)
   }
 
-  /// An assertion that the PIN was typed for one purpose (RFC 7523 §3, EdDSA of RFC 8037 §3.1).
+  /// Creates an assertion that the PIN was typed for one purpose (RFC 7523 §3, EdDSA of RFC 8037 §3.1).
   public func assertion(_ claims: KnowledgeAssertion.Claims) throws(CryptographyError) -> String {
     let header = Array(#"{"alg":"EdDSA","typ":"JWT"}"#.utf8)
     let input = "\(header.base64URL).\(JSON.encode(claims).base64URL)"
@@ -30,7 +31,7 @@ public struct KnowledgeKey: Sendable {
   }
 }
 
-/// What `pin_proof` signs.
+/// The data that `pin_proof` signs.
 public struct ApprovalClaim: Sendable, Equatable {
   /// The request's current nonce, 32 bytes.
   public var nonce: [UInt8]
@@ -53,20 +54,20 @@ public struct ApprovalClaim: Sendable, Equatable {
   }
 }
 
-/// A JWT signed by `KK`. Its form, audience and times are checked before anything is counted against the PIN; the
-/// signature after.
+/// A JWT signed by `KK`. Its form, audience and times are checked before an attempt is counted; the signature is
+/// checked after that.
 public struct KnowledgeAssertion: Sendable, Equatable {
   public struct Claims: Codable, Sendable, Equatable {
-    /// The device's client id.
+    /// The device's client ID.
     public var iss: String
-    /// The profile.
+    /// The profile ID.
     public var sub: String
-    /// The URL the assertion is sent to: an assertion for one purpose is none for another.
+    /// The URL to which the assertion is sent: an assertion is valid for one purpose only.
     public var aud: String
     public var jti: String
     public var iat: Int64
     public var exp: Int64
-    /// Where the server gave one: a new PIN's activation, a PIN change's commit.
+    /// The server's nonce, for the activation of a new PIN and the commit of a PIN change; otherwise nil.
     public var nonce: String?
 
     /// - Parameter now: Unix seconds by the server's clock.
@@ -84,9 +85,9 @@ public struct KnowledgeAssertion: Sendable, Equatable {
   }
 
   public enum Refusal: Error, Equatable, Sendable {
-    /// Not an attempt at all; the text says what is wrong.
+    /// Not counted as an attempt; the text names the invalid part.
     case invalid(String)
-    /// More than ten minutes off (9031).
+    /// The times differ by more than ten minutes from the server's clock (9031).
     case clockWrong
   }
 
@@ -94,7 +95,7 @@ public struct KnowledgeAssertion: Sendable, Equatable {
   private let signedText: [UInt8]
   private let signature: [UInt8]
 
-  /// Everything but the signature.
+  /// Parses an assertion and checks everything except the signature.
   public init(
     parsing text: String, clientID: String, profileID: String, audience: String, now: Int64, nonce: String? = nil
   ) throws(Refusal) {
@@ -117,6 +118,6 @@ public struct KnowledgeAssertion: Sendable, Equatable {
 
   private struct Header: Decodable { var alg: String }
 
-  /// The one question a PIN attempt asks.
+  /// Verifies the signature. The caller has counted the PIN attempt.
   public func isSigned(by key: Ed25519.PublicKey) -> Bool { key.isValidSignature(signature, for: signedText) }
 }

@@ -26,7 +26,7 @@ public struct ServerMetadata: Codable, Sendable, Equatable {
   public static let path = "/.well-known/oauth-authorization-server"
 }
 
-/// What the hardware can do, so that the server offers nothing it cannot (member of the registration).
+/// The capabilities of the hardware (member of the registration), so that the server requests only supported methods.
 public struct ApprovalCapabilities: Codable, Sendable, Equatable {
   public enum Display: String, Codable, Sendable { case none, text, console }
   public enum LED: String, Codable, Sendable { case mono, rgb }
@@ -48,8 +48,8 @@ public struct ApprovalCapabilities: Codable, Sendable, Equatable {
   }
 }
 
-/// `POST /oauth/register` (RFC 7591), with an activation code or a fleet token as Bearer.
-/// The same code and the same key give the same client again: a cut during enrolment leaves no orphan.
+/// `POST /oauth/register` (RFC 7591), with an activation code or a fleet token as Bearer token. Idempotent for the same
+/// code and key, so a crash during enrollment leaves no unused client.
 public struct RegistrationRequest: Codable, Sendable, Equatable {
   public var clientName: String
   public var softwareID: String
@@ -84,9 +84,9 @@ public struct RegistrationRequest: Codable, Sendable, Equatable {
 
 /// `201` to a registration.
 public struct RegistrationResponse: Codable, Sendable, Equatable {
-  /// 64 upper-case hex digits; what portals call `device_id`.
+  /// 64 upper-case hexadecimal digits; portals call it `device_id`.
   public var clientID: String
-  /// RFC 7592: `DELETE` there, with the device's access token, deregisters the device.
+  /// The client configuration endpoint (RFC 7592): `DELETE` with the device's access token deregisters the device.
   public var registrationClientURI: String
 
   enum CodingKeys: String, CodingKey {
@@ -103,11 +103,11 @@ public struct RegistrationResponse: Codable, Sendable, Equatable {
 /// `grant_type` values of the token endpoint.
 public enum Grant {
   public static let clientCredentials = "client_credentials"
-  /// OpenID4VCI: form members `pre-authorized_code` and `profile_id`, and where the server wants a PIN
-  /// `ephemeral_certificate` (Base64): the OpenPGP certificate, made for this exchange alone, that `RT` is sealed to.
+  /// OpenID4VCI: form members `pre-authorized_code` and `profile_id`, and if the server requires a PIN
+  /// `ephemeral_certificate` (Base64): an OpenPGP certificate created for this exchange, to which `RT` is encrypted.
   public static let preAuthorizedCode = "urn:ietf:params:oauth:grant-type:pre-authorized_code"
-  /// RFC 7523 §2.1: form members `assertion`, a `KnowledgeAssertion` for the token endpoint, and `profile_id`. The
-  /// same assertion again is the same attempt.
+  /// RFC 7523 §2.1: form members `assertion`, a `KnowledgeAssertion` for the token endpoint, and `profile_id`.
+  /// Repeating the same assertion counts as the same attempt.
   public static let jwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
   /// RFC 7523 §2.2: value of `client_assertion_type`.
   public static let clientAssertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -121,11 +121,11 @@ public struct AccessTokenResponse: Codable, Sendable, Equatable {
   public var tokenType: String
   public var expiresIn: Int
   public var scope: Scope
-  /// Only for `user`.
+  /// Set only for `user`.
   public var profileID: String?
-  /// Base64 OpenPGP message with `RT`, 32 bytes, while the profile waits for its PIN to be chosen.
+  /// Base64 OpenPGP message with `RT`, 32 bytes; set while no PIN was chosen for the profile.
   public var sealedToken: String?
-  /// With `sealedToken`: who signed it (Base64 OpenPGP certificate).
+  /// With `sealedToken`: the certificate of its signer (Base64 OpenPGP certificate).
   public var serverCertificate: String?
   /// With `sealedToken`: the `nonce` of the assertion that activates the PIN.
   public var pinNonce: String?
@@ -150,7 +150,7 @@ public struct AccessTokenResponse: Codable, Sendable, Equatable {
   }
 }
 
-/// Error body of the OAuth endpoints (RFC 6749 §5.2), with the number of the catalogue where there is one.
+/// Error body of the OAuth endpoints (RFC 6749 §5.2), with the number of the error catalog if there is one.
 public struct OAuthError: Codable, Sendable, Equatable {
   public var error: String
   public var errorDescription: String?
@@ -177,6 +177,6 @@ public struct OAuthError: Codable, Sendable, Equatable {
     errorCode = code
   }
 
-  /// RFC 9449 §8: ask again with the nonce of the `DPoP-Nonce` header.
+  /// The error code for a missing or stale nonce (RFC 9449 §8): retry with the nonce of the `DPoP-Nonce` header.
   public static let useDPoPNonce = "use_dpop_nonce"
 }

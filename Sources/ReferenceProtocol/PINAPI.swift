@@ -1,17 +1,17 @@
-// The bodies that are about a profile's PIN. Every assertion is a `KnowledgeAssertion` whose audience is the URL it is
-// sent to.
+// The bodies of requests about a profile's PIN. Every assertion is a `KnowledgeAssertion` whose audience is the
+// request's URL.
 
-/// What a PIN must be like. The server never sees one; the token enforces this.
+/// The rules for a PIN. The token enforces them; the server never receives a PIN.
 public struct PINPolicyDescription: Codable, Sendable, Equatable {
-  /// Exactly this many digits, 5 to 32.
+  /// The exact number of digits, 5 to 32.
   public var length: Int
-  /// The longest run of one digit that is allowed (2 allows 11 but not 111); nil for any.
+  /// The maximum number of equal digits in a row (2 allows 11 but not 111); nil for no limit.
   public var maxRepeats: Int?
-  /// Whether all digits may stand at one constant distance other than zero: 12345, 97531.
+  /// Whether PINs are allowed whose digits have one constant difference other than zero, such as 12345 and 97531.
   public var sequencesAllowed: Bool
-  /// PINs that everybody tries first.
+  /// Common PINs that are not allowed.
   public var blockList: [String]
-  /// Wrong attempts after which the user is deregistered, 1 to 10.
+  /// The attempt limit: the number of wrong attempts after which the user is deregistered, 1 to 10.
   public var maxFailureCount: Int
 
   enum CodingKeys: String, CodingKey {
@@ -52,19 +52,19 @@ public struct ProfileFailureCounts: Codable, Sendable, Equatable {
   }
 }
 
-/// `POST /profiles/{pid}/pin`: activates `RT`; signed by its `KK` with the `pin_nonce` of the token response. `204`,
-/// also when the same assertion has done it before.
+/// `POST /profiles/{pid}/pin`: activates `RT`. The assertion is signed by its `KK` with the `pin_nonce` of the token
+/// response. `204`; idempotent for the same assertion.
 public struct PINActivation: Codable, Sendable, Equatable {
   public var assertion: String
 
   public init(assertion: String) { self.assertion = assertion }
 }
 
-/// `POST /profiles/{pid}/pin-changes`, as the user, signed by the `KK` of the PIN that is to be replaced. Counts as an
-/// attempt. `201` with a `PINChange`; a new change takes the place of one that was not committed.
+/// `POST /profiles/{pid}/pin-changes`, as the user, signed by the `KK` of the current PIN. Counts as an attempt. `201`
+/// with a `PINChange`, which replaces an uncommitted change.
 public struct PINChangeRequest: Codable, Sendable, Equatable {
   public var assertion: String
-  /// Base64 OpenPGP certificate, made for this exchange alone.
+  /// Base64 OpenPGP certificate, created for this exchange.
   public var ephemeralCertificate: String
 
   enum CodingKeys: String, CodingKey {
@@ -97,19 +97,19 @@ public struct PINChange: Codable, Sendable, Equatable {
   }
 }
 
-/// `POST /profiles/{pid}/pin-changes/{id}/commit`, as the device, signed by the *new* `KK` with the change's id as
-/// nonce. `204`; the old `RT` is void from then on. Again: `204`. Does not count against the PIN.
+/// `POST /profiles/{pid}/pin-changes/{id}/commit`, as the device, signed by the *new* `KK` with the change's ID as
+/// nonce. `204`; the old `RT` is then void. Idempotent. Does not count as a PIN attempt.
 public struct PINChangeCommit: Codable, Sendable, Equatable {
   public var assertion: String
 
   public init(assertion: String) { self.assertion = assertion }
 }
 
-/// `GET /profiles/{pid}/pin-changes/{id}`, as the device: which of two wrapped tokens survives a power cut.
+/// `GET /profiles/{pid}/pin-changes/{id}`, as the device: reports after a crash which of two encrypted tokens is valid.
 public struct PINChangeStatus: Codable, Sendable, Equatable {
   public enum State: String, Codable, Sendable {
     case pending, committed
-    /// Timed out, replaced, or never heard of: the former PIN stands.
+    /// Expired, replaced or unknown: the previous PIN stays valid.
     case void
   }
 

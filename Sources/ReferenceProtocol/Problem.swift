@@ -1,5 +1,5 @@
-/// `application/problem+json` (RFC 9457) of the device API. The slug at the end of `type` decides; `code` is the
-/// number of the error catalogue, for people.
+/// `application/problem+json` (RFC 9457) of the device API. Programs use the slug at the end of `type`; `code` is the
+/// number of the error catalog, for display.
 public struct Problem: Codable, Sendable, Equatable, Error {
   public enum Slug: String, Sendable, CaseIterable {
     case actionNotAllowed = "action-not-allowed"
@@ -30,7 +30,7 @@ public struct Problem: Codable, Sendable, Equatable, Error {
     case userAlreadyEnrolled = "user-already-enrolled"
     case userDeregistered = "user-deregistered"
 
-    /// Number of the error catalogue.
+    /// The number of the error catalog.
     public var code: Int {
       switch self {
       case .deviceDeregistered: 9002
@@ -56,7 +56,8 @@ public struct Problem: Codable, Sendable, Equatable, Error {
       }
     }
 
-    /// HTTP status: 401 token trouble, 403 refused, 404 unknown, 409 state, 410 expired, 422 semantic, 429.
+    /// The HTTP status: 401 access token, 403 refused, 404 unknown, 409 conflict with the state, 410 expired, 422
+    /// semantic error, 429 rate limit.
     public var status: Int {
       switch self {
       case .notAuthenticated, .deviceDeregistered: 401
@@ -80,9 +81,9 @@ public struct Problem: Codable, Sendable, Equatable, Error {
   public var detail: String?
   public var code: Int
   public var retryable: Bool
-  /// With `already-handled`: how the request ended.
+  /// With `already-handled`: the state in which the request ended.
   public var state: RequestState?
-  /// With `pin-incorrect`: what the next answer's `nonce` must be.
+  /// With `pin-incorrect`: the required `nonce` of the next answer.
   public var nonce: String?
   /// With `pin-incorrect` and `user-deregistered`.
   public var maxFailureCount: Int?
@@ -109,6 +110,6 @@ public struct Problem: Codable, Sendable, Equatable, Error {
     self.state = state
   }
 
-  /// What happened, or nil for a slug this version does not know.
+  /// The problem's type; nil for a slug that this version does not know.
   public var slug: Slug? { type.split(separator: "/").last.flatMap { Slug(rawValue: String($0)) } }
 }

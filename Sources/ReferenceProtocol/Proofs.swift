@@ -1,7 +1,7 @@
 public import Cryptography
 
-/// Proof of possession of the device key for one request (RFC 9449 §4.2). Freshness comes from the server's nonce
-/// alone, so the token needs no clock; `iat` is there because the RFC wants it and decides nothing.
+/// Proof of possession of the device key for one request (RFC 9449 §4.2). Freshness is ensured by the server's nonce,
+/// so the token needs no clock; `iat` is required by the RFC and not checked.
 public struct DPoPProof: Sendable, Equatable {
   public let key: JWK
   public let identifier: String
@@ -23,7 +23,7 @@ public struct DPoPProof: Sendable, Equatable {
     var nonce: String?
   }
 
-  /// The value of the `DPoP` header.
+  /// Creates the value of the `DPoP` header.
   public static func make(
     method: String, url: String, nonce: String?, accessToken: String?, issuedAt: Int64, key: P256PrivateKey
   ) throws(CryptographyError) -> String {
@@ -33,8 +33,8 @@ public struct DPoPProof: Sendable, Equatable {
     return try JWS.sign(header: JSON.encode(Header(jwk: JWK(key.publicKey))), payload: JSON.encode(claims), key: key)
   }
 
-  /// Checks signature, method, URL and token binding. The caller still has to judge nonce, replay (`identifier`) and
-  /// whose key it is.
+  /// Checks signature, method, URL and token binding. The caller must check the nonce, the replay of `identifier`, and
+  /// the owner of the key.
   public init(verifying proof: String, method: String, url: String, accessToken: String?) throws(WireError) {
     func refuse(_ why: String) -> WireError { .malformed(what: "DPoP proof", why: why) }
     guard let unverified = try? JWS.Unverified(parsing: proof) else { throw refuse("not a compact JWS") }
@@ -67,7 +67,7 @@ public struct ClientAssertion: Sendable, Equatable {
 
   /// - Parameters:
   ///   - audience: the token server's issuer.
-  ///   - now: Unix seconds by the *server's* clock, learnt from its `Date` header over verified TLS.
+  ///   - now: Unix seconds by the *server's* clock, from its `Date` header over verified TLS.
   public static func make(
     clientID: String, audience: String, now: Int64, key: P256PrivateKey
   ) throws(CryptographyError) -> String {
@@ -75,7 +75,7 @@ public struct ClientAssertion: Sendable, Equatable {
     return try JWS.sign(header: Array(#"{"alg":"ES256","typ":"JWT"}"#.utf8), payload: JSON.encode(claims), key: key)
   }
 
-  /// The client the assertion claims to be, before anything is verified: to look up its key.
+  /// The client ID in an assertion that is not verified yet, to find its key.
   public static func claimedClientID(_ assertion: String) -> String? {
     guard let unverified = try? JWS.Unverified(parsing: assertion) else { return nil }
     return try? JSON.decode(Claims.self, from: unverified.untrustedPayload).sub
@@ -83,11 +83,11 @@ public struct ClientAssertion: Sendable, Equatable {
 
   public enum Refusal: Error, Equatable, Sendable {
     case invalid(String)
-    /// `exp` or `iat` are off by more than ten minutes: the device's clock is wrong (9031).
+    /// `exp` or `iat` differ by more than ten minutes from the server's clock: the device's clock is wrong (9031).
     case clockWrong
   }
 
-  /// - Returns: the assertion's `jti`; the caller refuses a second use.
+  /// - Returns: the assertion's `jti`; the caller must refuse a repeated one.
   public static func verify(
     _ assertion: String, clientID: String, audience: String, now: Int64, key: P256PublicKey
   ) throws(Refusal) -> String {
@@ -108,5 +108,5 @@ private func withoutQuery(_ url: String) -> String {
   String(url.prefix { $0 != "?" && $0 != "#" })
 }
 
-/// `ath` (RFC 9449 §4.2).
+/// The claim `ath` (RFC 9449 §4.2).
 private func hash(ofToken token: String) -> String { SHA256.hash(Array(token.utf8)).base64URL }

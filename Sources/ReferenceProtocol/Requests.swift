@@ -1,5 +1,5 @@
-/// `GET /pending`: newest first, ties by transaction id. An empty list is normal. Entries with a time that is out of range
-/// are left out when it is decoded.
+/// `GET /pending`: newest first, equal times by transaction ID. The list can be empty. Entries with a time out of range
+/// are dropped when decoding.
 public struct PendingList: Codable, Sendable, Equatable {
   public var serverTimeMs: Int64
   public var requests: [PendingEntry]
@@ -36,13 +36,13 @@ extension PendingEntry {
 public struct PendingEntry: Codable, Sendable, Equatable {
   public var transactionID: String
   public var profileID: String
-  /// The portal's short message, at most 155 characters. Not secret, not trusted.
+  /// The portal's short message, at most 155 characters. Neither secret nor authenticated.
   public var message: String?
   public var typeHint: String?
   public var sentAtMs: Int64
   public var timeToLiveMs: Int64
   public var expiresInMs: Int64
-  /// A newer request of the same type for the same user, when the type says that newer ones replace older ones.
+  /// A newer request of the same type for the same user, if newer requests of this type replace older ones.
   public var supersededBy: String?
 
   enum CodingKeys: String, CodingKey {
@@ -71,7 +71,7 @@ public struct PendingEntry: Codable, Sendable, Equatable {
   }
 }
 
-/// `GET /requests/{tid}/message`: repeatable by the same device until the request has ended.
+/// `GET /requests/{tid}/message`: can be repeated by the same device until the request has ended.
 public struct SealedRequest: Codable, Sendable, Equatable {
   /// Base64 OpenPGP message whose content is an `ApprovalRequest`.
   public var message: String
@@ -96,17 +96,17 @@ public struct SealedAnswer: Codable, Sendable, Equatable {
   public init(answer: String) { self.answer = answer }
 }
 
-/// Why a person said no.
+/// The user's reason for a denial.
 public enum DenialReason: String, Codable, Sendable { case declined, cancelled, notMe = "not_me" }
 
-/// `POST /requests/{tid}/denials`, with an `Idempotency-Key`: a refusal that needs no fetch.
+/// `POST /requests/{tid}/denials`, with an `Idempotency-Key`: a denial without reading the message first.
 public struct Denial: Codable, Sendable, Equatable {
   public var reason: DenialReason
 
   public init(reason: DenialReason) { self.reason = reason }
 }
 
-/// Where a request stands on the server. All but `open` are final.
+/// The state of a request on the server. All states except `open` are final.
 public enum RequestState: String, Codable, Sendable {
   case open, authenticated, rejected, failed, expired, cancelled, superseded
 }
@@ -114,11 +114,11 @@ public enum RequestState: String, Codable, Sendable {
 /// `200` to an answer or a denial, and `GET /requests/{tid}`.
 public struct RequestStatus: Codable, Sendable, Equatable {
   public var state: RequestState
-  /// The server's reference for a settled answer; the same for every repeat.
+  /// The server's reference for the accepted answer; the same for every repeat.
   public var receipt: String?
-  /// Only while `open`.
+  /// Set only while the state is `open`.
   public var expiresInMs: Int64?
-  /// The `Idempotency-Key` of the answer that settled it, only for the device that sent it.
+  /// The `Idempotency-Key` of the accepted answer; set only for the device that sent it.
   public var idempotencyKey: String?
   /// An `ApprovalReceipt`: Base64 OpenPGP message.
   public var sealedReceipt: String?

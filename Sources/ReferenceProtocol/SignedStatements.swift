@@ -1,9 +1,8 @@
-// What the server says about an enrollment so that no proxy can say it in its place: OpenPGP messages, signed by the
-// server's key of the enrollment and encrypted to the device's. `kind` stands inside, so that none of them is taken for
-// another.
+// Statements of the server about an enrollment that a proxy cannot forge: OpenPGP messages, signed with the server's
+// key of the enrollment and encrypted to the device's. Each contains its `kind`, so that one cannot be used as another.
 
-/// What became of an answer, bound to it. `RequestStatus.sealedReceipt` is one, Base64, where the request said
-/// `signed_receipt`: a device then accepts no other confirmation.
+/// The signed result of an answer, bound to that answer. `RequestStatus.sealedReceipt` contains it in Base64 if the
+/// request has `signed_receipt`: a device then accepts no other confirmation.
 public struct ApprovalReceipt: Codable, Sendable, Equatable {
   public enum Kind: String, Codable, Sendable { case receipt }
 
@@ -14,7 +13,7 @@ public struct ApprovalReceipt: Codable, Sendable, Equatable {
   public var profileID: String
   public var transactionID: String
   public var state: RequestState
-  /// `RequestStatus.receipt`.
+  /// The value of `RequestStatus.receipt`.
   public var receipt: String
   public var idempotencyKey: String
   /// Base64url of SHA-256 over the body of the answer or denial, as it was sent.
@@ -46,15 +45,16 @@ public struct ApprovalReceipt: Codable, Sendable, Equatable {
   }
 }
 
-/// That an enrollment is gone for good. `Problem.revocations` and `OAuthError.revocations` have one for each enrollment of
-/// the device that the server still has the keys of, Base64, with 9002 and 9003.
+/// A notice that an enrollment was removed permanently. With 9002 and 9003, `Problem.revocations` and
+/// `OAuthError.revocations` contain one notice in Base64 for each enrollment of the device whose keys the server still
+/// has.
 ///
-/// A device that can open one wipes what it names at once. 9002 and 9003 without one may be a proxy's: the account stops,
-/// and is wiped only when a second question, over a new TLS connection, with a new access token and at least a minute
-/// later, gets the same answer.
+/// A device that can open a notice wipes the enrollment at once. 9002 and 9003 without a notice may come from a proxy:
+/// the account is suspended, and wiped only if a second query at least a minute later, over a new TLS connection and
+/// with a new access token, returns the same.
 public struct RevocationNotice: Codable, Sendable, Equatable {
   public enum Kind: String, Codable, Sendable { case revocation }
-  /// What is gone: the profile, or the device with all its profiles.
+  /// The removed subject: the profile, or the device with all its profiles.
   public enum Scope: String, Codable, Sendable { case user, device }
 
   public var v: Int

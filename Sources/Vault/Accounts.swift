@@ -1,7 +1,7 @@
 public import MobileAuth
 import SQLite
 
-/// An account without its secrets, for lists that people read. Nothing in it has been verified.
+/// An account without its secrets, for display. Read without verification.
 public struct AccountSummary: Sendable, Equatable {
   public let id: AccountID
   public let server: TokenServerID
@@ -12,7 +12,7 @@ public struct AccountSummary: Sendable, Equatable {
 }
 
 extension Vault {
-  /// All token servers, by id.
+  /// All token servers, ordered by ID.
   public func servers() throws(CustodyFault) -> [TokenServerRecord] {
     try snapshot { connection in
       try connection.rows("SELECT id, kind, url, box FROM servers ORDER BY id") { row in
@@ -23,7 +23,7 @@ extension Vault {
     }
   }
 
-  /// All accounts, by id.
+  /// All accounts, ordered by ID.
   public func accounts() throws(CustodyFault) -> [AccountRecord] {
     try snapshot { connection in
       try connection.rows("SELECT id, server, profile, stage, box FROM accounts ORDER BY id", as: account(in:))
@@ -44,7 +44,7 @@ extension Vault {
     ).first
   }
 
-  /// All accounts, by id, with nothing unsealed.
+  /// All accounts, ordered by ID, without decrypting anything.
   public func accountSummaries() throws(CustodyFault) -> [AccountSummary] {
     try snapshot { connection in
       try connection.rows(
@@ -60,7 +60,7 @@ extension Vault {
     }
   }
 
-  /// Keeps the token server, in place of what was kept under its id.
+  /// Stores the token server, replacing the one with the same ID.
   public func put(_ server: TokenServerRecord) throws(CustodyFault) {
     try transaction { connection in try put(server, on: connection) }
   }
@@ -74,8 +74,8 @@ extension Vault {
       """, server.id.text, server.kind, server.url, keys.seal(server.secrets, at: place))
   }
 
-  /// Keeps the account, in place of what was kept under its id, and the audit entry if there is one.
-  /// - Throws: `.unknown` if there is no such token server, or if the id is an account of another one.
+  /// Stores the account, replacing the one with the same ID, and appends the audit entry if there is one.
+  /// - Throws: `.unknown` if there is no such token server, or if the ID belongs to an account of another server.
   public func put(_ account: AccountRecord, _ entry: AuditEntry? = nil) throws(CustodyFault) {
     try transaction { connection in
       try put(account, on: connection)

@@ -1,8 +1,8 @@
 import MobileAuth
 import SQLite
 
-/// Two chains of lines: all of them, as far as there is room, and those about decisions, which are moved to the second when
-/// the first makes room.
+/// The two audit chains: all entries up to the capacity, and decision entries, which move to the second chain when the
+/// first drops old entries.
 enum AuditTable: String {
   case all = "audit"
   case kept = "audit_kept"
@@ -10,23 +10,24 @@ enum AuditTable: String {
   var head: String { self == .all ? "audit_head" : "audit_kept_head" }
 }
 
-/// An audit chain: lines numbered from 1 (in the second chain as in the first), each marked with the mark of the line before. The head says where the
-/// chain begins and ends, so that neither a missing tail nor a missing beginning can pass.
+/// The head of an audit chain. Entries are numbered from 1 (in the second chain as in the first), and each has a MAC
+/// that covers the previous entry's MAC. The head contains both ends of the chain, so that entries missing at the start
+/// or the end are detected.
 struct AuditHead {
-  /// How many lines at the beginning are no longer kept, and the mark of the last of them.
+  /// The number of the last dropped entry, and its MAC.
   var dropped: Int64
   var droppedMark: [UInt8]
-  /// The number of the newest line, and its mark.
+  /// The number of the newest entry, and its MAC.
   var last: Int64
   var lastMark: [UInt8]
 
-  /// Lines that there can be in all.
+  /// The maximum number of entries.
   static let longest = Int64.max / 2
 
   static let empty = AuditHead(
     dropped: 0, droppedMark: [UInt8](repeating: 0, count: 32), last: 0, lastMark: [UInt8](repeating: 0, count: 32))
 
-  /// - Returns: nil if it is missing or does not carry this vault's mark.
+  /// - Returns: nil if the head is missing or its MAC is wrong.
   static func read(
     of table: AuditTable = .all, from connection: borrowing Connection, _ keys: VaultKeys
   ) throws -> AuditHead? {
@@ -60,7 +61,7 @@ struct AuditHead {
   }
 }
 
-/// One line as the table has it, believed or not.
+/// A row of an audit table, not verified.
 struct AuditRow {
   static let columns = "sequence, kind, account, txn, detail, milliseconds, mark"
 
@@ -72,7 +73,8 @@ struct AuditRow {
   let milliseconds: Int64
   private(set) var mark: [UInt8] = []
 
-  /// A detail has no control or format characters, and 500 Unicode scalars at most: it may quote a server.
+  /// Creates the row of an entry. The detail is limited to 500 Unicode scalars without control and format characters,
+  /// because it can quote a server.
   init(_ entry: AuditEntry, sequence: Int64, after previousMark: [UInt8], _ keys: VaultKeys) {
     self.sequence = sequence
     kind = entry.kind.rawValue
@@ -83,7 +85,7 @@ struct AuditRow {
     mark = keys.auditMark(canonical(.all, after: previousMark))
   }
 
-  /// The same line in the second chain.
+  /// The same entry, linked into the second chain.
   func kept(after previousMark: [UInt8], _ keys: VaultKeys) -> AuditRow {
     var row = self
     row.mark = keys.auditMark(canonical(.kept, after: previousMark))
@@ -123,7 +125,7 @@ struct AuditRow {
 extension Vault {
   func append(_ entry: AuditEntry, on connection: borrowing Connection) throws {
     guard var head = try AuditHead.read(from: connection, keys) else {
-      throw CustodyFault.damaged("the head of the audit chain does not carry this vault's mark")
+      throw CustodyFault.damaged("the head of the audit chain has a wrong MAC")
     }
     let row = AuditRow(entry, sequence: head.last + 1, after: head.lastMark, keys)
     try row.insert(into: connection)
@@ -133,11 +135,12 @@ extension Vault {
     try head.write(to: connection, keys)
   }
 
-  /// The mark of the last dropped line stays in the head, so that what is kept still hangs on something.
+  /// Drops the oldest tenth of the entries. The MAC of the last dropped entry stays in the head, so that the first
+  /// remaining entry can be verified.
   private func dropOldestTenth(_ head: inout AuditHead, on connection: borrowing Connection) throws {
     let dropped = head.last - auditCapacity + auditCapacity / 10
     let marks = try connection.rows("SELECT mark FROM audit WHERE sequence = ?", dropped) { try $0.blob(0) }
-    guard let mark = marks.first else { throw CustodyFault.damaged("audit line \(dropped) is missing") }
+    guard let mark = marks.first else { throw CustodyFault.damaged("audit entry \(dropped) is missing") }
     try keepDecisions(through: dropped, after: head.droppedMark, on: connection)
     try connection.run("DELETE FROM audit WHERE sequence <= ?", dropped)
     head.dropped = dropped

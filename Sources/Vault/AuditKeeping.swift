@@ -1,11 +1,12 @@
 import MobileAuth
 import SQLite
 
-/// What keeps the audit chain from being rolled over: lines that a server brings about by itself are bounded for each hour,
-/// and those about decisions outlast the others.
+/// Protects audit entries from being displaced: the number of entries that a server causes per hour is limited, and
+/// decision entries are kept longer than others.
 extension Vault {
-  /// Appends the entry, unless its server has had its lines for this hour; the first that is left out is said.
-  /// - Parameter isAnswered: a person has answered the request that it is about.
+  /// Appends the entry, unless its server has reached the limit of this hour. The first omitted entry is replaced by a
+  /// `leftOut` entry.
+  /// - Parameter isAnswered: whether the user has answered the entry's request; the limit then does not apply.
   func append(
     bounded entry: AuditEntry, isAnswered: Bool = false, on connection: borrowing Connection
   ) throws {
@@ -23,7 +24,8 @@ extension Vault {
     try append(entry, on: connection)
   }
 
-  /// By the board's clock; lines of a time to come, left by a clock that was put back, do not count.
+  /// Counts entries by the board's wall clock. Entries with a later time, left by a clock that was set back, do not
+  /// count.
   private func linesInTheHour(
     before now: Int64, atServerOf account: AccountID, on connection: borrowing Connection
   ) throws -> Int64 {
@@ -37,13 +39,14 @@ extension Vault {
     ) { try $0.integer(0) }.first ?? 0
   }
 
-  /// Moves lines about decisions to the second chain. Only what verifies is taken: a changed line is not made a good one.
-  /// - Parameter mark: of the line before the first.
+  /// Copies decision entries to the second chain. Stops at the first entry that fails verification, so that a changed
+  /// entry does not get a valid MAC.
+  /// - Parameter mark: the MAC of the entry before the first.
   func keepDecisions(
     through last: Int64, after mark: [UInt8], on connection: borrowing Connection
   ) throws {
     guard var head = try AuditHead.read(of: .kept, from: connection, keys) else {
-      throw CustodyFault.damaged("the head of the kept audit lines does not carry this vault's mark")
+      throw CustodyFault.damaged("the head of the kept audit entries has a wrong MAC")
     }
     let rows = try connection.rows(
       "SELECT \(AuditRow.columns) FROM audit WHERE sequence <= ? ORDER BY sequence", last
@@ -78,26 +81,26 @@ extension Vault {
     (head.dropped, head.droppedMark) = (sequence, mark)
   }
 
-  /// Walks the second chain.
-  /// - Returns: the first line that is not what was written, and why.
+  /// Verifies the second chain.
+  /// - Returns: the first entry that is not as written, and why; nil if the chain is intact.
   func keptBreak(on connection: borrowing Connection) throws -> (line: Int64, why: String)? {
     guard let head = try AuditHead.read(of: .kept, from: connection, keys) else {
-      return (0, "the head of the kept lines does not carry this vault's mark")
+      return (0, "the head of the kept entries has a wrong MAC")
     }
     let rows = try connection.rows("SELECT \(AuditRow.columns) FROM audit_kept ORDER BY sequence") {
       (line: try $0.integer(0), row: try? AuditRow($0))
     }
     var mark = head.droppedMark
     for (line, row) in rows {
-      guard let row, row.follows(mark, in: .kept, keys) else { return (line, "changed, added, or missing before it") }
+      guard let row, row.follows(mark, in: .kept, keys) else { return (line, "changed, added, or after a gap") }
       mark = row.mark
     }
-    return mark == head.lastMark ? nil : (head.last, "missing among the kept lines")
+    return mark == head.lastMark ? nil : (head.last, "missing among the kept entries")
   }
 }
 
 extension AuditEntry.Kind {
-  /// A request of a server brings it about, and nobody has to touch the token for it.
+  /// Whether a server's request causes the entry, without a user action.
   fileprivate var isServersDoing: Bool {
     switch self {
     case .announced, .opened, .refused, .settled: true
@@ -105,7 +108,7 @@ extension AuditEntry.Kind {
     }
   }
 
-  /// Kept longest. How a request ended is, too, if it was answered.
+  /// Whether entries of this kind are kept longest. The end of an answered request is kept, too.
   fileprivate var isDecision: Bool {
     switch self {
     case .enrolled, .removed, .renamed, .wiped, .disenrolled, .locked, .unlocked, .decided, .loggedIn, .loggedOut,

@@ -1,27 +1,27 @@
 public import MobileAuth
 import SQLite
 
-/// One line of the audit chain.
+/// An entry of the audit chain.
 public struct AuditLine: Sendable, Equatable {
-  /// Counts from 1 and never repeats.
+  /// Starts at 1 and is never reused.
   public let sequence: Int64
   public let entry: AuditEntry
 }
 
-/// Whether the audit chain is what was written.
+/// The result of verifying the audit chain.
 public enum AuditVerification: Sendable, Equatable {
   /// - Parameters:
-  ///   - lines: how many there are without gaps; older ones about decisions may be kept beside them.
-  ///   - first: the number of the oldest of them; 1 unless older ones were dropped for space.
+  ///   - lines: the number of consecutive entries; older decision entries can exist in addition.
+  ///   - first: the number of the oldest of them; 1 unless older entries were dropped.
   case intact(lines: Int64, first: Int64)
-  /// - Parameter line: the first that is not what was written; 0 is the head.
+  /// - Parameter line: the first entry that is not as written; 0 is the head.
   case broken(line: Int64, why: String)
 }
 
 extension Vault {
   private static let bothChains = "(SELECT * FROM audit UNION ALL SELECT * FROM audit_kept)"
 
-  /// The newest lines, oldest first. They are not verified; `verifyAudit()` does that.
+  /// The newest entries, oldest first. Not verified; see `verifyAudit()`.
   public func auditLines(newest limit: Int) throws(CustodyFault) -> [AuditLine] {
     try snapshot { connection in
       try connection.rows(
@@ -31,7 +31,7 @@ extension Vault {
     }
   }
 
-  /// At most `limit` lines after line `sequence`, oldest first: page by page, or what is new since the last look.
+  /// At most `limit` entries after number `sequence`, oldest first, for reading in pages.
   public func auditLines(after sequence: Int64, limit: Int) throws(CustodyFault) -> [AuditLine] {
     try snapshot { connection in
       try connection.rows(
@@ -41,11 +41,11 @@ extension Vault {
     }
   }
 
-  /// Walks all lines, and those that outlast the others.
+  /// Verifies all entries of both chains.
   public func verifyAudit() throws(CustodyFault) -> AuditVerification {
     try snapshot { connection in
       guard let head = try AuditHead.read(from: connection, keys) else {
-        return .broken(line: 0, why: "the head does not carry this vault's mark")
+        return .broken(line: 0, why: "the head has a wrong MAC")
       }
       var next = head.dropped + 1
       var mark = head.droppedMark
@@ -54,15 +54,15 @@ extension Vault {
           let line = try row.integer(0)
           guard line <= next else { throw AuditBreak(line: next, why: "missing") }
           guard line == next, line <= head.last else { throw AuditBreak(line: line, why: "added") }
-          // A row that cannot even be read (a text that is not UTF-8) is not what was written either.
+          // A row that cannot be decoded (such as a text that is not UTF-8) was changed.
           guard let row = try? AuditRow(row), row.follows(mark, keys) else {
             throw AuditBreak(line: line, why: "changed")
           }
           next += 1
           mark = row.mark
         }
-        guard next > head.last else { throw AuditBreak(line: next, why: "missing, and all after it") }
-        guard mark == head.lastMark else { throw AuditBreak(line: head.last, why: "not the one the head names") }
+        guard next > head.last else { throw AuditBreak(line: next, why: "missing, with all later entries") }
+        guard mark == head.lastMark else { throw AuditBreak(line: head.last, why: "not the last one in the head") }
       } catch let found as AuditBreak {
         return .broken(line: found.line, why: found.why)
       }

@@ -3,13 +3,14 @@ import Glibc
 public import MobileAuth
 import Secrets
 
-/// What makes a vault's sealed records readable on this device: 32 bytes or more that are not in the vault.
+/// The device secret: at least 32 bytes, not stored in the vault, from which the keys of the vault's records are
+/// derived.
 public struct DeviceSecret: Sendable {
-  /// Where it came from.
+  /// Where the device secret is stored.
   public enum Source: Sendable, Equatable {
-    /// systemd keeps it, if the board can, encrypted to its TPM or host key.
+    /// A systemd credential, encrypted to the board's TPM or host key if the board supports it.
     case systemdCredential(path: String)
-    /// It lies beside the vault: whoever copies the whole card has both.
+    /// A file beside the vault: a copy of the whole SD card contains both.
     case file(path: String)
   }
 
@@ -19,12 +20,13 @@ public struct DeviceSecret: Sendable {
   static let credentialName = "approval-token.device-secret"
   static let fileName = "device-secret"
 
-  /// Reads the systemd credential `approval-token.device-secret` if there is one, else the file `device-secret` in
-  /// the state directory, which is made on the first run.
-  /// - Parameter stateDirectory: where the vault is or will be; made if its parent exists.
-  /// - Parameter credentialsDirectory: the environment's `CREDENTIALS_DIRECTORY`.
-  /// - Throws: `.damaged` if there is a vault but its secret is gone, and never makes a new one then; `.storage` if
-  ///   a secret is there but is not as it should be.
+  /// Reads the systemd credential `approval-token.device-secret` if it exists, else the file `device-secret` in the
+  /// state directory, which is created on the first run.
+  /// - Parameters:
+  ///   - stateDirectory: the directory of the vault; created if its parent exists.
+  ///   - credentialsDirectory: the value of the environment variable `CREDENTIALS_DIRECTORY`.
+  /// - Throws: `.damaged` if a vault exists without its secret (no new secret is created then); `.storage` if the
+  ///   secret is invalid.
   public static func load(
     stateDirectory: String, credentialsDirectory: String?
   ) throws(CustodyFault) -> DeviceSecret {
@@ -36,7 +38,7 @@ public struct DeviceSecret: Sendable {
     }
     try StateDirectory.prepare(stateDirectory)
     let path = "\(stateDirectory)/\(fileName)"
-    // The vault is looked for first: another process on its first run makes the secret first, then the vault.
+    // Look for the vault first: another process on its first run creates the secret before the vault.
     let hasVault = try StateDirectory.exists("\(stateDirectory)/\(Vault.fileName)")
     if try !StateDirectory.exists(path) {
       guard !hasVault else {
@@ -49,10 +51,10 @@ public struct DeviceSecret: Sendable {
     return DeviceSecret(source: .file(path: path), bytes: try readFile(path))
   }
 
-  /// 64 hexadecimal digits, with or without a line's end, or at least 32 raw bytes. systemd looks after the mode.
+  /// Reads 64 hexadecimal digits, with or without a line feed, or at least 32 raw bytes. systemd sets the file mode.
   private static func readCredential(_ path: String) throws(CustodyFault) -> SecretBytes {
     let bytes = try SecretFile.read(path) { _, count in
-      (32...4096).contains(count) ? nil : "has \(count) bytes; 32 to 4096, or 64 hexadecimal digits, are wanted"
+      (32...4096).contains(count) ? nil : "has \(count) bytes; it must have 32 to 4096 bytes, or 64 hexadecimal digits"
     }
     return secretBytes(ofHex: bytes) ?? bytes
   }
@@ -69,13 +71,13 @@ public struct DeviceSecret: Sendable {
     let draft = "\(path).\(Random.uuid())"
     try SecretFile.write(Random.secret(32), to: draft)
     defer { unlink(draft) }
-    // link never replaces a file: of two processes on their first run, one makes the secret and both read it.
+    // `link` never replaces a file: if two processes run for the first time, one creates the secret and both read it.
     guard link(draft, path) == 0 || errno == EEXIST else { throw systemFault("link \(path)") }
     try StateDirectory.synchronize(directory)
   }
 }
 
-/// The bytes that exactly 64 hexadecimal digits and at most one line feed stand for, else nil.
+/// Decodes exactly 64 hexadecimal digits with at most one line feed; nil for other texts.
 private func secretBytes(ofHex text: SecretBytes) -> SecretBytes? {
   text.withExposedSecret { text in
     guard text.count == 64 || text.count == 65 && text[64] == UInt8(ascii: "\n") else { return nil }
@@ -87,5 +89,5 @@ private func secretBytes(ofHex text: SecretBytes) -> SecretBytes? {
   }
 }
 
-/// Of an ASCII hexadecimal digit: letters have bit 6 set, and their low nibble counts from 1.
+/// The value of an ASCII hexadecimal digit. Letters have bit 6 set, and their low nibble starts at 1.
 private func value(_ digit: UInt8) -> UInt8 { (digit & 0x0F) + (digit >> 6) * 9 }

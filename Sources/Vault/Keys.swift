@@ -1,12 +1,12 @@
 import Cryptography
 import Secrets
 
-/// What the vault seals and marks with: one key per purpose, all from the device secret, none on the card.
+/// The vault's keys for encryption and MACs: one key per purpose, derived from the device secret and never stored.
 struct VaultKeys: Sendable {
   private let seal: SecretBytes
   private let mark: SecretBytes
   private let audit: SecretBytes
-  /// Makes a PIN's key this device's own.
+  /// The device-binding key of PINs.
   let pinBinding: SecretBytes
 
   init(of deviceSecret: DeviceSecret) {
@@ -16,8 +16,9 @@ struct VaultKeys: Sendable {
     pinBinding = HKDF.derive(deviceSecret.bytes, info: "approval-token/pin-binding/v1")
   }
 
-  /// - Parameter place: table and clear columns of the row. They are authenticated with the secret, so that neither
-  ///   a box nor what stands beside it can be put into another row.
+  /// Encrypts a secret.
+  /// - Parameter place: the associated data: table and plaintext columns of the row, so that neither the ciphertext nor
+  ///   a column can be moved to another row.
   func seal(_ secret: SecretBytes, at place: CanonicalBytes) throws(CryptographyError) -> [UInt8] {
     try AES256GCM.seal(secret, key: seal, context: place.bytes)
   }
@@ -26,14 +27,14 @@ struct VaultKeys: Sendable {
     try AES256GCM.open(box, key: seal, context: place.bytes)
   }
 
-  /// Marks a row that holds nothing secret as this vault's own. 32 bytes.
+  /// The MAC of a row without secrets. 32 bytes.
   func mark(_ row: CanonicalBytes) -> [UInt8] { HMACSHA256.authenticate(row.bytes, key: mark) }
 
   func isMark(_ mark: [UInt8], of row: CanonicalBytes) -> Bool {
     HMACSHA256.isValid(mark, for: row.bytes, key: self.mark)
   }
 
-  /// The mark of an audit line, which depends on the mark of the line before. 32 bytes.
+  /// The MAC of an audit entry, which covers the previous entry's MAC. 32 bytes.
   func auditMark(_ line: CanonicalBytes) -> [UInt8] { HMACSHA256.authenticate(line.bytes, key: audit) }
 
   func isAuditMark(_ mark: [UInt8], of line: CanonicalBytes) -> Bool {
@@ -41,13 +42,13 @@ struct VaultKeys: Sendable {
   }
 }
 
-/// One row as bytes, so that no two rows are the same bytes: every text is preceded by its length.
+/// An unambiguous encoding of a row: every text is preceded by its length.
 struct CanonicalBytes {
   private(set) var bytes: [UInt8] = []
 
   /// - Parameters:
-  ///   - table: keeps rows of different tables apart.
-  ///   - columns: what identifies or describes the row.
+  ///   - table: distinguishes rows of different tables.
+  ///   - columns: the columns that identify or describe the row.
   init(_ table: String, _ columns: String?...) {
     add(table)
     for column in columns { add(column) }
@@ -59,7 +60,7 @@ struct CanonicalBytes {
 
   mutating func add(_ text: String?) { add(text.map { Array($0.utf8) }) }
 
-  /// Nil is not empty.
+  /// Nil and empty differ.
   mutating func add(_ part: [UInt8]?) {
     add(Int64(part?.count ?? -1))
     bytes.append(contentsOf: part ?? [])

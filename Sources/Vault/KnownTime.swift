@@ -1,8 +1,8 @@
 public import MobileAuth
 import SQLite
 
-/// The latest time each token server vouched for. It is that server's own word: it bounds what that server's certificate is
-/// judged by, on a board whose clock is not set, and nothing else.
+/// The latest time that each token server reported. Used only to check the validity period of that server's certificate
+/// on a board whose clock is not set.
 enum KnownTime {
   /// The end of the year 9999, in seconds since 1970.
   static let latest: Int64 = 253_402_300_799
@@ -13,7 +13,7 @@ enum KnownTime {
     return row
   }
 
-  /// - Returns: 0 if the server has vouched for none.
+  /// - Returns: 0 if the server has reported no time.
   static func read(
     of server: TokenServerID, from connection: borrowing Connection, _ keys: VaultKeys
   ) throws -> Int64 {
@@ -22,19 +22,19 @@ enum KnownTime {
     }
     guard let (seconds, mark) = found.first else { return 0 }
     guard keys.isMark(mark, of: row(server, seconds)), (0...latest).contains(seconds) else {
-      throw CustodyFault.damaged("the latest time that \(server) vouched for")
+      throw CustodyFault.damaged("the latest time that \(server) reported")
     }
     return seconds
   }
 }
 
 extension Vault {
-  /// Seconds since 1970; 0 until the server has vouched for a time.
+  /// Seconds since 1970; 0 until the server has reported a time.
   public func latestKnownTime(of server: TokenServerID) throws(CustodyFault) -> Int64 {
     try snapshot { connection in try KnownTime.read(of: server, from: connection, keys) }
   }
 
-  /// Keeps a time that the server vouched for, if it is later than the latest one it vouched for before.
+  /// Stores a time that the server reported, if it is later than the stored one.
   /// - Parameter time: seconds since 1970; one outside 0 … the end of the year 9999 is ignored.
   /// - Throws: `.unknown` if there is no such token server.
   public func note(time: Int64, of server: TokenServerID) throws(CustodyFault) {
@@ -51,7 +51,7 @@ extension Vault {
     }
   }
 
-  /// Forgets all times that token servers vouched for.
+  /// Deletes the times of all token servers.
   public func forgetKnownTimes() throws(CustodyFault) {
     try transaction { connection in _ = try connection.run("DELETE FROM server_times") }
   }

@@ -1,10 +1,10 @@
 public import MobileAuth
 import SQLite
 
-/// Delivered messages, sealed like all that is nobody else's business: they say who logs in, and from where.
+/// The push message store. Messages are encrypted because they reveal who logs in, and from where.
 extension Vault: MessageShelf {
   private static let columns = "txn, account, reference, received, state, answer_key, box"
-  /// One whose answer is on its way is needed for every further try.
+  /// A message whose answer is being sent is needed for retries.
   private static let hasNoIntent = "NOT EXISTS (SELECT 1 FROM intents WHERE intents.txn = messages.txn)"
 
   public func keep(_ message: DeliveredMessage) throws(CustodyFault) -> Bool {
@@ -40,7 +40,7 @@ extension Vault: MessageShelf {
     }
   }
 
-  /// Those of one account, newest first.
+  /// The messages of one account, newest first.
   public func messages(of account: AccountID) throws(CustodyFault) -> [DeliveredMessage] {
     try snapshot { connection in try messages("WHERE account = ?", account.text, on: connection).reversed() }
   }
@@ -56,7 +56,7 @@ extension Vault: MessageShelf {
     }
   }
 
-  /// What is sealed is sealed for a name.
+  /// Encrypts messages again under the new account ID, which is part of their associated data.
   func moveMessages(of old: AccountID, to new: AccountID, on connection: borrowing Connection) throws {
     for message in try messages("WHERE account = ?", old.text, on: connection) {
       let moved = DeliveredMessage(

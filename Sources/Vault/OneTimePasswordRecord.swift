@@ -3,12 +3,12 @@ import MobileAuth
 import SQLite
 import Secrets
 
-/// How an account's one-time passwords are made, but for the secret.
+/// The parameters of an account's one-time passwords, without the secret.
 public struct OneTimePasswordSetup: Sendable, Equatable {
   public enum Factor: Sendable, Equatable {
-    /// The next code's (RFC 4226).
+    /// The counter of the next code (RFC 4226).
     case counter(Int64)
-    /// Seconds that a code lives, at least 1 (RFC 6238).
+    /// The validity period of a code in seconds, at least 1 (RFC 6238).
     case period(Int64)
   }
 
@@ -24,11 +24,11 @@ public struct OneTimePasswordSetup: Sendable, Equatable {
   }
 }
 
-/// One account's one-time passwords. The mark covers the whole row: a counter that was put back is not believed.
+/// One account's one-time passwords. The MAC covers the whole row, so a counter that was changed is detected.
 struct OneTimePasswordRecord {
   let account: AccountID
   var setup: OneTimePasswordSetup
-  /// The secret, sealed as all are; empty if it is under the account's PIN instead.
+  /// The encrypted secret; empty if the secret is encrypted with a PIN-derived key instead.
   var box: [UInt8]
 
   var isUnderPIN: Bool { box.isEmpty }
@@ -81,7 +81,7 @@ struct OneTimePasswordRecord {
       """, account.text, setup.algorithm.rawValue, Int64(setup.digits), period, counter, box, keys.mark(canonical))
   }
 
-  /// 0 where a counter moves on.
+  /// 0 for a counter-based credential.
   private var period: Int64 { if case .period(let seconds) = setup.factor { seconds } else { 0 } }
   private var counter: Int64 { if case .counter(let count) = setup.factor { count } else { 0 } }
 

@@ -4,33 +4,33 @@ import PINProtection
 import SQLite
 public import Secrets
 
-/// A code to type somewhere. Good for one login, so it is for a person's eyes and for no log.
+/// A one-time code for display. Valid for one login, so it must not be logged.
 public struct OneTimeCode: Sendable, Equatable {
   public let digits: String
-  /// The counter, or the number of the period.
+  /// The counter, or the number of the time step.
   public let factor: UInt64
-  /// Seconds since 1970, of a code that time makes.
+  /// The code's validity in seconds since 1970, for time-based codes.
   public let validity: Range<Int64>?
 }
 
 public enum OneTimePasswordVerdict: Sendable, Equatable {
   case code(OneTimeCode)
-  /// The account's PIN has the secret.
+  /// The secret is encrypted with a PIN-derived key: unlock it with the account's PIN first.
   case pinWanted
   /// The account is not active.
   case locked
-  /// The board's clock is behind the earliest time it can be: its code would be yesterday's.
+  /// The board's clock is behind the earliest possible time: the code would be out of date.
   case clockBehind
-  /// This factor has none (see `OneTimePassword.Failure`); the next has.
+  /// No code exists for this factor (see `OneTimePassword.Failure`); retry with the next one.
   case noCode
-  /// The counter is at its end.
+  /// The counter has reached its maximum.
   case usedUp
 }
 
-/// A PIN to be: the secret goes under it.
+/// A PIN to set, whose derived key encrypts the secret.
 public struct PINGuard: Sendable {
   public var pin: PIN
-  /// So many wrong PINs in a row wipe the account, 1 to 10.
+  /// The attempt limit: the number of wrong PINs in a row that wipes the account, 1 to 10.
   public var limit: Int
   public var parameters: Scrypt.Parameters
 
@@ -42,12 +42,12 @@ public struct PINGuard: Sendable {
 }
 
 extension Vault {
-  /// Keeps what makes an account's one-time passwords, and the account and its server with it: all or nothing.
+  /// Stores an account with its server and one-time password credential, in one transaction.
   /// - Parameters:
-  ///   - pinGuard: a PIN that has the secret from now on; it takes the place of the account's former one.
-  ///   - known: the account as it was read, if it was there.
-  /// - Throws: `.unknown` if the account is no longer as it was known, or has one-time passwords already: a counter is
-  ///   never put back. Those of an account whose enrolment is not finished have never been shown, and are replaced.
+  ///   - pinGuard: a PIN whose derived key encrypts the secret; it replaces the account's PIN.
+  ///   - known: the account as it was read; nil for a new account.
+  /// - Throws: `.unknown` if the account has changed since it was read, or has a credential already: a counter is never
+  ///   set back. The credential of an account whose enrollment is not complete was never used, and is replaced.
   public func keep(
     _ setup: OneTimePasswordSetup, secret: SecretBytes, of account: AccountRecord, at server: TokenServerRecord,
     under pinGuard: PINGuard? = nil, replacing known: AccountRecord? = nil, _ entry: AuditEntry?
@@ -62,7 +62,7 @@ extension Vault {
     try transaction { [pin] connection in
       let kept = try self.account(account.id, on: connection)
       if let known, kept?.isSame(as: known) != true {
-        throw CustodyFault.unknown("account \(account.id) as it was: it has changed meanwhile")
+        throw CustodyFault.unknown("account \(account.id) in its former state: it has changed meanwhile")
       }
       let isUnfinished = kept?.stage == .enrolling
       let isFirst = try OneTimePasswordRecord.find(account.id, on: connection, keys) == nil
@@ -77,31 +77,31 @@ extension Vault {
     }
   }
 
-  /// Forgets what makes the one-time passwords of an account whose enrolment is not finished, and the PIN if it has the
-  /// secret. Does nothing if there is none.
-  /// - Throws: `.unknown` if the enrolment is finished: they may have been shown.
+  /// Deletes the credential of an account whose enrollment is not complete, and the PIN that protects it. Does nothing
+  /// if there is none.
+  /// - Throws: `.unknown` if the enrollment is complete: codes may have been shown.
   public func dropOneTimePasswords(of account: AccountID) throws(CustodyFault) {
     try transaction { connection in
       guard let record = try OneTimePasswordRecord.find(account, on: connection, keys) else { return }
       guard try self.account(account, on: connection)?.stage == .enrolling else {
-        throw CustodyFault.unknown("account \(account) whose enrolment is not finished")
+        throw CustodyFault.unknown("account \(account) whose enrollment is not complete")
       }
       try connection.run("DELETE FROM one_time_passwords WHERE account = ?", account.text)
       if record.isUnderPIN { try connection.run("DELETE FROM pins WHERE account = ?", account.text) }
     }
   }
 
-  /// How accounts make theirs, and of which the PIN has the secret.
+  /// The parameters of all accounts with one-time passwords, and whether a PIN protects the secret.
   public func oneTimePasswords() throws(CustodyFault) -> [AccountID: (setup: OneTimePasswordSetup, isUnderPIN: Bool)] {
     let records = try snapshot { try OneTimePasswordRecord.all(on: $0, keys) }
     return Dictionary(uniqueKeysWithValues: records.map { ($0.account, ($0.setup, $0.isUnderPIN)) })
   }
 
-  /// The account's next code. Its counter has moved on, durably, before anybody sees the code.
+  /// Returns the account's next code. Its counter is incremented durably before the code is returned.
   /// - Parameters:
-  ///   - secret: what the account's PIN has unlocked.
-  ///   - earliest: it cannot be earlier than this, in seconds since 1970. What token servers say about the time is not
-  ///     asked: none of them is to keep a person from the codes of other services.
+  ///   - secret: the secret, if the account's PIN has unlocked it.
+  ///   - earliest: the earliest possible time, in seconds since 1970. Times reported by token servers are not used, so
+  ///     that a server cannot block the codes of other services.
   /// - Throws: `.unknown` if the account has no one-time passwords.
   public func nextOneTimePassword(
     of account: AccountID, unlocked secret: SecretBytes? = nil, clock: any Timekeeper, notBefore earliest: Int64
@@ -167,7 +167,7 @@ extension Vault {
     try keys.seal(secret, at: OneTimePasswordRecord.place(of: account))
   }
 
-  /// What is sealed is sealed for a name.
+  /// Encrypts the credential again under the new account ID, which is part of its associated data.
   func moveOneTimePasswords(of old: AccountID, to new: AccountID, on connection: borrowing Connection) throws {
     guard let record = try OneTimePasswordRecord.find(old, on: connection, keys) else { return }
     let box =
@@ -179,8 +179,8 @@ extension Vault {
 extension OneTimePasswordSetup {
   fileprivate func validity(of factor: UInt64) -> Range<Int64>? {
     guard case .period(let seconds) = self.factor else { return nil }
-    // The factor is a time within four digits of years by the period: neither product leaves 64 bits, but for a period
-    // near their end.
+    // The factor is a time before the year 10000 divided by the period. The products fit 64 bits, except at very long
+    // periods.
     let (begin, end) = (Int64(factor) * seconds, (Int64(factor) + 1).multipliedReportingOverflow(by: seconds))
     return begin..<(end.overflow ? .max : end.partialValue)
   }

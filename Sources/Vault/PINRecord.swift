@@ -3,17 +3,17 @@ import MobileAuth
 import PINProtection
 import SQLite
 
-/// One account's keys under the PIN that this token judges, and how often the PIN was wrong. The mark covers the whole
-/// row: neither the count nor the limit can be edited, and no count belongs to another PIN.
+/// An account's keys, encrypted with a PIN-derived key, and the count of wrong PIN attempts. The MAC covers the whole
+/// row: neither count nor limit can be changed, and the count belongs to one PIN.
 struct PINRecord: Equatable {
   let account: AccountID
-  /// So many wrong PINs wipe the account.
+  /// The attempt limit: this number of wrong PINs in a row wipes the account.
   let limit: Int
   var failures: Int
-  /// `SealedKeys.encoded`, sealed as all records are.
+  /// `SealedKeys.encoded`, encrypted like all records.
   var box: [UInt8]
 
-  /// NIST SP 800-63B-4 disables an authenticator after 10 in a row at the latest.
+  /// NIST SP 800-63B-4 requires disabling an authenticator after at most 10 failures in a row.
   static let limits = 1...10
 
   var counts: FailureCounts { FailureCounts(max: limit, previous: failures) }
@@ -30,7 +30,7 @@ struct PINRecord: Equatable {
 
   private static func place(of account: AccountID) -> CanonicalBytes { CanonicalBytes("pins", account.text) }
 
-  /// - Throws: `.unknown` if the account has no PIN here, `.damaged` if what is there does not carry this vault's mark.
+  /// - Throws: `.unknown` if the account has no PIN here, `.damaged` if the row's MAC is wrong.
   static func read(
     _ account: AccountID, from connection: borrowing Connection, _ keys: VaultKeys
   ) throws -> PINRecord {
@@ -52,7 +52,7 @@ struct PINRecord: Equatable {
       guard keys.isMark(try row.blob(3), of: record.canonical), limits.contains(record.limit),
         (0...record.limit).contains(record.failures)
       else {
-        throw CustodyFault.damaged("the PIN of account \(account), or the count of wrong ones")
+        throw CustodyFault.damaged("the PIN record of account \(account)")
       }
       return record
     }

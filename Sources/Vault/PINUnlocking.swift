@@ -3,23 +3,25 @@ import PINProtection
 import SQLite
 public import Secrets
 
-/// What came of one PIN.
+/// The result of one PIN attempt.
 public enum PINVerdict: Sendable {
-  /// The account's keys, for as long as they are needed.
+  /// The account's keys; release them after use.
   case unlocked(SecretBytes)
-  /// It was counted; the next one has to wait so long.
+  /// The attempt was counted; the next one must wait.
   case wrong(FailureCounts, wait: Duration)
-  /// It was the last that was allowed: nothing about the account is left.
+  /// The attempt was the last one allowed: the account was wiped.
+  /// Too early after a wrong attempt: the PIN was neither verified nor counted.
   case wiped
   /// Too soon after a wrong one: nothing was tried or counted.
   case mustWait(Duration)
 }
 
-/// PINs that this token judges itself. The order is that of careful wallets: wait, count, see that the count is on the
-/// card, and only then look at the PIN. Whatever cuts in after the count has cost an attempt.
+/// Verification of PINs by this token. Order of an attempt: enforce the wait, count the attempt, check that the count
+/// is in storage, and only then verify the PIN. A crash or power loss after the count costs an attempt.
 extension Vault {
-  /// - Parameter clock: for the wait, and for the audit line.
-  /// - Throws: `.unknown` if the account has no PIN here; `.damaged` also if a count was written and is not there.
+  /// Verifies a PIN and decrypts the account's keys.
+  /// - Parameter clock: for the wait and the audit entry.
+  /// - Throws: `.unknown` if the account has no PIN here; `.damaged` also if a stored count is missing.
   public func unlock(
     _ account: AccountID, with pin: PIN, clock: any Timekeeper
   ) throws(CustodyFault) -> PINVerdict {
@@ -31,7 +33,7 @@ extension Vault {
     }
   }
 
-  /// Ends a right attempt. If another was counted meanwhile, it does not give that one back.
+  /// Completes a correct attempt. If another attempt was counted since, its count is not cleared.
   func clear(_ counted: PINRecord) throws(CustodyFault) {
     try transaction { connection in
       guard var record = try unchanged(counted, on: connection) else { return }
@@ -40,7 +42,7 @@ extension Vault {
     }
   }
 
-  /// An attempt that is counted, and not cleared yet if the PIN was right.
+  /// A counted attempt; if the PIN was correct, its count is not cleared yet.
   enum Attempt {
     case right(PINRecord, SecretBytes)
     case over(PINVerdict)
@@ -53,7 +55,7 @@ extension Vault {
     case .refused(let verdict): return .over(verdict)
     }
     guard try freshly({ try PINRecord.find(account, on: $0, keys) }) == counted else {
-      throw .damaged("the count of wrong PINs of account \(account) was written, and is not there")
+      throw .damaged("the count of wrong PINs of account \(account) was written, but is missing")
     }
     let opened = try custodyFaults { try counted.sealedKeys(keys).open(with: pin, binding: keys.pinBinding) }
     guard let opened else { return .over(try foundWrong(counted, clock)) }
@@ -70,7 +72,7 @@ extension Vault {
     return try transaction { connection in
       var record = try PINRecord.read(account, from: connection, keys)
       guard record.failures < record.limit else {
-        try wipe(record, "the last PIN of \(record.limit) was cut off before it was judged", clock, on: connection)
+        try wipe(record, "the last of \(record.limit) attempts was interrupted", clock, on: connection)
         return .refused(.wiped)
       }
       let wait = waits.remaining(for: account, failures: record.failures, now: now)
@@ -97,8 +99,8 @@ extension Vault {
     return .wrong(counted.counts, wait: wait)
   }
 
-  /// The record, if it is still as it was; nil if another attempt was counted or another PIN set.
-  /// - Throws: `.unknown` if the account was wiped meanwhile.
+  /// Returns the record if it is unchanged; nil if another attempt was counted or another PIN was set.
+  /// - Throws: `.unknown` if the account was wiped since.
   func unchanged(_ counted: PINRecord, on connection: borrowing Connection) throws -> PINRecord? {
     let record = try PINRecord.read(counted.account, from: connection, keys)
     return record == counted ? record : nil

@@ -4,20 +4,20 @@ import PINProtection
 import SQLite
 public import Secrets
 
-/// How an account's PIN stands.
+/// The state of an account's PIN.
 public struct PINStatus: Sendable, Equatable {
   public let counts: FailureCounts
-  /// What is left of the wait before the next PIN is looked at.
+  /// The remaining delay before the next PIN is verified.
   public let wait: Duration
 }
 
 extension Vault {
-  /// Puts the account's keys under a PIN that this token judges, in place of a former one: whoever calls has the keys.
-  /// That the PIN keeps to the policy has been looked at before.
+  /// Encrypts the account's keys with a key derived from a PIN that this token verifies, replacing an earlier PIN. The
+  /// caller has checked the PIN against the policy.
   /// - Parameters:
-  ///   - keys: the caller sees to it that they are nowhere else on the token from now on.
-  ///   - limit: so many wrong PINs in a row wipe the account, 1 to 10.
-  ///   - clock: for the audit line.
+  ///   - keys: the account's keys. The caller must delete every other copy on the token.
+  ///   - limit: the attempt limit: the number of wrong PINs in a row that wipes the account, 1 to 10.
+  ///   - clock: for the audit entry.
   /// - Throws: `.unknown` if there is no such account.
   public func setPIN(
     of account: AccountID, to pin: PIN, keys: SecretBytes, limit: Int, parameters: Scrypt.Parameters,
@@ -34,8 +34,8 @@ extension Vault {
     }
   }
 
-  /// Counts as an attempt with the old PIN. Whatever happens, exactly one of the two is the PIN afterwards, unless the
-  /// account was wiped.
+  /// Changes the PIN. Counts as an attempt with the old PIN. After any result, including a crash, exactly one of the
+  /// two PINs is valid, unless the account was wiped.
   /// - Returns: `.unlocked` if the PIN was changed.
   public func changePIN(
     of account: AccountID, from old: PIN, to new: PIN, parameters: Scrypt.Parameters, clock: any Timekeeper
@@ -63,7 +63,7 @@ extension Vault {
       on: connection)
   }
 
-  /// Nil if the account has no PIN that this token judges. Asked first after a start, it lets the wait begin.
+  /// Returns nil if the account has no PIN that this token verifies. The first call after a start begins the delay.
   public func pinStatus(of account: AccountID, clock: any Timekeeper) throws(CustodyFault) -> PINStatus? {
     guard let record = try snapshot({ try PINRecord.find(account, on: $0, keys) }) else { return nil }
     let wait = waits.remaining(for: account, failures: record.failures, now: clock.now)

@@ -2,17 +2,17 @@ public import MobileAuth
 import SQLite
 
 extension Vault {
-  /// Everything about the account goes over to the new name; only its old audit lines keep the old one.
+  /// Moves everything of the account to the new ID. Existing audit entries keep the old ID.
   /// - Throws: `.unknown` if there is no such account, or if the new name is taken.
   public func rename(_ old: AccountID, to new: AccountID, _ entry: AuditEntry) throws(CustodyFault) {
     try transaction { connection in
       guard var account = try account(old, on: connection) else { throw CustodyFault.unknown("account \(old)") }
       guard try self.account(new, on: connection) == nil else {
-        throw CustodyFault.unknown("name \"\(new)\" that is free: another account has it")
+        throw CustodyFault.unknown("free name \"\(new)\": another account has it")
       }
       account.id = new
       try put(account, on: connection)
-      // What is sealed is sealed for a name, and marks cover it.
+      // Records are bound to the account ID (associated data and MAC), so they are encrypted again under the new ID.
       if let pin = try PINRecord.find(old, on: connection, keys) {
         let box = try PINRecord.box(of: try pin.sealedKeys(keys), for: new, keys)
         try PINRecord(account: new, limit: pin.limit, failures: pin.failures, box: box).write(to: connection, keys)

@@ -3,9 +3,9 @@ import MobileAuth
 import SQLite
 import Secrets
 
-/// A new format is a new step at the end, never a change of one that was ever released.
+/// The schema. A new format is a new step at the end; released steps are never changed.
 ///
-/// The names of servers, accounts and profiles are readable to whoever has the card; secrets are boxes.
+/// Names of servers, accounts and profiles are stored in plaintext; secrets are encrypted (columns `box`).
 enum Schema {
   static func steps(_ keys: VaultKeys) -> [(borrowing Connection) throws -> Void] {
     [
@@ -44,7 +44,7 @@ enum Schema {
     try AuditHead.empty.write(to: connection, keys)
   }
 
-  /// PINs that the token judges.
+  /// PINs that the token verifies.
   private static func makeFormat2(_ connection: borrowing Connection) throws {
     try connection.execute(
       """
@@ -54,7 +54,7 @@ enum Schema {
       """)
   }
 
-  /// Push messages that were brought to this token.
+  /// Push messages delivered to this token.
   private static func makeMessages(_ connection: borrowing Connection) throws {
     try connection.execute(
       """
@@ -76,12 +76,12 @@ enum Schema {
       """)
   }
 
-  /// Answers that are sent again after a cut, sealed.
+  /// Encrypted bytes of answers that are sent again after a restart.
   private static func makeAnswerBodies(_ connection: borrowing Connection) throws {
     try connection.execute("ALTER TABLE intents ADD COLUMN body BLOB;")
   }
 
-  /// A time for each server that vouched for one, in place of one for all: the word of one is not to bind the others.
+  /// Replaces the single known time by one per server, so that a server's time does not affect the others.
   private static func makeServerTimes(_ connection: borrowing Connection) throws {
     try connection.execute(
       """
@@ -92,7 +92,7 @@ enum Schema {
       """)
   }
 
-  /// Audit lines about decisions, which outlast the others.
+  /// Decision entries of the audit chain, which are kept longer than others.
   private static func makeKeptAudit(_ connection: borrowing Connection, _ keys: VaultKeys) throws {
     try connection.execute(
       """
@@ -106,12 +106,12 @@ enum Schema {
     try AuditHead.empty.write(.kept, to: connection, keys)
   }
 
-  /// Opens only with the device secret the vault was made with, and so tells a wrong one at once.
+  /// Checks that the device secret is the one that the vault was created with.
   static func checkCanary(_ connection: borrowing Connection, _ keys: VaultKeys) throws {
     let boxes = try connection.rows("SELECT box FROM canary") { try $0.blob(0) }
     guard let box = boxes.first, let opened = try? keys.open(box, at: CanonicalBytes("canary")),
       SecretBytes.constantTimeEqual(opened, SecretBytes(copying: canary))
-    else { throw CustodyFault.damaged("it was made with another device secret, or its canary was changed") }
+    else { throw CustodyFault.damaged("it was created with another device secret, or its canary was changed") }
   }
 
   private static let canary = Array("approval-token vault".utf8)

@@ -2,13 +2,14 @@ import Glibc
 import MobileAuth
 import Secrets
 
-/// A small file with a secret in it, which never passes through ordinary memory.
+/// Reads and writes a small secret file without copying the secret to ordinary memory.
 enum SecretFile {
-  /// - Parameter complaint: what is wrong with a regular file of this status and size in bytes, if anything.
+  /// - Parameter complaint: returns what is wrong with a regular file of this status and size in bytes; nil for
+  ///   nothing.
   static func read(
     _ path: String, unless complaint: (stat, Int) -> String?
   ) throws(CustodyFault) -> SecretBytes {
-    // O_NONBLOCK: a FIFO in its place must not hang the start.
+    // O_NONBLOCK: opening a FIFO must not block the start.
     let descriptor = Glibc.open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { throw systemFault("open \(path)") }
     defer { close(descriptor) }
@@ -28,7 +29,8 @@ enum SecretFile {
     }
   }
 
-  /// Makes a file of mode 0400 and waits until its contents, though not yet its name, are on the card.
+  /// Creates a file of mode 0400 and waits until its contents are durable; its name is durable only after
+  /// `StateDirectory.synchronize`.
   static func write(_ secret: SecretBytes, to path: String) throws(CustodyFault) {
     let descriptor = Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o400)
     guard descriptor >= 0 else { throw systemFault("create \(path)") }

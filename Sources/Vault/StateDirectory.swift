@@ -1,18 +1,18 @@
 import Glibc
 import MobileAuth
 
-/// The directory that holds the vault and the device secret, and what may be believed about it.
+/// The directory of the vault and the device secret, and its access checks.
 enum StateDirectory {
-  /// Makes the directory if it is not there, and checks that nobody else can enter it.
+  /// Creates the directory if it does not exist, and checks that only this user can enter it.
   static func prepare(_ directory: String) throws(CustodyFault) {
     guard mkdir(directory, 0o700) == 0 || errno == EEXIST else { throw systemFault("mkdir \(directory)") }
     try check(directory)
   }
 
-  /// Checks that nobody else can enter the directory.
+  /// Checks that only this user can enter the directory.
   static func check(_ directory: String) throws(CustodyFault) {
     var status = stat()
-    // Follows symbolic links: systemd's DynamicUser= makes /var/lib/<name> one.
+    // `stat` follows symbolic links: systemd's DynamicUser= makes /var/lib/<name> a symbolic link.
     guard stat(directory, &status) == 0 else { throw systemFault("stat \(directory)") }
     guard status.st_mode & S_IFMT == S_IFDIR else { throw .storage("\(directory) is not a directory") }
     guard status.st_uid == geteuid() else {
@@ -24,7 +24,7 @@ enum StateDirectory {
     }
   }
 
-  /// Waits until the directory's entries are on the card.
+  /// Waits until the directory's entries are durable.
   static func synchronize(_ directory: String) throws(CustodyFault) {
     let descriptor = Glibc.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { throw systemFault("open \(directory)") }
@@ -32,7 +32,7 @@ enum StateDirectory {
     guard fsync(descriptor) == 0 else { throw systemFault("fsync \(directory)") }
   }
 
-  /// Whether something has this path, even if it is a symbolic link to nowhere.
+  /// Whether the path exists, even as a broken symbolic link.
   static func exists(_ path: String) throws(CustodyFault) -> Bool {
     var status = stat()
     if lstat(path, &status) == 0 { return true }
@@ -41,7 +41,7 @@ enum StateDirectory {
   }
 }
 
-/// The system call that just failed, and why.
+/// The error for a system call that has just failed, with the text of `errno`.
 func systemFault(_ call: String) -> CustodyFault {
   .storage("\(call): \(String(cString: strerror(errno)))")
 }

@@ -4,30 +4,32 @@ import SQLite
 public import Secrets
 import Synchronization
 
-/// Where the token keeps accounts, answers on their way, and the audit chain: one SQLite file in a directory only
-/// its owner can enter. Secrets in it are sealed with keys that come from the device secret.
+/// The state store: accounts, answers being sent and the audit chain, in one SQLite file in a directory that only its
+/// owner can enter. Secrets are encrypted with keys derived from the device secret.
 ///
-/// Any number of processes may have it open. What it cannot show is the whole card put back to an earlier day:
-/// that needs a counter outside the card.
+/// Several processes can open it concurrently. It cannot detect that the whole SD card was restored from an older copy:
+/// that would need a counter outside the SD card.
 public final class Vault: Sendable {
   static let fileName = "vault.sqlite3"
 
   let keys: VaultKeys
-  /// How many audit lines are kept.
+  /// The maximum number of audit entries.
   let auditCapacity: Int64
-  /// Audit lines that one server's requests may add in an hour unanswered.
+  /// The maximum number of audit entries per hour that one server's requests can cause without a user action.
   let hourlyLimit: Int64
   let waits = PINWaits()
   private let path: String
   private let connection: Mutex<Connection>
 
-  /// Opens the vault in `directory`, and makes it if there is none.
-  /// - Parameter directory: is made if its parent exists; refused if others than this user may enter it.
-  /// - Parameter auditCapacity: older audit lines are dropped, a tenth of the capacity at a time; those about decisions
-  ///   are kept, as many again.
-  /// - Parameter hourlyLimit: audit lines that one server's requests may add in an hour unanswered.
-  /// - Parameter readOnly: nothing is made, migrated or written; every call that would write throws `.storage`.
-  /// - Throws: `.damaged` if the device secret is not the one the vault was made with.
+  /// Opens the vault in `directory`, and creates it if it does not exist.
+  /// - Parameters:
+  ///   - directory: created if its parent exists; refused if other users can enter it.
+  ///   - auditCapacity: above this number the oldest tenth of the audit entries is dropped. The same number of decision
+  ///     entries is kept in addition.
+  ///   - hourlyLimit: the maximum number of audit entries per hour that one server's requests can cause without a user
+  ///     action.
+  ///   - readOnly: nothing is created, migrated or written; every call that would write throws `.storage`.
+  /// - Throws: `.damaged` if the device secret is not the one that the vault was created with.
   public static func open(
     directory: String, deviceSecret: DeviceSecret, auditCapacity: Int64 = 10_000, hourlyLimit: Int64 = 240,
     readOnly: Bool = false
@@ -56,7 +58,7 @@ public final class Vault: Sendable {
     return Vault(path, connection, keys, auditCapacity, hourlyLimit)
   }
 
-  /// What ties a PIN's key to this device: 32 bytes from the device secret, on the card as little as that is.
+  /// The device-binding key of PINs: 32 bytes derived from the device secret, never stored.
   public var pinBinding: SecretBytes { keys.pinBinding }
 
   private init(
@@ -70,11 +72,11 @@ public final class Vault: Sendable {
     self.auditCapacity = auditCapacity
   }
 
-  /// A rollback journal, not a write-ahead log, because of what stays behind: after a wipe the log would keep the
-  /// old pages until it happens to be overwritten, and so would `PERSIST`. `TRUNCATE` empties the journal at every
-  /// commit and, from `synchronous=FULL` on, waits until that is on the card; `EXTRA` keeps the same promise should
-  /// SQLite ever have to delete the journal instead. `secure_delete` zeroes in the file what rows leave behind (the
-  /// card's own wear levelling is out of reach). A few transactions per request make the slower mode no matter.
+  /// Opens a connection. Uses a rollback journal rather than a write-ahead log, because a write-ahead log keeps deleted
+  /// pages until it is overwritten; so does the journal mode `PERSIST`. `TRUNCATE` empties the journal at every commit
+  /// and, from `synchronous=FULL` on, waits until that is durable. `EXTRA` also covers the case that SQLite deletes the
+  /// journal. `secure_delete` overwrites deleted rows in the file (not the copies made by the storage's wear leveling).
+  /// The slower mode is acceptable because a request causes few transactions.
   private static func connect(to path: String) throws -> Connection {
     let connection = try Connection(path: path)
     let mode = try connection.rows("PRAGMA journal_mode = TRUNCATE") { try $0.text(0) }
@@ -90,19 +92,19 @@ public final class Vault: Sendable {
     return connection
   }
 
-  /// All of `body` is on the card when this returns, or none of it happened.
+  /// Runs `body` in a transaction: all of it is durable when this returns, or nothing happened.
   func transaction<Result: Sendable>(
     _ body: @Sendable (borrowing Connection) throws -> Result
   ) throws(CustodyFault) -> Result {
     try custodyFaults { try connection.withLock { try $0.transaction(body) } }
   }
 
-  /// As `snapshot`, but from the file as it is: over a connection of its own, which has nothing cached.
+  /// Like `snapshot`, but uncached: reads the file over a new connection.
   func freshly<Result: Sendable>(_ body: (borrowing Connection) throws -> Result) throws(CustodyFault) -> Result {
     try custodyFaults { try Self.connect(to: path).snapshot(body) }
   }
 
-  /// `body` reads one state of the vault.
+  /// Runs `body` on a consistent snapshot of the vault.
   func snapshot<Result: Sendable>(
     _ body: @Sendable (borrowing Connection) throws -> Result
   ) throws(CustodyFault) -> Result {
@@ -110,13 +112,13 @@ public final class Vault: Sendable {
   }
 }
 
-/// Says what went wrong in the words the handler knows.
+/// Maps storage and cryptography errors to `CustodyFault`.
 func custodyFaults<Result: ~Copyable>(_ body: () throws -> Result) throws(CustodyFault) -> Result {
   do { return try body() } catch let fault as CustodyFault { throw fault } catch let error as SQLiteError {
     throw error.isDamage ? .damaged("\(error)") : .storage("\(error)")
   } catch CryptographyError.libraryFailure(let what) {
     throw .storage(what)
   } catch is CryptographyError {
-    throw .damaged("a sealed record is not what was put there")
+    throw .damaged("an encrypted record is not authentic")
   } catch { throw .storage("\(error)") }
 }

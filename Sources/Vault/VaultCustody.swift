@@ -5,12 +5,13 @@ import Secrets
 extension Vault: EnrolmentRegistry {}
 
 extension Vault: Custody {
-  /// What requests of one server bring about unanswered is left out beyond `hourlyLimit` lines in an hour.
+  /// Appends an audit entry. Entries that one server's requests cause without a user action are limited to
+  /// `hourlyLimit` per hour.
   public func record(_ entry: AuditEntry) throws(CustodyFault) {
     try transaction { connection in try append(bounded: entry, on: connection) }
   }
 
-  /// A second intent for the same transaction takes the place of the first: after a restart it is a new human act.
+  /// A second intent for a transaction replaces the first: after a restart the user has decided again.
   /// - Throws: `.unknown` if the token server has no such account here.
   public func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(CustodyFault) {
     try transaction { connection in
@@ -37,7 +38,7 @@ extension Vault: Custody {
       intent.decision.text, keys.mark(row(of: intent)), box)
   }
 
-  /// Without an intent (its account was wiped meanwhile) the end is recorded all the same.
+  /// If the intent was deleted with its account, the end is recorded nevertheless.
   public func settle(_ transaction: TransactionID, _ entry: AuditEntry) throws(CustodyFault) {
     try self.transaction { connection in
       let isAnswered = try connection.run("DELETE FROM intents WHERE txn = ?", transaction.text) > 0
@@ -45,7 +46,7 @@ extension Vault: Custody {
     }
   }
 
-  /// By transaction.
+  /// Ordered by transaction.
   public func unsettledIntents() throws(CustodyFault) -> [AnswerIntent] {
     try snapshot { connection in try intents(on: connection) }
   }
@@ -70,8 +71,8 @@ extension Vault: Custody {
     }
   }
 
-  /// The account's stage becomes `mustEnrolAgain`, its secrets empty; its PIN, its messages and its one-time
-  /// passwords go. Its unsettled intents stay.
+  /// Sets the account's stage to `mustEnrolAgain` and deletes its secrets, PIN, messages and one-time passwords. Its
+  /// unsettled intents stay.
   public func dropKeys(of account: AccountID, _ entry: AuditEntry) throws(CustodyFault) {
     try transaction { connection in try dropKeys(of: account, entry, on: connection) }
   }
@@ -90,7 +91,7 @@ extension Vault: Custody {
     try append(entry, on: connection)
   }
 
-  /// Its unsettled intents go too; its name stays in the audit lines.
+  /// Deletes the account with its unsettled intents; its name stays in the audit entries.
   public func wipe(account: AccountID, _ entry: AuditEntry) throws(CustodyFault) {
     try transaction { connection in try wipe(account: account, entry, on: connection) }
   }
@@ -102,7 +103,7 @@ extension Vault: Custody {
     try append(entry, on: connection)
   }
 
-  /// Its accounts' unsettled intents go too; their names stay in the audit lines.
+  /// Deletes the server and its accounts with their unsettled intents; their names stay in the audit entries.
   public func wipe(server: TokenServerID, _ entry: AuditEntry) throws(CustodyFault) {
     try transaction { connection in
       guard try connection.run("DELETE FROM servers WHERE id = ?", server.text) == 1 else {
@@ -123,7 +124,7 @@ extension Vault: Custody {
   }
 }
 
-/// As the intents table has it: "accept", or "deny" and the reason.
+/// The encoding in the table `intents`: "accept", or "deny" and the reason.
 extension Decision {
   fileprivate var text: String {
     switch self {

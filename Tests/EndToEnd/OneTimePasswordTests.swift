@@ -54,7 +54,7 @@ extension EndToEnd {
         #expect(try await token.accounts().isEmpty)
 
         let known = try await token.enrol(hotp() + policies(#"{"deviceTampering":{"score":0.8},"unheardOf":{}}"#))
-        #expect(try known.succeeded().errors.contains("the policy unheardOf is not known here"))
+        #expect(try known.succeeded().errors.contains("the policy unheardOf is unknown to this token"))
         #expect(try await token.command("otp").succeeded().output == codes[0])
         let refused = try await token.edited(in: folder).command("otp")
         #expect(refused.exit == .code(77) && refused.errors.contains("deviceTampering") && refused.output.isEmpty)

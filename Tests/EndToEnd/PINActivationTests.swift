@@ -47,7 +47,7 @@ extension EndToEnd {
 
         let outcome = try await enrolment.outcome()
         #expect(outcome.exit == .code(77))
-        #expect(outcome.errors.contains("cancelled at the panel (9006)"), "\(outcome.errors)")
+        #expect(outcome.errors.contains("canceled at the panel (9006)"), "\(outcome.errors)")
         try await token.shows("must be enrolled (again)")
         #expect(try await token.accounts().map(\.stage) == ["enrolling"])
         #expect(try await scene.server.account()?.pin == "pending")
@@ -71,7 +71,7 @@ extension EndToEnd {
 
         let outcome = try await mute.enrol(uri, name: "alice")
         #expect(outcome.exit == .code(77))
-        let reason = "it wants a PIN: enrol while `approval-token serve` runs on a board with a keypad"
+        let reason = "it requires a PIN: enroll while `approval-token serve` runs on a board with a keypad"
         #expect(outcome.errors.contains(reason), "\(outcome.errors)")
         #expect(try await mute.accounts().isEmpty)
         #expect(try await scene.server.account() == nil)

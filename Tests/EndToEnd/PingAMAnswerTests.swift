@@ -75,7 +75,7 @@ extension EndToEnd {
         let impossible = try #require((10...99).first { !login.push.candidates.contains($0) })
         let received = scene.am.received.count
         for _ in 1...3 { try await scene.token.type("\(impossible)", when: .number) }
-        #expect(try await scene.ending(of: login).contains("cannot be what the portal shows"))
+        #expect(try await scene.ending(of: login).contains("matched no number that the portal can show"))
         #expect(scene.am.received.count == received)
         #expect(scene.am.verify(login.push, type: .challenge) == .waiting)
         #expect(try await scene.token.pending().isEmpty)

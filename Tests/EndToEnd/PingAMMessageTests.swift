@@ -63,7 +63,7 @@ extension EndToEnd {
         let forged = push.message.dropLast(2) + (push.message.hasSuffix("A") ? "Bw" : "Aw")
         let cases: [([UInt8], Int32, String)] = [
           (foreign.envelope, 77, "for no account of this token"),
-          (Array(#"{"messageId":"\#(push.messageID)","message":"\#(forged)"}"#.utf8), 77, "cannot be believed"),
+          (Array(#"{"messageId":"\#(push.messageID)","message":"\#(forged)"}"#.utf8), 77, "is not authentic"),
           (Array("{}".utf8), 65, "no messageId"), (Array("hello".utf8), 65, "not a JSON object"),
         ]
         for (message, code, why) in cases { try await scene.isRefused(message, .code(code), why) }
@@ -105,7 +105,7 @@ extension EndToEnd {
         _ = try await eventually("the first answer") { scene.am.received.count > answers ? true : nil }
         #expect(scene.am.verify(second.push) == .isTrue)
         try await answered
-        #expect(try await scene.ending(of: second).hasPrefix("unknown for good"))
+        #expect(try await scene.ending(of: second).hasPrefix("permanently unknown"))
       }
     }
 
@@ -120,7 +120,7 @@ extension EndToEnd {
         // Somebody else's journey has used it up.
         scene.am.forget(used.push)
         try await scene.token.answer(used.token, with: .hold, from: used.mark)
-        #expect(try await scene.ending(of: used).contains("AM no longer waits for it"))
+        #expect(try await scene.ending(of: used).contains("AM no longer waits for this answer"))
       }
     }
 
@@ -179,7 +179,7 @@ extension EndToEnd {
         scene.server.set(away: true)
         try await scene.token.command("mailbox", "ann", "--set", "elsewhere").succeeded()
         #expect(try await shown(scene) == Shown(mailbox: former.mailbox, wanted: "elsewhere"))
-        try await scene.token.log.line(with: "AM was not told where messages are to be brought", "503")
+        try await scene.token.log.line(with: "the new mailbox is not registered with AM", "503")
         let before = try await scene.login()
         scene.server.set(away: false)
         try await scene.token.answer(before.token, with: .hold, from: before.mark)

@@ -78,7 +78,7 @@ extension InteropPrivacyIDEA {
             try await scene.choose(right: false, on: wrong)
             if round == 1 { try await scene.token.log.line(with: "choice-wrong", "1 of 2", from: wrong.mark) }
           }
-          #expect(try await scene.ending(of: wrong).contains("2 wrong choices; the request was declined"))
+          #expect(try await scene.ending(of: wrong).contains("2 wrong choices; the request was denied"))
           #expect(try scene.server.challengeStatus(wrong.portal) == "declined")
         }
       }

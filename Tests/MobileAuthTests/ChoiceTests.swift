@@ -36,7 +36,7 @@ import Testing
     #expect(world.custody.audit.contains { $0.kind == .decided && $0.detail == "accept by choice" })
   }
 
-  /// Neither a press nor a number that is not offered accepts anything, and a typing error costs nothing.
+  /// Only an offered number approves: neither a press nor another number. A typing error costs no attempt.
   @Test func whatIsNoChoiceIsAskedForAgain() async throws {
     try want(["17", "42", "93"])
     try await world.withHandler {
@@ -53,7 +53,8 @@ import Testing
     #expect(world.server.calls(of: "open") == 1)
   }
 
-  /// Where the server ends a login at the first wrong number, three that cannot be right are not sent at all.
+  /// For a server that ends a login at the first wrong number: after three entries that match no option, nothing is
+  /// sent.
   @Test func whatIsNoChoiceThreeTimesIsOver() async throws {
     let challenge = try #require(
       ChoiceChallenge(options: ["17", "42", "93"], counts: FailureCounts(max: 1, previous: 0), slipsAllowed: 3))
@@ -70,7 +71,7 @@ import Testing
     #expect(world.server.delivered.isEmpty && world.server.calls(of: "seal") == 0)
     #expect(world.server.calls(of: "ended") == 1)
     let end = try #require(world.custody.audit.last { $0.kind == .settled })
-    #expect(end.detail.contains("cannot be what the portal shows"))
+    #expect(end.detail.contains("matched no number that the portal can show"))
   }
 
   @Test(arguments: [deny, notMe])
@@ -101,7 +102,7 @@ import Testing
     #expect(world.server.choices == ["M", "H"])
     #expect(Set(world.server.delivered.map(\.idempotencyKey)).count == 2)
     #expect(world.custody.audit.filter { $0.kind == .choiceWrong }.count == 1)
-    // A wrong choice is no wrong PIN.
+    // A wrong choice does not count as a wrong PIN.
     #expect(!world.recorder.events.contains { if case .counted = $0 { true } else { false } })
   }
 
@@ -120,7 +121,7 @@ import Testing
     #expect(world.server.choices == ["42"] && world.server.pins.count == 1)
   }
 
-  /// Judged by this token, before anything leaves.
+  /// The PIN is verified by this token, before the answer is sent.
   @Test func aPINThatIsWrongBeforeTheAnswerLeavesIsAskedForAgain() async throws {
     world.server.set(challenge: .pin(PINChallenge(length: 5, counts: FailureCounts(max: 3, previous: 0))))
     world.server.fail("seal", .pinIncorrect(FailureCounts(max: 3, previous: 1)))
@@ -161,7 +162,7 @@ import Testing
       await world.panel.until(showing: .idle(pending: 0))
     }
     #expect(world.panel.shown.contains(.outcomeUnknown))
-    #expect(world.custody.outcomes(of: World.transaction(1)) == ["unknown for good: the answer may have counted"])
+    #expect(world.custody.outcomes(of: World.transaction(1)) == ["permanently unknown: the answer may have counted"])
   }
 
   @Test(arguments: [[], ["M"], ["M", "M"], (1...11).map { "\($0)" }])

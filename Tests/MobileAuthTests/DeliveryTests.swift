@@ -2,7 +2,7 @@ import ApprovalTestKit
 import MobileAuth
 import Testing
 
-/// What happens between the gesture and the server's word.
+/// Delivery of answers, from the gesture to the server's confirmation.
 @Suite struct DeliveryTests {
   @Test func aLostResponseIsAskedForUnderTheSameKey() async throws {
     let world = World()
@@ -67,7 +67,7 @@ import Testing
     #expect(world.server.delivered.isEmpty)
   }
 
-  /// Where the server does not tell, the bytes that were kept are sent again, whether or not messages come in.
+  /// For a server without a status API, the stored bytes are sent again, whether or not the event channel is up.
   @Test(arguments: [true, false])
   func whatACrashLeftBehindIsSentAgainWhereNobodyTells(isTaken: Bool) async throws {
     let world = World()
@@ -92,7 +92,7 @@ import Testing
       }
       await world.pass { !world.custody.outcomes(of: World.transaction(1)).isEmpty }
     }
-    let outcome = isTaken ? "approved, receipt r" : "unknown for good: its time is over (9001)"
+    let outcome = isTaken ? "approved, receipt r" : "permanently unknown: its time is over (9001)"
     #expect(world.custody.outcomes(of: World.transaction(1)) == [outcome])
     #expect(try world.custody.unsettledIntents().isEmpty)
     #expect(Set(world.server.repeated) == [[1, 2, 3]] && world.server.calls(of: "status") == 0)
@@ -131,7 +131,7 @@ import Testing
       #expect(world.server.delivered.isEmpty)
       await world.timekeeper.untilAsleep()
       world.timekeeper.advance(by: .seconds(30))
-      // The disk has room again; the person is asked afresh.
+      // The disk has space again; the user is asked again.
       await world.panel.until(challenges: 2)
     }
     #expect(world.recorder.events.contains(.custodyFailed(.storage("disk full"))))
@@ -154,7 +154,7 @@ import Testing
           world.panel.perform(accept)
         }
         try await eventually { !world.custody.outcomes(of: World.transaction(1)).isEmpty }
-        // What went wrong is seen; that all is well comes after it.
+        // The error is shown before the following idle state.
         let seen: Indication = effect.isEmpty ? .misconfigured : .mustEnrol
         if case .alreadyHandled = fault {} else { try await eventually { world.panel.shown.contains(seen) } }
         if !effect.isEmpty { try await eventually { world.recorder.events.contains(.rosterChanged) } }

@@ -33,7 +33,7 @@ import Testing
       await world.panel.until(challenges: 1)
       world.panel.perform(accept)
       await world.panel.until(showing: .idle(pending: 0))
-      // A list that was on its way while the answer left.
+      // A list requested before the answer was sent.
       world.announce(request)
       world.announce(world.request(2))
       await world.panel.until(challenges: 2)
@@ -77,7 +77,7 @@ import Testing
       world.announce(old)
       await world.panel.until(challenges: 1)
       world.panel.perform(.touched)
-      // The stuck report is durable only after the touch was taken: a point in time without a clock.
+      // The "stuck" audit entry is written only after the touch was handled, so it shows that point without a clock.
       world.panel.perform(.unavailable("settle"))
       try await eventually { world.custody.audit.contains(where: { $0.kind == .panelUnavailable }) }
       world.announce(old, world.request(2, sentAt: 2000))
@@ -96,7 +96,7 @@ import Testing
       world.timekeeper.advance(by: .seconds(10))
       await world.panel.until(showing: .idle(pending: 0))
       world.panel.perform(accept)
-      // What is answered after that shows that the former press was taken and counted for nothing.
+      // The answer after that shows that the former press was handled and ignored.
       world.announce(world.request(2))
       await world.panel.until(challenges: 2)
       world.panel.perform(deny)

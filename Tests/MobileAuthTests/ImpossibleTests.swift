@@ -3,7 +3,7 @@ import MobileAuth
 import Secrets
 import Testing
 
-/// A request that wants what cannot be given here.
+/// A request that requires an action which this token does not support.
 @Suite struct ImpossibleTests {
   private static let typed = PanelEvent.entered(PIN(digits: SecretBytes(copying: Array("13579".utf8))))
 

@@ -12,12 +12,13 @@ import Testing
     #expect(order(world) == [2, 1].map(World.transaction))
   }
 
-  @Test("Requests of one list are in the list's order, and later ones before them") func listOrderThenFirstSeen() {
+  @Test("Requests of one list keep the list's order, and requests of later lists come first")
+  func listOrderThenFirstSeen() {
     let world = World()
     let first = [3, 1, 2].map { world.request($0, sentAt: Int64($0)) }
     world.inbox.replace(requestsOf: world.server.id, with: first)
     #expect(order(world) == [3, 1, 2].map(World.transaction))
-    // Another order of the same list changes nothing, nor does reading the accounts again.
+    // Neither another order of the same list nor a reload of the accounts changes the order.
     world.inbox.replace(requestsOf: world.server.id, with: first.reversed() + [world.request(4)])
     #expect(order(world) == [4, 3, 1, 2].map(World.transaction))
     world.inbox.forget(world.server.id)
@@ -25,14 +26,14 @@ import Testing
     #expect(order(world) == [3, 1, 2].map(World.transaction))
   }
 
-  @Test("Of a list at most 200 requests are taken, the newest") func longListIsCapped() {
+  @Test("Only the newest 200 requests of a list are read") func longListIsCapped() {
     let world = World()
     world.inbox.replace(requestsOf: world.server.id, with: (1...500).map { world.request($0) })
     #expect(order(world) == (1...Inbox.longestList).map(World.transaction))
     #expect(Inbox.longestList == 200)
   }
 
-  @Test("No list is long enough to bring back what has ended, and no server makes another's come back")
+  @Test("A list of any length restores no ended request, neither the server's own nor another's")
   func endingsOutliveALyingList() {
     let world = World()
     let request = world.request(1)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import MobileAuth
 
-/// A choice on a board that nothing can be typed on.
+/// A choice on a board without a keypad.
 @Suite struct KeypadlessChoiceTests {
   private let world = World(canType: false)
   private static let counts = FailureCounts(max: 2, previous: 0)
@@ -21,7 +21,7 @@ import Testing
 
   private var troubles: [String] { world.custody.audit.filter { $0.kind == .panelUnavailable }.map(\.detail) }
 
-  /// One request with three numbers, until it is answered.
+  /// Runs one request with three numbers until it is answered.
   private func answering(_ body: () async throws -> Void) async throws {
     try want(["17", "40", "93"])
     try await world.withHandler {
@@ -31,7 +31,8 @@ import Testing
     }
   }
 
-  /// Blinks an option to its end; then it is open. What sleeps is the request's end and the LED, then the window.
+  /// Blinks an option to its end; the option can then be chosen. The sleeping tasks are the request's deadline and the
+  /// LED, then the window.
   private func blink() async {
     await world.timekeeper.untilAsleep(2)
     world.timekeeper.advance(by: ScriptedPanel.optionLength)
@@ -40,14 +41,14 @@ import Testing
 
   private func letTheWindowPass() { world.timekeeper.advance(by: Handler.choiceWindow) }
 
-  /// Does it, and waits until it is known to have been noticed: trouble is durable only after what came before it.
+  /// Performs the event and waits until it was handled: the fault's audit entry is written only after earlier events.
   private func perform(_ event: PanelEvent, then trouble: String) async throws {
     world.panel.perform(event)
     world.panel.perform(.unavailable(trouble))
     try await eventually { troubles.contains(trouble) }
   }
 
-  /// Whatever would happen now has happened.
+  /// Waits until every task that can run has run.
   private func settle() async { for _ in 0..<100 { await Task.yield() } }
 
   @Test(
@@ -85,7 +86,7 @@ import Testing
     #expect(world.panel.prompts.last == (isOpen ? .confirmation : .denial))
   }
 
-  /// The digits were not all seen yet.
+  /// Not all digits have been shown.
   @Test func aHoldWhileDigitsAreBlinkedChoosesNothing() async throws {
     try await answering {
       await world.timekeeper.untilAsleep(2)
@@ -137,7 +138,8 @@ import Testing
     #expect(world.server.choices == ["40"])
   }
 
-  /// The LED says that the button is stuck in place of the digits. It is written down once, however often it is met.
+  /// The LED shows that the button is stuck in place of the digits. The fault is recorded once, however often it is
+  /// reported.
   @Test func anOptionThatCouldNotBeSeenIsNotOpened() async throws {
     try await answering {
       await world.timekeeper.untilAsleep(2)
@@ -168,7 +170,7 @@ import Testing
     #expect(world.server.delivered.isEmpty && world.server.calls(of: "seal") == 0)
   }
 
-  /// The request stays with the person after a wrong choice, and the options go round all the same.
+  /// After a wrong choice the request stays on the panel, and the options are shown again in turn.
   @Test func aWrongChoiceIsAskedForAgain() async throws {
     try want(["17", "40", "93"])
     world.server.fail("deliver", .choiceIncorrect(FailureCounts(max: 2, previous: 1)))

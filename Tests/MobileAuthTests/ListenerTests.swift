@@ -22,7 +22,7 @@ import Testing
     world.server.hint(.pendingChanged)
     try await until { world.inbox.contains(World.transaction(2)) }
     #expect(!world.inbox.contains(World.transaction(1)))
-    // A lost hint costs ten minutes, not the request.
+    // A lost hint delays a request by ten minutes but does not lose it.
     world.server.set(list: [world.request(3, lives: .seconds(900))])
     await world.timekeeper.untilAsleep()
     world.timekeeper.advance(by: .seconds(600))
@@ -75,7 +75,7 @@ import Testing
     #expect(world.inbox.connections[world.server.id] == .stopped)
   }
 
-  /// Nothing begins anew, and what comes another way is found at once.
+  /// The connection is not restarted, and requests delivered another way are found at once.
   @Test func aChannelThatIsDownShowsAndHeals() async throws {
     let world = World()
     let running = Task { try await listener(world).run() }

@@ -26,7 +26,7 @@ import Testing
     #expect(world.recorder.events.contains(.counted(AccountID("A"), FailureCounts(max: 3, previous: 0))))
   }
 
-  /// Nothing but the PIN accepts a request that wants it, whatever a panel reports.
+  /// Only the PIN approves a request that requires it, whichever event the panel reports.
   @Test(arguments: [accept, .entered(PIN(digits: SecretBytes(copying: Array("1357".utf8))))])
   func whatIsNotThePINAcceptsNothing(event: PanelEvent) async throws {
     try await world.withHandler {
@@ -62,7 +62,7 @@ import Testing
       await world.panel.until(challenges: 2)
       let unsettled = try world.custody.unsettledIntents()
       #expect(unsettled.isEmpty)
-      // Nothing newer comes between a person and the second try.
+      // A newer request does not interrupt the second attempt.
       world.announce(old, world.request(2, sentAt: 2000))
       world.panel.perform(.stuck)
       await world.panel.until(challenges: 2)
@@ -139,7 +139,7 @@ import Testing
       #expect(typed == pin("2468"))
       await world.panel.until(challenges: 3)
       world.panel.perform(.touched)
-      // What is written down of the next event comes after the touch was taken: a point in time without a clock.
+      // The next event's audit entry is written after the touch was handled, so it shows that point without a clock.
       world.panel.perform(.unavailable("the keypad was unplugged"))
       try await eventually { world.custody.audit.contains(where: { $0.kind == .panelUnavailable }) }
       async let second: Void = world.errands.perform { panel in
@@ -207,7 +207,7 @@ import Testing
     }
   }
 
-  /// What nobody waits for any more must not go on at the panel.
+  /// A task whose caller was canceled must not continue at the panel.
   @Test func whoeverGivesUpInTheMiddleEndsIt() async throws {
     try await world.withHandler {
       let errand = Task {

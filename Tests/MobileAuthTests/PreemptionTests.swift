@@ -2,7 +2,7 @@ import ApprovalTestKit
 import MobileAuth
 import Testing
 
-/// One request in the place of another.
+/// Replacement of the request on the panel by another one.
 @Suite struct PreemptionTests {
   private let world = World()
 
@@ -10,7 +10,7 @@ import Testing
 
   private var delivered: [TransactionID] { world.server.delivered.map(\.request.pending.transaction) }
 
-  @Test("Another request is announced before it is asked about") func changeIsAnnounced() async throws {
+  @Test("A change to another request is shown before its prompt") func changeIsAnnounced() async throws {
     try await world.withHandler {
       let old = world.request(1)
       world.announce(old)
@@ -22,11 +22,11 @@ import Testing
     }
     let asked = world.panel.shown.drop { $0 != .confirmationWanted }
     #expect(asked.starts(with: [.confirmationWanted, .anotherRequest, .confirmationWanted, .talkingToServer]))
-    // That the second ended was shown: what comes after it is not taken for it.
+    // The end of the second request was shown, so the next request is not mistaken for it.
     #expect(world.panel.shown.count { $0 == .anotherRequest } == 1)
   }
 
-  @Test("What follows a request that expired or was withdrawn is announced", arguments: [true, false])
+  @Test("The next request after one that expired or was withdrawn is shown as another one", arguments: [true, false])
   func successorIsAnnounced(expires: Bool) async throws {
     try await world.withHandler {
       world.announceElsewhere(world.request(2, of: world.otherServer, lives: .seconds(600)))
@@ -38,7 +38,7 @@ import Testing
     #expect(world.panel.shown.suffix(2) == [.anotherRequest, .confirmationWanted])
   }
 
-  @Test("A change is announced also when the accounts are read again in between") func changeAcrossHandlers()
+  @Test("A change is shown also when the accounts are reloaded in between") func changeAcrossHandlers()
     async throws
   {
     try await world.withHandler {
@@ -53,7 +53,7 @@ import Testing
     #expect(world.panel.shown.suffix(2) == [.anotherRequest, .confirmationWanted])
   }
 
-  @Test("A request that made way once stays until it ends") func preemptedOnce() async throws {
+  @Test("A request that was preempted once stays until it ends") func preemptedOnce() async throws {
     try await world.withHandler {
       let old = world.request(1)
       world.announce(old)
@@ -63,7 +63,7 @@ import Testing
       world.panel.perform(deny)
       await world.panel.until(challenges: 3)
       world.announce(world.request(3), old)
-      // It is opened, and would take the panel.
+      // It is opened, so it could replace the request.
       #expect(await World.turn { world.custody.audit.last?.transaction == World.transaction(3) })
       for _ in 0..<1000 { await Task.yield() }
       #expect(world.panel.prompts.count == 3)
@@ -73,7 +73,7 @@ import Testing
     #expect(delivered == [2, 1].map(World.transaction))
   }
 
-  @Test("A newer request that was kept away by a touch comes when the touch has ended") func touchEnds() async throws {
+  @Test("A newer request that a touch delayed is shown when the touch ends") func touchEnds() async throws {
     try await world.withHandler {
       let old = world.request(1)
       world.announce(old)
@@ -95,7 +95,8 @@ import Testing
       let old = world.request(1, lives: .seconds(20))
       world.announce(old)
       await world.panel.until(challenges: 1)
-      // Its server's clock is a little ahead: it leaves the list before it expires here. The third is never opened.
+      // Its server's clock is slightly ahead: the request leaves the list before it expires here. The third is never
+      // opened.
       let newer = world.request(2, lives: .seconds(600))
       world.announce(newer, world.request(3, lives: .seconds(20)), old)
       await world.panel.until(challenges: 2)
@@ -110,7 +111,7 @@ import Testing
     #expect(outcomes(2) == ["approved, receipt receipt-1"])
   }
 
-  @Test("Requests that expire unasked are counted in the log") func expiredUnasked() async throws {
+  @Test("Requests that expire before they are shown are counted in the log") func expiredUnasked() async throws {
     try await world.withHandler {
       let (one, two) = (world.request(2, lives: .seconds(600)), world.request(1, lives: .seconds(20)))
       world.announce(one, two)
@@ -136,7 +137,7 @@ import Testing
     }
   }
 
-  @Test("A task at the panel and a request are never mistaken for each other") func tasksAreAnnounced() async throws {
+  @Test("A change between a panel task and a request is shown") func tasksAreAnnounced() async throws {
     world.server.set(challenge: .pin(PINChallenge(length: 4, counts: FailureCounts(max: 3, previous: 0))))
     try await world.withHandler {
       world.announce(world.request(1, lives: .seconds(600)))
@@ -154,7 +155,8 @@ import Testing
     #expect(asked == [.pinWanted, .anotherRequest, .pinWanted, .anotherRequest, .pinWanted])
   }
 
-  @Test("A prompt that the panel ends by itself is armed again, and the handler goes on") func promptEnds() async throws
+  @Test("A prompt that the panel ends by itself is armed again, and the handler continues") func promptEnds()
+    async throws
   {
     try await world.withHandler {
       world.announce(world.request(1, lives: .seconds(600)))
@@ -167,7 +169,7 @@ import Testing
     #expect(outcomes(1) == ["approved, receipt receipt-1"])
   }
 
-  @Test("The request on the panel is known while it is asked about") func shownIsKnown() async throws {
+  @Test("The inbox knows the request on the panel while it is shown") func shownIsKnown() async throws {
     try await world.withHandler {
       world.announce(world.request(1))
       await world.panel.until(challenges: 1)

@@ -2,16 +2,16 @@ import ApprovalTestKit
 import MobileAuth
 import Testing
 
-/// Servers that do not answer, or lie, delay only their own requests.
+/// Servers that do not respond, or are malicious, delay only their own requests.
 @Suite struct StarvationTests {
   private let world = World()
 
-  /// The third server's request is the oldest, and there before the handler runs.
+  /// The third server's request is the oldest and exists before the handler runs.
   private func announceThird() {
     world.announce([world.request(3, of: world.thirdServer, sentAt: 1, lives: .seconds(600))], by: world.thirdServer)
   }
 
-  /// Lets at most 2 s pass.
+  /// Advances the clock by at most 2 s.
   private func thirdIsAskedAbout() async throws {
     try await world.withHandler {
       let start = world.timekeeper.now
@@ -27,7 +27,7 @@ import Testing
     #expect(world.custody.outcomes(of: World.transaction(3)) == ["approved, receipt receipt-1"])
   }
 
-  @Test("Two servers that hang do not keep the third's request from the panel") func hangingServers() async throws {
+  @Test("Two servers that do not respond do not delay a third server's request") func hangingServers() async throws {
     announceThird()
     for (number, server) in [world.server, world.otherServer].enumerated() {
       server.hang("open")
@@ -37,7 +37,7 @@ import Testing
     try await thirdIsAskedAbout()
   }
 
-  @Test("Two servers that list what cannot be opened do not keep the third's request from the panel")
+  @Test("Two servers that list requests which cannot be opened do not delay a third server's request")
   func lyingServers() async throws {
     announceThird()
     for (number, server) in [world.server, world.otherServer].enumerated() {
@@ -48,7 +48,8 @@ import Testing
     try await thirdIsAskedAbout()
   }
 
-  @Test("A server that lists what cannot be opened writes a bounded number of lines") func lyingServerIsSlowedDown()
+  @Test("A server that lists requests which cannot be opened causes a bounded number of audit entries")
+  func lyingServerIsSlowedDown()
     async throws
   {
     world.server.breakDown("open", .notHandleable("forged"))
@@ -64,7 +65,7 @@ import Testing
     #expect(world.custody.audit.count <= 26)
   }
 
-  @Test("Two servers that answer no status question do not keep the third's request from the panel")
+  @Test("Two servers that answer no status query do not delay a third server's request")
   func silentAboutOutcomes() async throws {
     for (number, server) in [world.server, world.otherServer].enumerated() {
       server.hang("status")
@@ -79,7 +80,7 @@ import Testing
     #expect(world.server.calls(of: "status") == 1 && world.panel.shown.contains(.outcomeUnknown))
   }
 
-  @Test("Nobody is asked again about a request whose answer may have counted") func unknownIsNotAskedAgain()
+  @Test("A request whose answer may have counted is not shown again") func unknownIsNotAskedAgain()
     async throws
   {
     world.server.hang("status")
@@ -97,7 +98,7 @@ import Testing
     #expect(world.panel.prompts.count == 1)
   }
 
-  @Test("A request that cannot be opened within 10 s makes way for others of its server") func lateOpening()
+  @Test("A request that is not opened within 10 s is deferred in favor of others of its server") func lateOpening()
     async throws
   {
     try await world.withHandler {
@@ -108,13 +109,13 @@ import Testing
       #expect(world.timekeeper.now - start >= .seconds(10) && world.timekeeper.now - start <= .seconds(11))
       world.panel.perform(accept)
       #expect(await World.turn { world.server.delivered.count == 1 })
-      // Then it is tried again.
+      // Then it is opened again.
       #expect(await World.turn { world.server.calls(of: "open") == 3 })
     }
     #expect(world.server.delivered.map(\.request.pending.transaction) == [World.transaction(1)])
   }
 
-  @Test("After a wrong PIN, a server that does not send the request again frees the panel") func lateReopening()
+  @Test("After a wrong PIN, the panel is released if the server does not send the request again") func lateReopening()
     async throws
   {
     world.server.fail("deliver", .pinIncorrect(FailureCounts(max: 3, previous: 1)))
@@ -131,7 +132,7 @@ import Testing
     }
   }
 
-  @Test("A task at the panel waits for answers of its own server alone") func tasksWaitForTheirServer() async throws {
+  @Test("A panel task waits only for answers to its own server") func tasksWaitForTheirServer() async throws {
     world.server.breakDown("deliver", .unreachable("down"))
     try await world.withHandler {
       world.announce(world.request(1, lives: .seconds(600)))

@@ -10,18 +10,18 @@ import Testing
     #expect(text.forPeople(atMost: 4).unicodeScalars.elementsEqual(shown.unicodeScalars))
   }
 
-  @Test("Lines are kept apart, and nothing else moves a cursor")
+  @Test("Line breaks are kept, and other control characters are removed")
   func linesAreKept() {
     #expect("a\r\u{1B}[2Jb\nc\u{202E}d\u{85}".linesForPeople == "a[2Jb\ncd")
   }
 
-  @Test("JSON keeps what its texts say without turning the terminal")
+  @Test("JSON keeps its texts with control and format characters escaped")
   func jsonIsEscaped() {
     #expect(#"{"a":"x\#u{202E}\#u{9B}y"}"#.escapedForPeople == #"{"a":"x\u202e\u009by"}"#)
     #expect(#"{"a":"ä"}"#.escapedForPeople == #"{"a":"ä"}"#)
   }
 
-  @Test("A text without end is not looked through")
+  @Test("A very long text is read only up to a bound")
   func longTextIsBounded() {
     #expect(String(repeating: "\u{7}", count: 3_000_000).forPeople.isEmpty)
     #expect(String(repeating: "a", count: 3_000_000).forPeople.unicodeScalars.count == 200)

@@ -2,9 +2,10 @@ import ApprovalTestKit
 import MobileAuth
 import Testing
 
-/// An answer that its server does not take: the others go on, and nothing about it is forgotten or repeated.
+/// An answer that its server does not accept: other servers' requests continue, and the answer is neither lost nor
+/// duplicated.
 @Suite struct UndeliverableTests {
-  /// Answers the first server's request 1, which cannot be delivered, and goes on once the panel is free again.
+  /// Answers request 1 of the first server, which cannot be delivered, and continues when the panel is free again.
   private func withAnswerUnderway(
     lives: Duration = .seconds(600), _ body: (World) async throws -> Void
   ) async throws {
@@ -29,7 +30,7 @@ import Testing
   @Test func anotherServersRequestIsAnsweredMeanwhile() async throws {
     try await withAnswerUnderway { world in
       world.announceElsewhere(world.request(2, of: world.otherServer, lives: .seconds(600)))
-      // The panel's patience of ten seconds, and the pause before the next try.
+      // The panel's time limit of ten seconds, and the pause before the next attempt.
       await world.timekeeper.untilAsleep(2)
       world.timekeeper.advance(by: .milliseconds(9_900))
       await world.timekeeper.untilAsleep(2)
@@ -39,7 +40,7 @@ import Testing
       #expect(unsettled(world) == [World.transaction(1)])
       world.panel.perform(deny)
       try await eventually { !world.custody.outcomes(of: World.transaction(2)).isEmpty }
-      // With nothing else to show, what is still unknown is shown again.
+      // Without another request, the unknown outcome is shown again.
       await world.panel.until(showing: .outcomeUnknown)
       #expect(first(world).isEmpty)
       world.server.mend("deliver")
@@ -49,7 +50,7 @@ import Testing
       #expect(world.custody.outcomes(of: World.transaction(2)) == ["denied (declined), receipt receipt-1"])
       #expect(Set(world.server.delivered.map(\.idempotencyKey)) == ["key-1"])
       #expect(world.otherServer.delivered.count == 1)
-      #expect(world.server.calls(of: "status") == 0, "nobody asks about an answer that is still being delivered")
+      #expect(world.server.calls(of: "status") == 0, "no status query about an answer that is still being sent")
       #expect(unsettled(world) == [])
       #expect(world.panel.shown.suffix(2) == [.confirmed, .idle(pending: 0)], "the panel was free for it")
     }
@@ -61,7 +62,7 @@ import Testing
       await world.pass { world.panel.prompts.count == 2 }
       world.server.mend("deliver")
       await world.pass { !first(world).isEmpty }
-      // What is written down has ended a moment later.
+      // The audit entry is written slightly before the ending.
       for _ in 0..<1000 { await Task.yield() }
       world.announceElsewhere()
       await world.panel.until(showing: .idle(pending: 0))
@@ -147,7 +148,8 @@ import Testing
   @Test func aDiskThatFailsLateIsSaid() async throws {
     try await withAnswerUnderway { world in
       await world.pass { world.server.delivered.count >= 6 }
-      // The delivery's, and that of a handler which asks the server at the very moment when the delivery has failed.
+      // The first is the delivery's entry, the second that of a handler that queries the server when the delivery has
+      // just failed.
       for write in 1...2 { world.custody.fail(write: write, with: .storage("disk full")) }
       world.server.mend("deliver")
       await world.pass { world.recorder.events.contains(.custodyFailed(.storage("disk full"))) }

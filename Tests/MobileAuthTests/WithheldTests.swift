@@ -15,7 +15,7 @@ import Testing
       world.announce(newest, other)
       await world.panel.until(challenges: 1)
       world.panel.perform(deny)
-      // Nothing waits for a person.
+      // No request waits for the user.
       await world.panel.until(showing: .idle(pending: 0))
       #expect(world.server.delivered.map(\.request.pending.transaction) == [World.transaction(2)])
       #expect(world.inbox.requests.map(\.withheld) == [Self.locked])
@@ -34,9 +34,9 @@ import Testing
       var request = world.request(1, lives: .seconds(10))
       request.withheld = Self.locked
       world.announce(request)
-      // Announcing it wakes the handler, which goes back to sleep until then.
+      // The announcement wakes the handler, which then sleeps until that time.
       try await eventually { world.timekeeper.untilNextWakes == .seconds(10) }
-      // The accounts are read anew meanwhile.
+      // The accounts are reloaded in between.
       world.inbox.forget(world.server.id)
       world.announce(request)
       await world.timekeeper.untilAsleep()
@@ -78,7 +78,7 @@ import Testing
     world.server.set(list: [first])
     let running = Task { try await listener.run() }
     try await eventually { !world.custody.audit.isEmpty }
-    // The accounts are read anew.
+    // The accounts are reloaded.
     world.inbox.forget(world.server.id)
     world.server.set(list: [second, first])
     world.server.hint(.pendingChanged)

@@ -2,8 +2,7 @@ import ApprovalTestKit
 import MobileAuth
 import Synchronization
 
-/// One token with one account at each of three servers,
-/// all scripted, and a clock that stands still.
+/// One token with an account at each of three scripted servers, and a manual clock.
 final class World: Sendable {
   let timekeeper: ManualTimekeeper
   let server = ScriptedTokenServer()
@@ -29,12 +28,12 @@ final class World: Sendable {
       report: { [recorder] in recorder.add($0) })
   }
 
-  /// Puts these requests on the list, as a refresh would, with the server connected.
+  /// Adds these requests to the list, as a refresh would, with the server connected.
   func announce(_ requests: PendingMobileAuthRequest...) {
     announce(requests, by: server)
   }
 
-  /// The same, by the other server.
+  /// Like `list`, for the second server.
   func announceElsewhere(_ requests: PendingMobileAuthRequest...) { announce(requests, by: otherServer) }
 
   func announce(_ requests: [PendingMobileAuthRequest], by server: ScriptedTokenServer) {
@@ -43,7 +42,7 @@ final class World: Sendable {
     inbox.replace(requestsOf: server.id, with: requests)
   }
 
-  /// Lets time pass in small steps until something has come of it.
+  /// Advances the clock in small steps until the condition holds.
   func pass(until isDone: () throws -> Bool) async rethrows {
     while try !isDone() {
       await timekeeper.untilAsleep()
@@ -53,7 +52,8 @@ final class World: Sendable {
     }
   }
 
-  /// Waits, without time, until it is so.
+  /// Waits until the condition holds, without advancing the clock.
+  /// - Returns: false if the condition does not hold after a bounded number of turns.
   /// - Returns: false if that took too many turns.
   static func turn(until isDone: () throws -> Bool) async rethrows -> Bool {
     for _ in 0..<200_000 {
@@ -63,7 +63,7 @@ final class World: Sendable {
     return try isDone()
   }
 
-  /// Runs the handler while `body` plays; nothing outlives it.
+  /// Runs the handler while `body` runs; no task outlives the call.
   func withHandler(_ body: () async throws -> Void) async throws {
     let running = Task { try await handler.run() }
     defer { running.cancel() }

@@ -11,7 +11,7 @@ import Vault
 @testable import MobileAuth
 @testable import PingAMAdapter
 
-/// A token with a vault, an AM, and a network that can break.
+/// A token with a vault, an AM and an unreliable network.
 final class AMWorld: Sendable {
   static let realmURL = "https://am.example:8443/am/json/alpha"
 
@@ -23,21 +23,21 @@ final class AMWorld: Sendable {
   let requests = Mutex<[HTTPRequest]>([])
   let isTamperedWith = Mutex(false)
   let takesPIN = Mutex(true)
-  /// What whoever enrols was told.
+  /// The progress messages of enrollments.
   let progress = Mutex<[String]>([])
-  /// So many PINs were chosen.
+  /// The number of PINs that were chosen.
   let choices = Mutex(0)
-  /// What the next requests meet; after the last, all is fine.
+  /// The faults of the next requests; later requests succeed.
   let weather = Mutex<[Weather]>([])
   private let directory: String
 
   enum Weather {
     case fine, neverArrives, answerIsLost
-    /// A balancer asks AM twice, and hands on what it says then.
+    /// A load balancer sends the request to AM twice and returns the second response.
     case sentTwice
-    /// Something before AM answers.
+    /// A gateway in front of AM responds.
     case status(Int)
-    /// A captive portal answers.
+    /// A captive portal responds.
     case page
   }
 
@@ -96,7 +96,7 @@ final class AMWorld: Sendable {
     return HTTPResponse(status: answer.status, body: Array(answer.body.utf8))
   }
 
-  /// AM sends a push to ann, and it gets here.
+  /// AM sends a push to ann, and the token receives it.
   @discardableResult
   func bring(_ type: TestAM.PushType = .plain, legacy: Bool = false) throws -> TestAM.Push {
     let push = try #require(am.send("ann", type, isLegacy: legacy))
@@ -104,7 +104,7 @@ final class AMWorld: Sendable {
     return push
   }
 
-  // MARK: Enrolling
+  // MARK: Enrollment
 
   func enrolment(
     registry: (any SharedEnrolmentRegistry & AuditRecorder)? = nil, pin: PIN? = nil, takesPIN: Bool = false,
@@ -131,7 +131,7 @@ final class AMWorld: Sendable {
       progress: { [self] line in progress.withLock { $0.append(line) } }, makeCourier: { [self] _ in courier })
   }
 
-  /// The vault, under a PIN that costs nothing.
+  /// Stores the credential in the vault, with a PIN and a cheap key derivation.
   var oathDesk: OATHDesk {
     OATHDesk { [vault] oath, pin, known, account in
       try vault.keep(
@@ -156,7 +156,7 @@ final class AMWorld: Sendable {
 
   // MARK: Answering
 
-  /// - Parameter canType: the board has a keypad for PINs.
+  /// - Parameter canType: whether the board has a keypad.
   func server(shelf: (any MessageShelf)? = nil, canType: Bool = true) throws -> PingAMTokenServer {
     let record = try #require(try vault.servers().first)
     return try PingAMTokenServer(
@@ -169,7 +169,7 @@ final class AMWorld: Sendable {
         isTamperedWith: { [self] in isTamperedWith.withLock { $0 } }, report: { [told] in told.add($0) }))
   }
 
-  /// What a person's act makes of the only open request.
+  /// Applies the user's input to the only open request.
   func answer(
     _ server: PingAMTokenServer, _ gesture: Gesture.Kind, pin: PIN? = nil, choice: String? = nil, key: String = "key"
   ) async throws -> SealedResponse {
@@ -182,11 +182,11 @@ final class AMWorld: Sendable {
   }
 }
 
-/// Knows one PIN, "13579", and counts wrong ones.
+/// Accepts the PIN "13579" and counts wrong ones.
 final class ScriptedJudge: PINJudge {
   let hasPIN = Mutex<Set<AccountID>>([])
   let wrong = Mutex(0)
-  /// Before the next PINs are looked at.
+  /// Called before the next PINs are verified.
   let waits = Mutex<[Duration]>([])
 
   func counts(of account: AccountID) -> FailureCounts? {

@@ -17,13 +17,13 @@ import Vault
     try await world.enrolled(pin: pin("13579"))
   }
 
-  @Test(arguments: [false, true]) func `Yes lets the login in`(legacy: Bool) async throws {
+  @Test(arguments: [false, true]) func `An approval completes the login`(legacy: Bool) async throws {
     let push = try world.bring(legacy: legacy)
     let server = try world.server()
     let verdict = try await server.deliver(try await world.answer(server, .hold))
     #expect(verdict.decision == .accept && verdict.receipt.hasPrefix(push.messageID))
     #expect(world.am.verify(push) == .isTrue)
-    // This message's, not that of the QR code.
+    // The cookie of this message, not that of the QR code.
     #expect(push.cookie != "amlbcookie=01" && world.requests.withLock { $0.last?.headers["Cookie"] } == push.cookie)
     #expect(world.am.strays == 0)
     #expect(try await server.pendingRequests().isEmpty)
@@ -42,7 +42,7 @@ import Vault
 
   @Test(
     arguments: [Gesture.Kind.doublePress, .veryLongHold, .cancelKeys], [TestAM.PushType.plain, .challenge, .biometric])
-  func `No keeps it out, whatever was asked`(gesture: Gesture.Kind, type: TestAM.PushType) async throws {
+  func `A denial rejects the login, of any kind`(gesture: Gesture.Kind, type: TestAM.PushType) async throws {
     let push = try world.bring(type)
     let server = try world.server()
     let verdict = try await server.deliver(try await world.answer(server, gesture))
@@ -50,7 +50,7 @@ import Vault
     #expect(world.am.verify(push, type: type) == .isFalse)
   }
 
-  @Test func `With the number of the login page lets in, with another keeps out, and both are stored`() async throws {
+  @Test func `With the right number completes the login, with another rejects it, and both are stored`() async throws {
     let server = try world.server()
     for isRight in [true, false] {
       let push = try world.bring(.challenge)
@@ -67,7 +67,7 @@ import Vault
     }
   }
 
-  @Test func `With the PIN where AM wants the person known`() async throws {
+  @Test func `With the PIN where AM requires user verification`() async throws {
     let push = try world.bring(.biometric)
     let server = try world.server()
     await #expect(throws: TokenServerFault.pinIncorrect(FailureCounts(max: 3, previous: 1))) {
@@ -79,18 +79,18 @@ import Vault
     #expect(try await server.validate().failureCounts == [AccountID("ann"): FailureCounts(max: 3, previous: 1)])
   }
 
-  @Test func `Can only be No where AM wants the person known and there is no PIN`() async throws {
+  @Test func `Can only be a denial where AM requires user verification and there is no PIN`() async throws {
     let world = try AMWorld()
     try await world.enrolled()
     try await expectOnlyNo(in: world, at: try world.server(), because: "approval-token pin change")
   }
 
-  @Test func `Can only be No where the administrator lets no PIN stand for a fingerprint`() async throws {
+  @Test func `Can only be a denial where no PIN may replace a fingerprint`() async throws {
     world.takesPIN.withLock { $0 = false }
     try await expectOnlyNo(in: world, at: try world.server(), because: "pin_for_biometric = false")
   }
 
-  @Test func `Can only be No where the PIN cannot be typed`() async throws {
+  @Test func `Can only be a denial where the PIN cannot be typed`() async throws {
     try await expectOnlyNo(in: world, at: try world.server(canType: false), because: "no keypad")
   }
 
@@ -98,7 +98,7 @@ import Vault
     let push = try world.bring(.biometric)
     let request = try await server.open(try #require(try await server.pendingRequests().first))
     #expect(request.contents.challenge == .impossible)
-    #expect(request.contents.type.hasPrefix("push for whoever this device knows, can only be denied: "))
+    #expect(request.contents.type.hasPrefix("push with user verification, can only be denied: "))
     #expect(request.contents.type.contains(why))
     for gesture in [Gesture.Kind.hold, .enter] {
       let response = request.answered(

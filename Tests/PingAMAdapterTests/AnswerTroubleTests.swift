@@ -17,7 +17,7 @@ import Vault
     try await world.enrolled(pin: pin("13579"))
   }
 
-  // MARK: What the network does
+  // MARK: Network faults
 
   @Test func `After a lost answer sends the same bytes, and they still count`() async throws {
     let push = try world.bring()
@@ -30,7 +30,7 @@ import Vault
     #expect(world.am.verify(push) == .isTrue)
   }
 
-  @Test func `After a lost answer that AM used up meanwhile, nobody knows`() async throws {
+  @Test func `After a lost answer that AM used up meanwhile, the outcome is unknown`() async throws {
     let push = try world.bring()
     let server = try world.server()
     let response = try await world.answer(server, .hold)
@@ -43,8 +43,9 @@ import Vault
     #expect(try await server.pendingRequests().isEmpty)
   }
 
-  /// AM's word on a second try tells nothing about the first; nor does one that something else has answered.
-  @Test(arguments: [AMWorld.Weather.answerIsLost, .status(403)]) func `After trouble that AM refuses nobody knows`(
+  /// AM's response to a second attempt says nothing about the first, nor does the response of a gateway.
+  @Test(arguments: [AMWorld.Weather.answerIsLost, .status(403)])
+  func `After a fault, a refusal by AM makes the outcome unknown`(
     trouble: AMWorld.Weather
   ) async throws {
     _ = try world.bring()
@@ -58,7 +59,7 @@ import Vault
     #expect(try world.vault.message(response.request.pending.transaction)?.state == .unknown)
   }
 
-  @Test func `Is tried again when the card could not be read`() async throws {
+  @Test func `Is tried again when storage could not be read`() async throws {
     let push = try world.bring()
     let shelf = FlawedShelf(world.vault)
     let server = try world.server(shelf: shelf)
@@ -108,7 +109,7 @@ import Vault
     }
   }
 
-  @Test func `Is not given up by whoever does not know yet that the account has a new name`() async throws {
+  @Test func `Is kept by a service that does not know the account's new name yet`() async throws {
     let push = try world.bring()
     let server = try world.server()
     let response = try await world.answer(server, .hold)
@@ -120,10 +121,11 @@ import Vault
     #expect(world.am.verify(push) == .isTrue)
   }
 
-  // MARK: Cuts
+  // MARK: Crashes
 
-  /// What a crash between the journal and AM's word leaves: AM takes the last answer, so there must not be another.
-  @Test(arguments: [true, false]) func `That a cut interrupted is never asked again`(hadArrived: Bool) async throws {
+  /// The state after a crash between the journal entry and AM's response. AM keeps the last answer, so no other answer
+  /// may be sent.
+  @Test(arguments: [true, false]) func `That a crash interrupted is never asked again`(hadArrived: Bool) async throws {
     _ = try world.bring()
     let server = try world.server()
     let response = try await world.answer(server, .hold, key: "k1")
@@ -148,8 +150,8 @@ import Vault
     await #expect(throws: TokenServerFault.requestNotFound) { try await restarted.open(pending) }
   }
 
-  /// The bytes are on the card, and go on being sent until the request's time is over.
-  @Test(arguments: [true, false]) func `That a cut interrupted is sent again`(hadArrived: Bool) async throws {
+  /// The bytes are stored, and are sent until the request expires.
+  @Test(arguments: [true, false]) func `That a crash interrupted is sent again`(hadArrived: Bool) async throws {
     let push = try world.bring()
     let intent = try await interrupted(hadArrived: hadArrived)
     let body = try #require(intent.body)
@@ -161,13 +163,13 @@ import Vault
     #expect(Set(world.requests.withLock { $0.suffix(2).map(\.body) }) == [body])
     #expect(world.am.verify(push) == .isTrue)
     #expect(try world.vault.message(intent.transaction)?.state == .approved)
-    // It is done, and is not sent once more.
+    // The request has ended, and the answer is not sent again.
     let sent = world.requests.withLock { $0.count }
     #expect(try await restarted.repeated(intent, body).state == .authenticated)
     #expect(world.requests.withLock { $0.count } == sent)
   }
 
-  @Test(arguments: [true, false]) func `That a cut interrupted is unknown once AM or the time is done with it`(
+  @Test(arguments: [true, false]) func `That a crash interrupted is unknown when AM has ended it or it has expired`(
     isInTime: Bool
   ) async throws {
     let push = try world.bring()
@@ -184,7 +186,7 @@ import Vault
     #expect(try world.vault.message(intent.transaction)?.state == .unknown)
   }
 
-  /// What a cut right after the journal, or right after AM's word, leaves on the card.
+  /// The stored state after a crash directly after the journal entry, or directly after AM's response.
   private func interrupted(hadArrived: Bool) async throws -> AnswerIntent {
     let server = try world.server()
     let response = try await world.answer(server, .hold, key: "k1")
@@ -203,7 +205,7 @@ import Vault
   }
 }
 
-/// A card that cannot be read for a while.
+/// A message store that cannot be read for some time.
 private final class FlawedShelf: MessageShelf {
   let isUnreadable = Mutex(false)
   private let vault: Vault

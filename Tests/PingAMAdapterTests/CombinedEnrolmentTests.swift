@@ -31,7 +31,7 @@ import Vault
 
   private func having() throws -> [AccountID] { try world.vault.oneTimePasswords().keys.sorted { $0.text < $1.text } }
 
-  @Test func `Keeps what makes one-time passwords, and lets it go with a registration that is refused`() async throws {
+  @Test func `Stores the one-time password credential, and deletes it when the registration is refused`() async throws {
     let enrolment = world.enrolment(oathDesk: oathDesk)
     world.weather.withLock { $0 = [.status(400)] }
     await #expect(throws: TokenServerFault.self) {
@@ -46,7 +46,7 @@ import Vault
     }
   }
 
-  @Test func `Keeps it where AM's word was lost, until the first message makes the account active`() async throws {
+  @Test func `Keeps it where AM's answer was lost, until the first message makes the account active`() async throws {
     world.weather.withLock { $0 = [.answerIsLost] }
     let uri = world.am.registrationURI("ann", oath: Self.oath)
     let enrolment = world.enrolment(oathDesk: oathDesk)
@@ -54,7 +54,7 @@ import Vault
     await world.timekeeper.untilAsleep()
     world.timekeeper.advance(by: .seconds(1))
     await #expect(throws: TokenServerFault.self) { try await account.value }
-    // The same URI finds it there.
+    // The same URI finds the stored credential.
     world.requests.withLock { $0 = [] }
     await #expect(throws: TokenServerFault.self) { try await enrolment.enrol(uri, name: nil, trust: trust) }
     #expect(try having() == [AccountID("ann")])
@@ -72,7 +72,7 @@ import Vault
 
   private static let wantsPIN = #"{"biometricAvailable": { }}"#
 
-  @Test func `Chooses a PIN where a policy wants the person known, and is refused where nobody can`() async throws {
+  @Test func `Chooses a PIN where a policy requires user verification, and is refused without a keypad`() async throws {
     let account = try await world.enrolled(pin: pin("13579"), policies: Self.wantsPIN)
     #expect(try PingAM.pinLength(of: account) == 5 && world.judge.counts(of: account.id) != nil)
     await #expect { try await world.enrolled("bob", policies: Self.wantsPIN) } throws: {
@@ -80,8 +80,8 @@ import Vault
     }
   }
 
-  /// Fails where the user chooses a PIN, and can then only deny what wants a fingerprint.
-  @Test("A policy that wants the user known is refused where no PIN stands for a fingerprint")
+  /// Fails if the user has to choose a PIN and can then only deny requests that require a fingerprint.
+  @Test("A policy that requires user verification is refused if no PIN may replace a fingerprint")
   func noPINForBiometric() async throws {
     let enrolment = world.enrolment(pin: pin("13579"), takesPINForBiometric: false)
     let uri = world.am.registrationURI("ann", policies: Self.wantsPIN)
@@ -109,9 +109,9 @@ import Vault
 
   // MARK: Duplicates
 
-  /// What makes one-time passwords alone is at no server.
+  /// An account with only one-time passwords has no server.
   @Test(arguments: [("Example:ann", false), ("Example:anna", true), ("Other:ann", true)])
-  func `Is refused where the account makes one-time passwords already, under whatever name`(
+  func `Is refused where the account has one-time passwords already, under any name`(
     profile: String, isFine: Bool
   ) async throws {
     let server = TokenServerRecord(

@@ -8,7 +8,7 @@ import Vault
 
 @testable import PingAMAdapter
 
-/// A message comes in while its account's enrolment ends.
+/// A message arrives while its account's enrollment completes.
 @Suite struct `An account that two change at once` {
   private let world: AMWorld
   private let trust = ServerTrust()
@@ -18,7 +18,7 @@ import Vault
 
   private func stages() throws -> [EnrolmentStage] { try world.vault.accounts().map(\.stage) }
 
-  /// The login page sends ann's first message at the worst moment.
+  /// The login page sends ann's first message at the most inconvenient moment.
   private func registry(after changes: Int = 0) -> ContestedRegistry {
     ContestedRegistry(world.vault, after: changes) { [world] in
       #expect(world.am.finishRegistration(of: "ann") != nil)
@@ -26,7 +26,7 @@ import Vault
     }
   }
 
-  /// The power went when AM had taken ann's registration.
+  /// A power loss directly after AM has accepted ann's registration.
   private func unconfirmed() async throws -> String {
     let uri = world.am.registrationURI("ann")
     await #expect(throws: CustodyFault.self) {
@@ -41,7 +41,7 @@ import Vault
     if isReplacement {
       _ = try await world.enrolment().enrol(world.am.registrationURI("ann"), name: nil, trust: trust)
       try world.vault.dropKeys(of: ann, AuditEntry(.disenrolled, wallClockMilliseconds: 0))
-      // AM has forgotten that one.
+      // AM has deleted that one.
       world.timekeeper.advance(by: .seconds(121))
     }
     world.weather.withLock { $0 = [.sentTwice] }
@@ -54,7 +54,7 @@ import Vault
     #expect(try await world.server().pendingRequests().map(\.account) == [ann])
   }
 
-  @Test func `Is enrolled once when its first message is quicker than AM's answer is kept`() async throws {
+  @Test func `Is enrolled once when its first message arrives before AM's answer is stored`() async throws {
     let uri = world.am.registrationURI("ann")
     let account = try await world.enrolment(registry: registry()).enrol(uri, name: nil, trust: trust)
     #expect(account.stage == .active)
@@ -83,7 +83,7 @@ import Vault
     #expect(try stages().isEmpty)
   }
 
-  @Test func `Keeps what was written while AM was told of its new mailbox`() async throws {
+  @Test func `Keeps changes made while its new mailbox was registered at AM`() async throws {
     let account = try await world.enrolled()
     try world.vault.put(try PingAM.wanting(mailbox: "new", account), nil)
     let registry = ContestedRegistry(world.vault) { [world, ann] in

@@ -3,15 +3,15 @@ import Synchronization
 import Testing
 import Vault
 
-/// A vault in which something else happens at the worst moment: an account was read, and is about to be changed.
+/// A vault with a concurrent change at the most inconvenient moment: between the read and the change of an account.
 final class ContestedRegistry: SharedEnrolmentRegistry, AuditRecorder {
   private let vault: Vault
   private let meanwhile: @Sendable () throws -> Void
   private let changesLeft: Mutex<Int>
 
   /// - Parameters:
-  ///   - changes: so many are let through before it.
-  ///   - meanwhile: happens once.
+  ///   - changes: the number of changes that are applied first.
+  ///   - meanwhile: the concurrent change, applied once.
   init(_ vault: Vault, after changes: Int = 0, meanwhile: @escaping @Sendable () throws -> Void) {
     self.vault = vault
     self.meanwhile = meanwhile

@@ -1,7 +1,7 @@
 import MobileAuth
 import Vault
 
-/// The power goes when AM has answered: what it said is not written down.
+/// A registry that simulates a power loss after AM's response: the response is not stored.
 final class CutRegistry: SharedEnrolmentRegistry, AuditRecorder {
   private let vault: Vault
 

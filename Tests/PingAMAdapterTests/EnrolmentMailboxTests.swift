@@ -17,7 +17,9 @@ import Vault
     try await world.enrolment(registry: registry, mailbox: mailbox).enrol(uri, name: nil, trust: ServerTrust())
   }
 
-  @Test(arguments: [nil, "secret=MFRGGZDF&period=30"] as [String?]) func `Tells AM of it`(oath: String?) async throws {
+  @Test(arguments: [nil, "secret=MFRGGZDF&period=30"] as [String?]) func `Is registered at AM`(oath: String?)
+    async throws
+  {
     let account = try await enrol(world.am.registrationURI("ann", oath: oath), "desk/ann")
     #expect(try PingAM.mailbox(of: account) == "desk/ann")
     #expect(world.am.finishRegistration(of: "ann")?.deviceID == "desk/ann")
@@ -49,8 +51,8 @@ import Vault
     #expect(try world.vault.accounts().count == 1)
   }
 
-  /// AM has taken the registration, and its word was lost with the power.
-  @Test func `Is told of no other with the same code, and may be of one with a new code`() async throws {
+  /// AM has accepted the registration, and a power loss prevented the token from storing its response.
+  @Test func `Is unchanged with the same code, and may change with a new code`() async throws {
     let uri = world.am.registrationURI("ann")
     await #expect(throws: CustodyFault.self) { try await enrol(uri, "first", at: CutRegistry(world.vault)) }
     await #expect(throws: MailboxRefusal.registeredWith("first")) { try await enrol(uri, "second") }

@@ -39,9 +39,9 @@ import Vault
     #expect(request.headers["Content-Type"] == "application/json")
   }
 
-  /// Cut at every write, and gone on: the same URI always ends with an account that AM knows, or with one that waits for
-  /// its first message because nobody can tell.
-  @Test func `Goes on after a cut at any write`() async throws {
+  /// A power loss at every write, then a retry: the same URI always results in an account that AM knows, or in one that
+  /// waits for its first message because the outcome is unknown.
+  @Test func `Goes on after a power loss at any write`() async throws {
     for cut in 0..<3 {
       let registry = MemoryRegistry()
       let uri = world.am.registrationURI("ann \(cut)")
@@ -55,7 +55,7 @@ import Vault
         let account = try await world.enrolment(registry: registry).enrol(uri, name: nil, trust: trust)
         #expect(account.stage == .active)
       } else {
-        // AM had taken it; its word was lost with the power.
+        // AM had accepted it; the power loss prevented its response from being stored.
         await #expect { try await world.enrolment(registry: registry).enrol(uri, name: nil, trust: trust) } throws: {
           if case TokenServerFault.outcomeUnknown = $0 { true } else { false }
         }
@@ -109,12 +109,12 @@ import Vault
     await #expect(throws: TokenServerFault.unreachable("the token server cannot be reached: no route")) {
       try await first.value
     }
-    #expect(world.progress.withLock { $0.last }?.contains("give the same code again") == true)
+    #expect(world.progress.withLock { $0.last }?.contains("repeat it with the same QR code") == true)
     #expect(try accounts().map(\.stage) == [.enrolling])
     #expect(try await world.enrolment().enrol(uri, name: nil, trust: trust).stage == .active)
   }
 
-  /// Whatever is said after an answer was lost, by AM or by something before it, now or after a restart.
+  /// Every response after a lost one, from AM or from a gateway, now or after a restart.
   @Test(arguments: [400, 401, 403, 404, 501], [true, false])
   func `Whose answer was lost is never given up`(status: Int, isResumed: Bool) async throws {
     let uri = world.am.registrationURI("ann")
@@ -141,7 +141,7 @@ import Vault
     #expect(world.am.finishRegistration(of: "ann")?.mechanismUID == mechanism.facts.uid)
   }
 
-  @Test func `That a message has confirmed meanwhile is not given up, whatever AM said`() async throws {
+  @Test func `That a message has confirmed meanwhile is kept, with any response of AM`() async throws {
     world.weather.withLock { $0 = [.answerIsLost, .status(403)] }
     let uri = world.am.registrationURI("ann")
     let account = Task { [world, trust] in try await world.enrolment().enrol(uri, name: nil, trust: trust) }
@@ -174,7 +174,7 @@ import Vault
     #expect(lines.contains(.pinsDropped) == !isRefused)
   }
 
-  @Test("An enrollment without a pin takes nobody's pin away") func noPinKeepsPins() async throws {
+  @Test("An enrollment without a pin keeps the pins of others") func noPinKeepsPins() async throws {
     let pinned = ServerTrust(pins: ["the right one"])
     _ = try await world.enrolment().enrol(world.am.registrationURI("ann"), name: nil, trust: pinned)
     _ = try await world.enrolment().enrol(world.am.registrationURI("bob"), name: nil, trust: trust)
@@ -194,9 +194,9 @@ import Vault
   }
 
   @Test(arguments: [
-    (400, "AM did not take the registration"), (404, "not set up in this realm"),
-    (501, "does not know what we ask for"),
-    (401, "wants a login"), (403, "wants a login"),
+    (400, "AM refused the registration"), (404, "not set up in this realm"),
+    (501, "does not support this request"),
+    (401, "requires a login"), (403, "requires a login"),
   ])
   func `That AM refuses leaves nothing`(status: Int, why: String) async throws {
     world.weather.withLock { $0 = [.status(status)] }
@@ -216,7 +216,7 @@ import Vault
     #expect(try accounts().isEmpty)
   }
 
-  @Test func `Twice for one person, or under a name that is taken, is refused before AM hears of it`() async throws {
+  @Test func `Twice for one user, or under a name that is taken, is refused before a request to AM`() async throws {
     try await world.enrolled()
     world.requests.withLock { $0 = [] }
     await #expect(throws: TokenServerFault.alreadyEnrolled("it is the account \"ann\"")) {
@@ -229,7 +229,7 @@ import Vault
     #expect(world.requests.withLock { $0.isEmpty })
   }
 
-  @Test func `Keeps the name of one that must be enrolled again, whatever comes of it`() async throws {
+  @Test func `Keeps the name of an account that must be enrolled again, with any outcome`() async throws {
     try await world.enrolled()
     let entry = AuditEntry(.disenrolled, wallClockMilliseconds: 0)
     try world.vault.dropKeys(of: AccountID("ann"), entry)

@@ -7,7 +7,7 @@ import Vault
 @testable import PingAMAdapter
 
 @Suite struct `The history of an account` {
-  @Test func `Has what was brought, the newest first, and how it ended`() async throws {
+  @Test func `Has the delivered messages, the newest first, and how they ended`() async throws {
     let world = try AMWorld()
     let account = try await world.enrolled()
     func history() throws -> [MessageFacts] {

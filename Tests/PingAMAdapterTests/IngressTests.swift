@@ -24,7 +24,7 @@ import Vault
     Array(JSONValue.object(["messageId": .text(id), "message": .text(message)]).canonical.utf8)
   }
 
-  /// Signed by ann's AM, whatever it says.
+  /// A message with any contents, signed by ann's AM.
   private func signed(_ claims: [String: JSONValue]) throws -> String {
     let record = try #require(try world.vault.accounts().first)
     let mechanism = try #require(try Mechanism(record))
@@ -46,12 +46,12 @@ import Vault
     #expect(requests[0].userInfo["payload"] == "{  }" && requests[0].sentAtMilliseconds == 1_795_253_340_000)
   }
 
-  @Test func `Twice, or under another id, is put to a person once`() async throws {
+  @Test func `Twice, or under another id, is shown to the user once`() async throws {
     let push = try push()
     #expect(try world.ingress.accept(push.envelope) == .kept(ann))
     #expect(try world.ingress.accept(push.envelope) == .known(ann))
     #expect(try world.ingress.accept(envelope(push.message, id: "AUTHENTICATE:other")) == .known(ann))
-    // Another message under an id that is there.
+    // Another message with an ID that is already stored.
     #expect(try world.ingress.accept(envelope(try self.push().message, id: push.messageID)) == .known(ann))
     #expect(try await world.server().pendingRequests().count == 1)
   }
@@ -65,7 +65,7 @@ import Vault
     #expect(try await server.pendingRequests().isEmpty)
   }
 
-  @Test func `For nobody here, or not to be believed, is dropped and counted`() async throws {
+  @Test func `For an unknown account, or not authentic, is dropped and counted`() async throws {
     let push = try push()
     let other = SharedSecret(bytes: SecretBytes(copying: [UInt8](repeating: 9, count: 32)))
     let uid = try #require(world.am.profiles.first?.mechanismUID)
@@ -103,7 +103,7 @@ import Vault
       (["k": .text("challenge"), "n": .text("-1,42")], "n"),
     ] as [([String: JSONValue], String)])
   func `That is signed but makes no sense is refused`(claims: [String: JSONValue], what: String) throws {
-    let flaw = what == "no c" ? "it has no c" : "its \(what) is not what it should be"
+    let flaw = what == "no c" ? "it has no c" : "its \(what) is malformed"
     #expect(throws: PushIngress.Refusal.notHandleable(flaw)) { try world.ingress.accept(envelope(try signed(claims))) }
   }
 
@@ -124,7 +124,7 @@ import Vault
     #expect(message.unknownKind == (claims["k"] == .text("palm") ? "palm" : nil))
   }
 
-  @Test func `Names the person where the registration did not, and never another`() async throws {
+  @Test func `Names the user where the registration did not, and never another`() async throws {
     let world = try AMWorld(.am800)
     try await world.enrolled()
     func named() throws -> String? {
@@ -139,15 +139,15 @@ import Vault
       ]
       try world.ingress.accept(envelope(mechanism.secret.token(claims), id: "AUTHENTICATE:\(number)"))
       #expect(try named() == "d1")
-      // The other one is told of, and only then.
-      #expect(world.told.texts.filter { $0.contains("calls the person") }.count == number)
+      // Only the changed user name is reported.
+      #expect(world.told.texts.filter { $0.contains("names the user") }.count == number)
     }
-    #expect(world.told.texts.contains { $0.contains("calls the person of a push message d2") })
+    #expect(world.told.texts.contains { $0.contains("a push message names the user d2") })
   }
 
-  /// A board without a clock chip, and one whose clock stands wrong.
+  /// A board without a clock chip, and boards with a wrong clock.
   @Test(arguments: [0, 1_795_253_339_000 + 3_600_000, 1_795_253_339_000 - 3_600_000])
-  func `Is good for its lifetime from its arrival, whatever the board's clock says`(clock: Int64) async throws {
+  func `Is valid for its lifetime from its arrival, independent of the board's clock`(clock: Int64) async throws {
     let world = try AMWorld(wallClockMilliseconds: clock)
     try await world.enrolled()
     try world.ingress.accept(try #require(world.am.send("ann", timeout: 100)).envelope)
@@ -178,7 +178,7 @@ import Vault
     #expect(kept.map(\.reference) == (3..<ShelfLimits.perAccount + 3).map { "AUTHENTICATE:\($0)" })
   }
 
-  @Test func `Is brought again only where it could not be kept`() async throws {
+  @Test func `Is delivered again only where it could not be stored`() async throws {
     #expect(world.ingress.settles(try push().envelope))
     #expect(world.ingress.settles(Array("{}".utf8)))
     let broken = PushIngress(registry: world.vault, shelf: FullShelf(), timekeeper: world.timekeeper) { _ in }
@@ -199,15 +199,15 @@ import Vault
     world.ingress.set(channelFault: "no broker", of: "another's mailbox")
     #expect(try await hints.next() == .pendingChanged)
     world.ingress.set(channelFault: "no broker", of: mailbox)
-    #expect(try await hints.next() == .disconnected("messages cannot be brought: no broker"))
-    // Over the control socket they still come.
+    #expect(try await hints.next() == .disconnected("messages cannot be delivered: no broker"))
+    // Messages still arrive through the control socket.
     try world.ingress.accept(try push().envelope)
     #expect(try await hints.next() == .pendingChanged)
     world.ingress.set(channelFault: nil, of: mailbox)
     #expect(try await hints.next() == .connected)
   }
 
-  @Test func `That is on the card is found although the channel is down from the beginning`() async throws {
+  @Test func `That is stored is found although the channel is down from the start`() async throws {
     let mailbox = try mailbox()
     world.ingress.set(channelFault: "no broker", of: mailbox)
     var hints = try world.server().hints().makeAsyncIterator()
@@ -216,7 +216,7 @@ import Vault
     #expect(try await hints.next() == .connected)
   }
 
-  @Test func `Wakes whoever waits`() async throws {
+  @Test func `Wakes waiting tasks`() async throws {
     var hints = try world.server().hints().makeAsyncIterator()
     #expect(try await hints.next() == .connected)
     try world.ingress.accept(try push().envelope)
@@ -224,7 +224,7 @@ import Vault
   }
 }
 
-/// A card with no room left.
+/// A message store without free space.
 private struct FullShelf: MessageShelf {
   func keep(_ message: DeliveredMessage) throws(CustodyFault) -> Bool { throw .storage("disk full") }
   func message(_ transaction: TransactionID) -> DeliveredMessage? { nil }

@@ -63,7 +63,7 @@ import Vault
     #expect(throws: LockRefusal.notLocked) { try self.unlocked(unlocked) }
   }
 
-  @Test func `Is not opened while a policy does not hold, and told what would make it hold`() throws {
+  @Test func `Is not opened while a policy does not hold, and says what would make it hold`() throws {
     let locked = try self.locked(account)
     world.isTamperedWith.withLock { $0 = true }
     #expect(try lock(of: account) == .byPolicy(Self.tampering))
@@ -73,11 +73,11 @@ import Vault
     } throws: { fault in
       fault as? LockRefusal == .heldByPolicy(Self.tampering) && "\(fault)".contains("approval-token log --verify")
     }
-    // The person's own lock comes off, and the policy's stays.
+    // The user's own lock is removed, and the policy's stays.
     #expect(try lock(of: try unlocked(locked)) == .byPolicy(Self.tampering))
   }
 
-  @Test func `Whose policy wants a PIN is told how to choose one`() async throws {
+  @Test func `Whose policy requires a PIN says how to choose one`() async throws {
     let world = try AMWorld()
     let account = try await world.enrolled(pin: pin("13579"), policies: #"{"biometricAvailable": {}}"#)
     #expect {
@@ -87,7 +87,7 @@ import Vault
     }
   }
 
-  // MARK: What it keeps from happening
+  // MARK: Operations that a lock prevents
 
   @Test func `Takes messages in, and answers none until it is unlocked, also after a restart`() async throws {
     let locked = try self.locked(account)
@@ -112,7 +112,7 @@ import Vault
   }
 
   @Test(arguments: [Gesture.Kind.hold, .doublePress])
-  func `Answers nothing that was put to a person before`(gesture: Gesture.Kind) async throws {
+  func `Answers no request that was shown before`(gesture: Gesture.Kind) async throws {
     let push = try world.bring()
     let server = try world.server()
     let request = try await server.open(try #require(try await server.pendingRequests().first))
@@ -125,7 +125,7 @@ import Vault
     #expect(waiting.count == 1 && waiting.allSatisfy { $0.withheld != nil })
   }
 
-  @Test func `Approves nothing with a PIN that had to wait meanwhile`() async throws {
+  @Test func `Approves nothing with a PIN that had to wait`() async throws {
     let world = try AMWorld()
     let account = try await world.enrolled(pin: pin("13579"), policies: #"{"biometricAvailable": {}}"#)
     let push = try world.bring(.biometric)
@@ -147,12 +147,12 @@ import Vault
     world.isTamperedWith.withLock { $0 = true }
     let pending = try #require(try await server.pendingRequests().first)
     #expect(pending.withheld?.lock.contains("its policy deviceTampering does not hold") == true)
-    // Once it holds again.
+    // When the policy holds again.
     world.isTamperedWith.withLock { $0 = false }
     #expect(try await server.pendingRequests().map(\.withheld) == [nil])
   }
 
-  @Test func `Ends what nobody could be asked about in its time`() async throws {
+  @Test func `Ends requests that expire while the account is locked`() async throws {
     try world.vault.put(try locked(account), nil)
     try world.bring()
     let server = try world.server()

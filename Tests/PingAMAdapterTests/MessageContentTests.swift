@@ -20,7 +20,7 @@ import Vault
     return try #require(try Mechanism(record))
   }
 
-  /// Signed by ann's AM.
+  /// A message signed by ann's AM.
   private func bring(_ claims: [String: JSONValue], number: UInt8 = 1) throws {
     let mechanism = try mechanism()
     var all = claims
@@ -66,12 +66,12 @@ import Vault
     #expect(try await world.server().pendingRequests().first?.message == text)
   }
 
-  @Test func `Names nobody with an empty name`() throws {
+  @Test func `Names no user with an empty name`() throws {
     for (number, (name, known)) in ([("", nil), ("d1", "d1"), ("", "d1")] as [(String, String?)]).enumerated() {
       try bring(["d": .text(name)], number: UInt8(number))
       #expect(try mechanism().facts.userID == known)
     }
-    #expect(!world.told.texts.contains { $0.contains("calls the person") })
+    #expect(!world.told.texts.contains { $0.contains("names the user") })
   }
 
   @Test func `May have blanks in its JSON, as old AM prints it`() async throws {

@@ -30,7 +30,7 @@ import Testing
   @Test(arguments: [
     "MFRGGZDF", "mfrggzdf", "MFRG-GZDF", "mfrg%20gzdf", "MFRGGZDF========", "MFRGGZDF%3D",
   ])
-  func `Has its secret in Base32 as people write it`(secret: String) throws {
+  func `Has its secret in Base32 with spaces, dashes and either case`(secret: String) throws {
     #expect(try Self.read("secret=\(secret)").secret.withExposedSecret { Array($0) } == Array("abcde".utf8))
   }
 

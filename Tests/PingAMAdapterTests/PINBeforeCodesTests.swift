@@ -36,7 +36,7 @@ import Vault
     return secret.withExposedSecret { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// The power goes when AM has taken the registration.
+  /// A power loss directly after AM has accepted the registration.
   private func cut(_ uri: String, pin: PIN? = nil, codesWantPIN: Bool = false) async {
     await #expect(throws: CustodyFault.self) {
       try await world.enrolment(registry: CutRegistry(world.vault), pin: pin, codesWantPIN: codesWantPIN)
@@ -44,7 +44,7 @@ import Vault
     }
   }
 
-  @Test func `Is chosen once, also where AM's word was lost, and is the PIN of pushes`() async throws {
+  @Test func `Is chosen once, also where AM's answer was lost, and is the PIN of pushes`() async throws {
     let uri = uri(policies: Self.wantsPIN)
     await cut(uri, pin: pin("13579"), codesWantPIN: true)
     for codesWantPIN in [true, false] {
@@ -62,7 +62,7 @@ import Vault
     #expect(try secret(behind: "13579") == "abcde")
   }
 
-  @Test func `Is asked for again where the power went before it had the secret`() async throws {
+  @Test func `Is asked for again after a power loss before it protected the secret`() async throws {
     let uri = uri()
     let desk = OATHDesk(keep: { _, _, _, _ in throw CustodyFault.storage("the power is gone") }, drop: { _ in })
     await #expect(throws: CustodyFault.self) {
@@ -70,13 +70,13 @@ import Vault
         .enrol(uri, name: nil, trust: trust)
     }
     #expect(try PingAM.pinLength(of: world.vault.account(ann)) == nil)
-    // It was wished for with this code.
+    // The PIN was requested with this code.
     let account = try await world.enrolment(pin: pin("13579")).enrol(uri, name: nil, trust: trust)
     #expect(try account.stage == .active && PingAM.pinLength(of: account) == 5)
     #expect(try choices == 2 && isUnderPIN() == true && secret(behind: "13579") == "abcde")
   }
 
-  @Test func `May be wished for when the same code goes on`() async throws {
+  @Test func `May be requested when the same code resumes`() async throws {
     let uri = uri()
     await cut(uri)
     #expect(try choices == 0 && isUnderPIN() == false)
@@ -86,7 +86,8 @@ import Vault
     #expect(try choices == 1 && isUnderPIN() == true && secret(behind: "13579") == "abcde")
   }
 
-  /// AM may hold what the first code gave, but no message can confirm it once the second has taken its place.
+  /// AM may have stored the registration of the first code, but no message can confirm it after the second has replaced
+  /// it.
   @Test(arguments: [false, true])
   func `Goes with the code that it was chosen for, as that code's one-time passwords do`(isCombined: Bool) async throws
   {
@@ -100,12 +101,12 @@ import Vault
       #expect(try world.vault.pinStatus(of: ann, clock: world.timekeeper) == nil)
       return
     }
-    // A PIN that was wished for once is not forgotten with the second code.
+    // A requested PIN stays required with the second code.
     #expect(try choices == 2 && isUnderPIN() == true && PingAM.pinLength(of: account) == 5)
     #expect(try secret(behind: "13579") == "12345")
   }
 
-  @Test func `Is no promise where nobody can type it`() async throws {
+  @Test func `Is refused without a keypad`() async throws {
     await #expect(throws: PanelDialogue.Ending.self) {
       try await world.enrolment(codesWantPIN: true).enrol(uri(), name: nil, trust: trust)
     }
@@ -113,7 +114,7 @@ import Vault
     #expect(world.requests.withLock { $0.isEmpty })
   }
 
-  @Test func `That an earlier code had is no promise either, and that code's account stays`() async throws {
+  @Test func `That an earlier code had is refused too, and that code's account stays`() async throws {
     await cut(uri(), pin: pin("24680"), codesWantPIN: true)
     let kept = try world.vault.account(ann)
     await #expect(throws: PanelDialogue.Ending.self) {

@@ -27,7 +27,7 @@ import Vault
     try world.vault.put(try PingAM.wanting(mailbox: token, account), nil)
   }
 
-  @Test func `Is what AM is told, and then the only one`() async throws {
+  @Test func `Is registered at AM, and then the only one`() async throws {
     let world = try AMWorld()
     try await world.enrolled()
     try await refresh(world).run()
@@ -44,15 +44,15 @@ import Vault
     #expect(request.url == "https://am.example:8443/am/json/alpha/push/sns/message?_action=refresh")
     #expect(request.headers["Cookie"] == "amlbcookie=01")
     try world.ingress.accept(try #require(world.am.send("ann")).envelope)
-    // Whether messages come is now the new one's matter.
+    // The reported channel state is now that of the new mailbox.
     world.ingress.set(channelFault: "no broker", of: former)
     var hints = try world.server().hints().makeAsyncIterator()
     #expect(try await hints.next() == .connected)
     world.ingress.set(channelFault: "no broker", of: "new-mailbox")
-    #expect(try await hints.next() == .disconnected("messages cannot be brought: no broker"))
+    #expect(try await hints.next() == .disconnected("messages cannot be delivered: no broker"))
   }
 
-  @Test func `Is told only when messages can be fetched from it`() async throws {
+  @Test func `Is registered only when messages can be fetched from it`() async throws {
     let world = try AMWorld()
     try await world.enrolled()
     try want("new", world)
@@ -67,7 +67,7 @@ import Vault
     #expect(try facts(world)?.deviceToken == "new")
   }
 
-  @Test func `Is told again while something is in the way`() async throws {
+  @Test func `Is registered with retries after faults`() async throws {
     let world = try AMWorld()
     try await world.enrolled()
     try want("new", world)
@@ -81,7 +81,7 @@ import Vault
     #expect(try facts(world)?.deviceToken == "new")
   }
 
-  @Test func `Of a locked account is told when it is open again`() async throws {
+  @Test func `Of a locked account is registered after it was unlocked`() async throws {
     let world = try AMWorld()
     let account = try await world.enrolled(policies: #"{"deviceTampering": {}}"#)
     try want("new", world)
@@ -100,8 +100,8 @@ import Vault
 
   @Test(
     arguments: [
-      (TestAM.Version.am800, nil, "enrol again"), (.am802, 400, "does not know this mechanism"),
-      (.am801, 501, "does not know what we ask for"),
+      (TestAM.Version.am800, nil, "enroll again"), (.am802, 400, "no longer knows this mechanism"),
+      (.am801, 501, "does not support this request"),
     ] as [(TestAM.Version, Int?, String)])
   func `That AM refuses stays a wish`(version: TestAM.Version, status: Int?, why: String) async throws {
     let world = try AMWorld(version)
@@ -113,7 +113,7 @@ import Vault
     #expect(world.told.texts.contains { $0.contains(why) })
   }
 
-  @Test func `Is told as the vector has it`() throws {
+  @Test func `Is registered as in the vector`() throws {
     let vector = Vectors.one("refresh", "own-refresh")
     let url = "https://am.example.net:8443/am/json/alpha/push/sns/message?_action=register"
     let facts = Mechanism.Facts(

@@ -34,7 +34,7 @@ import Testing
     #expect(credential.issuer == uri.issuer && credential.accountName == uri.accountName)
   }
 
-  /// What every push URI needs, with parameters set or taken away.
+  /// The required parameters of a push URI, with some replaced or removed.
   private static func uri(
     _ path: String = "Example:ann", scheme: String = "pushauth://push/", changing changes: [(String, String?)] = []
   ) -> String {
@@ -85,7 +85,7 @@ import Testing
     }
   }
 
-  @Test func `Knows the person by either name`() throws {
+  @Test func `Reads the user ID from either parameter`() throws {
     #expect(try RegistrationURI(Self.uri(changing: [("d", Self.encoded("d"))])).push?.userID == "d")
     let both = [("d", Self.encoded("d")), ("uid", Self.encoded("uid"))] as [(String, String?)]
     #expect(try RegistrationURI(Self.uri(changing: both)).push?.userID == "uid")
@@ -148,7 +148,7 @@ import Testing
     (Self.uri(), true), ("mfauth://totp/", true), (" OTPAUTH://hotp/x", true), ("otpauth://pipush/PIPU1", false),
     ("approvaltoken://activate?server=x", false), ("pushauth", false), ("", false),
   ])
-  func `Is told from others by its beginning`(text: String, isOne: Bool) {
+  func `Is recognized by its start`(text: String, isOne: Bool) {
     #expect(RegistrationURI.recognises(text) == isOne)
   }
 }

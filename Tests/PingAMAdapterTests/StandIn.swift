@@ -6,7 +6,7 @@ import Testing
 
 @testable import TestAM
 
-/// The stand-in for AM is as AM's published source is, quirks and all, whatever the adapter sends.
+/// The stand-in for AM behaves like AM's published source, including its quirks, for any input.
 @Suite struct `The stand-in for AM` {
   let clock = Clock()
   let am: TestAM
@@ -42,7 +42,7 @@ import Testing
     return .text("\(text).\(algorithm.tag(Array(text.utf8), secret).base64URL)")
   }
 
-  /// What the URI says, read without the adapter.
+  /// The parameters of the URI, parsed without the adapter.
   func parameters(of uri: String) throws -> [String: String] {
     let query = try #require(uri.split(separator: "?", maxSplits: 1).last)
     return Dictionary(
@@ -52,8 +52,8 @@ import Testing
       })
   }
 
-  /// What a device posts to register, and its secret.
-  /// - Parameter claims: in place of what a device would say; null for nothing.
+  /// The body that a device posts to register, and its secret.
+  /// - Parameter claims: replace the claims of a device; null for no claims.
   func registration(
     at am: TestAM, _ claims: [String: JSONValue] = [:]
   ) throws -> (body: [String: JSONValue], secret: [UInt8]) {
@@ -72,14 +72,14 @@ import Testing
   func enrolled(at am: TestAM? = nil) throws -> [UInt8] {
     let am = am ?? self.am
     let (body, secret) = try registration(at: am)
-    // The message id says what it is, not the action.
+    // The message ID identifies the operation, not the action.
     #expect(post("authenticate", body, to: am) == 200)
     #expect(post("register", body, to: am) == 400, "spent")
     #expect(am.finishRegistration(of: "ann")?.deviceName == "Push Device")
     return secret
   }
 
-  /// What AM answers to an approval of its push, or to what becomes of that by the claims.
+  /// AM's response to an approval of its push, with the given claims.
   func answer(
     _ push: TestAM.Push, _ secret: [UInt8], adding claims: [String: JSONValue] = [:],
     header: String = #"{"alg":"HS256","typ":"JWT"}"#, by algorithm: SignedToken.Algorithm = .hs256

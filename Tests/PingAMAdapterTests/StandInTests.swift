@@ -4,7 +4,7 @@ import Testing
 
 @testable import TestAM
 
-/// What its endpoint and its nodes do.
+/// The behavior of its endpoint and its nodes.
 extension `The stand-in for AM` {
   @Test func `Answers what is no request of a device's as its endpoint does`() {
     let body = ["messageId": JSONValue.text("AUTHENTICATE:1"), "jwt": .text("a.b.c")]
@@ -40,7 +40,7 @@ extension `The stand-in for AM` {
       (["challengeResponse": .text("4.2")], 500, .waiting), (["challengeResponse": .null], 200, .isTrue),
       (["exp": .integer(0), "nbf": .integer(.max)], 200, .isTrue),
     ] as [([String: JSONValue], Int, TestAM.Outcome)])
-  func `Judges an answer by its claims`(claims: [String: JSONValue], status: Int, outcome: TestAM.Outcome) throws {
+  func `Checks an answer by its claims`(claims: [String: JSONValue], status: Int, outcome: TestAM.Outcome) throws {
     let secret = try enrolled()
     let push = try #require(am.send("ann"))
     #expect(try answer(push, secret, adding: claims) == status)
@@ -64,7 +64,7 @@ extension `The stand-in for AM` {
     #expect(am.verify(push, type: .challenge) == .isTrue)
   }
 
-  @Test func `Lets the last answer count, until it is used up or too old`() throws {
+  @Test func `Counts the last answer, until it is consumed or too old`() throws {
     let secret = try enrolled()
     let push = try #require(am.send("ann", timeout: 300))
     #expect(try answer(push, secret, adding: ["deny": .bool(true)]) == 200)

@@ -4,9 +4,9 @@ import Testing
 
 @testable import TestAM
 
-/// What it makes of what a device signs.
+/// The verification of signed device messages.
 extension `The stand-in for AM` {
-  /// Made with Python's hmac: 64 bytes from 0 on are the key.
+  /// Computed with Python's hmac; the key is 64 bytes starting at 0.
   private static let signed = [
     "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJyZXNwb25zZSI6IngifQ.e8o0A2owZZXZxZmANQb3upfuuSMtdzfSmSvU7kUhI_k",
     "eyJhbGciOiJIUzM4NCIsInR5cCI6IkpXVCJ9.eyJyZXNwb25zZSI6IngifQ.UgcEZ2wN_EsmBtil5_Q5R50pRWBbn-n7P7DM7r2gyrFVFxxj7ZcnCb"
@@ -15,7 +15,7 @@ extension `The stand-in for AM` {
       + "SCzF8jVn_HK8B8zFRDMVZV_lQAmqnUGQ",
   ]
 
-  @Test func `Lets the header choose among three algorithms`() throws {
+  @Test func `Accepts the header's choice of three algorithms`() throws {
     for text in Self.signed {
       let token = try SignedToken(text)
       #expect(token.isSigned(with: [UInt8](0..<64)) && token.claims["response"] == .text("x"))
@@ -58,7 +58,7 @@ extension `The stand-in for AM` {
       (["communicationType": .null], 500), (["communicationType": .text("pigeon")], 200),
       (["response": .null], 500), (["response": .text("x")], 400), (["deviceName": .text("mine")], 200),
     ] as [([String: JSONValue], Int)])
-  func `Registers whatever the push provider takes`(claims: [String: JSONValue], status: Int) throws {
+  func `Registers every device that the push provider accepts`(claims: [String: JSONValue], status: Int) throws {
     let (body, _) = try registration(at: am, claims)
     #expect(post("register", body) == status)
     let profile = am.finishRegistration(of: "ann")
@@ -86,7 +86,7 @@ extension `The stand-in for AM` {
     #expect(refresh(token(claims, secret)) == 400)
     am.set(providerRefuses: false)
     #expect(refresh(token(claims, [UInt8](repeating: 1, count: 32))) == 400)
-    // A registration would fail over it.
+    // A registration would fail because of it.
     #expect(refresh(.text("a.b")) == 400)
     #expect(am.profiles.map(\.deviceID) == ["d"])
     #expect(refresh(token(claims, secret)) == 200)
@@ -94,7 +94,7 @@ extension `The stand-in for AM` {
     #expect(am.profiles.map(\.deviceType) == ["android"])
   }
 
-  @Test func `Hears a registration that its node does not wait for any more`() throws {
+  @Test func `Accepts a registration that its node no longer waits for`() throws {
     let (body, _) = try registration(at: am)
     clock.now.withLock { $0 += 60_001 }
     #expect(post("register", body) == 200)

@@ -7,7 +7,7 @@ import Testing
 @testable import PingAMAdapter
 
 @Suite("The vectors") struct VectorTests {
-  /// Signs all of them but the first.
+  /// The key that signs all vectors except the first.
   static let secret = SharedSecret(
     bytes: SecretBytes(copying: bytes(hex: Vectors.all("challenge-answers")[1]["secret_hex"]!.text!)))
 
@@ -16,7 +16,7 @@ import Testing
     return stride(from: 0, to: digits.count, by: 2).map { UInt8(String(digits[$0...($0 + 1)]), radix: 16)! }
   }
 
-  /// Header and claims of a token that the secret made.
+  /// Header and claims of a token signed with the secret.
   private static func parts(of token: String) throws -> (header: JSONValue?, claims: JSONValue?) {
     let parsed = try JWS.Unverified(parsing: token)
     return (
@@ -56,7 +56,7 @@ import Testing
     #expect(ticket.registrationURL == vector["url"]?.text)
   }
 
-  /// From a QR code's text on, as they get here.
+  /// From the text of a QR code to the codes.
   @Test(arguments: Vectors.all("one-time-passwords")) func `One-time passwords are made`(vector: JSONValue) throws {
     func all(_ many: String, _ one: String) -> [JSONValue] {
       vector[many]?.list ?? [vector[one]].compactMap(\.self)
@@ -108,7 +108,7 @@ import Testing
     let id = try #require(vector["id"]?.text)
     let flaw = try #require(flaws[id])
     guard let flaw else {
-      // Signed as it should be, for a mechanism that is nobody's here.
+      // Correctly signed, for a mechanism that is unknown here.
       return #expect(try PushMessage(token, verifiedWith: Self.secret).mechanismUID.hasPrefix("00000000-"))
     }
     #expect(throws: flaw) { try PushMessage(token, verifiedWith: Self.secret) }

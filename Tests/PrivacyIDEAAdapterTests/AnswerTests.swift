@@ -12,7 +12,7 @@ import Testing
     (Gesture.Kind.hold, "PIPU0"), (.doublePress, "PIPU0|decline|cancelled"),
     (.veryLongHold, "PIPU0|decline|unknown_trigger"), (.cancelKeys, "PIPU0|decline|cancelled"),
   ])
-  func `Is what the person did, with the reason`(gesture: Gesture.Kind, text: String) async throws {
+  func `Is the user's decision, with the reason`(gesture: Gesture.Kind, text: String) async throws {
     let world = try ServerWorld()
     let nonce = world.server.challenge("PIPU0")
     let verdict = try await world.answer(world.open(), gesture)
@@ -37,7 +37,7 @@ import Testing
     #expect(world.server.answers(to: nonce) == ["\(nonce)|PIPU0|\(right)"])
   }
 
-  @Test func `With two wrong choices is a decline`() async throws {
+  @Test func `With two wrong choices is a denial`() async throws {
     let world = try ServerWorld()
     let nonce = world.server.challenge("PIPU0", presence: "17,42,93", right: "42")
     await #expect(throws: TokenServerFault.choiceIncorrect(FailureCounts(max: 2, previous: 1))) {
@@ -49,7 +49,7 @@ import Testing
       return
     }
     #expect(challenge.counts.remaining == 1 && challenge.digitCount == 2)
-    await #expect(throws: TokenServerFault.answerInvalid("2 wrong choices; the request was declined")) {
+    await #expect(throws: TokenServerFault.answerInvalid("2 wrong choices; the request was denied")) {
       try await world.answer(again, .enter, choice: "93")
     }
     #expect(world.server.answers(to: nonce).last == "\(nonce)|PIPU0|decline")
@@ -57,7 +57,7 @@ import Testing
     #expect(try await world.token.pendingRequests().isEmpty)
   }
 
-  @Test func `May bring a code for the portal`() async throws {
+  @Test func `May return a code for the portal`() async throws {
     let world = try ServerWorld()
     world.server.challenge("PIPU0", code: "07")
     let verdict = try await world.answer(world.open(), .hold)
@@ -81,8 +81,8 @@ import Testing
     #expect(try await world.answer(request, .hold).decision == .accept)
   }
 
-  /// It is listed anew after it was over: the server's word counts, and it is no success.
-  @Test func `To a challenge that somebody has kept and shows again is no success`() async throws {
+  /// The challenge is listed again after it has ended: the server's response counts, and it is not a success.
+  @Test func `To a challenge that is replayed later is no success`() async throws {
     let world = try ServerWorld()
     let nonce = world.server.challenge("PIPU0")
     let request = try await world.open()
@@ -108,13 +108,13 @@ import Testing
     let nonce = world.server.challenge("PIPU0")
     let request = try await world.open()
     world.server.state.withLock { $0.failures = [page] }
-    let unexplained = TokenServerFault.unreachable("status \(page.status) without an explanation we understand")
+    let unexplained = TokenServerFault.unreachable("status \(page.status) without a known error message")
     await #expect(throws: unexplained) { try await world.answer(request, .hold) }
     #expect(try await world.answer(request, .hold).decision == .accept)
     #expect(world.server.answers(to: nonce) == ["\(nonce)|PIPU0"])
   }
 
-  /// The server says no to a repeat, whoever it was that answered.
+  /// The server refuses a repeated answer, whichever token answered first.
   @Test func `Whose own answer was lost is unknown, not denied`() async throws {
     let world = try ServerWorld()
     world.server.challenge("PIPU0")
@@ -122,11 +122,11 @@ import Testing
     world.weather.forecast.withLock { $0 = [.answerIsLost] }
     await #expect(throws: TokenServerFault.self) { try await world.answer(request, .hold) }
     let unknown = TokenServerFault.outcomeUnknown(
-      "the connection broke, and the token server does not tell whether the answer had arrived")
+      "the connection was lost, and the token server cannot report whether the answer arrived")
     await #expect(throws: unknown) { try await world.answer(request, .hold) }
   }
 
-  /// eduMFA would still let an accept overturn it.
+  /// eduMFA would still accept an approval after the denial.
   @Test func `That declined is final`() async throws {
     let world = try ServerWorld(.eduMFA)
     let nonce = world.server.challenge("PIPU0")
@@ -156,7 +156,7 @@ import Testing
     #expect(try await world.open().contents.type == "push \"VPN\", to be answered at other.example")
   }
 
-  @Test func `Leaves only after the right PIN, where one is wanted`() async throws {
+  @Test func `Is sent only after the right PIN, where one is required`() async throws {
     let judge = ScriptedJudge([.wrong(FailureCounts(max: 3, previous: 1)), .right])
     let world = try ServerWorld(wantsPIN: true, judge: judge)
     let nonce = world.server.challenge("PIPU0")
@@ -171,7 +171,7 @@ import Testing
     #expect(judge.judged.withLock { $0 } == [pin("00000"), pin("13579")])
   }
 
-  @Test func `Needs no PIN to decline, and wipes where the judge says so`() async throws {
+  @Test func `Needs no PIN to deny, and wipes after the last wrong PIN`() async throws {
     let judge = ScriptedJudge([.wiped])
     let world = try ServerWorld(wantsPIN: true, judge: judge)
     let nonce = world.server.challenge("PIPU0")
@@ -183,8 +183,8 @@ import Testing
     #expect(world.server.answers(to: nonce) == ["\(nonce)|PIPU0|decline|cancelled"])
   }
 
-  /// As on a board whose keypad was taken away.
-  @Test(arguments: [nil, "M,H"]) func `Can only be declined where a PIN is wanted and nobody can judge it`(
+  /// As on a board whose keypad was removed.
+  @Test(arguments: [nil, "M,H"]) func `Can only be denied where a PIN is required and the board has no keypad`(
     presence: String?
   ) async throws {
     let world = try ServerWorld(wantsPIN: true)
@@ -194,7 +194,7 @@ import Testing
       }
     let request = try await world.open()
     #expect(request.contents.challenge == .impossible)
-    #expect(request.contents.type.contains("can only be declined: a PIN is wanted"))
+    #expect(request.contents.type.contains("can only be denied: a PIN is required"))
     for gesture in [Gesture.Kind.hold, .enter] {
       let response = request.answered(
         by: Gesture(gesture, held: .seconds(1)), typing: pin("13579"), choosing: "H", after: .zero, idempotencyKey: "")
@@ -204,7 +204,7 @@ import Testing
     #expect(world.server.answers(to: nonce) == ["\(nonce)|PIPU0|decline|cancelled"])
   }
 
-  @Test func `Choice and PIN are both wanted`() async throws {
+  @Test func `Choice and PIN are both required`() async throws {
     let world = try ServerWorld(wantsPIN: true, judge: ScriptedJudge([.right]))
     let nonce = world.server.challenge("PIPU0", presence: "M,H", right: "H")
     let request = try await world.open()

@@ -8,7 +8,7 @@ import Testing
   static let serverKey = try! RSAPrivateKey(bits: 2048)
   static let serial = "PIPU0001"
 
-  /// An element as a server makes it, `changes` included before it is signed.
+  /// An element as a server creates it; `changes` are applied before it is signed.
   static func element(_ changes: [String: String] = [:], capabilities: String? = nil) -> [String: JSONValue] {
     var fields = [
       "nonce": "NONCE234", "url": "https://pi.example/ttype/push", "serial": serial, "question": "Log in?",
@@ -38,7 +38,7 @@ import Testing
   func `May say anything`(text: String) throws {
     let challenge = try read(Self.element(["question": text, "title": String(text.prefix(128))]))
     #expect(challenge.question.unicodeScalars.elementsEqual(text.unicodeScalars))
-    // What arrived escaped is the same text.
+    // An escaped text is the same text.
     let escaped = text.utf16.map {
       "\\u" + String(repeating: "0", count: 4 - String($0, radix: 16).count) + String($0, radix: 16)
     }
@@ -48,7 +48,7 @@ import Testing
     #expect(throws: Never.self) { try read(members) }
   }
 
-  /// Composed and decomposed letters look the same, compare equal in Swift, and are signed differently.
+  /// Composed and decomposed letters look the same and compare equal in Swift, but have different signatures.
   @Test func `Is verified over code points, not over what looks the same`() {
     var members = Self.element(["question": "e\u{301}"])
     members["question"] = .text("\u{E9}")
@@ -71,7 +71,7 @@ import Testing
     #expect(throws: PushChallenge.Flaw.forged) { try read(members) }
   }
 
-  @Test func `Of another token, of another server or not signed at all is none of ours`() throws {
+  @Test func `Of another token, of another server or not signed at all is rejected`() throws {
     #expect(throws: PushChallenge.Flaw.otherToken) { try read(Self.element(["serial": "PIPU0002"])) }
     let other = try RSAPrivateKey(bits: 2048).publicKey
     #expect(throws: PushChallenge.Flaw.forged) {
@@ -87,8 +87,8 @@ import Testing
     }
   }
 
-  /// The fields are joined without escapes: the same signed text must not be readable in two ways.
-  @Test func `That wants presence cannot be passed off as one that does not`() {
+  /// The fields are joined without escapes: one signed text must not be readable in two ways.
+  @Test func `That requires presence cannot be presented as one that does not`() {
     var members = Self.element(["require_presence": "M,H,A"])
     members["require_presence"] = nil
     #expect(throws: PushChallenge.Flaw.forged) { try read(members) }
@@ -112,7 +112,7 @@ import Testing
   }
 
   @Test(arguments: ["", "M", "M,", "M,M", ",", "1,2,3,4,5,6,7,8,9,10,11"])
-  func `With options nobody could choose from is refused`(presence: String) {
+  func `With unusable options is refused`(presence: String) {
     #expect(throws: PushChallenge.Flaw.malformed("require_presence")) {
       try read(Self.element(["require_presence": presence]))
     }
@@ -122,7 +122,7 @@ import Testing
     (#"{"decline_reason":true}"#, true), (#"{"decline_reason":false}"#, false), ("{}", false),
     (#"{"decline_reason":"true"}"#, false), (#"{"decline_reason":true,"z":{"values":[1,null,"a\"\\ü"]}}"#, true),
   ])
-  func `Tells whether it takes reasons`(capabilities: String, takesReasons: Bool) throws {
+  func `Says whether it accepts reasons`(capabilities: String, takesReasons: Bool) throws {
     var members = Self.element(capabilities: capabilities)
     #expect(try read(members).takesReasons == takesReasons)
     members["capabilities"] = JSONValue(parsing: Array(capabilities.utf8))
@@ -143,7 +143,7 @@ import Testing
     }
   }
 
-  /// A signature over one challenge's capabilities says nothing about another's.
+  /// A signature over one challenge's capabilities is not valid for another.
   @Test func `Takes no capabilities of another challenge`() {
     var members = Self.element()
     let other = Self.element(["nonce": "OTHER234"], capabilities: #"{"decline_reason":true}"#)

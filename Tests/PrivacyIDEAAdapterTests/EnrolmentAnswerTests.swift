@@ -10,7 +10,7 @@ import Testing
 @Suite struct `What the server says to an enrolment` {
   private let world = EnrolmentWorld()
 
-  /// None of them is taken for the server's word, and nothing that cannot be used is kept.
+  /// These responses are not accepted as the server's, and nothing unusable is stored.
   @Test(arguments: [
     (#"{"result":{"status":true,"value":false}}"#, 9001), ("<html>welcome", 9001),
     (#"{"result":{"status":true,"value":true}}"#, 9001),

@@ -8,14 +8,14 @@ import Testing
 
 @testable import PrivacyIDEAAdapter
 
-/// One token and one server, and a network between them that can break.
+/// One token, one server, and an unreliable network between them.
 final class EnrolmentWorld: Sendable {
   let timekeeper = ManualTimekeeper(wallClockMilliseconds: 1_795_253_339_000)
   let registry = MemoryRegistry()
   let server: FakePushServer
   let progress = Mutex<[String]>([])
   let keptPINs = Mutex<[AccountID: PIN]>([:])
-  /// What the next requests meet: nil gets through.
+  /// The faults of the next requests; nil for none.
   let weather = Mutex<[Weather?]>([])
 
   enum Weather { case neverArrives, answerIsLost }
@@ -34,7 +34,7 @@ final class EnrolmentWorld: Sendable {
     }
   }
 
-  /// - Parameter pin: what the person chooses; nil where nobody can type.
+  /// - Parameter pin: the PIN that the user chooses; nil without a keypad.
   func enrolment(pin: PIN? = nil, _ change: (inout PushEnrolment.Settings) -> Void = { _ in }) -> PushEnrolment {
     let desk = pin.map { pin in
       PINDesk {
@@ -66,7 +66,7 @@ final class EnrolmentWorld: Sendable {
     try registry.accounts().first { $0.id.text == name }.map { record in try PushCredentials(record) }
   }
 
-  /// Whether server and token agree on the active keys.
+  /// Whether server and token have the same active keys.
   func isUsable(_ name: String) async throws -> Bool {
     guard let record = try registry.accounts().first(where: { $0.id.text == name }), record.stage == .active,
       let keys = try PushCredentials(record).active
@@ -92,7 +92,7 @@ final class EnrolmentWorld: Sendable {
     #expect(try world.credentials("PIPU1")?.next == nil)
   }
 
-  @Test func `Has a name for a gateway to call, another each time, only where somebody listens`() async throws {
+  @Test func `Has a new gateway address each time, only with an MQTT subscriber`() async throws {
     for (serial, listens) in [("PIPU1", false), ("PIPU2", true), ("PIPU3", true)] {
       let enrolment = world.enrolment { $0.hasMailbox = listens }
       _ = try await enrolment.enrol(world.server.prepare(serial), name: nil, trust: trust)
@@ -102,8 +102,8 @@ final class EnrolmentWorld: Sendable {
     #expect(mailboxes.dropFirst().allSatisfy { $0.count == 36 })
   }
 
-  /// Cut at every write, and again while it goes on: the same URL always ends with an account that polls.
-  @Test func `Goes on after a cut at any write`() async throws {
+  /// A power loss at every write, and again during the retry: the same URL always results in an account that polls.
+  @Test func `Goes on after a power loss at any write`() async throws {
     for cut in 0..<3 {
       let world = EnrolmentWorld()
       let uri = world.server.prepare("PIPU1")
@@ -113,7 +113,8 @@ final class EnrolmentWorld: Sendable {
       }
       world.registry.cut(after: nil)
       guard cut < 2 else {
-        // The server took the key, and its own came and was lost with the power: no repeat brings it back.
+        // The server accepted the key, and a power loss prevented the server's key from being stored: no retry can get
+        // it again.
         await #expect(throws: TokenServerFault.self) {
           try await world.enrolment().enrol(uri, name: "desk", trust: trust)
         }
@@ -125,7 +126,7 @@ final class EnrolmentWorld: Sendable {
     }
   }
 
-  @Test func `The key is on the card before the server hears of it, and is the one it hears of`() async throws {
+  @Test func `The key is stored before the server receives it, and is the key that it receives`() async throws {
     let uri = world.server.prepare("PIPU1")
     world.weather.withLock { $0 = [.neverArrives, .neverArrives] }
     await #expect(throws: TokenServerFault.unreachable("the token server cannot be reached: no route")) {
@@ -138,16 +139,16 @@ final class EnrolmentWorld: Sendable {
     #expect(try await world.isUsable("PIPU1"))
   }
 
-  @Test func `A connection that broke before the server heard is tried once more`() async throws {
+  @Test func `A connection that is lost before the request arrived is retried once`() async throws {
     world.weather.withLock { $0 = [.neverArrives] }
     _ = try await world.enrolment().enrol(world.server.prepare("PIPU1"), name: nil, trust: trust)
     #expect(try await world.isUsable("PIPU1"))
   }
 
-  @Test func `After a lost answer the person is told to ask for another URL, and nothing stays`() async throws {
+  @Test func `After a lost answer the message asks for another URL, and nothing stays`() async throws {
     world.weather.withLock { $0 = [.answerIsLost] }
     let lost = TokenServerFault.alreadyEnrolled(
-      "the token server does not wait for this token: it is enrolled, or gone")
+      "the token server expects no enrollment: the token is enrolled or deleted")
     await #expect(throws: lost) {
       try await world.enrolment().enrol(world.server.prepare("PIPU1"), name: nil, trust: trust)
     }
@@ -172,7 +173,7 @@ final class EnrolmentWorld: Sendable {
     await #expect(throws: TokenServerFault.self) { try await world.enrolment().enrol(uri, name: nil, trust: trust) }
     #expect(try await world.isUsable("PIPU1"))
     #expect(try world.credentials("PIPU1")?.next != nil)
-    // A wrong URL for a known serial takes nothing away either.
+    // A wrong URL for a known serial deletes nothing either.
     let wrong = uri.replacing("enrollment_credential=", with: "enrollment_credential=f")
     await #expect(throws: TokenServerFault.self) { try await world.enrolment().enrol(wrong, name: nil, trust: trust) }
     #expect(try await world.isUsable("PIPU1"))
@@ -193,7 +194,7 @@ final class EnrolmentWorld: Sendable {
     world.weather.withLock { $0 = [.neverArrives, .neverArrives] }
     await #expect(throws: TokenServerFault.self) { try await world.enrolment().enrol(uri, name: nil, trust: trust) }
     world.timekeeper.advance(by: .seconds(600))
-    await #expect(throws: TokenServerFault.refused("the enrolment URL's time is over; ask for a new one")) {
+    await #expect(throws: TokenServerFault.refused("the enrollment URL has expired; ask for a new one")) {
       try await world.enrolment().enrol(uri, name: nil, trust: trust)
     }
     #expect(try world.registry.accounts().isEmpty)
@@ -208,7 +209,7 @@ final class EnrolmentWorld: Sendable {
     #expect(try world.registry.accounts().map(\.id.text) == ["PIPU2", "desk"])
   }
 
-  @Test func `Certificates are looked at unless something better is named`() async throws {
+  @Test func `Certificates are verified unless a pin or an authority is named`() async throws {
     let uri = world.server.prepare("PIPU1").replacing("sslverify=1", with: "sslverify=0")
     await #expect(throws: TokenServerFault.self) { try await world.enrolment().enrol(uri, name: nil, trust: trust) }
     #expect(try world.registry.accounts().isEmpty)
@@ -216,7 +217,7 @@ final class EnrolmentWorld: Sendable {
     #expect(try PrivacyIDEA.pins(of: try #require(try world.registry.servers().first)) == ["pin"])
   }
 
-  @Test("A certificate that is not trusted is asked for once, and leaves no account behind")
+  @Test("An untrusted certificate is not retried, and leaves no account")
   func untrustedCertificateIsFinal() async throws {
     let calls = Mutex(0)
     let courier = RecordingCourier { (_: HTTPRequest) throws(CourierError) in
@@ -243,7 +244,7 @@ final class EnrolmentWorld: Sendable {
     let spent = world.server.prepare("PIPU2").replacing("PIPU2", with: "PIPU9")
     await #expect(throws: TokenServerFault.self) { try await world.enrolment().enrol(spent, name: nil, trust: trust) }
     #expect(try pins() == ["the right one"])
-    // An enrollment without a pin takes nobody's pin away.
+    // An enrollment without a pin keeps the pins of others.
     _ = try await world.enrolment().enrol(world.server.prepare("PIPU3"), name: nil, trust: trust)
     #expect(try pins() == ["the right one"])
     #expect(!world.registry.audit.contains { $0.kind == .pinsDropped })
@@ -254,7 +255,7 @@ final class EnrolmentWorld: Sendable {
     #expect(world.registry.audit.filter { $0.kind == .pinsDropped }.count == 1)
   }
 
-  @Test func `A token that must be unlocked gets its PIN before the server hears of it`() async throws {
+  @Test func `A token that must be unlocked gets its PIN before the request to the server`() async throws {
     let pin = PIN(digits: SecretBytes(copying: Array("13579".utf8)))
     let uri = world.server.prepare("PIPU1", more: "&pin=True&app_force_unlock=pin")
     await #expect(throws: TokenServerFault.self) { try await world.enrolment().enrol(uri, name: nil, trust: trust) }
@@ -264,7 +265,7 @@ final class EnrolmentWorld: Sendable {
     #expect(world.keptPINs.withLock { $0 } == [AccountID("PIPU1"): pin])
   }
 
-  /// Whoever was asked went away, or the power did.
+  /// The PIN prompt was canceled, or a power loss occurred.
   @Test func `A PIN that was not chosen is asked for by the next try`() async throws {
     let pin = PIN(digits: SecretBytes(copying: Array("13579".utf8)))
     let uri = world.server.prepare("PIPU1", more: "&pin=True&app_force_unlock=pin")
@@ -282,7 +283,7 @@ final class EnrolmentWorld: Sendable {
     #expect(world.keptPINs.withLock { $0 } == [AccountID("PIPU1"): pin])
   }
 
-  @Test func `A PIN that the person wants is asked for, and new keys are no way around it`() async throws {
+  @Test func `A PIN that the user chose stays required with new keys`() async throws {
     let pin = PIN(digits: SecretBytes(copying: Array("13579".utf8)))
     let uri = world.server.prepare("PIPU1")
     await #expect(throws: TokenServerFault.self) {
@@ -296,7 +297,7 @@ final class EnrolmentWorld: Sendable {
     #expect(try await world.isUsable("PIPU1"))
   }
 
-  /// While it is enrolled again, another command gives the account its first PIN.
+  /// During a new enrollment, another command sets the account's first PIN.
   private func choosePIN(of world: EnrolmentWorld) throws {
     try world.registry.update(AccountID("PIPU1")) { try PrivacyIDEA.with(pinLength: 6, $0) }
   }
@@ -316,7 +317,7 @@ final class EnrolmentWorld: Sendable {
     #expect(credentials.active?.wantsPIN == true)
   }
 
-  @Test func `A PIN that is chosen while the server is asked goes on being wanted`() async throws {
+  @Test func `A PIN that is chosen during the request to the server stays required`() async throws {
     _ = try await world.enrolment().enrol(world.server.prepare("PIPU1"), name: nil, trust: trust)
     let again = PushEnrolment(
       registry: world.registry, timekeeper: world.timekeeper, settings: world.settings, pinDesk: nil,
@@ -336,7 +337,7 @@ final class EnrolmentWorld: Sendable {
     #expect(throws: CustodyFault.self) { try PrivacyIDEA.with(pinLength: 6, lost) }
   }
 
-  @Test func `A fingerprint cannot be had, unless a PIN will do`() async throws {
+  @Test func `A required fingerprint is refused, unless a PIN may replace it`() async throws {
     let pin = PIN(digits: SecretBytes(copying: Array("13579".utf8)))
     let uri = world.server.prepare("PIPU1", more: "&app_force_unlock=biometric")
     await #expect(throws: TokenServerFault.self) {
@@ -347,7 +348,7 @@ final class EnrolmentWorld: Sendable {
     #expect(try PushCredentials(account).active?.wantsPIN == true)
   }
 
-  /// A board that thinks it is 1970, and one that is 90 s off.
+  /// A board with an unset clock, and boards that are 90 s off.
   @Test(arguments: [Duration.seconds(1_795_253_339), .seconds(90), .seconds(-90)])
   func `A wrong clock is set by the server's`(drift: Duration) async throws {
     let timekeeper = ManualTimekeeper(
@@ -360,7 +361,7 @@ final class EnrolmentWorld: Sendable {
       endpoint: FakePushServer.endpoint, courier: RecordingCourier { server.respond(to: $0) },
       clock: ServerClock(timekeeper))
     let first = try await client.poll(serial: "PIPU1", key: .rsa(key))
-    // Nothing was signed for 1970: the board asked first.
+    // Nothing was signed with a time in 1970: the board asked for the time first.
     #expect(first.correctedClock.map { $0 - .seconds(90) < .seconds(2) } ?? (drift > .seconds(1000)))
     #expect(server.state.withLock { $0.polls.count } == 2)
     #expect(try await client.poll(serial: "PIPU1", key: .rsa(key)).correctedClock == nil)

@@ -13,7 +13,7 @@ import Testing
     "\(scheme)\(label)?\(query)"
   }
 
-  /// `query` with a parameter set, or taken away.
+  /// `query` with a parameter replaced or removed.
   private static func with(_ name: String, _ value: String?) -> String {
     let others = query.split(separator: "&").filter { !$0.hasPrefix("\(name)=") }
     return (others.map(String.init) + (value.map { ["\(name)=\($0)"] } ?? [])).joined(separator: "&")
@@ -56,7 +56,7 @@ import Testing
     ("pin", "True", EnrolmentURI.Unlock.pin), ("pin", "False", nil), ("app_force_unlock", "any", .any),
     ("app_force_unlock", "biometric", .biometric), ("app_force_unlock", "pin", .pin), ("pin", nil, nil),
   ])
-  func `Tells how to unlock`(name: String, value: String?, unlock: EnrolmentURI.Unlock?) throws {
+  func `Says how to verify the user`(name: String, value: String?, unlock: EnrolmentURI.Unlock?) throws {
     #expect(try EnrolmentURI(Self.uri(Self.with(name, value))).unlock == unlock)
   }
 

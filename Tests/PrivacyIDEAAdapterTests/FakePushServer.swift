@@ -6,7 +6,7 @@ import Synchronization
 
 @testable import PrivacyIDEAAdapter
 
-/// A push server in memory that keeps to the specification: it verifies whatever it is sent.
+/// A push server in memory that follows the specification and verifies every request.
 final class FakePushServer: Sendable {
   enum Product { case privacyIDEA, eduMFA }
 
@@ -15,32 +15,32 @@ final class FakePushServer: Sendable {
     var fields: [String: String] = [:]
     var isOpen = true
     var presence: String?
-    /// What the portal shows.
+    /// The option that the portal shows.
     var rightAnswer: String?
     var displayCode: String?
     var answers: [String] = []
   }
 
   struct State: Sendable {
-    /// By serial; removed at the first success.
+    /// Enrollment credentials by serial; removed at the first success.
     var credentials: [String: String] = [:]
     var keys: [String: RSAPublicKey] = [:]
     var challenges: [Challenge] = []
-    /// When each came.
+    /// The times of the requests.
     var polls: [Moment] = []
-    /// How often it was asked for each.
+    /// The number of polls per serial.
     var pollCounts: [String: Int] = [:]
-    /// What tokens enrolled under: `fbtoken`.
+    /// The values of `fbtoken` in enrollments.
     var mailboxes: [String] = []
     var failures: [HTTPResponse] = []
     var drift: Duration = .zero
     var isPollingForbidden: Set<String> = []
-    /// Of tokens whose keys this server cannot use.
+    /// Serials of tokens whose keys this server cannot use.
     var isBroken: Set<String> = []
   }
 
   static let endpoint = "https://pi.example/ttype/push"
-  /// One for all tokens: making 4096 bits each time would be most of the tests.
+  /// One key for all tokens, because generating 4096 bits each time would dominate the tests' duration.
   static let signingKey = try! RSAPrivateKey(bits: 2048)
 
   let state = Mutex(State())
@@ -52,7 +52,7 @@ final class FakePushServer: Sendable {
     self.timekeeper = timekeeper
   }
 
-  /// - Returns: an enrolment URL.
+  /// - Returns: an enrollment URL.
   func prepare(_ serial: String, more: String = "") -> String {
     let credential = Random.bytes(20).lowercaseHex
     state.withLock { $0.credentials[serial] = credential }
@@ -60,7 +60,7 @@ final class FakePushServer: Sendable {
       + "&enrollment_credential=\(credential)&v=1&serial=\(serial)&sslverify=1&poll_only=True\(more)"
   }
 
-  /// A portal begins a login.
+  /// Starts a login at the portal.
   /// - Returns: the nonce.
   @discardableResult
   func challenge(
@@ -77,7 +77,7 @@ final class FakePushServer: Sendable {
     return nonce
   }
 
-  /// The signed texts that answered it.
+  /// The signed texts that answered the challenge.
   func answers(to nonce: String) -> [String] {
     state.withLock { state in state.challenges.first { $0.fields["nonce"] == nonce }?.answers ?? [] }
   }
@@ -212,7 +212,7 @@ final class FakePushServer: Sendable {
     return HTTPResponse(status: status, body: Array(body.canonical.utf8))
   }
 
-  /// Of a stamp as `timeStamp` writes it.
+  /// Parses a time stamp in the form of `timeStamp`.
   private func milliseconds(of stamp: String) -> Int64? {
     let fields = stamp.split(whereSeparator: { !$0.isNumber }).compactMap { Int64($0) }
     guard fields.count == 7, stamp.hasSuffix("Z") else { return nil }

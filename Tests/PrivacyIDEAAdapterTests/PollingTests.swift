@@ -6,16 +6,16 @@ import Testing
 @testable import PrivacyIDEAAdapter
 
 @Suite struct `Polling` {
-  /// - Returns: what was told in so many rounds, and the pauses between them to a tenth of a second.
+  /// - Returns: the events of the given number of rounds, and the pauses between them, rounded to a tenth of a second.
   private func hints(_ world: ServerWorld, rounds: Int) async throws -> (hints: [Hint], slept: [Duration]) {
     let collector = Task {
       var hints: [Hint] = []
-      // Whoever is quicker to hear of the cancellation says so: the stream by ending, or what it waits for by an error.
+      // The cancellation reaches the stream or its wait first: the stream ends or throws.
       do { for try await hint in world.token.hints() { hints.append(hint) } } catch is CancellationError {}
       return hints
     }
     while world.server.state.withLock({ $0.polls.count }) <= rounds {
-      // One task sleeps; each step finds it asleep again.
+      // One task sleeps; after each step it is asleep again.
       await world.timekeeper.untilAsleep()
       world.timekeeper.advance(by: .milliseconds(100))
     }
@@ -57,7 +57,7 @@ import Testing
     world.server.challenge("PIPU0")
     let (hints, slept) = try await hints(world, rounds: 40)
     #expect(slept.allSatisfy { abs($0.milliseconds - 3000) <= 100 })
-    // The first list is told by the connection itself.
+    // The first list is reported by the connection itself.
     #expect(hints == [.connected])
   }
 
@@ -100,7 +100,7 @@ import Testing
     #expect(world.token.book.transaction(serial: "PIPU1", nonce: later) != second[0].transaction)
   }
 
-  @Test func `One bad element loses no other, and is told once`() async throws {
+  @Test func `One bad element loses no other, and is reported once`() async throws {
     let world = try ServerWorld()
     world.server.challenge("PIPU0", ["question": String(repeating: "x", count: 5000)])
     world.server.challenge("PIPU0", ["question": "", "title": "VPN"])
@@ -111,8 +111,8 @@ import Testing
     #expect(world.events.troubles == ["a challenge was dropped: its question is too long"])
   }
 
-  /// An element of one token's list, sent again in another's, or after it was answered.
-  @Test func `Neither another token's challenge nor one that was answered is put to anybody`() async throws {
+  /// An element of one token's list, replayed in another token's list or after it was answered.
+  @Test func `Neither another token's challenge nor one that was answered is shown`() async throws {
     let world = try ServerWorld(accounts: 2)
     let nonce = world.server.challenge("PIPU0")
     _ = try await world.answer(world.open(), .hold)
@@ -131,7 +131,7 @@ import Testing
     #expect(world.events.troubles.isEmpty)
   }
 
-  @Test func `A token that is gone is named after five refusals, and the others go on`() async throws {
+  @Test func `A deleted token is reported after five refusals, and the others continue`() async throws {
     let world = try ServerWorld(accounts: 2)
     world.server.challenge("PIPU1")
     world.server.state.withLock { $0.keys["PIPU0"] = nil }
@@ -191,13 +191,13 @@ import Testing
     // Pauses of 4.5, 9, 18, 36 and then 45 s, in rounds of three.
     #expect(try await counts(afterRounds: 20) == ["PIPU0": 4, "PIPU1": 20])
     #expect(try await counts(afterRounds: 60) == ["PIPU0": 4, "PIPU1": 60])
-    #expect(world.events.troubles == ["status 500 without an explanation we understand (9001)"])
+    #expect(world.events.troubles == ["status 500 without a known error message (9001)"])
     world.server.state.withLock { $0.isBroken = [] }
     _ = try await counts(afterRounds: 15)
     #expect(try await counts(afterRounds: 5) == ["PIPU0": 5, "PIPU1": 5])
   }
 
-  @Test func `Only tokens that are fully enrolled are spoken for`() async throws {
+  @Test func `Only tokens that are fully enrolled are polled`() async throws {
     let stages = [EnrolmentStage.enrolling, .mustEnrolAgain, .active]
     let world = try ServerWorld(accounts: 3, stage: { stages[$0] })
     for serial in ["PIPU0", "PIPU1", "PIPU2"] { world.server.challenge(serial) }
@@ -213,7 +213,7 @@ import Testing
     ("Log in | as Größe?", "VPN", "Log in | as Größe?"), ("", "VPN", "VPN"), ("\u{0}\n", "VPN", "VPN"),
     ("", "\u{202E}", "Log in?"),
   ])
-  func `Whatever is left of its texts, a request has one`(question: String, title: String, message: String) async throws
+  func `A request has a text even if its own are missing`(question: String, title: String, message: String) async throws
   {
     let world = try ServerWorld()
     world.server.challenge("PIPU0", ["question": question, "title": title])

@@ -8,7 +8,7 @@ import Testing
 @testable import MobileAuth
 @testable import PrivacyIDEAAdapter
 
-/// An enrolled token, its server, and a network that can break.
+/// An enrolled token, its server and an unreliable network.
 final class ServerWorld: Sendable {
   static let deviceKeys = try! (0..<3).map { _ in try RSAPrivateKey(bits: 2048) }
 
@@ -26,7 +26,7 @@ final class ServerWorld: Sendable {
     }
   }
 
-  /// What the next requests meet.
+  /// The faults of the next requests.
   final class Weather: Sendable {
     enum Kind { case fine, neverArrives, answerIsLost }
     let forecast = Mutex<[Kind]>([])
@@ -69,14 +69,14 @@ final class ServerWorld: Sendable {
       report: { [events] in events.add($0) })
   }
 
-  /// The only open request, opened.
+  /// Opens the only pending request.
   func open() async throws -> MobileAuthRequest {
     timekeeper.advance(by: .seconds(2))
     let list = try await token.pendingRequests()
     return try await token.open(try #require(list.first))
   }
 
-  /// From the person's act to the server's word.
+  /// Runs an answer, from the user's gesture to the server's confirmation.
   func answer(
     _ request: MobileAuthRequest, _ gesture: Gesture.Kind, pin: PIN? = nil, choice: String? = nil, key: String = "key"
   ) async throws -> Verdict {

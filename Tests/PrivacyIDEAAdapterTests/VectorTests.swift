@@ -14,7 +14,7 @@ import Testing
     try #require(WorkedExamples.json("pollAnswer")["result"]?["value"]?.list?.first)
   }
 
-  @Test func `The public key is sent as the server wants it`() {
+  @Test func `The public key is sent in the server's format`() {
     #expect(key.publicKeyOnTheWire == WorkedExamples["enrolmentPublicKey"])
   }
 
@@ -85,7 +85,7 @@ import Testing
     #expect(JSONValue(parsing: body) == .object(expected))
   }
 
-  /// We have no address to change; the form of the signature is the same all the same.
+  /// This token has no push address to change; the signature has the same form.
   @Test func `A change of the push address is signed so`() throws {
     let form = WorkedExamples.form("addressBody")
     let text = WorkedExamples["addressText"]
@@ -113,7 +113,7 @@ import Testing
       WorkedExamples.json("ecChallenge"), for: "EDUP0000F077", verifiedWith: WorkedExamples.ellipticServerKey)
     #expect(challenge.nonce == "Y3XAWHOOWWI2RIUVDZQKSSJYWME4OGGK")
     #expect(!challenge.takesReasons)
-    // Theirs, of the same form as ours: DER in Base32.
+    // The example's signature has the same form as this token's: DER in Base32.
     for (text, signature) in [
       (WorkedExamples["ecPollText"], WorkedExamples["ecPollSignature"]),
       (WorkedExamples["ecAcceptText"], WorkedExamples.form("ecAcceptBody")["signature"]!),
@@ -126,7 +126,7 @@ import Testing
     }
   }
 
-  /// The rows of the error table, as bytes where there are any.
+  /// The rows of the error table, as bytes if they have any.
   @Test(arguments: [
     ("staleAnswer", Duration?.some(.seconds(90)), PollFault.clock(.seconds(90))),
     ("wrongSignatureAnswer", .seconds(1), .notKnown), ("staleAnswer", nil, .notKnown),

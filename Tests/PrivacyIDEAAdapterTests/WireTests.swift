@@ -14,7 +14,7 @@ import Testing
   ])
   func `Time stamps are UTC`(milliseconds: Int64, text: String) { #expect(timeStamp(milliseconds) == text) }
 
-  @Test func `Time is the server's as soon as it has told, and unknown on a board that thinks it is 1970`() {
+  @Test func `Time is the server's after its first response, and unknown before on a board with an unset clock`() {
     let timekeeper = ManualTimekeeper(wallClockMilliseconds: 0)
     let clock = ServerClock(timekeeper)
     #expect(clock.now == nil)
@@ -33,7 +33,7 @@ import Testing
     return HTTPResponse(status: status, body: Array(body.utf8))
   }
 
-  /// What a proxy says in the server's place.
+  /// A proxy's response in place of the server's.
   private static func page(_ status: Int) -> HTTPResponse {
     HTTPResponse(status: status, body: Array("<html><h1>\(status)</h1></html>".utf8))
   }
@@ -45,30 +45,30 @@ import Testing
     (error(400, -311), .zero, .notKnown), (error(403, 303), .zero, .forbidden("ERR")),
     (error(403, -311), .zero, .forbidden("ERR")), (error(400, 905), .zero, .misplaced("ERR (905)")),
     (error(404, 601), .zero, .misplaced("ERR (601)")), (error(404, -311), .zero, .misplaced("ERR (-311)")),
-    // A redirect is not followed, wherever it leads.
+    // A redirect is not followed.
     (
       HTTPResponse(status: 301, headers: ["Location": "https://elsewhere/"]), .zero,
-      .offline(.unreachable("status 301 without an explanation we understand"))
+      .offline(.unreachable("status 301 without a known error message"))
     ),
-    (error(500, -500), .zero, .offline(.unreachable("status 500 without an explanation we understand"))),
+    (error(500, -500), .zero, .offline(.unreachable("status 500 without a known error message"))),
     (
       page(502), .zero,
-      .offline(.unreachable("status 502 without an explanation we understand"))
+      .offline(.unreachable("status 502 without a known error message"))
     ),
     (
       HTTPResponse(status: 200, body: Array("<html>welcome".utf8)), .zero,
-      .offline(.unreachable("status 200 without an explanation we understand"))
+      .offline(.unreachable("status 200 without a known error message"))
     ),
     (
       page(405), .zero,
-      .offline(.unreachable("status 405 without an explanation we understand"))
+      .offline(.unreachable("status 405 without a known error message"))
     ),
     (HTTPResponse(status: 429, headers: ["Retry-After": "7"]), .zero, .offline(.rateLimited(retryAfter: .seconds(7)))),
     (HTTPResponse(status: 429, headers: ["Retry-After": "-7"]), .zero, .offline(.rateLimited(retryAfter: nil))),
-    // A proxy's JSON is no more a result than its HTML.
+    // A proxy's JSON is not a result, nor is its HTML.
     (
       HTTPResponse(status: 400, body: Array(#"{"error": {"code": 10}}"#.utf8)), .zero,
-      .offline(.unreachable("status 400 without an explanation we understand"))
+      .offline(.unreachable("status 400 without a known error message"))
     ),
   ])
   func `What a poll's error means`(response: HTTPResponse, drift: Duration?, fault: PollFault) {
@@ -79,11 +79,11 @@ import Testing
     (error(404, 601), TokenServerFault.requestNotFound), (error(404, -311), .requestNotFound),
     (error(400, 905), .answerInvalid("ERR (905)")), (error(403, 303), .refused("ERR")),
     (error(400, -311), .answerInvalid("ERR (-311)")), (error(403, -311), .refused("ERR")),
-    (error(500, -500), .unreachable("status 500 without an explanation we understand")),
-    (page(404), .unreachable("status 404 without an explanation we understand")),
-    (page(405), .unreachable("status 405 without an explanation we understand")),
+    (error(500, -500), .unreachable("status 500 without a known error message")),
+    (page(404), .unreachable("status 404 without a known error message")),
+    (page(405), .unreachable("status 405 without a known error message")),
     (page(429), .rateLimited(retryAfter: nil)),
-    (page(503), .unreachable("status 503 without an explanation we understand")),
+    (page(503), .unreachable("status 503 without a known error message")),
   ])
   func `What an answer's error means`(response: HTTPResponse, fault: TokenServerFault) {
     #expect(TokenServerFault(answering: response) == fault)
@@ -92,7 +92,7 @@ import Testing
   @Test(arguments: [
     (error(400, 905), 10000), (error(400, -311), 10000), (error(404, 601), 9016), (error(404, -311), 9016),
     (error(403, 303), 9017), (error(403, -311), 9017), (error(500, -500), 9001), (HTTPResponse(status: 503), 9001),
-    // A proxy that knows nothing of the address is not the server that knows nothing of the token.
+    // A 404 from a proxy does not mean that the server does not know the token.
     (page(404), 9001), (page(400), 9001), (page(301), 9001),
   ])
   func `What an enrolment's error means`(response: HTTPResponse, number: Int) {

@@ -5,7 +5,7 @@ import Secrets
 
 @testable import PrivacyIDEAAdapter
 
-/// Bytes that privacyIDEA 3.14 and eduMFA 2.9.5 sent and took, with throw-away keys.
+/// Requests and responses of privacyIDEA 3.14 and eduMFA 2.9.5, with keys made for this purpose.
 enum WorkedExamples {
   private static let texts: [String: String] = {
     let url = Bundle.module.url(forResource: "worked-examples", withExtension: "json", subdirectory: "Fixtures")!

@@ -20,7 +20,7 @@ import Testing
     #expect(server.tokensGiven == 1)
     // One refused token request to learn the nonce, one that works, three calls.
     #expect(courier.requests.count == 5)
-    // The board believes it is 1970.
+    // The board's clock is not set.
     #expect(await client.now == 1_795_219_200)
   }
 
@@ -50,9 +50,9 @@ import Testing
     #expect(try await client.call(.get, "/x").status == 200)
   }
 
-  /// The database was restored, or the tokens were revoked: both calls are refused with the token that they share, and the
-  /// second finds it dropped already. Fails where that is taken for a final refusal.
-  @Test("Two calls under way outlive an access token that the server no longer knows", .timeLimit(.minutes(1)))
+  /// After a database restore or a revocation of the tokens, both calls are refused with their shared token, and the
+  /// second finds it already replaced. Fails if that counts as a final refusal.
+  @Test("Two concurrent calls survive an access token that the server no longer knows", .timeLimit(.minutes(1)))
   func twoCallsOutliveUnknownToken() async throws {
     let courier = MeetingCourier(server.makeCourier())
     let client = DeviceClient(
@@ -71,7 +71,7 @@ import Testing
     #expect(statuses == [200, 200])
   }
 
-  @Test("A fresh access token that is refused stops, and is not asked for again")
+  @Test("A new access token that is refused ends the call and is not requested again")
   func refusedFreshTokenStops() async throws {
     let client = server.client(server.makeCourier())
     server.on("/x", problem: .notAuthenticated)
@@ -81,7 +81,7 @@ import Testing
     #expect(server.tokensGiven == 2)
   }
 
-  @Test("A time after the certificate's expiry is not vouched for")
+  @Test("A server time after the certificate's expiry is not trusted")
   func timeBeyondCertificateIsNotVouchedFor() async throws {
     for (expiry, vouched) in [(nil, nil), (1_795_219_199, nil), (1_795_219_200, 1_795_219_200)] as [(Int64?, Int64?)] {
       let client = server.client(server.makeCourier())
@@ -117,8 +117,8 @@ import Testing
     (.notFound, .requestNotFound), (.expired, .requestNotFound), (.answerInvalid, .answerInvalid("d")),
     (.invalidRequest, .answerInvalid("d")), (.idempotencyConflict, .answerInvalid("d")),
     (.rateLimited, .rateLimited(retryAfter: nil)),
-    // Without the counts it is not the server's word.
-    (.pinIncorrect, .unreachable("status 422 without an explanation we understand")), (.customFailed, .refused("d")),
+    // Without the counts, the response is not the server's.
+    (.pinIncorrect, .unreachable("status 422 without a known error message")), (.customFailed, .refused("d")),
     (.biometricFailed, .refused("d")), (.authenticatorDeregistered, .refused("d")),
     (.actionNotAllowed, .notAuthenticated("d")),
   ])
@@ -129,11 +129,11 @@ import Testing
   }
 
   @Test(arguments: [
-    (500, "<html>", TokenServerFault.unreachable("status 500 without an explanation we understand")),
-    (403, "<html>proxy says no</html>", .unreachable("status 403 without an explanation we understand")),
+    (500, "<html>", TokenServerFault.unreachable("status 500 without a known error message")),
+    (403, "<html>proxy says no</html>", .unreachable("status 403 without a known error message")),
     (
       404, #"{"type":"https://h/problems/brand-new","title":"","status":404,"code":1,"retryable":false}"#,
-      .unreachable("status 404 without an explanation we understand")
+      .unreachable("status 404 without a known error message")
     ),
     (429, "", .rateLimited(retryAfter: .seconds(7))),
   ])
@@ -170,7 +170,7 @@ import Testing
   }
 }
 
-/// Sends the first two requests for `/x` only when both are there.
+/// Delays the first two requests for `/x` until both have arrived.
 private final class MeetingCourier: Courier {
   private let courier: RecordingCourier
   private let waiting = Mutex((count: 0, first: CheckedContinuation<Void, Never>?.none))

@@ -60,7 +60,7 @@ import Testing
     #expect(courier.requests.last { $0.url.hasSuffix("/events") }?.headers["Last-Event-ID"] == "10")
   }
 
-  @Test("A delivery is reported, and the next event does not wait for that") func reportsAreBesideTheReader()
+  @Test("A delivery is reported without delaying the next event") func reportsAreBesideTheReader()
     async throws
   {
     let (events, sending) = AsyncThrowingStream.makeStream(of: [UInt8].self)
@@ -88,7 +88,7 @@ import Testing
     _ = try? await running.value
   }
 
-  /// Takes no delivery report.
+  /// A server that does not accept delivery reports.
   private struct HangingReports: Courier {
     let courier: RecordingCourier
     let reports = Hints()

@@ -6,7 +6,7 @@ import ReferenceProtocol
 import Secrets
 
 extension FakeServer {
-  /// Logs everybody in, and gives this refresh token to whoever changes a PIN.
+  /// Accepts every login, and issues this refresh token at a PIN change.
   func serveChange(of next: SecretBytes, length: Int = 5) {
     let policy = PINPolicyDescription(
       length: length, maxRepeats: 2, sequencesAllowed: false, blockList: [], maxFailureCount: 3)

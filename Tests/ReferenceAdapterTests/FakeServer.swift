@@ -9,8 +9,8 @@ import Synchronization
 
 @testable import ReferenceAdapter
 
-/// The server's side of the reference protocol, as far as a courier sees it: nonces, tokens, and whatever the test
-/// wants a path to answer.
+/// The server's side of the reference protocol at the level of the HTTP client: nonces, tokens, and a scripted response
+/// per path.
 final class FakeServer: Sendable {
   typealias Route = @Sendable (HTTPRequest) throws(CourierError) -> HTTPResponse
 
@@ -23,7 +23,7 @@ final class FakeServer: Sendable {
   let server: OpenPGPKey
   private let state = Mutex((nonce: 1, tokens: 0, routes: [String: Route]()))
   private let stream: @Sendable (HTTPRequest) -> HTTPResponseStream
-  /// Where the adapter keeps its enrolments.
+  /// The adapter's store of enrollments.
   let registry: any EnrolmentRegistry
 
   init(
@@ -48,7 +48,7 @@ final class FakeServer: Sendable {
     on(path) { _ in HTTPResponse(status: problem.status, body: JSON.encode(problem)) }
   }
 
-  /// From now on older nonces are stale.
+  /// Makes older nonces stale.
   func turnNonce() { state.withLock { $0.nonce += 1 } }
 
   private var nonce: String { state.withLock { "nonce-\($0.nonce)" } }
@@ -106,7 +106,7 @@ final class FakeServer: Sendable {
     return try reopened(courier)
   }
 
-  /// The adapter over what the registry holds now: as after a restart.
+  /// A new adapter over the registry's current contents, as after a restart.
   func reopened(
     _ courier: RecordingCourier, pinBinding: SecretBytes = FakeServer.pinBinding,
     capabilities: ApprovalCapabilities? = nil
@@ -131,7 +131,7 @@ final class FakeServer: Sendable {
       sentAtMilliseconds: 1, timeToLive: .seconds(60), message: nil, deadline: timekeeper.now + .seconds(60))
   }
 
-  /// Serves this plaintext as the request's message.
+  /// Returns this plaintext as the request's message.
   func serve(_ plaintext: [UInt8], from signer: OpenPGPKey? = nil, to recipient: OpenPGPCertificate? = nil) throws {
     let sealed = try (signer ?? server).seal(plaintext, to: recipient ?? token.certificate)
     let body = JSON.encode(SealedRequest(message: sealed.base64, expiresInMs: 60_000))
@@ -139,7 +139,7 @@ final class FakeServer: Sendable {
   }
 }
 
-/// Enrolments in memory.
+/// A store of enrollments in memory.
 final class MemoryRegistry: EnrolmentRegistry {
   private let state = Mutex((servers: [TokenServerRecord](), accounts: [AccountRecord]()))
 

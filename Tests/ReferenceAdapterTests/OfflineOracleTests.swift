@@ -12,8 +12,8 @@ import Vault
 
 @testable import ReferenceAdapter
 
-/// Everything that the adapter ever writes about a PIN, in the hands of a thief who has the device secret too. The key
-/// derivation is nearly free here, so that all PINs can be tried; what makes each guess dear is not what is tested.
+/// An attacker who has the device secret and everything that the adapter wrote about a PIN. The key derivation is cheap
+/// here so that all PINs can be tried; the cost of a guess is not tested.
 @Suite struct OfflineOracleTests {
   private static let cheap = Scrypt.Parameters(cost: 4, blockSize: 2, parallelisation: 1)
   private static let dearer = Scrypt.Parameters(cost: 8, blockSize: 2, parallelisation: 1)
@@ -23,23 +23,25 @@ import Vault
   @Test func aWholeLifeOfTheAdapterTellsNoPIN() async throws {
     let life = try await Life()
     let attack = await OfflineAttack(on: life.loot, pins: OfflineAttack.fiveDigits)
-    // The first PIN, two changes, and another key derivation; a thief also takes pieces of OpenPGP keys for some.
+    // The first PIN, two changes, and another key derivation. Some byte sequences of OpenPGP keys look like tokens,
+    // too.
     #expect(attack.blobCount >= 4)
     for (token, pin) in life.tokens { #expect(attack.unwraps(token, with: pin)) }
     #expect(await attack.signs().isEmpty)
   }
 
-  /// The same, by an adapter that asks for no new token when the PIN changes.
+  /// An adapter that reuses the refresh token when the PIN changes.
   @Test func oneTokenUnderTwoPINsWouldTellBoth() async throws {
     let life = try await Life(reusingToken: true)
-    // Fewer PINs are enough to see that it would be seen.
+    // A subset of the PINs is enough to show that the attack detects it.
     let pins = OfflineAttack.fiveDigits.filter { $0.hasSuffix("79") || $0.hasSuffix("80") }
     let attack = await OfflineAttack(on: life.loot, pins: pins)
     let signs = await attack.signs()
     #expect(signs.contains { Set($0.pins).isSuperset(of: ["13579", "24680"]) })
   }
 
-  /// Enrolled, typed right and wrong, changed twice, and given another key derivation, which is a change as well.
+  /// Enrolls, types the PIN correctly and wrongly, changes it twice, and changes the key derivation, which is a PIN
+  /// change as well.
   private struct Life {
     private(set) var loot: Loot
     private(set) var tokens: [([UInt8], String)] = []
@@ -82,7 +84,7 @@ import Vault
   }
 }
 
-/// A vault that keeps every state of its card.
+/// A vault that keeps every state of its storage.
 private final class WatchedCard: EnrolmentRegistry {
   let vault: Vault
   private let directory: String

@@ -11,11 +11,11 @@ import Testing
 
 @testable import ReferenceAdapter
 
-/// PINs over the wire: what the server gets to see, and what the card gets to keep.
+/// PINs over the network: the data that the server receives and that the token stores.
 @Suite struct PINTests {
   private let server: FakeServer
   private let courier: RecordingCourier
-  /// `RT`.
+  /// The refresh token `RT`.
   private let token = SecretBytes(copying: Array(0..<32))
   private static let cheap = Scrypt.Parameters(cost: 16, blockSize: 1, parallelisation: 1)
 
@@ -58,7 +58,7 @@ import Testing
     return problem
   }()
 
-  /// Runs a handler with one request until `body` is over.
+  /// Runs a handler with one request until `body` returns.
   private func withHandler(_ adapter: ReferenceTokenServer, _ body: (ScriptedPanel) async throws -> Void) async throws {
     let panel = ScriptedPanel()
     let inbox = Inbox(timekeeper: server.timekeeper)
@@ -151,7 +151,7 @@ import Testing
 
   @Test func aLostLoginIsRepeatedAsTheSameAttempt() async throws {
     let adapter = try enrolled()
-    // Asked for the time: the board believes that it is 1970.
+    // The client asked for the time first, because the board's clock is not set.
     server.on("/configuration", "{}")
     let calls = Counter()
     server.on("/oauth/token") { request throws(CourierError) in
@@ -188,7 +188,7 @@ import Testing
     case validation, request, login
   }
 
-  /// The new PIN has a digit more: the policy was changed meanwhile.
+  /// The new PIN has one digit more because the policy changed in between.
   @Test(arguments: [("committed", "246802"), ("void", "13579"), ("pending", "13579")], AfterTheCut.allCases)
   func afterACutTheServerSaysWhichPINCounts(decision: (state: String, right: String), next step: AfterTheCut)
     async throws
@@ -196,7 +196,7 @@ import Testing
     let adapter = try enrolled()
     let next = SecretBytes(copying: Array(100..<132))
     server.serveChange(of: next, length: 6)
-    // The commit's answer is lost, and so are its repeats.
+    // The response to the commit is lost, and so are those of its repeats.
     server.on("/profiles/PROFIL/pin-changes/C/commit") { _ throws(CourierError) in
       throw .timedOut(after: .seconds(15))
     }
@@ -209,7 +209,7 @@ import Testing
     await #expect(throws: TokenServerFault.self) { try await finishing.value }
 
     server.on("/profiles/PROFIL/pin-changes/C", #"{"state":"\#(decision.state)"}"#)
-    // A start asks; so does whatever needs the PIN before there is one.
+    // A start queries the server; so does every operation that needs the PIN before that.
     let asking = step == .validation ? try server.reopened(courier) : adapter
     switch step {
     case .validation:
@@ -232,7 +232,7 @@ import Testing
       let account = try known.account(AccountID("A"))
       #expect(account.pin?.current.length == decision.right.count)
       #expect(try known.knowledgeKey(of: account, typed: pin(decision.right)).publicKey == expected)
-      // Undecided, nothing is thrown away.
+      // While the outcome is unknown, nothing is deleted.
       #expect((account.pin?.next != nil) == (decision.state == "pending"))
     }
   }

@@ -87,7 +87,7 @@ import Testing
   }
 
   @Test(
-    "Each validation tells the server what the board can do, where that is known",
+    "Each validation sends the board's capabilities, if they are known",
     arguments: [
       nil, ApprovalCapabilities(display: .none, keypad: true, button: true, led: .mono),
     ])
@@ -103,7 +103,8 @@ import Testing
     #expect(try JSON.decode(ValidationRequest.self, from: request.body).approvalCapabilities == capabilities)
   }
 
-  @Test("The server is told that an account leaves which must be enrolled again") func lapsedAccountIsDeregistered()
+  @Test("The server is notified of the removal of an account that must be enrolled again")
+  func lapsedAccountIsDeregistered()
     async throws
   {
     let courier = server.makeCourier()
@@ -146,7 +147,7 @@ import Testing
     return receipt
   }
 
-  /// What the token makes of a confirmation, when the request said that it would be signed.
+  /// The outcome of a confirmation for a request that announced a signed receipt.
   private func outcome(
     signedBy signer: OpenPGPKey?, _ change: @escaping @Sendable (inout ApprovalReceipt) -> Void = { _ in }
   ) async throws -> TokenServerFault? {
@@ -186,7 +187,7 @@ import Testing
     for change in changes { #expect(try await outcome(signedBy: server.server, change) != nil) }
   }
 
-  @Test("A revocation proves something only if the server signed it for an account that is here")
+  @Test("A revocation is proven only if the server signed it for a known account")
   func signedRevocations() throws {
     let adapter = try adapter()
     func sealed(
@@ -213,8 +214,8 @@ import Testing
     #expect(proven([try sealed(server.server, scope: .device)]) == [.device, .profile("PROFIL")])
   }
 
-  /// Fails where a list that is too long takes the token off.
-  @Test("Of a pending list that is too long the newest entries are shown", arguments: [0, 1, 40, 301, 1000])
+  /// Fails if a list that is too long disconnects the token.
+  @Test("The newest entries of a pending list that is too long are shown", arguments: [0, 1, 40, 301, 1000])
   func beginningOfLongListIsShown(cut: Int) async throws {
     let entries = (1...5).map { number in
       PendingEntry(
@@ -235,7 +236,7 @@ import Testing
     #expect(shown.count == (kept >= whole.count ? 5 : max(0, (kept - #"{"requests":["#.utf8.count + 1) / (one + 1))))
   }
 
-  /// The whole way through the domain, with the server's eyes on the answer.
+  /// A complete run through the domain, checking the answer as the server does.
   @Test func anAnswerSaysWhoWhatAndHowAndRepeatsAreTheSameBytes() async throws {
     let courier = server.makeCourier()
     let adapter = try server.adapter(courier)
@@ -258,7 +259,7 @@ import Testing
     await panel.until(challenges: 1)
     panel.perform(.gesture(Gesture(.hold, held: .milliseconds(900))))
     await panel.until(showing: .outcomeUnknown)
-    // The panel's patience, and the pause before the next try.
+    // The panel's time limit, and the pause before the next attempt.
     await server.timekeeper.untilAsleep(2)
     server.timekeeper.advance(by: .seconds(1))
     await panel.until(showing: .idle(pending: 0))

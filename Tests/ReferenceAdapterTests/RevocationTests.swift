@@ -9,8 +9,8 @@ import Testing
 
 @testable import ReferenceAdapter
 
-/// A removal that the server has not signed counts when it is said again a minute later, over a new connection and with a new
-/// access token.
+/// A removal that the server did not sign is effective when it is repeated a minute later, over a new connection and
+/// with a new access token.
 @Suite struct RevocationTests {
   private let server: FakeServer
   private let courier: RecordingCourier
@@ -31,7 +31,7 @@ import Testing
     server.on("/validations") { _ in HTTPResponse(status: 200, body: JSON.encode(response)) }
   }
 
-  @Test("One unsigned answer removes no device, a second one does")
+  @Test("A single unsigned response removes no device, a second one does")
   func unsignedDeviceRemoval() async throws {
     server.on("/validations", problem: .deviceDeregistered)
     for seconds in [0, 1, 58] {
@@ -47,7 +47,7 @@ import Testing
     #expect(courier.requests.last?.wantsNewConnection == true)
   }
 
-  @Test("A removal that the second answer takes back has never been")
+  @Test("A removal that the second response does not repeat has no effect")
   func removalTakenBack() async throws {
     server.on("/pending") { [server] _ in
       let entry = PendingEntry(
@@ -66,7 +66,7 @@ import Testing
     #expect(try await adapter.pendingRequests().count == 1)
   }
 
-  @Test("An account that two answers call removed is")
+  @Test("An account is removed after two unsigned responses")
   func accountRemovedTwice() async throws {
     server.on("/requests/\(FakeServer.transaction)/message", problem: .userDeregistered)
     await #expect(throws: TokenServerFault.unconfirmedRemoval(number: 9003)) { try await adapter.open(server.pending) }
@@ -77,7 +77,7 @@ import Testing
     #expect(try await adapter.validate().removedAccounts == [AccountID("A")])
   }
 
-  @Test("A revocation that is proven counts at once")
+  @Test("A proven revocation is effective at once")
   func provenRevocation() {
     let revocations = Revocations(server.timekeeper)
     revocations.use { _ in [.profile("PROFIL")] }
@@ -90,7 +90,7 @@ import Testing
     #expect(revocations.isStopped("OTHER") && !revocations.isStopped("PROFIL"))
   }
 
-  @Test("A notice that the server has signed counts at once, and only for the account that it names")
+  @Test("A signed notice is effective at once, and only for the account that it names")
   func signedNotice() async throws {
     func notice(_ profile: String, by signer: OpenPGPKey) throws -> String {
       let text = """
@@ -113,7 +113,7 @@ import Testing
     }
   }
 
-  @Test("The time for the second ask wakes the listener", .timeLimit(.minutes(1)))
+  @Test("The listener wakes when the second query is due", .timeLimit(.minutes(1)))
   func secondAskIsDue() async throws {
     let revocations = Revocations(server.timekeeper)
     let (asks, asking) = AsyncStream.makeStream(of: Void.self)

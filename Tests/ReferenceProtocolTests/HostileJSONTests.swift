@@ -5,7 +5,7 @@ import Testing
 
 @testable import ReferenceProtocol
 
-/// What a message may not be, whoever sends it.
+/// Malformed messages from any sender.
 @Suite struct HostileJSONTests {
   private func flaw(_ text: String, numbers: ClosedRange<Int64>? = nil) -> JSONSyntax.Flaw? {
     do {
@@ -28,7 +28,7 @@ import Testing
   ])
   func whatIsNot(text: String) { #expect(flaw(text) == .notJSON) }
 
-  @Test("A member that is there twice is refused, however its name is written")
+  @Test("A repeated member is refused, also with an escaped name")
   func repeatedMembers() {
     #expect(flaw(#"{"a":1,"a":1}"#) == .repeated("a"))
     #expect(flaw(#"{"a":1,"\u0061":2}"#) == .repeated("a"))
@@ -51,7 +51,7 @@ import Testing
     #expect(JSONValue(parsing: Array(nested(33).utf8)) == nil)
   }
 
-  @Test("Bytes of any kind are judged without ending the process")
+  @Test("Arbitrary bytes are parsed without a trap")
   func anyBytes() {
     var generator = SystemRandomNumberGenerator()
     let seed = UInt64.random(in: .min ... .max, using: &generator)
@@ -79,7 +79,7 @@ import Testing
     }
   }
 
-  @Test("An entry of the pending list with a time out of range does not take the others away")
+  @Test("An entry of the pending list with a time out of range does not affect the others")
   func oneWrongEntry() throws {
     func entry(_ id: String, _ time: String) -> String {
       #"{"transaction_id":"\#(id)","profile_id":"P","sent_at_ms":1,"time_to_live_ms":\#(time),"expires_in_ms":1}"#
@@ -97,7 +97,7 @@ import Testing
 @Suite struct HostileAssertionTests {
   private static let times = ["-9223372036854775808", "9223372036854775807", "-1", "0", "253402300799", "253402300800"]
 
-  @Test("A client assertion with extreme times is refused without ending the process")
+  @Test("A client assertion with extreme times is refused without a trap")
   func clientAssertions() throws {
     let key = try P256PrivateKey()
     for iat in Self.times {
@@ -114,7 +114,7 @@ import Testing
     }
   }
 
-  @Test("A knowledge assertion with extreme times is refused without ending the process")
+  @Test("A knowledge assertion with extreme times is refused without a trap")
   func knowledgeAssertions() throws {
     for iat in Self.times {
       for exp in Self.times {

@@ -49,8 +49,8 @@ import Vault
     #expect(try vault.auditLines(newest: 9).map(\.entry.kind) == [.wiped])
   }
 
-  /// A second process has the card, too.
-  @Test func `Is thought over where something else was quicker`() throws {
+  /// A second process has the vault open, too.
+  @Test func `Is repeated after a concurrent change`() throws {
     let other = try playground.vault()
     var tries = 0
     let kept = try vault.update(alice) { known throws(CustodyFault) in

@@ -33,16 +33,16 @@ import Vault
     #expect(try vault.auditLines(after: 7, limit: 3).isEmpty)
   }
 
-  @Test func `Are cut off where somebody else's text grows too long`() throws {
+  @Test func `Are truncated where a foreign text is too long`() throws {
     let vault = try playground.vault()
-    // One letter with very many accents is one Character; the bound counts scalars.
+    // One letter with many combining accents is one Character; the bound counts scalars.
     try vault.record(entry(.refused, nil, "e" + String(repeating: "\u{301}", count: 100_000)))
     let detail = try vault.auditLines(newest: 1)[0].entry.detail.unicodeScalars
     #expect(detail.count == 500 && detail.last == "…")
     #expect(try vault.verifyAudit() == .intact(lines: 1, first: 1))
   }
 
-  @Test func `Make room a tenth at a time, and the rest still verifies`() throws {
+  @Test func `Are dropped a tenth at a time, and the rest still verifies`() throws {
     let vault = try playground.vault(auditCapacity: 20)
     for number in 1...20 { try vault.record(entry(.opened, nil, "\(number)")) }
     #expect(try vault.verifyAudit() == .intact(lines: 20, first: 1))
@@ -62,8 +62,8 @@ import Vault
     #expect(try vault.verifyAudit() == .broken(line: kept[0].sequence, why: "missing"))
   }
 
-  /// Fails where a server that pushes without end makes room at the cost of decisions.
-  @Test("Push bombing neither rolls decisions over nor fills the chain")
+  /// Fails if a server that sends many requests displaces decision entries.
+  @Test("Many push requests neither displace decision entries nor fill the chain")
   func pushBombingKeepsDecisions() throws {
     let vault = try playground.vault(auditCapacity: 20, hourlyLimit: 6)
     try vault.put(server(acme))
@@ -83,13 +83,13 @@ import Vault
     let kinds = try vault.auditLines(newest: 100).map(\.entry.kind)
     #expect(kinds.prefix(3) == [.enrolled, .decided, .settled])
     #expect(kinds.contains(.leftOut))
-    // Of each hour six lines, and one that says so.
+    // Six entries per hour, and one that reports the omission.
     #expect(try vault.auditLines(newest: 1)[0].sequence == 3 + 40 * 7)
     guard case .intact = try vault.verifyAudit() else { return #expect(Bool(false), "the chains do not verify") }
     #expect(try playground.vault(auditCapacity: 20).auditLines(newest: 100).count == kinds.count)
   }
 
-  @Test("What a person answered is written down, however many lines the hour has")
+  @Test("The end of an answered request is recorded even above the hourly limit")
   func answersAreAlwaysWrittenDown() throws {
     let vault = try playground.vault(hourlyLimit: 1)
     try vault.put(server(acme))
@@ -101,7 +101,7 @@ import Vault
   }
 
   @Test(
-    "A kept line that was changed, taken out or put in is found",
+    "A kept entry that was changed, removed or added is detected",
     arguments: [
       "UPDATE audit_kept SET detail = 'another'", "DELETE FROM audit_kept WHERE sequence = 1", "DELETE FROM audit_kept",
       "UPDATE audit_kept SET kind = 'unlocked'", "DELETE FROM audit_kept_head",
@@ -116,7 +116,7 @@ import Vault
     guard case .broken = try vault.verifyAudit() else { return #expect(Bool(false), "not found") }
   }
 
-  @Test("A line that was changed before it would be kept is not made a good one")
+  @Test("An entry that was changed before it is kept does not get a valid MAC")
   func changedLinesAreNotKept() throws {
     let vault = try playground.vault(auditCapacity: 10)
     for _ in 1...3 { try vault.record(entry(.locked, nil)) }
@@ -130,5 +130,5 @@ private func about(_ transaction: TransactionID, _ kind: AuditEntry.Kind) -> Aud
   AuditEntry(kind, account: alice, transaction: transaction, wallClockMilliseconds: 1_760_000_000_123)
 }
 
-/// Milliseconds since 1970 of an hour.
+/// The start of an hour in milliseconds since 1970.
 private func ms(_ hour: Int) -> Int64 { Int64(hour) * 3_600_001 }

@@ -3,12 +3,12 @@ import SQLite
 import Testing
 import Vault
 
-/// Somebody who has the card, but not the device secret, edits the audit chain.
+/// An attacker who has the SD card, but not the device secret, edits the audit chain.
 @Suite struct `An audit chain that was tampered with` {
   private let playground: Playground
   private let vault: Vault
 
-  /// Six lines, with and without account and transaction.
+  /// Six entries, with and without account and transaction.
   init() throws {
     playground = try Playground(in: "/dev/shm")
     vault = try playground.vault()

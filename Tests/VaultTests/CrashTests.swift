@@ -6,7 +6,7 @@ import Vault
 import VaultModel
 
 @Suite struct `A process that is killed` {
-  /// SIGKILL somewhere inside an operation, again and again on the same vault.
+  /// SIGKILL inside an operation, repeatedly on the same vault.
   @Test func `What returned is there, and at most the one operation under way besides`() throws {
     let seed = UInt64.random(in: .min ... .max)
     var random = SeededGenerator(seed: seed)
@@ -38,7 +38,7 @@ import VaultModel
     #expect(try model.pinsThatFail(in: try playground.vault()) == [], "seed \(seed)")
   }
 
-  /// Killed while the directory is still empty, or half made.
+  /// Killed while the directory is still empty or incomplete.
   @Test func `A first run that was killed is finished by the next`() throws {
     let seed = UInt64.random(in: .min ... .max)
     var random = SeededGenerator(seed: seed)
@@ -56,7 +56,7 @@ import VaultModel
     }
   }
 
-  /// Busy, because the moment is what is random here: a timer would round it.
+  /// A busy loop, because the moment must be random: a timer would round it.
   private func spin(nanoseconds: Int) {
     let end = ContinuousClock.now + .nanoseconds(nanoseconds)
     while ContinuousClock.now < end {}

@@ -32,7 +32,7 @@ import Vault
     #expect(summary.stage == .active)
   }
 
-  @Test func `Lists accounts without opening a box`() throws {
+  @Test func `Lists accounts without decrypting`() throws {
     try playground.raw { try $0.execute("UPDATE accounts SET box = x''; UPDATE servers SET box = x''") }
     #expect(try vault.accountSummaries().map(\.id) == [alice])
   }
@@ -110,7 +110,7 @@ import Vault
     #expect(try vault.accounts().map(\.id) == [bob])
     #expect(try vault.unsettledIntents() == [intent(payment, bob)])
     #expect(try vault.servers().count == 2)
-    // Somebody else may come later with the same.
+    // The same account ID can be enrolled again later.
     try vault.wipe(ifThere: alice, entry(.removed, alice))
     #expect(try vault.auditLines(newest: 1).map(\.entry) == [entry(.wiped, alice)])
   }
@@ -136,7 +136,7 @@ import Vault
     }
   }
 
-  @Test("The time that one server vouches for is no other server's, and can be forgotten")
+  @Test("The time that one server reported does not apply to others, and can be deleted")
   func timesAreKeptPerServer() throws {
     try vault.note(time: 253_402_300_799, of: acme)
     #expect(try vault.latestKnownTime(of: umbrella) == 0)

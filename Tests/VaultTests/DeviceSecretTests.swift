@@ -29,7 +29,7 @@ import Vault
     #expect(try contents(of: path) != contents(of: "\(other.path)/device-secret"))
   }
 
-  @Test func `Is not made anew for a vault whose own is gone`() throws {
+  @Test func `Is not created again for a vault whose secret is missing`() throws {
     _ = try playground.vault()
     unlink(path)
     let fault = #expect(throws: CustodyFault.self) { try playground.deviceSecret() }
@@ -75,7 +75,7 @@ import Vault
       try write(text, to: credential)
       let secret = try DeviceSecret.load(stateDirectory: playground.path, credentialsDirectory: playground.path)
       #expect(secret.source == .systemdCredential(path: credential))
-      // All three open the same vault, so they are the same secret.
+      // All three open the same vault, so the secrets are equal.
       _ = try Vault.open(directory: vaults.path, deviceSecret: secret)
       unlink(credential)
     }

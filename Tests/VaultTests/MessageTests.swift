@@ -71,7 +71,7 @@ import Testing
     #expect(try vault.pendingMessages().map(\.isBeingAnswered) == [false, false])
   }
 
-  @Test func `Has room for so many of each account, and the oldest give way`() throws {
+  @Test func `Keeps a limited number for each account, and drops the oldest`() throws {
     _ = try vault.keep(message(1000, for: bob))
     for number in 1...ShelfLimits.perAccount + 2 { _ = try vault.keep(message(number)) }
     let kept = try vault.pendingMessages()
@@ -88,7 +88,7 @@ import Testing
     let kept = try vault.pendingMessages()
     #expect(kept.map(\.reference) == ([1] + (3...34)).map { "message \($0)" })
     #expect(kept.first?.isBeingAnswered == true)
-    // So it is among those of all accounts.
+    // The message is also kept under the limit of all accounts.
     for account in 0..<16 {
       let id = AccountID("account \(account)")
       try vault.put(AccountRecord(id: id, server: acme, profile: "p", stage: .active, secrets: secrets("keys")))
@@ -100,7 +100,7 @@ import Testing
     #expect(try vault.message(transaction(1)) == nil)
   }
 
-  @Test func `Has room for so many in all`() throws {
+  @Test func `Keeps a limited total number`() throws {
     for account in 0..<17 {
       let id = AccountID("account \(account)")
       try vault.put(AccountRecord(id: id, server: acme, profile: "p", stage: .active, secrets: secrets("keys")))
@@ -110,7 +110,7 @@ import Testing
     #expect(kept.count == ShelfLimits.inAll && kept.first?.account == AccountID("account 1"))
   }
 
-  @Test func `Goes with its account: renamed, robbed of its keys, or gone`() throws {
+  @Test func `Follows its account: renamed, without keys, or removed`() throws {
     _ = try vault.keep(message(1))
     _ = try vault.keep(message(2, for: bob))
     let carol = AccountID("carol")
@@ -128,14 +128,14 @@ import Testing
     "UPDATE messages SET reference = 'x'", "UPDATE messages SET received = received + 1",
     "UPDATE messages SET answer_key = 'x'", "UPDATE messages SET box = zeroblob(40)",
   ])
-  func `Notices what was changed on the card`(statement: String) throws {
+  func `Detects changes in storage`(statement: String) throws {
     _ = try vault.keep(message(1))
     try vault.end(transaction(1), as: .approved, answerKey: "k")
     try playground.raw { try $0.execute(statement) }
     #expect(throws: CustodyFault.self) { try vault.message(transaction(1)) }
   }
 
-  @Test func `Tells the card's thief nothing of what a message says`() throws {
+  @Test func `Reveals no contents of a message to a thief of the SD card`() throws {
     _ = try vault.keep(message(1))
     let card = try contents(of: playground.database)
     #expect(!card.indices.contains { card[$0...].starts(with: Array("contents of".utf8)) })

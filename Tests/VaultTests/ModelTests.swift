@@ -4,7 +4,7 @@ import Vault
 import VaultModel
 
 @Suite struct `A vault beside its model` {
-  /// Random operations on a real vault and on a dozen lines of plain Swift; closed and opened again now and then.
+  /// Random operations on a real vault and on a model in plain Swift; the vault is sometimes closed and opened again.
   @Test(arguments: [1, 2, 3] as [UInt64])
   func `They never differ`(seed: UInt64) throws {
     let playground = try Playground(in: "/dev/shm")

@@ -5,20 +5,20 @@ import Secrets
 import Testing
 import Vault
 
-/// A thief has the whole card, every byte that was ever written to it, the device secret, and time for all PINs. Key
-/// derivations are cheap here (N = 2 and 16) so that a test has that time too; N changes how long a guess takes, not
-/// what it tells.
+/// An attacker has the whole SD card, every byte that was ever written to it, the device secret, and time to try all
+/// PINs. Key derivations are cheap here (N = 2 and 16) so that the test can do the same; N changes the cost of a guess,
+/// not what it reveals.
 @Suite struct `Offline, with everything that was ever on the card` {
-  @Test func `Nothing tells any five-digit PIN from the others where the server judges it`() async throws {
+  @Test func `Nothing distinguishes five-digit PINs where the server verifies them`() async throws {
     let life = try ServerJudgedLife()
     try life.enrol(alice, "13579")
-    // The same person, who chose the same PIN again.
+    // The same user chose the same PIN again.
     try life.enrol(bob, "13579")
     try life.answer(alice, "13579", "accepted")
     for wrong in ["13578", "00000"] { try life.answer(alice, wrong, "wrong PIN") }
     try life.change(alice, to: "86420")
     try life.change(alice, to: "55555", isCommitted: false)
-    // The same PIN, another cost.
+    // The same PIN, with another cost.
     try life.change(alice, to: "86420", parameters: Scrypt.Parameters(cost: 16, blockSize: 1, parallelisation: 1))
     try life.change(alice, to: "13579")
     try life.answer(alice, "86420", "wrong PIN")
@@ -26,8 +26,8 @@ import Vault
 
     var loot = try life.loot()
     let attack = await OfflineAttack(on: loot, pins: OfflineAttack.fiveDigits)
-    // It has them all, those that were deleted too, and its formula is the right one: only the name of the PIN lacks.
-    // One more now and then is chance's.
+    // The loot contains all tokens, including deleted ones, and the formula is right: only the PIN is unknown. A random
+    // byte sequence can look like one more token.
     #expect(attack.blobCount >= life.wraps.count)
     for (token, pin) in life.wraps { #expect(attack.unwraps(bytes(token), with: pin)) }
 
@@ -37,13 +37,13 @@ import Vault
       #expect(abs(Double(found) - expected) < 6 * expected.squareRoot(), "\(found), chance makes \(expected)")
     }
 
-    // Knowledge keys take ten times as long as all the rest: every fiftieth PIN, and those that were used.
+    // Knowledge keys take ten times as long as the other checks: every fiftieth PIN, and the PINs that were used.
     loot.identities = ["client profile"]
     let some = Set(stride(from: 0, to: 100_000, by: 50).map { OfflineAttack.fiveDigits[$0] } + life.wraps.map(\.pin))
     #expect(await OfflineAttack(on: loot, pins: some.sorted()).signs() == [])
   }
 
-  /// Among enough random bytes there is one some day, and with it a hundred thousand derivations of 64 MiB.
+  /// Among enough random bytes, some look like a token that would need a hundred thousand derivations of 64 MiB.
   @Test func `What only looks like a token keeps the thief from nothing`() async throws {
     let life = try ServerJudgedLife()
     try life.enrol(alice, "13579")
@@ -53,9 +53,9 @@ import Vault
     #expect(await OfflineAttack(on: loot, pins: []).blobCount == count)
   }
 
-  /// The same program, when a build wraps one token twice.
+  /// The same program, in a build that wraps one token twice.
   @Test(arguments: [("13579", "the same PIN, a new salt"), ("86420", "another PIN")])
-  func `One token wrapped twice tells its PINs`(newPIN: String, what: String) async throws {
+  func `One token wrapped twice reveals its PINs`(newPIN: String, what: String) async throws {
     let life = try ServerJudgedLife()
     try life.enrol(alice, "13579")
     try life.change(alice, to: newPIN, token: life.token(of: alice))
@@ -64,8 +64,8 @@ import Vault
     #expect(!signs.isEmpty && signs.allSatisfy { Set($0.pins) == ["13579", newPIN] }, "\(what): \(signs)")
   }
 
-  /// Every other sign that the program knows is shown to it once.
-  @Test(arguments: Mistake.allCases) func `A mistake tells the PIN`(mistake: Mistake) async throws {
+  /// Every other sign that the attack knows is shown to it once.
+  @Test(arguments: Mistake.allCases) func `A mistake reveals the PIN`(mistake: Mistake) async throws {
     let life = try ServerJudgedLife()
     let token = Random.secret(32)
     try life.enrol(alice, "01357", token: mistake.made(of: token))
@@ -79,8 +79,8 @@ import Vault
     #expect(!signs.isEmpty && signs.allSatisfy { Set($0.pins) == ["01357"] }, "\(signs)")
   }
 
-  /// What the form that needs no judging server cannot do better: see docs/pin.md.
-  @Test func `Where the token judges it, trying all finds the PIN`() throws {
+  /// A limit of the form without a verifying server: see docs/pin.md.
+  @Test func `Where the token verifies it, trying all finds the PIN`() throws {
     let life = try ServerJudgedLife()
     try life.vault.put(account(alice))
     try life.vault.setPIN(of: alice, to: pin("13579"), keys: secrets("keys"))
@@ -94,11 +94,11 @@ import Vault
   }
 }
 
-/// Ways to tell a PIN that this token does not have.
+/// Mistakes that reveal a PIN and that this token does not make.
 enum Mistake: CaseIterable {
   case text, checksum, digest, biased, related, keptToken, keptDigest, keptKnowledgeKey, logged
 
-  /// What is wrapped instead of 32 random bytes.
+  /// The token that is wrapped instead of 32 random bytes.
   func made(of token: SecretBytes) -> SecretBytes {
     let random = bytes(token)
     return switch self {
@@ -110,7 +110,7 @@ enum Mistake: CaseIterable {
     }
   }
 
-  /// A token that is not fresh but made of the one before.
+  /// A token that is derived from the previous one instead of random.
   func next(after token: SecretBytes) -> SecretBytes {
     SecretBytes(copying: bytes(token)[..<31] + [bytes(token)[31] &+ 1])
   }

@@ -55,10 +55,10 @@ import VaultModel
 
   @Test func `A clock that is known to be behind makes no code of time`() throws {
     try vault.keep(ticking, secret: secret, of: account(bob), at: server(acme), entry(.enrolled, bob))
-    // The word of a token server, which may lie, keeps nobody from codes for others.
+    // The time reported by a token server, which may be malicious, does not block codes for other services.
     try vault.note(time: 253_402_300_799, of: acme)
     #expect(try vault.next(of: bob, clock: clock(1_790_000_000)).digits != nil)
-    // A counter needs no clock.
+    // A counter-based code needs no clock.
     #expect(try vault.next(of: alice, clock: clock(0)).digits == "467851")
     let release: Int64 = 1_790_000_300
     #expect(try vault.next(of: bob, clock: clock(release - 1), notBefore: release) == .clockBehind)
@@ -87,13 +87,13 @@ import VaultModel
     for _ in 1...2 { #expect(try vault.next(of: bob, clock: clock()) == .usedUp) }
   }
 
-  @Test func `Nobody puts a counter back by enrolling again`() throws {
+  @Test func `Enrolling again does not set a counter back`() throws {
     _ = try codes(3, in: vault)
     #expect(throws: CustodyFault.self) {
       try vault.keep(counting, secret: secret, of: account(alice), at: server(acme), entry(.enrolled, alice))
     }
     #expect(try vault.oneTimePasswords()[alice]?.setup.factor == .counter(3))
-    // Those of an account that is not enrolled yet nobody has seen.
+    // The credential of an account that is not enrolled yet was never used.
     for setup in [counting, ticking] {
       try vault.keep(setup, secret: secret, of: account(carol, stage: .enrolling), at: server(acme), nil)
       #expect(try vault.oneTimePasswords()[carol]?.setup == setup)
@@ -110,7 +110,7 @@ import VaultModel
     "UPDATE one_time_passwords SET algorithm = 'rot13'", "UPDATE one_time_passwords SET mark = zeroblob(32)",
     "UPDATE one_time_passwords SET account = 'bob'",
   ])
-  func `What was changed on the card is not believed`(sql: String) throws {
+  func `Changes in storage are detected`(sql: String) throws {
     try vault.put(account(bob))
     _ = try codes(1, in: vault)
     try playground.raw { try $0.execute(sql) }
@@ -131,7 +131,7 @@ import VaultModel
     #expect(try vault.oneTimePasswords().isEmpty)
   }
 
-  // MARK: Under a PIN
+  // MARK: Protected by a PIN
 
   private func keepUnderPIN() throws {
     let pinGuard = PINGuard(pin: pin("13579"), limit: 3, parameters: cheap)
@@ -149,11 +149,11 @@ import VaultModel
     #expect(bytes(opened) == bytes(secret))
     #expect(try vault.next(of: bob, unlocked: opened, clock: clock()).digits == "467851")
     #expect(try vault.oneTimePasswords()[bob]?.isUnderPIN == true)
-    // A secret that nobody asked for is not taken either.
+    // A secret that is not needed is not accepted either.
     #expect(try vault.next(of: alice, unlocked: opened, clock: clock()) == .pinWanted)
   }
 
-  @Test func `An unfinished enrolment lets go of them, and of no other PIN than theirs`() throws {
+  @Test func `An unfinished enrollment can delete them, and only their PIN`() throws {
     let pinGuard = PINGuard(pin: pin("13579"), limit: 3, parameters: cheap)
     for (name, pinGuard) in [(bob, pinGuard), (carol, nil)] as [(AccountID, PINGuard?)] {
       let unfinished = account(name, stage: .enrolling)

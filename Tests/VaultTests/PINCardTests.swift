@@ -8,7 +8,7 @@ import VaultModel
 
 @testable import Vault
 
-/// PINs, and a card that lies, is old, or is put back to an earlier day.
+/// PINs on storage that loses writes, is old, or is restored from an earlier copy.
 @Suite struct `PINs and the card` {
   private let playground: Playground
 
@@ -22,7 +22,7 @@ import VaultModel
   }
 
   @Test(arguments: ["13579", "00000"])
-  func `A count that the card swallowed is missed before the PIN is looked at`(digits: String) throws {
+  func `A count that storage lost is detected before the PIN is verified`(digits: String) throws {
     let secret = try playground.deviceSecret()
     let vault = try prepared(
       RecordingVFS.recording(playground.path, in: { _ in }) {
@@ -31,11 +31,11 @@ import VaultModel
     RecordingVFS.deafen(playground.path)
     let clock = PatientClock(wallClockMilliseconds: 0)
     #expect(
-      throws: CustodyFault.damaged("the count of wrong PINs of account alice was written, and is not there")
+      throws: CustodyFault.damaged("the count of wrong PINs of account alice was written, but is missing")
     ) { try vault.unlock(alice, with: pin(digits), clock: clock) }
   }
 
-  /// What no file can prevent: the count is a number on a card that can be copied.
+  /// A limit of every file: the count is a number on an SD card that can be copied.
   @Test func `An old image gives attempts back, and nothing shows it`() throws {
     let vault = try prepared(try playground.vault())
     let image = try contents(of: playground.database)
@@ -54,8 +54,9 @@ import VaultModel
     }
   }
 
-  /// Where the server judges there is no count on the card that could be put back: trying leaves it as it is.
-  @Test func `An old image gives no attempts for a PIN that the server judges`() throws {
+  /// For a PIN that the server verifies, no count is stored that could be restored: attempts leave the storage
+  /// unchanged.
+  @Test func `An old image gives no attempts for a PIN that the server verifies`() throws {
     let vault = try playground.vault()
     let token = Random.secret(32)
     let wrapped = try WrappedToken.wrap(token, under: pin("13579"), binding: vault.pinBinding, parameters: cheap)
@@ -73,7 +74,7 @@ import VaultModel
     #expect(try vault.pinStatus(of: alice, clock: PatientClock(wallClockMilliseconds: 0)) == nil)
   }
 
-  @Test func `A vault of format 1 is brought to the newest with all that is in it`() throws {
+  @Test func `A vault of format 1 is migrated to the newest format with its contents`() throws {
     let secret = try playground.deviceSecret()
     let keys = VaultKeys(of: secret)
     try playground.raw { raw in

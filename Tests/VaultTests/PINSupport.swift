@@ -5,7 +5,7 @@ import Testing
 import Vault
 import VaultModel
 
-/// So that an attempt costs a test nothing.
+/// Cheap parameters, so that an attempt costs a test no time.
 let cheap = Scrypt.Parameters(cost: 2, blockSize: 1, parallelisation: 1)
 
 func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }
@@ -21,7 +21,7 @@ extension Vault {
       clock: PatientClock(wallClockMilliseconds: time))
   }
 
-  /// However long it takes.
+  /// Retries without a time limit.
   func unlock(_ account: AccountID, _ digits: String) throws(CustodyFault) -> PINVerdict {
     try PatientClock(wallClockMilliseconds: 1_760_000_000_123).waitOut { clock throws(CustodyFault) in
       try unlock(account, with: pin(digits), clock: clock)
@@ -36,7 +36,7 @@ extension Vault {
   }
 }
 
-/// For comparing: keys as text.
+/// The keys as text, for comparison.
 extension PINVerdict {
   var text: String {
     switch self {

@@ -38,7 +38,7 @@ import VaultModel
     #expect(line == entry(.pinWrong, alice, "1 of 3"))
   }
 
-  @Test func `Wipes its account after so many, and no other`() throws {
+  @Test func `Wipes only its account at the attempt limit`() throws {
     try vault.setPIN(of: bob, to: pin("24680"), keys: secrets("bob's keys"))
     try vault.journal(intent(login, alice), entry(.decided))
     #expect(try vault.unlock(alice, "00000").text == "wrong 1 of 3, 1 s")
@@ -108,7 +108,7 @@ import VaultModel
     #expect(try counts == FailureCounts(max: 3, previous: 2))
   }
 
-  /// Parameters that scrypt refuses: nothing can be derived, and the attempt is spent all the same.
+  /// With parameters that scrypt refuses, nothing can be derived, but the attempt is counted.
   @Test func `Is counted before anything is derived from it`() throws {
     let sealed = try SealedKeys(encoded: SecretBytes(copying: [1, 1, 0, 1] + [UInt8](repeating: 0, count: 80)))
     try vault.transaction { [vault] connection in
@@ -119,7 +119,7 @@ import VaultModel
     #expect(try counts == FailureCounts(max: 3, previous: 1))
   }
 
-  @Test func `Is changed by whoever knows it`() throws {
+  @Test func `Is changed by a user who knows it`() throws {
     let tries: [(String, String, String)] = [
       ("00000", "24680", "wrong 1 of 3, 1 s"), ("13579", "24680", "alice's keys"),
       ("13579", "24680", "wrong 1 of 3, 1 s"),

@@ -5,9 +5,9 @@ import Testing
 import Vault
 import VaultModel
 
-/// The power goes at every write, sync and truncation of a vault's life. The order in which SQLite asks for them is
-/// recorded once from the real thing; every card that a cut could leave is then opened. Serialized, because each
-/// takes all of a processor.
+/// A power loss at every write, sync and truncation of a vault's life. The order of SQLite's operations is recorded
+/// once from a real vault; every state that a power loss can leave is then opened. Serialized, because each test uses a
+/// whole processor.
 @Suite(.serialized) struct `A card that loses power` {
   @Test(arguments: [11, 14] as [UInt64])
   func `What returned is there, and at most the one operation under way besides`(seed: UInt64) throws {
@@ -53,8 +53,8 @@ import VaultModel
     #expect(cutOff > 100, "seed \(seed): so many cuts fell between the count and the verdict")
   }
 
-  /// The simulation itself must be able to lose something, or the test above shows nothing.
-  @Test func `Without waiting for the card the simulated cut does lose a row`() throws {
+  /// Shows that the simulation can lose data; otherwise the test above would prove nothing.
+  @Test func `Without waiting for storage the simulated power loss does lose a row`() throws {
     let playground = try Playground(in: "/dev/shm")
     let log = Log()
     try RecordingVFS.recording(playground.path, in: log.append) {

@@ -2,7 +2,7 @@ import BuiltPrograms
 import Glibc
 import Synchronization
 
-/// A running `vault-crash-probe`, and the end of the pipe on which it says that an operation returned.
+/// A running `vault-crash-probe`, and the pipe on which it reports completed operations.
 final class Probe {
   private let process: pid_t
   private let reports: Int32
@@ -32,8 +32,8 @@ final class Probe {
 
   deinit { close(reports) }
 
-  /// Waits until `count` more operations returned, or the process ended.
-  /// - Returns: how many did.
+  /// Waits until `count` more operations have completed, or the process has ended.
+  /// - Returns: the number of completed operations.
   func awaitReports(_ count: Int = .max) -> Int {
     var got = 0
     var byte: UInt8 = 0
@@ -41,10 +41,10 @@ final class Probe {
     return got
   }
 
-  /// SIGKILL, now.
+  /// Sends SIGKILL.
   func kill() { Glibc.kill(process, SIGKILL) }
 
-  /// - Returns: the exit code, or nil if a signal ended it.
+  /// - Returns: the exit code, or nil if a signal ended the process.
   @discardableResult
   func waitForEnd() -> Int32? {
     var status: Int32 = 0
@@ -53,7 +53,7 @@ final class Probe {
   }
 }
 
-/// One at a time: a probe must not inherit the pipe of another that is just being started, or its end goes unseen.
+/// Serializes starts: a probe must not inherit the pipe of another one, or the end of that probe would not be detected.
 private let spawning = Mutex(())
 
 struct ProbeFault: Error {

@@ -5,7 +5,7 @@ import Testing
 import Vault
 import VaultModel
 
-/// Somebody who has the card, but not the device secret, edits what is kept about servers, accounts and answers.
+/// An attacker who has the SD card, but not the device secret, edits the records of servers, accounts and answers.
 @Suite struct `A record that was tampered with` {
   private let playground: Playground
   private let vault: Vault
@@ -77,7 +77,7 @@ import VaultModel
     expectDamage(sql) { _ = try vault.servers() }
   }
 
-  @Test func `No byte of a box can change`() throws {
+  @Test func `No byte of a ciphertext can change`() throws {
     try playground.raw { raw in
       let box = try raw.rows("SELECT box FROM accounts WHERE id = 'alice'") { try $0.blob(0) }[0]
       for index in box.indices {
@@ -101,7 +101,7 @@ import VaultModel
     "UPDATE intents SET account = 'bob'", "UPDATE intents SET server = 'umbrella'",
     "UPDATE intents SET txn = '99999999-2222-4333-8444-555555555555'", "UPDATE intents SET txn = 'none'",
     "UPDATE intents SET mark = zeroblob(32)", "UPDATE intents SET body = zeroblob(40)",
-    // A field's end cannot move into the next.
+    // The boundary between two fields cannot be moved.
     "UPDATE intents SET account = 'alicek', idempotency_key = 'ey 1'",
   ])
   func `An intent is not believed`(sql: String) throws {
@@ -130,7 +130,7 @@ import VaultModel
     let fault = #expect(throws: CustodyFault.self) {
       try Vault.open(directory: playground.path, deviceSecret: try other.deviceSecret())
     }
-    #expect(fault == .damaged("it was made with another device secret, or its canary was changed"))
+    #expect(fault == .damaged("it was created with another device secret, or its canary was changed"))
     #expect(try vault.account(alice).profile == "profile of alice")
   }
 

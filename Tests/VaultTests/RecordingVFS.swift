@@ -2,12 +2,12 @@ import CSQLite
 import Glibc
 import Synchronization
 
-/// What SQLite asked of the card, in order.
+/// SQLite's file operations, in order.
 enum CardEvent: Sendable {
   case created(String)
   case wrote(String, offset: Int, [UInt8])
   case truncated(String, Int)
-  /// The file's contents, and its name if it was new: SQLite's Unix layer syncs the directory with a new journal.
+  /// The file's contents, and its name if it is new: SQLite's Unix VFS syncs the directory with a new journal.
   case synced(String)
   case deleted(String)
   /// The operation that the test called has returned.
@@ -20,15 +20,15 @@ final class Log: Sendable {
   func append(_ event: CardEvent) { recorded.withLock { $0.append(event) } }
 }
 
-/// Passes everything on to SQLite's own Unix layer and keeps a log of what would reach a card
+/// Forwards everything to SQLite's Unix VFS and records the operations that would reach the storage
 /// (https://sqlite.org/vfs.html).
 enum RecordingVFS {
-  /// Runs `body`; every database it opens in `directory` reports to `log` for as long as it stays open.
+  /// Runs `body`. Every database opened in `directory` is recorded in `log` while it stays open.
   static func recording<Result: ~Copyable>(
     _ directory: String, in log: @escaping @Sendable (CardEvent) -> Void, _ body: () throws -> Result
   ) rethrows -> Result {
     listeners.withLock { $0[directory] = log }
-    // Other tests that open a database meanwhile go through this layer too, and report nothing.
+    // Databases of other tests also use this VFS, and are not recorded.
     return try oneAtATime.withLock { _ in
       sqlite3_vfs_register(layer, 1)
       defer { sqlite3_vfs_register(original, 1) }
@@ -38,12 +38,11 @@ enum RecordingVFS {
 }
 
 extension RecordingVFS {
-  /// From now on the card says it did what it was asked, and does nothing: for the directory's files that are open
-  /// through this layer.
+  /// From now on, storage reports success and does nothing, for the directory's files that are open through this VFS.
   static func deafen(_ directory: String) { _ = deaf.withLock { $0.insert(directory) } }
 }
 
-/// SQLite has one default layer.
+/// SQLite has a single default VFS.
 private let oneAtATime = Mutex(())
 
 private let deaf = Mutex<Set<String>>([])
@@ -53,7 +52,7 @@ private func isDeaf(_ file: File?) -> Bool {
   return deaf.withLock { $0.contains(open.directory) }
 }
 
-/// By directory; added to and never taken from, because the journal is opened much later than the database.
+/// Logs by directory. Entries are never removed, because the journal is opened much later than the database.
 private let listeners = Mutex<[String: @Sendable (CardEvent) -> Void]>([:])
 
 private func directoryAndName(_ path: UnsafePointer<CChar>) -> (String, String) {
@@ -61,7 +60,7 @@ private func directoryAndName(_ path: UnsafePointer<CChar>) -> (String, String) 
   return (parts.dropLast().joined(separator: "/"), String(parts.last ?? ""))
 }
 
-/// Kept between SQLite's file header and the Unix layer's own file: what the file is called, and who listens.
+/// Stored between SQLite's file header and the Unix VFS's file: the file's name and its log.
 private final class OpenFile {
   let directory: String
   let name: String

@@ -33,7 +33,7 @@ import VaultModel
     try vault.journal(intent, AuditEntry(.decided, wallClockMilliseconds: 1_760_000_000_123))
     try vault.rename(AccountID("old"), to: AccountID("new"), entry)
 
-    // Another process reads the same.
+    // Another process reads the same state.
     let vault = try playground.vault()
     #expect(try vault.accounts().map(\.id) == ["new", "other"].map { AccountID($0) })
     let renamed = try vault.account(AccountID("new"))

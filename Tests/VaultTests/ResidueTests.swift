@@ -5,7 +5,7 @@ import Testing
 import Vault
 import VaultModel
 
-/// What a wipe leaves behind in the files. What a flash card's controller keeps elsewhere no file shows.
+/// The bytes that a wipe leaves in the files. Copies made by a flash controller cannot be checked.
 @Suite struct `Nothing of a sealed secret is left in any file` {
   private let playground: Playground
   private let vault: Vault
@@ -18,10 +18,10 @@ import VaultModel
     try vault.put(account(bob, at: umbrella))
   }
 
-  /// Small, as big as a page, and over several pages.
+  /// A small secret, one of a page's size, and one over several pages.
   @Test(arguments: [32, 4_000, 20_000])
   func `After a wipe, dropped keys, a new key, a removed server`(size: Int) throws {
-    // Somebody else reads along.
+    // Another process reads concurrently.
     let other = try playground.vault()
     let removals: [(String, () throws -> Void)] = [
       ("wipe", { try vault.wipe(account: alice, entry(.wiped)) }),
@@ -69,7 +69,7 @@ import VaultModel
     }
   }
 
-  /// How many of the box's 16-byte pieces are found, at any offset of any file.
+  /// The number of 16-byte pieces of the ciphertext that are found, at any offset of any file.
   private func traces(of box: [UInt8]) throws -> Int {
     let pieces = Set(stride(from: 0, through: box.count - 16, by: 16).map { Array(box[$0..<$0 + 16]) })
     let starts = Set(pieces.map { $0[0] })

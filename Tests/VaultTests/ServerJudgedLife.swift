@@ -8,12 +8,12 @@ import VaultModel
 
 @testable import Vault
 
-/// Accounts whose PINs a server judges, kept as an adapter keeps them: a wrapped token among an account's other
-/// secrets, two while a change is under way. Every byte that reaches the card is recorded.
+/// Accounts whose PINs a server verifies, stored as an adapter does it: a wrapped token among an account's other
+/// secrets, two during a change. Every byte that is written to storage is recorded.
 final class ServerJudgedLife {
   let playground: Playground
   let vault: Vault
-  /// Every token that was ever wrapped, and the PIN.
+  /// Every token that was ever wrapped, with its PIN.
   private(set) var wraps: [(token: SecretBytes, pin: String)] = []
   private let log = Log()
   private var current: [AccountID: (keys: SecretBytes, wrapped: WrappedToken, token: SecretBytes)] = [:]
@@ -35,7 +35,7 @@ final class ServerJudgedLife {
     try store(id, [keys, wrapped.encoded], .active, entry(.enrolled, id))
   }
 
-  /// A request that is answered with this PIN, whatever the server says to it.
+  /// Answers a request with this PIN, whatever the server's response.
   func answer(_ id: AccountID, _ digits: String, _ outcome: String) throws {
     _ = try current[id]!.wrapped.unwrap(with: pin(digits), binding: vault.pinBinding)
     let transaction = TransactionID(Random.uuid())!
@@ -44,8 +44,8 @@ final class ServerJudgedLife {
     try vault.settle(transaction, entry(.settled, id, outcome))
   }
 
-  /// In two phases, with both tokens on the card in between.
-  /// - Parameter token: the server's fresh one; the old one here is the mistake that tells the PIN.
+  /// Changes the PIN in two phases, with both tokens in storage in between.
+  /// - Parameter token: the server's new token; reusing the old one is the mistake that reveals the PIN.
   func change(
     _ id: AccountID, to digits: String, token: SecretBytes = Random.secret(32), parameters: Scrypt.Parameters = cheap,
     isCommitted: Bool = true
@@ -61,7 +61,7 @@ final class ServerJudgedLife {
   /// The token that the account's PIN wraps now.
   func token(of id: AccountID) -> SecretBytes { current[id]!.token }
 
-  /// All that was ever written, and all that the device secret opens of the card's every day.
+  /// Everything that was ever written, and everything that the device secret decrypts of every stored state.
   func loot() throws -> Loot {
     let secret = try contents(of: "\(playground.path)/device-secret")
     var loot = Loot(binding: bytes(vault.pinBinding))
@@ -70,7 +70,7 @@ final class ServerJudgedLife {
     for event in log.events {
       card.add(event)
       if case .wrote(_, _, let bytes) = event { loot.add(written: bytes) }
-      // Without the journal, so that what was taken back later counts too.
+      // Without the journal, so that changes which were rolled back count, too.
       guard case .synced("vault.sqlite3") = event,
         let image = card.files(after: .everythingElse, &random)["vault.sqlite3"]
       else { continue }

@@ -1,18 +1,18 @@
 import ApprovalTestKit
 import VaultModel
 
-/// What is on the card, and what is only on its way there: the log of a `RecordingVFS` up to one moment.
+/// Simulated storage: the durable contents and the pending writes, from the log of a `RecordingVFS` up to one point.
 struct SimulatedCard {
-  /// What a power cut leaves of what was not synced.
+  /// The data that a power loss leaves of writes that were not synced.
   enum Cut: CaseIterable {
     case nothingElse, everythingElse
-    /// Each change by itself, each 512-byte sector of a write by itself; the card may reorder as it likes.
+    /// Each change separately, and each 512-byte sector of a write separately; the storage may reorder them.
     case someSectors
   }
 
   private var safe: [String: [UInt8]] = [:]
   private var unsafe: [String: [CardEvent]] = [:]
-  /// Files whose names are not safe yet.
+  /// Files whose directory entries are not durable.
   private var unnamed: Set<String> = []
 
   mutating func add(_ event: CardEvent) {
@@ -29,7 +29,7 @@ struct SimulatedCard {
     }
   }
 
-  /// The files after the power comes back.
+  /// The files after the power loss.
   func files(after cut: Cut, _ random: inout SeededGenerator) -> [String: [UInt8]] {
     var files = safe
     for name in Set(unsafe.keys).union(unnamed).sorted() {

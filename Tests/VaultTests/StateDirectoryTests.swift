@@ -12,7 +12,7 @@ import Vault
     secret = try playground.deviceSecret()
   }
 
-  @Test func `And all in it are for their owner alone, whatever the umask`() throws {
+  @Test func `And its files are for their owner only, with any umask`() throws {
     let inner = "\(playground.path)/inner"
     let before = umask(0)
     defer { umask(before) }
@@ -36,7 +36,7 @@ import Vault
     _ = try Vault.open(directory: playground.path, deviceSecret: secret)
   }
 
-  @Test func `That belongs to somebody else is refused`() throws {
+  @Test func `That belongs to another user is refused`() throws {
     if geteuid() == 0 {
       chown(playground.path, 65_534, 65_534)
       expectRefusal("belongs to user 65534, this process runs as user 0")

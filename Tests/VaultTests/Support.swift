@@ -5,11 +5,11 @@ import Secrets
 import Testing
 import Vault
 
-/// A directory of its own for one test, gone with all in it when the test lets go.
+/// A temporary directory for one test, deleted with its contents when the test releases it.
 final class Playground {
   let path: String
 
-  /// - Parameter base: where. A memory file system makes tests that need thousands of them quick.
+  /// - Parameter base: the parent directory. A memory file system speeds up tests that need thousands of directories.
   init(in base: String = "/tmp") throws {
     var template = Array("\(base)/vault-tests-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw CustodyFault.storage("mkdtemp in \(base)") }
@@ -27,13 +27,13 @@ final class Playground {
     try DeviceSecret.load(stateDirectory: path, credentialsDirectory: nil)
   }
 
-  /// - Parameter hourlyLimit: by default none, so that long runs at one time are written down whole.
+  /// - Parameter hourlyLimit: unlimited by default, so that long runs at one time are recorded completely.
   func vault(auditCapacity: Int64 = 10_000, hourlyLimit: Int64 = .max) throws -> Vault {
     try Vault.open(
       directory: path, deviceSecret: try deviceSecret(), auditCapacity: auditCapacity, hourlyLimit: hourlyLimit)
   }
 
-  /// The file as somebody sees it who has the card but not the device secret.
+  /// The vault file as seen by an attacker who has the SD card but not the device secret.
   func raw<Result>(_ body: (borrowing Connection) throws -> Result) throws -> Result {
     let connection = try Connection(path: database)
     return try body(connection)

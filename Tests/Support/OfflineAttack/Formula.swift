@@ -1,7 +1,7 @@
 import COpenSSL
 
-/// The key derivation of docs/pin.md once more, straight from OpenSSL and in ordinary memory, as a thief would write
-/// it: quick, and no word of the code that is attacked.
+/// An independent implementation of the key derivation of docs/pin.md, over OpenSSL and in ordinary memory, as an
+/// attacker would write it: fast, and without code of the attacked program.
 enum Formula {
   static func key(
     pin: [UInt8], salt: [UInt8], logCost: UInt8, blockSize: UInt8, parallelisation: UInt8, binding: [UInt8],
@@ -25,7 +25,7 @@ enum Formula {
     return token
   }
 
-  /// The public half of the knowledge key that a token would give.
+  /// The public knowledge key that a token would result in.
   static func knowledge(of token: [UInt8], identity: String) -> [UInt8] {
     let seed = hkdf(token, salt: Array(identity.utf8), info: "approval-token/knowledge/v1")
     let key = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nil, seed, seed.count)
@@ -42,7 +42,7 @@ enum Formula {
     return digest
   }
 
-  /// RFC 5869, one block.
+  /// HKDF-Expand of RFC 5869, one block.
   static func hkdf(_ key: [UInt8], salt: [UInt8] = [], info: String) -> [UInt8] {
     let zeros = [UInt8](repeating: 0, count: 32)
     return hmac(key: hmac(key: salt.isEmpty ? zeros : salt, key), Array(info.utf8) + [1])

@@ -1,15 +1,16 @@
-/// All that a thief of a whole card has: what was ever written to it, and what the device secret opens of that.
+/// The data of an attacker who has a whole SD card: everything that was ever written to it, and everything that the
+/// device secret decrypts of that.
 public struct Loot: Sendable {
   /// `Vault.pinBinding`, from the device secret.
   public var binding: [UInt8]
-  /// Everything that the device secret opened, of every day of the card.
+  /// Everything that the device secret decrypts, of every stored state.
   public private(set) var opened: Set<[UInt8]> = []
-  /// Everything that was written, as it was written: pages, journals, audit lines.
+  /// Everything that was written, in raw form: pages, journals, audit entries.
   public private(set) var written: Set<[UInt8]> = []
-  /// Client and profile ids that a knowledge key may belong to.
+  /// Client and profile IDs that a knowledge key may belong to.
   public var identities: [String]
 
-  /// - Parameter identities: client id followed by profile id, of each account.
+  /// - Parameter identities: client ID followed by profile ID, of each account.
   public init(binding: [UInt8], identities: [String] = []) {
     self.binding = binding
     self.identities = identities
@@ -18,9 +19,9 @@ public struct Loot: Sendable {
   public mutating func add(opened secret: [UInt8]) { opened.insert(secret) }
   public mutating func add(written bytes: [UInt8]) { written.insert(bytes) }
 
-  /// Whatever looks like a wrapped token, at any place of what was opened. Among random bytes chance makes one look so
-  /// too, with parameters that would keep the thief busy for days: one place in a million, were it not for the limit.
-  /// - Parameter largestWork: N·r·p; what claims more is not worth a thief's time here.
+  /// Everything that looks like a wrapped token, at any offset of the decrypted data. Random bytes can look like a
+  /// token with parameters that would take days: one offset in a million, without the limit.
+  /// - Parameter largestWork: the limit of N·r·p; candidates above it are skipped.
   func blobs(largestWork: Int = 64) -> [WrappedBlob] {
     var found: Set<WrappedBlob> = []
     for secret in opened where secret.count >= WrappedBlob.count {
@@ -35,7 +36,7 @@ public struct Loot: Sendable {
   }
 }
 
-/// A wrapped token as docs/pin.md describes it, taken apart without the code that makes one.
+/// A wrapped token as described in docs/pin.md, parsed without the code that creates one.
 struct WrappedBlob: Hashable, Sendable {
   static let count = 52
 
@@ -43,7 +44,7 @@ struct WrappedBlob: Hashable, Sendable {
   let salt: [UInt8]
   let wrapped: [UInt8]
 
-  /// N·r·p: what one guess costs.
+  /// N·r·p: the cost of a guess.
   var work: Int { Int(blockSize) * Int(parallelisation) << Int(logCost) }
 
   init?(_ bytes: ArraySlice<UInt8>) {

@@ -1,24 +1,25 @@
-/// Tries all PINs against every wrapped token in the loot, and looks for anything that tells one PIN from the others.
+/// Tries all PINs against every wrapped token in the loot, and searches for anything that distinguishes one PIN from
+/// the others.
 ///
-/// The criterion: a PIN can be told if one of the named signs shows for it. Each sign is such that chance shows it for
-/// all tokens together with a probability below one in a thousand; where chance does show it, as single coincidences of
-/// short pieces, their number must be what chance makes it (`coincidences`). No sign for any PIN means that all PINs
+/// The criterion: a PIN can be identified if one of the named signs is found for it. Each sign occurs by chance, over
+/// all tokens together, with a probability below one in a thousand. For signs that do occur by chance, as coincidences
+/// of short pieces, their number must match the expected one (`coincidences`). No sign for any PIN means that all PINs
 /// explain the loot equally well.
 public struct OfflineAttack: Sendable {
-  /// Something that tells PINs from others.
+  /// A sign that distinguishes PINs.
   public struct Sign: Sendable, Hashable {
     public let what: String
-    /// The PINs that it speaks for.
+    /// The PINs that the sign indicates.
     public let pins: [String]
   }
 
   public let loot: Loot
   public let pins: [String]
   let blobs: [WrappedBlob]
-  /// Per blob and PIN the 32 bytes that it unwraps, as four words.
+  /// The 32 bytes that each blob unwraps to with each PIN, as four words.
   let tokens: [[SIMD4<UInt64>]]
 
-  /// Unwraps every token with every PIN: as many key derivations as PINs times tokens.
+  /// Unwraps every token with every PIN: the number of key derivations is the product of both numbers.
   public init(on loot: Loot, pins: [String]) async {
     self.loot = loot
     self.pins = pins
@@ -39,16 +40,16 @@ public struct OfflineAttack: Sendable {
   /// All five-digit PINs.
   public static let fiveDigits = (0..<100_000).map { String("\(100_000 + $0)".dropFirst()) }
 
-  /// How many different wrapped tokens there were in the loot.
+  /// The number of different wrapped tokens in the loot.
   public var blobCount: Int { blobs.count }
 
-  /// Whether one of the tokens comes out under this PIN: for tests to see that the attack attacks the right thing.
+  /// Whether one of the tokens is unwrapped with this PIN: shows in tests that the attack works.
   public func unwraps(_ token: [UInt8], with pin: String) -> Bool {
     guard let index = pins.firstIndex(of: pin) else { return false }
     return tokens.contains { $0[index] == words(token) }
   }
 
-  /// Everything that tells a PIN.
+  /// All signs that were found.
   public func signs() async -> [Sign] { joins() + relations() + structures() + (await verifiers()) }
 }
 

@@ -1,6 +1,7 @@
 extension OfflineAttack {
-  /// The other form, where the token judges: every `SealedKeys` in the loot names its PIN to whoever tries them all.
-  /// - Returns: the PIN, and how many key derivations it took.
+  /// Attacks the form that the token verifies itself: every `SealedKeys` in the loot identifies its PIN when all are
+  /// tried.
+  /// - Returns: the PIN, and the number of key derivations.
   public static func pin(
     ofSealedKeys sealed: [UInt8], binding: [UInt8], pins: [String]
   ) -> (pin: String, derivations: Int)? {

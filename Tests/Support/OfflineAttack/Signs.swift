@@ -1,6 +1,6 @@
 extension OfflineAttack {
-  /// One token in two places: the same 8 bytes at the beginning or the end, under whatever PINs. All pairs of blobs
-  /// and PINs at once, by a hash table; chance: 10¹² pairs in 2⁶⁴.
+  /// One token in two places: the same 8 bytes at the start or the end, under any PINs. Compares all pairs of blobs and
+  /// PINs with a hash table. Chance: 10¹² pairs in 2⁶⁴.
   func joins() -> [Sign] {
     [(0, "beginning"), (3, "end")].flatMap { word, place in
       var seen: [UInt64: (blob: Int, pin: Int)] = [:]
@@ -18,7 +18,7 @@ extension OfflineAttack {
     }
   }
 
-  /// Two tokens under one PIN that are nearly, or nearly nowhere, the same: 64 or fewer of 256 bits differ or agree.
+  /// Two tokens under one PIN that are nearly equal or nearly complementary: at most 64 of 256 bits differ or agree.
   /// Chance: eight standard deviations, 10⁻¹⁵ per pair.
   func relations() -> [Sign] {
     var signs: [Sign] = []
@@ -35,8 +35,8 @@ extension OfflineAttack {
     return signs
   }
 
-  /// A token that is more than 32 random bytes: a text, a biased one, one with a checksum in its last four bytes.
-  /// Chance: 10⁻¹⁴, 10⁻¹⁵, and 2⁻³² per token and checksum.
+  /// A token that is not 32 random bytes: a text, biased bits, or a checksum in the last four bytes. Chance: 10⁻¹⁴,
+  /// 10⁻¹⁵, and 2⁻³² per token and checksum.
   func structures() -> [Sign] {
     var signs: [Sign] = []
     for (blob, tokens) in tokens.enumerated() {
@@ -60,7 +60,8 @@ extension OfflineAttack {
     return signs
   }
 
-  /// How many pairs of tokens agree in three bytes at a place, and how many chance makes agree: n²/2 pairs in 2²⁴.
+  /// The number of pairs of tokens that agree in three bytes at an offset, and the expected number by chance: n²/2
+  /// pairs in 2²⁴.
   /// - Parameter offset: 0 to 29.
   public func coincidences(at offset: Int) -> (found: Int, expected: Double) {
     var counts = [UInt32](repeating: 0, count: 1 << 24)

@@ -1,7 +1,6 @@
 extension OfflineAttack {
-  /// A token, its digest or the public half of its knowledge key somewhere on the card, as bytes or as hexadecimal:
-  /// whoever finds one has the PIN. The first 8 bytes are looked for at every offset of everything; chance: 10⁷ windows
-  /// times 10⁷ values in 2⁶⁴.
+  /// A token, its digest or its public knowledge key anywhere in storage, as bytes or hexadecimal: it identifies the
+  /// PIN. Searches the first 8 bytes at every offset of everything. Chance: 10⁷ windows times 10⁷ values in 2⁶⁴.
   func verifiers() async -> [Sign] {
     let windows = windows()
     return await withTaskGroup(of: [Sign].self) { group in

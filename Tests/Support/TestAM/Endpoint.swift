@@ -2,7 +2,7 @@ import Cryptography
 import JSONValues
 import Synchronization
 
-/// `push/sns/message`: what a device speaks to.
+/// `push/sns/message`: the endpoint for devices.
 extension TestAM {
   public struct Answer: Sendable, Equatable {
     public let status: Int
@@ -34,7 +34,7 @@ extension TestAM {
       let value = JSONValue(parsing: body), case .object = value
     else { return .badRequest }
     if let jwt = value["jwt"]?.text { state.withLock { $0.received.append(jwt) } }
-    // A refresh fails in one way only.
+    // A refresh has only one error response.
     if action == "refresh" { return (try? refresh(value)) == true ? .done : .badRequest }
     do { return try handle(value, cookie: headers["cookie"]) } catch { return .error(500, "Internal Server Error") }
   }
@@ -58,7 +58,7 @@ extension TestAM {
     return nil
   }
 
-  /// Registration and authentication alike: the message id says which it is, not the action.
+  /// Handles registration and authentication: the message ID identifies the operation, not the action.
   private func handle(_ body: JSONValue, cookie: String?) throws -> Answer {
     guard let id = body["messageId"]?.text else { return .badRequest }
     guard ["REGISTER:", "AUTHENTICATE:"].contains(where: id.hasPrefix) else { throw SignedToken.Exception() }
@@ -66,7 +66,7 @@ extension TestAM {
       guard state.hasPushService else { return .notFound }
       guard var token = state.tokens[id], token.expiresAt >= now() else { return .badRequest }
       if cookie != token.cookie { state.strays += 1 }
-      // The blob of a registration that was answered holds no predicates any more.
+      // The record of a registration that was answered has no predicates any more.
       guard !token.isRegistration || token.phase == .waiting else { return .badRequest }
       guard let jwt = body["jwt"]?.text else { throw SignedToken.Exception() }
       let signed = try SignedToken(jwt)
@@ -88,9 +88,8 @@ extension TestAM {
     }
   }
 
-  /// Of all that a device says of itself only the kind of its push service has to be there. That there is a device at all
-  /// is the push provider's matter.
-  /// - Returns: nil if the provider refuses it.
+  /// Requires only the kind of the device's push service. The push provider checks whether the device exists.
+  /// - Returns: nil if the provider refuses the device.
   private static func device(_ claims: JSONValue, _ token: Token, _ state: State) throws -> Profile? {
     guard let type = try text(claims["communicationType"]) else { throw SignedToken.Exception() }
     let (uid, deviceType) = (try text(claims["mechanismUid"]), try text(claims["deviceType"]))
@@ -112,7 +111,7 @@ extension TestAM {
     return number
   }
 
-  /// 8.0.1 and later. AM wants both names, though its published schema has only one.
+  /// 8.0.1 and later. AM requires both names, though its published schema has only one.
   private func refresh(_ body: JSONValue) throws -> Bool {
     guard let uid = body["mechanismUid"]?.text, let user = body["username"]?.text, let jwt = body["jwt"]?.text else {
       return false

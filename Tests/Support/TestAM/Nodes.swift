@@ -3,19 +3,19 @@ import JSONValues
 import Secrets
 import Synchronization
 
-/// What the nodes of a login journey do.
+/// The nodes of an authentication journey.
 extension TestAM {
   public enum PushType: String, Sendable { case plain = "default", challenge, biometric }
 
-  /// What the sender node hands to the push provider.
+  /// The message that the sender node passes to the push provider.
   public struct Push: Sendable {
     public let messageID: String
     public let message: String
     /// The number that the login page shows.
     public let number: Int?
-    /// What the device is offered; empty for other push types.
+    /// The numbers that the device offers; empty for other push types.
     public let candidates: [Int]
-    /// For the answer.
+    /// The cookie for the answer.
     public let cookie: String
     let type: PushType
 
@@ -25,7 +25,7 @@ extension TestAM {
     }
   }
 
-  /// What AM hands to Amazon (`GCM` and `APNS` are texts).
+  /// AM's message to Amazon SNS (`GCM` and `APNS` are texts).
   public func amazonForm(of push: Push) -> [UInt8] {
     let priority = version <= .am800 ? "PRIORITY" : "priority"
     let google: JSONValue = .object([
@@ -46,7 +46,7 @@ extension TestAM {
       ]).canonical.utf8)
   }
 
-  /// What the result verifier finds.
+  /// The outcome of the result verifier.
   public enum Outcome: String, Sendable, Equatable { case isTrue = "true", isFalse = "false", waiting, expired }
 
   private func messageID(_ prefix: String) -> String { "\(prefix):\(Random.uuid())\(now())" }
@@ -84,9 +84,9 @@ extension TestAM {
     return "\(scheme)/\(Self.percentEncoded(name)):\(Self.percentEncoded(user))?\(query.joined(separator: "&"))"
   }
 
-  /// The registration node polls, as every few seconds since it showed the QR code: what was registered becomes the
-  /// user's device.
-  /// - Returns: nil also if the device was later than the node is patient, though it has heard 200.
+  /// The registration node polls, as every few seconds since it showed the QR code: a registration becomes the user's
+  /// device.
+  /// - Returns: nil also if the device registered after the node's time limit, although it got status 200.
   public func finishRegistration(of user: String) -> Profile? {
     state.withLock { state in
       guard
@@ -97,7 +97,7 @@ extension TestAM {
         answeredAt <= token.createdAt + token.patience * 1000
       else { return nil }
       state.tokens[id] = nil
-      // One device each; the node lets a second one through to success without storing it.
+      // A user has one device; the node reports success for a second one without storing it.
       if !state.profiles.contains(where: { $0.user == user }) { state.profiles.append(device) }
       return device
     }
@@ -105,9 +105,9 @@ extension TestAM {
 
   /// The sender node.
   /// - Parameters:
-  ///   - timeout: seconds, as the node is set up; AM forgets after `mdDuration` anyway.
-  ///   - payload: what the journey's script puts into the message, as AM prints it.
-  ///   - isLegacy: as AM before 7.2 makes it.
+  ///   - timeout: the node's setting in seconds; AM deletes the message after `mdDuration` in any case.
+  ///   - payload: the text that the journey's script puts into the message, as AM prints it.
+  ///   - isLegacy: whether to send the form of AM before 7.2.
   /// - Returns: nil if the user has no device.
   public func send(
     _ user: String, _ type: PushType = .plain, timeout: Int64 = 120, payload: String = "{  }", isLegacy: Bool = false
@@ -139,29 +139,29 @@ extension TestAM {
     }
     let secret = SecretBytes(copying: profile.secret)
     let header: [(String, JSONValue)] = [("typ", .text("JWT")), ("alg", .text("HS256"))]
-    // Old AM prints it for people.
+    // Old AM pretty-prints the JSON.
     let blank = isLegacy ? " " : ""
     let jwt = JWS.sign(
       header: Array(Self.json(header, blank).utf8), payload: Array(Self.json(claims, blank).utf8), secret: secret)
     return Push(messageID: id, message: jwt, number: number, candidates: candidates, cookie: cookie, type: type)
   }
 
-  /// Three numbers in their order, the right one among them.
+  /// Three numbers in order, including the right one.
   private static func candidates(with number: Int) -> [Int] {
     var numbers: Set = [number]
     while numbers.count < 3 { numbers.insert(Int.random(in: 10...99)) }
     return numbers.sorted()
   }
 
-  /// Another poll has used it up.
+  /// Another poll has consumed the answer.
   public func forget(_ push: Push) { state.withLock { $0.tokens[push.messageID] = nil } }
 
-  /// The result verifier polls, and uses the answer up.
+  /// The result verifier polls, and consumes the answer.
   public func verify(_ push: Push, type: PushType = .plain) -> Outcome {
     verify(push.messageID, number: type == .challenge ? push.number : nil)
   }
 
-  /// - Parameter number: what the login page shows, for a push type that has one.
+  /// - Parameter number: the number on the login page, for a push type that has one.
   public func verify(_ messageID: String, number: Int?) -> Outcome {
     state.withLock { state in
       guard let token = state.tokens[messageID], token.expiresAt >= now() else { return .expired }
@@ -169,14 +169,14 @@ extension TestAM {
       case .waiting:
         let firstPolledAt = token.firstPolledAt ?? now()
         state.tokens[messageID]?.firstPolledAt = firstPolledAt
-        // The token stays: a device that answers late still hears 200.
+        // The token is kept: a device that answers late still gets status 200.
         return now() - firstPolledAt > token.patience * 1000 ? .expired : .waiting
       case .denied:
         state.tokens[messageID] = nil
         return .isFalse
       case .accepted:
         state.tokens[messageID] = nil
-        // A gap in AM: no number at all is as good as the right one.
+        // A gap in AM: an answer without a number counts as right.
         guard let answered = token.challengeResponse, let number else { return .isTrue }
         return answered == Int64(number) ? .isTrue : .isFalse
       }
@@ -185,7 +185,7 @@ extension TestAM {
 }
 
 extension TestAM.PushType {
-  /// Apple's name for what a phone offers with the message.
+  /// Apple's name for the category of a notification.
   fileprivate var category: String {
     switch self {
     case .plain: "authentication"

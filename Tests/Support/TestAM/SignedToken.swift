@@ -2,9 +2,9 @@ import COpenSSL
 import Cryptography
 import JSONValues
 
-/// A JWT as AM reads one: its header says by which algorithm it is to be verified.
+/// A JWT as AM reads it: its header selects the algorithm of its verification.
 struct SignedToken {
-  /// What ends a check as an unchecked exception does.
+  /// The error for a case in which AM's check ends with an unchecked exception.
   struct Exception: Error, Equatable {}
 
   enum Algorithm: String, CaseIterable {
@@ -34,7 +34,7 @@ struct SignedToken {
   private let signedText: [UInt8]
   private let signature: [UInt8]
 
-  /// - Throws: for all that AM's library does not take for a JWT with a keyed hash.
+  /// - Throws: for every text that AM's library does not accept as a JWT with a keyed hash.
   init(_ text: String) throws(Exception) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
     guard parts.count == 3, let header = Self.object(parts[0]), let claims = Self.object(parts[1]),
@@ -59,7 +59,7 @@ struct SignedToken {
 
   /// - Parameter json: well-formed.
   private static func hasRepeatedName(_ json: [UInt8]) -> Bool {
-    /// One set for each bracket that is open.
+    /// The member names of each open object.
     var names: [Set<String>] = []
     var latest: String?
     var index = 0

@@ -3,10 +3,10 @@ import JSONValues
 import Secrets
 import Synchronization
 
-/// A stand-in for one realm of PingAM: it checks what the published source of AM checks, in its order, and has its
-/// quirks. It knows nothing of the adapter's code.
+/// A stand-in for one realm of PingAM. It performs the checks of AM's published source in the same order, including its
+/// quirks, and does not use the adapter's code.
 public final class TestAM: Sendable {
-  /// By what a client notices.
+  /// AM versions that a client can distinguish.
   public enum Version: String, Sendable, CaseIterable, Comparable {
     case am72 = "7.2"
     case am73 = "7.3"
@@ -21,7 +21,7 @@ public final class TestAM: Sendable {
   /// One device of one user, as the registration node stores it.
   public struct Profile: Sendable, Equatable {
     public var user: String
-    /// Nil if the device did not say: AM does not miss it.
+    /// Nil if the device did not send it, which AM accepts.
     public var mechanismUID: String?
     public var deviceID: String
     public var communicationType: String
@@ -30,7 +30,7 @@ public final class TestAM: Sendable {
     var secret: [UInt8]
   }
 
-  /// What the cluster's token store holds under a message id.
+  /// The record of a message ID in the cluster's token store.
   struct Token: Sendable {
     enum Phase: Sendable, Equatable { case waiting, accepted, denied }
 
@@ -39,9 +39,9 @@ public final class TestAM: Sendable {
     let expectedAnswer: String
     let createdAt: Int64
     let isRegistration: Bool
-    /// Seconds that the node waits: the registration from the QR code on, the verifier from its first poll on.
+    /// How long the node waits in seconds: from the QR code for a registration, from its first poll for the verifier.
     let patience: Int64
-    /// What leads a balancer to the AM that made the message.
+    /// The cookie by which a load balancer routes to the AM that created the message.
     let cookie: String
     var firstPolledAt: Int64?
     var phase = Phase.waiting
@@ -49,7 +49,7 @@ public final class TestAM: Sendable {
     var challengeResponse: Int64?
     var device: Profile?
 
-    /// Whatever the nodes' patience.
+    /// The lifetime, independent of the nodes' time limits.
     var expiresAt: Int64 { createdAt + TestAM.lifetime * 1000 }
   }
 
@@ -62,7 +62,7 @@ public final class TestAM: Sendable {
     var hasPushService = true
     var providerRefuses = false
 
-    /// Another for each message.
+    /// A new value for each message.
     mutating func nextCookie() -> String {
       cookies += 1
       return "amlbcookie=\(cookies)"
@@ -72,10 +72,10 @@ public final class TestAM: Sendable {
   }
 
   public let version: Version
-  /// Without a slash at its end.
+  /// The base URL without a trailing slash.
   public let base: String
   public let realm: String
-  /// In its QR codes; AM answers at either path.
+  /// The path in QR codes; AM responds on both paths.
   let namesRealmInFull: Bool
   /// Seconds; AM's `mdDuration`.
   static let lifetime: Int64 = 120
@@ -86,8 +86,8 @@ public final class TestAM: Sendable {
 
   /// - Parameters:
   ///   - base: `https://host:port/am`.
-  ///   - realm: its name; empty for the root.
-  ///   - namesRealmInFull: its QR codes say `/realms/root/realms/alpha`, and `/alpha` otherwise.
+  ///   - realm: the realm's name; empty for the root.
+  ///   - namesRealmInFull: whether QR codes contain `/realms/root/realms/alpha` rather than `/alpha`.
   ///   - now: milliseconds since 1970.
   public init(
     _ version: Version = .am802, base: String, realm: String, namesRealmInFull: Bool = false,
@@ -108,19 +108,19 @@ public final class TestAM: Sendable {
     return "\(base)/json\(path)/push/sns/message"
   }
 
-  /// Whether the realm has the push service set up.
+  /// Whether the push service is configured in the realm.
   public func set(hasPushService: Bool) { state.withLock { $0.hasPushService = hasPushService } }
 
-  /// Whether the push provider refuses every device that AM tells it of.
+  /// Whether the push provider refuses every device.
   public func set(providerRefuses: Bool) { state.withLock { $0.providerRefuses = providerRefuses } }
 
   public var profiles: [Profile] { state.withLock { $0.profiles } }
 
-  /// The JWTs that came, in their order, whatever was found of them.
+  /// The received JWTs in order, valid or not.
   public var received: [String] { state.withLock { $0.received } }
 
-  /// So many requests came without the cookie of the message, or of the QR code, that they answer: a balancer would have
-  /// led them elsewhere.
+  /// The number of requests without the cookie of their message or QR code: a load balancer would have routed them to
+  /// another AM.
   public var strays: Int { state.withLock { $0.strays } }
 
   /// The secret that a user's device shares with this AM.

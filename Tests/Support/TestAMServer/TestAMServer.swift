@@ -9,7 +9,7 @@ import NIOSSL
 import Synchronization
 public import TestAM
 
-/// `TestAM` behind a TLS socket of this machine, one for each realm.
+/// `TestAM` behind a TLS server on the loopback interface, one for each realm.
 public final class TestAMServer: Sendable {
   private struct State {
     var realms: [TestAM] = []
@@ -17,7 +17,7 @@ public final class TestAMServer: Sendable {
     var isAway = false
   }
 
-  /// What a hurried client saw break off.
+  /// The errors of connections that a client closed early.
   private struct Lost: Error {}
 
   public let port: Int
@@ -37,7 +37,7 @@ public final class TestAMServer: Sendable {
   deinit { task.cancel() }
 
   /// - Parameters:
-  ///   - certificate: PEM file, as is `key`.
+  ///   - certificate: a PEM file, like `key`.
   public static func start(certificate: String, key: String) async throws -> TestAMServer {
     let shared = Shared()
     let tls = TLSConfiguration.makeServerConfiguration(
@@ -49,7 +49,7 @@ public final class TestAMServer: Sendable {
     }
     let (ports, telling) = AsyncStream.makeStream(of: Int.self)
     var logger = Logger(label: "test-am")
-    // A token that is killed is no trouble of AM's.
+    // A token that is killed does not cause an error of AM.
     logger.logLevel = .critical
     let application = Application(
       router: router, server: try .tls(.http1(), tlsConfiguration: tls),
@@ -60,7 +60,7 @@ public final class TestAMServer: Sendable {
     throw CancellationError()
   }
 
-  /// Another realm of this AM, with its own users and its own clock's time.
+  /// Another realm of this AM, with its own users and clock.
   public func realm(_ name: String, _ version: TestAM.Version = .am802) -> TestAM {
     let am = TestAM(version, base: "https://127.0.0.1:\(port)/am", realm: name) {
       Int64(Date().timeIntervalSince1970 * 1000)
@@ -69,10 +69,10 @@ public final class TestAMServer: Sendable {
     return am
   }
 
-  /// The next so many requests are handled, and their answers break off on the way.
+  /// The given number of next requests are handled, and their responses are interrupted.
   public func loseAnswers(_ count: Int) { state.state.withLock { $0.answersToLose = count } }
 
-  /// A load balancer without an AM behind it: 503 to everything, until it is back.
+  /// Simulates a load balancer without an AM: status 503 for every request, until AM is back.
   public func set(away isAway: Bool) { state.state.withLock { $0.isAway = isAway } }
 
   private static func respond(to request: Request, _ shared: Shared) async throws -> Response {

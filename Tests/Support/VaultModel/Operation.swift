@@ -4,8 +4,8 @@ public import MobileAuth
 import Secrets
 public import Vault
 
-/// Something done to a vault. The same seed and number are always the same operation, so that a test knows what a
-/// process that it killed was about to do.
+/// An operation on a vault. The same seed and number always result in the same operation, so that a test knows which
+/// operation a killed process was running.
 public enum Operation: Sendable, Equatable {
   case putServer(VaultState.Server)
   case putAccount(VaultState.Account, AuditEntry?)
@@ -20,16 +20,16 @@ public enum Operation: Sendable, Equatable {
   case setPIN(VaultState.PINRecord, at: Int64)
   case unlock(AccountID, String, at: Int64)
   case changePIN(AccountID, String, to: String, at: Int64)
-  /// One-time passwords by a counter that begins at 0.
+  /// Counter-based one-time passwords, starting at 0.
   case keepCounter(VaultState.Account, VaultState.Server, AuditEntry)
   case nextCode(AccountID, at: Int64)
-  /// Messages that are brought, and how their requests end.
+  /// Delivered push messages, and the ends of their requests.
   case keepMessage(VaultState.Message)
   case endMessage(TransactionID, DeliveredMessage.State, String)
 
   static let transactions = (0...5).map { TransactionID("00000000-0000-4000-8000-00000000000\($0)")! }
 
-  /// Few servers, accounts and transactions, so that operations meet.
+  /// Few servers, accounts and transactions, so that operations interact.
   public init(number: Int, seed: UInt64) {
     var random = SeededGenerator(seed: seed &+ UInt64(number) &* 0x1_0000_0001)
     let server = TokenServerID("s\(Int.random(in: 1...2, using: &random))")
@@ -86,8 +86,8 @@ public enum Operation: Sendable, Equatable {
     }
   }
 
-  /// Codes of a counter, a message answered and one that goes with its account, a PIN set, changed, right and wrong, and
-  /// one account that is wiped at its limit.
+  /// Codes of a counter, a message that is answered and one that is deleted with its account, a PIN that is set,
+  /// changed, typed correctly and wrongly, and one account that is wiped at its attempt limit.
   public static let beginning: [Operation] = [
     .putServer(.init(id: TokenServerID("s1"), kind: "reference", url: "https://s1", secrets: [])),
     .putAccount(
@@ -127,12 +127,12 @@ public enum Operation: Sendable, Equatable {
     .unlock(AccountID("a1"), "24680", at: 0),
   ]
 
-  /// Right half of the time.
+  /// The correct PIN in half of the cases.
   private static func digits(_ random: inout SeededGenerator) -> String {
     Bool.random(using: &random) ? "13579" : "24680"
   }
 
-  /// Does it to a real vault.
+  /// Runs the operation on a real vault.
   public func apply(to vault: Vault) throws(CustodyFault) {
     switch self {
     case .putServer(let server): try vault.put(server.record)

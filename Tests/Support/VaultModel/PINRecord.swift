@@ -4,8 +4,8 @@ import Secrets
 public import Vault
 
 extension VaultState {
-  /// A PIN that the token judges. Two are the same if the vault says the same of them; digits and keys it only gives
-  /// away to whoever tries, see `pinsThatFail(in:)`.
+  /// The model of a PIN that the token verifies. Two are equal if the vault reports the same for them; digits and keys
+  /// are only compared by unlocking, see `pinsThatFail(in:)`.
   public struct PINRecord: Sendable, Equatable {
     public var account: AccountID
     public var limit: Int
@@ -26,8 +26,9 @@ extension VaultState {
     }
   }
 
-  /// What the vault may hold while the operation is under way, one state per commit; the last when it has returned.
-  /// - Returns: nothing if the operation cannot be done.
+  /// The states that the vault can have during the operation, one per commit; the last one is the state after it
+  /// returned.
+  /// - Returns: an empty list if the operation is not possible.
   public func steps(of operation: Operation) -> [VaultState] {
     var next = self
     guard next.apply(operation) else { return [] }
@@ -39,8 +40,8 @@ extension VaultState {
     return [counted, next]
   }
 
-  /// Tries every PIN of the model on a real vault, which counts as attempts.
-  /// - Returns: accounts whose keys did not come out, or that were not wiped where all attempts were used up.
+  /// Tries every PIN of the model on a real vault, which counts attempts.
+  /// - Returns: accounts whose keys differ, or that were not wiped at the attempt limit.
   public func pinsThatFail(in vault: Vault) throws -> [String] {
     try pins.compactMap { pin in
       let verdict = try PatientClock(wallClockMilliseconds: 0).waitOut { clock throws(CustodyFault) in
@@ -83,7 +84,7 @@ extension VaultState {
     guard let index = pins.firstIndex(where: { $0.account == account }) else { return false }
     let limit = pins[index].limit
     if pins[index].failures == limit {
-      wipe(account, "the last PIN of \(limit) was cut off before it was judged", at: time)
+      wipe(account, "the last of \(limit) attempts was interrupted", at: time)
     } else if pins[index].digits == digits {
       onSuccess(&pins[index])
     } else {
@@ -114,7 +115,7 @@ extension Operation {
   }
 }
 
-/// So that an attempt costs a test nothing.
+/// Cheap parameters, so that an attempt costs a test no time.
 let cheap = Scrypt.Parameters(cost: 2, blockSize: 1, parallelisation: 1)
 
 func typed(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }

@@ -2,7 +2,7 @@ public import MobileAuth
 import Synchronization
 public import Vault
 
-/// A clock that moves only when it is told to, and then as far as it must.
+/// A manual clock that is advanced only by the waits of attempts.
 public final class PatientClock: Timekeeper {
   private let passed = Mutex(Duration.zero)
   public let wallClockMilliseconds: Int64
@@ -15,7 +15,7 @@ public final class PatientClock: Timekeeper {
 
   public func sleep(until moment: Moment) async throws { advance(by: moment - now) }
 
-  /// Tries again as soon as it is told it may.
+  /// Retries after the reported wait.
   public func waitOut(
     _ attempt: (PatientClock) throws(CustodyFault) -> PINVerdict
   ) throws(CustodyFault) -> PINVerdict {

@@ -2,7 +2,7 @@ public import MobileAuth
 import Secrets
 public import Vault
 
-/// Everything a vault can be asked, as plain values: what a real one answers, or what it should.
+/// The readable state of a vault as plain values: of a real vault, or of the model.
 public struct VaultState: Sendable, Equatable {
   public struct Server: Sendable, Equatable {
     public var id: TokenServerID
@@ -42,7 +42,7 @@ public struct VaultState: Sendable, Equatable {
     }
   }
 
-  /// Whether it is being answered the intents tell.
+  /// The intents contain whether it is being answered.
   public struct Message: Sendable, Equatable {
     public var transaction: TransactionID
     public var account: AccountID
@@ -85,14 +85,14 @@ public struct VaultState: Sendable, Equatable {
   public var audit: [AuditEntry] = []
   public var latestKnownTimes: [TokenServerID: Int64] = [:]
   public var pins: [PINRecord] = []
-  /// Of one-time passwords: the next of each account.
+  /// The next counter of each account with one-time passwords.
   public var counters: [AccountID: Int64] = [:]
-  /// By transaction.
+  /// Ordered by transaction.
   public var messages: [Message] = []
 
   public init() {}
 
-  /// Asks a real vault for everything.
+  /// Reads everything from a real vault.
   public init(of vault: Vault) throws {
     servers = try vault.servers().map {
       Server(id: $0.id, kind: $0.kind, url: $0.url, secrets: $0.secrets.withExposedSecret { Array($0) })
@@ -122,8 +122,8 @@ public struct VaultState: Sendable, Equatable {
 }
 
 extension VaultState {
-  /// What the operation should make of it.
-  /// - Returns: whether it can be done; if not, nothing changes.
+  /// Applies the operation to the model.
+  /// - Returns: whether the operation is possible; if not, nothing changes.
   @discardableResult
   public mutating func apply(_ operation: Operation) -> Bool {
     switch operation {

@@ -1,5 +1,5 @@
-# shellcheck shell=bash disable=SC2034 # what seems unused here is used by those who source this
-# What the scripts share: missing packages, progress, log files. Sourced, never run.
+# shellcheck shell=bash disable=SC2034 # variables that seem unused here are used by the scripts that source this file
+# Shared functions of the scripts: missing packages, progress, log files. Sourced, never executed.
 
 set -euo pipefail
 
@@ -10,7 +10,7 @@ cd "$repository"
 # Exit codes of sysexits(3).
 readonly EX_USAGE=64 EX_UNAVAILABLE=69
 
-# Everything a build needs beside Swift itself. CI and the README name no other list.
+# The packages that a build needs in addition to Swift. CI and the README use this list.
 readonly build_packages=(
   ca-certificates git pkg-config g++ libc6-dev
   libssl-dev librnp-dev libcurl4-openssl-dev libsqlite3-dev libgpiod-dev libusb-1.0-0-dev libmosquitto-dev
@@ -19,7 +19,7 @@ readonly build_packages=(
 )
 readonly swift_minimum=6.2
 
-# Colour only for people who look at a terminal and did not decline it (https://no-color.org).
+# Color only on a terminal, and not if the user disabled it (https://no-color.org).
 if [[ -t 1 && -z ${NO_COLOR:-} && ${TERM:-dumb} != dumb ]]; then
   bold=$'\e[1m' dim=$'\e[2m' green=$'\e[32m' red=$'\e[31m' yellow=$'\e[33m' plain=$'\e[0m'
 else
@@ -34,18 +34,18 @@ fail() {
   exit "$code"
 }
 
-# Prints 75 as 1:15.
+# Formats 75 as 1:15.
 clock() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
 
-# Says every second on a terminal, every minute elsewhere, how long TITLE has taken and what LOG ends with. Meant for
+# Reports every second on a terminal, otherwise every minute, how long TITLE has taken and the last line of LOG. Runs in
 # the background; ends with the script that started it.
 follow_progress() {
   local title=$1 log=$2 began=$SECONDS width=80 line elapsed step=1
   [[ -t 1 ]] || step=60
-  # `sleep` outlives the loop by some seconds, and must not keep a pipe open that somebody reads to its end.
+  # `sleep` outlives the loop by some seconds, and must not keep a pipe open that another process reads to its end.
   while sleep "$step" >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
     elapsed=$(clock $((SECONDS - began)))
-    # Compilers write "[12/345] Compiling …"; of such lines only the last one matters.
+    # Compilers print "[12/345] Compiling …"; only the last such line matters.
     line=$(tail -c 4096 "$log" | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 | tr -cd '[:print:]') || line=''
     if [[ -t 1 ]]; then
       width=$(stty size 2>/dev/null </dev/tty | cut -d ' ' -f 2) || width=80
@@ -57,21 +57,21 @@ follow_progress() {
   done
 }
 
-# seconds_left MOST: until DEADLINE, a second of date +%s, if whoever runs this has one.
+# seconds_left MOST: the time until DEADLINE, in seconds of date +%s, if the caller set one.
 seconds_left() {
   local left=$((${DEADLINE:-0} > 0 ? DEADLINE - $(date +%s) : $1))
   printf '%d' $((left < 1 ? 1 : left < $1 ? left : $1))
 }
 
-# with_progress TITLE LOG COMMAND…: runs the command, its output in LOG, the end of LOG and its errors on the terminal if
-# it fails.
+# with_progress TITLE LOG COMMAND…: runs the command with its output in LOG; if it fails, prints its errors and the end
+# of LOG.
 with_progress() {
   local title=$1 log=$2 began=$SECONDS status=0 ticker
   shift 2
   follow_progress "$title" "$log" &
   ticker=$!
   "$@" >"$log" 2>&1 </dev/null || status=$?
-  # `wait` keeps the shell from announcing the end of what it was asked to end.
+  # `wait` prevents a message of the shell about the terminated process.
   kill "$ticker" 2>/dev/null || true
   wait "$ticker" 2>/dev/null || true
   if [[ -t 1 ]]; then printf '\r\e[K'; fi
@@ -81,7 +81,7 @@ with_progress() {
     printf '  %s%s failed%s after %s\n' "$red" "$title" "$plain" "$(clock $((SECONDS - began)))"
     {
       tail -n 20 "$log"
-      # What a compiler says in the middle is what matters, and its last words are often something else.
+      # Compiler errors are in the middle of the log, and its last lines are often unrelated.
       grep --max-count=20 'error:' "$log" || true
     } >&2
     printf 'The whole output is in %s\n' "$log" >&2
@@ -91,12 +91,12 @@ with_progress() {
 
 is_installed() { [[ $(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]; }
 
-# need_packages LOG PACKAGE…: installs those Debian packages that are missing, as root or through sudo.
+# need_packages LOG PACKAGE…: installs missing Debian packages, as root or through sudo.
 need_packages() {
   local log=$1 package missing=() as_root=()
   shift
   command -v dpkg-query >/dev/null ||
-    fail "$EX_UNAVAILABLE" "this is not Debian or a kin of it: install what matches these packages: $*"
+    fail "$EX_UNAVAILABLE" "this is not Debian or a derivative: install the equivalent of these packages: $*"
   for package in "$@"; do
     is_installed "$package" || missing+=("$package")
   done
@@ -104,7 +104,7 @@ need_packages() {
   if ((EUID != 0)); then
     command -v sudo >/dev/null ||
       fail "$EX_UNAVAILABLE" "needs root or sudo to install: apt-get install ${missing[*]}"
-    # Here, where a password can still be typed.
+    # Ask for the password here, while the terminal is available.
     sudo -v || fail "$EX_UNAVAILABLE" "needs root or sudo to install: apt-get install ${missing[*]}"
     as_root=(sudo)
   fi
@@ -126,8 +126,8 @@ Debian's package swiftlang where that is new enough (apt-cache policy swiftlang)
     fail "$EX_UNAVAILABLE" "$(command -v swift) is version $version. $hint"
 }
 
-# How many compilers at once: as many as there are cores, but no more than one per GiB of memory, so that a small
-# board is slow rather than out of memory.
+# The number of concurrent compilers: as many as there are cores, but at most one per GiB of memory, so that a small
+# board does not run out of memory.
 build_jobs() {
   local cores memory
   cores=$(nproc)
@@ -135,11 +135,11 @@ build_jobs() {
   printf '%d' $((memory < 1 ? 1 : memory < cores ? memory : cores))
 }
 
-# The build directory that `swift build` uses; SWIFTPM_BUILD_DIR is its own variable.
+# The build directory that `swift build` uses; SWIFTPM_BUILD_DIR is SwiftPM's own variable.
 readonly build_directory=${SWIFTPM_BUILD_DIR:-$repository/.build}
 
-# forget_other_clones DIRECTORY: of a build directory that several clones of this repository share, removes what another
-# one has built of this repository itself. Packages of others stay: they lie below DIRECTORY, wherever the clone is.
+# forget_other_clones DIRECTORY: in a build directory shared by several clones of this repository, removes the products
+# of other clones. Dependencies stay: they are in DIRECTORY, independent of the clone.
 forget_other_clones() {
   local directory=$1 sources module
   if [[ $(cat "$directory/clone" 2>/dev/null) == "$repository" ]]; then return; fi
@@ -152,7 +152,7 @@ forget_other_clones() {
   printf '%s' "$repository" >"$directory/clone"
 }
 
-# Where logs go that outlive the script: whoever has a failure to look at needs them afterwards.
+# The directory of logs that outlive the script, for the analysis of failures.
 log_directory() {
   local directory=$repository/.build/logs
   mkdir -p "$directory"

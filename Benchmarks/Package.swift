@@ -1,6 +1,6 @@
 // swift-tools-version: 6.2
-// The measurements of docs/benchmarks.md; run them with scripts/bench. A package of its own, so that nobody who builds
-// the product builds this.
+// The benchmarks of docs/benchmarks.md; run them with scripts/bench. A separate package, so that a build of the product
+// does not build them.
 import PackageDescription
 
 let package = Package(
@@ -26,7 +26,7 @@ let package = Package(
         .enableUpcomingFeature("MemberImportVisibility"),
         .enableUpcomingFeature("InternalImportsByDefault"),
       ]),
-    // What the panel is held against on the bench.
+    // The reference programs for the panel, in the bench kernel.
     .executableTarget(name: "reference-gpio", linkerSettings: [.linkedLibrary("gpiod")]),
     .executableTarget(name: "reference-usb", linkerSettings: [.linkedLibrary("usb-1.0")]),
     .executableTarget(

@@ -1,6 +1,6 @@
 #pragma once
-// What the load client needs of OpenSSL and Linux and Swift cannot call itself: macros, and what glibc hides behind
-// _GNU_SOURCE.
+// Functions of OpenSSL and Linux for the load client that Swift cannot call directly: macros, and declarations that
+// glibc hides behind _GNU_SOURCE.
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/err.h>
@@ -21,7 +21,7 @@ static inline SSL_CTX *bench_tls_context(const char *authorities) {
   return NULL;
 }
 
-/// The client's end of TLS on a connected socket, with a server that proves to be `address`.
+/// The client's TLS object for a connected socket; the server must prove the identity `address`.
 static inline SSL *bench_tls_open(SSL_CTX *context, int descriptor, const char *address) {
   SSL *tls = SSL_new(context);
   if (!tls) return NULL;
@@ -44,7 +44,7 @@ static inline SSL_CTX *bench_tls_server_context(const char *identity) {
   return NULL;
 }
 
-/// The server's end of TLS on a connected socket that blocks, after the handshake; NULL if that failed.
+/// The server's TLS object for a connected blocking socket, after the handshake; NULL if that failed.
 static inline SSL *bench_tls_accept(SSL_CTX *context, int descriptor) {
   SSL *tls = SSL_new(context);
   if (tls && SSL_set_fd(tls, descriptor) == 1 && SSL_accept(tls) == 1) return tls;
@@ -58,7 +58,7 @@ static inline int bench_watch(int epoll, int operation, int descriptor, unsigned
   return epoll_ctl(epoll, operation, descriptor, &event);
 }
 
-/// Descriptors that are ready, and what for; waits for at most `nanoseconds`.
+/// Ready descriptors and their events; waits for at most `nanoseconds`.
 static inline int bench_wait(int epoll, int *descriptors, unsigned int *events, int capacity, long nanoseconds) {
   struct epoll_event ready[256];
   struct timespec limit = {nanoseconds / 1000000000L, nanoseconds % 1000000000L};
@@ -70,7 +70,7 @@ static inline int bench_wait(int epoll, int *descriptors, unsigned int *events, 
   return count;
 }
 
-/// Where `mark` begins in `bytes`, or NULL.
+/// The position of `mark` in `bytes`, or NULL.
 static inline const void *bench_find(const void *bytes, size_t count, const void *mark, size_t length) {
   for (const char *from = bytes, *end = from + count; from + length <= end; from++) {
     from = memchr(from, *(const char *)mark, (size_t)(end - from));

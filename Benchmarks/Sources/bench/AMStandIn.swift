@@ -1,7 +1,7 @@
 import Foundation
 import TestAM
 
-/// The tests' stand-in for AM behind TLS. It verifies what a token sends, and its journey tells whether it let in.
+/// The tests' simulated AM behind TLS. It verifies the token's answers; its journey shows whether the login succeeded.
 struct AMStandIn {
   static let path = "/am/json/alpha/push/sns/message"
   static let fields = [
@@ -30,7 +30,7 @@ struct AMStandIn {
     guard am.finishRegistration(of: user) != nil else { throw Failure("AM has not heard of \(user)'s token") }
   }
 
-  /// What the sender node hands out for a user.
+  /// A push message from the sender node to a user.
   func push(to user: String) throws -> TestAM.Push {
     guard let push = am.send(user) else { throw Failure("AM knows no token of \(user)") }
     return push

@@ -1,11 +1,11 @@
 import Cryptography
 import ReferenceProtocol
 
-/// A device that approves whatever it is asked, at once, and as a token does it: a stream for the hints, acknowledged
-/// on a connection of their own, and one connection for everything else.
+/// A device that immediately approves every request, with the same connections as a token: a stream for the hints,
+/// acknowledged on a separate connection, and one connection for all other requests.
 final class AnsweringDevice {
   let enrolled: EnrolledDevice
-  /// Told a transaction whose answer the server has acknowledged with a receipt.
+  /// Called with a transaction when the server has confirmed its answer with a receipt.
   var onReceipt: (String) -> Void = { _ in }
   private let site: Site
   private let events: Connection

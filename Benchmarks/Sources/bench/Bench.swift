@@ -10,7 +10,7 @@ struct Bench: ParsableCommand {
 
   enum Measurement: String, CaseIterable, ExpressibleByArgument {
     case latency, pin, push, pingam, idle, start, streams, transactions
-    /// Inside the bench kernel alone.
+    /// Only inside the bench kernel.
     case hardware
 
     static let everywhere = allCases.filter { $0 != .hardware }
@@ -36,7 +36,7 @@ struct Bench: ParsableCommand {
   @Option(help: "A Markdown file in which the table and this machine replace those of the last run.")
   var write: String?
 
-  @Argument(help: "What to measure. Default: everything but hardware, which wants the bench kernel.")
+  @Argument(help: "What to measure. Default: everything but hardware, which needs the bench kernel.")
   var measurements: [Measurement] = Measurement.everywhere
 
   func run() throws {

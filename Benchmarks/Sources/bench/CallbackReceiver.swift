@@ -1,7 +1,7 @@
 import CBench
 import Glibc
 
-/// The portal's end of callbacks: understands each at once.
+/// The portal's callback endpoint: confirms each callback immediately.
 final class CallbackReceiver: Pollable {
   private let loop: Loop
   private let descriptor: Int32

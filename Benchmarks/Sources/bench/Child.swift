@@ -6,7 +6,7 @@ struct Failure: Error, CustomStringConvertible {
   init(_ description: String) { self.description = description }
 }
 
-/// A program that runs beside us. What it says on standard error goes to a file.
+/// A child process. Its standard error goes to a file.
 final class Child {
   let processID: pid_t
   let started: Instant
@@ -44,7 +44,7 @@ final class Child {
     close(output)
   }
 
-  /// The next line of standard output without its end.
+  /// The next line of standard output without its line feed.
   func readLine() throws -> String {
     var line: [UInt8] = []
     var byte: UInt8 = 0
@@ -55,7 +55,7 @@ final class Child {
     throw Failure("\(program) ended early")
   }
 
-  /// Asks it to end, and waits for it.
+  /// Sends SIGTERM and waits for the end of the process.
   func end() {
     guard !isOver else { return }
     isOver = true
@@ -74,7 +74,7 @@ final class Child {
     }
   }
 
-  /// Runs a command to its end.
+  /// Runs a command until it ends.
   static func run(_ program: String, _ arguments: [String], log: String) throws -> [UInt8] {
     let child = try Child(program, arguments, log: log)
     let output = child.readAll()

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Nanoseconds of the monotonic clock.
+/// A time on the monotonic clock, in nanoseconds.
 struct Instant: Comparable {
   var nanoseconds: Int64
 
@@ -16,7 +16,7 @@ struct Instant: Comparable {
     Instant(nanoseconds: instant.nanoseconds + Int64(seconds * 1e9))
   }
 
-  /// Seconds.
+  /// The difference in seconds.
   static func - (one: Instant, other: Instant) -> Double { Double(one.nanoseconds - other.nanoseconds) / 1e9 }
 }
 

@@ -8,7 +8,7 @@ struct Response {
   var status: Int { head.status }
 }
 
-/// One TLS connection to the token server, one request after the other on it.
+/// One TLS connection to the token server, with one request after the other.
 final class Connection: Pollable {
   typealias Completion = (Response) -> Void
 
@@ -21,7 +21,7 @@ final class Connection: Pollable {
   private var response: Response?
   private var waiting: [(request: [UInt8], completion: Completion)] = []
   private var completion: Completion?
-  /// Takes over the bodies: for answers that do not end.
+  /// Receives the body data of responses that do not end.
   private var receive: (([UInt8]) -> Void)?
 
   init(to site: Site) {
@@ -44,13 +44,13 @@ final class Connection: Pollable {
     sendNext()
   }
 
-  /// Opens a stream: what comes after the head of the answer goes to `receive` for as long as the connection lives.
+  /// Opens a stream: all data after the response's header goes to `receive` until the connection ends.
   func stream(_ request: [UInt8], _ receive: @escaping ([UInt8]) -> Void) {
     self.receive = receive
     send(request) { _ in }
   }
 
-  /// Sends, and runs the loop until the answer is there.
+  /// Sends a request and runs the loop until the response is complete.
   func exchange(_ request: [UInt8]) -> Response {
     var answer: Response?
     send(request) { answer = $0 }

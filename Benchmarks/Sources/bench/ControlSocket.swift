@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import ReferenceProtocol
 
-/// The token's control socket, spoken directly: starting a command for each call would be measured too.
+/// The token's control socket, used directly, because starting a command for each call would be measured too.
 struct ControlSocket {
   let path: String
 
@@ -11,7 +11,7 @@ struct ControlSocket {
     var colour: String?
   }
 
-  /// One call and the lines that answer it.
+  /// One call and the lines of its answer.
   final class Call {
     private let descriptor: Int32
     private var bytes: [UInt8] = []
@@ -48,8 +48,8 @@ struct ControlSocket {
       }
     }
 
-    /// Waits until the LED says something that begins so, and is lit.
-    /// - Returns: when we heard of it.
+    /// Waits until the LED is lit and its meaning begins with the text.
+    /// - Returns: when that was reported.
     func waitForLED(_ meaning: String) throws -> Instant {
       while true {
         let led = try JSON.decode(LED.self, from: readLine())
@@ -67,7 +67,7 @@ struct ControlSocket {
     return .now
   }
 
-  /// Brings a push message.
+  /// Delivers a push message.
   /// - Returns: when that was begun.
   func bring(_ message: [UInt8]) throws -> Instant {
     struct Request: Encodable {

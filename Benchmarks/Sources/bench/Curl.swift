@@ -1,6 +1,6 @@
 import Foundation
 
-/// Transfers made by curl, timed by curl: its own start is not in them.
+/// Transfers made and timed by curl; its own start is not included.
 struct Curl {
   struct Transfer {
     let path: String
@@ -13,19 +13,19 @@ struct Curl {
   }
 
   struct Timed {
-    /// From the start of the transfer to the last byte of its answer.
+    /// From the start of the transfer to the last byte of its response.
     let seconds: Double
     let isOnNewConnection: Bool
     let body: [UInt8]
   }
 
   let stage: Stage
-  /// PEM file of whoever signed the server's certificate.
+  /// PEM file of the authority of the server's certificate.
   let authority: String
-  /// `https://host:port`, before each path.
+  /// `https://host:port`, the prefix of each path.
   let origin: String
 
-  /// All in one process, one after the other, so that all but the first find a connection open.
+  /// Runs all transfers in one process, one after the other, so that all but the first use an open connection.
   func run(_ transfers: [Transfer]) throws -> [Timed] {
     var lines: [String] = []
     func file(_ index: Int, _ kind: String) -> String { "\(stage.directory)/curl-\(index).\(kind)" }

@@ -2,7 +2,7 @@ import Cryptography
 import Foundation
 import ReferenceProtocol
 
-/// A registered device: makes the requests a token makes, each with its own proof.
+/// A registered device: makes the requests of a token, each with its own proof.
 final class Device {
   let site: Site
   let key: P256PrivateKey
@@ -31,7 +31,7 @@ final class Device {
     clientID = site.decode(RegistrationResponse.self, response, "register")?.clientID ?? ""
   }
 
-  /// - Parameter form: more members, ready to send.
+  /// - Parameter form: additional form fields, encoded.
   func tokenRequest(grant: String = Grant.clientCredentials, form: String = "") -> [UInt8] {
     guard let assertion = try? ClientAssertion.make(clientID: clientID, audience: site.issuer, now: now, key: key)
     else { fatalError("signing failed") }
@@ -54,7 +54,7 @@ final class Device {
 
   // MARK: Calls
 
-  /// The header fields that prove who calls.
+  /// The header fields that authenticate the device.
   func proof(_ method: String, _ path: String) -> [(String, String)] {
     [("Authorization", "DPoP \(accessToken)"), ("DPoP", proof(method, path, accessToken))]
   }

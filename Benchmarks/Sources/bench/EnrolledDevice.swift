@@ -2,7 +2,7 @@ import Cryptography
 import OpenPGP
 import ReferenceProtocol
 
-/// A device with a user on it: opens what the server sealed, and seals answers.
+/// A device with an enrolled user: decrypts requests and encrypts answers.
 final class EnrolledDevice {
   let device: Device
   let user: String
@@ -14,7 +14,7 @@ final class EnrolledDevice {
     let what: String
   }
 
-  /// Goes through the whole enrolment, as a token does.
+  /// Performs the whole enrollment, as a token does.
   init(_ user: String, at site: Site, code: String, profile: String, over connection: Connection) throws {
     self.user = user
     self.profile = profile
@@ -45,7 +45,7 @@ final class EnrolledDevice {
     device.takeToken(connection.exchange(device.tokenRequest()))
   }
 
-  /// The body of an approval of the request in `sealed`, the body of a fetch.
+  /// The body of an approval of a fetched request.
   func approval(of sealed: [UInt8]) throws -> [UInt8] {
     let message = try JSON.decode(SealedRequest.self, from: sealed).message
     let plaintext = try key.open(bytes(base64: message) ?? [], from: serverCertificate)

@@ -7,8 +7,8 @@ import MobileAuth
 import Secrets
 import USBKeypad
 
-/// Inside the bench kernel: how long the panel takes to hear a finger and a key, beside C programs that do nothing else.
-/// The two take turns, because a line and a keypad have one owner at a time.
+/// Inside the bench kernel: the latency of button and key events in the panel, compared with C programs that do nothing
+/// else. They alternate, because a line and a keypad can have only one owner at a time.
 enum HardwareRows {
   private static let turns = 10
   private static let timesPerTurn = 60
@@ -104,7 +104,7 @@ enum HardwareRows {
   }
 }
 
-/// A line of the bench's chip, as a finger moves it.
+/// A simulated line of the bench's chip.
 private struct SimulatedLine {
   private let file: Int32
 
@@ -123,10 +123,10 @@ private struct SimulatedLine {
     guard pwrite(file, word, word.utf8.count, 0) == word.utf8.count else { throw Failure("the line was not pulled") }
   }
 
-  /// Presses and releases, from a thread of its own, and says when it released. This kernel hands edges over at its ticks,
-  /// of 10 ms: the rests put the releases evenly between them, the same for whoever listens.
+  /// Presses and releases from a separate thread, and returns when it released. This kernel delivers edges at its ticks
+  /// of 10 ms: the pauses distribute the releases evenly between the ticks, for all measured programs alike.
   func tap(_ number: Int) async throws -> Instant {
-    // Multiples of the golden ratio leave no part of the interval out.
+    // Multiples of the golden ratio cover the whole interval.
     let phase = (Double(number) * 0.618_033_988_75).truncatingRemainder(dividingBy: 1)
     return try await withCheckedThrowingContinuation { continuation in
       Thread.detachNewThread {
@@ -144,7 +144,7 @@ private struct SimulatedLine {
   }
 }
 
-/// The panel as the service has it, impatient so that a measurement does not take all day.
+/// The panel as in the service, with short times to shorten the measurement.
 private struct PanelEar {
   private let board: HardwareBoard
   private let panel: FrontPanel
@@ -180,11 +180,11 @@ private struct PanelEar {
   }
 }
 
-/// Hears digits on the keypad's own thread.
+/// Receives digits on the keypad's own thread.
 private final class KeypadEar: KeySink, @unchecked Sendable {
   let available = DispatchSemaphore(value: 0)
   private let heard = DispatchSemaphore(value: 0)
-  /// Written before `heard` is signalled, read after.
+  /// Written before `heard` is signaled, read after.
   private var instant = Instant.now
 
   func press(_ kind: KeyKind, digit: UInt8) {

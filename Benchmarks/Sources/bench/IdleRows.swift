@@ -1,7 +1,7 @@
-/// What a token costs that waits: memory, threads, wake-ups.
+/// The cost of an idle token: memory, threads, wake-ups.
 struct IdleRows {
   static let seconds = 60.0
-  /// Until what enrolment and the first list left behind has settled.
+  /// The time after which the effects of enrollment and the first list are over.
   private static let settling = 5.0
 
   static func measure(on stage: Stage) throws -> [Row] {

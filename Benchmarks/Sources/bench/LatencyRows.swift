@@ -1,15 +1,15 @@
 import Cryptography
 import ReferenceProtocol
 
-/// How long a person waits: from the server's hint to the LED, from the released button to the server's receipt. Both
-/// as ratios to curl making the same exchanges with the same server in the same run: list and fetch before the LED is
-/// blue, the answer before it is green.
+/// The user's waiting time: from the server's hint to the LED, and from the released button to the server's receipt.
+/// Both are ratios to curl making the same exchanges with the same server in the same run: list and fetch before the
+/// LED is blue, the answer before it is green.
 ///
-/// curl's open connections are the fair comparison, because the token's are open too. What a new connection costs
-/// stands beside it.
+/// The comparison uses curl's open connections, because the token's are open too. The time on a new connection is
+/// listed separately.
 final class LatencyRows {
   private static let rounds = 15
-  /// Seconds. The panel takes a press 0.5 s after the LED became blue (the guard time), and 0.8 s of it as a hold.
+  /// Seconds. The panel accepts a press 0.5 s after the LED became blue (the guard time), and needs 0.8 s for a hold.
   private static let (guardTime, hold) = (0.6, 0.85)
 
   private let site: Site
@@ -20,11 +20,11 @@ final class LatencyRows {
   private let events: Connection
   private let callbacks: CallbackReceiver
   private let curl: Curl
-  /// When the device beside the token last heard of a request.
+  /// When the second device last received a hint.
   private var hinted = Instant.now
 
   private var (toLED, toReceipt): ([Double], [Double]) = ([], [])
-  /// By how much a hint precedes the portal's answer.
+  /// The time by which a hint precedes the portal's response.
   private var leads: [Double] = []
   private var (fetches, fetchesAnew): ([Double], [Double]) = ([], [])
   private var (answers, answersAnew): ([Double], [Double]) = ([], [])
@@ -36,7 +36,7 @@ final class LatencyRows {
     defer { token.end() }
     let measurement = try LatencyRows(stage, server, token)
     try measurement.site.requireNoFailures()
-    // One round that does not count opens the connections and fills the caches of all sides.
+    // One round that does not count opens the connections and fills the caches of all programs.
     for round in 0...rounds {
       try measurement.round(counts: round > 0)
       try measurement.site.requireNoFailures()
@@ -44,7 +44,7 @@ final class LatencyRows {
     return measurement.rows
   }
 
-  /// Seconds curl takes for one answer on an open connection, while a token runs beside.
+  /// Seconds curl takes for one answer on an open connection, while a token is running.
   static func answerByCurl(on stage: Stage) throws -> Sample {
     let server = try TokenServer(on: stage, named: "answer-server")
     defer { server.end() }

@@ -1,12 +1,12 @@
 import CBench
 import Glibc
 
-/// Whatever waits on a descriptor.
+/// An object that waits for events of a descriptor.
 protocol Pollable: AnyObject {
   func ready(_ events: UInt32)
 }
 
-/// One thread, one epoll set: the load client must not be the program that is measured.
+/// One thread with one epoll set, to keep the load client's own processor use low.
 final class Loop {
   private let epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
   private var watched: [Int32: (owner: any Pollable, events: UInt32)] = [:]
@@ -27,7 +27,7 @@ final class Loop {
     _ = bench_watch(epoll, EPOLL_CTL_DEL, descriptor, 0)
   }
 
-  /// Serves what is ready, and waits for something until `deadline`.
+  /// Handles the ready descriptors, and waits for events until `deadline`.
   func turn(until deadline: Instant) {
     let left = max(0, deadline.nanoseconds - Instant.now.nanoseconds)
     let count = bench_wait(epoll, &descriptors, &events, Int32(descriptors.count), Int(left))

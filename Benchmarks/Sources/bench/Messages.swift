@@ -1,6 +1,6 @@
 import CBench
 
-/// HTTP/1.1 messages (RFC 9112) as both servers of a run speak it: with Content-Length, chunked, or without a body.
+/// A parser of HTTP/1.1 messages (RFC 9112) with Content-Length, chunked, or without a body.
 struct MessageParser {
   struct Head {
     let startLine: String
@@ -15,10 +15,10 @@ struct MessageParser {
       }
     }
 
-    /// Of a response.
+    /// The status of a response.
     var status: Int { startLine.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0 }
 
-    /// - Parameter name: in lower case.
+    /// - Parameter name: in lowercase.
     subscript(name: String) -> String? { fields.first { $0.name == name }?.value }
   }
 
@@ -44,7 +44,7 @@ struct MessageParser {
 
   mutating func append(_ more: some Collection<UInt8>) { bytes += more }
 
-  /// The next piece, or nil until more bytes come.
+  /// The next piece; nil until more bytes are available.
   mutating func next() throws(Malformed) -> Piece? {
     while true {
       switch state {

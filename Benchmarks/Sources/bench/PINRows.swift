@@ -2,8 +2,8 @@ import Cryptography
 import PINProtection
 import Secrets
 
-/// How long a person waits after Enter, and where the time goes: the key derivation by itself, curl's exchange of one
-/// answer with a server, and whatever is left for the token's own cryptography, its durable lines and its panel.
+/// The user's waiting time after Enter, and its parts: the key derivation, curl's exchange of one answer with a server,
+/// and the remainder for the token's cryptography, durable writes and panel.
 final class PINRows {
   private static let rounds = 15
   private static let pin = "13589"
@@ -20,7 +20,7 @@ final class PINRows {
       Row("token: Enter to verdict, N = 2^15", Sample(waits).inMilliseconds),
       Row("  a key derivation beside it, in the same round", Sample(derivations).inMilliseconds),
       Row("  an answer by curl, without a PIN", exchange.inMilliseconds),
-      // Less than nothing is left where others had the machine meanwhile: then nothing was measured.
+      // A negative remainder means that other processes used the machine meanwhile: the measurement is invalid.
       rest.median < 0
         ? Row(what, "\(rest.inMilliseconds): not measurable on a machine so busy")
         : Row(what, rest.inMilliseconds, goal: "≤ 5 ms", met: rest.median <= 0.005),
@@ -33,7 +33,7 @@ final class PINRows {
       })
   }
 
-  /// What takes so many seconds to unwrap a token: the derivation and next to nothing else.
+  /// A function that decrypts a token, which is almost only the key derivation, and returns the seconds it took.
   private static func derivation(log2N: Int) throws -> () throws -> Double {
     let parameters = Scrypt.Parameters(cost: 1 << UInt64(log2N), blockSize: 8, parallelisation: 1)
     let (pin, binding) = (PIN(digits: SecretBytes(copying: Array(pin.utf8))), Random.secret(32))

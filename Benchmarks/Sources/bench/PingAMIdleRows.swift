@@ -1,9 +1,9 @@
 import Foundation
 
-/// What mechanisms of AM cost that wait: memory by their number, brought to by the control socket or by a broker.
+/// The cost of idle mechanisms of AM: memory by their number, with messages over the control socket or a broker.
 enum PingAMIdleRows {
   private static let counts = [1, 100]
-  /// Until what the start left behind has settled.
+  /// The time after which the effects of the start are over.
   private static let settling = 5.0
 
   static func measure(on stage: Stage) throws -> [Row] {
@@ -41,7 +41,7 @@ enum PingAMIdleRows {
   }
 }
 
-/// Debian's mosquitto over TLS, which lets everybody in.
+/// Debian's mosquitto over TLS, which accepts all clients.
 final class BenchBroker {
   private let child: Child
   private let port: UInt16
@@ -55,7 +55,7 @@ final class BenchBroker {
     close(descriptor)
     self.port = port
     let file = "\(stage.directory)/mosquitto.conf"
-    // As root, it would become another user, who may not read this directory.
+    // As root, mosquitto would switch to another user, who may not read this directory.
     try """
     user root
     listener \(port) \(Loopback.address)
@@ -75,7 +75,7 @@ final class BenchBroker {
     "[mqtt]\nbroker = \"\(Loopback.address):\(port)\"\nauthorities = \"\(certificate)\"\n"
   }
 
-  /// So many mailboxes must be subscribed to since the broker's start, each once by each token that was started.
+  /// Requires this number of subscriptions since the broker's start: one per topic for each started token.
   func requireSubscribers(_ count: Int) throws {
     let lines = try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n")
     let mailboxes = Set(lines.filter { !$0.hasSuffix("/presence") }.compactMap { $0.split(separator: " ").last })

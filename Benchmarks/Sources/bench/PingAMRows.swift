@@ -3,11 +3,11 @@ import Foundation
 import Secrets
 import TestAM
 
-/// A push message of AM and its answer, beside what a shell script would do: check the message with openssl alone; sign
-/// the answer with openssl, and send it with curl.
+/// A push message of AM and its answer, compared with a shell script: verify the message with openssl only; sign the
+/// answer with openssl, and send it with curl.
 ///
-/// The answer twice, as in `PushRows`: the parts that cannot be left out, which are two HMACs by libcrypto and curl's
-/// exchange on an open connection; and a pipeline of programs, from its start to its end.
+/// The answer is compared twice, as in `PushRows`: with its unavoidable parts, which are two HMACs by libcrypto and
+/// curl's exchange on an open connection; and with a pipeline of programs, from its start to its end.
 final class PingAMRows {
   private static let rounds = 15
   /// Seconds, as in `LatencyRows`.
@@ -32,7 +32,7 @@ final class PingAMRows {
     let control = try token.start().control
     defer { token.end() }
     let measurement = try PingAMRows(stage, server, control)
-    // One round that does not count opens the connections and fills the caches of all sides.
+    // One round that does not count opens the connections and fills the caches of all programs.
     for round in 0...rounds { try measurement.round(counts: round > 0) }
     return measurement.rows
   }
@@ -69,11 +69,11 @@ final class PingAMRows {
     answerScripts.append(answer)
   }
 
-  // MARK: Beside it
+  // MARK: The comparison
 
   private struct Claims: Decodable { let c: String }
 
-  /// Base64.
+  /// The challenge in Base64.
   private func challenge(of push: TestAM.Push) throws -> String {
     try JSONDecoder().decode(Claims.self, from: Data(JWS.Unverified(parsing: push.message).untrustedPayload)).c
   }
@@ -90,7 +90,7 @@ final class PingAMRows {
     let transfer = Curl.Transfer(
       "\(AMStandIn.path)?_action=authenticate", AMStandIn.fields,
       body: Array(#"{"messageId":"\#(push.messageID)","jwt":"\#(jwt)"}"#.utf8))
-    // AM takes the same answer again until the login page has seen it.
+    // AM accepts the same answer again until the login page has read it.
     guard let last = try curl.run([transfer, transfer]).last, !last.isOnNewConnection else {
       throw Failure("curl chose another connection")
     }

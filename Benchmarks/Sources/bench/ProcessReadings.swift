@@ -1,17 +1,17 @@
 import Foundation
 import Glibc
 
-/// What the kernel says of a process.
+/// Measurements of a process by the kernel.
 struct ProcessReadings {
   let processID: Int32
 
   /// A field of `status` in kB, in MiB.
   func mebibytes(_ field: String) -> Double { (number(field, in: "status") ?? 0) / 1024 }
 
-  /// Proportional set size in MiB. Nil where only root may read it: the programs forbid it to everybody else.
+  /// Proportional set size in MiB. Nil without root: the programs forbid other users to read it.
   var proportional: Double? { number("Pss", in: "smaps_rollup").map { $0 / 1024 } }
 
-  /// What it holds now, as a row's text.
+  /// The current memory, as a row's text.
   var memory: String {
     let proportional = proportional.map { ", \($0.text(1)) proportional" } ?? ""
     return "\(mebibytes("VmRSS").text(1)) MiB resident (\(mebibytes("RssAnon").text(1)) its own\(proportional))"
@@ -19,7 +19,7 @@ struct ProcessReadings {
 
   var threads: Int { Int(number("Threads", in: "status") ?? 0) }
 
-  /// Context switches of each thread so far, those it wanted and those it did not.
+  /// Context switches of each thread so far, voluntary and involuntary.
   var contextSwitches: [String: Int] {
     let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(processID)/task")) ?? []
     return Dictionary(
@@ -29,14 +29,14 @@ struct ProcessReadings {
       })
   }
 
-  /// What has been added since, by the threads that there are still.
+  /// The increase since `former`, of the threads that still exist.
   func contextSwitches(since former: [String: Int]) -> Int {
     contextSwitches.reduce(0) { $0 + $1.value - former[$1.key, default: 0] }
   }
 
   /// Seconds of processor time so far, in user and kernel mode.
   var processorSeconds: Double {
-    // After the name, which may hold blanks: field 14 is utime, 15 stime (proc(5)).
+    // The name may contain blanks; after it, field 14 is utime, 15 stime (proc(5)).
     let fields = text("stat").split(separator: ")").last?.split(separator: " ") ?? []
     guard fields.count > 12, let user = Double(fields[11]), let system = Double(fields[12]) else { return 0 }
     return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
@@ -54,8 +54,8 @@ struct ProcessReadings {
   }
 }
 
-/// How much processor time a span of a run took: the server's, the load client's, and that of everybody else on the
-/// machine, who should have none.
+/// The processor time of a part of a run: of the server, of the load client, and of other processes on the machine,
+/// which should use none.
 struct ProcessorShares {
   private let server: ProcessReadings
   private let began = Instant.now
@@ -66,7 +66,7 @@ struct ProcessorShares {
     before = (server.processorSeconds, Self.client, Self.machine)
   }
 
-  /// Of one core, from the beginning until now.
+  /// The share of one core, from the beginning until now.
   var text: String {
     let elapsed = Instant.now - began
     let own = server.processorSeconds - before.server

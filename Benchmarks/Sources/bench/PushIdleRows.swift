@@ -1,9 +1,9 @@
-/// What a push token costs that waits: memory by the number of its accounts, and how often it asks.
+/// The cost of an idle push token: memory by the number of its accounts, and the polling rate.
 enum PushIdleRows {
   private static let counts = [1, 10, 100]
-  /// Until what the start and the first polls left behind has settled.
+  /// The time after which the effects of the start and the first polls are over.
   private static let settling = 5.0
-  /// After a start polls are fast for a minute.
+  /// Polls are fast for a minute after a start.
   private static let expectation = 70.0
   private static let seconds = 60.0
 

@@ -2,15 +2,16 @@ import Cryptography
 import Foundation
 import Secrets
 
-/// A poll and an answer of a push token, beside what a shell script would do: sign with openssl, send with curl.
+/// A poll and an answer of a push token, compared with a shell script: sign with openssl, send with curl.
 ///
-/// Twice: the parts that cannot be left out, which are a signature by libcrypto and curl's exchange on a connection
-/// that is open as the token's is; and a pipeline of programs as one would write it, from its start to its end.
+/// Compared twice: with the unavoidable parts, which are a signature by libcrypto and curl's exchange on an open
+/// connection like the token's; and with a pipeline of programs as an administrator would write it, from its start to
+/// its end.
 final class PushRows {
   private static let rounds = 15
   /// Seconds, as in `LatencyRows`.
   private static let (guardTime, hold) = (0.6, 0.85)
-  /// Polls of its own, which would be in the way, are at their rarest.
+  /// The slowest polling, so that the token's own polls do not interfere.
   private static let settings = "fast_ms = 30000\nidle_s = 600\n"
 
   private static let account = "PIPU0"
@@ -20,7 +21,7 @@ final class PushRows {
   private let control: ControlSocket
   private let gateway: PushGateway
   private let curl: Curl
-  /// The token that the script is, with a key as large as the other's.
+  /// The script's own token, with a key of the same size.
   private let serial = "PIPUBESIDE"
   private let key: RSAPrivateKey
 
@@ -37,7 +38,7 @@ final class PushRows {
     let control = try token.start(settings + "listen = \"\(Loopback.address):\(gateway.port)\"").control
     defer { token.end() }
     let measurement = try PushRows(stage, server, control, gateway)
-    // One round that does not count opens the connections and fills the caches of all sides.
+    // One round that does not count opens the connections and fills the caches of all programs.
     for round in 0...rounds {
       try measurement.round(counts: round > 0)
       try server.requireNoFailures()
@@ -86,7 +87,7 @@ final class PushRows {
     answerScripts.append(answerScript)
   }
 
-  // MARK: Beside it
+  // MARK: The comparison
 
   /// - Returns: seconds libcrypto takes to sign, and curl to exchange.
   private func pollWithCurl() throws -> (signature: Double, exchange: Double) {
@@ -108,7 +109,7 @@ final class PushRows {
     return (Curl.Transfer("\(PushStandIn.path)?\(query)", []), seconds)
   }
 
-  /// The last of them, on the connection that the first has opened.
+  /// The last transfer, on the connection that the first one opened.
   private func exchange(_ transfers: [Curl.Transfer]) throws -> Double {
     guard let last = try curl.run(transfers).last, !last.isOnNewConnection else {
       throw Failure("curl chose another connection")

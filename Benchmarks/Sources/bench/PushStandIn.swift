@@ -4,14 +4,14 @@ import Glibc
 import ReferenceProtocol
 import Synchronization
 
-/// As much of a push server as a token needs, in this process: signatures that are verified, and nothing stored.
-/// privacyIDEA's own time, hundreds of milliseconds, would drown whatever asks it.
+/// A simulated push server in this process, reduced to the needs of a token: it verifies signatures and stores nothing.
+/// privacyIDEA's own time, hundreds of milliseconds, would dominate the measurement.
 final class PushStandIn: Sendable {
   private struct State {
     var keys: [String: RSAPublicKey] = [:]
-    /// What is open, by serial: one at a time.
+    /// The open challenge by serial, one at a time.
     var open: [String: Challenge] = [:]
-    /// Of each poll, when its answer had been written.
+    /// For each poll, when its response had been written.
     var polls: [(serial: String, answered: Instant)] = []
     var failures: [String: Int] = [:]
   }
@@ -30,14 +30,14 @@ final class PushStandIn: Sendable {
 
   init(on stage: Stage) throws {
     wire = try TLSStandIn(on: stage)
-    // Of the size that the real ones have.
+    // The size of privacyIDEA's keys.
     key = try RSAPrivateKey(bits: 4096)
     wire.serve { [self] in answer($0) }
   }
 
-  // MARK: What an administrator and a portal do
+  // MARK: Administrator and portal
 
-  /// - Returns: an enrolment URL. Any credential will do here.
+  /// - Returns: an enrollment URL. Any credential is accepted here.
   func url(for serial: String) -> String {
     "otpauth://pipush/\(serial)?url=\(endpoint.replacing(":", with: "%3A"))&ttl=10&issuer=bench"
       + "&enrollment_credential=\(Random.bytes(20).lowercaseHex)&v=1&serial=\(serial)&sslverify=1&poll_only=True"
@@ -45,7 +45,7 @@ final class PushStandIn: Sendable {
 
   func enrol(_ serial: String, _ key: RSAPublicKey) { state.withLock { $0.keys[serial] = key } }
 
-  /// Begins a login, which is signed when this returns.
+  /// Begins a login; its challenge is signed when this returns.
   /// - Returns: the nonce.
   func challenge(_ serial: String) throws -> String {
     let nonce = Random.bytes(20).base32
@@ -61,12 +61,12 @@ final class PushStandIn: Sendable {
     return nonce
   }
 
-  // MARK: What was seen
+  // MARK: Observations
 
   var pollCount: Int { state.withLock { $0.polls.count } }
 
-  /// Waits for a poll that is answered after `instant`.
-  /// - Returns: when it was.
+  /// Waits for a poll whose response was written after `instant`.
+  /// - Returns: when it was written.
   func answered(_ serial: String, after instant: Instant) throws -> Instant {
     let limit = instant + 5
     while Instant.now < limit {
@@ -99,7 +99,7 @@ final class PushStandIn: Sendable {
     }
   }
 
-  /// The token whose signature a poll has.
+  /// The token with whose key a poll is signed.
   private func verifiedSerial(of target: String) -> String? {
     let items = URLComponents(string: target)?.queryItems ?? []
     let query = Dictionary(items.map { ($0.name, $0.value ?? "") }) { first, _ in first }

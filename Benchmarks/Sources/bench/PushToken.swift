@@ -2,7 +2,7 @@ import CBench
 import Foundation
 import Glibc
 
-/// An approval token with accounts at a stand-in, whose certificate it knows.
+/// An approval token with accounts at a simulated server whose certificate it trusts.
 final class PushToken {
   let state: String
   private let stage: Stage
@@ -18,7 +18,7 @@ final class PushToken {
     _ = try stage.run("approval-token", ["enroll", url, "--state", state, "--authorities", authority])
   }
 
-  /// - Parameter settings: lines of the table `[push]`, and whatever tables follow.
+  /// - Parameter settings: lines of the table `[push]`, and additional tables.
   func start(_ settings: String = "") throws -> (readings: ProcessReadings, control: ControlSocket) {
     let file = "\(stage.directory)/push.toml"
     try "[tls]\nauthorities = \"\(authority)\"\n[push]\n\(settings)\n".write(
@@ -37,22 +37,22 @@ final class PushToken {
   }
 }
 
-/// privacyIDEA's HTTP gateway, as the token's push listener meets it.
+/// privacyIDEA's HTTP gateway, the client of the token's push listener.
 final class PushGateway {
   let port: UInt16
-  /// The listener takes one post in three seconds for ever.
+  /// The listener accepts one request in three seconds after its burst.
   private static let pace = 3.05
   private var earliest = Instant.now
 
-  /// Takes a port that was free a moment ago.
+  /// Finds a free port.
   init() {
     let (descriptor, port) = Loopback.listening()
     close(descriptor)
     self.port = port
   }
 
-  /// Waits until a post may be sent, prepares, and sends one.
-  /// - Returns: when it began to.
+  /// Waits until a request may be sent, runs the preparation, and sends one.
+  /// - Returns: when the request was begun.
   func post(after preparation: () throws -> Void = {}) throws -> Instant {
     pause(seconds: max(0, earliest - .now))
     try preparation()

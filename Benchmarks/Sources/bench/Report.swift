@@ -1,6 +1,6 @@
 import Foundation
 
-/// The document that keeps the last numbers.
+/// The document with the latest numbers.
 struct Report {
   let file: String
 

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What was measured several times.
+/// A sample of repeated measurements.
 struct Sample {
   private(set) var sorted: [Double]
 
@@ -9,7 +9,7 @@ struct Sample {
   var count: Int { sorted.count }
   var median: Double { quantile(0.5) }
 
-  /// Nearest rank: a value that was measured, never one between two.
+  /// Nearest rank: always a measured value, without interpolation.
   func quantile(_ share: Double) -> Double {
     guard !sorted.isEmpty else { return .nan }
     return sorted[
@@ -19,7 +19,7 @@ struct Sample {
           ? 0 : Int((share * Double(sorted.count)).rounded(.up)) - 1)]
   }
 
-  /// Median and the range the middle four fifths lie in, of seconds, in milliseconds.
+  /// The median and the tenth and ninetieth percentile of seconds, in milliseconds.
   var inMilliseconds: String {
     "\((median * 1e3).text(1)) ms (\((quantile(0.1) * 1e3).text(1)) to \((quantile(0.9) * 1e3).text(1)), n = \(count))"
   }
@@ -30,10 +30,10 @@ extension Double {
 }
 
 extension Row {
-  /// What the token takes, beside programs in a shell that do the same.
+  /// A row that compares the token's time with programs in a shell.
   /// - Parameters:
-  ///   - programs: those in the shell.
-  ///   - goal: what the token's time is held against, in a word.
+  ///   - programs: the programs in the shell.
+  ///   - goal: what the goal compares the token's time with, in one word.
   init(
     _ what: String, _ values: [Double], besides scripts: [Double], of programs: String = "openssl and curl",
     goal: String = "both"
@@ -44,7 +44,7 @@ extension Row {
       what, "\(ratio.text(2)) × \(programs): \(sample.inMilliseconds)", goal: "≤ 1.5 × \(goal)", met: ratio <= 1.5)
   }
 
-  /// The last of the parts that cannot be left out, and what the token takes beside all of them.
+  /// The last of the unavoidable parts, and the ratio of the token's time to all of them.
   init(_ what: String, _ values: [Double], besidesParts parts: [Sample], _ last: Sample) {
     let ratio = Sample(values).median / (parts + [last]).map(\.median).reduce(0, +)
     self.init(what, "\(last.inMilliseconds): the token takes \(ratio.text(2)) × as long as these parts")

@@ -3,17 +3,17 @@ import Cryptography
 import Foundation
 import ReferenceProtocol
 
-/// The token server under load, as its clients see it.
+/// The token server under load, with the state that its clients share.
 final class Site {
   let loop = Loop()
   let issuer: String
   let port: UInt16
   let tls: OpaquePointer
-  /// For whoever reads from a socket just now.
+  /// A shared buffer for the current read.
   let scratch = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: 16_384)
-  /// The server's last DPoP nonce: it gives all clients the same one.
+  /// The server's last DPoP nonce: it is the same for all clients.
   var nonce: String?
-  /// What went wrong, how often. A run with any of it has measured something else.
+  /// Errors by kind, with their number. A run with errors is invalid.
   private(set) var failures: [String: Int] = [:]
   var hasFailed: Bool { !failures.isEmpty }
   private let portalCredentials: String
@@ -39,7 +39,7 @@ final class Site {
     }
   }
 
-  /// The answer's body; nil, noted as a failure, if its status is not one of success.
+  /// The response's body; nil, recorded as an error, if the status is not a success.
   func body(of response: Response, _ what: String) -> [UInt8]? {
     if (200..<300).contains(response.status) { return response.body }
     fail("\(what): \(response.status) \(String(decoding: response.body.prefix(200), as: UTF8.self))")
@@ -61,7 +61,7 @@ final class Site {
     return Array("\(text)\r\n".utf8) + body
   }
 
-  /// A portal's question to one device.
+  /// A portal's request to one device.
   func ask(_ user: String, on clientID: String, type: String = "login", callback: String) -> [UInt8] {
     request(
       "POST", "/oauth/api/v4/authenticate/user",
@@ -75,6 +75,6 @@ final class Site {
     enum CodingKeys: String, CodingKey { case transactionID = "transaction_id" }
   }
 
-  /// The transaction a portal's question began.
+  /// The transaction that a portal's request started.
   func transaction(in response: Response) -> String? { decode(Asked.self, response, "ask")?.transactionID }
 }

@@ -13,7 +13,7 @@ enum Loopback {
     return descriptor
   }
 
-  /// - Returns: the socket, and the free port it took.
+  /// - Returns: the socket and its free port.
   static func listening() -> (descriptor: Int32, port: UInt16) {
     let descriptor = make()
     guard withAddress(0, { bind(descriptor, $0, $1) }) == 0, listen(descriptor, 1024) == 0 else {

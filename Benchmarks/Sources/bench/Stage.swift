@@ -2,10 +2,10 @@ import Foundation
 import Glibc
 import ReferenceProtocol
 
-/// Where a run happens: its programs and its directory, which is gone afterwards.
+/// The environment of a run: its programs and its directory, which is deleted afterwards.
 final class Stage {
   let programs: String
-  /// On a disk, because every answer is made durable before it leaves: /var/tmp is one where /tmp may be memory.
+  /// On a disk, because every answer is stored durably before it is sent: /var/tmp is on a disk, /tmp may be in memory.
   let directory: String
 
   init(programs: String) throws {
@@ -28,7 +28,7 @@ final class Stage {
   }
 }
 
-/// A fresh token server with one portal, running.
+/// A new running token server with one portal.
 final class TokenServer {
   let issuer: String
   let port: UInt16
@@ -39,7 +39,7 @@ final class TokenServer {
   private let directory: String
   private let child: Child
 
-  // The commands' JSON, named as it is there.
+  // The commands' JSON members.
   private struct Portal: Decodable {
     var secret: String
     enum CodingKeys: String, CodingKey { case secret = "client_secret" }
@@ -51,12 +51,12 @@ final class TokenServer {
     var uri: String
   }
 
-  /// - Parameter pins: whether accounts have PINs; a type "payment" then wants them.
+  /// - Parameter pins: whether accounts have PINs; a type "payment" then requires them.
   init(on stage: Stage, named name: String, pins: Bool = false) throws {
     self.stage = stage
     directory = "\(stage.directory)/\(name)"
     _ = try stage.run("token-server", ["init", "--directory", directory] + (pins ? ["--pin"] : []))
-    // All portals and devices are this machine, and some of them wait long between two requests.
+    // All portals and devices are on this machine, and some wait long between two requests.
     let file = directory + "/config.toml"
     let template = try String(contentsOfFile: file, encoding: .utf8)
     let limits = "[limits]\nconnections_per_source = 20000\nidle_seconds = 3600\n"
@@ -76,7 +76,7 @@ final class TokenServer {
   }
 
   /// Adds a user.
-  /// - Returns: an activation code, and the same as a URI.
+  /// - Returns: an activation code, and its URI.
   func add(user: String) throws -> (code: String, uri: String) {
     _ = try stage.run("token-server", ["user", "add", user, "--directory", directory])
     let made = try stage.run("token-server", ["activation-code", user, "--directory", directory, "--json"])
@@ -84,7 +84,7 @@ final class TokenServer {
     return (code.code, code.uri)
   }
 
-  /// What portals call the one device of a user.
+  /// The id of a user's only device.
   func deviceID(of user: String) throws -> String {
     struct User: Decodable { var user: String }
     struct Device: Decodable {
@@ -104,7 +104,7 @@ final class TokenServer {
     return device.id
   }
 
-  /// An enrolled device per user, `count` of them, none of them listening yet.
+  /// Enrolls one device per user, `count` in total; none of them listens yet.
   func enrol(_ count: Int, as name: String, at site: Site) throws -> [EnrolledDevice] {
     let connection = Connection(to: site)
     defer { connection.hangUp() }
@@ -118,7 +118,7 @@ final class TokenServer {
   func end() { child.end() }
 }
 
-/// An enrolled token with the simulated board, running.
+/// A running token with the simulated board, enrolled.
 final class Token {
   let user: String
   let readings: ProcessReadings
@@ -135,7 +135,7 @@ final class Token {
     control = ControlSocket(path: state + "/control.sock")
   }
 
-  /// Starts first and enrols then, with a PIN that is typed.
+  /// Starts first and enrolls then, with a PIN that is typed.
   init(on stage: Stage, user: String, choosing pin: String, at server: TokenServer) throws {
     self.user = user
     let state = "\(stage.directory)/\(user)"

@@ -1,20 +1,20 @@
 import Glibc
 
-/// What the token server needs for devices that wait: one event stream each, nothing happening.
+/// The token server's resources for idle devices: one event stream each, without events.
 final class StreamRows {
   private static let counts = [1_000, 10_000]
-  /// Two heartbeats of the server are in it.
+  /// Long enough for two heartbeats of the server.
   private static let idleSeconds = 40.0
-  /// Connections that shake hands at the same time.
+  /// The number of concurrent TLS handshakes.
   private static let abreast = 64
 
   private let server: TokenServer
   private let site: Site
   private var devices: [Device] = []
   private var streams: [Connection] = []
-  /// Streams that have got their first line.
+  /// Streams that have received their first line.
   private var opened = 0
-  /// Lines that came after it: heartbeats.
+  /// Lines after the first: heartbeats.
   private var heartbeats = 0
   private var rows: [Row] = []
 
@@ -36,7 +36,7 @@ final class StreamRows {
     site = Site(server)
   }
 
-  /// Registers devices until there are `count`, and gets each its access token. Not part of what is measured.
+  /// Registers devices until there are `count`, and gets an access token for each. Not part of the measurement.
   private func register(_ count: Int, _ credential: String) throws {
     let connections = (0..<16).map { _ in Connection(to: site) }
     defer { connections.forEach { $0.hangUp() } }
@@ -102,7 +102,8 @@ final class StreamRows {
   }
 }
 
-/// The most the hard limit allows; both sides of every stream need a descriptor, the server's side inherits the limit.
+/// Raises the limit up to the hard limit; both sides of every stream need a descriptor, and the server inherits the
+/// limit.
 private func raiseDescriptorLimit(to wanted: UInt) throws {
   var limit = rlimit()
   getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)

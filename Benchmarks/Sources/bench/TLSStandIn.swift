@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// A server over TLS, in this process: each connection has a thread of its own, until the process ends.
+/// A TLS server in this process: each connection has its own thread, until the process ends.
 final class TLSStandIn: Sendable {
   struct Request {
     let method: String
@@ -15,15 +15,15 @@ final class TLSStandIn: Sendable {
 
   struct Response {
     let status: Int
-    /// JSON.
+    /// The JSON body.
     let content: String
-    /// What is to be done once it has been written.
+    /// Called after the response was written.
     var afterwards: () -> Void = {}
   }
 
   typealias Service = @Sendable (Request) -> Response
 
-  /// PEM file: the certificate, which vouches for itself.
+  /// PEM file: the self-signed certificate.
   let authority: String
   /// `https://host:port`.
   let origin: String
@@ -31,7 +31,7 @@ final class TLSStandIn: Sendable {
   private nonisolated(unsafe) let tls: OpaquePointer
   private let malformed = Mutex(0)
 
-  /// Listens; nobody is answered before `serve`.
+  /// Listens; connections are not accepted before `serve`.
   init(on stage: Stage) throws {
     authority = "\(stage.directory)/stand-in.pem"
     try Certificate.make(at: authority, log: "\(stage.directory)/openssl.log")
@@ -53,7 +53,7 @@ final class TLSStandIn: Sendable {
     }
   }
 
-  /// How many connections ended because of something that was not HTTP.
+  /// The number of connections that ended because of invalid HTTP.
   var malformedCount: Int { malformed.withLock { $0 } }
 
   private func converse(with caller: Int32, _ service: Service) {
@@ -96,7 +96,7 @@ final class TLSStandIn: Sendable {
     response.afterwards()
   }
 
-  /// RFC 9110 §5.6.7.
+  /// The current time in the format of RFC 9110 §5.6.7.
   private func date() -> String {
     var now = time(nil)
     var parts = tm()
@@ -115,9 +115,9 @@ extension TLSStandIn.Request {
   }
 }
 
-/// A certificate for the loopback address that vouches for itself.
+/// A self-signed certificate for the loopback address.
 private enum Certificate {
-  /// - Parameter file: gets the certificate and its key.
+  /// - Parameter file: receives the certificate and its key.
   static func make(at file: String, log: String) throws {
     _ = try Child.run(
       "openssl",

@@ -1,8 +1,8 @@
-/// One line of the result.
+/// One row of the result table.
 struct Row {
   enum Verdict: String {
     case met, missed
-    /// A figure that explains others.
+    /// A number without a goal, for explanation.
     case none = ""
   }
 
@@ -22,7 +22,7 @@ struct Row {
 }
 
 enum Table {
-  /// Markdown, aligned so that it can be read as it is.
+  /// Markdown, with aligned columns.
   static func text(_ rows: [Row]) -> String {
     let cells =
       [["What", "Measured", "Goal", ""]]

@@ -1,20 +1,21 @@
 import Cryptography
 import ReferenceProtocol
 
-/// Transactions from a portal's question to the receipt of the answer. The devices do all that a token does: take the
-/// hint from their stream, acknowledge it, read the list, fetch, open, seal and answer; the portal takes its callback.
+/// Transactions from a portal's request to the receipt of the answer. The devices do everything that a token does:
+/// receive the hint from the stream, acknowledge it, read the list, fetch, decrypt, encrypt and answer; the portal
+/// receives its callback.
 final class TransactionRows {
   private static let deviceCount = 64
   private static let portalConnections = 16
-  /// Transactions under way at once when the server is to be kept busy.
+  /// The number of concurrent transactions that saturates the server.
   private static let abreast = 32
   private static let saturatedSeconds = 15.0
-  /// Per second; the goal.
+  /// The goal, per second.
   private static let wantedRate = 500.0
-  /// What a server with headroom feels like.
+  /// A rate that leaves the server headroom.
   private static let lightRate = 100.0
   private static let offeredSeconds = 15.0
-  /// Seconds to wait for the answers that are missing at the end.
+  /// Seconds to wait for missing answers at the end.
   private static let patience = 20.0
 
   private let server: TokenServer
@@ -23,7 +24,7 @@ final class TransactionRows {
   private let devices: [AnsweringDevice]
   private let portals: [Connection]
   private var asked = 0
-  /// When each was begun, and what has arrived so far: the portal's answer or the receipt, in either order.
+  /// When each transaction began, and what has arrived so far: the portal's response or the receipt, in either order.
   private var begun: [String: Instant] = [:]
   private var receipts: [String: Instant] = [:]
   private var latencies: [Double] = []
@@ -53,7 +54,7 @@ final class TransactionRows {
     try site.requireNoFailures()
   }
 
-  /// - Parameter moment: when it should have been sent, which may be before now: waiting for its turn counts.
+  /// - Parameter moment: the scheduled time, which may be in the past: the delay counts.
   private func ask(at moment: Instant) {
     let device = devices[asked % devices.count].enrolled
     let portal = portals[asked % portals.count]
@@ -96,9 +97,9 @@ final class TransactionRows {
   }
 
   private enum Pace {
-    /// As many under way as this.
+    /// The number of concurrent transactions.
     case abreast(Int)
-    /// As many begun per second as this, whether or not the earlier ones are answered.
+    /// The rate of new transactions, whether or not the earlier ones are answered.
     case perSecond(Double)
   }
 
@@ -128,7 +129,7 @@ final class TransactionRows {
     let elapsed = Instant.now - began
     let answered = latencies.count
     let shares = processor.text
-    // The slowest are still under way, and they count.
+    // The slowest transactions are still open, and they count.
     site.loop.run(for: Self.patience) { latencies.count == asked || site.hasFailed }
     try site.requireNoFailures()
     let unanswered = asked - latencies.count

@@ -1,5 +1,5 @@
-// reference-gpio LABEL OFFSET WINDOW: what a program of its own takes to hear a button's release through libgpiod. Prints
-// CLOCK_MONOTONIC in nanoseconds, a line each time the line has gone up and stayed there for WINDOW microseconds.
+// reference-gpio LABEL OFFSET WINDOW: measures the latency of a button's release in a separate program with libgpiod.
+// Prints CLOCK_MONOTONIC in nanoseconds, one line each time the line has gone up and stayed up for WINDOW microseconds.
 #define _GNU_SOURCE
 #include <gpiod.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 
 enum { BILLION = 1000000000 };
 
-// A change of the line: whether up, and when, on CLOCK_MONOTONIC in nanoseconds.
+// A change of the line: whether it is up, and when, on CLOCK_MONOTONIC in nanoseconds.
 struct edge {
   int is_up;
   int64_t at;
@@ -38,7 +38,8 @@ static int request(const char *label, unsigned int offset) {
                      line, "reference", GPIOD_LINE_REQUEST_FLAG_BIAS_PULL_UP) == 0;
 }
 
-// 1 with the next edge, 0 if none comes for `patience` nanoseconds, -1 on failure; a negative patience has no end.
+// Returns 1 with the next edge, 0 if none comes for `patience` nanoseconds, -1 on failure; a negative patience means no
+// limit.
 static int next_edge(struct edge *edge, int64_t patience) {
   struct timespec timeout = {patience / BILLION, patience % BILLION};
   int count = gpiod_line_event_wait(line, patience < 0 ? NULL : &timeout);
@@ -83,7 +84,8 @@ static int request(const char *label, unsigned int offset) {
   return lines != NULL;
 }
 
-// 1 with the next edge, 0 if none comes for `patience` nanoseconds, -1 on failure; a negative patience has no end.
+// Returns 1 with the next edge, 0 if none comes for `patience` nanoseconds, -1 on failure; a negative patience means no
+// limit.
 static int next_edge(struct edge *edge, int64_t patience) {
   int count = gpiod_line_request_wait_edge_events(lines, patience < 0 ? -1 : patience);
   if (count != 1) return count;
@@ -104,7 +106,7 @@ int main(int count, char **arguments) {
   fflush(stdout);
   struct edge edge;
   while (next_edge(&edge, -1) == 1) {
-    // Whatever comes within the window begins it anew.
+    // An edge within the window starts the window again.
     for (int more = window > 0; more == 1;) {
       int64_t left = edge.at + window - now();
       more = left > 0 ? next_edge(&edge, left) : 0;

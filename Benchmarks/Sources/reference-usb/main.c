@@ -1,5 +1,5 @@
-// reference-usb VENDOR PRODUCT: what a program of its own takes to hear a key through libusb. Prints CLOCK_MONOTONIC in
-// nanoseconds, a line for each boot report with a key in it, the moment it has the report.
+// reference-usb VENDOR PRODUCT: measures the latency of a key in a separate program with libusb. Prints CLOCK_MONOTONIC
+// in nanoseconds when it receives a boot report with a key, one line each.
 #include <libusb-1.0/libusb.h>
 #include <stdio.h>
 #include <stdlib.h>

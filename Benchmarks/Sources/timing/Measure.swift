@@ -1,7 +1,7 @@
 import ApprovalTestKit
 import Glibc
 
-/// Nanoseconds for each time the thing is done, in both classes, side by side; which comes first is drawn.
+/// The duration of one operation in nanoseconds, for both classes in pairs; the order within each pair is random.
 func measure(
   _ subject: Subject, _ pairs: Int, _ random: inout SeededGenerator
 ) -> [(first: Double, second: Double)] {
@@ -14,7 +14,7 @@ func measure(
   }
 }
 
-/// So many that a reading of the clock (tens of nanoseconds) is a thousandth of what is measured.
+/// The number of repetitions at which reading the clock (tens of nanoseconds) takes a thousandth of the measured time.
 private func repetitions(of subject: Subject) -> Int {
   let work = subject.prepare(false)
   _ = time(work, 1000)
@@ -22,14 +22,14 @@ private func repetitions(of subject: Subject) -> Int {
 }
 
 private func time(_ work: () -> Void, _ repetitions: Int) -> Double {
-  // Whatever the memory it is new in costs is paid before.
+  // Warm up newly allocated memory.
   work()
   let start = now()
   for _ in 0..<repetitions { work() }
   return Double(now() - start) / Double(repetitions)
 }
 
-/// Nanoseconds, not slewed by anybody who sets the clock.
+/// The monotonic clock in nanoseconds, without adjustments of its rate.
 private func now() -> Int64 {
   var time = timespec()
   clock_gettime(CLOCK_MONOTONIC_RAW, &time)

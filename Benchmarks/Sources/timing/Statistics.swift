@@ -1,7 +1,7 @@
 import Glibc
 
-/// Differences between two classes, each measured side by side, so that what disturbs the machine disturbs both.
-/// Ranks and signs are asked, not means: one interrupt must not decide.
+/// Differences between two classes that are measured in pairs, so that disturbances of the machine affect both. Uses
+/// ranks and signs, not means, so that a single interrupt has little effect.
 struct PairedDifferences {
   private let values: [Double]
 
@@ -33,7 +33,7 @@ struct PairedDifferences {
     return squares == 0 ? 0 : signed / squares.squareRoot()
   }
 
-  /// The interval that the median lies in with this confidence, by drawing the sample anew from itself.
+  /// The confidence interval of the median, by bootstrap.
   func medianInterval(confidence: Double, draws: Int, using random: inout some RandomNumberGenerator)
     -> ClosedRange<Double>
   {
@@ -44,8 +44,8 @@ struct PairedDifferences {
     return medians[tail]...medians[draws - 1 - tail]
   }
 
-  /// The smallest difference that would be found nine times out of ten with so much noise: the shift at which these
-  /// differences, centred, lie 1.28 standard deviations beyond the threshold.
+  /// The smallest difference that would be detected nine times out of ten with this noise: the shift at which these
+  /// differences, centered, are 1.28 standard deviations beyond the threshold.
   func smallestVisible(threshold: Double) -> Double {
     let centred = PairedDifferences(values.map { $0 - median })
     var (below, above) = (0.0, values.map(abs).max() ?? 0)

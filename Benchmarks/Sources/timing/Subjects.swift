@@ -2,14 +2,14 @@ import HIDReports
 import PINProtection
 import Secrets
 
-/// Something that is done with secret digits, in two classes that must take the same time.
+/// An operation on secret digits, in two classes that must take the same time.
 struct Subject {
   let name: String
   let classes: (String, String)
-  /// Whether a difference is wanted: it shows that the measurement would see one.
+  /// Whether a difference is expected: a positive control of the measurement.
   var isControl = false
-  /// Prepares one class, in memory of its own and new each time, so that no class has the better place; what it returns
-  /// does the thing once.
+  /// Prepares one class in newly allocated memory, so that neither class has an advantage; the returned function
+  /// performs the operation once.
   let prepare: (_ isSecond: Bool) -> () -> Void
 
   static var all: [Subject] {
@@ -42,9 +42,9 @@ struct Subject {
   }
 }
 
-/// One key down, and up again, by the decoder and through the queue.
+/// One key press and release, through the decoder and the queue.
 private final class DecodingBench: KeySink {
-  // One thread only.
+  // Used by one thread only.
   private nonisolated(unsafe) var decoder = BootKeyboardDecoder()
   private nonisolated(unsafe) let reports = UnsafeMutableRawBufferPointer.allocate(byteCount: 16, alignment: 16)
   private let queue = DigitQueue()
@@ -86,6 +86,6 @@ private func isSameWithEarlyExit(_ one: PIN, _ other: PIN) -> Bool {
   }
 }
 
-/// Makes a compiler believe that somebody wants to know.
+/// Prevents the compiler from removing the computation of a value.
 @inline(never)
 private func keep<Value>(_ value: Value) {}

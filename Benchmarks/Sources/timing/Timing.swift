@@ -1,8 +1,8 @@
 import ApprovalTestKit
 import Glibc
 
-/// Whether what is done with digits takes a time that depends on them, as far as a clock can tell: the other half of
-/// docs/constant-time.md, for which no instruction is the same as any other. On a machine that does nothing else.
+/// Measures whether the duration of operations on digits depends on the digits: the complement of the check in
+/// docs/constant-time.md, which treats all instructions as equal. Requires an idle machine.
 ///
 ///     timing [<pairs>]
 @main

@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
-// Coverage-guided fuzzing of everything that reads what comes from outside; run it with scripts/fuzz, which gives the
-// compiler -sanitize=fuzzer for every module, so that libFuzzer sees the parsers' branches and not only the harness's.
-// A package of its own, so that building the product does not build this.
+// Coverage-guided fuzzing of all parsers of external input; run it with scripts/fuzz, which passes -sanitize=fuzzer to
+// the compiler for every module, so that libFuzzer measures the coverage of the parsers and not only of the harness. A
+// separate package, so that a build of the product does not build it.
 import PackageDescription
 
 let settings: [SwiftSetting] = [
@@ -19,7 +19,7 @@ let package = Package(
     .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
   ],
   targets: [
-    // The files of the token server that read without its HTTP library, as links.
+    // The token server's parsers that do not need its HTTP library, as symbolic links.
     .target(
       name: "ServerParsers", dependencies: [parsers, .product(name: "TOMLKit", package: "TOMLKit")],
       swiftSettings: settings),

@@ -3,7 +3,7 @@ import Boards
 @testable import ApprovalToken
 @testable import ServerParsers
 
-/// What people write: board profiles and the configurations of both programs.
+/// User-written files: board profiles and the configurations of both programs.
 func readConfiguration(_ bytes: [UInt8]) {
   let input = Input(bytes, choices: 3)
   switch input.choice {

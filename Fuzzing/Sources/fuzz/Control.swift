@@ -6,7 +6,7 @@ import ReferenceProtocol
 
 @testable import ApprovalToken
 
-/// The control socket, both ends: lines, calls, and what a command makes of the service's answers.
+/// Both sides of the control socket: lines, requests, and a command's handling of the service's answers.
 func readControlMessage(_ bytes: [UInt8]) {
   let input = Input(bytes, choices: 4)
   switch input.choice {
@@ -17,10 +17,10 @@ func readControlMessage(_ bytes: [UInt8]) {
   }
 }
 
-/// As they come through a socket.
+/// Splits the input into lines with a real socket.
 private func lines(_ bytes: [UInt8]) -> [[UInt8]] {
   var ends: [Int32] = [0, 0]
-  // What is written must fit, since nobody reads meanwhile.
+  // The data must fit into the socket's buffer, because no reader runs at the same time.
   guard bytes.count <= 65_536, socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0 else { return [] }
   let socket = UnixSocket(descriptor: ends[0])
   let written = bytes.isEmpty ? 0 : send(ends[1], bytes, bytes.count, Int32(MSG_NOSIGNAL))

@@ -10,8 +10,8 @@ import Synchronization
 @testable import ApprovalToken
 @testable import ReferenceAdapter
 
-/// What the token server answers to a token: a response in the input's words to one call, through the adapter, to what a
-/// person is shown.
+/// Responses of the token server: the input as the response to one call, processed by the adapter up to the texts for
+/// the user.
 func readServerAnswer(_ bytes: [UInt8]) {
   var input = Input(bytes, choices: 9)
   let choice = input.choice
@@ -30,7 +30,7 @@ private let statuses = [200, 201, 204, 304, 400, 401, 403, 404, 409, 410, 422, 4
 private let issuer = "https://s"
 private let transaction = "00000000-0000-4000-8000-000000000001"
 
-/// - Parameter answer: to everything but the request for an access token, or to that if `isForToken`.
+/// - Parameter answer: the response to all requests except for an access token, or only to that if `isForToken`.
 private func courier(_ answer: HTTPResponse, isForToken: Bool = false) -> RecordingCourier {
   @Sendable func respond(to request: HTTPRequest) -> HTTPResponse {
     guard request.url == issuer + "/oauth/token", !isForToken else { return answer }
@@ -63,14 +63,14 @@ private let records: (TokenServerRecord, AccountRecord) = orTrap {
 
 private let timekeeper = ManualTimekeeper(wallClockMilliseconds: 0)
 
-/// One for all inputs, because reading its keys takes longer than all the rest.
+/// Shared by all inputs, because parsing its keys takes longer than the rest.
 private let server: ReferenceTokenServer = orTrap {
   try ReferenceTokenServer(
     records.0, accounts: [records.1], registry: MemoryRegistry(), pinBinding: Keys.shared, courier: CurrentAnswer(),
     timekeeper: timekeeper)
 }
 
-/// Answers what the present input says.
+/// An HTTP client that returns the current input as the response.
 private struct CurrentAnswer: Courier {
   static let value = Mutex(HTTPResponse(status: 200))
 
@@ -116,7 +116,7 @@ private func read<Value: Decodable>(_ type: Value.Type, _ answer: HTTPResponse) 
   _ = try? DeviceClient.decode(type, response)
 }
 
-/// The list of what is pending, up to the line on a screen.
+/// Processes the pending list up to the printed line.
 private func showPending() async {
   guard let pending = try? await server.pendingRequests() else { return }
   for request in pending.sorted(by: PendingMobileAuthRequest.newestFirst) {
@@ -125,7 +125,7 @@ private func showPending() async {
   }
 }
 
-/// A request that the token server really sealed, whatever it says.
+/// A request that the token server's key has signed and encrypted, with arbitrary content.
 private func readSealedRequest(_ plaintext: [UInt8]) {
   guard let sealed = try? Keys.server.seal(plaintext, to: Keys.token.certificate),
     let id = TransactionID(transaction)

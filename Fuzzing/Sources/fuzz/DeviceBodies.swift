@@ -3,7 +3,7 @@ import ReferenceProtocol
 
 @testable import ServerParsers
 
-/// The bodies that devices send to the token server, and the answers inside them.
+/// The bodies that devices send to the token server, and the answers in them.
 func readDeviceBody(_ bytes: [UInt8]) {
   let input = Input(bytes, choices: 12)
   let body = input.bytes
@@ -26,7 +26,7 @@ func readDeviceBody(_ bytes: [UInt8]) {
   }
 }
 
-/// What was read is written as something that reads the same.
+/// Decodes, encodes and decodes again: both values must be equal.
 private func roundTrip<Value: Codable & Equatable>(_ type: Value.Type, _ bytes: [UInt8]) -> Value? {
   guard let value = try? JSON.decode(type, from: bytes) else { return nil }
   require((try? JSON.decode(type, from: JSON.encode(value))) == value, "\(type) survives being written")

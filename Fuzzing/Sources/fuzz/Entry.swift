@@ -1,9 +1,9 @@
 import Glibc
 
-/// Reads one input as its target's format. Returning normally is a pass, whatever the input; a trap is a finding.
+/// Parses one input in the target's format. A normal return is a pass for any input; a trap is a finding.
 typealias FuzzTarget = @Sendable ([UInt8]) -> Void
 
-/// By name; each has a folder of seeds in `Fuzzing/Corpus`.
+/// Targets by name; each has a directory of seeds in `Fuzzing/Corpus`.
 private let targets: [String: FuzzTarget] = [
   "configurations": readConfiguration,
   "control": readControlMessage,
@@ -22,7 +22,7 @@ private let targets: [String: FuzzTarget] = [
   "uris": readURI,
 ]
 
-/// The one that `FUZZ_TARGET` names.
+/// The target that `FUZZ_TARGET` names.
 private let target: FuzzTarget = {
   let name = getenv("FUZZ_TARGET").map { String(cString: $0) } ?? ""
   guard let target = targets[name] else {
@@ -38,7 +38,7 @@ public func testOneInput(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
   return 0
 }
 
-/// libFuzzer's own `main`, under the name that the package manager links as the program's: compiler-rt, FuzzerInterface.h.
+/// libFuzzer's `main`, under the name that the package manager links as the program's: compiler-rt, FuzzerInterface.h.
 @_silgen_name("LLVMFuzzerRunDriver")
 private func runDriver(
   _ count: UnsafeMutablePointer<CInt>,

@@ -3,7 +3,7 @@ import ReferenceProtocol
 
 @testable import ReferenceAdapter
 
-/// A token server's event stream, whole and in the pieces that a network makes of it: both are the same events.
+/// A token server's event stream, whole and in the pieces that a network delivers: both must give the same events.
 func readEventStream(_ bytes: [UInt8]) {
   var input = Input([0] + bytes, choices: 1)
   let seed = input.byte()

@@ -4,7 +4,7 @@ import Secrets
 
 @testable import USBKeypad
 
-/// What a USB device says: its descriptors as libusb hands them over, and the reports of a keyboard.
+/// Data of a USB device: its descriptors as libusb delivers them, and the reports of a keyboard.
 func readHID(_ bytes: [UInt8]) {
   var input = Input(bytes, choices: 3)
   switch input.choice {
@@ -19,7 +19,7 @@ private func readReports(_ bytes: [UInt8]) {
   let sink = DigitCount()
   var rest = bytes[...]
   while let length = rest.popFirst() {
-    // Mostly what a report has, sometimes not.
+    // Mostly the length of a report, sometimes another.
     let report = Array(rest.prefix(length < 240 ? BootKeyboardDecoder.reportBytes : Int(length) - 236))
     rest = rest.dropFirst(report.count)
     report.withUnsafeBytes { report in try? decoder.decode(report, into: sink) }
@@ -34,8 +34,8 @@ private final class DigitCount: KeySink {
   func keypadIsAvailable() {}
 }
 
-/// A configuration descriptor with everything in it that the input says. As libusb does, an array that has elements is
-/// there, and an interface may have no setting.
+/// A configuration descriptor with the contents of the input. As in libusb, an array with elements is not null, and an
+/// interface may have no setting.
 private struct Descriptors {
   private var endpoints: [[libusb_endpoint_descriptor]] = []
   private var settings: [libusb_interface_descriptor?] = []

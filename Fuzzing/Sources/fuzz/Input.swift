@@ -1,11 +1,11 @@
 import Glibc
 
-/// An input whose first byte chooses what the rest is: digits and letters in the seeds, so that they stay readable.
+/// An input whose first byte selects the kind of the rest: digits and letters in the seeds, for readability.
 struct Input {
   let choice: Int
   var rest: ArraySlice<UInt8>
 
-  /// - Parameter choices: how many there are.
+  /// - Parameter choices: the number of kinds.
   init(_ bytes: [UInt8], choices: Int) {
     choice = Int((bytes.first ?? 0) & 0x0F) % choices
     rest = bytes.dropFirst()
@@ -16,7 +16,7 @@ struct Input {
 
   mutating func byte() -> UInt8 { rest.popFirst() ?? 0 }
 
-  /// Up to the first empty line, without it, as lines; the rest stays.
+  /// Removes and returns the lines up to the first empty line, without it.
   mutating func lines() -> [String] {
     var lines: [String] = []
     while !rest.isEmpty {
@@ -30,12 +30,12 @@ struct Input {
   }
 }
 
-/// What every reader of a format has to hold; a violation is a finding as a trap is.
+/// A property that a parser must have; a violation is a finding like a trap.
 func require(_ condition: Bool, _ what: @autoclosure () -> String, file: StaticString = #file, line: UInt = #line) {
   if !condition { fatalError("violated: \(what())", file: file, line: line) }
 }
 
-/// The pieces in which a network might deliver `bytes`, as `seed` has it.
+/// The pieces in which a network might deliver `bytes`, determined by `seed`.
 func pieces(of bytes: ArraySlice<UInt8>, seed: UInt8) -> [[UInt8]] {
   var pieces: [[UInt8]] = []
   var rest = bytes
@@ -49,7 +49,7 @@ func pieces(of bytes: ArraySlice<UInt8>, seed: UInt8) -> [[UInt8]] {
   return pieces
 }
 
-/// Runs `body` to its end on the caller's behalf: libFuzzer calls synchronously.
+/// Runs `body` and waits for its end, because libFuzzer calls synchronously.
 func wait(for body: @escaping @Sendable () async -> Void) {
   let done = Semaphore()
   Task.detached {

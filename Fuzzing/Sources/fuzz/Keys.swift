@@ -2,22 +2,22 @@ import Cryptography
 import OpenPGP
 import Secrets
 
-/// Keys of no one: what is signed with them proves nothing outside this package.
+/// Keys for fuzzing only: signatures with them have no meaning outside this package.
 enum Keys {
   static let device = orTrap { try P256PrivateKey() }
-  /// What a push server signs its challenges with.
+  /// The key that signs a push server's challenges.
   static let pushServer = orTrap { try RSAPrivateKey(bits: 2048) }
-  /// 32 bytes that an account at PingAM shares with its server.
+  /// The 32 bytes that an account at PingAM shares with its server.
   static let shared = SecretBytes(copying: [UInt8](repeating: 7, count: 32))
 
-  /// The two ends of OpenPGP messages. Always the same, or no seed could be a message to one of them.
+  /// The two keys for OpenPGP messages. They are constant, so that seeds can be messages to them.
   static let token = orTrap { try OpenPGPKey(secret: secret(tokenKey)) }
   static let server = orTrap { try OpenPGPKey(secret: secret(serverKey)) }
 
   private static func secret(_ base64: String) -> SecretBytes { SecretBytes(copying: bytes(base64: base64) ?? []) }
 }
 
-/// For what cannot fail here.
+/// For calls that cannot fail here.
 func orTrap<Value>(_ body: () throws -> Value) -> Value {
   do { return try body() } catch { fatalError("\(error)") }
 }

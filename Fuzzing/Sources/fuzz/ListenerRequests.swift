@@ -1,12 +1,12 @@
 @testable import ApprovalToken
 
-/// A connection to the push listener, whole and in pieces: both get the same answer.
+/// A connection to the push listener, whole and in pieces: both must get the same response.
 func readListenerRequest(_ bytes: [UInt8]) {
   var input = Input([0] + bytes, choices: 1)
   let seed = input.byte()
   let whole = input.rest.isEmpty ? nil : take([input.bytes])
   let inPieces = take(pieces(of: input.rest, seed: seed))
-  // What comes behind a whole request may come too late to be seen.
+  // Data after a complete request may arrive too late to be detected.
   if whole != inPieces { require(whole == .bad && inPieces == .ok, "\(String(describing: whole)) in one piece") }
 }
 

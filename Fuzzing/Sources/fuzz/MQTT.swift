@@ -4,7 +4,7 @@ import ReferenceProtocol
 
 @testable import ReferenceAdapter
 
-/// What comes out of a mailbox at a broker, for either kind of account, and the addresses of brokers.
+/// Messages of an MQTT broker, for either kind of account, and broker addresses.
 func readMQTTPayload(_ bytes: [UInt8]) {
   let input = Input(bytes, choices: 3)
   switch input.choice {

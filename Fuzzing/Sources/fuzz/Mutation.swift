@@ -2,15 +2,15 @@
 @_silgen_name("LLVMFuzzerMutate")
 private func mutate(_ data: UnsafeMutablePointer<UInt8>, _ size: Int, _ limit: Int) -> Int
 
-/// Where integers end, and what computing with them leaves behind.
+/// Limits of integers, and the results of computations with them.
 private let numbers = [
   "0", "-1", "1", "600", "65535", "65536", "2147483648", "-2147483649", "4294967296", "253402300799", "253402300800",
   "9007199254740993", "9223372036854775807", "-9223372036854775807", "-9223372036854775808", "9223372036854775808",
   "18446744073709551615", "18446744073709551616", "1e999", "1.5",
 ].map { Array($0.utf8) }
 
-/// Every fourth time puts another number in the place of one that stands in the text: mutations of single bytes hardly
-/// ever make one that is exactly at a limit.
+/// Replaces a number in the text with another one in every fourth mutation: mutations of single bytes rarely produce a
+/// number exactly at a limit.
 @_cdecl("LLVMFuzzerCustomMutator")
 public func mutateNumbers(_ data: UnsafeMutablePointer<UInt8>, _ size: Int, _ limit: Int, _ seed: UInt32) -> Int {
   let bytes = Array(UnsafeBufferPointer(start: data, count: size))
@@ -30,11 +30,11 @@ private func replaceNumber(in bytes: [UInt8], seed: UInt32) -> [UInt8]? {
   return bytes
 }
 
-/// Of digits, with the sign before them.
+/// The ranges of digits, with their sign.
 private func runs(of bytes: [UInt8]) -> [Range<Int>] {
   var runs: [Range<Int>] = []
   var start: Int?
-  // The first byte chooses what the input is.
+  // The first byte selects the kind of the input.
   for (index, byte) in bytes.enumerated().dropFirst() {
     if (0x30...0x39).contains(byte) {
       start = start ?? (index > 1 && bytes[index - 1] == UInt8(ascii: "-") ? index - 1 : index)

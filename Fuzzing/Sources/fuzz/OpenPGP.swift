@@ -1,6 +1,6 @@
 @testable import OpenPGP
 
-/// OpenPGP as it arrives: packet layouts by ourselves, then certificates and messages through librnp.
+/// Received OpenPGP data: packet layouts in this project's parser, then certificates and messages through librnp.
 func readOpenPGP(_ bytes: [UInt8]) {
   let input = Input(bytes, choices: 4)
   let body = input.bytes

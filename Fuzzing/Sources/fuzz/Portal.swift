@@ -3,7 +3,7 @@ import ReferenceProtocol
 
 @testable import ServerParsers
 
-/// What portals send to the token server: forms, the addresses in them, JSON.
+/// Data that portals send to the token server: forms, the URLs in them, JSON.
 func readPortalRequest(_ bytes: [UInt8]) {
   let input = Input(bytes, choices: 4)
   switch input.choice {
@@ -20,7 +20,7 @@ private func readForm(_ bytes: [UInt8]) {
   if let callback = form["callback_uri"] { judgeCallback(callback) }
 }
 
-/// The address is stored and given to an HTTP client when the request has ended: by then it is too late to refuse it.
+/// The URL is stored and given to an HTTP client when the request has ended: it must be rejected before that.
 private func judgeCallback(_ text: String) {
   guard CallbackURL.isAcceptable(text) else { return }
   require(text.utf8.allSatisfy { (0x21...0x7E).contains($0) }, "an accepted callback address has only visible ASCII")

@@ -3,8 +3,8 @@ import ReferenceProtocol
 
 @testable import ServerParsers
 
-/// What devices prove to the token server: DPoP proofs with its nonces, client assertions, knowledge assertions. The
-/// harness signs what a device could sign, so that claims are reached, and leaves alone what needs no signature.
+/// Proofs that devices send to the token server: DPoP proofs with its nonces, client assertions, knowledge assertions.
+/// The harness signs what a device could sign, so that claims are reached, and passes on unsigned data unchanged.
 func readProof(_ bytes: [UInt8]) {
   let input = Input(bytes, choices: 6)
   switch input.choice {
@@ -27,7 +27,7 @@ private func signed(_ header: String, _ payload: [UInt8]) -> String {
   orTrap { try JWS.sign(header: Array(header.utf8), payload: payload, key: Keys.device) }
 }
 
-/// As a stranger can send it.
+/// A token as an unauthenticated client can send it.
 private func readToken(_ text: String) {
   judgeProof(text)
   judgeClient(text)

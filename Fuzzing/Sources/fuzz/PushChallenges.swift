@@ -6,7 +6,7 @@ import MobileAuth
 
 @testable import PrivacyIDEAAdapter
 
-/// What a push server answers a poll: the reply around it, and challenges that the harness signs as the server would.
+/// A push server's response to a poll: the reply around it, and challenges that the harness signs as the server would.
 func readPushChallenges(_ bytes: [UInt8]) {
   var input = Input(bytes, choices: 3)
   switch input.choice {
@@ -21,11 +21,11 @@ func readPushChallenges(_ bytes: [UInt8]) {
 private let statuses = [200, 201, 400, 401, 403, 404, 500, 503]
 
 extension Array {
-  /// The one that `byte` means.
+  /// The element that `byte` selects.
   func randomAccess(_ byte: UInt8) -> Element? { isEmpty ? nil : self[Int(byte & 0x0F) % count] }
 }
 
-/// The members that a challenge must have, unless the input has others, and a signature over them.
+/// The required members of a challenge, unless the input has others, and a signature over them.
 private func signed(_ bytes: [UInt8]) -> JSONValue? {
   guard let value = JSONValue(parsing: bytes), case .object(var members) = value else { return nil }
   let usual = [

@@ -8,8 +8,8 @@ import Synchronization
 
 @testable import PingAMAdapter
 
-/// A push message of PingAM, from the bytes that someone brings to the request that a person is shown. The harness signs
-/// claims as AM would, because whoever can make AM send a push has a hand in them.
+/// A push message of PingAM, from the delivered bytes to the request that the user sees. The harness signs claims as AM
+/// would, because an attacker who can make AM send a push controls parts of them.
 func readPushEnvelope(_ bytes: [UInt8]) {
   let input = Input(bytes, choices: 3)
   let desk = PushDesk()
@@ -32,7 +32,7 @@ private func signed(payload: [UInt8]) -> [UInt8] {
   return Array(envelope.canonical.utf8)
 }
 
-/// One account at one AM, and a shelf for its messages.
+/// One account at one AM, and a message store.
 final class PushDesk: Sendable {
   private let registry = MemoryRegistry()
   private let shelf = MemoryShelf()
@@ -77,7 +77,7 @@ final class PushDesk: Sendable {
   }
 }
 
-/// Messages in memory.
+/// A message store in memory.
 private final class MemoryShelf: MessageShelf {
   private let kept = Mutex<[DeliveredMessage]>([])
 

@@ -6,7 +6,7 @@ import MobileAuth
 @testable import PrivacyIDEAAdapter
 @testable import ReferenceAdapter
 
-/// The head of an HTTP response, line by line as libcurl hands it over, and what is made of its fields.
+/// The header of an HTTP response, line by line as libcurl delivers it, and the processing of its fields.
 func readResponseHead(_ bytes: [UInt8]) {
   var head = ResponseHead()
   var rest = bytes[...]

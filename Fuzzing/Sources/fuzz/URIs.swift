@@ -6,7 +6,7 @@ import ReferenceProtocol
 @testable import PingAMAdapter
 @testable import PrivacyIDEAAdapter
 
-/// What a person scans or pastes: activation, push and one-time-password URIs of every kind.
+/// URIs that a user scans or pastes: activation, push and one-time-password URIs of all kinds.
 func readURI(_ bytes: [UInt8]) {
   let text = String(decoding: bytes, as: UTF8.self)
   readActivation(text)

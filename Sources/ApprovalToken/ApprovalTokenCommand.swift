@@ -5,11 +5,11 @@ public struct ApprovalTokenCommand: AsyncParsableCommand {
     commandName: "approval-token",
     abstract: "A physical approval token: approve logins and payments with a button on a small board.",
     discussion: """
-      Enrol once with what your portal gives you, then keep `approval-token serve` running. When the \
-      LED blinks blue, hold the button for a second to accept, press twice to deny, or hold for six seconds to deny \
-      and report that it was not you.
+      Enroll once with the URI from your portal, then keep `approval-token serve` running. When the \
+      LED blinks blue, hold the button for a second to approve, press twice to deny, or hold for six seconds to deny \
+      and report that the request was not yours.
 
-      Exit codes: 0 done, 1 found something wrong, 64 wrong usage, 65 bad data, 69 not reachable, 77 refused.
+      Exit codes: 0 done, 1 a check found a problem, 64 wrong usage, 65 bad data, 69 not reachable, 77 refused.
       """,
     version: "0.1.0",
     subcommands: [

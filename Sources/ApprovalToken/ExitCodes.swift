@@ -7,7 +7,7 @@ import PingAMAdapter
 import PrivacyIDEAAdapter
 import ReferenceProtocol
 
-/// A failure of a command: what to tell the person, and the code of sysexits(3) to end with.
+/// A command's error: a message for the user, and the exit code of sysexits(3).
 struct CommandFailure: Error, CustomStringConvertible {
   enum Code: Int32 {
     case usage = 64
@@ -18,7 +18,7 @@ struct CommandFailure: Error, CustomStringConvertible {
 
   let code: Code
   let description: String
-  /// No service runs: nothing has been done, and what needs none may go on.
+  /// No service runs: nothing has been done, and a command that works without the service may continue.
   let isServiceMissing: Bool
 
   init(_ code: Code, _ description: String, isServiceMissing: Bool = false) {
@@ -33,8 +33,10 @@ struct CommandFailure: Error, CustomStringConvertible {
     case .untrusted(let why):
       self.init(
         .refused,
-        "\(why). If the server's certificate has an issuer of its own, name its file with --authorities, or under [tls] in "
-          + "the configuration; or the server's key with --pin, which is in the URI for approvaltoken:")
+        "\(why). If the certificate's issuer is a private authority, give its PEM file with --authorities, or under "
+          + "[tls] in the configuration; or give the hash of the server's key with --pin (a URI of approvaltoken: "
+          + "contains it)"
+      )
     default: self.init(.refused, "\(fault)")
     }
   }
@@ -49,6 +51,13 @@ struct CommandFailure: Error, CustomStringConvertible {
 }
 
 extension CommandFailure {
+  /// The message for a command that needs an account's name, with the accounts to choose from.
+  static func nameOne(of accounts: [AccountRecord]) -> String {
+    accounts.isEmpty
+      ? "no active account; run `approval-token enroll` first"
+      : "there are several accounts; name one of: \(accounts.map(\.id.text).sorted().joined(separator: ", "))"
+  }
+
   private init(_ refusal: PushIngress.Refusal) {
     let code: Code =
       switch refusal {
@@ -68,7 +77,7 @@ extension CommandFailure {
     self.init(code, "\(refusal)")
   }
 
-  /// Nil for an error that is none of a person's business: a cancelled task, an interrupted call.
+  /// Nil for an error that is not reported to the user: a canceled task, an interrupted call.
   init?(explaining error: any Error) {
     switch error {
     case let failure as CommandFailure: self = failure
@@ -89,7 +98,7 @@ extension CommandFailure {
   }
 }
 
-/// Runs a command's body, says on standard error what went wrong, and ends with the right code.
+/// Runs a command's body, prints its error on standard error, and exits with the code of the error.
 func reporting(_ body: () async throws -> Void) async throws {
   do { return try await body() } catch {
     guard let failure = CommandFailure(explaining: error) else { throw error }
@@ -98,7 +107,7 @@ func reporting(_ body: () async throws -> Void) async throws {
   }
 }
 
-/// Lines on standard error: progress and trouble go there, facts to standard output.
+/// Prints a line on standard error. Progress and errors go to standard error, results to standard output.
 func say(_ line: String) {
   let bytes = Array((line.linesForPeople + "\n").utf8)
   _ = write(2, bytes, bytes.count)

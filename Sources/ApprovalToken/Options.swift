@@ -31,21 +31,23 @@ struct StateOption: ParsableArguments {
     try DeviceSecret.load(stateDirectory: directory, credentialsDirectory: environment("CREDENTIALS_DIRECTORY"))
   }
 
-  /// - Parameter creating: whether a directory that is not there is made, with a device secret.
-  /// - Parameter readOnly: whether nothing is written, whatever is asked of it.
+  /// - Parameters:
+  ///   - creating: whether a missing directory is created, with a device secret.
+  ///   - readOnly: whether all writes are rejected.
   func openVault(creating: Bool, readOnly: Bool = false) throws -> Vault {
     if !creating, !hasVault {
-      throw CommandFailure(.badData, "no token lives in \(directory): enrol first, or name another --state")
+      throw CommandFailure(
+        .badData, "no token state in \(directory): run `approval-token enroll` first, or choose another --state")
     }
     return try Vault.open(directory: directory, deviceSecret: deviceSecret(), readOnly: readOnly)
   }
 }
 
 struct JSONOption: ParsableArguments {
-  @Flag(name: .customLong("json"), help: "Print facts as JSON, for machines.")
+  @Flag(name: .customLong("json"), help: "Print the result as JSON.")
   var isWanted = false
 
-  /// Prints `value` as JSON, or what `text` makes of it.
+  /// Prints `value` as JSON, or the text that `text` makes from it.
   func print<Value: Encodable>(_ value: Value, text: (Value) -> String) {
     let output =
       isWanted ? String(decoding: JSON.encode(value), as: UTF8.self).escapedForPeople : text(value).linesForPeople
@@ -57,7 +59,7 @@ func environment(_ name: String) -> String? {
   getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
 }
 
-/// Uniform in 0..<1, for jitter.
+/// A uniform random number in 0..<1, for jitter.
 @Sendable func uniformFraction() -> Double {
   Double(Random.bytes(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }) / 4_294_967_296
 }

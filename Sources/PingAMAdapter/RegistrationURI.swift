@@ -134,7 +134,7 @@ extension RegistrationURI.Flaw: CustomStringConvertible {
     case .notARegistration:
       "not a registration URI: pushauth://push/…, mfauth://totp/…, mfauth://hotp/…, otpauth://totp/… or "
         + "otpauth://hotp/… is"
-    case .malformed(let what): "the registration URI is damaged: \(what)"
+    case .malformed(let what): "the registration URI is invalid (\(what)); get a new QR code"
     case .missing(let name): "the registration URI has no \(name)"
     case .repeated(let name): "the registration URI has \(name) twice"
     case .version(let version): "the registration URI is of version \(version); only 1 is known"

@@ -158,7 +158,7 @@ extension EnrolmentURI.Flaw: CustomStringConvertible {
     case .tooLong: "too long for an enrollment URL"
     case .notAnEnrolment: "not an enrollment URL: otpauth://pipush/…, pia://pipush/… or edumfa-push://edumfa/… is"
     case .container: "this URL registers a phone as a container; ask for the enrollment URL of a push token"
-    case .malformed(let what): "the enrollment URL is damaged: \(what)"
+    case .malformed(let what): "the enrollment URL is invalid (\(what)); get a new QR code"
     case .missing(let name): "the enrollment URL has no \(name)"
     case .repeated(let name): "the enrollment URL has \(name) twice"
     case .version(let version): "the enrollment URL is of version \(version); only 1 is known"

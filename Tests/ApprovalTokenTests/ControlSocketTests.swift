@@ -22,7 +22,7 @@ import Testing
     #expect(try client.readLine() == [])
   }
 
-  @Test("A caller who trickles a line is given up after the time for the whole line")
+  @Test("A client that sends a line slowly is dropped after the time limit for the whole line")
   func tricklingCallerIsGivenUp() throws {
     let path = path()
     let listener = try UnixSocket.listening(at: path)

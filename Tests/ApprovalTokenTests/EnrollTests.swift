@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  @Test("A server's text is one line of the log, and not longer than one")
+  @Test("A server's text becomes one log line of limited length")
   func logLinesCannotBeForged() {
     let text =
       "bad\n2026-11-22 info approval-token: approved\u{1B}[2J\u{202E}\u{85}" + String(repeating: "x", count: 500_000)

@@ -5,11 +5,11 @@ import Testing
 
 @testable import ApprovalToken
 
-/// The push listener as its callers meet it: on a socket.
+/// The push listener on a real socket.
 @Suite(.timeLimit(.minutes(1))) struct PushListenerTests {
   private static let post = "POST /push HTTP/1.1\r\nHost: board\r\nContent-Length: 2\r\n\r\n{}"
 
-  /// Listens on a free port while `body` plays.
+  /// Listens on a free port while `body` runs.
   private func listening(
     _ clock: SteppingClock = SteppingClock(), _ body: (_ port: UInt16, _ hints: Hints) async throws -> Void
   ) async throws {
@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  /// Refusals cost a caller none of its posts, and posts beyond its five are told so.
+  /// Rejected requests do not use up the rate limit; requests beyond five get 429.
   @Test func aFloodIsAnsweredAndIsNoHint() async throws {
     let clock = SteppingClock()
     try await listening(clock) { port, hints in
@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  /// The clock goes on with each look at it: the two seconds are over after one wait of what `step` leaves of them.
+  /// The clock advances by `step` with each reading: the time limit of two seconds passes after one short wait.
   @Test(arguments: [
     ("", Duration.milliseconds(1990)), ("POST /push HTTP/1.1\r\n", .seconds(1)),
     (String(Self.post.dropLast()), .seconds(1)),
@@ -141,7 +141,7 @@ private final class Hints: Sendable {
   func add() { total.add(1, ordering: .acquiringAndReleasing) }
 }
 
-/// Goes on by `step` with each look at it.
+/// A clock that advances by `step` with each reading.
 private final class SteppingClock: Timekeeper {
   private let reading = Mutex(Duration.seconds(100))
   private let step: Duration
@@ -165,7 +165,7 @@ private final class Caller: Sendable {
   private let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
 
   init(to port: UInt16) throws {
-    // Nobody waits for ever for a listener that is broken.
+    // A time limit, so that a broken listener fails the test.
     var limit = timeval(tv_sec: 20, tv_usec: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     var yes: Int32 = 1
@@ -182,7 +182,7 @@ private final class Caller: Sendable {
 
   func finish() { shutdown(descriptor, Int32(SHUT_WR)) }
 
-  /// Everything, until the listener hangs up.
+  /// The whole response, until the listener closes the connection.
   var answer: String {
     get async {
       await withCheckedContinuation { continuation in
@@ -195,7 +195,7 @@ private final class Caller: Sendable {
     }
   }
 
-  /// The number in the answer's first line.
+  /// The status of the response.
   var status: Int? {
     get async { await answer.split(separator: " ").dropFirst().first.flatMap { Int($0) } }
   }
@@ -211,7 +211,7 @@ private func withLoopback(_ port: UInt16, _ body: (UnsafePointer<sockaddr>, sock
   }
 }
 
-/// One that nobody had a moment ago.
+/// A port that was free when asked for.
 private func freePort() throws -> UInt16 {
   let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
   defer { close(descriptor) }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ApprovalToken
 
-/// What anybody may send to the push listener.
+/// Requests that an attacker may send to the push listener.
 @Suite struct PushPostTests {
   private static func request(
     _ line: String = "POST /push HTTP/1.1", host: String = "Host: board\r\n", length: String = "Content-Length: 2\r\n",
@@ -85,7 +85,7 @@ import Testing
   @Test func aFloodWakesNoMoreThanAPoll() {
     var bucket = TokenBucket(capacity: 5, interval: .seconds(3))
     let taken = (0..<600).count { bucket.take(at: .milliseconds($0 * 100)) }
-    // Five at once, and 60 s of one in three.
+    // A burst of five, then one in three for 60 s.
     #expect((24...25).contains(taken))
     let isRefilled = bucket.take(at: .seconds(3600))
     #expect(isRefilled)

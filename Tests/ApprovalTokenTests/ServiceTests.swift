@@ -11,7 +11,7 @@ import Vault
 
 @testable import ApprovalToken
 
-/// A service over a vault of its own, with a simulated board and without a network.
+/// A service with its own vault, a simulated board and no network.
 private final class Rig: Sendable {
   let path: String
   let vault: Vault
@@ -47,7 +47,7 @@ private final class Rig: Sendable {
     rmdir(path)
   }
 
-  /// An account that needs no server.
+  /// Enrolls an account that needs no server.
   func enroll(_ name: String) throws {
     _ = try OATHAccounts.keep(
       try RegistrationURI("otpauth://totp/Example:\(name)?secret=GEZDGNBVGY3TQOJQ&issuer=Example"), name: name,
@@ -60,7 +60,7 @@ private final class Rig: Sendable {
     return try #require(found.withLock { $0 })
   }
 
-  /// Waits until the LED says so, longer than a busy machine takes.
+  /// Waits until the LED shows the indication, with a limit for busy machines.
   func until(_ indication: Indication) async throws -> Bool {
     let start = ContinuousClock.now
     while await board.panel.showing != indication {
@@ -72,13 +72,13 @@ private final class Rig: Sendable {
 }
 
 @Suite struct ServiceTests {
-  @Test("That an account was lost is shown until something is enrolled, although others can be used")
+  @Test("A lost account is shown until an account is enrolled, even if other accounts are usable")
   func lossLasts() async throws {
     let rig = try Rig()
     for name in ["mail", "shop"] { try rig.enroll(name) }
     let running = [Task { await rig.board.panel.run() }, Task { _ = try? await rig.service.run() }]
     #expect(try await rig.until(.idle(pending: 0)))
-    // As the handler reports the last wrong PIN.
+    // The event that the handler reports after the last wrong PIN.
     try rig.vault.wipe(account: AccountID("mail"), AuditEntry(.wiped, wallClockMilliseconds: 0))
     rig.events.yield(.accountLost(AccountID("mail")))
     rig.events.yield(.rosterChanged)
@@ -94,7 +94,7 @@ private final class Rig: Sendable {
     for task in running { await task.value }
   }
 
-  @Test("After a right PIN no wrong ones are counted") func rightPINClearsTheCount() async throws {
+  @Test("A correct PIN clears the count of wrong PINs") func rightPINClearsTheCount() async throws {
     let rig = try Rig()
     try rig.enroll("mail")
     rig.service.note(FailureCounts(max: 3, previous: 2), of: AccountID("mail"))
@@ -103,7 +103,7 @@ private final class Rig: Sendable {
     #expect(pins?.map(\.remainingFailureCount) == [3])
   }
 
-  @Test("What is pressed while nothing is asked, or too early, is said to be ignored") func ignoredPresses()
+  @Test("A press without a request, or before the guard time, is reported as ignored") func ignoredPresses()
     async throws
   {
     let rig = try Rig()

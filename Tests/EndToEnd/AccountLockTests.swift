@@ -3,7 +3,7 @@ import TestAM
 import Testing
 
 extension EndToEnd {
-  /// What a person keeps from being used, until they say so: `lock` and `unlock`.
+  /// Locks set and removed by the user: `lock` and `unlock`.
   @Suite struct AccountLocks {
     private static let secret = "IBAUEQ2EIVDEOSCJJJFUYTKOJ5IFCUST"
     private static let code = "467851"
@@ -45,7 +45,7 @@ extension EndToEnd {
         let mark = try token.log.mark
         try await token.command("unlock", "ann").succeeded()
         #expect(try await shown(by: token) == nil)
-        // Now they are put to the person, the newest first.
+        // Now the requests are shown, newest first.
         for request in [newer, older] {
           try await token.answer(request.token, with: .hold, from: mark)
           try await token.log.line(with: "settled request \(request.token)", "approved", from: mark)
@@ -68,8 +68,8 @@ extension EndToEnd {
       }
     }
 
-    /// A message is kept all the same, and the log says who tried; nobody is asked.
-    /// - Parameter count: so many wait then.
+    /// The message is stored and the log has the origin of the login, but the request is not shown.
+    /// - Parameter count: the number of pending requests.
     private func nothingCanBeDone(in scene: PingAMScene, waiting count: Int) async throws -> PingAMScene.Login {
       let token = scene.token
       for refused in [
@@ -109,7 +109,7 @@ extension EndToEnd {
           #expect(outcome.exit == .code(77) && outcome.errors.contains("locked by hand"), "\(outcome)")
         }
         try await token.command("unlock", "alice").succeeded()
-        // The counter has not moved.
+        // The counter has not advanced.
         #expect(try await token.command("otp").succeeded().output == Self.code)
         #expect(try await token.command("unlock", "alice").errors.contains("(6100004)"))
         #expect(try await token.command("lock", "nobody").exit == .code(64))
@@ -121,7 +121,7 @@ extension EndToEnd {
       try await withOneTimePasswords { token, folder in
         try await token.command("lock", "alice").succeeded()
         let edited = try await token.edited(in: folder)
-        // The person's own lock comes off, the policy's stays.
+        // The user's own lock is removed, the policy's lock stays.
         #expect(try await edited.command("unlock", "alice").succeeded().output.contains("deviceTampering"))
         let refused = try await edited.command("unlock", "alice")
         #expect(refused.exit == .code(77) && refused.errors.contains("its policy deviceTampering does not hold"))
@@ -135,7 +135,7 @@ extension EndToEnd {
     @Test func anAccountOfTheReferenceTokenServerHasNoLock() async throws {
       try await withScene { scene in
         let outcome = try await scene.token.command("lock", scene.account)
-        #expect(outcome.exit == .code(64) && outcome.errors.contains("only those of PingAM"))
+        #expect(outcome.exit == .code(64) && outcome.errors.contains("only accounts of PingAM"))
       }
     }
 

@@ -3,7 +3,7 @@ import ProgramHarness
 import Testing
 
 extension EndToEnd {
-  /// One-time passwords, from the QR code's text to the code on the screen.
+  /// One-time passwords, from the QR code's text to the displayed code.
   @Suite struct OneTimePasswords {
     private let secret = "IBAUEQ2EIVDEOSCJJJFUYTKOJ5IFCUST"
     private let codes = ["467851", "443220", "307694", "553707", "597237"]
@@ -74,7 +74,7 @@ extension EndToEnd {
       }
     }
 
-    /// RFC 6238 by openssl's command line.
+    /// RFC 6238, computed with the openssl command.
     private func otherCode(at factor: Int) async throws -> String {
       let script = """
         printf '\(String(format: "%016x", factor))' | xxd -r -p |
@@ -123,9 +123,10 @@ extension EndToEnd {
         try await token.command("otp").succeeded()
         #expect(try await token.enrol(hotp()).exit == .code(64))
         let second = try await token.enrol(hotp(), name: "second")
-        #expect(second.exit == .code(64) && second.errors.contains("here already, as account \"alice\""))
+        #expect(second.exit == .code(64) && second.errors.contains("already enrolled here, as account \"alice\""))
         try await token.enrol(hotp("carol")).succeeded()
-        #expect(try await token.command("otp").exit == .code(64), "of which account?")
+        let unnamed = try await token.command("otp")
+        #expect(unnamed.exit == .code(64) && unnamed.errors.contains("name one of: alice, carol"))
         #expect(try await token.command("otp", "nobody").exit == .code(64))
         try await token.command("rename", "alice", "anna").succeeded()
         #expect(try await token.command("otp", "anna").succeeded().output == codes[1])

@@ -5,7 +5,7 @@ import TestAMServer
 import Testing
 
 extension EndToEnd {
-  /// Push messages of PingAM over a real mosquitto, and the one-time passwords that come with `mfauth`.
+  /// Push messages of PingAM over a real mosquitto, and the one-time passwords of `mfauth`.
   @Suite struct PingAMAtTheBroker {
     @Test func whatIsPublishedIsAnsweredAlsoWhatCameWhileTheTokenWasOff() async throws {
       try await withPingAMSceneAtBroker { scene, broker in
@@ -17,7 +17,7 @@ extension EndToEnd {
         let push = try #require(scene.am.send("ann", .plain, timeout: 120))
         try await broker.publish(push, to: mailbox)
         try await scene.accept(push, from: mark)
-        // The same again is known, and neither it nor nonsense holds anything up.
+        // A repeated message is recognized; neither it nor an invalid message blocks others.
         try await broker.publish(push, to: mailbox)
         try await broker.publish("nonsense", to: mailbox)
 
@@ -33,7 +33,7 @@ extension EndToEnd {
       }
     }
 
-    /// Two realms are two mechanisms with a mailbox each.
+    /// Two realms are two mechanisms with one topic each.
     @Test func aBrokerThatIsAwayForTwoMinutesIsFoundAgain() async throws {
       try await withPingAMSceneAtBroker { scene, broker in
         let beta = scene.server.realm("beta", .am74)
@@ -50,12 +50,12 @@ extension EndToEnd {
           try await scene.token.status().servers.map(\.connection) == ["disconnected", "disconnected"] ? true : nil
         }
         try await scene.token.shows("idle, not connected")
-        // Nothing else suffers: another way for a message is open.
+        // Nothing else is affected: messages can still be delivered over the control socket.
         let brought = try await scene.login(by: .socket)
         try await scene.token.answer(brought.token, with: .hold, from: brought.mark)
         #expect(try await scene.ending(of: brought).hasPrefix("approved"))
         let attempts = try scene.token.log.lines.dropFirst(away).count { $0.contains("trying again in") }
-        // Pauses of two accounts, each at least 0.5, 1, 2, 4, 8, 16 and 30 s.
+        // The backoff of two accounts, each at least 0.5, 1, 2, 4, 8, 16 and 30 s.
         #expect((4...18).contains(attempts), "\(attempts) attempts")
 
         try await broker.start()
@@ -70,7 +70,7 @@ extension EndToEnd {
       }
     }
 
-    /// The broker knows a session by its client id, and gives it to whoever comes last.
+    /// The broker identifies a session by its client id, and assigns it to the latest connection.
     @Test func mailboxesThatBeginAlikeKeepTheirSessions() async throws {
       try await withPingAMSceneAtBroker { scene, _ in
         let users = ["ann", "bob"]
@@ -159,7 +159,8 @@ extension EndToEnd {
         }
 
         let alone = try await scene.token.enrol("otpauth://hotp/Example:ann?\(secret)", name: "second")
-        #expect(alone.exit == .code(64) && alone.errors.contains("is here already, as account \"ann\""), "\(alone)")
+        #expect(
+          alone.exit == .code(64) && alone.errors.contains("is already enrolled here, as account \"ann\""), "\(alone)")
         try await scene.token.enrol("otpauth://hotp/Example:bob?\(secret)", name: "codes").succeeded()
         let both = try await scene.token.enrol(scene.am.registrationURI("bob", oath: secret), name: "second")
         #expect(both.exit == .code(77) && both.errors.contains("it is the account \"codes\""), "\(both)")

@@ -5,7 +5,7 @@ import TestAMServer
 import Testing
 
 extension EndToEnd {
-  /// What becomes of messages and answers that do not go the straight way.
+  /// Error cases of messages and answers.
   @Suite struct PingAMMessages {
     @Test(arguments: Carrier.allCases)
     func whatWaitsIsShown(by carrier: Carrier) async throws {
@@ -28,7 +28,7 @@ extension EndToEnd {
         #expect(try await scene.token.audit(of: login.token).contains { $0.detail.contains("Login attempt from ann") })
         #expect(try await scene.token.accounts() == [.init(account: "ann", stage: "active")])
         let doctor = try await scene.token.command("doctor", "--authorities", scene.folder.file("am.pem"))
-        #expect(doctor.output.contains("it does not tell whether registrations are valid"), "\(doctor)")
+        #expect(doctor.output.contains("it cannot report whether registrations are valid"), "\(doctor)")
       }
     }
 
@@ -77,7 +77,7 @@ extension EndToEnd {
         }
         #expect(try scene.token.log.count(of: "opened request") == 0)
         #expect(try await scene.token.pending().isEmpty)
-        // None of them is in the way of a good one.
+        // None of them blocks a valid message.
         let login = try await scene.login()
         try await scene.token.answer(login.token, with: .double, from: login.mark)
         _ = try await scene.ending(of: login)
@@ -97,7 +97,7 @@ extension EndToEnd {
         #expect(scene.am.received.suffix(3).count == 3 && Set(scene.am.received.suffix(3)).count == 1)
         #expect(scene.am.verify(login.push) == .isTrue)
 
-        // The login page was quicker than the second try.
+        // The login page ended before the second attempt.
         let second = try await scene.login()
         scene.server.loseAnswers(1)
         let answers = scene.am.received.count
@@ -117,7 +117,7 @@ extension EndToEnd {
         #expect(try await scene.ending(of: login) == "expired")
         #expect(try await scene.token.pending().isEmpty)
         let used = try await scene.login()
-        // Somebody else's journey has used it up.
+        // Another journey has used up the message.
         scene.am.forget(used.push)
         try await scene.token.answer(used.token, with: .hold, from: used.mark)
         #expect(try await scene.ending(of: used).contains("AM no longer waits for this answer"))

@@ -5,7 +5,7 @@ import MobileAuth
 
 struct BoardCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "board", abstract: "Boards this token can run on, what is wired to this one, and what an LED says.",
+    commandName: "board", abstract: "List and check boards, propose a board profile, and explain the LED.",
     subcommands: [List.self, Check.self, Probe.self, Legend.self])
 
   struct List: AsyncParsableCommand {

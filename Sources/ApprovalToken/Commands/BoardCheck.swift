@@ -5,14 +5,14 @@ import Glibc
 extension BoardCommand {
   struct Check: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Read a board's profile, open what it names, and light each LED in turn.",
+      abstract: "Check a board's profile, open its lines and keypad, and light each LED in turn.",
       discussion: """
-        Stop the service first: lines and keypad have one user at a time. Keep your hands off the button meanwhile, and \
-        watch the LED: that a line was switched says nothing about what is wired to it. The keypad goes back to the \
+        Stop the service first: only one process can use the lines and the keypad. Do not press the button meanwhile, \
+        and watch the LED: switching a line does not prove that an LED is wired to it. The keypad is returned to the \
         console afterwards.
 
-        Without a board, all profiles that can be found are read, and nothing is opened. Exit code 1 if something is \
-        wrong, 65 if the profile is.
+        Without a board, all installed profiles are parsed, and no device is opened. Exit code 1 if a check \
+        fails, 65 if the profile is invalid.
         """)
 
     private struct Facts: Encodable {
@@ -36,7 +36,7 @@ extension BoardCommand {
       }
     }
 
-    /// - Parameter aloud: each finding is printed when it is there, so that a person knows which LED to look at.
+    /// - Parameter aloud: whether each finding is printed immediately, so that the user knows which LED to watch.
     private static func open(_ profile: BoardProfile, aloud: Bool) async -> [Facts] {
       var facts = [Facts(subject: "profile", good: true, text: "\(profile.name): \(profile.description)")]
       if aloud { say(facts[0]) }

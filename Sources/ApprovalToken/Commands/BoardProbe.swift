@@ -7,14 +7,14 @@ extension BoardCommand {
     static let configuration = CommandConfiguration(
       abstract: "List this machine's GPIO chips, their lines and its keypads, and propose a profile.",
       discussion: """
-        Opens no line and no keypad. Which line a button is wired to nobody can see: look at the proposal before you use \
-        it, as in
+        Opens no line and no keypad. Software cannot detect which line a button is wired to: check the proposal before \
+        you use it:
 
           approval-token board probe --toml > board.toml
           approval-token board check board.toml
         """)
 
-    @Flag(help: "Print the proposed profile alone.")
+    @Flag(help: "Print only the proposed profile.")
     var toml = false
     @OptionGroup var json: JSONOption
 
@@ -27,13 +27,13 @@ extension BoardCommand {
         let facts = BoardProbe.look()
         guard toml else {
           return json.print(facts) { facts in
-            // Names come from devices.
+            // The names come from devices and are not trusted.
             (facts.lines.map(\.forPeople) + [facts.profile.map { "\n\($0)" }].compactMap(\.self)).joined(
               separator: "\n")
           }
         }
         guard let profile = facts.profile else {
-          throw CommandFailure(.unavailable, "there is no GPIO chip here with lines for a button and an LED")
+          throw CommandFailure(.unavailable, "no GPIO chip with lines for a button and an LED was found")
         }
         print(profile, terminator: "")
       }

@@ -13,8 +13,8 @@ import Vault
 
 struct Doctor: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Look for what could go wrong: state, secrets, clock, memory, servers.",
-    discussion: "Exit code 1 if a finding needs attention.")
+    abstract: "Check state, secrets, clock, memory and servers for problems.",
+    discussion: "Exit code 1 if a finding needs action.")
 
   struct Finding: Encodable {
     enum Verdict: String, Encodable { case good, note, bad }
@@ -24,13 +24,13 @@ struct Doctor: AsyncParsableCommand {
     var text: String
   }
 
-  @Option(help: "PEM file with more certificate authorities, for servers without a pin.", completion: .file())
+  @Option(help: "PEM file with additional certificate authorities, for servers without a pin.", completion: .file())
   var authorities: String?
 
   @Flag(
     help: """
-      Forget the times that token servers have vouched for. They count while this board's clock is not set; one that is \
-      wrong keeps its server from being trusted. Without this flag nothing is written.
+      Delete the times that token servers have reported. They are used while this board's clock is not set; a time \
+      that is wrong prevents a connection to its server. Without this flag nothing is written.
       """)
   var forgetServerTimes = false
 
@@ -39,7 +39,11 @@ struct Doctor: AsyncParsableCommand {
 
   func run() async throws {
     try await reporting {
-      guard state.hasVault else { throw CommandFailure(.badData, "no token lives in \(state.directory): enrol first") }
+      guard state.hasVault else {
+        throw CommandFailure(
+          .badData, "no token state in \(state.directory): run `approval-token enroll` first, or choose another --state"
+        )
+      }
       if forgetServerTimes { try state.openVault(creating: false).forgetKnownTimes() }
       var findings: [Finding] = []
       do {
@@ -60,7 +64,8 @@ struct Doctor: AsyncParsableCommand {
       findings += RegisterNodes.open().map {
         Finding(
           verdict: .bad, subject: "registers",
-          text: "\($0) is open to others than root, who can press the button in software: \(RegisterNodes.remedy)")
+          text: "\($0) is accessible to users other than root, who can simulate a button press: \(RegisterNodes.remedy)"
+        )
       }
       json.print(findings) { findings in
         findings.map { "\(Self.mark($0.verdict))  \($0.subject): \($0.text)" }.joined(separator: "\n")
@@ -84,7 +89,7 @@ struct Doctor: AsyncParsableCommand {
     case .file(let path):
       Finding(
         verdict: .note, subject: "device secret",
-        text: "file \(path): whoever copies the card has it too. A systemd credential sealed to a TPM is stronger")
+        text: "file \(path): a copy of the storage includes it. A systemd credential sealed to a TPM is stronger")
     }
   }
 
@@ -102,22 +107,22 @@ struct Doctor: AsyncParsableCommand {
       return Finding(
         verdict: .note, subject: "clock",
         text:
-          "\((releaseTime - now) / 86_400) days behind this version's release; certificates are judged at the last time "
-          + "known to have passed, and codes of time are not shown")
+          "\((releaseTime - now) / 86_400) days behind this version's release; certificates are checked at the last "
+          + "time known to have passed, and time-based codes are not shown")
     }
     guard approval_linux_clock_is_synchronized() == 0 else {
       return Finding(verdict: .good, subject: "clock", text: "synchronized")
     }
     let ahead = try vault.servers().filter { try vault.latestKnownTime(of: $0.id) > now + 300 }.map(\.id.text)
     return ahead.isEmpty
-      ? Finding(verdict: .note, subject: "clock", text: "follows no time source; codes of time may be wrong")
+      ? Finding(verdict: .note, subject: "clock", text: "not synchronized; time-based codes may be wrong")
       : Finding(
         verdict: .bad, subject: "clock",
-        text: "follows no time source, and is behind what these servers vouched for: \(ahead.joined(separator: ", ")). "
-          + "Set the clock; if it is right, `approval-token doctor --forget-server-times` puts theirs back")
+        text: "not synchronized, and behind the time that these servers reported: \(ahead.joined(separator: ", ")). "
+          + "Set the clock; if it is correct, `approval-token doctor --forget-server-times` deletes the reported times")
   }
 
-  /// A vault that cannot be written answers nothing.
+  /// Storage must be writable: without it, no request can be answered.
   private static func judgeSpace(in directory: String) -> Finding {
     var space = statvfs()
     guard statvfs(directory, &space) == 0 else {
@@ -126,14 +131,14 @@ struct Doctor: AsyncParsableCommand {
     }
     guard space.f_flag & UInt(ST_RDONLY) == 0 else {
       return Finding(
-        verdict: .bad, subject: "storage", text: "\(directory) is mounted read-only: nothing can be answered")
+        verdict: .bad, subject: "storage", text: "\(directory) is mounted read-only: no request can be answered")
     }
     let (free, overflows) = UInt64(space.f_bavail).multipliedReportingOverflow(by: UInt64(space.f_frsize))
     let mebibytes = (overflows ? .max : free) >> 20
     let isEnough = mebibytes >= 32 && (space.f_files == 0 || space.f_favail >= 16)
     return Finding(
       verdict: isEnough ? .good : .bad, subject: "storage",
-      text: "\(mebibytes) MiB free" + (isEnough ? "" : " and \(space.f_favail) files: make room in \(directory)"))
+      text: "\(mebibytes) MiB free" + (isEnough ? "" : " and \(space.f_favail) files: free space in \(directory)"))
   }
 
   private func judgeServers(_ vault: Vault) async throws -> [Finding] {
@@ -147,7 +152,7 @@ struct Doctor: AsyncParsableCommand {
           findings.append(
             Finding(
               verdict: .good, subject: "server \(record.id)",
-              text: "reached, certificate trusted; it does not tell whether registrations are valid"))
+              text: "reachable, certificate trusted; it cannot report whether registrations are valid"))
           continue
         }
         let server = try adapters.tokenServer(record) { event in troubles.withLock { $0.append("\(event)") } }
@@ -158,12 +163,14 @@ struct Doctor: AsyncParsableCommand {
         }
         findings.append(
           Finding(
-            verdict: .good, subject: "server \(record.id)", text: "reached, certificate trusted, registration valid"))
+            verdict: .good, subject: "server \(record.id)", text: "reachable, certificate trusted, registration valid"))
       } catch let fault as TokenServerFault {
         findings.append(Finding(verdict: .bad, subject: "server \(record.id)", text: "\(fault)"))
       } catch CustodyFault.unknown(let what) {
         findings.append(
-          Finding(verdict: .note, subject: "server \(record.id)", text: "no \(what): enrolment unfinished"))
+          Finding(
+            verdict: .note, subject: "server \(record.id)",
+            text: "no \(what): enrollment unfinished; run `approval-token enroll` again with the same URI"))
       }
     }
     return findings
@@ -185,29 +192,30 @@ struct Doctor: AsyncParsableCommand {
       let status = try ControlClient(path: state.controlSocket).call(ControlCall(request: .status), ServiceStatus.self)
       if let troubles = status.troubles, !troubles.isEmpty {
         return Finding(
-          verdict: .bad, subject: "board", text: "\(troubles.joined(separator: "; ")). `board check` says what to do")
+          verdict: .bad, subject: "board", text: "\(troubles.joined(separator: "; ")). Run `approval-token board check`"
+        )
       }
       return status.isSimulated == true
         ? Finding(
           verdict: .note, subject: "service",
-          text: "running with a SIMULATED board: nothing real may be approved with it")
+          text: "running with a SIMULATED board: do not approve real requests")
         : Finding(verdict: .good, subject: "service", text: "running, board \(status.board ?? "?")")
     } catch { return Finding(verdict: .note, subject: "service", text: "\(error)") }
   }
 
-  /// Each secret takes one locked page; a few hundred are plenty.
+  /// Each secret uses one locked page; 1 MiB is enough for some hundred secrets.
   private static func judgeMemory() -> Finding {
     let limit = approval_linux_lockable_bytes()
     return limit >= 1 << 20
-      ? Finding(verdict: .good, subject: "locked memory", text: "secrets can be kept out of swap")
+      ? Finding(verdict: .good, subject: "locked memory", text: "secrets are kept out of swap")
       : Finding(
         verdict: .note, subject: "locked memory",
-        text: "the limit is \(limit) bytes; secrets may be swapped. LimitMEMLOCK=1M in the unit mends that")
+        text: "the limit is \(limit) bytes; secrets may be swapped. Set LimitMEMLOCK=1M in the systemd unit")
   }
 
   private static func judgeSwap() -> Finding {
     approval_linux_swap_bytes() == 0
       ? Finding(verdict: .good, subject: "swap", text: "none")
-      : Finding(verdict: .note, subject: "swap", text: "on; locked secrets stay out of it")
+      : Finding(verdict: .note, subject: "swap", text: "on; secrets in locked memory are not swapped")
   }
 }

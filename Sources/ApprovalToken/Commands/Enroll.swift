@@ -13,27 +13,28 @@ import Vault
 
 struct Enroll: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Enrol an account with what the portal, or the administrator, gives you.",
+    abstract: "Enroll an account with the URI from the portal or the administrator.",
     discussion: """
-      That is approvaltoken://activate?server=…, or, for a push token of privacyIDEA or eduMFA, what their QR code \
-      says: otpauth://pipush/…, pia://pipush/… or edumfa-push://edumfa/…; or, for a push mechanism of PingAM, \
-      pushauth://push/… or mfauth://…; or, for one-time passwords alone, otpauth://totp/… or otpauth://hotp/…. Give \
-      it in a file, or "-" to read it from standard input; approvaltoken:, pia: and edumfa-push: also as the argument, \
-      which leaves the one-time code in the shell's history. After a power cut or an outage, the same again goes on where it stopped.
+      The URI is approvaltoken://activate?server=…; or, for a push token of privacyIDEA or eduMFA, the content of the \
+      QR code, otpauth://pipush/…, pia://pipush/… or edumfa-push://edumfa/…; or, for a push mechanism of PingAM, \
+      pushauth://push/… or mfauth://…; or, for one-time passwords only, otpauth://totp/… or otpauth://hotp/…. Give it \
+      in a file, or "-" to read it from standard input; approvaltoken:, pia: and edumfa-push: also as the argument, \
+      which leaves the one-time code in the shell's history. After a power loss or an outage, run the same command \
+      again: it resumes.
       """, aliases: ["enrol"])
 
-  @Argument(help: ArgumentHelp("Activation URI or enrolment URL, or - for standard input.", valueName: "uri"))
+  @Argument(help: ArgumentHelp("Enrollment URI, or - for standard input.", valueName: "uri"))
   var uri: String?
 
-  @Option(help: "File that holds it.", completion: .file())
+  @Option(help: "File with the enrollment URI.", completion: .file())
   var file: String?
 
   @Option(
-    help: "What you call this account. Default: the server's profile id, the push token's serial, or AM's account name."
+    help: "Your name for this account. Default: the server's profile id, the push token's serial, or AM's account name."
   )
   var name: String?
 
-  @Option(help: "PEM file with more certificate authorities, for servers without a pin.", completion: .file())
+  @Option(help: "PEM file with additional certificate authorities, for servers without a pin.", completion: .file())
   var authorities: String?
 
   @Option(
@@ -45,21 +46,21 @@ struct Enroll: AsyncParsableCommand {
 
   @Flag(
     help: """
-      Recognize the server by its certificate's issuer from now on, although it was enrolled with a pin. Without this, an \
-      enrollment without a pin keeps the pins of earlier ones at the same server.
+      Authenticate the server by its certificate's issuer from now on, although it was enrolled with a pin. Without \
+      this, an enrollment without a pin keeps the pins of earlier enrollments at the same server.
       """)
   var dropPins = false
 
   @Flag(
     help: """
-      Choose a PIN on the token: for push tokens of privacyIDEA and eduMFA, to be typed there before each accept; for \
-      one-time passwords, before each code is shown. With mfauth://… it is also the PIN that stands for a fingerprint.
+      Choose a PIN on the token: for push tokens of privacyIDEA and eduMFA, it is typed there before each approval; \
+      for one-time passwords, before each code is shown. With mfauth://… the PIN also replaces a fingerprint.
       """)
   var askPIN = false
 
   @Option(
     help: ArgumentHelp(
-      "For PingAM: where AM is told to have messages brought, in place of a mailbox made here.", valueName: "id"))
+      "For PingAM: the topic where AM delivers messages. Default: a random topic.", valueName: "id"))
   var mailbox: String?
 
   @OptionGroup var state: StateOption
@@ -94,7 +95,7 @@ struct Enroll: AsyncParsableCommand {
     }
   }
 
-  /// So that nobody waits for a service only to hear that it is none.
+  /// Rejects invalid input before the service is contacted.
   private func check(_ text: String) throws {
     guard text.contains(where: { !$0.isWhitespace }) else {
       let place = file.map { "the first line of \($0)" } ?? (uri == "-" ? "standard input" : "the command line")
@@ -125,7 +126,7 @@ struct Enroll: AsyncParsableCommand {
     }
   }
 
-  /// The first line of whatever it is in.
+  /// The first line of the input.
   private func read() throws -> String {
     if let file {
       guard let stream = fopen(file, "re") else {
@@ -140,8 +141,8 @@ struct Enroll: AsyncParsableCommand {
     return uri == "-" ? readLine(strippingNewline: true) ?? "" : uri ?? ""
   }
 
-  /// The service has the panel, which a PIN needs, and the configuration.
-  /// - Returns: nil if none is running.
+  /// Enrolls through the running service, which has the panel for a PIN, and the configuration.
+  /// - Returns: nil if no service is running.
   private func throughService(_ uri: String) throws -> AccountFacts? {
     let call = ControlCall(
       request: .enrol, uri: uri, authorities: authorities.map(absolute), pins: pins.isEmpty ? nil : pins,
@@ -149,7 +150,7 @@ struct Enroll: AsyncParsableCommand {
     do { return try ControlClient(path: state.controlSocket).callWithProgress(call, AccountFacts.self) } catch {
       guard let failure = error as? CommandFailure, failure.isServiceMissing else { throw error }
       guard !askPIN else {
-        throw CommandFailure(.unavailable, "a PIN is chosen on the token: start `approval-token serve`")
+        throw CommandFailure(.unavailable, "the PIN is typed on the token: start `approval-token serve` first")
       }
       return nil
     }
@@ -212,20 +213,21 @@ extension Enroll {
   }
 }
 
-/// Of `pushauth:`, `mfauth:` and `otpauth:`, unlike those whose one-time code is spent by the enrollment itself.
+/// Whether the URI contains a secret that stays valid after the enrollment: `pushauth:`, `mfauth:` and `otpauth:`. The
+/// other schemes carry a one-time code only.
 func carriesLastingSecret(_ uri: String) -> Bool {
   let scheme = uri.drop { $0.isWhitespace }.prefix { $0 != ":" }.lowercased()
   return ["pushauth", "mfauth", "otpauth"].contains(scheme)
 }
 
-/// The service may run in another directory.
+/// An absolute path: the service may run in another directory.
 private func absolute(_ path: String) -> String {
   guard !path.hasPrefix("/"), let folder = getcwd(nil, 0) else { return path }
   defer { free(folder) }
   return String(cString: folder) + "/" + path
 }
 
-/// Tells a running service that the accounts have changed. None running is fine: it reads them when it starts.
+/// Makes a running service read the accounts again. Does nothing if none is running.
 func pokeService(_ state: StateOption) {
   _ = try? ControlClient(path: state.controlSocket).call(ControlCall(request: .reload), Done.self)
 }

@@ -5,18 +5,18 @@ import Vault
 
 struct History: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "List the push messages that were brought here, and how each ended, newest first.",
+    abstract: "List the received push messages of PingAM and their outcomes, newest first.",
     discussion: """
-      Only PingAM's are kept, the last \(ShelfLimits.perAccount) of each account and \(ShelfLimits.inAll) in all; \
-      `log` has the requests of all token servers. States: pending, approved, denied, expired, failed (ended without \
-      an answer), unknown (nobody will say whether the answer counted). Whoever logs in has a hand in the texts. Reads \
-      the vault; the service may run or not.
+      Only messages of PingAM are stored: the last \(ShelfLimits.perAccount) of each account, \(ShelfLimits.inAll) in \
+      total; `log` shows the requests of all token servers. States: pending, approved, denied, expired, failed (ended \
+      without an answer), unknown (AM does not report whether the answer counted). The person who logs in can \
+      influence the texts. Reads the vault; works with and without a running service.
       """)
 
   private struct Line: Encodable {
     var received: String
     var account: String
-    /// Nil, as the texts are, if its signature can no longer be checked.
+    /// Nil, as the texts are, if the message's signature can no longer be verified.
     var type: String?
     var message: String?
     var context: String?
@@ -41,7 +41,7 @@ struct History: AsyncParsableCommand {
     }
   }
 
-  @Argument(help: "Account of PingAM, as `approval-token accounts` lists it; all of them without.")
+  @Argument(help: "Account of PingAM, as `approval-token accounts` lists it. Default: all of them.")
   var account: String?
 
   @OptionGroup var state: StateOption
@@ -51,7 +51,7 @@ struct History: AsyncParsableCommand {
     try await reporting {
       let facts = try kept(in: state.openVault(creating: false))
       json.print(facts.map { Line($0) }) { lines in
-        lines.isEmpty ? "no message is kept" : lines.map(\.text).joined(separator: "\n")
+        lines.isEmpty ? "no messages" : lines.map(\.text).joined(separator: "\n")
       }
     }
   }

@@ -7,10 +7,10 @@ struct Lock: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Lock an account at this token until it is unlocked.",
     discussion: """
-      Nothing is accepted or denied for it, no one-time password is shown, and its name and mailbox stay as they are. \
-      Messages that are brought are kept; nobody is asked about their requests before the account is unlocked. For \
-      accounts of PingAM, each with one of the policies that AM gave it, and for those that only make one-time \
-      passwords. Nobody else is told.
+      While locked, requests are neither approved nor denied, no one-time password is shown, and name and mailbox \
+      cannot be changed. Push messages are still received and stored; their requests are shown after the account is \
+      unlocked. For accounts of PingAM, with one of the policies that AM attached to the account, and for accounts \
+      with only one-time passwords. The server is not notified.
       """)
 
   @Argument(help: "Account, as `approval-token accounts` lists it.")
@@ -35,10 +35,10 @@ struct Lock: AsyncParsableCommand {
 
 struct Unlock: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Unlock an account that was locked by hand.",
+    abstract: "Unlock an account that was locked with `lock`.",
     discussion: """
-      A policy of AM that does not hold on this device goes on locking the account: it opens by itself once the policy \
-      holds.
+      A policy of AM that does not hold on this device keeps the account locked: it is unlocked automatically when the \
+      policy holds.
       """)
 
   @Argument(help: "Account, as `approval-token accounts` lists it.")
@@ -60,7 +60,7 @@ struct Unlock: AsyncParsableCommand {
 
 private struct LockFacts: Encodable {
   var account: String
-  /// Why it cannot be used; nil if it can.
+  /// Why the account is locked; nil if it is not.
   var locked: String?
 
   var text: String { "\(account) is \(locked ?? "unlocked")" }

@@ -7,8 +7,8 @@ struct Log: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Show the audit chain: every request and how it ended.",
     discussion: """
-      Every line carries a mark made from the line before it with a key of this device, so that a changed, added or \
-      missing line shows. --verify walks the whole chain and names the first broken link.
+      Every line has a MAC over the line before it, made with a key of this device, so that a changed, added or \
+      missing line is detected. --verify checks the whole chain and names the first broken link.
       """)
 
   private struct Line: Encodable {
@@ -35,10 +35,10 @@ struct Log: AsyncParsableCommand {
     }
   }
 
-  @Flag(help: "Prove the chain instead of printing it. Exit code 1 if a link is broken.")
+  @Flag(help: "Verify the chain instead of printing it. Exit code 1 if a link is broken.")
   var verify = false
 
-  @Option(name: [.customShort("n"), .customLong("lines")], help: "How many of the newest lines.")
+  @Option(name: [.customShort("n"), .customLong("lines")], help: "The number of newest lines to print.")
   var count = 50
 
   @OptionGroup var state: StateOption
@@ -85,7 +85,7 @@ struct Log: AsyncParsableCommand {
   }
 
   static func text(milliseconds: Int64) -> String {
-    // Four digits of years, whatever the board believed and the record says.
+    // Limit years to four digits, because a stored timestamp can have any value.
     Date(timeIntervalSince1970: Double(min(max(milliseconds / 1000, 0), 253_402_300_799))).formatted(.iso8601)
   }
 }

@@ -5,24 +5,24 @@ import Vault
 
 struct Mailbox: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Show where PingAM's messages for an account are to be brought, or have them brought elsewhere.",
+    abstract: "Show or change the push topic where PingAM delivers messages for an account.",
     discussion: """
-      It is what AM was told at registration as the device's id: 128 random bits, unless it was set. AM 8.0.1 and later \
-      can be told of another; the running service does that, and until AM has taken it the old one is the right one. At \
-      a broker it is a topic, so that another may not begin with $ nor have + or # in it, and must be no other account's.
+      The topic was registered at AM as the device's id: 128 random bits, unless it was set. In AM 8.0.1 and later it \
+      can be changed; the running service does that, and the old topic stays valid until AM confirms the new one. At \
+      an MQTT broker a topic must not begin with $ or contain + or #. It must not be used by another account.
       """)
 
   private struct Facts: Encodable {
     var account: String
     var mailbox: String
-    /// AM has not taken it yet.
+    /// The requested topic, until AM confirms it.
     var wanted: String?
   }
 
   @Argument(help: "Account, as `approval-token accounts` lists it.")
   var account: String
 
-  @Option(name: .customLong("set"), help: ArgumentHelp("Where they are to be brought from now on.", valueName: "id"))
+  @Option(name: .customLong("set"), help: ArgumentHelp("The new topic.", valueName: "id"))
   var wanted: String?
 
   @OptionGroup var state: StateOption
@@ -48,7 +48,7 @@ struct Mailbox: AsyncParsableCommand {
         pokeService(state)
       }
       json.print(Facts(account: account, mailbox: mailbox, wanted: try PingAM.wantedMailbox(of: record))) { facts in
-        facts.mailbox + (facts.wanted.map { "\n\($0) as soon as AM has taken it" } ?? "")
+        facts.mailbox + (facts.wanted.map { "\n\($0) as soon as AM has confirmed it" } ?? "")
       }
     }
   }

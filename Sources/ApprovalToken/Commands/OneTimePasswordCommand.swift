@@ -6,14 +6,14 @@ import Vault
 
 struct OneTimePasswordCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "otp", abstract: "Show the one-time password of an account, to type somewhere.",
+    commandName: "otp", abstract: "Show the one-time password of an account.",
     discussion: """
-      For accounts enrolled with otpauth://totp/…, otpauth://hotp/… or mfauth://…. The code alone goes to standard \
-      output. A code of a counter counts as used once it is shown. Where a PIN was chosen with --ask-pin, it is typed \
+      For accounts enrolled with otpauth://totp/…, otpauth://hotp/… or mfauth://…. Only the code goes to standard \
+      output. A counter-based code counts as used once it is shown. A PIN chosen with --ask-pin is typed \
       on the token first.
       """)
 
-  @Argument(help: "Account. May be left out if only one has one-time passwords.")
+  @Argument(help: "Account. Optional if only one has one-time passwords.")
   var account: String?
   @OptionGroup var state: StateOption
   @OptionGroup var json: JSONOption
@@ -25,17 +25,17 @@ struct OneTimePasswordCommand: AsyncParsableCommand {
       let facts = try next()
       json.print(facts, text: \.code)
       guard !json.isWanted else { return }
-      if let counter = facts.counter { say("number \(counter)") }
+      if let counter = facts.counter { say("counter \(counter)") }
       if let until = facts.validUntil {
         if approval_linux_clock_is_synchronized() == 0 {
-          say("this board's clock follows no time source: if it is wrong, so is the code")
+          say("this board's clock is not synchronized: if it is wrong, the code is wrong")
         }
-        say("good for \(max(0, until - SystemTimekeeper().wallClockMilliseconds / 1000)) s")
+        say("valid for \(max(0, until - SystemTimekeeper().wallClockMilliseconds / 1000)) s")
       }
     }
   }
 
-  /// The service has the device secret if it is a credential of its own, and the keypad for a PIN.
+  /// Asks the service first: it may have a device secret that only systemd can read, and the keypad for a PIN.
   private func next() throws -> CodeFacts {
     do {
       return try ControlClient(path: state.controlSocket).callWithProgress(

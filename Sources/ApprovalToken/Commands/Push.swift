@@ -3,14 +3,15 @@ import Glibc
 
 struct Push: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Bring a push message of PingAM to the running service.",
+    abstract: "Deliver a push message of PingAM to the running service.",
     discussion: """
-      Reads one message from standard input or a file: {"messageId": …, "message": …}, what Firebase hands to an app, \
-      Apple's payload, or what AM gives to Amazon; at most 16 KiB. When this returns with 0 the message is on the card \
-      and need not be brought again. 65: not a message; 77: for nobody here, or not to be believed; 69: bring it again.
+      Reads one message from standard input or a file: {"messageId": …, "message": …}, the payload for a Firebase app, \
+      Apple's payload, or what AM sends to Amazon SNS; at most 16 KiB. Exit code 0: the message is stored durably and \
+      need not be delivered again. 65: not a message; 77: unknown recipient or invalid signature; 69: deliver it \
+      again.
       """)
 
-  @Argument(help: ArgumentHelp("File that holds it; standard input without one.", valueName: "file"))
+  @Argument(help: ArgumentHelp("File with the message. Default: standard input.", valueName: "file"))
   var file: String?
 
   @OptionGroup var state: StateOption
@@ -22,7 +23,7 @@ struct Push: AsyncParsableCommand {
     try await reporting {
       let call = ControlCall(request: .push, message: try read())
       let facts = try ControlClient(path: state.controlSocket).call(call, PushFacts.self)
-      json.print(facts) { $0.isKnown ? "known already, for \($0.account)" : "kept, for \($0.account)" }
+      json.print(facts) { $0.isKnown ? "already received, for \($0.account)" : "stored, for \($0.account)" }
     }
   }
 
@@ -37,7 +38,9 @@ struct Push: AsyncParsableCommand {
       var chunk = [UInt8](repeating: 0, count: Self.longest + 1 - bytes.count)
       let count = Glibc.read(descriptor, &chunk, chunk.count)
       if count < 0, errno == EINTR { continue }
-      guard count >= 0 else { throw CommandFailure(.badData, "reading: \(String(cString: strerror(errno)))") }
+      guard count >= 0 else {
+        throw CommandFailure(.badData, "cannot read the message: \(String(cString: strerror(errno)))")
+      }
       guard count > 0 else { break }
       bytes += chunk[..<count]
     }

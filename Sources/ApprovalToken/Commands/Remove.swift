@@ -5,16 +5,16 @@ import Vault
 
 struct Remove: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Remove one account from this token, and tell its server.",
+    abstract: "Remove one account from this token, and notify its server.",
     discussion: """
-      The account's keys are destroyed here whether or not the server can be told; if it cannot, that is said and the \
-      portal still lists the device. Other accounts stay as they are.
+      The account's keys are destroyed here even if the server cannot be notified; in that case the command says so \
+      and the portal still lists the device. Other accounts are not changed.
       """)
 
   @Argument(help: "Account, as `approval-token accounts` lists it.")
   var account: String
 
-  @Option(help: "PEM file with more certificate authorities, for servers without a pin.", completion: .file())
+  @Option(help: "PEM file with additional certificate authorities, for servers without a pin.", completion: .file())
   var authorities: String?
 
   @OptionGroup var state: StateOption
@@ -29,8 +29,9 @@ struct Remove: AsyncParsableCommand {
       let timekeeper = SystemTimekeeper()
       let told = await tellServer(of: record, vault, timekeeper)
       let untold =
-        OATHAccounts.holds(record) ? "nobody else was told" : "here only; the token server still lists it (10003)"
-      let detail = told ? "the token server knows" : untold
+        OATHAccounts.holds(record)
+        ? "it has no server to notify" : "on this token only; the token server still lists it"
+      let detail = told ? "the token server confirmed it" : untold
       try vault.wipe(
         ifThere: record.id,
         AuditEntry(
@@ -45,17 +46,17 @@ struct Remove: AsyncParsableCommand {
       guard let server = try vault.servers().first(where: { $0.id == record.server }) else { return false }
       if OATHAccounts.holds(record) { return false }
       guard server.kind == ReferenceTokenServer.kind else {
-        say("push tokens are deleted at their server by its administrator: \(record.profile) at \(server.url)")
+        say("the server's administrator must delete the push token there: \(record.profile) at \(server.url)")
         return false
       }
       let adapters = Adapters(vault: vault, authorities: authorities, timekeeper: timekeeper)
       try await (try adapters.tokenServer(server) as? ReferenceTokenServer)?.deregister(record.id)
       return true
     } catch let fault as TokenServerFault where [9002, 9003].contains(fault.number) {
-      // Believed or not, the account goes here in any case.
+      // The server has removed the account already. Signed or not, that is no reason to keep it here.
       return true
     } catch {
-      say("the token server was not told: \(error)")
+      say("the token server was not notified: \(error)")
       return false
     }
   }

@@ -4,8 +4,8 @@ import Vault
 
 struct Rename: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Call an account something else on this token.",
-    discussion: "Nothing changes at its server, and old lines of the log keep the old name.")
+    abstract: "Rename an account on this token.",
+    discussion: "The server is not notified, and old lines of the log keep the old name.")
 
   private struct Facts: Encodable {
     var account: String
@@ -15,7 +15,7 @@ struct Rename: AsyncParsableCommand {
   @Argument(help: "Account, as `approval-token accounts` lists it.")
   var account: String
 
-  @Argument(help: ArgumentHelp("What it is to be called: 1 to 64 bytes without blanks.", valueName: "name"))
+  @Argument(help: ArgumentHelp("The new name: 1 to 64 bytes without blanks.", valueName: "name"))
   var newName: String
 
   @OptionGroup var state: StateOption

@@ -12,8 +12,9 @@ import Vault
 
 struct Serve: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Run the token: listen for requests, show them, take answers.",
-    discussion: "Prints \"ready\" on standard output when it listens, and one line per event on standard error.")
+    abstract: "Run the token: receive requests, show them on the LED, send the answers.",
+    discussion:
+      "Prints \"ready\" on standard output when it accepts commands, and one line per event on standard error.")
 
   @Option(help: "Configuration file (TOML).", completion: .file(extensions: ["toml"]))
   var config: String?
@@ -25,7 +26,7 @@ struct Serve: AsyncParsableCommand {
 
   func run() async throws {
     try await reporting {
-      // Before the first secret is in memory.
+      // Must run before the first secret is in memory.
       forbidMemoryDumps()
       overwriteFreedMemory()
       let configuration = try config.map(Configuration.read) ?? Configuration()
@@ -46,7 +47,7 @@ struct Serve: AsyncParsableCommand {
     let timekeeper = SystemTimekeeper()
     let board = try RunningBoard(profile, timekeeper: timekeeper)
     if profile.kind == .simulated {
-      logger.warning("button and LED are simulated: never approve anything real with this")
+      logger.warning("button and LED are simulated: do not approve real requests with this board")
     }
     let broker = try configuration.mqtt.map { settings in
       BrokerMailbox(settings: settings, credentials: try settings.credentials(), vault: vault, logger: logger)
@@ -90,14 +91,14 @@ struct Serve: AsyncParsableCommand {
   }
 }
 
-/// The panel as a service: drains the button until the end, then the LED is dark.
+/// Runs the panel as a service; when it ends, the LED is dark.
 private struct PanelService: Service {
   let panel: FrontPanel
 
   func run() async throws { await cancelWhenGracefulShutdown { await panel.run() } }
 }
 
-/// One service per state directory: two would race for every press. The lock ends with the process.
+/// Locks the state directory: two services would both handle each press. The lock ends with the process.
 private func lockState(_ directory: String) throws(CommandFailure) {
   let descriptor = open(directory + "/serve.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
   guard descriptor >= 0 else {
@@ -109,7 +110,7 @@ private func lockState(_ directory: String) throws(CommandFailure) {
     let number = errno
     close(descriptor)
     throw number == EWOULDBLOCK
-      ? CommandFailure(.unavailable, "another `approval-token serve` is running in \(directory)")
+      ? CommandFailure(.unavailable, "another `approval-token serve` uses \(directory)")
       : CommandFailure(.unavailable, "\(directory)/serve.lock cannot be locked: \(String(cString: strerror(number)))")
   }
 }

@@ -1,15 +1,15 @@
 import ArgumentParser
 
-/// Commands that end at the panel: the running service does them.
+/// Commands that the running service performs, with input at the panel.
 struct LogIn: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "login", abstract: "Log in to an account with the PIN, typed on the token.",
     discussion: """
-      Whoever was logged in is logged out first. The session is kept in memory by the running service, and ends when the \
+      An existing session is logged out first. The running service keeps the session in memory. It ends when the \
       token server says so, usually after 15 minutes.
       """)
 
-  @Argument(help: "Account. May be left out if there is only one.")
+  @Argument(help: "Account. Optional if there is only one.")
   var account: String?
   @OptionGroup var state: StateOption
   @OptionGroup var json: JSONOption
@@ -23,7 +23,7 @@ struct LogIn: AsyncParsableCommand {
 
 struct LogOut: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "logout", abstract: "End the session of whoever is logged in.")
+    commandName: "logout", abstract: "Log out the logged-in account.")
 
   @OptionGroup var state: StateOption
   @OptionGroup var json: JSONOption
@@ -31,9 +31,9 @@ struct LogOut: AsyncParsableCommand {
   func run() async throws {
     try await haveServiceDo(ControlCall(request: .logOut), state, json) { (facts: SessionFacts) in
       switch facts.serverTold {
-      case nil: "nobody was logged in"
+      case nil: "no account was logged in"
       case true?: "logged out"
-      case false?: "logged out here; the token server could not be told (10009)"
+      case false?: "logged out on this token; the token server could not be notified and ends the session at its expiry"
       }
     }
   }
@@ -47,12 +47,12 @@ struct PINCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Change the PIN: the present one, then the new one twice, all typed on the token.",
       discussion: """
-        Logs in on the way if need be. After a power cut or an outage in the middle the token server knows which of the \
-        two PINs counts, and the token asks it. An account of PingAM, privacyIDEA or eduMFA that has no PIN yet \
+        Logs in if necessary. After a power loss or an outage during the change, the token server knows which of the \
+        two PINs is valid, and the token asks it. An account of PingAM, privacyIDEA or eduMFA that has no PIN yet \
         gets its first one.
         """)
 
-    @Argument(help: "Account. May be left out if there is only one.")
+    @Argument(help: "Account. Optional if there is only one.")
     var account: String?
     @OptionGroup var state: StateOption
     @OptionGroup var json: JSONOption
@@ -60,7 +60,7 @@ struct PINCommand: AsyncParsableCommand {
     func run() async throws {
       try await haveServiceDo(ControlCall(request: .changePIN, account: account), state, json) {
         (facts: SessionFacts) in
-        "the PIN of \(facts.account ?? "?") is changed"
+        "the PIN of \(facts.account ?? "?") was changed"
       }
     }
   }
@@ -68,11 +68,11 @@ struct PINCommand: AsyncParsableCommand {
 
 struct Forget: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Give up an account whose PIN is forgotten: hold the button very long.",
+    abstract: "Remove an account whose PIN is forgotten, confirmed by a very long hold of the button.",
     discussion: """
-      There is no way to a forgotten PIN, and trying uses up attempts. This removes the account here and at the token \
-      server; how long to hold the button is the board's, 6 seconds unless its profile says otherwise. A new activation \
-      code brings it back with a new PIN. Other accounts stay as they are.
+      A forgotten PIN cannot be recovered, and each wrong PIN uses up an attempt. This removes the account here and at \
+      the token server. The board's profile says how long to hold the button; the default is 6 seconds. A new \
+      activation code enrolls it again, with a new PIN. Other accounts are not changed.
       """)
 
   @Argument(help: "Account, as `approval-token accounts` lists it.")
@@ -82,12 +82,13 @@ struct Forget: AsyncParsableCommand {
 
   func run() async throws {
     try await haveServiceDo(ControlCall(request: .forget, account: account), state, json) { (facts: RemovalFacts) in
-      "\(facts.removed) is forgotten" + (facts.serverTold ? "" : "; the token server could not be told (10003)")
+      "removed \(facts.removed)"
+        + (facts.serverTold ? "" : "; the token server was not notified: its administrator can delete the device")
     }
   }
 }
 
-/// - Parameter words: what came of it, for a person.
+/// - Parameter words: makes the text output from the result.
 private func haveServiceDo<Facts: Codable>(
   _ call: ControlCall, _ state: StateOption, _ json: JSONOption, words: (Facts) -> String
 ) async throws {

@@ -5,12 +5,13 @@ import Glibc
 
 struct Simulate: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Work the simulated board: press its button, read its LED.",
-    discussion: "Only for a service that runs with a simulated board; whoever may open the control socket may do this.",
+    abstract: "Control the simulated board: press its button, read its LED.",
+    discussion: "Only for a service with a simulated board. Any process that may open the control socket can do this.",
     subcommands: [Press.self, Hold.self, Double.self, NotMe.self, Keys.self, LED.self, Panel.self])
 
   struct Press: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "One short press. On its own it means nothing.")
+    static let configuration = CommandConfiguration(
+      abstract: "Press the button briefly. A single short press has no effect.")
     @OptionGroup var state: StateOption
 
     func run() async throws { try await hold(milliseconds: 100, state) }
@@ -50,7 +51,7 @@ struct Simulate: AsyncParsableCommand {
 
   struct Keys: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Press keys of the keypad, one after the other.",
+      abstract: "Press keys of the keypad in sequence.",
       discussion: "Keys: \(SimulatedKeypad.Act.names). Example: simulate keys 1 3 5 7 9 enter")
 
     @Argument(help: "Keys.")
@@ -65,9 +66,10 @@ struct Simulate: AsyncParsableCommand {
   }
 
   struct LED: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "led", abstract: "Show what the LED says.")
+    static let configuration = CommandConfiguration(
+      commandName: "led", abstract: "Show the color and meaning of the LED.")
 
-    @Flag(help: "Go on: a line for every change, until interrupted.")
+    @Flag(help: "Print a line for every change, until interrupted.")
     var follow = false
     @OptionGroup var state: StateOption
     @OptionGroup var json: JSONOption
@@ -78,7 +80,7 @@ struct Simulate: AsyncParsableCommand {
         let call = ControlCall(request: follow ? .followLED : .led)
         try client.follow(call, LEDStatus.self) { led in
           json.print(led) { "\($0.colour ?? "dark")  (\($0.meaning))" }
-          // A pipe would otherwise hear of many changes at once, and late.
+          // Flush each line: a pipe is fully buffered otherwise.
           fflush(nil)
           return follow
         }
@@ -91,7 +93,7 @@ private func hold(milliseconds: Int64, _ state: StateOption) async throws {
   try await reporting { try perform(ControlCall(request: .hold, milliseconds: milliseconds), state) }
 }
 
-/// Says so if it counted for nothing because nothing was asked, or too early.
+/// Sends the action and prints why it was ignored, if it was: no request was shown, or the guard time had not passed.
 private func perform(_ call: ControlCall, _ state: StateOption) throws {
   let done = try ControlClient(path: state.controlSocket).call(call, Done.self)
   if let ignored = done.ignored { print("ignored: \(ignored)") }

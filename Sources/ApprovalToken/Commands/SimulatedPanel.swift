@@ -5,9 +5,9 @@ import Glibc
 extension Simulate {
   struct Panel: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      commandName: "panel", abstract: "Draw the LED in colour and take keys for the button, until q.")
+      commandName: "panel", abstract: "Draw the LED in color and use the keyboard as button and keypad, until q.")
 
-    @Option(help: "A shell command for the key r: asks for something as a portal would.")
+    @Option(help: "A shell command for the key r; it starts a request as a portal does.")
     var ask: String?
 
     @OptionGroup var state: StateOption
@@ -18,12 +18,13 @@ extension Simulate {
         let client = ControlClient(path: state.controlSocket)
         _ = try client.call(ControlCall(request: .led), LEDStatus.self)
         print(
-          "keys: h hold (accept)   d double press (deny)   n not me   p short press   0-9 Enter Backspace c clear   x escape   \(ask == nil ? "" : "r new request   ")q quit"
+          "keys: h hold (accept)   d double press (deny)   n not me   p short press   0-9 Enter Backspace c clear   "
+            + "x escape   \(ask == nil ? "" : "r new request   ")q quit"
         )
         let terminal = RawTerminal()
         defer { terminal.restore() }
-        // Threads of their own: these calls block, and the pool of a small board has no thread to spare. They end with
-        // the process.
+        // Separate threads, because these calls block and the thread pool of a small board has no spare thread. They
+        // end with the process.
         detachThread {
           try? client.follow(ControlCall(request: .followLED), LEDStatus.self) { led in
             draw(led)
@@ -35,7 +36,7 @@ extension Simulate {
       }
     }
 
-    /// Gestures run beside the drawing, so that the LED is seen to answer.
+    /// Runs gestures concurrently with the drawing, so that the LED keeps updating.
     private func press(_ key: Character, _ client: ControlClient) {
       let call: ControlCall? =
         switch key {
@@ -64,7 +65,7 @@ private func draw(_ led: LEDStatus) {
 }
 
 extension LEDColour {
-  /// Number in the 256-colour palette of terminals.
+  /// The number in the 256-color palette of terminals.
   fileprivate var terminalColour: Int {
     switch self {
     case .amber: 214
@@ -81,9 +82,9 @@ extension LEDColour {
   }
 }
 
-/// Keys one by one, without echo or signals; the terminal is given back as it was.
+/// Reads single keys without echo and signals; restores the terminal at the end.
 private struct RawTerminal {
-  /// Comes as a key, so that it too gives the terminal back.
+  /// Ctrl-C is read as a key, so that the terminal is restored before the exit.
   static let controlC: Character = "\u{03}"
 
   private let former: termios
@@ -111,7 +112,7 @@ private struct RawTerminal {
   }
 }
 
-/// Starts a shell command and does not wait; what it prints is thrown away.
+/// Starts a shell command without waiting; its output is discarded.
 private func runShell(_ command: String) {
   _ = system("( \(command) ) </dev/null >/dev/null 2>&1 &")
 }

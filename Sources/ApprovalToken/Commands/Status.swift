@@ -5,7 +5,7 @@ import Vault
 
 struct Status: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Show whether the token is running, connected, and what its LED says.")
+    abstract: "Show whether the token is running and connected, and what its LED means.")
 
   @OptionGroup var state: StateOption
   @OptionGroup var json: JSONOption
@@ -20,7 +20,7 @@ struct Status: AsyncParsableCommand {
     do {
       return try ControlClient(path: state.controlSocket).call(ControlCall(request: .status), ServiceStatus.self)
     } catch let failure as CommandFailure where failure.code == .unavailable {
-      // Not running; the vault still knows the accounts.
+      // Without a running service, the accounts are read from the vault.
       let accounts = try state.openVault(creating: false).accountSummaries()
       return ServiceStatus(
         running: false, servers: [], accounts: accounts.count,
@@ -45,7 +45,7 @@ struct Status: AsyncParsableCommand {
         "PIN       \(pin.account): \(pin.previousFailureCount) wrong, \(pin.remainingFailureCount) of "
           + "\(pin.maxFailureCount) attempts left")
     }
-    for account in status.lost ?? [] { lines.append("lost      \(account): gone from this token; enroll it again") }
+    for account in status.lost ?? [] { lines.append("lost      \(account): removed from this token; enroll it again") }
     if let account = status.loggedIn { lines.append("logged in \(account)") }
     if let pending = status.pending { lines.append("pending   \(pending)") }
     if let panel = status.panel {
@@ -54,7 +54,7 @@ struct Status: AsyncParsableCommand {
         "panel     \(subject); a press \(panel.pressCounts ? "counts" : "counts for nothing: \(panel.reason ?? "")")")
     }
     for request in status.requests ?? [] {
-      let choices = request.choices.map { "; wanted is what the portal shows: \($0.forPeople(atMost: 1000))" } ?? ""
+      let choices = request.choices.map { "; choose what the portal shows: \($0.forPeople(atMost: 1000))" } ?? ""
       let word = request.locked == nil ? "asked " : "locked"
       lines.append(
         "\(word)    \(request.account): \((request.message ?? request.type ?? "").forPeople(atMost: 1000))\(choices)")
@@ -79,7 +79,7 @@ struct Accounts: AsyncParsableCommand {
     var url: String
     var profile: String
     var stage: String
-    /// Why it cannot be used, if it is locked.
+    /// Why the account is locked; nil if it is not.
     var locked: String?
 
     init(_ account: AccountSummary, _ lock: AccountLock?) {
@@ -113,10 +113,10 @@ struct Accounts: AsyncParsableCommand {
 
 struct Pending: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "List the requests that wait for an answer, newest first.",
+    abstract: "List the pending requests, newest first.",
     discussion: """
-      Asks the running service. Messages are what portals wrote; nothing in them is verified. Exits with 69 if a token \
-      server cannot be reached: what is listed of it may have ended ("stale" with --json), and newer requests be missing.
+      Asks the running service. The messages are written by portals and are not verified. Exits with 69 if a token \
+      server is not reachable: its listed requests may have ended ("stale" with --json), and newer ones may be missing.
       """)
 
   @OptionGroup var state: StateOption
@@ -133,7 +133,7 @@ struct Pending: AsyncParsableCommand {
       guard facts.unreachable.isEmpty else {
         throw CommandFailure(
           .unavailable,
-          "not connected to \(facts.unreachable.joined(separator: ", ")): this is what its list said last, and may have "
+          "not connected to \(facts.unreachable.joined(separator: ", ")): this is the last known list, and may have "
             + "changed")
       }
     }
@@ -147,6 +147,7 @@ private func describe(_ request: PendingSummary) -> String {
   let panel = request.isOnPanel ? "  on the panel\(request.pressCounts ? "" : ", a press does not count yet")" : ""
   let stale = request.isStale ? "  stale: its server is not connected" : ""
   return "\(request.transaction)  \(request.account)  \((request.type ?? "-").forPeople(atMost: 1000))  "
-    + "\(request.expiresInSeconds) s left  \((request.message ?? "").forPeople(atMost: 1000))\(choices)\(locked)\(context)"
+    + "\(request.expiresInSeconds) s left  "
+    + "\((request.message ?? "").forPeople(atMost: 1000))\(choices)\(locked)\(context)"
     + "\(panel)\(stale)"
 }

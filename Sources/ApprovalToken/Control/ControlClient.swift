@@ -1,22 +1,22 @@
 import Glibc
 import ReferenceProtocol
 
-/// A command's side of the control socket.
+/// The client side of the control socket.
 struct ControlClient {
   let path: String
 
-  /// Sends one call and decodes one answer.
+  /// Sends one request and decodes one answer.
   func call<Answer: Decodable>(_ call: ControlCall, _ type: Answer.Type) throws -> Answer {
     var answer: Answer?
     try follow(call, type) {
       answer = $0
       return false
     }
-    guard let answer else { throw CommandFailure(.unavailable, "the service ended without an answer") }
+    guard let answer else { throw CommandFailure(.unavailable, "the service ended without an answer; see its log") }
     return answer
   }
 
-  /// Sends one call, says what the service tells of its progress, and decodes the answer.
+  /// Sends one request, prints the service's progress lines, and decodes the answer.
   func callWithProgress<Answer: Decodable>(_ call: ControlCall, _ type: Answer.Type) throws -> Answer {
     var answer: Answer?
     try follow(call, Line<Answer>.self) { line in
@@ -26,7 +26,7 @@ struct ControlClient {
       }
       return answer == nil
     }
-    guard let answer else { throw CommandFailure(.unavailable, "the service ended without an answer") }
+    guard let answer else { throw CommandFailure(.unavailable, "the service ended without an answer; see its log") }
     return answer
   }
 
@@ -43,7 +43,7 @@ struct ControlClient {
     }
   }
 
-  /// Sends one call and takes answers until `take` says no or the service ends.
+  /// Sends one request and passes answers to `take` until it returns false or the service ends the connection.
   func follow<Answer: Decodable>(
     _ call: ControlCall, _ type: Answer.Type, take: (Answer) throws -> Bool
   ) throws {

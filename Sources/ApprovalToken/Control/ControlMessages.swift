@@ -1,5 +1,5 @@
-// What the running service and the commands say to each other over the control socket: one JSON line there, one or
-// more JSON lines back. The socket is in the state directory, so only the token's own user can reach it.
+// The messages between the running service and the commands on the control socket: a request is one JSON line, the
+// reply is one or more JSON lines. The socket is in the state directory, so only the token's own Unix user can connect.
 
 enum ControlRequest: String, Codable, Sendable, CaseIterable {
   case status, pending, reload
@@ -19,21 +19,21 @@ struct ControlCall: Codable, Sendable {
   var milliseconds: Int64?
   /// For `keys`.
   var keys: [String]?
-  /// For `enrol`: the activation URI or enrolment URL.
+  /// For `enrol`: the enrollment URI.
   var uri: String?
   /// For `enrol`: a PEM file.
   var authorities: String?
   /// For `enrol`: SHA-256 of the server's public key, in Base64.
   var pins: [String]?
-  /// For `enrol`: whether pins of earlier enrollments at the server are taken away.
+  /// For `enrol`: whether the pins of earlier enrollments at the server are removed.
   var dropsPins: Bool?
-  /// For `enrol` of one-time passwords: whether a PIN is chosen that has the secret.
+  /// For `enrol` of one-time passwords: whether the user chooses a PIN that protects the secret.
   var asksPIN: Bool?
-  /// For `enrol` at PingAM: where AM is told to have messages brought.
+  /// For `enrol` at PingAM: the topic where AM shall deliver messages.
   var mailbox: String?
-  /// For `push`: the message as it came, JSON.
+  /// For `push`: the message as received, JSON.
   var message: String?
-  /// What is meant, or for `enrol` how it shall be called.
+  /// The account; for `enrol`, the name of the new account.
   var account: String?
 }
 
@@ -43,7 +43,7 @@ struct ControlFailure: Codable, Sendable {
   var code: Int32
 }
 
-/// A line before the answer: what is being done, for the person who waits.
+/// A line before the answer: the current step, for the waiting user.
 struct ControlProgress: Codable, Sendable {
   var progress: String
 }
@@ -55,10 +55,10 @@ struct AccountFacts: Codable, Sendable {
 }
 
 struct SessionFacts: Codable, Sendable {
-  /// Nil when nobody is logged in.
+  /// Nil when no user is logged in.
   var account: String?
   var secondsLeft: Int64?
-  /// Whether the token server knows that a former session has ended (10009 if not).
+  /// Whether the token server confirmed that the former session has ended (error 10009 if not).
   var serverTold: Bool?
 
   enum CodingKeys: String, CodingKey {
@@ -71,9 +71,9 @@ struct SessionFacts: Codable, Sendable {
 struct CodeFacts: Codable, Sendable {
   var account: String
   var code: String
-  /// Of a code that a counter makes.
+  /// The counter value of an HOTP code.
   var counter: UInt64?
-  /// Seconds since 1970, of a code that time makes.
+  /// The validity of a TOTP code, in seconds since 1970.
   var validFrom: Int64?
   var validUntil: Int64?
 
@@ -86,7 +86,7 @@ struct CodeFacts: Codable, Sendable {
 
 struct RemovalFacts: Codable, Sendable {
   var removed: String
-  /// Whether the token server knows it (10003 if not).
+  /// Whether the token server confirmed the removal (error 10003 if not).
   var serverTold: Bool
 
   enum CodingKeys: String, CodingKey {
@@ -97,7 +97,7 @@ struct RemovalFacts: Codable, Sendable {
 
 struct PushFacts: Codable, Sendable {
   var account: String
-  /// It came before, and nothing has changed.
+  /// The message was received before; the store is unchanged.
   var isKnown: Bool
 
   enum CodingKeys: String, CodingKey {
@@ -108,7 +108,7 @@ struct PushFacts: Codable, Sendable {
 
 struct Done: Codable, Sendable {
   var done = true
-  /// Why what was done counted for nothing; nil if it may have counted.
+  /// Why the action was ignored; nil if it may have had an effect.
   var ignored: String?
 }
 
@@ -122,26 +122,26 @@ struct ServiceStatus: Codable, Sendable {
   var processID: Int32?
   var board: String?
   var isSimulated: Bool?
-  /// What is wrong with the board's hardware: nothing can be approved, or no PIN be typed, until that has ended.
+  /// Hardware faults of the board. While one lasts, approvals or PIN entry are not possible.
   var troubles: [String]?
   var led: LEDStatus?
   var servers: [Server]
   var accounts: Int
   var mustEnrol: Int
-  /// Of accounts with a PIN, as far as their judges have told.
+  /// PIN attempt counts of accounts with a PIN, as last reported by the verifiers.
   var pins: [PIN]?
   var loggedIn: String?
   var pending: Int?
-  /// What is pending, newest first.
+  /// Pending requests, newest first.
   var requests: [PendingSummary]?
-  /// What the panel asks about.
+  /// The state of the panel.
   var panel: PanelStatus?
-  /// Accounts that this token lost while somebody used them, since the service started.
+  /// Accounts that were revoked or wiped while in use, since the service started.
   var lost: [String]?
-  /// What has to be typed into portals to finish logins that this token has just accepted.
+  /// Codes that users must type into portals to finish logins that were just approved.
   var codes: [Code]?
 
-  /// Answers that their token servers have not confirmed: still being delivered, or to be asked about.
+  /// Answers without a confirmation of the token server: being delivered, or the status is still to be queried.
   var unconfirmed: [Unconfirmed]?
 
   struct Unconfirmed: Codable, Sendable {
@@ -153,7 +153,7 @@ struct ServiceStatus: Codable, Sendable {
   struct Code: Codable, Sendable {
     var account: String
     var code: String
-    /// What the portal's administrator says about it.
+    /// The text of the portal's operator about the code.
     var message: String
   }
 
@@ -185,11 +185,11 @@ struct ServiceStatus: Codable, Sendable {
 }
 
 struct PanelStatus: Codable, Sendable {
-  /// The request's transaction; nil while none is asked about.
+  /// The request's transaction; nil if no request is shown.
   var request: String?
-  /// Whether a press that begins now counts.
+  /// Whether a press that begins now is accepted.
   var pressCounts: Bool
-  /// Why not.
+  /// Why a press is ignored.
   var reason: String?
 
   enum CodingKeys: String, CodingKey {
@@ -200,16 +200,16 @@ struct PanelStatus: Codable, Sendable {
 }
 
 struct LEDStatus: Codable, Sendable {
-  /// What the LED says.
+  /// The meaning of the LED.
   var meaning: String
-  /// What it shows at this instant; nil is dark. Only a simulated LED can be read.
+  /// The color at this instant; nil if dark. Only a simulated LED can be read.
   var colour: String?
 }
 
 struct PendingFacts: Codable, Sendable {
   /// Newest first.
   var requests: [PendingSummary]
-  /// Servers that cannot be reached now.
+  /// Servers that are not reachable now.
   var unreachable: [String]
 }
 
@@ -219,21 +219,21 @@ struct PendingSummary: Codable, Sendable {
   var server: String
   var type: String?
   var message: String?
-  /// What to type for each of the options that the portal may show: "1 dark blue, 2 green"; the numbers themselves
-  /// where the options are numbers.
+  /// The key to type for each option that the portal may show: "1 dark blue, 2 green"; the numbers themselves if the
+  /// options are numbers.
   var choices: String?
-  /// Why the account cannot be used now: nobody is asked while that lasts.
+  /// Why the account is locked; the panel does not show the request while the lock lasts.
   var locked: String?
-  /// Where the login comes from and what its journey added, as whoever logs in had a hand in it.
+  /// The origin of the login and data that its journey added. An attacker who starts a login can influence both.
   var context: String?
   var payload: String?
-  /// The panel asks about it now.
+  /// Whether the panel shows this request now.
   var isOnPanel = false
-  /// Whether a press that begins now counts for it.
+  /// Whether a press that begins now answers this request.
   var pressCounts = false
-  /// Its server cannot be reached: it may have ended, and newer ones be missing.
+  /// The server is not reachable: the request may have ended, and newer requests may be missing.
   var isStale = false
-  /// By the server's clock.
+  /// Milliseconds since 1970, by the server's clock.
   var sentAtMilliseconds: Int64?
   var expiresInSeconds: Int64
 

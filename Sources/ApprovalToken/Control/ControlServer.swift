@@ -3,10 +3,10 @@ import Glibc
 import ReferenceProtocol
 import ServiceLifecycle
 
-/// The service's side of the control socket. One thread blocks in `accept`; nothing ticks while nobody calls.
+/// The server side of the control socket. One thread blocks in `accept`; there are no wake-ups without connections.
 struct ControlServer: Service {
   let path: String
-  /// Answers one call, with one line or more, until it returns or the caller hangs up (`reply` throws).
+  /// Handles one request. It sends one or more lines, until it returns or the client disconnects (`reply` throws).
   let answer:
     @Sendable (ControlCall, _ reply: @escaping @Sendable (any Encodable & Sendable) throws -> Void) async throws -> Void
 
@@ -22,7 +22,7 @@ struct ControlServer: Service {
           group.cancelAll()
         }
       } onCancel: {
-        // Wakes the thread in `accept`, which then ends the stream.
+        // Wakes the thread that is blocked in `accept`, which then ends the stream.
         shutdown(descriptor, Int32(SHUT_RDWR))
       }
     }
@@ -43,14 +43,15 @@ struct ControlServer: Service {
 
   private func serve(_ descriptor: Int32) async {
     let socket = UnixSocket(descriptor: descriptor)
-    // A caller is one of our own commands; whoever dawdles is not.
+    // Only the CLI of this program connects; drop slow clients after 1 s.
     socket.setTimeout(seconds: 1)
     guard let line = await readLine(from: socket) else { return }
     do {
       let call = try JSON.decode(ControlCall.self, from: line)
       try await untilHangUp(of: socket) { try await answer(call) { try socket.write(line: JSON.encode($0)) } }
     } catch {
-      // Nobody is told where the caller hung up, which `write` notices, or where the service is ending.
+      // No error is sent if the client disconnected (`write` reports that) or the task was canceled because the service
+      // ends.
       let failure =
         CommandFailure(explaining: error) ?? CommandFailure(.unavailable, "the service is ending; try again")
       try? socket.write(line: JSON.encode(ControlFailure(error: failure.description, code: failure.code.rawValue)))
@@ -58,14 +59,15 @@ struct ControlServer: Service {
   }
 }
 
-/// On a thread of its own: whoever connects and says nothing holds up no task but the one that waits here.
+/// Reads one line on a separate thread, so that a client that sends nothing blocks no other task. The time limit is 2
+/// s.
 private func readLine(from socket: UnixSocket) async -> [UInt8]? {
   await withCheckedContinuation { continuation in
     detachThread { continuation.resume(returning: (try? socket.readLine(within: 2)) ?? nil) }
   }
 }
 
-/// Runs `body`, and cancels it when the caller hangs up: what nobody waits for any more must not go on at the panel.
+/// Runs `body` and cancels it when the client disconnects, so that no panel task continues without a waiting command.
 private func untilHangUp(of socket: UnixSocket, _ body: @escaping @Sendable () async throws -> Void) async throws {
   let work = Task { try await body() }
   let descriptor = socket.descriptor
@@ -79,12 +81,12 @@ private func untilHangUp(of socket: UnixSocket, _ body: @escaping @Sendable () a
   } onCancel: {
     work.cancel()
   }
-  // Wakes the thread, whose work is over.
+  // Wakes the thread that waits for the disconnection.
   defer { shutdown(descriptor, Int32(SHUT_RD)) }
   try result.get()
 }
 
-/// A small-stack thread of its own for a call that blocks for good.
+/// Starts a detached thread with a 128 KiB stack for a blocking call.
 func detachThread(_ body: @escaping @Sendable () -> Void) {
   final class Box {
     let body: @Sendable () -> Void

@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// A stream socket in the file system, as the control channel needs it: short lines, few callers, bounded waits.
+/// A Unix domain stream socket for the control channel: short lines, few clients, bounded waits.
 final class UnixSocket: @unchecked Sendable {
   enum Failure: Error, Equatable, CustomStringConvertible {
     case pathTooLong(String)
@@ -19,11 +19,11 @@ final class UnixSocket: @unchecked Sendable {
     }
   }
 
-  /// Longest line; the pending list of a busy token fits well.
+  /// The maximum length of a line, in bytes; the request list of a busy token fits.
   static let longestLine = 1 << 20
 
   let descriptor: Int32
-  /// Touched by `readLine` alone, which one task calls.
+  /// Used only by `readLine`, which one task calls.
   private var buffered: [UInt8] = []
 
   init(descriptor: Int32) { self.descriptor = descriptor }
@@ -37,7 +37,7 @@ final class UnixSocket: @unchecked Sendable {
     return socket
   }
 
-  /// Listens at `path`, replacing what a former process left there. The file's mode is 0600.
+  /// Listens at `path`, replacing the socket file of an earlier process. The file's mode is 0600.
   static func listening(at path: String) throws(Failure) -> UnixSocket {
     let socket = try UnixSocket.make()
     unlink(path)
@@ -68,7 +68,7 @@ final class UnixSocket: @unchecked Sendable {
     }
   }
 
-  /// Reads and writes give up after this long without progress.
+  /// Sets the timeout for a read or write without progress.
   func setTimeout(seconds: Int) {
     var timeout = timeval(tv_sec: seconds, tv_usec: 0)
     let size = socklen_t(MemoryLayout<timeval>.size)
@@ -76,8 +76,8 @@ final class UnixSocket: @unchecked Sendable {
     setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, size)
   }
 
-  /// The next line without its end, or nil when the other side has finished.
-  /// - Parameter seconds: for the whole line, however it trickles in; nil for no limit.
+  /// The next line without its line feed; nil at end of stream.
+  /// - Parameter seconds: the time limit for the whole line; nil for none.
   func readLine(within seconds: Int? = nil) throws(Failure) -> [UInt8]? {
     let end = seconds.map { ContinuousClock.now + .seconds($0) }
     while true {

@@ -1,15 +1,15 @@
 import CLinux
 import Glibc
 
-/// Where the push listener listens: "127.0.0.1:8765" or "[::1]:8765". Numbers, because a name may come to mean another
-/// place.
+/// The address where the push listener listens: "127.0.0.1:8765" or "[::1]:8765". Numeric only, because the address of
+/// a host name can change.
 struct ListenAddress: Equatable, CustomStringConvertible {
   let host: String
   let port: UInt16
 
   var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-  /// - Returns: nil unless it is an address and a port from 1.
+  /// - Returns: nil unless the text is an IP address and a port from 1 to 65535.
   init?(_ text: String) {
     guard let colon = text.lastIndex(of: ":") else { return nil }
     var host = text[..<colon]
@@ -30,7 +30,7 @@ struct ListenAddress: Equatable, CustomStringConvertible {
 
   struct Failure: Error { let errno: Int32 }
 
-  /// - Returns: a socket that listens.
+  /// - Returns: a listening socket.
   func listen() throws(Failure) -> Int32 {
     var result: Result<Int32, Failure> = .failure(Failure(errno: EADDRNOTAVAIL))
     try withResolved { info in

@@ -4,11 +4,11 @@ import MobileAuth
 import ServiceLifecycle
 import Synchronization
 
-/// Takes the posts by which privacyIDEA's HTTP gateway says that a login has begun. Anybody may send them, so that one
-/// is only a hint: it wakes the polls, which ask the server itself. One caller at a time, and each only for a moment;
-/// who keeps others away has won nothing but the pace of polling.
+/// Receives the HTTP requests by which privacyIDEA's HTTP gateway reports that a login has begun. The sender is not
+/// authenticated, so a request is only a hint: it triggers a poll of the server. Connections are handled one at a time,
+/// each with a time limit. An attacker who occupies the listener only delays hints; polling goes on.
 final class PushListener: Service {
-  /// For a caller's whole request.
+  /// The time limit for one request.
   private static let patience = Duration.seconds(2)
 
   private let descriptor: Int32
@@ -16,7 +16,7 @@ final class PushListener: Service {
   private let onHint: @Sendable () -> Void
   private let isOver = Atomic(false)
 
-  /// Listens when this returns, and hears from `run` on.
+  /// Binds and listens; `run` accepts connections.
   init(
     at address: ListenAddress, timekeeper: any Timekeeper, onHint: @escaping @Sendable () -> Void
   ) throws(CommandFailure) {
@@ -38,23 +38,24 @@ final class PushListener: Service {
     }
     await cancelWhenGracefulShutdown { [self] in
       await withTaskCancellationHandler {
-        // Not by `end`, which is over as soon as this task is cancelled: the thread still uses the socket.
+        // Wait for the thread, not for `end`: `end` finishes when this task is canceled, while the thread still uses
+        // the socket.
         await Task { for await _ in end {} }.value
       } onCancel: {
         isOver.store(true, ordering: .releasing)
-        // Wakes the thread in `accept`.
+        // Wakes the thread that is blocked in `accept`.
         shutdown(descriptor, Int32(SHUT_RDWR))
       }
     }
   }
 
   private func acceptAll() {
-    // At the pace of polling while something is open: whoever floods us makes us no faster than that.
+    // Limits hints to the rate of fast polling, so that a flood does not increase the load.
     var bucket = TokenBucket(capacity: 5, interval: .seconds(3))
     while !isOver.load(ordering: .acquiring) {
       let caller = approval_linux_accept(descriptor)
       guard caller >= 0 else {
-        // Out of descriptors or memory, which passes.
+        // Out of descriptors or memory: wait and retry.
         usleep(100_000)
         continue
       }
@@ -69,7 +70,7 @@ final class PushListener: Service {
     if status == .ok, !bucket.take(at: timekeeper.now.sinceBeginning) { status = .tooMany }
     if status == .ok { onHint() }
     let response = Array(status.response.utf8)
-    // Fits any socket's buffer; who does not take it has it not.
+    // The response fits into any socket buffer. A client that does not read it loses it.
     _ = send(caller, response, response.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
     shutdown(caller, Int32(SHUT_WR))
   }

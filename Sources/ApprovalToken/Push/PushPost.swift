@@ -1,5 +1,5 @@
-/// Reads the one HTTP request of a connection to the push listener (RFC 9112), as strictly as it can be read: whatever
-/// may be meant in two ways is refused. The body is counted and let go; nothing in it is believed.
+/// A strict parser for the one HTTP request of a connection to the push listener (RFC 9112): ambiguous input is
+/// rejected. The body is counted and discarded; its content is not used.
 struct PushPost {
   enum Status: Int {
     case ok = 200
@@ -11,7 +11,7 @@ struct PushPost {
     case tooMany = 429
     case headTooLarge = 431
 
-    /// Says nothing about what is known here.
+    /// The HTTP response; it discloses nothing about accounts.
     var response: String {
       let reason =
         switch self {
@@ -29,16 +29,16 @@ struct PushPost {
   }
 
   static let target = "/push"
-  /// Bytes of the request line and all fields.
+  /// The maximum size of the request line and all header fields, in bytes.
   static let longestHead = 8 << 10
-  /// A challenge with every text at its longest has some 6 KiB.
+  /// The maximum size of the body, in bytes. A challenge with all texts at their maximum length has about 6 KiB.
   static let longestBody = 16 << 10
 
   private var head: [UInt8] = []
-  /// Bytes of the body that are to come; nil while the head is read.
+  /// The number of body bytes still missing; nil while the header is read.
   private var missing: Int?
 
-  /// - Returns: nil while more is needed.
+  /// - Returns: nil while more input is needed.
   mutating func take(_ bytes: some Collection<UInt8>) -> Status? {
     if let missing { return take(body: bytes.count, of: missing) }
     let read = head.count
@@ -51,14 +51,14 @@ struct PushPost {
     }
   }
 
-  /// More than was announced is another request, and there is none.
+  /// Counts body bytes. Bytes after the announced length are rejected: there is no second request on a connection.
   private mutating func take(body count: Int, of missing: Int) -> Status? {
     self.missing = missing - count
     return count > missing ? .bad : count == missing ? .ok : nil
   }
 
-  /// Behind the empty line.
-  /// - Parameter read: so much has been looked through.
+  /// The index after the empty line that ends the header; nil if it has not arrived.
+  /// - Parameter read: the number of bytes already searched.
   private static func end(of head: [UInt8], beyond read: Int) -> Int? {
     guard head.count >= max(4, read + 1) else { return nil }
     return (max(4, read + 1)...head.count).first { head[($0 - 4)..<$0].elementsEqual("\r\n\r\n".utf8) }
@@ -70,7 +70,7 @@ struct PushPost {
   }
 
   private static func bodyLength(in head: ArraySlice<UInt8>) -> Result<Int, Refusal> {
-    // Visible ASCII and blanks alone: no tab, no bare CR or LF, nothing that two readers read in two ways.
+    // Only printable ASCII and spaces: no tab, no bare CR or LF, so that all parsers agree on the lines.
     let text = String(decoding: head.dropLast(4), as: UTF8.self)
     var lines = text.split(separator: "\r\n", omittingEmptySubsequences: false)[...]
     guard lines.allSatisfy({ $0.utf8.allSatisfy { (0x20...0x7E).contains($0) } }) else { return .failure(.init(.bad)) }
@@ -85,7 +85,7 @@ struct PushPost {
       let value = parts[1].drop { $0 == " " }
       fields[parts[0].lowercased(), default: []].append(value)
     }
-    // One Host (§3.2); a length said once and in one way (§6.3), or two readers see two requests.
+    // Exactly one Host (§3.2) and exactly one length (§6.3), against request smuggling.
     guard fields["host"]?.count == 1, fields["transfer-encoding"] == nil, let lengths = fields["content-length"],
       lengths.count == 1, (1...9).contains(lengths[0].utf8.count),
       lengths[0].utf8.allSatisfy({ (0x30...0x39).contains($0) }), let length = Int(lengths[0])
@@ -93,15 +93,15 @@ struct PushPost {
     return length > longestBody ? .failure(.init(.tooLarge)) : .success(length)
   }
 
-  /// RFC 9110 §5.6.2.
+  /// Whether the text is a token of RFC 9110 §5.6.2.
   private static func isToken(_ text: Substring) -> Bool {
     !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"\"(),/:;<=>?@[\\]{}".utf8.contains($0) }
   }
 
-  /// One connection, from its first byte to the answer.
+  /// Reads one request from a connection.
   /// - Parameters:
-  ///   - timeLeft: of all that the caller has.
-  ///   - read: waits at most so long; empty when the caller has finished, nil when nothing came.
+  ///   - timeLeft: the time left for the whole request.
+  ///   - read: waits at most for the given duration; returns no bytes at end of stream, nil on a timeout.
   static func read(timeLeft: () -> Duration, read: (Duration) -> [UInt8]?) -> Status {
     var post = PushPost()
     while true {
@@ -113,11 +113,11 @@ struct PushPost {
   }
 }
 
-/// So many at once, and then no more than one in each interval.
+/// A token bucket: `capacity` events at once, then one per interval.
 struct TokenBucket {
   private let capacity: Int
   private let interval: Duration
-  /// When it will be full again, on the clock of `take`.
+  /// When the bucket is full again, on the clock of `take`.
   private var fullAt = Duration.zero
 
   init(capacity: Int, interval: Duration) {
@@ -125,7 +125,7 @@ struct TokenBucket {
     self.interval = interval
   }
 
-  /// - Parameter now: on any clock that goes forward.
+  /// - Parameter now: the time on a monotonic clock.
   mutating func take(at now: Duration) -> Bool {
     let next = max(fullAt, now) + interval
     guard next - now <= interval * capacity else { return false }

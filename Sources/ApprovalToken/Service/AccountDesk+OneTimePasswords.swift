@@ -5,14 +5,17 @@ import ReferenceProtocol
 import Secrets
 import Vault
 
-/// One-time passwords, of which a PIN may have the secret: it is chosen and typed at the panel.
+/// Enrollment and display of one-time passwords. The secret can be encrypted with a PIN-derived key; the user chooses
+/// and types that PIN at the panel.
 extension AccountDesk {
   func enrolOneTimePasswords(_ call: ControlCall, _ progress: @escaping Progress) async throws -> AccountFacts {
     let uri = try RegistrationURI(call.uri ?? "")
     var pinGuard: PINGuard?
     if call.asksPIN == true {
-      guard capabilities.keypad else { throw CommandFailure(.usage, "a PIN needs a keypad, and this board has none") }
-      progress("choose a PIN of \(push.policy.length) digits: type it on the keypad, Enter, and once more")
+      guard capabilities.keypad else {
+        throw CommandFailure(.usage, "a PIN requires a keypad, and this board has none")
+      }
+      progress("choose a PIN of \(push.policy.length) digits: type it on the keypad, press Enter, then repeat")
       let pin = try await newPIN(keeping: push.policy)
       pinGuard = self.pinGuard(pin)
     }
@@ -32,13 +35,13 @@ extension AccountDesk {
     let verdict = try vault.nextOneTimePassword(of: account.id, clock: timekeeper, notBefore: releaseTime)
     guard verdict == .pinWanted else { return try CodeFacts(verdict, of: account.id) }
     guard let length = try OATHAccounts.pinLength(of: account), capabilities.keypad else {
-      throw CommandFailure(.usage, "the PIN of \(account.id) needs a keypad, and this board has none")
+      throw CommandFailure(.usage, "the PIN of \(account.id) requires a keypad, and this board has none")
     }
     return try await service.errands.perform(at: account.server) { panel in
       progress("type the PIN of \(account.id) on the keypad, then Enter")
       let dialogue = PanelDialogue(panel, timekeeper: timekeeper)
       let secret = try await unlock(account.id, length: length, dialogue, on: panel)
-      // Somebody may have locked it while the PIN was typed.
+      // The account may have been locked while the user typed the PIN.
       try vault.demandUnlocked(try vault.account(account.id), timekeeper)
       let verdict = try vault.nextOneTimePassword(
         of: account.id, unlocked: secret, clock: timekeeper, notBefore: releaseTime)
@@ -70,7 +73,7 @@ extension AccountDesk {
     }
   }
 
-  /// Sits out the wait after a wrong one.
+  /// Verifies the PIN, after waiting for the backoff that an earlier wrong PIN attempt started.
   private func verdict(on pin: PIN, _ account: AccountID) async throws -> PINVerdict {
     while true {
       let verdict = try vault.unlock(account, with: pin, clock: timekeeper)
@@ -81,8 +84,9 @@ extension AccountDesk {
 }
 
 extension Vault {
-  /// - Parameter name: nil if there is only one.
-  /// - Throws: `LockRefusal` if the account is locked.
+  /// The account whose one-time passwords are meant.
+  /// - Parameter name: the account's name; nil if only one account has one-time passwords.
+  /// - Throws: `LockRefusal` if the account is locked; `CommandFailure` if no single account matches.
   func accountWithOneTimePasswords(_ name: String?, clock: any Timekeeper) throws -> AccountRecord {
     let account = try findAccountWithOneTimePasswords(name)
     try demandUnlocked(account, clock)
@@ -92,7 +96,7 @@ extension Vault {
   private func findAccountWithOneTimePasswords(_ name: String?) throws -> AccountRecord {
     let having = Set(try oneTimePasswords().keys)
     let accounts = try accounts().filter { having.contains($0.id) }
-    // One whose enrolment is not finished has none to show yet.
+    // An account whose enrollment is not finished has no code to show yet.
     let active = accounts.filter { $0.stage == .active }
     let usable = active.isEmpty ? accounts : active
     if name == nil, usable.count == 1 { return usable[0] }
@@ -100,7 +104,7 @@ extension Vault {
       throw CommandFailure(
         .usage,
         name.map { "account \"\($0)\" has no one-time passwords here; see `approval-token accounts`" }
-          ?? (accounts.isEmpty ? "no account has one-time passwords" : "of which account?"))
+          ?? (accounts.isEmpty ? "no account has one-time passwords" : CommandFailure.nameOne(of: usable)))
     }
     return account
   }
@@ -115,13 +119,16 @@ extension CodeFacts {
         validFrom: code.validity?.lowerBound, validUntil: code.validity?.upperBound)
     case .pinWanted:
       throw CommandFailure(
-        .unavailable, "account \(account) wants a PIN, which is typed on the token: start `approval-token serve`")
+        .unavailable, "account \(account) requires a PIN, typed on the token: start `approval-token serve`")
     case .locked: throw CommandFailure(.refused, "account \(account) is not active")
     case .clockBehind:
       throw CommandFailure(
-        .unavailable, "this board's clock is behind a time that is known to have passed; set it, and ask again")
-    case .noCode: throw CommandFailure(.unavailable, "MD5 gives no code for this number; ask again for the next")
-    case .usedUp: throw CommandFailure(.refused, "the counter of account \(account) is at its end")
+        .unavailable, "this board's clock is behind a time that is known to have passed; set the clock and retry")
+    case .noCode:
+      throw CommandFailure(.unavailable, "MD5 gives no code for this counter value; retry to get the next code")
+    case .usedUp:
+      throw CommandFailure(
+        .refused, "the counter of account \(account) has reached its maximum; enroll the account again")
     }
   }
 }

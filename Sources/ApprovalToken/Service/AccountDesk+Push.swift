@@ -8,7 +8,8 @@ import ReferenceProtocol
 import Secrets
 import Vault
 
-/// Push tokens and mechanisms: their server only wants a PIN typed, so that it is chosen, judged and changed here.
+/// Accounts whose PIN is verified by this token and not by the token server: privacyIDEA push tokens and PingAM push
+/// mechanisms. The PIN is chosen, verified and changed here.
 extension AccountDesk {
   func enrolPushToken(_ call: ControlCall, _ progress: @escaping Progress) async throws -> AccountFacts {
     var settings = push.enrolment
@@ -30,7 +31,7 @@ extension AccountDesk {
       isTamperedWith: { vault.isTamperedWith },
       oathDesk: OATHAccounts.desk(in: vault, clock: timekeeper, guarding: { pinGuard($0) }),
       progress: {
-        // The account is on the card when AM hears of it, and messages may come although AM's answer is lost.
+        // The account is stored before AM receives the registration. Messages may arrive even if AM's answer is lost.
         service.followMailboxes()
         progress($0)
       }, makeCourier: { CurlCourier(trust: $0) })
@@ -40,34 +41,36 @@ extension AccountDesk {
     return AccountFacts(account: account.id.text, server: account.server.text, profile: account.profile)
   }
 
-  /// - Parameter pins: of the URI; nil if they are the call's.
+  /// The trust settings for a call that connects to a server.
+  /// - Parameter pins: the pins in the URI; nil for the pins in the call.
   func trust(for call: ControlCall, pins: [String]? = nil) throws -> ServerTrust {
     var trust = try vault.trust(pins: pins ?? call.pins ?? [], authorities: call.authorities ?? authorities)
     trust.dropsPins = call.dropsPins == true
     return trust
   }
 
-  /// Nil where nobody can type a PIN.
+  /// Prompts for a new PIN; nil on a board without a keypad.
   private var pinDesk: PINDesk? {
     guard capabilities.keypad else { return nil }
     return PINDesk {
       try await newPIN(keeping: push.policy)
     } keep: { account, pin throws(CustodyFault) in
-      // What is received is verified, and answers are signed, with the same key: none can be under the PIN, which guards
-      // the act alone.
+      // The keys that verify messages also sign answers, so they cannot be encrypted with a PIN-derived key. The PIN
+      // protects only the approval.
       try vault.setPIN(
         of: account, to: pin, keys: SecretBytes(copying: Array(account.text.utf8)), limit: push.pinAttempts,
         parameters: keyDerivation, clock: timekeeper)
     }
   }
 
-  /// Asks for the present PIN first, so that a wrong one is found before anybody has thought of a new one.
+  /// Changes the PIN of a push account. Asks for the present PIN first, so that a wrong PIN is found before the user
+  /// chooses a new one.
   func changePushPIN(of account: AccountID, _ progress: @escaping Progress) async throws -> SessionFacts {
     let record = try vault.account(account)
     let isMechanism = service.server(of: record) is PingAMTokenServer
     guard let length = try isMechanism ? PingAM.pinLength(of: record) : PrivacyIDEA.pinLength(of: record) else {
       guard let pinDesk else {
-        throw CommandFailure(.usage, "account \(account) has no PIN, and one needs a keypad, which this board has not")
+        throw CommandFailure(.usage, "account \(account) has no PIN; a PIN requires a keypad, and this board has none")
       }
       return try await chooseFirstPIN(of: account, at: pinDesk, progress) { digits, record in
         try isMechanism ? PingAM.with(pinLength: digits, record) : PrivacyIDEA.with(pinLength: digits, record)
@@ -76,31 +79,34 @@ extension AccountDesk {
     return try await changeOwnPIN(of: account, length: length, progress)
   }
 
-  /// Of a PIN that this token judges.
+  /// Changes a PIN that this token verifies.
   func changeOwnPIN(of account: AccountID, length: Int, _ progress: @escaping Progress) async throws -> SessionFacts {
     let server = try vault.account(account).server
     try await service.errands.perform(at: server) { panel in
       let dialogue = PanelDialogue(panel, timekeeper: timekeeper)
       progress("type the present PIN of \(account) on the keypad, then Enter")
       let present = try await presentPIN(of: account, length: length, dialogue, on: panel)
-      progress("choose a PIN of \(length) digits: type it on the keypad, Enter, and once more")
+      progress("choose a PIN of \(length) digits: type it on the keypad, press Enter, then repeat")
       let chosen = try await dialogue.newPIN(keeping: PushSettings.policy(digits: length))
       guard
         case .unlocked = try vault.changePIN(
           of: account, from: present, to: chosen, parameters: keyDerivation, clock: timekeeper)
-      else { throw CommandFailure(.unavailable, "another PIN was typed meanwhile; the PIN is as it was") }
+      else {
+        throw CommandFailure(.unavailable, "another command changed the PIN meanwhile; this change was discarded")
+      }
       await dialogue.show(.confirmed)
     }
     return SessionFacts(account: account.text)
   }
 
-  /// AM tells only with a login that it wants the person known; and the person may want a PIN where no server does.
-  /// - Parameter having: the account as it is with a PIN of so many digits.
+  /// Sets the first PIN of an account. AM requires user verification only at login, and a user can choose a PIN even if
+  /// no server requires one.
+  /// - Parameter having: returns the account record with the given PIN length.
   private func chooseFirstPIN(
     of account: AccountID, at desk: PINDesk, _ progress: Progress,
     having: (Int, AccountRecord) throws -> AccountRecord
   ) async throws -> SessionFacts {
-    progress("choose a PIN of \(push.policy.length) digits: type it on the keypad, Enter, and once more")
+    progress("choose a PIN of \(push.policy.length) digits: type it on the keypad, press Enter, then repeat")
     let pin = try await desk.choose()
     try desk.keep(account, pin)
     try vault.update(account) { try having(pin.count, $0) }
@@ -129,7 +135,7 @@ extension AccountDesk {
     }
   }
 
-  /// Sits out the wait after a wrong one.
+  /// Verifies the PIN, after waiting for the backoff that an earlier wrong PIN attempt started.
   private func judgement(of pin: PIN, _ account: AccountID) async throws -> PINJudgement {
     let judge = VaultPINJudge(vault: vault, timekeeper: timekeeper)
     while true {

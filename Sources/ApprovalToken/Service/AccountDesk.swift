@@ -9,8 +9,7 @@ import ReferenceProtocol
 import Secrets
 import Vault
 
-/// What a person does to their accounts while the service runs, because it needs the panel: PINs are typed there and
-/// nowhere else.
+/// Account commands that need the running service, because the user types PINs at the panel only.
 struct AccountDesk: Sendable {
   let service: TokenService
   let vault: Vault
@@ -19,7 +18,7 @@ struct AccountDesk: Sendable {
   let keyDerivation: Scrypt.Parameters
   let capabilities: ApprovalCapabilities
   let push: PushSettings
-  /// How long the button is held for what cannot be undone.
+  /// How long the button is held to confirm an irreversible action.
   let veryLongHold: Duration
 
   typealias Progress = @Sendable (String) -> Void
@@ -41,7 +40,7 @@ struct AccountDesk: Sendable {
     return AccountFacts(account: account.id.text, server: account.server.text, profile: account.profile)
   }
 
-  /// Whoever was logged in is logged out first, also if it is the same account.
+  /// Logs in with the PIN. An existing session is logged out first, also one of the same account.
   func logIn(_ name: String?, _ progress: @escaping Progress) async throws -> SessionFacts {
     let (account, found) = try find(name)
     let server = try sessions(of: account, at: found)
@@ -62,7 +61,7 @@ struct AccountDesk: Sendable {
 
   func logOut() async throws -> SessionFacts {
     guard let session = service.session else { return SessionFacts() }
-    // Over here first: whoever wants out is out, whatever the server says.
+    // End the session locally first: the user is logged out even if the server does not respond.
     service.set(nil)
     try record(.loggedOut, session.account)
     let account = try vault.accounts().first { $0.id == session.account }
@@ -92,7 +91,7 @@ struct AccountDesk: Sendable {
       let ticket = try await withPIN(of: account, length: length, on: panel) { pin in
         try await server.beginPINChange(account.id, typing: pin, session: former)
       }
-      progress("choose a PIN of \(ticket.policy.length) digits: type it on the keypad, Enter, and once more")
+      progress("choose a PIN of \(ticket.policy.length) digits: type it on the keypad, press Enter, then repeat")
       let pin = try await dialogue.newPIN(keeping: ticket.policy)
       let session = try await finish(ticket, choosing: pin, at: server)
       try record(.pinChanged, account.id, "\(pin.count) digits")
@@ -103,9 +102,11 @@ struct AccountDesk: Sendable {
     return facts(of: session, serverTold: nil)
   }
 
-  /// For a PIN that nobody remembers: the account goes, and a new activation code brings it back with a new PIN.
+  /// Removes an account whose PIN is forgotten. A new activation code enrolls the account again, with a new PIN.
   func forget(_ name: String?, _ progress: @escaping Progress) async throws -> RemovalFacts {
-    guard let name else { throw CommandFailure(.usage, "which account?") }
+    guard let name else {
+      throw CommandFailure(.usage, "name the account to forget; `approval-token accounts` lists them")
+    }
     guard let account = try vault.accounts().first(where: { $0.id.text == name }) else {
       throw CommandFailure(.usage, "no account \"\(name)\"; see `approval-token accounts`")
     }
@@ -120,16 +121,16 @@ struct AccountDesk: Sendable {
           try await server.deregister(account.id)
           serverTold = true
         }
-      } catch { progress("the token server could not be told: \(error)") }
+      } catch { progress("the token server could not be notified: \(error)") }
     }
     try vault.wipe(ifThere: account.id, entry(.removed, account.id, "forgotten at the panel"))
     service.reload()
     return RemovalFacts(removed: account.id.text, serverTold: serverTold)
   }
 
-  // MARK: The PIN, until it is right
+  // MARK: PIN entry with retries
 
-  /// At the panel, when it is free.
+  /// Prompts for a new PIN at the panel, when the panel is free.
   func newPIN(keeping policy: PINPolicy) async throws -> PIN {
     try await service.errands.perform { panel in
       try await PanelDialogue(panel, timekeeper: timekeeper).newPIN(keeping: policy)
@@ -178,7 +179,7 @@ struct AccountDesk: Sendable {
     }
   }
 
-  /// What the LED says lasts until something is enrolled.
+  /// Shows that the account must be enrolled again. The indication lasts until an account is enrolled.
   func showLoss(of account: AccountID, by fault: TokenServerFault, on panel: any Panel) async {
     if fault.effect == .wipeAccount { service.noteLoss(of: account) }
     await panel.show(.mustEnrol)
@@ -192,17 +193,17 @@ struct AccountDesk: Sendable {
     } catch TokenServerFault.unreachable(let why) {
       throw CommandFailure(
         .unavailable,
-        "the token server did not confirm the new PIN, so only it knows which of the two counts; the token asks it as "
-          + "soon as it can (\(why))")
+        "the token server did not confirm the new PIN: either the old or the new PIN is valid. The token asks the "
+          + "server as soon as it is reachable (\(why))")
     }
   }
 
-  // MARK: Facts
+  // MARK: Accounts and sessions
 
-  /// Of a token server where people log in themselves.
+  /// The token server of an account, if users can log in to it.
   private func sessions(of account: AccountRecord, at server: any TokenServer) throws -> ReferenceTokenServer {
     guard let server = server as? ReferenceTokenServer else {
-      throw CommandFailure(.usage, "nobody logs in to \(account.id) with this token: its server has no sessions")
+      throw CommandFailure(.usage, "\(account.id) has no login with this token: its server has no sessions")
     }
     return server
   }
@@ -210,7 +211,7 @@ struct AccountDesk: Sendable {
   private func find(_ name: String?) throws -> (AccountRecord, any TokenServer) {
     let account = try findActive(name)
     guard let server = service.server(of: account) else {
-      throw CommandFailure(.unavailable, "the service has not begun to speak to \(account.server); try again")
+      throw CommandFailure(.unavailable, "the service has not connected to \(account.server) yet; retry")
     }
     return (account, server)
   }
@@ -220,7 +221,8 @@ struct AccountDesk: Sendable {
     guard let account = name == nil && active.count == 1 ? active.first : active.first(where: { $0.id.text == name })
     else {
       throw CommandFailure(
-        .usage, name.map { "no active account \"\($0)\"; see `approval-token accounts`" } ?? "which account?")
+        .usage,
+        name.map { "no active account \"\($0)\"; see `approval-token accounts`" } ?? CommandFailure.nameOne(of: active))
     }
     return account
   }
@@ -243,7 +245,7 @@ struct AccountDesk: Sendable {
 }
 
 extension PanelDialogue {
-  /// Asks until a PIN keeps the policy; then it is off to whoever keeps it.
+  /// Prompts until a PIN satisfies the policy, then shows that the PIN is being stored or sent.
   func newPIN(keeping policy: PINPolicy) async throws -> PIN {
     let pin = try await newPIN(length: policy.length) { policy.violation(by: $0)?.ordinal }
     await show(.talkingToServer)

@@ -2,9 +2,9 @@ import MobileAuth
 import PingAMAdapter
 import Vault
 
-/// What keeps an account from being used: a person's own lock, or a policy that does not hold.
+/// Account locks: set by the user, or by a policy that does not hold on this device.
 extension Vault {
-  /// Nil for an account that can be used, and for those of servers whose accounts have no locks.
+  /// The lock of an account. Nil if the account is usable, or if accounts of its server have no locks.
   func lock(of account: AccountRecord, _ clock: any Timekeeper) throws -> AccountLock? {
     if let facts = OATHAccounts.Facts(account) { return try facts.lock(isTamperedWith: { isTamperedWith }) }
     guard try isAtAM(account) else { return nil }
@@ -12,7 +12,7 @@ extension Vault {
       of: account, hasPIN: try hasPIN(account, clock), isTamperedWith: { isTamperedWith })
   }
 
-  /// For lists, which tell of what can be read.
+  /// The lock of an account for lists. Nil also if the account record cannot be read.
   func lock(ifReadable account: AccountID, _ clock: any Timekeeper) -> AccountLock? {
     guard let record = try? self.account(account) else { return nil }
     return try? lock(of: record, clock)
@@ -23,7 +23,8 @@ extension Vault {
     if let lock = try lock(of: account, clock) { throw LockRefusal.locked(account.id, lock) }
   }
 
-  /// - Parameter policy: one of the account's at AM; other accounts are locked without.
+  /// Locks an account on the user's command.
+  /// - Parameter policy: one of the policies that AM attached to the account; nil for accounts of other servers.
   func lockByHand(_ name: String, with policy: String?, _ clock: any Timekeeper) throws -> AccountRecord {
     let detail = policy.map { "with the policy \($0.forPeople)" } ?? ""
     return try changeLock(of: name, .locked, detail, clock) { account in
@@ -40,7 +41,7 @@ extension Vault {
     }
   }
 
-  /// A policy that does not hold locks the account all the same.
+  /// Removes a lock that the user set. A policy that does not hold keeps the account locked.
   func unlockByHand(_ name: String, _ clock: any Timekeeper) throws -> AccountRecord {
     try changeLock(of: name, .unlocked, "", clock) { account in
       guard var facts = OATHAccounts.Facts(account) else {
@@ -53,7 +54,8 @@ extension Vault {
     }
   }
 
-  /// The running service may write to the account meanwhile.
+  /// Applies `body` to the account as a compare-and-swap: the running service may write to the account at the same
+  /// time.
   private func changeLock(
     of name: String, _ kind: AuditEntry.Kind, _ detail: String, _ clock: any Timekeeper,
     _ body: (AccountRecord) throws -> AccountRecord
@@ -65,7 +67,7 @@ extension Vault {
       return try body(account)
     }
     guard let changed else {
-      throw CommandFailure(.usage, "no account \"\(name)\"; `approval-token accounts` lists them")
+      throw CommandFailure(.usage, "no account \"\(name)\"; `approval-token accounts` lists the accounts")
     }
     return changed
   }
@@ -73,10 +75,10 @@ extension Vault {
   private func demandLockable(_ account: AccountRecord) throws {
     guard try OATHAccounts.holds(account) || isAtAM(account) else {
       throw CommandFailure(
-        .usage, "account \(account.id) has no lock: only those of PingAM and those for one-time passwords have one")
+        .usage, "account \(account.id) cannot be locked: only accounts of PingAM and for one-time passwords can")
     }
     guard account.stage == .active else {
-      throw CommandFailure(.refused, "account \(account.id) is not active: nothing of it can be used anyway")
+      throw CommandFailure(.refused, "account \(account.id) is not active, so it cannot be used or locked")
     }
   }
 

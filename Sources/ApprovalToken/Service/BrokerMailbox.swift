@@ -6,7 +6,7 @@ import PingAMAdapter
 import ReferenceAdapter
 import Vault
 
-/// The configured broker: hints of reference token servers, and push messages of PingAM.
+/// An MQTT client of the configured broker: receives hints of reference token servers and push messages of PingAM.
 struct BrokerMailbox: HintBroker {
   let settings: BrokerSettings
   let credentials: Broker.Credentials?
@@ -21,14 +21,14 @@ struct BrokerMailbox: HintBroker {
   ) async -> String {
     let broker: Broker
     do { broker = try self.broker() } catch { return "\(error)" }
-    // A token server's name for a device is 64 hex digits; 22 of them are enough to be one's own.
+    // The token server names a device with 64 hex digits. 22 of them make the MQTT client id unique.
     let reader = MQTT.Mailbox(at: broker, topic: mailbox, clientID: "t" + device.prefix(22).lowercased()) { report in
       if report == .connected {
         logger.info("listening at the broker \(settings.host)")
         isUp()
       }
     }
-    // Nothing has to be kept of a hint: what it is about is in the token server's list.
+    // Hints are not stored: the token server's request list has the content.
     let failure = await reader.listen { message in
       take(message)
       return true
@@ -37,8 +37,8 @@ struct BrokerMailbox: HintBroker {
     return "\(failure)"
   }
 
-  /// Brings what AM's side publishes to the mailbox, until the task is cancelled. `MAILBOX/presence` says whether anybody
-  /// fetches.
+  /// Delivers the messages that AM publishes to the topic `mailbox`, until the task is canceled. `MAILBOX/presence` is
+  /// a retained message that says whether a subscriber is connected.
   func bring(from mailbox: String, to ingress: PushIngress) async throws {
     let reader = MQTT.Mailbox(
       at: try broker(), topic: mailbox, clientID: Self.clientID(for: mailbox), presence: "\(mailbox)/presence"
@@ -56,7 +56,8 @@ struct BrokerMailbox: HintBroker {
     try await reader.run { message in ingress.settles(message) }
   }
 
-  /// Mailboxes may begin alike, and two with one id would take the session from each other for ever.
+  /// Hashes the topic, because topics may share a prefix. Two connections with one client id would end each other's
+  /// session repeatedly.
   private static func clientID(for mailbox: String) -> String {
     "t" + SHA256.hash(Array(mailbox.utf8)).lowercaseHex.prefix(22)
   }

@@ -3,7 +3,7 @@ import Glibc
 import MQTT
 import Secrets
 
-/// A broker that token servers leave hints at, and PingAM's push delegate messages: the table `[mqtt]`.
+/// The MQTT broker where token servers publish hints and PingAM's push delegate publishes messages: the table `[mqtt]`.
 ///
 /// ```toml
 /// [mqtt]

@@ -3,7 +3,7 @@ import Glibc
 import TOMLKit
 import TOMLSyntax
 
-/// `serve --config FILE`. Command-line options win over it; unknown keys are errors.
+/// `serve --config FILE`. Command-line options override it; unknown keys are errors.
 ///
 /// ```toml
 /// board = "simulated"
@@ -19,7 +19,7 @@ import TOMLSyntax
 struct Configuration: Equatable {
   var board: String?
   var state: String?
-  /// A PEM file with more certificate authorities than the system's.
+  /// A PEM file with certificate authorities in addition to the system's.
   var authorities: String?
   var push = PushSettings()
   var mqtt: BrokerSettings?
@@ -62,7 +62,9 @@ struct Configuration: Equatable {
     defer { fclose(stream) }
     var text = [UInt8](repeating: 0, count: 65_536)
     let count = fread(&text, 1, text.count, stream)
-    guard count < text.count else { throw CommandFailure(.badData, "\(file) is larger than a configuration") }
+    guard count < text.count else {
+      throw CommandFailure(.badData, "\(file) is too large for a configuration: at most 64 KiB")
+    }
     return try Configuration(parsing: String(decoding: text[..<count], as: UTF8.self), file: file)
   }
 }

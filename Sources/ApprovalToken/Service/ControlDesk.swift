@@ -8,7 +8,7 @@ import ReferenceAdapter
 import ReferenceProtocol
 import Vault
 
-/// Answers the calls of the control socket.
+/// Handles the requests of the control socket.
 struct ControlDesk: Sendable {
   let service: TokenService
   let vault: Vault
@@ -18,7 +18,7 @@ struct ControlDesk: Sendable {
 
   func answer(_ call: ControlCall, _ reply: @escaping @Sendable (any Encodable & Sendable) throws -> Void) async throws
   {
-    // A caller who has hung up is noticed when the answer is written.
+    // A write error here is ignored: a disconnected client is detected when the answer is written.
     let progress: AccountDesk.Progress = { try? reply(ControlProgress(progress: $0)) }
     switch call.request {
     case .status: try reply(try await status())
@@ -57,7 +57,7 @@ struct ControlDesk: Sendable {
     }
   }
 
-  /// Why a press or key that begins now counts for nothing; nil if it counts.
+  /// Why a press or key that begins now is ignored; nil if it is accepted.
   private var ignored: String? {
     get async {
       let readiness = await board.panel.readiness
@@ -72,7 +72,7 @@ struct ControlDesk: Sendable {
     }
   }
 
-  /// Servers whose lists may have changed since they were read.
+  /// Disconnected servers, whose request lists may be out of date.
   private var unreachable: [String] {
     service.connections.filter { $0.value != .connected }.map(\.key.text).sorted()
   }
@@ -95,7 +95,7 @@ struct ControlDesk: Sendable {
     }
   }
 
-  /// All or none: a slip in the last key must not leave the others typed.
+  /// Presses all keys or none: an unknown key name must not leave the keys before it typed.
   private func press(_ names: [String]) async throws {
     let keypad = try board.simulatedKeypad
     guard names.count <= 64 else { throw CommandFailure(.usage, "at most 64 keys at once") }
@@ -107,7 +107,7 @@ struct ControlDesk: Sendable {
     }
     for act in acts {
       keypad.perform(act)
-      // As fast as a quick hand: more at once than the panel takes would be lost.
+      // Paced like fast typing: the panel drops keys that arrive faster than it handles them.
       try await board.timekeeper.sleep(until: board.timekeeper.now + .milliseconds(20))
     }
   }
@@ -133,7 +133,7 @@ struct ControlDesk: Sendable {
       })
   }
 
-  /// What has been answered already does not wait for a person.
+  /// Pending requests without those that are already answered and only wait for the server's confirmation.
   private func pending(without unconfirmed: [AnswerIntent]) -> [PendingMobileAuthRequest] {
     service.pending.filter { request in !unconfirmed.contains { $0.transaction == request.transaction } }
   }

@@ -3,10 +3,10 @@ import Logging
 import MobileAuth
 import ServiceLifecycle
 
-/// Says in the log what is wrong with the board's hardware, and when that has ended. The panel sees to it by itself that
-/// nothing is approved meanwhile.
+/// Logs hardware faults of the board when they begin and when they end. The panel itself prevents approvals while a
+/// fault lasts.
 struct HardwareWatch: Service {
-  /// A bus takes its time to tell what is plugged in; nothing is missing before.
+  /// USB enumeration takes time after the start; a missing device is reported only after this delay.
   private static let beginning = Duration.seconds(1)
 
   let panel: FrontPanel

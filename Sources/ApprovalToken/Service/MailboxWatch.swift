@@ -2,8 +2,8 @@ import MobileAuth
 import PingAMAdapter
 import Synchronization
 
-/// Empties at the broker every mailbox that AM may bring messages to. Apart from the rounds of the service: what goes on
-/// at the panel must not end because a mailbox comes or goes, nor a connection because an account was renamed.
+/// Keeps one MQTT subscription per push topic of the PingAM accounts. It is independent of the service's rounds: a new
+/// or removed topic must not interrupt the panel, and a renamed account must not interrupt a connection.
 final class MailboxWatch: Sendable {
   private struct State {
     var readers: [String: Task<Void, Never>] = [:]
@@ -14,19 +14,22 @@ final class MailboxWatch: Sendable {
   private let warn: @Sendable (String) -> Void
   private let state = Mutex(State())
 
-  /// - Parameter warn: told what keeps a mailbox from being emptied at all.
+  /// - Parameter warn: receives errors that keep a topic from being read.
   init(_ adapters: Adapters, warn: @escaping @Sendable (String) -> Void) {
     self.adapters = adapters
     self.warn = warn
   }
 
-  /// Looks which mailboxes there are now. Before this returns, nobody thinks any more that messages come to a new one.
+  /// Reads the current topics and starts or stops subscriptions. When this returns, a new topic is reported as not yet
+  /// connected.
   func follow() {
     guard let broker = adapters.broker, let ingress = adapters.ingress else { return }
     state.withLock { state in
       guard !state.hasEnded else { return }
       let mailboxes: Set<String>
-      do { mailboxes = try adapters.mailboxes() } catch { return warn("the mailboxes stay as they were: \(error)") }
+      do { mailboxes = try adapters.mailboxes() } catch {
+        return warn("the mailboxes could not be read and stay unchanged: \(error)")
+      }
       for (mailbox, reader) in state.readers where !mailboxes.contains(mailbox) {
         reader.cancel()
         state.readers[mailbox] = nil
@@ -36,7 +39,7 @@ final class MailboxWatch: Sendable {
         ingress.set(channelFault: "the broker \(broker.settings.host) has not answered yet", of: mailbox)
         state.readers[mailbox] = Task { [warn] in
           do { try await broker.bring(from: mailbox, to: ingress) } catch is CancellationError {} catch {
-            warn("messages are not fetched until the next start: \(error)")
+            warn("push messages are not received until the next start: \(error)")
             ingress.set(channelFault: "\(error)", of: mailbox)
           }
         }
@@ -44,7 +47,7 @@ final class MailboxWatch: Sendable {
     }
   }
 
-  /// Returns when all connections have ended, for good.
+  /// Ends all subscriptions permanently; returns when all connections are closed.
   func end() async {
     let readers = state.withLock { state in
       state.hasEnded = true

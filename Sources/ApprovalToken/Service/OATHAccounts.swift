@@ -4,7 +4,8 @@ import PingAMAdapter
 import Secrets
 import Vault
 
-/// Accounts that only make one-time passwords (`otpauth://totp/…`, `otpauth://hotp/…`): no server is spoken to for them.
+/// Accounts that only generate one-time passwords (`otpauth://totp/…`, `otpauth://hotp/…`). They have no server
+/// connection.
 enum OATHAccounts {
   /// Kind of `TokenServerRecord`.
   static let kind = OATHCredential.kind
@@ -13,29 +14,31 @@ enum OATHAccounts {
     TokenServerRecord(id: TokenServerID("oath"), kind: kind, url: "otpauth:", secrets: SecretBytes(copying: []))
   }
 
-  /// Whether this is, or is meant to be, a URI for one-time passwords alone.
+  /// Whether the text has the scheme `otpauth:`, so that it is read as a URI for one-time passwords only.
   static func recognises(_ text: String) -> Bool {
     RegistrationURI.recognises(text) && text.drop { $0.isWhitespace }.prefix(8).lowercased() == "otpauth:"
   }
 
   static func holds(_ account: AccountRecord) -> Bool { account.server == server.id }
 
+  /// Stores a new account.
   /// - Parameters:
-  ///   - name: what the person calls it; by default as its issuer does.
-  ///   - pinGuard: a PIN that has the secret from now on.
-  ///   - progress: told what the person who waits should know.
+  ///   - name: the user's name for it; the account name in the URI by default.
+  ///   - pinGuard: a PIN; the secret is encrypted with a key derived from it.
+  ///   - progress: receives notes for the waiting user.
   static func keep(
     _ uri: RegistrationURI, name: String?, in vault: Vault, under pinGuard: PINGuard? = nil, clock: any Timekeeper,
     progress: (String) -> Void
   ) throws -> AccountRecord {
     guard let credential = uri.oath, uri.push == nil else {
-      throw CommandFailure(.badData, "this is no URI for one-time passwords")
+      throw CommandFailure(
+        .badData, "this is not a URI for one-time passwords only: otpauth://totp/… or otpauth://hotp/…")
     }
-    // Under a second name its counter would begin anew.
+    // A second account for the same credential would start its counter again.
     let having = Set(try vault.oneTimePasswords().keys)
     if let other = try uri.namesakes(in: vault).first(where: { having.contains($0.id) }) {
       throw CommandFailure(
-        .usage, "\(credential.profile.forPeople(atMost: 1000)) is here already, as account \"\(other.id)\"")
+        .usage, "\(credential.profile.forPeople(atMost: 1000)) is already enrolled here, as account \"\(other.id)\"")
     }
     let name = try freeName(name, for: credential, in: vault)
     let facts = Facts(pinLength: pinGuard?.pin.count, policies: uri.policies)
@@ -57,9 +60,9 @@ enum OATHAccounts {
     return account
   }
 
-  /// Keeps what an account that is being enrolled will make one-time passwords with (`mfauth://…`); the end of its
-  /// enrolment is what the audit chain tells.
-  /// - Parameter guarding: how a PIN has the secret.
+  /// The storage for the one-time password secret of an `mfauth://…` account during its enrollment. The audit chain
+  /// gets the entry when the enrollment ends.
+  /// - Parameter guarding: makes the PIN protection of the secret from the chosen PIN.
   static func desk(
     in vault: Vault, clock: any Timekeeper, guarding: @escaping @Sendable (PIN) -> PINGuard
   ) -> OATHDesk {
@@ -80,26 +83,26 @@ enum OATHAccounts {
     }
   }
 
-  /// Digits of the PIN that has the secret of an account's one-time passwords.
+  /// The number of digits of the PIN that protects the secret of an account's one-time passwords.
   static func pinLength(of account: AccountRecord) throws -> Int? {
     if let facts = Facts(account) { return facts.pinLength }
     return try PingAM.pinLength(of: account)
   }
 
-  /// What is kept of an account beside what makes its passwords.
+  /// The account's metadata, stored beside the secret.
   struct Facts {
-    /// Digits of the PIN that has the secret; nil if none has.
+    /// The number of digits of the PIN that protects the secret; nil without a PIN.
     var pinLength: Int?
-    /// JSON; while one does not hold the account is locked.
+    /// JSON as received. The account is locked while a policy in it does not hold.
     var policies: String?
-    /// A person has locked it.
+    /// Whether the user has locked the account.
     var isLocked = false
 
     private static let lockMark = "locked"
 
     init(pinLength: Int?, policies: String?) { (self.pinLength, self.policies) = (pinLength, policies) }
 
-    /// Of an account that only makes one-time passwords; nil for others.
+    /// The metadata of an account that only generates one-time passwords; nil for other accounts.
     init?(_ account: AccountRecord) {
       guard holds(account) else { return nil }
       let parts = account.secrets.withExposedSecret { String(decoding: $0, as: UTF8.self) }
@@ -110,7 +113,7 @@ enum OATHAccounts {
       policies = parts.count > 1 ? String(parts[1]) : nil
     }
 
-    /// The number and whether it is locked, and after the line's end the policies as they came.
+    /// The stored form: a line with the PIN length and the word "locked", then the policies as received.
     var encoded: SecretBytes {
       let words: [String?] = [pinLength.map { String($0) }, isLocked ? Self.lockMark : nil]
       let text = words.compactMap(\.self).joined(separator: " ") + (policies.map { "\n" + $0 } ?? "")
@@ -133,10 +136,13 @@ enum OATHAccounts {
     let name = wanted ?? credential.accountName
     guard isAccountName(name) else {
       throw CommandFailure(
-        .usage, "\"\(name.forPeople(atMost: 1000))\" is no name for an account here; choose one with --name")
+        .usage,
+        "\"\(name.forPeople(atMost: 1000))\" is not a valid account name (1 to 64 bytes, no blanks); choose one "
+          + "with --name"
+      )
     }
     guard try !vault.accounts().contains(where: { $0.id.text == name }) else {
-      throw CommandFailure(.usage, "there is an account \"\(name)\" already; choose another name with --name")
+      throw CommandFailure(.usage, "an account \"\(name)\" already exists; choose another name with --name")
     }
     return name
   }

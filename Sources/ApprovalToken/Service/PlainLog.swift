@@ -3,8 +3,8 @@ import Glibc
 import Logging
 import MobileAuth
 
-/// One line for each event on standard error, whatever the texts in it are: no line breaks, nothing that moves a cursor, at
-/// most 1000 Unicode scalars.
+/// A log handler that writes one line per event to standard error. Texts are sanitized: no line breaks, no terminal
+/// control characters, at most 1000 Unicode scalars.
 struct PlainLog: LogHandler {
   let label: String
   var logLevel = Logger.Level.info

@@ -4,26 +4,26 @@ import PINProtection
 import PingAMAdapter
 import PrivacyIDEAAdapter
 
-/// What this token's administrator has decided about push tokens of privacyIDEA and eduMFA, and push mechanisms of
-/// PingAM: the table `[push]`.
+/// The operator's settings for push tokens of privacyIDEA and eduMFA, and for push mechanisms of PingAM: the table
+/// `[push]`.
 ///
 /// ```toml
 /// [push]
-/// idle_s = 10                # seconds between polls while nothing is open …
-/// fast_ms = 3000             # … and while something is, or was a minute ago
-/// lifetime_s = 120           # so long a request is shown at most
+/// idle_s = 10                # seconds between polls while no request is open …
+/// fast_ms = 3000             # … and while one is open, or was open in the last minute
+/// lifetime_s = 120           # seconds a request is shown at most
 /// key_bits = 3072            # of a new token's key
-/// elliptic = false           # P-256 instead, where eduMFA takes it
-/// pin_digits = 6             # where the server's administrator wants the token unlocked
-/// pin_attempts = 5           # so many wrong ones in a row remove the account
-/// listen = "127.0.0.1:8765"  # where privacyIDEA's HTTP gateway may tell of logins; not at all unless set
-/// pin_for_biometric = true   # whether the PIN will do where a fingerprint is wanted; unset, only PingAM takes it
+/// elliptic = false           # use P-256 instead of RSA where eduMFA accepts it
+/// pin_digits = 6             # length of a new PIN, where the token verifies it
+/// pin_attempts = 5           # the number of consecutive wrong PINs that removes the account
+/// listen = "127.0.0.1:8765"  # address for login hints from privacyIDEA's HTTP gateway; unset: no listener
+/// pin_for_biometric = true   # whether a PIN replaces a fingerprint; unset: for PingAM only
 /// ```
 struct PushSettings: Equatable {
   var pace = PollingPace()
   var enrolment = PushEnrolment.Settings()
   var listen: ListenAddress?
-  /// Unset: as each kind of server has it.
+  /// Whether a PIN replaces a biometric check; nil: the default of each kind of server.
   var pinForBiometric: Bool?
   var pinDigits = 6
   var pinAttempts = 5
@@ -36,7 +36,8 @@ struct PushSettings: Equatable {
     try reader.duration("lifetime_s", 10...3600, &pace.lifetime)
     if let text = try reader.optionalText("listen") {
       guard let address = ListenAddress(text) else {
-        throw TableReader.Refusal(why: "\"push.listen\" must be an address and a port like \"127.0.0.1:8765\"")
+        throw TableReader.Refusal(
+          why: "\"push.listen\" must be an IP address and a port, for example \"127.0.0.1:8765\"")
       }
       listen = address
       enrolment.hasMailbox = true
@@ -50,7 +51,7 @@ struct PushSettings: Equatable {
     try reader.finish()
   }
 
-  /// For mechanisms of PingAM.
+  /// The settings for push mechanisms of PingAM.
   var mechanism: PingAMEnrolment.Settings {
     var settings = PingAMEnrolment.Settings()
     settings.asksForPIN = pinForBiometric ?? false
@@ -65,10 +66,10 @@ struct PushSettings: Equatable {
     return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
 
-  /// No rows or repetitions that everybody tries first.
+  /// The policy for PINs that this token verifies: no sequences and few repetitions, because attackers try these first.
   var policy: PINPolicy { Self.policy(digits: pinDigits) }
 
-  /// - Parameter digits: of `PINPolicy.lengths`.
+  /// - Parameter digits: within `PINPolicy.lengths`.
   static func policy(digits: Int) -> PINPolicy {
     do { return try PINPolicy(length: digits, maxRepeats: 2, sequencesAllowed: false) } catch {
       preconditionFailure("\(error)")

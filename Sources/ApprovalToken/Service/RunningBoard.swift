@@ -8,15 +8,15 @@ import ReferenceProtocol
 struct RunningBoard: Sendable {
   let profile: BoardProfile
   let timekeeper: any Timekeeper
-  /// What the LED shows; on a real board, beside the LED itself.
+  /// A copy of what the LED shows; on a hardware board, in addition to the LED.
   let indicator = SimulatedIndicator()
   let panel: FrontPanel
   private let button: SimulatedButton
   private let keypad: SimulatedKeypad
-  /// Nil on a simulated board, and only there are the simulated button and keypad in use.
+  /// Nil on a simulated board. The simulated button and keypad are used only there.
   private let hardware: HardwareBoard?
 
-  /// - Throws: if USB cannot be used at all. Whatever else is wrong with a board the panel reports.
+  /// - Throws: if USB is not usable at all. The panel reports other hardware faults.
   init(_ profile: BoardProfile, timekeeper: any Timekeeper) throws(CommandFailure) {
     self.profile = profile
     self.timekeeper = timekeeper
@@ -39,10 +39,13 @@ struct RunningBoard: Sendable {
     }
   }
 
-  /// What is pressed from the control socket; a real button cannot be.
+  /// The button that the control socket presses. A hardware button cannot be simulated.
   var simulatedButton: SimulatedButton {
     get throws(CommandFailure) {
-      guard hardware == nil else { throw CommandFailure(.usage, "the button of this board is real: press it") }
+      guard hardware == nil else {
+        throw CommandFailure(
+          .usage, "this board has a hardware button: press it; `simulate` is for the simulated board only")
+      }
       return button
     }
   }
@@ -50,7 +53,10 @@ struct RunningBoard: Sendable {
   var simulatedKeypad: SimulatedKeypad {
     get throws(CommandFailure) {
       guard profile.hasKeypad else { throw CommandFailure(.usage, "this board has no keypad") }
-      guard hardware == nil else { throw CommandFailure(.usage, "the keypad of this board is real: type on it") }
+      guard hardware == nil else {
+        throw CommandFailure(
+          .usage, "this board has a hardware keypad: type on it; `simulate` is for the simulated board only")
+      }
       return keypad
     }
   }
@@ -70,7 +76,7 @@ struct RunningBoard: Sendable {
   }
 }
 
-/// An LED, and what it shows for whoever cannot see it.
+/// An LED with a readable copy of its state.
 private struct ShownIndicator: Indicator {
   let shown: SimulatedIndicator
   let real: (any Indicator)?

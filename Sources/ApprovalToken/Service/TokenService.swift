@@ -7,7 +7,7 @@ import ServiceLifecycle
 import Synchronization
 import Vault
 
-/// Runs the handler and one listener per token server, and begins anew whenever the accounts have changed.
+/// Runs the request handler and one listener per token server, and restarts them when the accounts change.
 final class TokenService: Service {
   private let vault: Vault
   private let panel: any Panel
@@ -21,7 +21,7 @@ final class TokenService: Service {
   private let mailboxes: MailboxWatch
   private let (reloads, reloading) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
-  /// - Parameter events: what others than the servers of a round have to tell.
+  /// - Parameter events: events from sources other than the servers of a round.
   init(
     vault: Vault, panel: any Panel, adapters: Adapters, timekeeper: any Timekeeper, logger: Logger,
     events: AsyncStream<TokenEvent>, onReady: @escaping @Sendable () -> Void
@@ -38,19 +38,19 @@ final class TokenService: Service {
     mailboxes = MailboxWatch(adapters) { logger.error("\($0)") }
   }
 
-  /// What outlives a round, in memory only.
+  /// In-memory state that outlives a round.
   private struct Facts {
     var servers: [TokenServerID: any TokenServer] = [:]
     var failureCounts: [AccountID: FailureCounts] = [:]
     var session: UserSession?
     var codes: [PendingCode] = []
-    /// Accounts that this token lost while somebody used them.
+    /// Accounts revoked or wiped by wrong PINs while in use.
     var lost: Set<AccountID> = []
-    /// Those of the last round.
+    /// The accounts at the last round.
     var accounts: Set<AccountID> = []
   }
 
-  /// What a person has to type into a portal now.
+  /// A code that the user must type into a portal to finish a login.
   struct PendingCode: Sendable {
     let account: AccountID
     let digits: String
@@ -58,21 +58,22 @@ final class TokenService: Service {
     fileprivate let until: Moment
   }
 
-  /// So long a code is worth showing: portals wait no longer than for the answer itself.
+  /// How long a code is shown: portals wait no longer than for the answer itself.
   private static let codeLifetime = Duration.seconds(120)
 
   let errands: Errands
 
-  /// For an account that cannot be used, too, whose server may have no other.
+  /// The client for an account's server, also for an account that is not active, whose server may have no client in
+  /// this round.
   func adapter(for account: AccountRecord) throws -> (any TokenServer)? {
     if let server = server(of: account) { return server }
     return try vault.servers().first { $0.id == account.server }.map { try adapters.tokenServer($0) }
   }
 
-  /// The adapter that speaks for the account in this round.
+  /// The client for the account's server in this round.
   func server(of account: AccountRecord) -> (any TokenServer)? { facts.withLock { $0.servers[account.server] } }
 
-  /// Whoever is logged in, while the server holds it so.
+  /// The session of the logged-in user; nil after its expiry.
   var session: UserSession? {
     facts.withLock { facts in
       if let session = facts.session, session.until <= timekeeper.now { facts.session = nil }
@@ -82,16 +83,16 @@ final class TokenService: Service {
 
   func set(_ session: UserSession?) { facts.withLock { $0.session = session } }
 
-  /// As the accounts' judges last told them.
+  /// The failure counts as last reported by the PIN verifiers.
   var failureCounts: [AccountID: FailureCounts] { facts.withLock { $0.failureCounts } }
 
   func note(_ counts: FailureCounts, of account: AccountID) { facts.withLock { $0.failureCounts[account] = counts } }
 
-  /// Its judge found a PIN right: the wrong ones before it no longer count.
+  /// Resets the failure count after a correct PIN.
   func noteRightPIN(of account: AccountID) { facts.withLock { $0.failureCounts[account]?.previous = 0 } }
 
-  /// Accounts that are gone because of wrong PINs, or were taken away while a request was answered: the LED says that
-  /// something must be enrolled again, until something is or the service starts again.
+  /// Accounts removed because of wrong PINs, or revoked while a request was answered. The LED shows that enrollment is
+  /// needed until an account is enrolled or the service restarts.
   var lostAccounts: [AccountID] { facts.withLock { $0.lost.sorted { $0.text < $1.text } } }
 
   func noteLoss(of account: AccountID) {
@@ -101,7 +102,7 @@ final class TokenService: Service {
     }
   }
 
-  /// The last one of each account.
+  /// Unexpired codes, at most one per account: the latest.
   var codes: [PendingCode] {
     facts.withLock { facts in
       facts.codes.removeAll { $0.until <= timekeeper.now }
@@ -122,21 +123,21 @@ final class TokenService: Service {
 
   var connections: [TokenServerID: Reachability] { inbox.connections }
   var pending: [PendingMobileAuthRequest] { inbox.requests }
-  /// What the panel asks about.
+  /// The request that the panel shows.
   var shownRequest: TransactionID? { inbox.shown }
 
-  /// Somebody says that a login has begun: every server that is polled is asked now.
+  /// Polls every polled server now, after a hint that a login has begun.
   func wakePolls() {
     for server in facts.withLock({ Array($0.servers.values) }) { (server as? PrivacyIDEATokenServer)?.wake() }
   }
 
-  /// Reads the accounts again: somebody enrolled or removed one.
+  /// Reads the accounts again, after one was enrolled or removed.
   func reload() {
     followMailboxes()
     reloading.yield()
   }
 
-  /// Fetches from where AM may bring messages now; nothing else begins anew.
+  /// Updates the subscriptions to the push topics. Nothing else restarts.
   func followMailboxes() { mailboxes.follow() }
 
   func run() async throws {
@@ -163,15 +164,15 @@ final class TokenService: Service {
     }
   }
 
-  /// A round that cannot go on says so and waits for the accounts to change: the panel must not go dark silently.
+  /// Runs one round. On an error it logs, shows the error on the LED, and waits until the accounts change.
   private func serveUntilCancelled() async {
     do { try await serve() } catch is CancellationError { return } catch {
-      logger.error("nothing can be answered: \(error)")
+      logger.error("no request can be answered: \(error)")
       await panel.show(.misconfigured)
     }
   }
 
-  /// One round with one set of accounts.
+  /// Runs one round with the current accounts.
   private func serve() async throws {
     let accounts = try vault.accounts()
     for server in inbox.connections.keys { inbox.forget(server) }
@@ -226,7 +227,7 @@ final class TokenService: Service {
       case .connected(let id):
         logger.info("\(event)")
         guard let server = facts.withLock({ $0.servers[id] }) else { return }
-        // For the next start without a clock, at this server.
+        // Store the server's time: a board that starts without a clock uses it to check this server's certificate.
         Task { if let time = await serverTime(of: server) { try? vault.note(time: time, of: id) } }
       }
     }

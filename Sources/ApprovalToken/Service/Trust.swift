@@ -7,14 +7,13 @@ import ReferenceAdapter
 import ReferenceProtocol
 import Vault
 
-/// No certificate is judged at a time before this version existed, whatever a board without a clock believes.
-/// Unix seconds: 2026-11-21.
+/// The lower bound for the time of certificate checks, for boards whose clock is not set. Unix seconds: 2026-11-21.
 let releaseTime: Int64 = 1_795_219_200
 
 extension Vault {
-  /// How a server is recognised: by the pins it was enrolled with, and while the board's clock is not set, at a time that
-  /// this server has vouched for before.
-  /// - Parameter server: nil for one that is not known yet.
+  /// How a server is authenticated: by the pins of its enrollment or by a certificate authority. While the board's
+  /// clock is not set, certificates are checked at the latest time that this server has reported.
+  /// - Parameter server: nil for a server that is not enrolled yet.
   func trust(pins: [String], authorities: String?, of server: TokenServerID? = nil) throws -> ServerTrust {
     ServerTrust(
       pins: pins, authorityFile: authorities, earliestNow: releaseTime,
@@ -23,24 +22,24 @@ extension Vault {
 }
 
 extension Vault {
-  /// The token's own check of itself: its audit chain is not what it wrote, or cannot be read.
+  /// Whether the audit chain is broken or cannot be read.
   var isTamperedWith: Bool {
     if case .intact? = try? verifyAudit() { false } else { true }
   }
 }
 
-/// Makes the adapter that speaks to a token server, whoever's it is.
+/// Makes the client for a token server of any kind.
 struct Adapters: Sendable {
   let vault: Vault
   let authorities: String?
   let timekeeper: any Timekeeper
   var pace = PollingPace()
-  /// Nil where nobody can type a PIN.
+  /// Verifies PINs; nil on a board without a keypad.
   var judge: (any PINJudge)?
   var takesPINForBiometric = false
-  /// Nil where no board is known.
+  /// Nil if the board is not known.
   var capabilities: ApprovalCapabilities?
-  /// Where push messages come in; nil where no service runs.
+  /// Receives push messages; nil if no service runs.
   var ingress: PushIngress?
   var broker: BrokerMailbox?
 
@@ -71,14 +70,14 @@ struct Adapters: Sendable {
     }
   }
 
-  /// For what needs no service: whether the accounts' AM can be reached.
+  /// Checks without a running service whether the accounts' AM is reachable.
   func reach(_ record: TokenServerRecord) async throws {
     let accounts = try vault.accounts().filter { $0.server == record.id }
     try await PingAM.reach(accounts, over: try courier(record.id, pins: PingAM.pins(of: record)))
   }
 
-  /// Those that AM may bring messages to: of accounts that it has yet to confirm, too, and the present and the coming one
-  /// of an account that moves.
+  /// The topics where AM may deliver messages. Includes accounts that AM has not confirmed yet, and both topics of an
+  /// account that changes its topic.
   func mailboxes() throws(CustodyFault) -> Set<String> {
     var mailboxes: Set<String> = []
     for account in try vault.accounts(atServersOf: PingAM.kind) {
@@ -92,7 +91,7 @@ struct Adapters: Sendable {
   }
 }
 
-/// Unix seconds by the server's clock, if it has told.
+/// Unix seconds by the server's clock; nil if the server has not reported it.
 func serverTime(of server: any TokenServer) async -> Int64? {
   switch server {
   case let server as ReferenceTokenServer: await server.serverTime

@@ -3,7 +3,7 @@ import PrivacyIDEAAdapter
 import Secrets
 import Vault
 
-/// The vault as judge of PINs that a token server only wants typed.
+/// Verifies PINs with the vault, for token servers that do not verify PINs themselves.
 struct VaultPINJudge: PINJudge {
   let vault: Vault
   let timekeeper: any Timekeeper

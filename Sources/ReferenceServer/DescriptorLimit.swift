@@ -1,13 +1,13 @@
 import Glibc
 import Logging
 
-/// File descriptors this process may have.
+/// The limit of open file descriptors of this process.
 enum DescriptorLimit {
-  /// Kept for the database, callbacks, the log, and connections that are being refused.
+  /// Reserved for the database, callbacks, the log, and connections that are being refused.
   private static let reserve = 512
 
-  /// Raises the soft limit to the hard one.
-  /// - Returns: how many connections fit below it.
+  /// Raises the soft limit to the hard limit.
+  /// - Returns: the number of connections that fit within it.
   static func raise(for limits: ServerConfiguration.Limits, log: Logger) throws -> Int {
     let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
     var limit = rlimit()
@@ -18,7 +18,7 @@ enum DescriptorLimit {
     let room = max(16, Int(clamping: limit.rlim_cur) - reserve)
     if room < limits.connections {
       log.warning(
-        "only \(room) connections fit into the \(limit.rlim_cur) open files this process may have, not \(limits.connections)"
+        "the limit of \(limit.rlim_cur) open files allows only \(room) connections, not \(limits.connections)"
       )
     }
     return room

@@ -9,7 +9,7 @@ import Secrets
 import ServiceLifecycle
 import UnixSignals
 
-/// Puts the parts together and runs them until SIGTERM or SIGINT.
+/// Assembles the server and runs it until SIGTERM or SIGINT.
 struct Server {
   let directory: ServerDirectory
   var configuration: ServerConfiguration
@@ -90,7 +90,7 @@ struct Server {
     let codes = ActivationDesk(
       store: gate.store, peppered: gate.peppered, keyring: keyring, clock: gate.clock, announcer: announcer,
       expiry: expiry, fleetLimit: configuration.limits.devicesPerFleetToken)
-    // An assertion is good for at most twenty minutes: ten of life, ten of clock error.
+    // An assertion is valid for at most twenty minutes: ten of lifetime, ten of clock error.
     let tokens = TokenEndpoint(
       gate: gate, codes: codes, logins: LoginDesk(gate: gate, pins: pins), wantsPIN: configuration.application.pin,
       seenAssertions: ReplayCache(lifetimeMs: 1_200_000, capacity: 500_000, share: 5_000))
@@ -122,7 +122,7 @@ struct Server {
   }
 }
 
-/// The HTTP server. Its shutdown waits for open responses, so the endless ones must end first.
+/// The HTTP server as a service. Its shutdown waits for open responses, so event streams must end first.
 private struct FrontDoor<Responder: HTTPResponder>: Service
 where Responder.Context: InitializableFromSource<ApplicationRequestContextSource> {
   let application: Application<Responder>
@@ -138,7 +138,7 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
 }
 
 extension ServerConfiguration {
-  /// What the server calls itself when nobody told it.
+  /// The default issuer, if none is configured.
   func issuer(onPort port: Int) -> String {
     let host =
       switch listen {

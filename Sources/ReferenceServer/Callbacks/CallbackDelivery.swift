@@ -3,17 +3,17 @@ import NIOCore
 import NIOHTTP1
 import ReferenceProtocol
 
-/// One `POST` to a portal: which transaction has ended, not how.
+/// One `POST` to a portal. It names the transaction that ended, but not its result.
 struct CallbackDelivery: Sendable {
   enum Outcome: Equatable, Sendable {
     case delivered
-    /// 410: the portal does not want to be told any more. Or an address that this server never calls.
+    /// Permanent failure: HTTP 410 (the portal unsubscribes), or an address that this server never calls.
     case refusedForGood(String)
-    /// The text is for the log.
+    /// A failed attempt, to be retried; the text is for the log.
     case failed(String)
   }
 
-  /// Exactly two members.
+  /// The JSON body: exactly two members.
   struct Body: Codable, Equatable {
     var callbackURI: String
     var transactionID: String
@@ -27,7 +27,7 @@ struct CallbackDelivery: Sendable {
   let client: HTTPClient
   let configured: [ServerConfiguration.Callback]
 
-  /// The address that the portal's name led to is one that only this server can reach, and no setting allows it.
+  /// The portal's host name resolved to a private address that `callback_private_addresses` does not allow.
   struct AddressRefused: Error, CustomStringConvertible {
     let address: String
     var description: String {
@@ -42,10 +42,10 @@ struct CallbackDelivery: Sendable {
     var configuration = HTTPClient.Configuration(
       redirectConfiguration: .disallow, timeout: .init(connect: .seconds(5)), decompression: .disabled)
     configuration.httpVersion = .http1Only
-    // The schedule tries again, and later.
+    // Retries are scheduled by `CallbackSchedule`, not by the HTTP client.
     configuration.connectionPool.retryConnectionEstablishment = false
-    // On the connection itself, after the name was resolved and before a request is sent: a name that leads elsewhere the
-    // second time gains nothing.
+    // Check the address on the connection itself, after name resolution and before a request is sent. A DNS name that
+    // resolves to another address the second time (DNS rebinding) cannot bypass this check.
     configuration.http1_1ConnectionDebugInitializer = { channel in
       let address = channel.remoteAddress?.ipAddress ?? "unknown"
       guard Self.mayCall(address, allowed) else {
@@ -60,14 +60,14 @@ struct CallbackDelivery: Sendable {
 
   /// - Parameter allowed: private addresses that may be called.
   static func mayCall(_ address: String, _ allowed: [AddressRange]) -> Bool {
-    // A link-local address may have its interface behind it.
+    // A link-local address may end in `%` and an interface name.
     guard let bytes = IPAddressBytes.parse(String(address.prefix { $0 != "%" })) else { return false }
     let plain = PrivateAddress.withoutEmbedding(bytes)
     return !PrivateAddress.contains(plain) || allowed.contains { $0.contains(plain) || $0.contains(bytes) }
   }
 
   func deliver(_ job: CallbackJob) async -> Outcome {
-    // Stored long ago, perhaps by an earlier version: judged again before the client sees it.
+    // Check the stored URL again: an earlier version may have stored it.
     guard CallbackURL.isAcceptable(job.url) else { return .refusedForGood("its URL is not acceptable") }
     var request = HTTPClientRequest(url: job.url)
     request.method = .POST
@@ -79,7 +79,7 @@ struct CallbackDelivery: Sendable {
       ByteBuffer(bytes: JSON.encode(Body(callbackURI: job.url, transactionID: job.transactionID))))
     do {
       let response = try await client.execute(request, timeout: .seconds(10))
-      // Read, so that the connection can be used again; a portal that talks on and on is hung up on.
+      // Read the body so that the connection can be reused; a longer body closes the connection.
       _ = try? await response.body.collect(upTo: 16 * 1024)
       switch response.status.code {
       case 200..<300: return .delivered

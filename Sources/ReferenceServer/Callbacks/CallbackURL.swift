@@ -1,14 +1,14 @@
-/// Where a portal wants to be called: `http://` or `https://`, HOST, and if wanted `:PORT`, path and query, in the
-/// characters of RFC 3986 alone. Anything that a URL library would have to repair is refused, because two libraries repair
-/// differently: what was judged must be what is called.
+/// The callback URL of a portal: `http://` or `https://`, HOST, optionally `:PORT`, path and query, with the characters
+/// of RFC 3986 only. A URL that a URL library would have to repair is rejected: libraries repair differently, and the
+/// URL that was checked must be the URL that is called.
 struct CallbackURL: Sendable, Equatable {
-  /// Bytes.
+  /// The maximum length in bytes.
   static let longest = 2048
 
-  /// The whole URL, as it was given.
+  /// The whole URL, as received.
   let text: String
   let isSecure: Bool
-  /// Lower case; an IPv6 address is in brackets.
+  /// Lowercase; an IPv6 address is in brackets.
   let host: String
   let port: Int
 
@@ -33,7 +33,8 @@ struct CallbackURL: Sendable, Equatable {
   init(parsing text: String) throws(Flaw) {
     guard text.utf8.count <= Self.longest else { throw .tooLong }
     let bytes = Array(text.utf8)
-    // No fragment: it is never sent. Credentials are configured, so an @ is only part of a path.
+    // No fragment, because it is never sent. No user info: credentials are configured, so an @ can only be part of a
+    // path.
     guard bytes.allSatisfy(Self.isAllowed) else { throw .character }
     let scheme = bytes.prefix { $0 != UInt8(ascii: ":") }.lowercased
     guard scheme == "http" || scheme == "https", bytes.dropFirst(scheme.utf8.count).starts(with: "://".utf8) else {
@@ -67,7 +68,7 @@ struct CallbackURL: Sendable, Equatable {
     return (host.lowercased, port)
   }
 
-  /// `[IPv6]`.
+  /// Whether the host is `[IPv6]`.
   private static func isAddress(_ host: ArraySlice<UInt8>) -> Bool {
     guard host.count > 2, host.last == UInt8(ascii: "]") else { return false }
     return IPAddressBytes.parse(String(decoding: host.dropFirst().dropLast(), as: UTF8.self))?.count == 16
@@ -91,7 +92,7 @@ struct CallbackURL: Sendable, Equatable {
     return true
   }
 
-  /// Unreserved and reserved characters without `#`, and `%` (RFC 3986 §2).
+  /// The unreserved and reserved characters without `#`, and `%` (RFC 3986 §2).
   private static func isAllowed(_ byte: UInt8) -> Bool {
     byte.isLetter || byte.isDigit || "-._~:/?[]!$&'()*+,;=%@".utf8.contains(byte)
   }

@@ -3,9 +3,10 @@ import Logging
 import ServiceLifecycle
 import Synchronization
 
-/// Tells portals that transactions have ended: at least once, until the portal says it has understood or the result
-/// is too old to ask for. Jobs were stored with the result, so a restart loses none. A transaction ends once, so it
-/// has one job. Of each host only some are under way at a time, so that a slow portal holds up itself alone.
+/// Sends callbacks to portals when transactions have ended: at least once, until the portal confirms with 2xx or the
+/// result expires. Jobs are stored together with the result, so a restart loses none. A transaction ends once, so it
+/// has one job. The number of concurrent deliveries per host is limited, so that a slow portal delays only its own
+/// callbacks.
 final class CallbackWorker: Service {
   private static let atOnce = 256
   private static let atOnceForHost = 16
@@ -31,7 +32,7 @@ final class CallbackWorker: Service {
       return true
     }
 
-    /// - Returns: whether others may have waited for this one to end.
+    /// - Returns: whether other jobs may have waited for this one to end.
     mutating func end(_ job: CallbackJob) -> Bool {
       let wasFull = transactions.count >= atOnce || hosts[job.host, default: 0] >= atOnceForHost
       transactions.remove(job.transactionID)
@@ -64,11 +65,12 @@ final class CallbackWorker: Service {
     try await delivery.client.shutdown()
   }
 
-  /// - Returns: when the next job is due, if it is known.
+  /// - Returns: when the next job is due; nil if unknown.
   private func startDue(in group: inout DiscardingTaskGroup) async throws -> Int64? {
     let nowMs = clock.nowMs()
     var hasStarted = true
-    // One look is filled by the host with the most; those behind it are found by looking again without it.
+    // One query may return only jobs of the busiest host; the loop repeats the query without the hosts that are at
+    // their limit.
     while hasStarted {
       let full = underWay.withLock { $0.fullHosts }
       let jobs = try await dueJobs(nowMs: nowMs, without: full)
@@ -92,7 +94,7 @@ final class CallbackWorker: Service {
   }
 
   private func carryOut(_ job: CallbackJob) async {
-    // The list may have been read before the same job ended and was deleted or postponed.
+    // The list may have been read before this job was delivered or postponed by another task.
     guard (try? await store.read { try $0.isWaiting(job) }) ?? true else {
       if underWay.withLock({ $0.end(job) }) { wakeUp.ring() }
       return
@@ -113,7 +115,7 @@ final class CallbackWorker: Service {
       }
     } catch { log.error("callback for \(job.transactionID): \(error)") }
     let wasFull = underWay.withLock { $0.end(job) }
-    // A failed one has a new due time, and a full house has room again.
+    // A failed job has a new due time; a job that ended at a limit frees a slot for another.
     if outcome != .delivered || wasFull { wakeUp.ring() }
   }
 }

@@ -1,13 +1,13 @@
-/// Addresses that are not the whole internet's: loopback, link-local, private and reserved ones (RFC 6890). A portal that
-/// names one makes the server speak to what only the server can reach.
+/// Addresses that are not globally reachable: loopback, link-local, private and reserved ones (RFC 6890). A callback to
+/// such an address would let a portal reach the server's internal network (SSRF).
 enum PrivateAddress {
-  /// - Parameter address: 4 or 16 bytes, network order.
+  /// - Parameter address: 4 or 16 bytes, network byte order.
   static func contains(_ address: [UInt8]) -> Bool {
     let address = withoutEmbedding(address)
     return (address.count == 4 ? ipv4 : ipv6).contains { $0.contains(address) }
   }
 
-  /// An IPv4 address inside an IPv6 one is reached as that: mapped (RFC 4291 §2.5.5.2), NAT64 (RFC 6052), 6to4 (RFC 3056).
+  /// The IPv4 address inside an IPv6 address: mapped (RFC 4291 §2.5.5.2), NAT64 (RFC 6052), 6to4 (RFC 3056).
   static func withoutEmbedding(_ address: [UInt8]) -> [UInt8] {
     guard address.count == 16 else { return address }
     if mapped.contains(address) || nat64.contains(address) { return Array(address.suffix(4)) }
@@ -28,7 +28,7 @@ enum PrivateAddress {
   ].map { AddressRange($0)! }
 }
 
-/// `ADDRESS` or `ADDRESS/BITS`.
+/// An address range: `ADDRESS` or `ADDRESS/BITS`.
 struct AddressRange: Sendable, Equatable {
   private let address: [UInt8]
   private let bits: Int

@@ -5,11 +5,12 @@ import GRDB
 
 struct APIClientCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "api-client", abstract: "Portals that may use the server.", subcommands: [Add.self, List.self])
+    commandName: "api-client", abstract: "Manage the portals that may use the server.",
+    subcommands: [Add.self, List.self])
 
   struct Add: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Let a portal in, and print its secret: the server keeps only a hash of it.")
+      abstract: "Add a portal and print its secret; the server stores only a hash of it.")
 
     @OptionGroup var options: CommonOptions
     @Argument(help: "The portal's client id.")
@@ -31,7 +32,7 @@ struct APIClientCommand: AsyncParsableCommand {
 
     func run() async throws {
       let id = try validated(id, as: "a client id")
-      guard !id.contains(":") else { throw ValidationError("a client id has no colon (RFC 7617)") }
+      guard !id.contains(":") else { throw ValidationError("a client id must not contain a colon (RFC 7617)") }
       let session = try options.open()
       let secret = Random.bytes(32).lowercaseHex
       let hash = session.peppered.hash(secret, for: .portalSecret)

@@ -4,10 +4,11 @@ import ReferenceProtocol
 
 struct ActivationCodeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "activation-code", abstract: "Make a one-time code that activates a user on a token.",
-    discussion: "It is good for ten minutes. The URI says the same to scanners, files and approval-token enroll.")
+    commandName: "activation-code", abstract: "Create a one-time code that activates a user on a token.",
+    discussion:
+      "The code is valid for ten minutes. The URI contains it for scanners, files and `approval-token enroll`.")
 
-  /// Milliseconds.
+  /// The lifetime of a code, in milliseconds.
   static let lifetimeMs: Int64 = 600_000
 
   @OptionGroup var options: CommonOptions
@@ -18,7 +19,7 @@ struct ActivationCodeCommand: AsyncParsableCommand {
     var user: String
     var code: String
     var uri: String
-    /// Seconds.
+    /// The lifetime in seconds.
     var expiresIn: Int64
 
     enum CodingKeys: String, CodingKey {
@@ -33,10 +34,10 @@ struct ActivationCodeCommand: AsyncParsableCommand {
     let (exists, lastIssuer) = try await session.store.read { [user] database in
       (try database.row("SELECT 1 FROM user WHERE id = ?", [user]) != nil, try database.issuer())
     }
-    guard exists else { throw CommandFailure("there is no user \(user); \"token-server user add\" makes one") }
+    guard exists else { throw CommandFailure("there is no user \(user); add one with \"token-server user add\"") }
     let ownName = configuration.port == 0 ? nil : configuration.issuer(onPort: configuration.port)
     guard let issuer = configuration.issuer ?? lastIssuer ?? ownName else {
-      throw CommandFailure("the server has no fixed port and has never run: start it first")
+      throw CommandFailure("the server's address is not known yet: set \"issuer\", or run \"token-server serve\" once")
     }
     let code = ActivationCode.random()
     let hash = session.peppered.hash(code.digits, for: .activationCode)
@@ -49,6 +50,6 @@ struct ActivationCodeCommand: AsyncParsableCommand {
       user: user, code: code.digits, uri: ActivationURI(server: issuer, code: code, pins: [pin]).text,
       expiresIn: Self.lifetimeMs / 1000)
     options.print(
-      made, "code: \(made.code)\nuri: \(made.uri)\ngood for \(made.expiresIn / 60) minutes")
+      made, "code: \(made.code)\nuri: \(made.uri)\nvalid for \(made.expiresIn / 60) minutes")
   }
 }

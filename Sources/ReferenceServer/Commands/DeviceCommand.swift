@@ -2,7 +2,7 @@ import ArgumentParser
 
 struct DeviceCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "device", abstract: "Registered devices.", subcommands: [List.self, Delete.self])
+    commandName: "device", abstract: "Manage registered devices.", subcommands: [List.self, Delete.self])
 
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "List the devices and their users.")
@@ -16,7 +16,7 @@ struct DeviceCommand: AsyncParsableCommand {
         var mobileAuthentication: Bool
         var push: Bool
         var pin: PINState
-        /// Wrong PINs since the last right one; only where there is one.
+        /// Wrong PIN attempts since the last correct PIN; nil without a PIN.
         var pinFailures: Int?
 
         enum PINState: String, Encodable { case none, pending, active }
@@ -92,7 +92,7 @@ struct DeviceCommand: AsyncParsableCommand {
 
   struct Delete: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Deregister a device with all its users. It wipes itself when it hears of it.")
+      abstract: "Deregister a device with all its users. The device wipes itself when it is notified.")
 
     @OptionGroup var options: CommonOptions
     @Argument(help: "The device_id.")

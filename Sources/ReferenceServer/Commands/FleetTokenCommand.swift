@@ -5,15 +5,15 @@ import GRDB
 
 struct FleetTokenCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "fleet-token", abstract: "Tokens that let devices register before they have a user.",
+    commandName: "fleet-token", abstract: "Manage fleet tokens, with which devices register before they have a user.",
     subcommands: [Add.self, Delete.self])
 
   struct Add: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Make a fleet token and print it: the server keeps only a hash of it.")
+      abstract: "Create a fleet token and print it; the server stores only a hash of it.")
 
     @OptionGroup var options: CommonOptions
-    @Argument(help: "A name to delete it by.")
+    @Argument(help: "A name for the fleet token; `delete` needs it.")
     var name: String
 
     private struct Added: Encodable {
@@ -31,14 +31,14 @@ struct FleetTokenCommand: AsyncParsableCommand {
         try $0.run(
           "INSERT OR IGNORE INTO fleet_token (hash, name, created_at_ms) VALUES (?, ?, ?)", [Data(hash), name, nowMs])
       }
-      guard added > 0 else { throw CommandFailure("there is a fleet token \(name) already") }
+      guard added > 0 else { throw CommandFailure("the fleet token \(name) already exists") }
       options.print(Added(name: name, token: token), "token: \(token)")
     }
   }
 
   struct Delete: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Make a fleet token worthless. Devices that registered with it stay.")
+      abstract: "Revoke a fleet token. Devices that registered with it stay registered.")
 
     @OptionGroup var options: CommonOptions
     @Argument var name: String

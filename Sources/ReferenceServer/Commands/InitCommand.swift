@@ -9,15 +9,15 @@ import ReferenceProtocol
 struct InitCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "init",
-    abstract: "Make a new server: keys, certificates, configuration, database.",
-    discussion: "Everything goes into one new directory, which only its owner may read. An existing one is refused.")
+    abstract: "Create a new server: keys, certificates, configuration, database.",
+    discussion: "All files go into one new directory that only its owner may read. An existing directory is an error.")
 
   @OptionGroup var options: CommonOptions
 
-  @Option(help: "A DNS name or IP address for the certificate, beside localhost. Repeatable.")
+  @Option(help: "A DNS name or IP address for the certificate, in addition to localhost. Repeatable.")
   var host: [String] = []
 
-  @Flag(help: "Users choose a PIN when they are activated; the type \"payment\" asks for it.")
+  @Flag(help: "Users choose a PIN when they are activated; the type \"payment\" requires it.")
   var pin = false
 
   private struct Made: Encodable {
@@ -34,17 +34,17 @@ struct InitCommand: AsyncParsableCommand {
   func run() async throws {
     let target = options.serverDirectory
     guard !FileManager.default.fileExists(atPath: target.path) else {
-      throw CommandFailure("\(target.path) exists already; a server is made in a new directory")
+      throw CommandFailure("\(target.path) already exists; choose a new directory")
     }
-    // Made beside it and then renamed: there is either a whole server or none.
+    // Fill a temporary directory and rename it, so that the directory is complete or does not exist.
     let draft = ServerDirectory(path: "\(target.path).new-\(Random.bytes(4).lowercaseHex)")
     guard mkdir(draft.path, 0o700) == 0 else {
-      throw CommandFailure("cannot make \(draft.path): \(String(cString: strerror(errno)))")
+      throw CommandFailure("cannot create \(draft.path): \(String(cString: strerror(errno)))")
     }
     do {
       try await fill(draft)
       guard rename(draft.path, target.path) == 0 else {
-        throw CommandFailure("cannot make \(target.path): \(String(cString: strerror(errno)))")
+        throw CommandFailure("cannot create \(target.path): \(String(cString: strerror(errno)))")
       }
     } catch {
       try? FileManager.default.removeItem(atPath: draft.path)
@@ -73,7 +73,8 @@ struct InitCommand: AsyncParsableCommand {
     ] as [(String, String, mode_t)] {
       try ServerDirectory.write(Array(text.utf8), to: directory.file(name), mode: mode)
     }
-    // The file exists before SQLite opens it, so that SQLite gives its companions the same mode.
+    // Create the file before SQLite opens it, so that SQLite creates the WAL and shared-memory files with the same
+    // mode.
     try ServerDirectory.write([], to: directory.databaseFile)
     let store = try Store(path: directory.databaseFile)
     _ = try await ServerKeyring(store: store, peppered: Peppered(try directory.pepper())).shared()
@@ -81,7 +82,7 @@ struct InitCommand: AsyncParsableCommand {
   }
 }
 
-/// The pin tokens know the server by.
+/// The pin by which tokens authenticate the server.
 enum ServerPin {
   /// Base64 of SHA-256 over the SubjectPublicKeyInfo of the first certificate in a PEM file.
   static func read(_ path: String) throws -> String {

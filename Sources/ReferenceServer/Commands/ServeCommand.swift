@@ -15,10 +15,10 @@ struct ServeCommand: AsyncParsableCommand {
   @Option(name: .shortAndLong, help: "The server's directory.")
   var directory = "token-server.d"
 
-  @Option(help: "Instead of the configured port; 0 takes a free one.")
+  @Option(help: "The port, instead of the configured one; 0 chooses a free port.")
   var port: Int?
 
-  @Option(help: "How much to log on standard error.")
+  @Option(help: "The log level on standard error.")
   var logLevel = Verbosity.info
 
   enum Verbosity: String, CaseIterable, ExpressibleByArgument {
@@ -36,7 +36,7 @@ struct ServeCommand: AsyncParsableCommand {
     let level = logLevel.level
     LoggingSystem.bootstrap { label in
       var handler = StreamLogHandler.standardError(label: label)
-      // The libraries' own information is of no consequence to an administrator.
+      // Informational messages of libraries are not useful to an operator.
       handler.logLevel = label == "token-server" || level < .info ? level : max(level, .notice)
       return PrintableLog(handler)
     }

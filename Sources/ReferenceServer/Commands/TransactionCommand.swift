@@ -4,14 +4,14 @@ import ReferenceProtocol
 
 struct TransactionCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "transaction", abstract: "Mobile authentication transactions.", subcommands: [List.self])
+    commandName: "transaction", abstract: "Show mobile authentication transactions.", subcommands: [List.self])
 
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "List the transactions, newest first.")
 
     @OptionGroup var options: CommonOptions
 
-    @Option(help: "At most this many.")
+    @Option(help: "The maximum number of transactions.")
     var limit = 100
 
     private struct Entry: Encodable {
@@ -23,7 +23,7 @@ struct TransactionCommand: AsyncParsableCommand {
       var reason: String?
       var denialReason: String?
       var createdAtMs: Int64
-      /// Until when requests of the user are held off after "not me".
+      /// The end of the hold on the user's requests after "not me", milliseconds since 1970.
       var heldUntilMs: Int64?
 
       enum CodingKeys: String, CodingKey {
@@ -66,7 +66,7 @@ struct TransactionCommand: AsyncParsableCommand {
         return (entries, holds)
       }
       let held = holds.map { user, until in
-        "\(user) is held off until \(moment(until)) after \"not me\"; token-server user resume \(user) ends that"
+        "\(user) is on hold until \(moment(until)) after \"not me\"; token-server user resume \(user) ends the hold"
       }
       options.print(entries, (held + entries.map(\.text)).joined(separator: "\n"))
     }

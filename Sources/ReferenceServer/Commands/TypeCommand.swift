@@ -3,11 +3,11 @@ import ReferenceProtocol
 
 struct TypeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "type", abstract: "Mobile authentication types, as configured in config.toml.",
+    commandName: "type", abstract: "Show the mobile authentication types of config.toml.",
     subcommands: [List.self])
 
   struct List: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "List the types, and thereby check the configuration.")
+    static let configuration = CommandConfiguration(abstract: "List the types; this also checks the configuration.")
 
     @OptionGroup var options: CommonOptions
 

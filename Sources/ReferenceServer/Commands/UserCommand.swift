@@ -3,13 +3,13 @@ import GRDB
 
 struct UserCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "user", abstract: "Users of the server.", subcommands: [Add.self, Resume.self])
+    commandName: "user", abstract: "Manage users of the server.", subcommands: [Add.self, Resume.self])
 
   struct Add: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Add a user.")
 
     @OptionGroup var options: CommonOptions
-    @Argument(help: "What portals call the user.")
+    @Argument(help: "The user id that portals use.")
     var user: String
 
     private struct Added: Encodable {
@@ -22,18 +22,18 @@ struct UserCommand: AsyncParsableCommand {
       let added = try await options.open().store.write {
         try $0.run("INSERT OR IGNORE INTO user (id, created_at_ms) VALUES (?, ?)", [user, nowMs])
       }
-      guard added > 0 else { throw CommandFailure("the user \(user) exists already") }
+      guard added > 0 else { throw CommandFailure("the user \(user) already exists") }
       options.print(Added(user: user), "added the user \(user)")
     }
   }
 
   struct Resume: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Let portals ask a user again who said \"not me\".",
-      discussion: "\"transaction list\" shows whose requests are held off, and until when.")
+      abstract: "End the hold on requests for a user who answered \"not me\".",
+      discussion: "\"transaction list\" shows the users on hold and the end of each hold.")
 
     @OptionGroup var options: CommonOptions
-    @Argument(help: "What portals call the user.")
+    @Argument(help: "The user id that portals use.")
     var user: String
 
     private struct Resumed: Encodable {
@@ -51,7 +51,7 @@ struct UserCommand: AsyncParsableCommand {
       let wasHeld = try await options.open().store.write { [user] in try $0.endHold(of: user, nowMs: nowMs) }
       options.print(
         Resumed(user: user, wasHeld: wasHeld),
-        wasHeld ? "portals may ask \(user) again" : "portals may ask \(user); nothing was held off")
+        wasHeld ? "the hold on \(user) has ended" : "\(user) was not on hold")
     }
   }
 }

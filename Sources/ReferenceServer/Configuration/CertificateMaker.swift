@@ -3,10 +3,10 @@ import Foundation
 import SwiftASN1
 import X509
 
-/// A certificate authority of our own and one server certificate under it, so that a first installation has TLS
-/// without asking anybody. Tokens trust the server by its key's pin; portals are given `ca.pem`.
+/// Creates a private certificate authority and one server certificate, so that a new installation has TLS without an
+/// external authority. Tokens authenticate the server by its key's pin; portals need `ca.pem`.
 struct CertificateMaker {
-  /// PEM texts.
+  /// Certificates and keys in PEM.
   struct Certificates {
     let authority: String
     let authorityKey: String
@@ -14,7 +14,7 @@ struct CertificateMaker {
     let serverKey: String
   }
 
-  /// - Parameter hosts: DNS names or IP addresses beside localhost, 127.0.0.1 and ::1.
+  /// - Parameter hosts: DNS names or IP addresses in addition to localhost, 127.0.0.1 and ::1.
   static func make(hosts: [String], now: Date = Date()) throws -> Certificates {
     let authorityKey = P256.Signing.PrivateKey()
     let authorityName = try DistinguishedName { CommonName("Approval Token server CA") }

@@ -2,7 +2,7 @@ import MQTT
 import ReferenceProtocol
 import Secrets
 
-/// What a configuration must be like beyond its form. The messages name the setting.
+/// The semantic checks of a configuration. The error messages name the setting.
 extension ConfigurationFile {
   func checked() throws(Refusal) -> ServerConfiguration {
     var configuration = ServerConfiguration()
@@ -90,7 +90,7 @@ extension ConfigurationFile {
     application.id = file?.id ?? application.id
     application.name = file?.name ?? application.name
     application.pin = file?.pin ?? application.pin
-    // No "0 for any number": a PIN that may be guessed for ever protects nothing.
+    // 0 is not "unlimited": a PIN without an attempt limit can be guessed.
     application.maxPINAttempts =
       try within(1...10, file?.maxPINAttempts, "application.max_pin_attempts") ?? application.maxPINAttempts
     guard let policy = file?.pinPolicy else { return }
@@ -128,7 +128,7 @@ extension ConfigurationFile {
   ) throws(Refusal) -> ServerConfiguration.MobileAuthenticationType {
     guard !entry.name.isEmpty, entry.name.utf8.count <= 64 else { throw Refusal("a type's name has 1 to 64 bytes") }
     guard !earlier.contains(where: { $0.name == entry.name }) else {
-      throw Refusal("the type \"\(entry.name)\" is there twice")
+      throw Refusal("the type \"\(entry.name)\" is defined twice")
     }
     guard let method = ApprovalRequest.Method(rawValue: entry.method), method == .push || method == .pushWithPIN else {
       let offered = "\"push\" and \"push_with_pin\""

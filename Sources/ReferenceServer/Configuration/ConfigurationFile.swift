@@ -2,7 +2,7 @@ import ReferenceProtocol
 import TOMLKit
 import TOMLSyntax
 
-/// `config.toml`, as written by a person. Unknown keys are errors, so that a misspelt setting is never silently the
+/// The contents of `config.toml`. Unknown keys are errors, so that a misspelled setting does not silently keep its
 /// default.
 struct ConfigurationFile: Decodable {
   struct Refusal: Error, Equatable, CustomStringConvertible {

@@ -1,6 +1,6 @@
-/// The configuration `init` writes: every setting, the optional ones as comments with their defaults.
+/// The configuration that `init` writes: all settings; optional ones are comments with their defaults.
 enum ConfigurationTemplate {
-  /// - Parameter pin: whether there is a PIN, and the type "payment" needs it.
+  /// - Parameter pin: whether users have a PIN, which the type "payment" then requires.
   static func text(pin: Bool) -> String {
     let whenPIN = pin ? "" : "# "
     let payment =
@@ -35,7 +35,7 @@ enum ConfigurationTemplate {
       # portal_platform_alias = "linux"
       # result_retention_hours = 24
       # minimum_software_version = "0.0.0"
-      # Seconds for which portals are asked to wait after a user said "not me"; 0 for not at all.
+      # How long requests for a user are on hold after "not me", in seconds; 0 disables the hold.
       # not_me_hold_seconds = 300
 
       # [limits]

@@ -1,6 +1,6 @@
 import Glibc
 
-/// An IPv4 or IPv6 address in text as its 4 or 16 bytes, network order.
+/// Parses an IPv4 or IPv6 address into its 4 or 16 bytes, network byte order.
 enum IPAddressBytes {
   static func parse(_ text: String) -> [UInt8]? {
     var bytes = [UInt8](repeating: 0, count: 16)

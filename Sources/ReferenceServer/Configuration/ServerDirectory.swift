@@ -4,8 +4,8 @@ import Glibc
 import ReferenceProtocol
 import Secrets
 
-/// The one directory with everything a server has: configuration, keys, certificates, database. Mode 0700; every
-/// file with a secret in it has mode 0600.
+/// The directory with all files of a server: configuration, keys, certificates, database. Mode 0700; every file with a
+/// secret has mode 0600.
 struct ServerDirectory: Sendable {
   let path: String
 
@@ -27,8 +27,8 @@ struct ServerDirectory: Sendable {
     try ConfigurationFile.parse(String(decoding: read(configurationFile), as: UTF8.self))
   }
 
-  /// The key that all stored verifiers are computed with, from a systemd credential or the file `init` made. Without
-  /// it a copy of the database cannot be used to guess a code or token.
+  /// The key of all stored verifiers, from a systemd credential or the file that `init` created. Without it, an
+  /// attacker cannot use a copy of the database to guess a code or token.
   func pepper() throws -> SecretBytes {
     let credential = ProcessInfo.processInfo.environment["CREDENTIALS_DIRECTORY"].map { $0 + "/token-server-pepper" }
     let source = credential.flatMap { FileManager.default.fileExists(atPath: $0) ? $0 : nil } ?? pepperFile
@@ -40,7 +40,7 @@ struct ServerDirectory: Sendable {
 
   func read(_ path: String) throws -> [UInt8] {
     guard FileManager.default.fileExists(atPath: self.path) else {
-      throw Refusal(description: "there is no server in \(self.path); \"token-server init\" makes one")
+      throw Refusal(description: "there is no server in \(self.path); create one with \"token-server init\"")
     }
     guard let data = FileManager.default.contents(atPath: path) else {
       throw Refusal(description: "cannot read \(path)")
@@ -48,11 +48,11 @@ struct ServerDirectory: Sendable {
     return [UInt8](data)
   }
 
-  /// Makes a new file that only its owner may use, and makes it durable.
+  /// Creates a new file with the given mode and makes it durable.
   static func write(_ bytes: [UInt8], to path: String, mode: mode_t = 0o600) throws {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
     guard descriptor >= 0 else {
-      throw Refusal(description: "cannot make \(path): \(String(cString: strerror(errno)))")
+      throw Refusal(description: "cannot create \(path): \(String(cString: strerror(errno)))")
     }
     defer { close(descriptor) }
     var written = 0
@@ -65,7 +65,7 @@ struct ServerDirectory: Sendable {
     guard fsync(descriptor) == 0 else { throw Refusal(description: "cannot write \(path) durably") }
   }
 
-  /// Two servers on one database would each be right about half of the connected devices.
+  /// Takes the lock of the directory: two servers on one database would each notify only the devices connected to it.
   /// - Returns: a descriptor that holds the lock until the process ends.
   func lockForServing() throws -> Int32 {
     let descriptor = open(lockFile, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)

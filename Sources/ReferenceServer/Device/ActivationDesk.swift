@@ -4,11 +4,11 @@ import Logging
 import OpenPGP
 import ReferenceProtocol
 
-/// Turns activation codes into devices and profiles. A code names no account, so wrong ones can only be slowed down:
-/// per source and for everybody together. Each is counted before it is looked at and given back if it was right, so a
-/// source may have as many under way at a time as it may have wrong ones.
+/// Redeems activation codes for devices and profiles. A code names no account, so wrong codes can only be rate limited:
+/// per source and in total. Each attempt is counted before the code is checked, and refunded if the code was correct.
+/// So a source can have at most as many concurrent attempts as wrong ones.
 struct ActivationDesk: Sendable {
-  /// 13 digits carry 12 random ones: 600 guesses a minute find one code of a thousand open ones in about 3 years.
+  /// A code has 13 digits, 12 of them random: with 1000 open codes, 600 guesses a minute find one in about 3 years.
   private static let wrongCodesPerMinute = 600.0
   private static let wrongCodesPerMinuteAndSource = 10.0
 
@@ -18,7 +18,7 @@ struct ActivationDesk: Sendable {
   let clock: ServerClock
   let announcer: Announcer
   let expiry: ExpiryTimer
-  /// Devices that one fleet token may register.
+  /// The maximum number of devices registered with one fleet token.
   let fleetLimit: Int
   private let everybody = RateLimiter(perSecond: wrongCodesPerMinute / 60, burst: wrongCodesPerMinute)
   private let sources = RateLimiter(
@@ -42,7 +42,7 @@ struct ActivationDesk: Sendable {
     case refused, fleetIsFull
   }
 
-  /// The same credential and key give the same device again.
+  /// Registers a device. The same credential and key return the same device again.
   /// - Parameter credential: an activation code or a fleet token.
   /// - Returns: the device's `client_id`.
   func register(
@@ -89,7 +89,7 @@ struct ActivationDesk: Sendable {
     return clientID
   }
 
-  /// The refresh token of a profile that waits for its PIN.
+  /// The refresh token for a profile whose PIN is not chosen yet.
   struct Proposal: Sendable {
     /// Base64.
     let sealedToken: String
@@ -97,10 +97,10 @@ struct ActivationDesk: Sendable {
     let nonce: String
   }
 
-  /// Makes the user's profile on the device. Every repeat, while its PIN is not chosen, makes the refresh token of
-  /// before worthless.
-  /// - Parameter recipient: who a refresh token is sealed to; nil where profiles have no PIN.
-  /// - Returns: nil without a PIN, or once it is chosen.
+  /// Creates the user's profile on the device. While its PIN is not chosen, every repetition invalidates the previous
+  /// refresh token.
+  /// - Parameter recipient: the certificate that the refresh token is encrypted to; nil if profiles have no PIN.
+  /// - Returns: nil without a PIN, or once the PIN is chosen.
   func activate(
     _ code: String, on device: Device, profileID: String, sealingTo recipient: OpenPGPCertificate?, peer: String
   ) async throws -> Proposal? {
@@ -135,8 +135,8 @@ struct ActivationDesk: Sendable {
       sealedToken: try fresh.sealed(to: recipient, by: key), serverCertificate: key.certificate, nonce: nonce)
   }
 
-  /// Counts one look at a code before it is looked at: of many at the same time no more are looked at than may be wrong.
-  /// The source comes first, so that one that has used up its share takes nothing from everybody's.
+  /// Counts an attempt before the code is checked, so that concurrent attempts cannot exceed the limit of wrong codes.
+  /// The limit per source is checked first, so that a source at its limit does not use up the total limit.
   private func attempt(from peer: String) throws(Refusal) -> Attempt {
     guard sources.allows(peer) else { throw Self.slowDown }
     guard everybody.allows("all") else {
@@ -149,13 +149,14 @@ struct ActivationDesk: Sendable {
     }
   }
 
-  /// A fleet token is nobody's guess, and many devices may register with it at the same time: only a wrong one counts.
+  /// A fleet token is too long to guess, and many devices may register with it concurrently: only a wrong one is
+  /// counted.
   private func attempt(from peer: String, isCode: Bool, _ fleet: [UInt8]) async throws -> Attempt {
     if !isCode, try await store.read({ try $0.isFleetToken(fleet) }) { return Attempt {} }
     return try attempt(from: peer)
   }
 
-  /// A look at a code that counts as wrong unless it is given back.
+  /// An attempt that counts as wrong unless it is refunded.
   private struct Attempt {
     let giveBack: @Sendable () -> Void
   }

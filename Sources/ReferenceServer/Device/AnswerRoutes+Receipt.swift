@@ -3,8 +3,8 @@ import OpenPGP
 import ReferenceProtocol
 
 extension AnswerRoutes {
-  /// What goes with an ending: the receipt, signed for the device that sent the answer.
-  /// - Returns: nil for what ends nothing.
+  /// The receipt of an ending, signed for the device that sent the answer.
+  /// - Returns: nil if the answer does not end the request.
   func settlement(
     _ judgement: Judgement, of arrival: ArrivedAnswer, for transaction: Transaction
   ) async throws -> Settlement? {
@@ -12,10 +12,10 @@ extension AnswerRoutes {
     let receipt = Random.uuid()
     let profile = try await arrival.caller.profile(transaction.profileID, in: gate.store)
     var settlement = Settlement(receipt: receipt, idempotencyKey: arrival.key, denial: denial)
-    // A refusal needs no keys; an acceptance has been opened with them.
+    // A denial needs no keys; an approval has already been decrypted with them.
     guard let (key, certificate) = try await keyring.correspondence(of: profile) else { return settlement }
     let content = ApprovalReceipt(
-      // The server as it was called when it asked.
+      // The issuer name at the time of the request.
       iss: try JSON.decode(ApprovalRequest.self, from: transaction.request).iss, clientID: transaction.clientID,
       profileID: transaction.profileID, transactionID: transaction.id, state: ending.state, receipt: receipt,
       idempotencyKey: arrival.key, answerSHA256: SHA256.hash(arrival.body).base64URL)

@@ -4,14 +4,14 @@ import Hummingbird
 import Logging
 import ReferenceProtocol
 
-/// Result, verdict and callback become durable together, before the device is told.
+/// Stores result, verdict and callback durably before the device receives the response.
 extension AnswerRoutes {
-  /// A blob that is not the device's answer does not close a request; this many do.
+  /// The number of invalid answers that ends a request. A single invalid answer does not end it.
   static let badAnswersAllowed = 5
 
   private enum Outcome: Sendable {
     case recorded(Verdict, Effects)
-    /// The same key came twice at the same time, and the other one was first.
+    /// A concurrent request with the same key was stored first.
     case known(Verdict)
     case tooLate(RequestState)
   }
@@ -62,7 +62,7 @@ extension AnswerRoutes {
     return .recorded(verdict, effects)
   }
 
-  /// - Returns: no effects if it had ended before.
+  /// - Returns: no effects if the transaction had already ended.
   private static func settle(
     _ transaction: Transaction, _ ending: Ending, _ settlement: Settlement?, by arrival: ArrivedAnswer,
     in database: Database
@@ -73,14 +73,14 @@ extension AnswerRoutes {
     return (Verdict(requestHash: arrival.hash, status: 200, body: JSON.encode(status)), effects)
   }
 
-  /// An acceptance that is one if its proof is the PIN's.
+  /// Records an approval whose PIN proof must still be verified.
   func record(
     _ proof: [UInt8], of claim: ApprovalClaim, in arrival: ArrivedAnswer, for transaction: Transaction
   ) async throws -> Response {
     let attempt = PINAttempt(
       clientID: transaction.clientID, profileID: transaction.profileID, key: arrival.key, requestHash: arrival.hash)
     let issuer = gate.origin.issuer
-    // Made before it is known whether it will be needed: signing has no place in a database transaction.
+    // Signed before the result is known, because signing must not happen inside a database transaction.
     let settlement = try await settlement(.ending(.accepted, nil), of: arrival, for: transaction)
     let verdict: Verdict?
     do {
@@ -109,7 +109,7 @@ extension AnswerRoutes {
       let (verdict, effects) = try settle(transaction, .accepted, settlement, by: arrival, in: database)
       return .init(verdict: verdict, effects: effects ?? Effects())
     case .wrong:
-      // Who withdrew or replaced the request meanwhile has ended it; the attempt counts all the same.
+      // The request was canceled or replaced meanwhile; the PIN attempt still counts.
       guard isOpen else { return .init() }
       return .init(verdict: Problem(finding, issuer: issuer, nonce: nonce).map { Verdict($0, to: arrival.hash) })
     case .limitReached:

@@ -3,14 +3,14 @@ import Hummingbird
 import OpenPGP
 import ReferenceProtocol
 
-/// Answers and denials. Each carries an `Idempotency-Key`: the same key with the same body gets the stored verdict,
-/// whatever has happened to the request since.
+/// The routes for approvals and denials. Each request carries an `Idempotency-Key`: the same key with the same body
+/// gets the stored verdict, regardless of the current state of the request.
 struct AnswerRoutes: Sendable {
   let gate: DeviceGate
   let keyring: ServerKeyring
   let pins: PINJudge
   let announcer: Announcer
-  /// For how long portals are asked to wait after "not me"; 0 for not at all.
+  /// How long requests of the user are on hold after "not me", in milliseconds; 0 disables the hold.
   let notMeHoldMs: Int64
 
   func add(to router: Router<ServerContext>) {
@@ -28,7 +28,7 @@ struct AnswerRoutes: Sendable {
     let transaction = try await transaction(for: arrival)
     guard transaction.method == .pushWithPIN else { return try await settle(arrival, transaction) }
     return try await pins.alone(with: transaction.profileID, on: transaction.clientID) {
-      // While this one waited its turn, another may have been judged.
+      // Another copy of this answer may have been handled while this one waited for the lock.
       if let known = try await replay(arrival) { return known }
       return try await settle(arrival, try await self.transaction(for: arrival))
     }
@@ -65,21 +65,21 @@ struct AnswerRoutes: Sendable {
     do { plaintext = try key.open(message, from: certificate, limit: 65_536) } catch {
       return .failure(.init(why: "the answer cannot be opened, or is not by the enrolled device"))
     }
-    // The request names the server as it was called when it asked.
+    // The issuer name at the time of the request.
     let issuer = try JSON.decode(ApprovalRequest.self, from: transaction.request).iss
     return Result { () throws(AnswerJudge.Refusal) in
       try AnswerJudge.read(plaintext, for: transaction, issuer: issuer)
     }
   }
 
-  /// The request it answers, which was open when it came.
+  /// The transaction that the answer names. It must have been open when the answer arrived.
   private func transaction(for arrival: ArrivedAnswer) async throws -> Transaction {
     let transaction = try await gate.transaction(arrival.transactionID, of: arrival.caller)
     try transaction.requireOpen(at: arrival.atMs)
     return transaction
   }
 
-  /// What was said to the same answer before.
+  /// The stored verdict for the same answer.
   private func replay(_ arrival: ArrivedAnswer) async throws -> Response? {
     let clientID = arrival.caller.device.id
     return try await gate.store.read { try $0.verdict(arrival.key, of: clientID) }?.response(to: arrival.hash)

@@ -4,16 +4,17 @@ import HTTPTypes
 import Hummingbird
 import ReferenceProtocol
 
-/// An answer or a denial as it came in, from a device that was let in.
+/// An approval or denial as received from an authenticated device.
 struct ArrivedAnswer: Sendable {
   let caller: DeviceGate.Caller
   let transactionID: String
   /// Its `Idempotency-Key`.
   let key: String
   let body: [UInt8]
-  /// What tells it from another with the same key.
+  /// The hash of the body; it detects another body under the same key.
   let hash: [UInt8]
-  /// Whether it was in time is decided by this moment, however long it is looked at.
+  /// When the answer arrived, milliseconds since 1970. Expiry is decided by this time, not by the end of the
+  /// verification.
   let atMs: Int64
 
   init(_ request: Request, _ context: ServerContext, _ gate: DeviceGate) async throws {

@@ -2,9 +2,9 @@ import Cryptography
 import Hummingbird
 import ReferenceProtocol
 
-/// Lets devices in: DPoP proofs with server nonces (RFC 9449), access tokens, revoked devices, rate limits.
+/// Authenticates devices: DPoP proofs with server nonces (RFC 9449), access tokens, revoked devices, rate limits.
 struct DeviceGate: Sendable {
-  /// Who is calling.
+  /// The authenticated device and profile.
   struct Caller: Sendable {
     let device: Device
     /// Set for a `user` token.
@@ -25,8 +25,8 @@ struct DeviceGate: Sendable {
     case invalid(String)
   }
 
-  /// Signature, method, URL, token and nonce. The caller still judges whose key it is, and then that it was not used
-  /// before (`use`).
+  /// Verifies signature, method, URL, token and nonce of the DPoP proof. The caller must still check that the key
+  /// belongs to the device, and then that the proof was not used before (`use`).
   func proof(of request: Request, accessToken: String?) throws(ProofRefusal) -> DPoPProof {
     let proofs = request.headers[values: .dpop]
     guard proofs.count == 1 else { throw .invalid("exactly one DPoP header is needed") }
@@ -40,7 +40,7 @@ struct DeviceGate: Sendable {
     return proof
   }
 
-  /// Each proof is good once. Only those of registered devices are remembered: whoever makes keys cannot fill the memory.
+  /// Marks a proof as used. Only proofs of registered devices are stored, so that other clients cannot fill the memory.
   func use(_ proof: DPoPProof, of clientID: String) throws(ProofRefusal) {
     switch seenProofs.remember(proof.identifier, of: clientID) {
     case .new: return
@@ -94,7 +94,7 @@ extension DeviceRefusal {
 }
 
 extension DeviceGate.Caller {
-  /// The profile in the path, which must be this device's and still exist.
+  /// The profile in the path. It must exist and belong to this device.
   func profile(_ id: String, in store: Store) async throws -> Profile {
     let clientID = device.id
     guard let profile = try await store.read({ try $0.profile(id, on: clientID) }) else {
@@ -106,7 +106,7 @@ extension DeviceGate.Caller {
     return profile
   }
 
-  /// For what the user must have been authenticated for just now.
+  /// Requires a `user` access token of the profile.
   func requireUser(_ profileID: String) throws {
     guard self.profileID == profileID else {
       throw DeviceRefusal.challenge("insufficient_scope", "this needs a user access token of the profile")

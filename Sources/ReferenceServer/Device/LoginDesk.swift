@@ -1,8 +1,8 @@
 import Hummingbird
 import ReferenceProtocol
 
-/// The `jwt-bearer` grant (RFC 7523 §2.1): a user access token for whoever proves that the PIN was typed. The refresh
-/// token behind the proof never travels.
+/// The `jwt-bearer` grant (RFC 7523 §2.1): issues a user access token for a proof that the PIN was typed. The refresh
+/// token behind the proof is never sent.
 struct LoginDesk: Sendable {
   let gate: DeviceGate
   let pins: PINJudge
@@ -52,7 +52,8 @@ struct LoginDesk: Sendable {
     return await gate.revocations.explained(verdict, attempt).response(error: Self.errorType)
   }
 
-  /// The answer got lost: a wrong PIN stays wrong, a right one gets a token for as long as it is the PIN.
+  /// Answers a repeated assertion whose response was lost: a wrong PIN stays wrong; a correct PIN gets a token while it
+  /// is still the current PIN.
   private func replay(
     _ verdict: Verdict, to attempt: PINAttempt, _ assertion: KnowledgeAssertion, _ profile: Profile?
   ) async throws -> Response {

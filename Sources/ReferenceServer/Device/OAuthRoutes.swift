@@ -3,7 +3,7 @@ import Hummingbird
 import Logging
 import ReferenceProtocol
 
-/// Discovery, registration and revocation. The token endpoint is in `TokenEndpoint`.
+/// The routes for discovery, registration and revocation. The token endpoint is in `TokenEndpoint`.
 struct OAuthRoutes: Sendable {
   let gate: DeviceGate
   let codes: ActivationDesk
@@ -27,7 +27,7 @@ struct OAuthRoutes: Sendable {
         headers: [.wwwAuthenticate: "Bearer"])
     }
     guard credential.utf8.count <= 128 else {
-      throw Refusal(.unauthorized, "invalid_token", "An activation code or fleet token is shorter than that.")
+      throw Refusal(.unauthorized, "invalid_token", "The activation code or fleet token is too long.")
     }
     let registration = try JSON.decode(RegistrationRequest.self, from: await request.bytes())
     guard registration.tokenEndpointAuthMethod == "private_key_jwt", registration.jwks.keys.count == 1 else {
@@ -59,7 +59,7 @@ struct OAuthRoutes: Sendable {
       status: .created)
   }
 
-  /// RFC 7592 §2.3.
+  /// Deregistration (RFC 7592 §2.3).
   private func deregister(_ request: Request, _ context: ServerContext) async throws -> Response {
     let caller = try await gate.admit(request)
     let clientID = try context.path("client_id")

@@ -4,8 +4,8 @@ import Logging
 import OpenPGP
 import ReferenceProtocol
 
-/// Two phases, so that a token that loses power in between still has one wrapped token that opens: the change is begun
-/// with the old PIN, and the server swaps when the new one has signed.
+/// A PIN change in two phases, so that a device that loses power in between still has one usable refresh token: the
+/// change starts with the old PIN, and the server switches when the new refresh token has signed.
 struct PINChangeRoutes: Sendable {
   let gate: DeviceGate
   let keyring: ServerKeyring
@@ -40,7 +40,8 @@ struct PINChangeRoutes: Sendable {
       let profile = try await caller.profile(profileID, in: gate.store)
       try caller.requireUser(profileID)
       if known != nil {
-        // The answer got lost. The refresh token in it cannot be sealed again: begin anew, if it is still the PIN.
+        // The response was lost. Its refresh token cannot be encrypted again: start a new change, if the PIN is still
+        // the same.
         guard let key = profile.knowledge?.publicKey, assertion.isSigned(by: key) else {
           throw DeviceRefusal(.alreadyHandled, "the PIN was changed since")
         }
@@ -89,8 +90,8 @@ struct PINChangeRoutes: Sendable {
       case .void, nil: throw Self.noSuchChange
       case .pending: break
       }
-      // One try: the new PIN must not be one to guess at while its change is open. Whoever has just been given the
-      // refresh token signs with it, and needs no second.
+      // Allow one attempt only: an open change must not be usable to guess the new PIN. A client that has just received
+      // the refresh token can sign with it, and needs no second attempt.
       guard let change, assertion.isSigned(by: change.publicKey) else {
         try await gate.store.write { try $0.deletePINChange(changeID) }
         log.notice("profile \(profileID) on device \(profile.clientID): PIN change void, committed by another key")

@@ -3,8 +3,8 @@ import Hummingbird
 import Logging
 import ReferenceProtocol
 
-/// `POST /profiles/{pid}/pin`: the end of an activation. The token shows that it can use the refresh token it was given;
-/// from then on the PIN that wraps it counts.
+/// `POST /profiles/{pid}/pin`: the end of an activation. The device proves that it can use its refresh token; from then
+/// on the PIN that encrypts the refresh token is required.
 struct PINRoutes: Sendable {
   let gate: DeviceGate
   let pins: PINJudge
@@ -33,7 +33,7 @@ struct PINRoutes: Sendable {
     }
     let hash = gate.peppered.hash(text, for: .knowledgeAssertion)
     guard !knowledge.isActive else {
-      // Only the very assertion that did it: asking the key would be asking the PIN, and not counting it.
+      // Accept only a repetition of the same assertion: verifying another one would be an uncounted PIN attempt.
       guard let activation = knowledge.activation, constantTimeEqual(activation, hash) else {
         throw DeviceRefusal(.actionNotAllowed, "the profile has a PIN already")
       }
@@ -43,7 +43,7 @@ struct PINRoutes: Sendable {
       throw DeviceRefusal(.userDeregistered, gone: Gone(clientID: profile.clientID, profileID: profile.id))
     }
     guard let nonce = knowledge.nonce else {
-      throw DeviceRefusal(.actionNotAllowed, "the refresh token was tried before; activate once more for another")
+      throw DeviceRefusal(.actionNotAllowed, "the refresh token was already tried; activate again for another one")
     }
     let assertion: KnowledgeAssertion
     do {

@@ -5,7 +5,7 @@ import Logging
 import OpenPGP
 import ReferenceProtocol
 
-/// Configuration, validation at start, key exchange, push enrolment, deregistration of a user.
+/// The routes for configuration, validation at start, key exchange, push enrollment, and deregistration of a user.
 struct ProfileRoutes: Sendable {
   let gate: DeviceGate
   let keyring: ServerKeyring
@@ -118,7 +118,7 @@ struct ProfileRoutes: Sendable {
         serverCertificate: key.certificate.bytes.base64, serverFingerprint: key.certificate.fingerprint, keyID: keyID))
   }
 
-  /// The device proves that it can sign and that the server's certificate arrived.
+  /// The device proves that it can sign and that it received the server's certificate.
   private func acknowledge(_ request: Request, _ context: ServerContext) async throws -> Response {
     let profile = try await userProfile(request, context)
     guard let serverKey = profile.serverKey, let keyID = profile.keyID,
@@ -149,7 +149,7 @@ struct ProfileRoutes: Sendable {
       throw DeviceRefusal(.invalidRequest, "this server has no broker")
     }
     if caller.profileID == nil, let token = profile.pushToken {
-      // Only the way of hints changes, which is the device's own business.
+      // Only the transport of hints changes, which the device decides alone.
       try await gate.store.write { try $0.setTransport(of: profile, transport) }
       return pushEnrolment(profile, token, transport)
     }
@@ -196,7 +196,7 @@ struct ProfileRoutes: Sendable {
     return .noContent
   }
 
-  /// Idempotent: also for a profile that is long gone.
+  /// Idempotent: succeeds also for a profile that is already deleted.
   private func deregister(_ request: Request, _ context: ServerContext) async throws -> Response {
     let clientID = try await gate.admit(request).device.id
     let profileID = try context.path("pid")

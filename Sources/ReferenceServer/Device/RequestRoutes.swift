@@ -5,7 +5,7 @@ import NIOCore
 import OpenPGP
 import ReferenceProtocol
 
-/// The pending list, the fetch of one request, and its status. Answers are in `AnswerRoutes`.
+/// The routes for the pending list, for fetching one request, and for its status. Answers are in `AnswerRoutes`.
 struct RequestRoutes: Sendable {
   let gate: DeviceGate
   let keyring: ServerKeyring
@@ -23,7 +23,7 @@ struct RequestRoutes: Sendable {
     let nowMs = gate.clock.nowMs()
     let open = try await gate.store.read { try $0.openTransactions(of: clientID, nowMs: nowMs) }
       .filter { profileID == nil || $0.profileID == profileID }
-    // The members that count down are no part of it: the list is the same as long as its requests are.
+    // The tag excludes the members that count down: it stays the same while the list contains the same requests.
     let tag = "W/\"\(SHA256.hash(Array(open.map(\.id).joined(separator: " ").utf8)).prefix(12).lowercaseHex)\""
     if request.headers[.ifNoneMatch] == tag {
       return Response(status: .notModified, headers: [.eTag: tag, .cacheControl: "no-store"])
@@ -37,11 +37,11 @@ struct RequestRoutes: Sendable {
     return .json(PendingList(serverTimeMs: nowMs, requests: Self.newest(of: entries)), headers: [.eTag: tag])
   }
 
-  /// A token takes no body above 1 MiB; this much is some hundred requests with long messages. What does not fit is in
-  /// the list when newer ones have ended.
+  /// The maximum size of the list, in bytes. A device accepts bodies up to 1 MiB; this size holds several hundred
+  /// requests with long messages. Requests beyond it are listed when newer ones have ended.
   static let largestList = 256 * 1024
 
-  /// The first of them, as many as fit.
+  /// The newest entries, as many as fit.
   static func newest(of entries: [PendingEntry]) -> [PendingEntry] {
     var room = largestList
     return Array(
@@ -56,7 +56,7 @@ struct RequestRoutes: Sendable {
     return .json(try await gate.transaction(context.path("tid"), of: caller).status(at: gate.clock.nowMs()))
   }
 
-  /// Repeatable: every fetch seals the same bytes, until a PIN was judged.
+  /// Idempotent: every fetch returns the same bytes, until a PIN attempt was verified.
   private func message(_ request: Request, _ context: ServerContext) async throws -> Response {
     let caller = try await gate.admit(request)
     var transaction = try await gate.transaction(context.path("tid"), of: caller)
@@ -71,7 +71,7 @@ struct RequestRoutes: Sendable {
     return .json(SealedRequest(message: sealed.base64, expiresInMs: transaction.timeLeftMs(at: nowMs)))
   }
 
-  /// With the nonce and the counts of now, stored before anybody can answer to it.
+  /// The request with a current nonce and the current PIN attempt counts, stored before an answer can refer to it.
   private func reworded(_ transaction: Transaction, _ profile: Profile) async throws -> Transaction {
     guard let counts = profile.knowledge?.counts(of: profile.id, limit: pins.limit) else { return transaction }
     guard try transaction.reworded(counts: counts).request != transaction.request else { return transaction }
@@ -84,7 +84,7 @@ struct RequestRoutes: Sendable {
 }
 
 extension DeviceGate {
-  /// A transaction of this device; one of another is as unknown as one that never was.
+  /// A transaction of this device. A transaction of another device gives the same error as an unknown one.
   func transaction(_ id: String, of caller: Caller) async throws -> Transaction {
     guard let transaction = try await store.read({ try $0.transaction(id) }), transaction.clientID == caller.device.id
     else { throw DeviceRefusal(.notFound, "there is no such request for this device") }

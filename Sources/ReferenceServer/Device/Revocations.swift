@@ -2,24 +2,24 @@ import Cryptography
 import OpenPGP
 import ReferenceProtocol
 
-/// A profile that is gone, or a device with all its profiles.
+/// A removed profile, or a removed device with all its profiles.
 struct Gone: Sendable, Equatable {
   let clientID: String
-  /// Nil for the device.
+  /// Nil for the whole device.
   var profileID: String?
 }
 
-/// What tells a device that an enrollment is gone, signed with the server's key of that enrollment, so that no proxy can
-/// say it.
+/// Signed notices of removed enrollments. Each is signed with the server's key of that enrollment, so that a proxy
+/// cannot forge one.
 struct Revocations: Sendable {
-  /// More than a token has accounts.
+  /// More than the number of accounts on a device.
   private static let most = 16
 
   let store: Store
   let keyring: ServerKeyring
   let origin: Origin
 
-  /// - Returns: Base64; nil if no keys are left of what is gone.
+  /// - Returns: the notices in Base64; nil if the keys of the removed enrollments are deleted.
   func notices(for gone: Gone?) async -> [String]? {
     guard let gone else { return nil }
     let (clientID, profileID) = (gone.clientID, gone.profileID)
@@ -37,7 +37,7 @@ struct Revocations: Sendable {
     } catch { return nil }
   }
 
-  /// The verdict on the PIN that was wrong once too often, with the notice.
+  /// The verdict on the PIN attempt that reached the limit, with the notice added.
   func explained(_ verdict: Verdict, _ attempt: PINAttempt) async -> Verdict {
     guard !verdict.isSuccess else { return verdict }
     let gone = Gone(clientID: attempt.clientID, profileID: attempt.profileID)
@@ -53,7 +53,7 @@ struct Revocations: Sendable {
     return await replaced(verdict, attempt, by: JSON.encode(error))
   }
 
-  /// The same attempt again is told the same bytes.
+  /// Replaces the stored verdict, so that a repetition of the attempt gets the same bytes.
   private func replaced(_ verdict: Verdict, _ attempt: PINAttempt, by body: [UInt8]) async -> Verdict {
     do {
       try await store.write { try $0.replaceVerdict(attempt.key, of: attempt.clientID, body: body) }

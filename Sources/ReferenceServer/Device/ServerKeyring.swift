@@ -5,10 +5,10 @@ import OpenPGP
 import Secrets
 import Synchronization
 
-/// The server's OpenPGP keys: one for all enrolments, or one for each (`unique_server_keys`). Stored sealed with a
-/// key from the pepper; kept parsed, because parsing costs more than using.
+/// The server's OpenPGP keys: one for all enrollments, or one for each (`unique_server_keys`). They are stored
+/// encrypted with a key derived from the pepper, and cached in parsed form, because parsing is slower than using them.
 final class ServerKeyring: Sendable {
-  /// Parsed keys and certificates held in memory, each kind.
+  /// The maximum number of parsed keys and certificates in memory, each.
   private static let capacity = 10_000
 
   private let store: Store
@@ -24,7 +24,7 @@ final class ServerKeyring: Sendable {
 
   struct Damaged: Error {}
 
-  /// The key for all enrolments, made at the first call.
+  /// The key for all enrollments, created at the first call.
   func shared() async throws -> OpenPGPKey {
     let find: @Sendable (Database) throws -> String? = { database in
       try database.row("SELECT fingerprint FROM server_key WHERE is_shared").map { try $0.text("fingerprint") }
@@ -59,8 +59,8 @@ final class ServerKeyring: Sendable {
     return key
   }
 
-  /// The profile's server key, in an instance of its own: librnp needs the two certificates of a conversation loaded,
-  /// an `OpenPGPKey` keeps only few of those loaded, and loading costs three times what a message does.
+  /// The profile's server key in a separate instance. librnp needs the two certificates of a message exchange loaded,
+  /// an `OpenPGPKey` keeps only a few loaded, and loading takes three times as long as a message.
   /// - Returns: nil for a profile without keys.
   func correspondence(of profile: Profile) async throws -> (key: OpenPGPKey, certificate: OpenPGPCertificate)? {
     guard let serverKey = profile.serverKey, let certificate = try certificate(of: profile) else { return nil }
@@ -71,9 +71,9 @@ final class ServerKeyring: Sendable {
     return (key, certificate)
   }
 
-  /// Those who wrote lately, in bounded memory: two generations, the older one dropped as a whole.
+  /// Recently used keys in bounded memory: two generations; the older one is dropped as a whole.
   private struct Correspondents {
-    /// Each generation; some 60 KB a correspondent.
+    /// The size of each generation; one entry takes about 60 KB.
     static let capacity = 500
 
     private var current: [String: OpenPGPKey] = [:]
@@ -92,7 +92,7 @@ final class ServerKeyring: Sendable {
     }
   }
 
-  /// A device's certificate, as stored at its enrolment.
+  /// A device's certificate, as stored at its enrollment.
   func certificate(of profile: Profile) throws -> OpenPGPCertificate? {
     guard let bytes = profile.certificate, let fingerprint = profile.certificateFingerprint else { return nil }
     if let known = certificates.withLock({ $0[fingerprint] }), known.bytes == bytes { return known }

@@ -8,7 +8,7 @@ struct TokenEndpoint: Sendable {
   let gate: DeviceGate
   let codes: ActivationDesk
   let logins: LoginDesk
-  /// Whether activating a profile includes choosing a PIN.
+  /// Whether the activation of a profile includes choosing a PIN.
   let wantsPIN: Bool
   let seenAssertions: ReplayCache
 
@@ -54,7 +54,7 @@ struct TokenEndpoint: Sendable {
     return token.response
   }
 
-  /// RFC 7009: whether the token existed is not told.
+  /// Revocation (RFC 7009). The response does not disclose whether the token existed.
   func revoke(_ request: Request, _ context: ServerContext) async throws -> Response {
     let form = try await request.form()
     let device = try await authenticate(request, form)

@@ -1,16 +1,16 @@
 import Cryptography
 import ReferenceProtocol
 
-/// Whether a decrypted answer, already known to be signed by the enrolled device, answers exactly this transaction.
+/// Verifies that a decrypted answer, whose signature is already verified, belongs to exactly this transaction.
 enum AnswerJudge {
   struct Refusal: Error, Equatable {
     let why: String
   }
 
   enum Reading: Sendable, Equatable {
-    /// For a refusal with the reason that the device signed.
+    /// An ending; for a denial, with the reason that the device signed.
     case ending(Ending, DenialReason?)
-    /// Accepted, if the proof is the PIN's.
+    /// An approval, valid only if the PIN proof is valid.
     case proof([UInt8], of: ApprovalClaim)
   }
 

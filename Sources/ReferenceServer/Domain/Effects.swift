@@ -1,7 +1,7 @@
 import ReferenceProtocol
 
-/// What a committed change means for others: devices to tell, callbacks to send. Collected inside the database
-/// transaction, acted upon only after it is durable.
+/// The external effects of a committed change: device notifications and callbacks. They are collected inside the
+/// database transaction and performed only after it is durable.
 struct Effects: Sendable, Equatable {
   struct Notice: Sendable, Equatable {
     let clientID: String
@@ -10,7 +10,7 @@ struct Effects: Sendable, Equatable {
 
   var notices: [Notice] = []
   var callbacksDue = false
-  /// For the log.
+  /// Warnings for the log.
   var warnings: [String] = []
 
   mutating func tell(_ clientID: String, _ event: DeviceEvent) {

@@ -1,18 +1,18 @@
 import ReferenceProtocol
 
-/// How a transaction may end. Each ending is final; the first one wins.
+/// How a transaction can end. Each ending is final; the first one wins.
 enum Ending: Sendable, Equatable {
   case accepted
   case denied
-  /// Too many answers that were not the device's, or not to this request; or one wrong PIN too many.
+  /// Too many invalid answers, or the limit of wrong PINs.
   case invalidAnswers
-  /// The keys, the push enrolment, the user or the device went away.
+  /// The keys, the push enrollment, the user or the device were removed.
   case enrolmentRemoved
   case notDelivered
   case expired
-  /// The portal withdrew it.
+  /// The portal canceled the request.
   case cancelled
-  /// A newer request of the same type for the same user took its place.
+  /// A newer request of the same type for the same user replaced it.
   case superseded
 
   var state: RequestState {
@@ -26,7 +26,8 @@ enum Ending: Sendable, Equatable {
     }
   }
 
-  /// What the portal reads, if anything: someone who withdrew, replaced or merely outwaited a request is told nothing.
+  /// The reason for the portal; nil if the portal canceled or replaced the request, or if it does not want to be
+  /// notified of expiry.
   func reason(callbackOnExpiry: Bool) -> NotAuthenticatedReason? {
     switch self {
     case .accepted, .cancelled, .superseded: nil
@@ -42,7 +43,7 @@ enum Ending: Sendable, Equatable {
     self == .accepted || reason(callbackOnExpiry: callbackOnExpiry) != nil
   }
 
-  /// What the device's `request-closed` event says.
+  /// The reason in the device's `request-closed` event.
   var closingReason: DeviceEvent.ClosingReason {
     switch self {
     case .accepted, .denied, .invalidAnswers: .answered

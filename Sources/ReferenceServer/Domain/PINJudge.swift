@@ -3,16 +3,16 @@ import GRDB
 import Logging
 import ReferenceProtocol
 
-/// The one place where a PIN is judged, for logins, answers and PIN changes alike.
+/// Verifies PINs for logins, answers and PIN changes.
 ///
-/// An attempt is a failure from the moment it is counted, which is on disk before anybody looks at what it proves; only
-/// a verdict that it was right takes that back, and that is on disk before anybody is told. So no crash and no race
-/// gives a guess away, and the same attempt again is told what it was told before.
+/// An attempt counts as a failure, durably, before the proof is checked. Only the verdict that the PIN was correct
+/// resets the count, durably, before the verdict is sent. So a crash or a race does not give an extra guess, and a
+/// repetition of the same attempt gets the same verdict.
 struct PINJudge: Sendable {
   let store: Store
   let announcer: Announcer
   let clock: ServerClock
-  /// Failures at which the user is deregistered.
+  /// The number of failures at which the user is deregistered.
   let limit: Int
   private let turnstile = Turnstile()
 
@@ -23,31 +23,31 @@ struct PINJudge: Sendable {
     self.limit = limit
   }
 
-  /// What follows from a finding, made durable with it.
+  /// The consequences of a verification, stored in the same transaction.
   struct Ruling: Sendable {
-    /// What is said to this attempt, now and again; nil if its purpose is gone and there is nothing to repeat.
+    /// The response to this attempt and its repetitions; nil if its purpose is gone and no response has to be repeated.
     var verdict: Verdict?
     var effects = Effects()
   }
 
   enum Refusal: Error, Equatable {
-    /// The key of the attempt was used for another.
+    /// The attempt's key was used for another request.
     case conflict
     case noPIN
-    /// The profile went away, and may have come again, before there was a verdict.
+    /// The profile was deleted, and possibly created again, before there was a verdict.
     case overtaken
   }
 
-  /// Nobody else's attempt on this profile is judged, and none of its keys changes, while `body` runs.
+  /// While `body` runs, no other attempt on this profile is verified, and none of the profile's keys changes.
   func alone<Value: Sendable>(
     with profileID: String, on clientID: String, _ body: @Sendable () async throws -> Value
   ) async throws -> Value {
     try await turnstile.alone("\(clientID)/\(profileID)", body)
   }
 
-  /// The caller is `alone` with the profile and has found no verdict for the attempt.
+  /// Verifies one attempt. The caller runs inside `alone` and has found no stored verdict for the attempt.
   /// - Parameters:
-  ///   - isRight: the one look at what the attempt proves.
+  ///   - isRight: verifies the proof; called at most once.
   ///   - rule: runs in the database transaction of the verdict.
   func judge(
     _ attempt: PINAttempt, isRight: (Ed25519.PublicKey) -> Bool,

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The wall clock, in milliseconds since 1970. The server's clock alone decides when a request has expired.
+/// The wall clock, in milliseconds since 1970. Only the server's clock decides when a request has expired.
 struct ServerClock: Sendable {
   let nowMs: @Sendable () -> Int64
 
@@ -9,7 +9,7 @@ struct ServerClock: Sendable {
   static let system = ServerClock { Int64((Date().timeIntervalSince1970 * 1000).rounded(.down)) }
 }
 
-/// A clock that is never set back: for how long something has been so.
+/// A monotonic clock, for measuring durations.
 enum Uptime {
   private static let start = ContinuousClock.now
 

@@ -2,7 +2,7 @@
 struct SoftwareVersion: Comparable {
   private let numbers: [Int]
 
-  /// Anything behind the dotted numbers ("-beta1", "+build") is left out of the comparison.
+  /// Text after the dotted numbers ("-beta1", "+build") is ignored.
   init(_ text: String) {
     numbers = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }.split(separator: ".").map { Int($0) ?? 0 }
   }

@@ -1,13 +1,13 @@
 import Cryptography
 import ReferenceProtocol
 
-/// A request that needs a PIN tells how the PIN stands and which nonce is next, so a fetch after a wrong PIN has other
-/// bytes than the one before. The wordings differ in nothing else.
+/// Versions of a request's bytes. A request that needs a PIN contains the PIN attempt counts and the next nonce, so a
+/// fetch after a wrong PIN returns different bytes. The versions differ in nothing else.
 extension Transaction {
-  /// More than this a device cannot have fetched and still mean.
+  /// The maximum number of versions kept; an answer cannot refer to an older one.
   private static let wordingsKept = 16
 
-  /// As it is to be sealed now; equal to what was sealed last if nothing has changed.
+  /// The version to send now; equal to the last version sent if no count or nonce has changed.
   func reworded(counts: ProfileFailureCounts) throws -> Transaction {
     var wording = try JSON.decode(ApprovalRequest.self, from: request)
     wording.nonce = nonce
@@ -21,8 +21,8 @@ extension Transaction {
     return reworded
   }
 
-  /// Whether a device was given these bytes as this request. An answer to an earlier wording still repeats the current
-  /// nonce, which the answer to its predecessor brought.
+  /// Whether the device was sent this version of the request. An answer to an earlier version must still contain the
+  /// current nonce, which the response to the previous answer delivered.
   func wasWorded(_ hash: [UInt8]) -> Bool {
     guard hash.count == 32 else { return false }
     if constantTimeEqual(hash, SHA256.hash(request)) { return true }
@@ -33,7 +33,7 @@ extension Transaction {
 }
 
 extension ApprovalRequest {
-  /// How the PIN stands.
+  /// Sets the PIN attempt counts.
   mutating func state(_ counts: ProfileFailureCounts?) {
     maxFailureCount = counts?.maxFailureCount
     previousFailureCount = counts?.previousFailureCount

@@ -1,6 +1,6 @@
 import ReferenceProtocol
 
-/// One mobile authentication transaction: what a portal asked, of whom, and how it ended.
+/// A mobile authentication transaction: the portal's request, its user, and its result.
 struct Transaction: Sendable, Equatable {
   let id: String
   let userID: String
@@ -11,27 +11,27 @@ struct Transaction: Sendable, Equatable {
   let callbackURI: String
   /// The portal's short message.
   let message: String?
-  /// Base64url; what the next answer must repeat. A wrong PIN spends it.
+  /// Base64url; the next answer must contain it. A wrong PIN invalidates it.
   let nonce: String
-  /// The exact bytes of the `ApprovalRequest`, as the last fetch sealed them; answers name their hash.
+  /// The bytes of the `ApprovalRequest` in the version last sent; answers contain its hash.
   var request: [UInt8]
   let callbackOnExpiry: Bool
   let createdAtMs: Int64
   let expiresAtMs: Int64
   var state: RequestState = .open
   var reason: NotAuthenticatedReason?
-  /// The server's reference for the answer that settled it.
+  /// The server's reference for the answer that ended the transaction.
   var receipt: String?
   /// The `Idempotency-Key` of that answer.
   var idempotencyKey: String?
-  /// The same for the device, signed.
+  /// The signed receipt for the device.
   var sealedReceipt: String?
-  /// PINs judged for it.
+  /// The number of PIN attempts verified for this transaction.
   var pinAttempts = 0
-  /// SHA-256 of each earlier wording of `request` that a device may hold, 32 bytes each, newest last.
+  /// SHA-256 of each earlier version of `request` that a device may hold, 32 bytes each, newest last.
   var formerRequests: [UInt8] = []
 
-  /// The state as it is now: expiry counts from its moment, also before anything wrote it down.
+  /// The current state: a request is expired from its expiry time, even if that is not stored yet.
   func state(at nowMs: Int64) -> RequestState { state == .open && nowMs >= expiresAtMs ? .expired : state }
 
   func timeLeftMs(at nowMs: Int64) -> Int64 { max(0, expiresAtMs - nowMs) }
@@ -44,7 +44,7 @@ struct Transaction: Sendable, Equatable {
   }
 }
 
-/// Why a transaction is finally not authenticated, in the portal's words.
+/// Why a transaction finally failed, in the terms of the portal API.
 enum NotAuthenticatedReason: String, Sendable, Codable {
   case failedToSend = "failed_to_send"
   case invalidRequest = "invalid_request"

@@ -1,7 +1,7 @@
 import Logging
 import ReferenceProtocol
 
-/// Acts on what a committed change means for others.
+/// Performs the effects of committed changes.
 struct Announcer: Sendable {
   let hub: EventHub
   /// Nil without a broker.
@@ -9,7 +9,8 @@ struct Announcer: Sendable {
   let callbacks: WakeUp
   let log: Logger
 
-  /// Whether the device hears of something new at once, as far as anybody can tell: a broker does not say.
+  /// Whether the device is expected to receive hints immediately. A broker does not report whether a device is
+  /// connected.
   func reaches(_ clientID: String) -> Bool {
     hub.isListening(clientID) || mailboxes?.isWanted(by: clientID) == true
   }

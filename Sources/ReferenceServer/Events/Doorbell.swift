@@ -1,8 +1,8 @@
 import Dispatch
 import Glibc
 
-/// How a command in another process wakes the running server: a byte into a named pipe. What there is to do is in
-/// the database.
+/// Wakes the running server from a command in another process, with a byte into a named pipe. The work itself is in the
+/// database.
 struct Doorbell: Sendable {
   let path: String
 
@@ -10,22 +10,22 @@ struct Doorbell: Sendable {
     let description: String
   }
 
-  /// Does nothing if no server is running: it will look at the database when it starts.
+  /// Wakes the server. Does nothing if no server is running: a server reads the database when it starts.
   func ring() {
     let descriptor = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { return }
     defer { close(descriptor) }
     var byte: UInt8 = 1
-    // A pipe that is full has rung already.
+    // A write to a full pipe fails; the server is being woken already.
     _ = write(descriptor, &byte, 1)
   }
 
-  /// Calls `answer` after every ring, until the source is cancelled.
+  /// Calls `answer` after every wake-up, until the source is canceled.
   func listen(_ answer: @escaping @Sendable () -> Void) throws -> any DispatchSourceRead {
     guard mkfifo(path, 0o600) == 0 || errno == EEXIST else {
-      throw Failure(description: "cannot make the pipe \(path): \(String(cString: strerror(errno)))")
+      throw Failure(description: "cannot create the pipe \(path): \(String(cString: strerror(errno)))")
     }
-    // Open for writing too, so that it never reports an end when a command closes its side.
+    // Open for writing too, so that the pipe reports no end of file when a command closes it.
     let descriptor = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { throw Failure(description: "cannot open the pipe \(path)") }
     let source = DispatchSource.makeReadSource(fileDescriptor: descriptor)

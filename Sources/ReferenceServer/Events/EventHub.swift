@@ -3,12 +3,12 @@ import NIOCore
 import ReferenceProtocol
 import Synchronization
 
-/// Who is listening, and what each device was told last. Everything is in memory: events are hints, the pending list
-/// is the truth, and after a restart every cursor of before is answered with `resync`.
+/// The connected devices and the latest events of each. Everything is in memory: events are hints, the pending list is
+/// authoritative, and after a restart every earlier cursor is answered with `resync`.
 final class EventHub: Sendable {
-  /// Events kept per device for those who come back with a cursor.
+  /// The number of events kept per device, for devices that reconnect with a cursor.
   static let remembered = 16
-  /// Frames a slow reader may leave unread before its stream is closed.
+  /// The number of unread frames at which a stream is closed.
   private static let unread = 32
 
   typealias Frames = AsyncStream<ByteBuffer>
@@ -32,7 +32,7 @@ final class EventHub: Sendable {
   }
 
   private let state = Mutex(State())
-  /// Tells cursors of this process from those of an earlier one.
+  /// Distinguishes cursors of this process from cursors of an earlier one.
   private let epoch = Random.bytes(6).lowercaseHex
 
   func publish(_ event: DeviceEvent, to clientID: String) {
@@ -40,13 +40,13 @@ final class EventHub: Sendable {
       var line = state.lines[clientID] ?? Line()
       line.note(event)
       state.lines[clientID] = line
-      // Inside the lock, so that frames leave in the order of their numbers.
+      // Inside the lock, so that frames are sent in the order of their numbers.
       if let listener = line.listener { send(EventFrame.encode(event, id: cursor(line.lastEvent)), to: listener) }
     }
   }
 
-  /// Opens the device's one stream; an older one ends.
-  /// - Parameter cursor: the last event the device has seen, if it knows.
+  /// Opens the device's stream; ends its older stream.
+  /// - Parameter cursor: the last event that the device has seen, if known.
   func listen(_ clientID: String, isStream: Bool, after cursor: String?) -> Subscription {
     let (frames, continuation) = Frames.makeStream(bufferingPolicy: .bufferingOldest(Self.unread))
     let (missed, older, number) = state.withLock { state in
@@ -68,7 +68,7 @@ final class EventHub: Sendable {
 
   struct Subscription: Sendable {
     let frames: Frames
-    /// What happened since the cursor.
+    /// Events since the cursor.
     let missed: EventPage
     let cancel: @Sendable () -> Void
   }
@@ -79,13 +79,13 @@ final class EventHub: Sendable {
 
   func isListening(_ clientID: String) -> Bool { state.withLock { $0.lines[clientID]?.listener != nil } }
 
-  /// To every stream, so that each side can tell a silent line from a dead one.
+  /// Sends a heartbeat to every stream, so that both sides detect a lost connection.
   func sendHeartbeats() {
     let listeners = state.withLock { state in state.lines.values.compactMap { $0.listener } }
     for listener in listeners where listener.isStream { send(EventFrame.heartbeat, to: listener) }
   }
 
-  /// Ends all streams and lets nobody listen any more.
+  /// Ends all streams and refuses new ones.
   func close() {
     let listeners = state.withLock { state in
       state.isClosed = true
@@ -94,7 +94,7 @@ final class EventHub: Sendable {
     listeners.forEach { $0.frames.finish() }
   }
 
-  /// Ends the stream of one device, after what was already sent to it.
+  /// Ends the stream of one device, after the frames already sent.
   func hangUp(_ clientID: String) {
     state.withLock { $0.lines[clientID]?.listener }?.frames.finish()
   }
@@ -106,7 +106,7 @@ final class EventHub: Sendable {
   }
 
   private func send(_ frame: ByteBuffer, to listener: Listener) {
-    // A reader that does not read loses its stream; its cursor brings it back.
+    // A slow reader loses its stream; it reconnects with its cursor.
     if case .dropped = listener.frames.yield(frame) { listener.frames.finish() }
   }
 

@@ -6,7 +6,7 @@ import ReferenceProtocol
 
 /// `GET /device/v1/events` as a stream or as a long poll, and the delivery reports.
 struct EventRoutes: Sendable {
-  /// Seconds a long poll waits at most, whatever it prefers.
+  /// The maximum wait of a long poll in seconds; a longer preference is reduced.
   private static let longestWait = 55
 
   let gate: DeviceGate
@@ -33,10 +33,10 @@ struct EventRoutes: Sendable {
     let channel = context.channel
     let body = ResponseBody { [hub] writer in
       let subscription = hub.listen(clientID, isStream: true, after: cursor)
-      // Finishing the frames is what wakes the loop below when the other end is gone.
+      // When the client disconnects, finishing the frames ends the loop below.
       channel.closeFuture.whenComplete { _ in subscription.cancel() }
       defer { subscription.cancel() }
-      // A first line at once: the device knows that it is connected.
+      // Send a first line immediately, so that the device detects the connection.
       try await writer.write(EventFrame.heartbeat)
       for event in subscription.missed.events {
         try await writer.write(EventFrame.encode(event, id: subscription.missed.cursor))
@@ -48,7 +48,7 @@ struct EventRoutes: Sendable {
       status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"], body: body)
   }
 
-  /// Without a cursor it answers at once, with one.
+  /// Without a cursor, responds immediately with a cursor.
   private func poll(by clientID: String, _ request: Request, _ context: ServerContext) async -> Response {
     guard let cursor = request.uri.queryParameters.get("after") else {
       let page = hub.events(of: clientID, after: nil)

@@ -2,10 +2,10 @@ import Logging
 import ServiceLifecycle
 import Synchronization
 
-/// One timer for all open requests and for profiles that wait for their PIN: it sleeps until the next is over. Readers judge expiry for themselves;
-/// this is what tells devices and portals, and what throws old results away.
+/// One timer for open requests and for profiles without a chosen PIN: it sleeps until the next expiry. Readers check
+/// expiry themselves; this timer notifies devices and portals and deletes old results.
 final class ExpiryTimer: Service {
-  /// After the moment itself, so that an answer that arrived in time and is still being verified is not cut off.
+  /// A delay after the expiry time, so that an answer that arrived in time can still be verified.
   private static let graceMs: Int64 = 250
   private static let forgetEveryMs: Int64 = 600_000
 
@@ -23,7 +23,7 @@ final class ExpiryTimer: Service {
     retentionMs = Int64(retentionHours) * 3_600_000
   }
 
-  /// Something was made that is over then.
+  /// Schedules a wake-up for a new expiry time.
   func expect(atMs: Int64) {
     let isSooner = plannedMs.withLock { planned in
       guard atMs < planned else { return false }
@@ -49,7 +49,7 @@ final class ExpiryTimer: Service {
         } catch { announcer.log.error("expiry: \(error)") }
         let plannedMs = plannedMs.withLock { $0 }
         let untilNextMs = plannedMs == .max ? Self.forgetEveryMs : plannedMs + Self.graceMs - clock.nowMs()
-        // At least a moment, so that a failing database does not make this spin.
+        // Wait for a minimum time, so that a failing database does not cause a busy loop.
         await wakeUp.wait(milliseconds: min(max(untilNextMs, 10), Self.forgetEveryMs))
       }
     }
@@ -68,7 +68,7 @@ final class ExpiryTimer: Service {
   }
 
   private func planNext() async throws {
-    // Cleared first: what is expected while we look it up must not be lost.
+    // Cleared first, so that an expiry time reported during the query is not lost.
     plannedMs.withLock { $0 = .max }
     if let next = try await store.read({ try $0.nextDueMs() }) {
       plannedMs.withLock { $0 = min($0, next) }

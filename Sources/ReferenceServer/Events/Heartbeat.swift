@@ -1,6 +1,6 @@
 import ServiceLifecycle
 
-/// One timer for the heartbeats of all streams.
+/// Sends the heartbeats of all streams with one timer.
 struct Heartbeat: Service {
   let hub: EventHub
 

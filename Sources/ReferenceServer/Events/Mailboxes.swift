@@ -7,16 +7,16 @@ import Secrets
 import ServiceLifecycle
 import Synchronization
 
-/// Hints for devices that want them at a broker (`PUT …/push {"transport":"mqtt"}`). A hint says that there is something
-/// new, not what or for whom: the broker, and whoever reads along there, learns when a device was called.
+/// Publishes hints at an MQTT broker for devices that request it (`PUT …/push {"transport":"mqtt"}`). A hint has no
+/// content: the broker and its other clients learn only when a device had a new event.
 final class Mailboxes: Service {
   private let publisher: Publisher
   private let topicPrefix: String
   private let peppered: Peppered
-  /// Those who want it, by client id.
+  /// The client ids of the devices that request hints at the broker.
   private let devices = Mutex<Set<String>>([])
 
-  /// - Parameter authorityFile: where the configured one is.
+  /// - Parameter authorityFile: the path of the configured file.
   init(_ settings: ServerConfiguration.MQTT, authorityFile: String?, peppered: Peppered, log: Logger) {
     topicPrefix = settings.topicPrefix
     self.peppered = peppered
@@ -38,7 +38,7 @@ final class Mailboxes: Service {
     }
   }
 
-  /// Where the device's hints are: nobody's guess, and the same after every restart.
+  /// The MQTT topic for the device's hints: not guessable, and the same after every restart.
   func topic(of clientID: String) -> String {
     "\(topicPrefix)/" + peppered.hash(clientID, for: .mailbox).prefix(16).lowercaseHex
   }
@@ -51,7 +51,7 @@ final class Mailboxes: Service {
     }
   }
 
-  /// Those who wanted it before the server was restarted.
+  /// Adds the devices that requested hints before the server was restarted.
   func restore(from store: Store) async throws {
     let known = try await store.read { try $0.devices(withTransport: .mqtt) }
     devices.withLock { $0.formUnion(known) }

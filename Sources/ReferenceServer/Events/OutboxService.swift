@@ -2,7 +2,7 @@ import Dispatch
 import Logging
 import ServiceLifecycle
 
-/// Sends on what administrators' commands have posted.
+/// Sends the notifications that administrators' commands have stored.
 struct OutboxService: Service {
   let store: Store
   let doorbell: Doorbell

@@ -1,5 +1,5 @@
-/// Lets one task sleep until a moment or until somebody rings, whichever is first. Rings while it is awake are not
-/// lost; many count as one.
+/// Lets one task sleep until a time or a signal, whichever comes first. A signal while the task is awake is not lost;
+/// several signals count as one.
 final class WakeUp: Sendable {
   private let rings: AsyncStream<Void>
   private let bell: AsyncStream<Void>.Continuation
@@ -8,8 +8,8 @@ final class WakeUp: Sendable {
 
   func ring() { bell.yield() }
 
-  /// - Parameter milliseconds: nil to wait for a ring alone.
-  /// - Returns: at once when the task is cancelled.
+  /// - Parameter milliseconds: nil to wait for a signal only.
+  /// - Returns: immediately if the task is canceled.
   func wait(milliseconds: Int64?) async {
     let alarm = milliseconds.map { milliseconds in
       Task {

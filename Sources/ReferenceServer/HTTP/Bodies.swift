@@ -4,19 +4,19 @@ import NIOCore
 import ReferenceProtocol
 
 extension Request {
-  /// No message of either protocol is larger.
+  /// The maximum size of a body in bytes; no message of either protocol is larger.
   static let largestBody = 256 * 1024
 
   func bytes() async throws -> [UInt8] {
     do { return Array(buffer: try await body.collect(upTo: Self.largestBody)) } catch is NIOTooManyBytesError {
       throw Refusal.tooLarge
     } catch {
-      // Broken chunks, a length that was not kept, a connection that went away: all of it the client's doing.
+      // Invalid chunks, a wrong length or a lost connection: a client error in each case.
       throw Refusal.brokenBody
     }
   }
 
-  /// - Throws: `Refusal` 400 if the body is of another type or not a form.
+  /// - Throws: `Refusal` 400 if the body has another media type or is not a form.
   func form() async throws -> Form {
     let bytes = try await bytes()
     guard !bytes.isEmpty else { return Form() }
@@ -27,7 +27,7 @@ extension Request {
 }
 
 extension Response {
-  /// Nothing of this server's API may be cached: RFC 6749 §5.1 wants `no-store`, portals know the longer form.
+  /// Prevents caching of all responses: RFC 6749 §5.1 requires `no-store`; portals expect the longer form.
   static let uncached: HTTPFields = [
     .cacheControl: "no-cache, no-store, must-revalidate", .pragma: "no-cache",
   ]

@@ -2,17 +2,18 @@ import HTTPTypes
 import NIOCore
 import NIOHTTPTypes
 
-/// Holds one connection to its limits. One deadline runs from accept, TLS handshake included, to the end of the response;
-/// each later request has the same; in between the connection may be idle for a while. An authenticated event stream has
-/// no deadline, ends as soon as the other side has closed, and does not count for its address.
+/// Enforces the limits of one connection. One deadline runs from accept, including the TLS handshake, to the end of the
+/// response. Each later request has the same deadline; between requests the connection may be idle for a limited time.
+/// An authenticated event stream has no deadline, ends when the client closes, and does not count for its source
+/// address.
 final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPRequestPart
   typealias InboundOut = HTTPRequestPart
   typealias OutboundIn = HTTPResponsePart
   typealias OutboundOut = HTTPResponsePart
 
-  /// To be triggered as an outbound event when the caller of the current request is known as a device and is to get an
-  /// event stream or a long poll.
+  /// Trigger as an outbound event when the client of the current request is authenticated as a device and gets an event
+  /// stream or a long poll.
   enum Event: Sendable { case beginsStream }
 
   private enum Counted { case no, forSource, inAllAlone }
@@ -62,7 +63,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   private func responseEnds(_ context: ChannelHandlerContext) {
     if isStreaming {
       isStreaming = false
-      // One beyond the limit may still get its answer, and then has to go.
+      // A connection beyond the limit may still send its response, and is closed then.
       if table.attribute(to: source) { counted = .forSource }
     }
     expectEnd(within: counted == .forSource ? idleTime : .seconds(1), context)
@@ -80,7 +81,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-    // Whoever has closed one half of a stream's connection will not read it either.
+    // A client that has closed its sending side is treated as disconnected.
     if case ChannelEvent.inputClosed = event, isStreaming { context.close(promise: nil) }
     context.fireUserInboundEventTriggered(event)
   }

@@ -1,7 +1,7 @@
-/// Whom a limit counts an address as: an IPv4 address as itself, an IPv6 address as its /64, because that is the least a
-/// customer of any provider has.
+/// The key of a source address for limits: an IPv4 address itself, the /64 of an IPv6 address, because providers assign
+/// at least a /64 to each customer.
 enum ConnectionSource {
-  /// - Parameter address: as text; nil for a peer without one.
+  /// - Parameter address: as text; nil for a peer without an address.
   static func name(of address: String?) -> String {
     guard let address, let bytes = IPAddressBytes.parse(String(address.prefix { $0 != "%" })) else { return "unknown" }
     let plain = PrivateAddress.withoutEmbedding(bytes)

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// How many connections there are, in all and of each source. An authenticated event stream counts in all alone: a load
-/// balancer, or a company's NAT, is one address for thousands of devices, and of each device there is one stream.
+/// Counts connections, in total and per source. An authenticated event stream counts only in total: a load balancer or
+/// NAT has one address for thousands of devices, and each device has one stream.
 final class ConnectionTable: Sendable {
   private struct State {
     var total = 0
@@ -17,7 +17,7 @@ final class ConnectionTable: Sendable {
     self.limitPerSource = limitPerSource
   }
 
-  /// - Returns: whether there is room; only then it counts, until `leave`.
+  /// - Returns: whether the connection is within the limits. If so it is counted, until `leave`.
   func enter(from source: String) -> Bool {
     state.withLock { state in
       guard state.total < limit, state.sources[source, default: 0] < limitPerSource else { return false }
@@ -29,8 +29,8 @@ final class ConnectionTable: Sendable {
 
   func leave() { state.withLock { $0.total -= 1 } }
 
-  /// A connection that goes on counts for the source again.
-  /// - Returns: false if the source has its limit; then it does not count.
+  /// Counts a connection for its source again.
+  /// - Returns: false if the source is at its limit; the connection is not counted then.
   func attribute(to source: String) -> Bool {
     state.withLock { state in
       guard state.sources[source, default: 0] < limitPerSource else { return false }
@@ -39,7 +39,7 @@ final class ConnectionTable: Sendable {
     }
   }
 
-  /// A connection no longer counts for the source.
+  /// Stops counting a connection for its source.
   func release(from source: String) {
     state.withLock { state in
       state.sources[source] = state.sources[source].flatMap { $0 > 1 ? $0 - 1 : nil }

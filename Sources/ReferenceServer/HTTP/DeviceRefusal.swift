@@ -1,13 +1,13 @@
 import HTTPTypes
 import ReferenceProtocol
 
-/// An error reply of the device API.
+/// An error response of the device API.
 struct DeviceRefusal: Error {
   let slug: Problem.Slug
   var detail: String?
   var state: RequestState?
   var headers: HTTPFields = [:]
-  /// What is gone, with 9002 and 9003.
+  /// The removed enrollment, for errors 9002 and 9003.
   var gone: Gone?
 
   init(
@@ -27,7 +27,7 @@ struct DeviceRefusal: Error {
     return problem
   }
 
-  /// A knowledge assertion that is none: nothing was counted.
+  /// An invalid knowledge assertion: no PIN attempt was counted.
   init(_ refusal: KnowledgeAssertion.Refusal) {
     switch refusal {
     case .invalid(let what): self.init(.invalidRequest, "the assertion's \(what) is wrong")
@@ -43,7 +43,7 @@ struct DeviceRefusal: Error {
     }
   }
 
-  /// RFC 9449 §7.1: the proof or the token was not accepted.
+  /// The DPoP proof or the access token was rejected (RFC 9449 §7.1).
   static func challenge(_ error: String, _ detail: String) -> DeviceRefusal {
     DeviceRefusal(
       .notAuthenticated, detail, headers: [.wwwAuthenticate: "DPoP error=\"\(error)\", algs=\"ES256\""])

@@ -1,6 +1,6 @@
 import Cryptography
 
-/// The fields of an `application/x-www-form-urlencoded` body. Each name at most once, at most 64 of them.
+/// The fields of an `application/x-www-form-urlencoded` body. At most 64 fields, each name at most once.
 struct Form: Sendable, Equatable {
   private var fields: [String: String] = [:]
 
@@ -12,20 +12,20 @@ struct Form: Sendable, Equatable {
     var description: String {
       switch self {
       case .badEncoding: "the form is not percent-encoded UTF-8"
-      case .repeated(let name): "\"\(name)\" is there twice"
+      case .repeated(let name): "\"\(name)\" is present twice"
       case .tooMany: "the form has more than 64 fields"
       }
     }
   }
 
-  /// No fields.
+  /// An empty form.
   init() {}
 
   init(parsing bytes: [UInt8]) throws(Refusal) {
     guard !bytes.isEmpty else { return }
     let pairs = bytes.split(separator: UInt8(ascii: "&"), maxSplits: 64)
     guard pairs.count <= 64 else { throw .tooMany }
-    // In a form, and only there, a plus sign is a blank.
+    // Only in a form, a plus sign means a space.
     for pair in pairs.map({ $0.map { $0 == UInt8(ascii: "+") ? UInt8(ascii: " ") : $0 } }) {
       let halves = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
       guard let name = percentDecoded(halves[0]), let value = percentDecoded(halves.count == 2 ? halves[1] : []) else {
@@ -36,7 +36,7 @@ struct Form: Sendable, Equatable {
     }
   }
 
-  /// An empty value counts as absent (RFC 6749 §3.2: parameters without a value are as if omitted).
+  /// The value of a field. An empty value counts as absent (RFC 6749 §3.2).
   subscript(_ name: String) -> String? {
     fields[name].flatMap { $0.isEmpty ? nil : $0 }
   }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What the server calls itself. With `--port 0` that is known only once it listens, and no request is handled before.
+/// The server's issuer name. With `--port 0` it is known only when the server listens; no request is handled before.
 final class Origin: Sendable {
   private let value = Mutex("")
 

@@ -4,7 +4,7 @@ import Hummingbird
 import Logging
 import ReferenceProtocol
 
-/// Turns whatever a handler throws into the reply its caller understands, and puts a fresh DPoP nonce on all of them.
+/// Converts errors of handlers to the error format of the API, and adds a fresh DPoP nonce to every response.
 struct OuterMiddleware: RouterMiddleware {
   typealias Context = ServerContext
 
@@ -52,7 +52,7 @@ struct OuterMiddleware: RouterMiddleware {
     case let error as HTTPError where error.status == .notFound:
       return isDevice ? .problem(Problem(.notFound, issuer: origin.issuer)) : Refusal.notFound.response
     default:
-      // The text of an unforeseen error may hold what a caller sent; its type does not.
+      // The text of an unexpected error may contain client data; its type name does not.
       let what = (error as? PoisonedRow)?.description ?? "\(type(of: error))"
       log.error("\(request.method) \(request.uri.path) failed: \(what)")
       return Refusal(.internalServerError, "server_error").response
@@ -61,7 +61,7 @@ struct OuterMiddleware: RouterMiddleware {
 }
 
 extension DatabaseError {
-  /// Whether it says nothing about the request: the disk is full, failing or read-only, or the file is locked.
+  /// Whether the error is independent of the request: the disk is full, failing or read-only, or the file is locked.
   var isOfTheDisk: Bool {
     [.SQLITE_FULL, .SQLITE_IOERR, .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_NOMEM]
       .contains(resultCode)

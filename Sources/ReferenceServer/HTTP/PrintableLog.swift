@@ -1,7 +1,7 @@
 import Logging
 
-/// A log handler that every line passes on its way out: one line stays one line, and a client's text moves nothing on the
-/// terminal of whoever reads it.
+/// A log handler that sanitizes every line: one event is one line, and client data cannot contain terminal control
+/// characters.
 struct PrintableLog: LogHandler {
   private static let longestLine = 2000
 

@@ -1,7 +1,7 @@
-/// Texts from outside on their way to a terminal or a log.
+/// Sanitizes untrusted text for terminals and logs.
 extension String {
-  /// Without anything that moves a cursor, ends a line or turns the direction of writing: each such character is "?".
-  /// - Parameter limit: Unicode scalars; what is longer ends in "…".
+  /// The text with every control, line-break or bidirectional formatting character replaced by "?".
+  /// - Parameter limit: the maximum number of Unicode scalars; longer text is truncated and ends in "…".
   func printable(atMost limit: Int = 2000) -> String {
     var text = UnicodeScalarView()
     for (index, scalar) in unicodeScalars.enumerated() {
@@ -14,7 +14,7 @@ extension String {
     return String(text)
   }
 
-  /// Whether `printable` would leave it as it is, at any length.
+  /// Whether `printable` would return the text unchanged, regardless of its length.
   var isPrintable: Bool { unicodeScalars.allSatisfy(\.isPrintable) }
 }
 

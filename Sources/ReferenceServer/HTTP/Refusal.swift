@@ -2,12 +2,12 @@ import HTTPTypes
 import Hummingbird
 import ReferenceProtocol
 
-/// An error reply of the OAuth endpoints and the portal APIs: `error`, `error_description`, `error_code`.
+/// An error response of the OAuth endpoints and the portal APIs: `error`, `error_description`, `error_code`.
 struct Refusal: Error {
   let status: HTTPResponse.Status
   var body: OAuthError
   var headers: HTTPFields = [:]
-  /// What is gone, with 9002 and 9003.
+  /// The removed enrollment, for errors 9002 and 9003.
   var gone: Gone?
 
   init(
@@ -27,7 +27,7 @@ struct Refusal: Error {
   static let tooLarge = Refusal(.contentTooLarge, "invalid_request", "The body is larger than 256 KiB.")
   static let brokenBody = Refusal(
     .badRequest, "invalid_request", "The body did not arrive whole.", headers: [.connection: "close"])
-  /// The disk is full or failing, or another process holds the database.
+  /// The disk is full or failing, or another process locks the database.
   static let cannotStore = Refusal(
     .serviceUnavailable, "temporarily_unavailable", "The server cannot store anything now.", code: 1002,
     headers: [.retryAfter: "30"])

@@ -2,7 +2,7 @@ import Cryptography
 import Hummingbird
 import NIOCore
 
-/// What a handler knows of a request beside the request itself.
+/// The context of a request for its handler.
 struct ServerContext: RequestContext {
   var coreContext: CoreRequestContextStorage
   let channel: any Channel
@@ -12,15 +12,15 @@ struct ServerContext: RequestContext {
     channel = source.channel
   }
 
-  /// Who the other end is to rate limits.
+  /// The key of the peer's address for rate limits.
   var peer: String { ConnectionSource.name(of: channel.remoteAddress?.ipAddress) }
 
-  /// What follows is an event stream or a long poll of a device that was let in.
+  /// Marks the response as an event stream or a long poll of an authenticated device.
   func beginStream() async throws {
     try await channel.triggerUserOutboundEvent(ConnectionGuard.Event.beginsStream)
   }
 
-  /// A member of the path, percent-decoded.
+  /// A path parameter, percent-decoded.
   func path(_ name: String) throws(Refusal) -> String {
     guard let value = parameters.get(name).flatMap({ percentDecoded($0.utf8) }), !value.isEmpty else {
       throw Refusal.malformedPath

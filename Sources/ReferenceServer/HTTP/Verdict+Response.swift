@@ -2,19 +2,19 @@ import Hummingbird
 import ReferenceProtocol
 
 extension Verdict {
-  /// - Parameter error: media type of what is said when it is not a success.
+  /// - Parameter error: the media type of an error response.
   func response(error: String = "application/problem+json") -> Response {
     guard status >= 300 else { return .json(bytes: body, status: .init(code: status)) }
     return .json(bytes: body, status: .init(code: status), type: error)
   }
 
-  /// Said again, to the same request.
+  /// The stored response to a repetition of the same request.
   func response(to requestHash: [UInt8]) throws(DeviceRefusal) -> Response {
     guard self.requestHash == requestHash else { throw DeviceRefusal(.idempotencyConflict) }
     return response()
   }
 
-  /// A success that is not stored as it was said, because a secret was in it.
+  /// A success that is stored without its body, because the body contained a secret.
   static func success(_ requestHash: [UInt8]) -> Verdict { Verdict(requestHash: requestHash, status: 200, body: []) }
 
   var isSuccess: Bool { status < 300 }
@@ -25,8 +25,8 @@ extension Verdict {
 }
 
 extension Problem {
-  /// What a device is told about a PIN that was not right.
-  /// - Returns: nil if it was.
+  /// The error for a device about a wrong PIN.
+  /// - Returns: nil if the PIN was correct.
   init?(_ finding: PINFinding, issuer: String, nonce: String? = nil) {
     switch finding {
     case .right: return nil
@@ -48,7 +48,7 @@ extension Problem {
 }
 
 extension OAuthError {
-  /// - Returns: nil if the PIN was right.
+  /// - Returns: nil if the PIN was correct.
   init?(_ finding: PINFinding) {
     let counts: ProfileFailureCounts
     switch finding {

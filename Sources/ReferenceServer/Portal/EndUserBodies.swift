@@ -1,4 +1,4 @@
-/// Replies of the end-user API: camel case in version 4, snake case in version 3.
+/// Response bodies of the end-user API: camel case in version 4, snake case in version 3.
 enum EndUserBody {
   struct DevicesV4: Encodable {
     struct Device: Encodable {
@@ -59,7 +59,7 @@ enum EndUserBody {
     var details: [Detail]?
   }
 
-  /// `POST …/devices`.
+  /// The body of `POST …/devices`.
   struct BulkDelete: Decodable {
     var delete: [String]
   }

@@ -3,8 +3,8 @@ import Hummingbird
 import Logging
 import ReferenceProtocol
 
-/// The end-user API: what a self-service page shows and does about a user's devices. Deletes answer 204 whether or
-/// not there was anything to delete, so that they tell nothing about who exists.
+/// The end-user API, with which a self-service page shows and manages a user's devices. A delete responds with 204 even
+/// if there was nothing to delete, so that the response does not disclose which users exist.
 struct EndUserRoutes: Sendable {
   let gate: PortalGate
   let configuration: ServerConfiguration
@@ -31,7 +31,7 @@ struct EndUserRoutes: Sendable {
       }
       addDisabling("disableMobileAuthentication", .keysAndPush, under: devices, to: router)
       addDisabling("disablePushAuthentication", .pushOnly, under: devices, to: router)
-      // No device has a fingerprint here, so there is never one to revoke.
+      // Devices of this server have no fingerprint reader, so there is nothing to disable.
       router.post(RouterPath("\(devices)/:device/disableFingerprint")) { request, _ in
         try await gate.admit(request, to: .endUser)
         return Response.noContent
@@ -67,7 +67,7 @@ struct EndUserRoutes: Sendable {
     return .noContent
   }
 
-  /// Each device on its own: what could not be deleted is listed, the rest is gone.
+  /// Deletes each device independently; devices that could not be deleted are listed in the response.
   private func bulkDelete(_ request: Request, _ context: ServerContext) async throws -> Response {
     try await gate.admit(request, to: .endUser)
     let user = try context.path("user")
@@ -125,6 +125,6 @@ struct EndUserRoutes: Sendable {
 }
 
 extension Profile {
-  /// Without a PIN a profile has no tokens but the short-lived access token.
+  /// A profile without a PIN has only the short-lived access token.
   fileprivate var tokenTypes: [String] { ["access_token"] + (hasPIN ? ["refresh_token"] : []) }
 }

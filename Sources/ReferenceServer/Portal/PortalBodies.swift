@@ -1,6 +1,6 @@
 import ReferenceProtocol
 
-/// Replies of the mobile authentication API. Members may be added, never removed.
+/// Response bodies of the mobile authentication API. Members may be added, never removed.
 enum PortalBody {
   struct EnabledTypes: Encodable {
     var enabled: [String]
@@ -54,7 +54,7 @@ enum PortalBody {
 
     var transactionID: String
     var authMethod: String
-    /// Milliseconds.
+    /// How long the request stays open, in milliseconds.
     var timeToLive: Int64
     var device: Device
 
@@ -67,7 +67,7 @@ enum PortalBody {
   }
 }
 
-/// `GET …/transaction/{id}`.
+/// The response of `GET …/transaction/{id}`.
 struct TransactionResult: Encodable, Equatable {
   struct Reason: Encodable, Equatable {
     var reason: String
@@ -80,11 +80,11 @@ struct TransactionResult: Encodable, Equatable {
   var timestamp: Int64
   var userID: String
   var isAuthenticated: Bool
-  /// After an answer.
+  /// Set after an answer.
   var authenticationMethod: String?
-  /// For requests that need a PIN.
+  /// Set for requests that need a PIN.
   var usedAuthenticationAttempts: Int?
-  /// When it has finally failed.
+  /// Set when the request has finally failed.
   var notAuthenticatedReason: Reason?
 
   enum CodingKeys: String, CodingKey {

@@ -1,6 +1,6 @@
 import HTTPTypes
 
-/// The numbered errors of the mobile authentication API that can occur here.
+/// The numbered errors of the mobile authentication API that this server uses.
 extension Refusal {
   static let mobileAuthenticationDisabled = Refusal(
     .notFound, "mobile_authentication_disabled", "Mobile authentication is disabled.", code: 1000)
@@ -8,7 +8,7 @@ extension Refusal {
     .notFound, "not_found", "The user is unknown or cannot be authenticated this way.", code: 1001)
   static let temporarilyUnavailable = Refusal(
     .serviceUnavailable, "temporarily_unavailable", "The request cannot be started now.", code: 1002)
-  /// The user said "not me" lately.
+  /// The user answered "not me" recently.
   static func heldOff(milliseconds: Int64) -> Refusal {
     Refusal(
       .serviceUnavailable, "temporarily_unavailable",

@@ -2,7 +2,7 @@ import Cryptography
 import Hummingbird
 import ReferenceProtocol
 
-/// Lets portals in: HTTP Basic, or `client_id` and `client_secret` in the form.
+/// Authenticates portals: HTTP Basic, or `client_id` and `client_secret` in the form.
 struct PortalGate: Sendable {
   enum API: Sendable { case mobileAuthentication, endUser }
 
@@ -14,7 +14,7 @@ struct PortalGate: Sendable {
     let refusal: Refusal = api == .endUser ? .unauthorized : .invalidClient
     guard let (id, secret) = basicCredentials(of: request) ?? formCredentials(form) else { throw refusal }
     let client = try await store.read { try $0.apiClient(id) }
-    // Hashed also when there is no such client, so that the time does not tell.
+    // Compute the hash also for an unknown client, so that the timing does not disclose whether it exists.
     let hash = peppered.hash(secret, for: .portalSecret)
     guard let client, constantTimeEqual(hash, client.secretHash) else { throw refusal }
     guard api == .endUser ? client.mayManageDevices : client.mayAuthenticate else {

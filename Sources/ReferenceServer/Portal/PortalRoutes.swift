@@ -1,8 +1,8 @@
 import Hummingbird
 import ReferenceProtocol
 
-/// The mobile authentication API, versions 3 and 4. They differ in how a device is named: by application or by
-/// device; only version 4 can tell several devices of one user apart.
+/// The mobile authentication API, versions 3 and 4. Version 3 selects a device by application, version 4 by device id;
+/// only version 4 distinguishes several devices of one user.
 struct PortalRoutes: Sendable {
   enum Version: String, CaseIterable, Sendable { case v3, v4 }
 
@@ -58,7 +58,7 @@ struct PortalRoutes: Sendable {
   }
 
   private func start(_ form: Form, _ version: Version) async throws -> PortalBody.Started {
-    // The type is judged first: other types will have other parameters.
+    // The type is checked first, because other types will have other parameters.
     guard let type = form["type"] else { throw Refusal.badParameter("\"type\" is missing.") }
     guard configuration.type(named: type) != nil else { throw Refusal.unknownType }
     guard form["user_id"] != nil else { throw Refusal.badParameter("\"user_id\" is missing.") }
@@ -112,7 +112,7 @@ struct PortalRoutes: Sendable {
     }
   }
 
-  /// The types somebody is enrolled for.
+  /// The types that the user is enrolled for.
   private func options<Enrolment: Encodable>(
     _ enrolments: (ServerConfiguration.MobileAuthenticationType) -> [Enrolment]
   ) -> Response {
@@ -132,7 +132,7 @@ struct PortalRoutes: Sendable {
     return .json(TransactionResult(transaction))
   }
 
-  /// Extension: the portal withdraws a request. Idempotent; one that has ended stays as it ended.
+  /// An extension: the portal cancels a request. Idempotent; a request that has ended keeps its result.
   private func cancel(_ id: String) async throws -> Response {
     let nowMs = starter.clock.nowMs()
     let effects = try await gate.store.write { database -> Effects? in

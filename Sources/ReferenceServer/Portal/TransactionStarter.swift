@@ -2,7 +2,7 @@ import Cryptography
 import Logging
 import ReferenceProtocol
 
-/// `POST …/authenticate/user`: checks what the portal asked, then stores the transaction and tells the device.
+/// `POST …/authenticate/user`: validates the portal's request, stores the transaction and notifies the device.
 struct TransactionStarter: Sendable {
   let store: Store
   let origin: Origin
@@ -18,7 +18,7 @@ struct TransactionStarter: Sendable {
     case refused(Refusal)
   }
 
-  /// What the portal asked for, checked as far as it can be without the database.
+  /// The portal's request, validated as far as possible without the database.
   private struct Order: Sendable {
     let type: ServerConfiguration.MobileAuthenticationType
     let userID: String
@@ -27,7 +27,7 @@ struct TransactionStarter: Sendable {
     let secureMessage: String?
   }
 
-  /// - Parameter device: how the portal names the device: by its id (version 4), or not at all (version 3).
+  /// - Parameter device: selects the device: by its id (version 4), or the only one (version 3).
   func start(_ form: Form, device: @escaping @Sendable ([Profile]) -> Profile?) async throws -> PortalBody.Started {
     let order = try check(form)
     let outcome = try await store.write { [self] database -> Outcome in

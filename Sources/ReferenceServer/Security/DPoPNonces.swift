@@ -2,12 +2,12 @@ import Cryptography
 import Secrets
 import Synchronization
 
-/// Server nonces for DPoP proofs (RFC 9449 §8), without storing any: the time they were made, and a tag over it. The
-/// key lives as long as the process, so that a restart, which forgets seen proofs, also makes old proofs stale.
+/// Stateless server nonces for DPoP proofs (RFC 9449 §8): the creation time and a MAC over it. The key lives as long as
+/// the process, so that a restart, which loses the replay cache, also invalidates old proofs.
 final class DPoPNonces: Sendable {
-  /// Nonces are the same for this many milliseconds.
+  /// The period with the same nonce, in milliseconds.
   private static let stepMs: Int64 = 30_000
-  /// Accepted for so many steps after their own: at least 4 minutes, at most 4.5.
+  /// The number of periods for which a nonce is accepted after its own: at least 4 minutes, at most 4.5.
   private static let acceptedSteps: Int64 = 8
 
   private struct State {
@@ -19,7 +19,7 @@ final class DPoPNonces: Sendable {
   private let state = Mutex(State())
   private let uptimeMs: @Sendable () -> Int64
 
-  /// - Parameter uptimeMs: a clock that is never set back.
+  /// - Parameter uptimeMs: a monotonic clock.
   init(uptimeMs: @escaping @Sendable () -> Int64 = Uptime.nowMs) { self.uptimeMs = uptimeMs }
 
   func current() -> String {
@@ -36,17 +36,17 @@ final class DPoPNonces: Sendable {
   func isFresh(_ nonce: String) -> Bool {
     guard let bytes = bytes(base64URL: nonce), bytes.count == 8 + 32 else { return false }
     let key = state.withLock { $0.key }
-    // Nothing is computed from bytes that this server has not made.
+    // Verify the MAC before computing with the bytes.
     guard HMACSHA256.isValid(Array(bytes.dropFirst(8)), for: Array(bytes.prefix(8)), key: key) else { return false }
     let step = Int64(bitPattern: bytes.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
     let (age, overflow) = (uptimeMs() / Self.stepMs).subtractingReportingOverflow(step)
     return !overflow && (0...Self.acceptedSteps).contains(age)
   }
 
-  /// The nonce of one step, whichever it is.
+  /// The nonce of the given period.
   func nonce(ofStep step: Int64) -> String { Self.nonce(step, key: state.withLock { $0.key }) }
 
-  /// Makes every nonce given so far stale; clients simply ask again.
+  /// Invalidates all nonces; clients get a new one with their next request.
   func forgetAll() {
     state.withLock { state in
       state.key = Random.secret(32)

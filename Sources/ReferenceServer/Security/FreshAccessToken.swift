@@ -2,16 +2,16 @@ import Cryptography
 import GRDB
 import ReferenceProtocol
 
-/// An access token made just now; the database only ever sees its hash.
+/// A newly created access token; the database stores only its hash.
 struct FreshAccessToken: Sendable {
-  /// Seconds.
+  /// The lifetime in seconds.
   static let lifetime: Int64 = 900
 
   let response: AccessTokenResponse
   private let clientID: String
   private let hash: [UInt8]
 
-  /// - Parameter profileID: for a `user` token.
+  /// - Parameter profileID: set for a `user` token.
   init(for clientID: String, profileID: String?, peppered: Peppered) {
     let token = Random.bytes(32).lowercaseHex
     self.clientID = clientID

@@ -3,8 +3,8 @@ import OpenPGP
 import ReferenceProtocol
 import Secrets
 
-/// A refresh token made just now: one wrap of one secret, for one profile. It leaves only sealed; what stays here are
-/// the public half of its knowledge key and a keyed hash.
+/// A newly created refresh token of a profile. It is sent only in encrypted form; the server keeps the public half of
+/// its knowledge key and a keyed hash.
 struct FreshKnowledge: Sendable {
   let clientID: String
   let profileID: String
@@ -20,8 +20,9 @@ struct FreshKnowledge: Sendable {
     refreshTokenHash = peppered.hash(refreshToken, for: .refreshToken)
   }
 
-  /// - Parameter recipient: made for this exchange alone: traffic that was recorded must be worth nothing once a card
-  ///   is stolen.
+  /// The encrypted refresh token.
+  /// - Parameter recipient: a certificate created for this exchange only, so that recorded traffic cannot be decrypted
+  ///   with a stolen device.
   /// - Returns: Base64.
   func sealed(to recipient: OpenPGPCertificate, by key: OpenPGPKey) throws -> String {
     var plaintext = refreshToken.withExposedSecret { Array($0) }
@@ -29,7 +30,7 @@ struct FreshKnowledge: Sendable {
     return try key.seal(plaintext, to: recipient).base64
   }
 
-  /// The certificate a device made for the exchange; nil if it is none.
+  /// The certificate that a device created for the exchange; nil if it is invalid.
   static func recipient(_ base64: String) -> OpenPGPCertificate? {
     bytes(base64: base64).flatMap { try? OpenPGPCertificate(parsing: $0) }
   }

@@ -1,23 +1,24 @@
 import Cryptography
 import Secrets
 
-/// The keys derived from the pepper, one per purpose, and what is done with them.
+/// The keys derived from the pepper, one per purpose, and keyed hashes with them.
 struct Peppered: Sendable {
-  /// What a stored verifier is for; the same secret has a different hash for each.
+  /// The purpose of a stored verifier; the same secret has a different hash for each.
   enum Purpose: String, Sendable, CaseIterable {
     case portalSecret = "portal-secret"
     case activationCode = "activation-code"
     case fleetToken = "fleet-token"
     case accessToken = "access-token"
     case refreshToken = "refresh-token"
-    /// What a PIN was proved with; without the key a stored hash of it could be tried against a stolen card.
+    /// The proof of a PIN attempt. Without the key, a stored hash could be used to test PIN guesses with a stolen
+    /// device.
     case knowledgeAssertion = "knowledge-assertion"
-    /// Names of mailboxes, which are not stored.
+    /// Names of MQTT topics; they are not stored.
     case mailbox
   }
 
   private let hashKeys: [Purpose: SecretBytes]
-  /// Seals the server's OpenPGP keys in the database.
+  /// Encrypts the server's OpenPGP keys in the database.
   let sealingKey: SecretBytes
 
   init(_ pepper: SecretBytes) {
@@ -28,8 +29,8 @@ struct Peppered: Sendable {
     sealingKey = HKDF.derive(pepper, info: "token-server/sealing/v1")
   }
 
-  /// What is stored of a secret that the server itself made at random. Not for secrets people choose: those would
-  /// need a slow hash.
+  /// The stored verifier of a secret that the server generated at random. Not for secrets that users choose: they
+  /// require a slow hash.
   func hash(_ secret: String, for purpose: Purpose) -> [UInt8] {
     HMACSHA256.authenticate(Array(secret.utf8), key: hashKeys[purpose]!)
   }

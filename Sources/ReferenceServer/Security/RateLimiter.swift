@@ -13,7 +13,7 @@ final class RateLimiter: Sendable {
   private let uptimeMs: @Sendable () -> Int64
   private let buckets = Mutex<[String: Bucket]>([:])
 
-  /// - Parameter capacity: keys remembered; beyond it those that are full again are dropped.
+  /// - Parameter capacity: the maximum number of keys; at the limit, full buckets are dropped.
   init(
     perSecond: Double, burst: Double, capacity: Int = 20_000,
     uptimeMs: @escaping @Sendable () -> Int64 = Uptime.nowMs
@@ -24,7 +24,7 @@ final class RateLimiter: Sendable {
     self.uptimeMs = uptimeMs
   }
 
-  /// Takes back what `allows` took.
+  /// Returns a token that `allows` took.
   func giveBack(_ key: String) {
     buckets.withLock { buckets in
       guard let tokens = buckets[key]?.tokens else { return }
@@ -32,13 +32,13 @@ final class RateLimiter: Sendable {
     }
   }
 
-  /// Takes one token.
+  /// Takes one token; false if there is none.
   func allows(_ key: String) -> Bool {
     let nowMs = uptimeMs()
     return buckets.withLock { buckets in
       if buckets.count >= capacity, buckets[key] == nil {
         buckets = buckets.filter { refilled($0.value, nowMs: nowMs).tokens < burst }
-        // Everybody is busy at once: refuse newcomers rather than forget who was told to wait.
+        // All keys are active: refuse new keys rather than drop a bucket that limits a client.
         guard buckets.count < capacity else { return false }
       }
       var bucket = buckets[key].map { refilled($0, nowMs: nowMs) } ?? Bucket(tokens: burst, atMs: nowMs)

@@ -1,27 +1,27 @@
 import Cryptography
 import Synchronization
 
-/// Remembers proof identifiers for at least `lifetimeMs`, in bounded memory: two generations, the older one dropped
-/// as a whole. Of each owner only so many: one that is busy cannot take the room of the others.
+/// Remembers proof identifiers for at least `lifetimeMs`, in bounded memory: two generations; the older one is dropped
+/// as a whole. The number per owner is limited, so that one owner cannot use up the capacity.
 final class ReplayCache: Sendable {
   enum Judgement: Equatable, Sendable {
     case new
     case seen
-    /// This owner has used up its share: the caller must let it wait.
+    /// The owner has used its share: the caller must refuse the request for now.
     case tooMany
-    /// No room left to remember it: the caller must make all older proofs worthless and start again.
+    /// The capacity is used up: the caller must invalidate all older proofs and start again.
     case full
   }
 
   private struct State {
     var current: Set<Fingerprint> = []
     var previous: Set<Fingerprint> = []
-    /// How many of `current` are whose.
+    /// The number of identifiers in `current`, by owner.
     var owners: [String: Int] = [:]
     var currentSinceMs: Int64
   }
 
-  /// The first half of a SHA-256: 16 bytes instead of a string of the sender's choosing.
+  /// The first half of a SHA-256: 16 bytes instead of a string of any length.
   private struct Fingerprint: Hashable {
     let high: UInt64
     let low: UInt64
@@ -41,7 +41,7 @@ final class ReplayCache: Sendable {
 
   /// - Parameters:
   ///   - capacity: identifiers per generation.
-  ///   - share: those of one owner.
+  ///   - share: identifiers of one owner per generation.
   init(
     lifetimeMs: Int64, capacity: Int, share: Int, uptimeMs: @escaping @Sendable () -> Int64 = Uptime.nowMs
   ) {
@@ -52,7 +52,7 @@ final class ReplayCache: Sendable {
     state = Mutex(State(currentSinceMs: uptimeMs()))
   }
 
-  /// - Parameter owner: whose identifiers they are; two owners may use the same one.
+  /// - Parameter owner: the owner of the identifier; two owners may use the same identifier.
   func remember(_ identifier: String, of owner: String) -> Judgement {
     let fingerprint = Fingerprint("\(owner) \(identifier)")
     let nowMs = uptimeMs()

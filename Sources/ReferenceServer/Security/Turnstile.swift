@@ -1,10 +1,10 @@
 import Synchronization
 
-/// Lets one at a time through for each key, in the order they came.
+/// A mutex per key, first come, first served.
 final class Turnstile: Sendable {
   private typealias Waiting = [CheckedContinuation<Void, Never>]
 
-  /// A key is there while somebody is inside.
+  /// A key is present while a task holds it.
   private let waiting = Mutex<[String: Waiting]>([:])
 
   func alone<Value: Sendable>(

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import ReferenceProtocol
 
-/// Who may call, and with what.
+/// Portals, activation codes, fleet tokens and access tokens.
 struct APIClient: Sendable {
   let id: String
   let secretHash: [UInt8]
@@ -17,10 +17,10 @@ struct APIClient: Sendable {
   }
 }
 
-/// A stored activation code: what it may still be used for.
+/// A stored activation code and its use.
 struct StoredActivationCode: Sendable {
   let userID: String
-  /// Who used it first, if anybody.
+  /// The device that used it first; nil if unused.
   let clientID: String?
   let profileID: String?
 
@@ -36,7 +36,7 @@ extension Database {
     try row("SELECT * FROM api_client WHERE id = ?", [id]).map(APIClient.init)
   }
 
-  /// - Returns: nil if there is none, or its time is over.
+  /// - Returns: nil if there is none, or it has expired.
   func activationCode(_ hash: [UInt8], nowMs: Int64) throws -> StoredActivationCode? {
     try row("SELECT * FROM activation_code WHERE hash = ? AND expires_at_ms > ?", [Data(hash), nowMs])
       .map(StoredActivationCode.init)
@@ -65,7 +65,7 @@ extension Database {
     try run("UPDATE device SET last_login_at_ms = ? WHERE id = ?", [nowMs, clientID])
   }
 
-  /// The device an access token was given to (also a deleted one), and the profile for a user token.
+  /// The device that an access token was issued to (also a deleted one), and the profile of a user token.
   func accessToken(_ hash: [UInt8], nowMs: Int64) throws -> (device: Device, profileID: String?)? {
     try row(
       """

@@ -6,9 +6,9 @@ extension Database {
     case activated(userID: String, Effects)
   }
 
-  /// Makes a user's profile on a device. The same code, device and profile id again is a success that changes nothing;
-  /// a new code makes the user's profile on this device anew.
-  /// - Parameter code: keyed hash; nil for what cannot be a code.
+  /// Creates a user's profile on a device. The same code, device and profile id again succeed without a change; a new
+  /// code replaces the user's profile on this device.
+  /// - Parameter code: the keyed hash of the code; nil for text that cannot be a code.
   func activate(_ code: [UInt8]?, as profileID: String, on clientID: String, nowMs: Int64) throws -> Activation {
     guard let code, let stored = try activationCode(code, nowMs: nowMs),
       stored.clientID == nil || stored.clientID == clientID,
@@ -17,7 +17,7 @@ extension Database {
     let inPlace = try profile(profileID, on: clientID).flatMap { $0.isDeleted ? nil : $0 }
     if let inPlace, inPlace.userID != stored.userID { return .profileInUse }
     if inPlace?.activation == code { return .activated(userID: stored.userID, Effects()) }
-    // The profile this code made was deleted since: a deleted profile does not come back by a repeated message.
+    // The profile of this code was deleted since: a repeated message must not restore it.
     guard stored.profileID == nil else { return .wrongCode }
     var effects = Effects()
     if let older = try profile(of: stored.userID, on: clientID) { effects = try deleteProfile(older, nowMs: nowMs) }

@@ -1,14 +1,14 @@
 import GRDB
 import ReferenceProtocol
 
-/// A portal that still has to be told that a transaction has ended.
+/// A callback that is still to be delivered to a portal.
 struct CallbackJob: Sendable, Equatable {
   let transactionID: String
   let url: String
-  /// Deliveries that failed so far.
+  /// The number of failed deliveries.
   let attempts: Int
   let dueAtMs: Int64
-  /// `HOST:PORT`; empty for one that an earlier version stored.
+  /// `HOST:PORT`; empty for a job stored by an earlier version.
   let host: String
 
   init(_ row: Row) throws(PoisonedRow) {
@@ -17,7 +17,7 @@ struct CallbackJob: Sendable, Equatable {
     attempts = try row.count("attempts")
     dueAtMs = try row.time("due_at_ms")
     host = try row.text("host")
-    guard CallbackURL.isAcceptable(url) else { throw PoisonedRow("url", "is none that is called") }
+    guard CallbackURL.isAcceptable(url) else { throw PoisonedRow("url", "is not an acceptable callback URL") }
   }
 }
 
@@ -29,8 +29,8 @@ extension Database {
       [transactionID, url, dueAtMs, dueAtMs, host])
   }
 
-  /// Soonest first.
-  /// - Parameter hosts: those that are left out.
+  /// The due callbacks, soonest first.
+  /// - Parameter hosts: hosts to leave out.
   func callbacks(dueBy nowMs: Int64, without hosts: [String], limit: Int) throws -> [CallbackJob] {
     let hosts = String(decoding: JSON.encode(hosts), as: UTF8.self)
     return try rows(
@@ -41,7 +41,7 @@ extension Database {
     ).map { row throws(PoisonedRow) in try CallbackJob(row) }
   }
 
-  /// - Returns: false if the job has been carried out, or postponed, since it was read.
+  /// - Returns: false if the job was delivered or postponed since it was read.
   func isWaiting(_ job: CallbackJob) throws -> Bool {
     try row("SELECT attempts FROM callback WHERE transaction_id = ?", [job.transactionID])
       .map { try $0.count("attempts") } == job.attempts

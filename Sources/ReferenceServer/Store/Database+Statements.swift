@@ -1,8 +1,8 @@
 import GRDB
 
-/// Every statement of this server is fixed text, so each is prepared once per connection.
+/// Statements are fixed text, so each is prepared once per connection.
 extension Database {
-  /// - Returns: the number of rows that changed.
+  /// - Returns: the number of changed rows.
   @discardableResult
   func run(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> Int {
     try cachedStatement(sql: sql).execute(arguments: arguments)

@@ -34,7 +34,7 @@ struct Device: Sendable {
 }
 
 extension Database {
-  /// Also a deleted one.
+  /// Finds deleted devices too.
   func device(_ id: String) throws -> Device? {
     try row("SELECT * FROM device WHERE id = ?", [id]).map(Device.init)
   }
@@ -46,7 +46,7 @@ extension Database {
     ).map(Device.init)
   }
 
-  /// Without deleted ones.
+  /// The number of devices, without deleted ones.
   func deviceCount(registeredWith credential: [UInt8]) throws -> Int {
     try row(
       "SELECT COUNT(*) AS count FROM device WHERE credential = ? AND deleted_at_ms IS NULL", [Data(credential)]
@@ -75,7 +75,7 @@ extension Database {
       [version, osVersion, capabilities, device])
   }
 
-  /// Takes the device and every profile on it away. A second time changes nothing.
+  /// Deletes the device and all its profiles. Idempotent.
   func deleteDevice(_ id: String, nowMs: Int64) throws -> Effects {
     var effects = Effects()
     guard try run("UPDATE device SET deleted_at_ms = ? WHERE id = ? AND deleted_at_ms IS NULL", [nowMs, id]) > 0 else {

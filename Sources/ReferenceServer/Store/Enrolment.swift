@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import ReferenceProtocol
 
-/// Mobile authentication enrolment (keys) and push enrolment of a profile.
+/// Mobile authentication enrollment (keys) and push enrollment of a profile.
 extension Database {
   func setKeys(
     of profile: Profile, certificate: [UInt8], fingerprint: String, serverKey: String, keyID: String
@@ -29,14 +29,14 @@ extension Database {
       """, [token, transport.rawValue, profile.clientID, profile.id, profile.keyID])
   }
 
-  /// Of a profile that is enrolled for push already.
+  /// For a profile that is already enrolled for push.
   func setTransport(of profile: Profile, _ transport: DeviceConfiguration.Transport) throws {
     try run(
       "UPDATE profile SET push_transport = ? WHERE client_id = ? AND id = ? AND push_token IS NOT NULL",
       [transport.rawValue, profile.clientID, profile.id])
   }
 
-  /// Client ids with at least one profile that is enrolled so.
+  /// The client ids with at least one profile that uses the transport.
   func devices(withTransport transport: DeviceConfiguration.Transport) throws -> [String] {
     try rows(
       "SELECT DISTINCT client_id FROM profile WHERE push_transport = ? AND deleted_at_ms IS NULL", [transport.rawValue]
@@ -48,8 +48,9 @@ extension Database {
     case pushOnly
   }
 
-  /// Takes an enrolment away; the user may enrol again.
-  /// - Parameter byDevice: the device asked for it itself, so it need not be told "disenrolled" later.
+  /// Removes an enrollment; the user may enroll again.
+  /// - Parameter byDevice: whether the device itself requested it, so that it need not be notified with "disenrolled"
+  ///   later.
   func disenrol(
     _ profile: Profile, _ what: Disenrolment, byDevice: Bool = false, nowMs: Int64
   ) throws -> Effects {

@@ -1,7 +1,7 @@
 import GRDB
 
 extension Database {
-  /// Ends what nobody answered in time.
+  /// Ends transactions that expired without an answer.
   func expireTransactions(nowMs: Int64) throws -> Effects {
     var effects = Effects()
     let due = try rows(
@@ -21,10 +21,10 @@ extension Database {
       .flatMap { try? $0.optionalTime("next") }
   }
 
-  /// When the next transaction expires or the next profile lapses.
+  /// When the next transaction or the next pending profile expires.
   func nextDueMs() throws -> Int64? { try [nextExpiryMs(), nextLapseMs()].compactMap { $0 }.min() }
 
-  /// Forgets what nobody may ask for any more.
+  /// Deletes results, callbacks and attempts after the retention period.
   func forget(endedBeforeMs: Int64, nowMs: Int64) throws {
     try run("DELETE FROM mobile_auth_transaction WHERE ended_at_ms < ?", [endedBeforeMs])
     try run("DELETE FROM callback WHERE created_at_ms < ?", [endedBeforeMs])

@@ -1,9 +1,9 @@
 import GRDB
 
-/// Users whose requests are held off because they said "not me": whoever has their password would otherwise ask until
-/// they press by mistake. Activations are never held off.
+/// Holds on users' requests after "not me": an attacker who knows the user's password could otherwise repeat requests
+/// until the user approves one by mistake. Activations are never held.
 extension Database {
-  /// A hold that lasts longer stays.
+  /// Starts a hold; an existing hold that ends later is kept.
   func hold(_ userID: String, untilMs: Int64) throws {
     try run(
       """
@@ -18,14 +18,14 @@ extension Database {
       .flatMap { try? $0.time("until_ms") }
   }
 
-  /// Soonest to end first.
+  /// Current holds; the next to end comes first.
   func holds(nowMs: Int64) throws -> [(userID: String, untilMs: Int64)] {
     try rows("SELECT * FROM hold WHERE until_ms > ? ORDER BY until_ms, user_id", [nowMs]).compactMap { row in
       try? (row.text("user_id"), row.time("until_ms"))
     }
   }
 
-  /// - Returns: whether there was one.
+  /// - Returns: whether there was a hold.
   func endHold(of userID: String, nowMs: Int64) throws -> Bool {
     try run("DELETE FROM hold WHERE user_id = ? AND until_ms > ?", [userID, nowMs]) > 0
   }

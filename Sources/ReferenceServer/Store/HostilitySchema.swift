@@ -1,4 +1,4 @@
-/// What the server keeps so that one bad row, portal or person holds up only itself.
+/// Tables that limit the effect of one invalid row, one slow portal or one attacked user.
 enum HostilitySchema {
   static let statements = """
     -- Rows that could not be read, out of the way of the others. `columns`: SQL literals.

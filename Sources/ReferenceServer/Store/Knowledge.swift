@@ -3,20 +3,20 @@ import Foundation
 import GRDB
 import ReferenceProtocol
 
-/// What the server knows of a profile's PIN: enough to judge what was made with it, nothing to make that.
+/// The server's PIN verifier of a profile: it can verify proofs of the PIN, but not create them.
 struct Knowledge: Sendable {
-  /// How long a profile may stay without the PIN it was activated for, milliseconds.
+  /// How long a profile may stay without the PIN it was activated for, in milliseconds.
   static let pendingForMs: Int64 = 600_000
 
   let publicKey: Ed25519.PublicKey
   let isActive: Bool
   let nonce: String?
   let activation: [UInt8]?
-  /// Attempts since the last right one.
+  /// Attempts since the last correct PIN.
   let failures: Int
   let proposedAtMs: Int64
 
-  /// - Returns: nil for a profile without one.
+  /// - Returns: nil for a profile without a verifier.
   init?(_ row: Row) throws {
     guard let key = try row.optionalBytes("knowledge_key") else { return nil }
     publicKey = try Ed25519.PublicKey(bytes: key)
@@ -35,9 +35,9 @@ struct Knowledge: Sendable {
 }
 
 extension Database {
-  /// A pending one takes the place of an earlier pending one, so that of several tokens sealed for one profile only the
-  /// last can become active.
-  /// - Returns: false if there is an active one, which stays.
+  /// Replaces an earlier pending verifier, so that only the last of several refresh tokens for one profile can become
+  /// active.
+  /// - Returns: false if there is an active verifier, which is kept.
   func propose(_ knowledge: FreshKnowledge, nonce: String, nowMs: Int64) throws -> Bool {
     try run(
       """
@@ -54,8 +54,8 @@ extension Database {
       ]) == 1
   }
 
-  /// - Parameter activation: keyed hash of the assertion.
-  /// - Returns: false if what was proposed with this nonce is gone.
+  /// - Parameter activation: the keyed hash of the assertion.
+  /// - Returns: false if the verifier proposed with this nonce is gone.
   func activateKnowledge(of profile: Profile, nonce: String, activation: [UInt8]) throws -> Bool {
     try run(
       """
@@ -64,7 +64,7 @@ extension Database {
       """, [Data(activation), profile.clientID, profile.id, nonce]) == 1
   }
 
-  /// What was proposed can be tried once: a pending key must not be one to guess at.
+  /// Invalidates a pending verifier after one attempt, so that it cannot be used to guess the PIN.
   func spend(_ nonce: String, of profile: Profile) throws {
     try run(
       "UPDATE knowledge SET nonce = NULL WHERE client_id = ? AND profile_id = ? AND nonce = ?",
@@ -77,7 +77,7 @@ extension Database {
     }
   }
 
-  /// Takes away the profiles whose PIN was never chosen.
+  /// Deletes profiles whose PIN was not chosen in time.
   func lapseProfiles(nowMs: Int64) throws -> Effects {
     var effects = Effects()
     let due = try rows(
@@ -95,7 +95,7 @@ extension Database {
     return effects
   }
 
-  /// When the next pending profile lapses.
+  /// When the next pending profile expires.
   func nextLapseMs() throws -> Int64? {
     try row("SELECT MAX(0, MIN(proposed_at_ms)) AS next FROM knowledge WHERE state = 'pending'")
       .flatMap { try? $0.optionalTime("next") }.map { $0 + Knowledge.pendingForMs }

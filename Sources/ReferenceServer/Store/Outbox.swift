@@ -3,7 +3,7 @@ import Foundation
 import GRDB
 import ReferenceProtocol
 
-/// How commands in other processes reach the devices that are connected to the running server.
+/// Notifications from commands in other processes to devices that are connected to the running server.
 extension Database {
   func post(_ effects: Effects) throws {
     for notice in effects.notices {
@@ -12,7 +12,7 @@ extension Database {
     }
   }
 
-  /// What commands have posted, and an empty outbox. Callbacks are found by their own table.
+  /// Returns and deletes the stored notifications. Callbacks are found in their own table.
   func collectOutbox(nowMs: Int64) throws -> Effects {
     var effects = Effects(callbacksDue: true)
     let posted = try rows("SELECT rowid AS row_number, client_id, event FROM outbox ORDER BY id")
@@ -28,7 +28,7 @@ extension Database {
     try run("INSERT OR REPLACE INTO running (name, value) VALUES ('issuer', ?)", [issuer])
   }
 
-  /// What the last `serve` called itself.
+  /// The issuer name of the last `serve`.
   func issuer() throws -> String? {
     try row("SELECT value FROM running WHERE name = 'issuer'").map { try $0.text("value") }
   }

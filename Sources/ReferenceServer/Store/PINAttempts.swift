@@ -3,35 +3,35 @@ import Foundation
 import GRDB
 import ReferenceProtocol
 
-/// What is asked of a PIN once: an answer's proof, or an assertion.
+/// One PIN attempt: an answer's proof, or an assertion.
 struct PINAttempt: Sendable {
   let clientID: String
   let profileID: String
-  /// The same key is the same attempt: an answer's `Idempotency-Key`, an assertion's purpose and `jti`.
+  /// Attempts with the same key are the same attempt: an answer's `Idempotency-Key`, or an assertion's purpose and `jti`.
   let key: String
-  /// What stands for the request under that key.
+  /// The hash of the request under that key.
   let requestHash: [UInt8]
 }
 
 enum PINFinding: Sendable, Equatable {
   case right
   case wrong(ProfileFailureCounts)
-  /// Wrong once too often.
+  /// The attempt that reached the limit of wrong PINs.
   case limitReached(ProfileFailureCounts)
 }
 
-/// The one counter of a profile. Whoever calls is alone with the profile (`PINJudge`).
+/// The attempt counter of a profile. The caller must hold the profile's lock (`PINJudge`).
 extension Database {
   enum Count: Sendable {
-    /// Counted, now or before a crash: to be judged by this key.
+    /// Counted, now or before a crash: to be verified with this key.
     case counted(Ed25519.PublicKey)
     /// The key was used for another request.
     case conflict
-    /// There is no PIN to ask.
+    /// The profile has no PIN.
     case nothingToJudge
   }
 
-  /// Counts the attempt as a failure, before anybody looks at it. An attempt that was counted and never judged is not
+  /// Counts the attempt as a failure, before the proof is verified. An attempt that was counted and not verified is not
   /// counted again.
   func count(_ attempt: PINAttempt, nowMs: Int64) throws -> Count {
     guard let profile = try profile(attempt.profileID, on: attempt.clientID), !profile.isDeleted,
@@ -52,7 +52,8 @@ extension Database {
     return .counted(knowledge.publicKey)
   }
 
-  /// - Returns: nil if the attempt is not the profile's any more: it went away after the attempt was counted.
+  /// - Returns: nil if the attempt no longer belongs to the profile: the profile was deleted after the attempt was
+  ///   counted.
   func conclude(_ attempt: PINAttempt, isRight: Bool, limit: Int) throws -> PINFinding? {
     let owner: StatementArguments = [attempt.clientID, attempt.profileID]
     let open = try run(
@@ -65,7 +66,7 @@ extension Database {
       return knowledge.failures < limit ? .wrong(counts) : .limitReached(counts)
     }
     try run("UPDATE knowledge SET failures = 0 WHERE client_id = ? AND profile_id = ?", owner)
-    // Their count is gone with the rest; should they still come to be judged, they count anew.
+    // Reset the counts of attempts without a verdict; if they are verified later, they are counted again.
     try run("DELETE FROM pin_attempt WHERE client_id = ? AND profile_id = ?", owner)
     return .right
   }

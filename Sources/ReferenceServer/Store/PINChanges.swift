@@ -3,13 +3,13 @@ import Foundation
 import GRDB
 import ReferenceProtocol
 
-/// A PIN change that was begun with the right PIN.
+/// A PIN change that was started with the correct PIN.
 struct StoredPINChange: Sendable {
-  /// Milliseconds from its beginning to its commit, at most.
+  /// The maximum time from start to commit, in milliseconds.
   static let lifetimeMs: Int64 = 600_000
 
   let id: String
-  /// The new PIN's.
+  /// The public key of the new PIN's verifier.
   let publicKey: Ed25519.PublicKey
   let createdAtMs: Int64
   let isCommitted: Bool
@@ -34,7 +34,7 @@ extension Database {
     ).map(StoredPINChange.init)
   }
 
-  /// Takes the place of one that was not committed.
+  /// Replaces a change that was not committed.
   func insertPINChange(_ id: String, _ knowledge: FreshKnowledge, nowMs: Int64) throws {
     try run(
       "DELETE FROM pin_change WHERE client_id = ? AND profile_id = ? AND NOT is_committed",
@@ -50,7 +50,7 @@ extension Database {
       ])
   }
 
-  /// From here on the former knowledge key opens nothing.
+  /// Switches to the new verifier; the former knowledge key is no longer accepted.
   /// - Returns: false if the change, or the profile, is gone.
   func commitPINChange(_ id: String, of profile: Profile) throws -> Bool {
     let changed = try run(

@@ -1,4 +1,4 @@
-/// What the server keeps about PINs: never a PIN, nor a secret a PIN protects.
+/// The tables about PINs. They contain neither PINs nor secrets that a PIN protects.
 enum PINSchema {
   static let statements = """
     -- The public half of a profile's knowledge key. `nonce`: what the assertion that activates it must carry, until one

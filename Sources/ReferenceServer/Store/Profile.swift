@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import ReferenceProtocol
 
-/// A user on a device, and what of mobile authentication that pair has.
+/// A user on a device, with the state of mobile authentication.
 struct Profile: Sendable {
   let clientID: String
   let id: String
@@ -16,25 +16,25 @@ struct Profile: Sendable {
   let keyID: String?
   let isAcknowledged: Bool
   let pushToken: String?
-  /// The portal took keys or push enrolment away and the device has not made new ones yet.
+  /// The portal removed the keys or the push enrollment, and the device has not enrolled again yet.
   let isDisenrolled: Bool
   let isDeleted: Bool
-  /// Keys of an enrollment that is gone.
+  /// Keys of a removed enrollment.
   let formerCertificate: [UInt8]?
   let formerServerKey: String?
-  /// What its PIN is judged by, if it is to have one.
+  /// The PIN verifier; nil without a PIN.
   let knowledge: Knowledge?
 
   var hasKeys: Bool { certificate != nil && isAcknowledged }
   var isEnrolledForPush: Bool { hasKeys && pushToken != nil }
   var hasPIN: Bool { knowledge?.isActive == true }
 
-  /// Whether its user can be asked this way now.
+  /// Whether requests with this method can be sent to the user now.
   func canBeAsked(by method: ApprovalRequest.Method) -> Bool {
     isEnrolledForPush && (method != .pushWithPIN || hasPIN)
   }
 
-  /// Profiles as `init` reads them; a condition follows.
+  /// The query that `init` reads; a condition follows.
   static let query = """
     SELECT profile.*, public_key AS knowledge_key, state AS knowledge_state, nonce AS knowledge_nonce,
       knowledge.activation AS knowledge_activation, failures AS knowledge_failures,
@@ -63,7 +63,7 @@ struct Profile: Sendable {
 }
 
 extension Database {
-  /// Also a deleted one.
+  /// Finds deleted profiles too.
   func profile(_ id: String, on clientID: String) throws -> Profile? {
     try row(Profile.query + " WHERE profile.client_id = ? AND profile.id = ?", [clientID, id]).map(Profile.init)
   }
@@ -73,7 +73,7 @@ extension Database {
       .map(Profile.init)
   }
 
-  /// Those whose keys are known though they are gone, newest first.
+  /// Deleted profiles whose keys are still stored, newest first.
   func formerProfiles(on clientID: String, limit: Int) throws -> [Profile] {
     try rows(
       Profile.query
@@ -92,14 +92,14 @@ extension Database {
     ).map(Profile.init)
   }
 
-  /// Takes the place of a tombstone with the same id.
+  /// Replaces a deleted profile with the same id.
   func insertProfile(_ id: String, on clientID: String, userID: String, activation: [UInt8], nowMs: Int64) throws {
     try run(
       "INSERT OR REPLACE INTO profile (client_id, id, user_id, activation, created_at_ms) VALUES (?, ?, ?, ?, ?)",
       [clientID, id, userID, Data(activation), nowMs])
   }
 
-  /// User deregistration: the user's data on this device is gone, what was open for it fails.
+  /// Deregisters the user on this device: deletes the data and fails open transactions.
   func deleteProfile(_ profile: Profile, nowMs: Int64) throws -> Effects {
     try run(
       """

@@ -2,16 +2,16 @@ import Foundation
 import GRDB
 import ReferenceProtocol
 
-/// A row that no version of this server wrote: the file was edited or is damaged. The text names column and fault, never
-/// the value.
+/// A row that no version of this server wrote: the file was edited or is damaged. The text names column and error,
+/// never the value.
 struct PoisonedRow: Error, Equatable, CustomStringConvertible {
   let description: String
 
   init(_ column: String, _ fault: String) { description = "\(column) \(fault)" }
 }
 
-/// Columns are read as what they must be. GRDB's own conversions end the process where a value is of another type, and
-/// numbers that are out of range end it where they are computed with.
+/// Typed access to columns. GRDB's own conversions end the process if a value has another type, and an out-of-range
+/// number would trap in a later computation.
 extension Row {
   func text(_ column: String) throws(PoisonedRow) -> String {
     guard let text = try optionalText(column) else { throw PoisonedRow(column, "is null") }

@@ -1,7 +1,6 @@
 import GRDB
 
-/// The tables. A migration, once released, is never changed; a later version adds one. What a PIN needs is in
-/// `PINSchema`.
+/// The tables. A released migration is never changed; a later version adds one. The PIN tables are in `PINSchema`.
 enum Schema {
   static var migrator: DatabaseMigrator {
     var migrator = DatabaseMigrator()
@@ -15,8 +14,8 @@ enum Schema {
     return migrator
   }
 
-  /// Deleted devices and profiles stay as tombstones, so that a token that comes back is told "deregistered" and
-  /// wipes itself, and a stranger is not.
+  /// Deleted devices and profiles stay as tombstones, so that a device that reconnects gets "deregistered" and wipes
+  /// itself, while unknown clients do not.
   private static let accounts = """
     CREATE TABLE user (
       id TEXT NOT NULL PRIMARY KEY,

@@ -2,13 +2,13 @@ import Cryptography
 import Foundation
 import GRDB
 
-/// Rows of the tables that the server works through by itself. One that cannot be read is moved to the table `set_aside`
-/// with the reason, so that it holds up no other, and nothing is lost: its columns are kept as SQL literals.
+/// Unreadable rows of the tables that the server processes by itself. Such a row is moved to the table `set_aside` with
+/// the reason, so that it does not block other rows, and no data is lost: its columns are kept as SQL literals.
 extension Database {
   /// - Parameters:
-  ///   - rows: of the table, each with its `rowid` as `row_number`.
-  ///   - effects: gets a warning for each row that was set aside.
-  /// - Returns: those that can be read.
+  ///   - rows: rows of the table, each with its `rowid` as `row_number`.
+  ///   - effects: receives a warning for each row that was set aside.
+  /// - Returns: the values of the readable rows.
   func readable<Value>(
     _ rows: [Row], of table: String, nowMs: Int64, into effects: inout Effects, _ read: (Row) throws -> Value
   ) throws -> [Value] {
@@ -21,7 +21,7 @@ extension Database {
     }
   }
 
-  /// Looks at everything the server would work through, before it does.
+  /// Checks all rows that the server would process, before it processes them.
   func setAsideUnreadable(nowMs: Int64) throws -> Effects {
     var effects = Effects()
     let open = try rows("SELECT rowid AS row_number, * FROM mobile_auth_transaction WHERE ended_at_ms IS NULL")
@@ -38,7 +38,7 @@ extension Database {
       "INSERT INTO set_aside (table_name, columns, why, at_ms) VALUES (?, ?, ?, ?)",
       [table, columns.joined(separator: ", "), why, nowMs])
     let number: Int64 = row["row_number"]
-    // The table's name is one of this file's and its callers', never data.
+    // The table name comes from constants in the code, never from data.
     try run("DELETE FROM \(table) WHERE rowid = ?", [number])
   }
 }

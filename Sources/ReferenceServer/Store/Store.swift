@@ -1,7 +1,7 @@
 import GRDB
 
-/// The database: one SQLite file, many readers, one writer. A committed change survives a power cut
-/// (`synchronous=FULL`); commands in other processes write to the same file meanwhile.
+/// The database: one SQLite file, many readers, one writer. A committed change survives a power loss
+/// (`synchronous=FULL`); commands in other processes may write to the same file at the same time.
 struct Store: Sendable {
   let pool: DatabasePool
   let writes: WriteQueue
@@ -11,7 +11,7 @@ struct Store: Sendable {
     configuration.busyMode = .timeout(5)
     configuration.maximumReaderCount = 4
     pool = try DatabasePool(path: path, configuration: configuration)
-    // GRDB leaves a WAL database at NORMAL, which may lose the last commits in a power cut.
+    // GRDB leaves a WAL database at NORMAL, which may lose the last commits at a power loss.
     try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
     try Schema.migrator.migrate(pool)
     writes = WriteQueue(pool)

@@ -25,12 +25,12 @@ extension Transaction {
   }
 }
 
-/// What goes with an ending that came from the device.
+/// The data stored with an ending that came from the device.
 struct Settlement: Sendable {
   var receipt: String
   var idempotencyKey: String
   var denial: DenialReason?
-  /// `ApprovalReceipt` for the device, if it has keys.
+  /// The `ApprovalReceipt` for the device, if it has keys.
   var sealed: String?
 }
 
@@ -39,8 +39,8 @@ extension Database {
     try row("SELECT * FROM mobile_auth_transaction WHERE id = ?", [id]).map(Transaction.init)
   }
 
-  /// Newest first, ties by transaction id; without those whose time is over, and those that cannot be read: the server
-  /// sets them aside when they expire and when it starts.
+  /// Open transactions, newest first, ties by transaction id. Expired and unreadable ones are left out: the server sets
+  /// unreadable rows aside when they expire and when it starts.
   func openTransactions(of clientID: String, nowMs: Int64) throws -> [Transaction] {
     try rows(
       """
@@ -78,9 +78,9 @@ extension Database {
       ])
   }
 
-  /// The one way a transaction ends. The condition and the change are one statement, so of two that end it at the
-  /// same time exactly one does; its callback is stored in the same database transaction.
-  /// - Returns: what follows from it, or nil if it had ended before.
+  /// Ends a transaction; the only way a transaction ends. Condition and change are one statement, so of two concurrent
+  /// endings exactly one succeeds; the callback is stored in the same database transaction.
+  /// - Returns: the effects, or nil if the transaction had ended before.
   func end(
     _ transaction: Transaction, _ ending: Ending, settlement: Settlement? = nil, nowMs: Int64
   ) throws -> Effects? {
@@ -110,7 +110,7 @@ extension Database {
     return effects
   }
 
-  /// - Returns: how many bad answers this transaction has had, this one included; 0 if it is not open.
+  /// - Returns: the number of invalid answers to this transaction, including this one; 0 if it is not open.
   func countBadAnswer(to id: String) throws -> Int {
     try row(
       """
@@ -120,9 +120,9 @@ extension Database {
     ).map { try $0.count("bad_answers") } ?? 0
   }
 
-  /// One more PIN was judged for this transaction.
-  /// - Parameter nonce: what the next answer must repeat.
-  /// - Returns: false if it is not open.
+  /// Counts a verified PIN attempt for this transaction.
+  /// - Parameter nonce: the nonce that the next answer must contain.
+  /// - Returns: false if the transaction is not open.
   func countPINAttempt(for id: String, nonce: String) throws -> Bool {
     try run(
       """

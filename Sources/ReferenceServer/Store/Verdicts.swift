@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 
-/// What was answered to one `Idempotency-Key`, or to one assertion.
+/// The stored response to one `Idempotency-Key`, or to one assertion.
 struct Verdict: Sendable, Equatable {
   let requestHash: [UInt8]
   let status: Int

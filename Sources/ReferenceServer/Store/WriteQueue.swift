@@ -1,12 +1,12 @@
 import GRDB
 import Synchronization
 
-/// Group commit. Changes that arrive while a commit is being made durable wait and then share the next one: one
-/// fsync for many. Each change runs in a savepoint of its own, so one that throws takes back only itself; a caller
-/// gets its result only after the shared transaction is on disk.
+/// Group commit. Changes that arrive while a commit is being made durable wait and then share the next one: one fsync
+/// for many changes. Each change runs in its own savepoint, so an error rolls back only that change. A caller gets its
+/// result only after the shared transaction is on disk.
 final class WriteQueue: Sendable {
-  /// Runs inside the shared transaction, or is told with nil that there is none. What it returns is called with the
-  /// fate of that transaction.
+  /// Runs inside the shared transaction; called with nil if there is none. Its return value is called with the result
+  /// of that transaction.
   private typealias Job = @Sendable (Database?) -> @Sendable ((any Error)?) -> Void
 
   private struct Waiting {
@@ -14,7 +14,7 @@ final class WriteQueue: Sendable {
     var isCommitting = false
   }
 
-  /// More than this in one transaction would let one change wait too long for its neighbours.
+  /// The maximum number of changes in one transaction; more would delay each of them too long.
   private static let largestBatch = 256
 
   private let database: any DatabaseWriter
@@ -59,13 +59,14 @@ final class WriteQueue: Sendable {
       var fate: (any Error)?
       do {
         try database.inTransaction(.immediate) {
-          // A full disk ends the shared transaction under a job; those behind it must not begin one of their own.
+          // A full disk ends the shared transaction during a job; the jobs after it must not begin their own
+          // transaction.
           completions = jobs.map { $0(database.isInsideTransaction ? database : nil) }
           guard database.isInsideTransaction else { throw DatabaseError(resultCode: .SQLITE_FULL) }
           return .commit
         }
       } catch { fate = error }
-      // A transaction that could not even begin has run no job: each must still be told.
+      // If the transaction could not begin, no job ran: each must still be notified.
       if completions.isEmpty { completions = jobs.map { $0(nil) } }
       completions.forEach { $0(fate) }
       let isMore = waiting.withLock { waiting in

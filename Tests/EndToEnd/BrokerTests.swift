@@ -3,7 +3,7 @@ import ProgramHarness
 import Testing
 
 extension EndToEnd {
-  /// Hints over a real mosquitto, with TLS and a password: beside the event stream, or in its place.
+  /// Hints over a real mosquitto, with TLS and a password: in addition to the event stream, or instead of it.
   @Suite struct Brokers {
     private struct BrokerScene {
       let broker: TestBroker
@@ -20,8 +20,8 @@ extension EndToEnd {
     }
 
     /// - Parameters:
-    ///   - server: what the server is told of the broker; nothing with nil.
-    ///   - token: more lines of the token's `[mqtt]`.
+    ///   - server: the broker settings of the server; none if nil.
+    ///   - token: additional lines of the token's `[mqtt]`.
     private func withBroker(
       serverHasBroker: Bool = true, token settings: String = "", password: String = TestBroker.password,
       _ body: (BrokerScene) async throws -> Void

@@ -3,7 +3,7 @@ import ProgramHarness
 import Testing
 
 extension EndToEnd {
-  /// A board without a clock chip wakes up in 1970.
+  /// A board without a real-time clock starts in 1970.
   @Suite struct Clocks {
     @Test func aTokenIn1970EnrolsAndApproves() async throws {
       let folder = try TemporaryDirectory()

@@ -2,7 +2,7 @@ import ProgramHarness
 import Testing
 
 extension EndToEnd {
-  /// What commands say to bad input and bad luck: a reason, an exit code of sysexits(3), and nothing changed.
+  /// Error handling of the commands: a reason, an exit code of sysexits(3), and no change of state.
   @Suite struct Commands {
     @Test func aUsedCodeIsRefused() async throws {
       try await withScene { scene in
@@ -36,7 +36,7 @@ extension EndToEnd {
         let fresh = TestToken(state: scene.folder.file("fresh"), board: "simulated")
         #expect(try await fresh.enrol(wrong).exit == .code(77))
         #expect(try await fresh.accounts().isEmpty)
-        // The code was not spent on the impostor.
+        // The failed attempt at the other server did not use up the code.
         try await fresh.enrol(uri).succeeded()
       }
     }

@@ -1,15 +1,15 @@
 import ProgramHarness
 
-/// When a running token is killed.
+/// The time at which a running token is killed.
 enum Cut: Sendable, CustomStringConvertible {
-  /// Right after it logged that the request has come this far, and a little later.
+  /// After it logged that the request reached this step, plus a delay.
   case after(String, Duration)
-  /// This long after the portal asked, wherever it is then.
+  /// At this time after the portal's request, at any step.
   case sinceAsked(Duration)
-  /// This long after the first press began.
+  /// At this time after the first press began.
   case sincePressed(Duration)
 
-  /// The arrows of the handling loop: → announced → opened → decided → settled → idle.
+  /// The transitions of the handling loop: → announced → opened → decided → settled → idle.
   private static let steps = ["announced", "opened", "decided", "settled"]
 
   static func random(using dice: inout Dice) -> Cut {
@@ -29,19 +29,19 @@ enum Cut: Sendable, CustomStringConvertible {
   }
 }
 
-/// Somebody who holds the button whenever the request is put to them, until the token is dead.
+/// A simulated user who holds the button whenever a request is shown, until the token is killed.
 struct Person: Sendable {
-  /// The board's `accept_hold_ms`: no approval is older than a press by less than this.
+  /// The board's `accept_hold_ms`: an approval comes at least this long after its press began.
   static let acceptHold = Duration.milliseconds(500)
 
   private let firstPress = Observed(ContinuousClock.Instant?.none)
 
-  /// A moment that is not after the first press.
+  /// A time not after the first press.
   func pressed() async -> ContinuousClock.Instant? {
     await firstPress.first(within: patience) { $0 }
   }
 
-  /// Before this no answer can have been given; nil if nobody has pressed.
+  /// The earliest time of an answer; nil if the button was not pressed.
   var earliestAnswer: ContinuousClock.Instant? { firstPress.value.map { $0 + Self.acceptHold } }
 
   func hold(_ transaction: String, on token: TestToken) async {
@@ -49,7 +49,7 @@ struct Person: Sendable {
       (try? await process.errors.line(with: "opened request \(transaction)")) != nil
     else { return }
     while process.isRunning, process.errors.count(of: "decided request \(transaction)") == 0 {
-      // Longer than the guard time. It is what the token does with the press that counts.
+      // Longer than the guard time, so that the press is accepted.
       try? await Task.sleep(for: .milliseconds(380))
       firstPress.change { $0 = $0 ?? .now }
       try? await token.hold(seconds: 0.55)

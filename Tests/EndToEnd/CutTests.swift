@@ -2,12 +2,12 @@ import ProgramHarness
 import Testing
 
 extension EndToEnd {
-  /// `kill -9` at every arrow of the loop: nothing approved that nobody held for, nothing answered twice, nothing lost.
+  /// `kill -9` at every transition of the loop: nothing is approved without a hold, answered twice, or lost.
   @Suite struct Cuts {
     private static let dice = Dice.fresh()
     private static let cutsPerLane = 35
 
-    /// Six token servers and tokens of their own; 210 kills in all.
+    /// Six independent pairs of token server and token; 210 kills in total.
     @Test(arguments: 0..<6)
     func aKilledTokenNeitherInventsNorRepeatsNorForgets(lane: Int) async throws {
       var dice = Dice(seed: Self.dice.seed &+ UInt64(lane))
@@ -23,7 +23,7 @@ extension EndToEnd {
             throw error
           }
         }
-        // The portal is called back once for each approval and never for anything else.
+        // The portal gets exactly one callback for each approval.
         _ = try await eventually("all callbacks") { sink.calls.count >= expected.count ? true : nil }
         #expect(sink.calls.compactMap { $0.members["transaction_id"] }.sorted() == expected.sorted())
         print("\(Self.cutsPerLane) cuts with seed \(Self.dice.seed), lane \(lane): \(expected.count) approved")
@@ -33,7 +33,7 @@ extension EndToEnd {
   }
 }
 
-/// One request, one cut, and what must be true after it.
+/// One request, one kill, and the invariants after it.
 private struct Trial {
   let scene: Scene
   let callback: String
@@ -43,7 +43,7 @@ private struct Trial {
     let description: String
   }
 
-  /// - Parameter isAnsweredAgain: whether a request that is still open is then held for; otherwise the portal withdraws
+  /// - Parameter isAnsweredAgain: whether a request that is still open is then approved; otherwise the portal cancels
   ///   it.
   /// - Returns: the transaction, if it was approved.
   func run(_ isAnsweredAgain: Bool) async throws -> String? {
@@ -97,7 +97,7 @@ private struct Trial {
     let approvals = audit.count { $0.kind == "settled" && $0.detail.hasPrefix("approved, ") }
     try require(approvals == (isApproved ? 1 : 0), "\(approvals) approvals in \(audit)")
     try require(!isApproved || decisions > 0, "approved without a decision in \(audit)")
-    // One for each time a person was asked: before the cut, and after it.
+    // One decision for each time that the request was shown: before the kill, and after it.
     try require(decisions <= (wasAnsweredAgain ? 2 : 1), "\(decisions) decisions in \(audit)")
     let answers = scene.server.logged("transaction \(transaction): authenticated")
     try require(answers == (isApproved ? 1 : 0), "the server took \(answers) answers")

@@ -1,5 +1,5 @@
 import Testing
 
-/// Both programs as processes over real TLS sockets, with curl as the portal. Every test has directories, ports and
-/// processes of its own, so that several run at a time.
+/// Both programs as processes over real TLS sockets, with curl as the portal. Every test has its own directories, ports
+/// and processes, so that several can run at the same time.
 @Suite(.timeLimit(.minutes(10))) struct EndToEnd {}

@@ -5,7 +5,7 @@ extension EndToEnd {
   @Suite struct EnrolmentCuts {
     private static let cuts = 36
 
-    /// A power cut at any moment of an enrolment, and then the same URI again: one device, one account, both work.
+    /// A kill at any time during an enrollment, then the same URI again: one device, one account, both usable.
     @Test func aKilledEnrolmentGoesOnWithTheSameURI() async throws {
       var dice = Dice.fresh()
       try await withScene { scene in
@@ -24,7 +24,7 @@ extension EndToEnd {
           try await Task.sleep(for: delay)
           try await enrolment.kill9()
 
-          // Killed after its last step it is enrolled, and there is nothing to go on with.
+          // If it was killed after the last step, it is enrolled and there is no enrollment to resume.
           if try await token.command("accounts", "--json").output.contains("\"active\"") == false {
             interrupted += 1
             let again = try await token.enrol(uri)

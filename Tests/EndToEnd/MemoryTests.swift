@@ -4,7 +4,7 @@ import ProgramHarness
 import Testing
 
 extension EndToEnd {
-  /// The memory of a running token, searched after each way a PIN can go.
+  /// Searches the memory of a running token after each use of a PIN.
   @Suite struct Memory {
     private static let right = "27182845"
     private static let wrong = "90817263"
@@ -12,7 +12,7 @@ extension EndToEnd {
     private static let other = "31415926"
     private static let chosen = "50926738"
 
-    /// Needs to read another process's memory although that forbids it: root, as in `.ci/run`.
+    /// Reads the memory of a process that forbids it, so it needs root, as in `.ci/run`.
     @Test(.enabled(if: geteuid() == 0, "reading the memory of a process that forbids it needs root"))
     func holdsNoPINAndNothingThatAPINUnwraps() async throws {
       try await withPINScene(users: [], settings: "[application.pin_policy]\nlength = 8") { scene in
@@ -23,7 +23,7 @@ extension EndToEnd {
           try await scene.token.enrol(uri, name: user, choosing: pin).succeeded()
           try await scene.token.log.line(with: "] connected to", from: mark)
         }
-        // While the token keeps still: nothing of a PIN, and yet the name it was told is found.
+        // While the token is idle: nothing of a PIN is found, but the account name is.
         try await Self.search(scene.token, after: "choosing a PIN", secretsOf: Self.right)
 
         let device = try #require(try await scene.portal.devices().first).id
@@ -45,7 +45,7 @@ extension EndToEnd {
         #expect(try await scene.settled(cancelled).hasPrefix("denied (cancelled)"))
         try await Self.search(scene.token, after: "a cancelled PIN", secretsOf: Self.right)
 
-        // A task that ends in the middle: the accounts are read anew, and every task of the round is cancelled.
+        // A panel task that is interrupted: the accounts are read again, and every task of the round is canceled.
         _ = try await scene.askForPIN()
         try await scene.token.beginTyping(Self.unfinished)
         let reloading = try scene.token.log.mark
@@ -75,7 +75,7 @@ extension EndToEnd {
         let bytes = stride(from: 0, to: words[1].count, by: 2).map { offset in
           UInt8(words[1].dropFirst(offset).prefix(2), radix: 16)!
         }
-        // A half of it would be as good as the whole to whoever guesses PINs.
+        // A half is as useful as the whole to verify PIN guesses.
         forbidden += [
           ("\(words[0])'s first half", Array(bytes[..<16])), ("\(words[0])'s second half", Array(bytes[16...])),
           ("\(words[0]) as hexadecimal text", Array(words[1].prefix(32).utf8)),
@@ -84,7 +84,7 @@ extension EndToEnd {
       }
       let memory = try ProcessMemory(of: token.running.processID)
       #expect(memory.bytes > 1 << 20, "only \(memory.bytes) bytes could be read")
-      // What is known to be there is found.
+      // Positive control: data that must be there is found.
       #expect(memory.holds(Array(token.state.utf8)))
       for (name, pattern) in forbidden {
         #expect(!memory.holds(pattern), "after \(what), memory holds \(name)")
@@ -93,7 +93,7 @@ extension EndToEnd {
   }
 }
 
-/// Of a file whose size nobody knows: a read that gives less than was asked for is not its end.
+/// Reads a file of unknown size: a short read is not its end.
 private func wholeText(of path: String) throws -> String {
   guard let stream = fopen(path, "re") else { throw NotSeen(description: "\(path): errno \(errno)") }
   defer { fclose(stream) }
@@ -103,7 +103,7 @@ private func wholeText(of path: String) throws -> String {
   return String(decoding: bytes, as: UTF8.self)
 }
 
-/// All that a process can write to, at one moment.
+/// A snapshot of all writable memory of a process.
 private struct ProcessMemory {
   private let regions: [Data]
 
@@ -114,7 +114,7 @@ private struct ProcessMemory {
       let fields = line.split(separator: " ", omittingEmptySubsequences: true)
       guard fields[1].hasPrefix("rw") else { return nil }
       let ends = fields[0].split(separator: "-").compactMap { UInt64($0, radix: 16) }
-      // Guard pages and the like cannot be read.
+      // Guard pages and similar regions cannot be read.
       guard (try? handle.seek(toOffset: ends[0])) != nil else { return nil }
       return try? handle.read(upToCount: Int(ends[1] - ends[0]))
     }

@@ -2,7 +2,8 @@ import ProgramHarness
 import Testing
 
 extension EndToEnd {
-  /// Hints lost or doubled, connections cut, servers gone: the list is the truth, and an answer is one answer.
+  /// Lost and duplicate hints, broken connections, stopped servers: the list is authoritative, and an answer counts
+  /// once.
   @Suite struct Outages {
     enum Death: String, CaseIterable { case sigterm, kill9 }
 
@@ -103,14 +104,14 @@ extension EndToEnd {
         try await scene.token.log.line(with: "opened request \(transaction)")
         proxy.swallowAnswers()
         try await scene.token.answer(transaction, with: .hold)
-        // The server has decided and told, and the token has not heard.
+        // The server has decided and responded, but the token has not received the response.
         try await scene.server.log.line(with: "transaction \(transaction): authenticated")
         try await scene.token.shows("talking to the token server")
         proxy.cut(refusing: true)
         try await scene.token.log.line(with: "request \(transaction): trying again")
         try await scene.token.shows("outcome unknown, retrying")
         proxy.mend()
-        // Only the answer's own key brings its receipt back; any other would be "approved elsewhere".
+        // Only the answer's own idempotency key returns its receipt; any other would be "approved elsewhere".
         #expect(try await scene.settled(transaction).hasPrefix("approved, receipt "))
         #expect(try await scene.portal.finalResult(of: transaction).isAuthenticated)
         #expect(scene.server.logged("transaction \(transaction): ") == 2)

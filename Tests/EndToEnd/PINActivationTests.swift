@@ -2,7 +2,7 @@ import ProgramHarness
 import Testing
 
 extension EndToEnd {
-  /// The PIN is chosen when the account is activated, at the panel, and kept to the server's policy by the token.
+  /// The PIN is chosen at the panel when the account is activated; the token enforces the server's policy.
   @Suite struct PINActivations {
     @Test func aPINThatThePolicyRefusesIsChosenAnew() async throws {
       let policy = """

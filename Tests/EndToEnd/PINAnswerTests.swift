@@ -2,7 +2,7 @@ import ProgramHarness
 import Testing
 
 extension EndToEnd {
-  /// Requests that only the PIN accepts, as token, server and portal see them.
+  /// Requests that require the PIN, as seen by token, server and portal.
   @Suite struct PINAnswers {
     @Test func theRightPINApproves() async throws {
       let sink = try CallbackSink()

@@ -1,6 +1,6 @@
 import ProgramHarness
 
-/// One request that wants the PIN, one entry, one cut.
+/// One request that requires the PIN, one entry, one kill.
 struct PINAnswerTrial {
   let scene: Scene
 
@@ -85,7 +85,7 @@ struct PINAnswerTrial {
   }
 }
 
-/// Somebody who types when a request is put to them, until the token has taken it or is dead.
+/// A simulated user who types when a request is shown, until the token has accepted the entry or is killed.
 private struct Typist: Sendable {
   let token: TestToken
   let keys: [String]
@@ -103,7 +103,7 @@ private struct Typist: Sendable {
   func answer(_ transaction: String) async {
     guard let process = try? token.running else { return }
     while process.isRunning, process.errors.count(of: "decided request \(transaction)") == 0 {
-      // Longer than the guard time, and than it takes to seal an answer.
+      // Longer than the guard time plus the time to encrypt an answer.
       try? await Task.sleep(for: .milliseconds(420))
       typed.change { $0 = true }
       try? await token.press(keys: keys)

@@ -1,14 +1,14 @@
 import ProgramHarness
 
-/// One PIN change, one cut: afterwards exactly one of the two PINs counts, and the token has found out which.
+/// One PIN change, one kill: afterwards exactly one of the two PINs is valid, and the token knows which.
 struct PINChangeTrial {
   let scene: Scene
 
   private enum Cut {
     case sinceBegun(Duration)
-    /// After the last Enter, when both sides write.
+    /// After the last Enter, while both sides write.
     case sinceChosen(Duration)
-    /// After the server took the new PIN, and the token may not know it yet.
+    /// After the server accepted the new PIN, possibly before the token received the response.
     case sinceChanged(Duration)
 
     static func random(using dice: inout Dice) -> Cut {
@@ -32,7 +32,7 @@ struct PINChangeTrial {
     let typing = Task { [model, chosen] in
       try await token.type(model.pin)
       try await token.type(chosen, when: .newPIN)
-      // Here the last Enter is pressed; whoever waits for what the LED says to it would be too late to cut.
+      // The last Enter is pressed here; waiting for the LED's next indication would be too late for the kill.
       try await token.shows(Wanted.newPINAgain.rawValue)
       try await Task.sleep(for: .milliseconds(450))
       try await token.press(keys: chosen.map(String.init) + ["enter"])

@@ -2,14 +2,14 @@ import ProgramHarness
 import Testing
 
 extension EndToEnd {
-  /// `kill -9` of the token at random moments, against a model of one number: no typed PIN is given back, no PIN is
-  /// lost, nothing is answered without one.
+  /// `kill -9` of the token at random times, against a model of the count: no attempt is refunded, no PIN is lost, no
+  /// request is answered without a PIN.
   @Suite struct PINCuts {
     enum Trials: CaseIterable { case answers, changes, enrolments }
 
     private static let dice = Dice.fresh()
 
-    /// Each lane has a token server and a token of its own.
+    /// Each lane has its own token server and token.
     private static let lanes: [(Trials, Int)] =
       (0..<4).map { (.answers, $0) } + (0..<4).map { (.changes, $0) } + (0..<2).map { (.enrolments, $0) }
 
@@ -38,18 +38,18 @@ extension EndToEnd {
         }
       }
       print("\(cuts) cuts of \(kind) with seed \(Self.dice.seed), lane \(lane): \(model.tally)")
-      // Cuts that all have the same outcome came at the wrong moments.
+      // If all kills had the same outcome, their times were wrong.
       #expect(model.tally.count > 1)
     }
   }
 }
 
-/// What must be true of one account, from nothing but what was typed and what the server has said.
+/// The expected state of one account, derived only from the typed PINs and the server's log.
 struct PINModel: Sendable {
   var pin: String
-  /// Wrong PINs since the last right one.
+  /// Wrong PIN attempts since the last correct PIN.
   var failures = 0
-  /// What the cuts led to, and how often.
+  /// The outcomes of the kills, with their counts.
   var tally: [String: Int] = [:]
 
   init(pin: String) { self.pin = pin }
@@ -66,7 +66,7 @@ struct PINModel: Sendable {
 }
 
 extension Dice {
-  /// Five digits that any policy here allows.
+  /// Five digits that all policies here allow.
   mutating func pin() -> String {
     while true {
       let digits = (1...5).map { _ in Int.random(in: 0...9, using: &self) }

@@ -1,13 +1,13 @@
 import ProgramHarness
 
-/// One activation with a PIN, one cut, and the same URI again: the account has exactly one PIN, and it is known which.
+/// One activation with a PIN, one kill, and the same URI again: the account has exactly one PIN, and it is known which.
 struct PINEnrolmentTrial {
   let scene: Scene
   let user: String
 
   private enum Cut {
     case sinceBegun(Duration)
-    /// After the command said that it begins with this.
+    /// After the command printed that it begins this step.
     case after(String, Duration)
 
     static func random(using dice: inout Dice) -> Cut {
@@ -53,7 +53,7 @@ struct PINEnrolmentTrial {
     try model.require(!isActive || isChosen, "enrolled without a PIN")
     if !isActive {
       let again = try token.begin("enroll", uri, "--name", user)
-      // Only whoever has none is asked for one.
+      // A PIN is requested only if none has been chosen.
       if !isChosen { try await token.choose(second) }
       let outcome = try await again.outcome()
       try model.require(outcome.exit == .code(0), outcome.errors)
@@ -64,7 +64,7 @@ struct PINEnrolmentTrial {
     try model.require(try await scene.portal.devices(of: user).map(\.pushAuthenticationEnabled) == [true], "no push")
     let login = try await eventually("a login") { () -> ChildProcess? in
       let login = try token.begin("login")
-      // The service may still be about to begin with the new account.
+      // The service may not have loaded the new account yet.
       try await Task.sleep(for: .milliseconds(200))
       return login.isRunning ? login : nil
     }

@@ -2,7 +2,7 @@ import ProgramHarness
 import Testing
 
 extension EndToEnd {
-  /// The server counts, per user and token; nothing a token can be made to do gives a guess back.
+  /// The server counts per user and token; a token cannot get an attempt back.
   @Suite struct PINLimits {
     @Test func theLimitEndsTheAccountOnBothSidesAndNoOther() async throws {
       let sink = try CallbackSink()
@@ -13,7 +13,7 @@ extension EndToEnd {
         for guess in ["24601", "24602", "24603"] {
           let before = try scene.token.log.mark
           try await scene.token.type(guess)
-          // A user who sees that nothing was taken types again.
+          // A user who sees that the entry was not accepted types again.
           let decision = try? await scene.token.log.line(
             with: "decided request \(transaction)", from: before, within: .seconds(10))
           if decision == nil { try await scene.token.type(guess) }
@@ -30,7 +30,7 @@ extension EndToEnd {
         #expect(try await scene.token.audit().last { $0.kind == "wiped" }?.account == "alice")
         #expect(try await scene.server.devices().flatMap(\.users).map(\.user) == ["bob"])
         #expect(try await scene.portal.devices().isEmpty)
-        // Also beside an account that can be used.
+        // Also if another account is usable.
         try await scene.token.shows("must be enrolled (again)")
         try await scene.expectApproval(of: "bob", typing: "80261")
         #expect(try await scene.token.status().pins?.map(\.account) == ["bob"])
@@ -53,7 +53,7 @@ extension EndToEnd {
         #expect(try await scene.settled(transaction).contains("(9003)"))
         #expect(try await scene.token.accounts().isEmpty)
 
-        // And the account itself does not come back either.
+        // The account itself is not restored either.
         try await scene.putBack(image)
         try await scene.token.log.line(with: "wiped")
         #expect(try await scene.token.accounts().isEmpty)
@@ -103,7 +103,7 @@ extension EndToEnd {
           try await scene.token.log.line(with: "pin-wrong request \(request)", "2 of 3 attempts left")
         }
         try await scene.token.type(Scene.wrongPIN)
-        // What opens one token is as wrong as any on the other.
+        // The PIN of one token is a wrong PIN on the other.
         try await token.type("97502")
         #expect(try await second.settled(requests.1).hasPrefix("approved, receipt "))
         try await scene.token.log.line(with: "pin-wrong request \(requests.0)", "1 of 3 attempts left")

@@ -2,7 +2,7 @@ import ProgramHarness
 import Testing
 
 extension EndToEnd {
-  /// One PIN typed is one attempt, whatever gets lost on the way.
+  /// One typed PIN is one attempt, even if messages are lost.
   @Suite struct PINOutages {
     @Test func aLostVerdictOnAWrongPINIsHeardWithoutAnotherAttempt() async throws {
       let proxy = try CuttingProxy()
@@ -40,7 +40,7 @@ extension EndToEnd {
         proxy.cut(refusing: true)
         try await scene.token.log.line(with: "request \(transaction): trying again")
         proxy.mend()
-        // Only the answer's own key brings its receipt back.
+        // Only the answer's own idempotency key returns its receipt.
         #expect(try await scene.settled(transaction).hasPrefix("approved, receipt "))
         #expect(try await scene.portal.finalResult(of: transaction).usedAuthenticationAttempts == 1)
         #expect(try await scene.server.pinFailures() == 0)
@@ -50,7 +50,8 @@ extension EndToEnd {
       }
     }
 
-    /// Counted before it is judged, and judged before anybody is told: wherever the server dies, it is one.
+    /// The attempt is counted before it is verified, and verified before the response is sent: a killed server counts
+    /// it once.
     @Test(arguments: [(Scene.wrongPIN, 0), (Scene.wrongPIN, 25), (Scene.wrongPIN, 60), ("13589", 10), ("13589", 40)])
     func aServerKilledOverAnAnswerCountsItOnce(pin: String, milliseconds: Int) async throws {
       try await withPINScene { scene in

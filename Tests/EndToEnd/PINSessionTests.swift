@@ -3,7 +3,7 @@ import ProgramHarness
 import Testing
 
 extension EndToEnd {
-  /// What is begun at the command line and done at the panel: log in, log out, forget.
+  /// Tasks that are started at the command line and finished at the panel: log in, log out, forget.
   @Suite struct PINSessions {
     private struct Session: Decodable, Equatable {
       let account: String?
@@ -77,7 +77,7 @@ extension EndToEnd {
         try await Task.sleep(for: .milliseconds(450))
         try await scene.token.perform(.hold)
         #expect(forget.isRunning)
-        // On a busy machine two presses may be too far apart to be a double one.
+        // On a busy machine two presses may be too far apart for a double press.
         for _ in 1...3 where forget.isRunning {
           try await scene.token.perform(.double)
           _ = try? await forget.exit(within: .seconds(10))
@@ -86,7 +86,7 @@ extension EndToEnd {
         #expect(try await scene.token.accounts().map(\.stage) == ["active"])
         #expect(try await scene.server.pinFailures() == 0)
 
-        // Nobody waits for it any more: then the panel does not either, and a long hold means something else.
+        // After the command was interrupted, the panel task ends too, and a long hold has another meaning.
         let abandoned = try scene.token.begin("forget", "alice")
         try await scene.token.shows("very long hold wanted: it cannot be undone")
         abandoned.send(SIGINT)

@@ -5,10 +5,10 @@ import TestAMServer
 import Testing
 
 extension EndToEnd {
-  /// Push mechanisms of PingAM: registered over TLS, messages brought by `approval-token push` or by mosquitto, answers
-  /// judged by what AM's published source does.
+  /// Push mechanisms of PingAM: registered over TLS, messages delivered by `approval-token push` or mosquitto, answers
+  /// verified as in AM's published source.
   @Suite struct PingAMAnswers {
-    /// The answer is checked with `openssl` alone.
+    /// The answer is verified with the `openssl` command.
     @Test(arguments: Carrier.allCases)
     func yesLetsIn(by carrier: Carrier) async throws {
       try await withPingAMScene(by: carrier) { scene in
@@ -17,7 +17,7 @@ extension EndToEnd {
         try await scene.token.answer(login.token, with: .hold, from: login.mark)
         #expect(try await scene.ending(of: login).hasPrefix("approved, receipt \(login.push.messageID)"))
         #expect(scene.am.verify(login.push) == .isTrue)
-        // Registration and answer, each with its own message's cookie.
+        // Registration and answer, each with the cookie of its own message.
         #expect(scene.am.strays == 0)
         let secret = try #require(scene.am.secret(of: "ann"))
         let answer = try await claims(try #require(scene.am.received.last), signedWith: secret, in: scene.folder)
@@ -31,7 +31,7 @@ extension EndToEnd {
       }
     }
 
-    /// At the broker in the older version of MQTT.
+    /// At the broker with the older version of MQTT.
     @Test(arguments: Carrier.allCases)
     func noKeepsOut(by carrier: Carrier) async throws {
       try await withPingAMScene(by: carrier, mqtt: #"version = "3.1.1""#) { scene in
@@ -57,7 +57,7 @@ extension EndToEnd {
           let right = try #require(login.push.number)
           let typed = isRight ? right : try #require(login.push.candidates.first { $0 != right })
           try await scene.token.type("\(typed)", when: .number)
-          // AM stores either; the login page tells.
+          // AM stores either answer; only the login page shows the result.
           #expect(try await scene.ending(of: login).hasPrefix("approved"))
           #expect(scene.am.verify(login.push, type: .challenge) == (isRight ? .isTrue : .isFalse))
         }
@@ -104,7 +104,7 @@ extension EndToEnd {
         try await scene.token.log.line(
           with: "opened request \(login.token)", "can only be denied", "pin_for_biometric = false", from: login.mark)
         try await scene.token.shows("PIN wanted")
-        // Longer than the guard time, so that the hold would count.
+        // Longer than the guard time, so that the hold would be accepted.
         try await Task.sleep(for: .milliseconds(700))
         try await scene.token.hold(seconds: 1)
         #expect(scene.am.verify(login.push) == .waiting)

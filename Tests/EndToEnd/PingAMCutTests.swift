@@ -5,9 +5,9 @@ import TestAMServer
 import Testing
 
 extension EndToEnd {
-  /// Answers to AM that a cut or a reload interrupts, and what `openssl` finds in what leaves.
+  /// Answers to AM that are interrupted by a kill or a reload, verified with `openssl`.
   @Suite struct PingAMCuts {
-    /// AM gets every try and its word on none arrives, until somebody has been there with a plug in his hand.
+    /// AM receives every attempt, but its responses are lost until the connection is repaired.
     @Test func aKilledTokenSendsTheSameBytesAgain() async throws {
       try await withPingAMScene { scene in
         try await scene.enrol("ann")
@@ -45,7 +45,7 @@ extension EndToEnd {
       }
     }
 
-    /// - Returns: how many JWTs AM had got before the answer, which is on its way now.
+    /// - Returns: the number of JWTs that AM had received before the answer that is now in delivery.
     private func interrupted(_ login: PingAMScene.Login, by act: Act, _ scene: PingAMScene) async throws -> Int {
       let before = scene.am.received.count
       scene.server.loseAnswers(.max)
@@ -78,7 +78,7 @@ extension EndToEnd {
         try await scene.token.type("13589")
         #expect(try await scene.ending(of: login).hasPrefix("approved"))
         let answer = try await claims(try #require(scene.am.received.last), signedWith: secret, in: scene.folder)
-        // Nothing tells AM of a PIN.
+        // Nothing in the answer indicates a PIN.
         #expect(Set(answer.keys) == ["response"])
 
         let mailbox = "0123456789abcdef0123456789abcdef"

@@ -3,7 +3,7 @@ import TestAM
 import Testing
 
 extension EndToEnd {
-  /// The number of the login page on a board with a button and nothing to type on.
+  /// Number challenges on a board with a button and without a keypad.
   @Suite struct PingAMWithoutKeypad {
     private static let blinking = "\"one of the choices; no keypad: watch\""
     private static let open = "\"hold if that was what the portal shows\""
@@ -27,12 +27,12 @@ extension EndToEnd {
       }
     }
 
-    /// Watches the numbers go by, thinks longer than the guard time, and holds the button.
+    /// Watches the numbers, waits longer than the guard time, and holds the button.
     private func hold(afterNumber place: Int, in scene: PingAMScene) async throws {
       let eyes = try scene.token.begin("simulate", "led", "--follow", "--json")
       var mark = 0
       for _ in 1...place {
-        // Two nines take 13 s, and a window 6 s.
+        // Two nines take 13 s, and a window takes 6 s.
         for said in [Self.blinking, Self.open] {
           try await eyes.output.line(with: said, from: mark)
           mark = eyes.output.mark

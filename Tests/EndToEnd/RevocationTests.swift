@@ -2,7 +2,7 @@ import ProgramHarness
 import Testing
 
 extension EndToEnd {
-  /// Accounts that come and go.
+  /// Deleted and revoked accounts.
   @Suite struct Revocations {
     @Test func aDeletedDeviceWipesItselfAndCanBeEnrolledAgain() async throws {
       try await withScene { scene in

@@ -4,7 +4,7 @@ import Testing
 
 extension EndToEnd {
   @Suite struct Secrets {
-    /// Eight digits do not stand anywhere by chance.
+    /// Eight digits, because they do not occur by chance.
     private static let policy = """
       max_pin_attempts = 3
       [application.pin_policy]
@@ -16,7 +16,7 @@ extension EndToEnd {
     private static let wrong = "50218347"
     private static let second = "71940258"
 
-    /// Every PIN that was typed in a whole life, the refused and the wrong ones too, is in no file and in no words.
+    /// No PIN that was typed during the token's lifetime, including rejected and wrong ones, is in any file or output.
     @Test func noPINIsWrittenOrSaid() async throws {
       try await withPINScene(users: [], settings: Self.policy) { scene in
         let token = scene.token
@@ -52,7 +52,7 @@ extension EndToEnd {
         said += try await scene.server.command("device", "list").words
         said += try await scene.portal.call("GET", "/authenticate/transaction/\(transaction)").outcome.words
         try await expectNoPIN(in: scene, said + (try token.running.output.lines))
-        // What a stop leaves behind is less than what lay there before.
+        // A stopped token has removed its temporary data, so search before the stop too.
         try await token.stop()
         try await scene.server.stop()
         try await expectNoPIN(in: scene, said)
@@ -66,7 +66,7 @@ extension EndToEnd {
       var places = ["what was said": Data(words.joined(separator: "\n").utf8)]
       for folder in [scene.token.state, scene.server.directory] {
         for file in try FileManager.default.subpathsOfDirectory(atPath: folder) {
-          // No file is left out but sockets, which hold nothing.
+          // All files except sockets, which have no content.
           places["\(folder)/\(file)"] = FileManager.default.contents(atPath: "\(folder)/\(file)")
         }
       }
@@ -74,7 +74,8 @@ extension EndToEnd {
         let found = places.filter { $0.value.range(of: Data(pin.utf8)) != nil }.map(\.key)
         #expect(found.isEmpty, "\(pin)")
       }
-      // The same search finds what is there: the user by name in words, on the card and at the server.
+      // Positive control: the same search finds the user's name in the output, in the token's storage and at the
+      // server.
       let found = places.filter { $0.value.range(of: Data("alice".utf8)) != nil }.map(\.key)
       #expect(found.contains("what was said"))
       for folder in [scene.token.state, scene.server.directory] {

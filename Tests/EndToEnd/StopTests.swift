@@ -31,7 +31,7 @@ extension EndToEnd {
         #expect(try await process.exit() == .code(0))
         #expect(ContinuousClock.now - asked < .seconds(2))
         #expect(process.errors.lines.last?.contains("stopped") == true)
-        // A stop is not a release: a thumb on the button approves nothing.
+        // A stop is not a release: a button that is still pressed approves nothing.
         let decided = try await scene.token.audit().count { $0.kind == "decided" }
         #expect(decided == (moment == .answering ? 1 : 0))
         try await holding?.kill9()

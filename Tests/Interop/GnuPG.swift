@@ -1,6 +1,6 @@
 import Foundation
 
-/// Debian's GnuPG with a home of its own, gone with it.
+/// Debian's GnuPG with a temporary home directory.
 final class GnuPG {
   struct Missing: Error, CustomStringConvertible {
     let description = "no gpg here: install the package `gnupg`"
@@ -10,7 +10,7 @@ final class GnuPG {
     let description: String
   }
 
-  /// What one run of `gpg` gave.
+  /// The result of one run of `gpg`.
   struct Outcome {
     let output: [UInt8]
     /// `--status-fd` lines without their prefix.
@@ -30,7 +30,7 @@ final class GnuPG {
 
   init() throws {
     guard FileManager.default.isExecutableFile(atPath: "/usr/bin/gpg") else { throw Missing() }
-    // Short, because the agent's socket stands in it and the name of a socket has 107 bytes at most.
+    // Short, because the path of the agent's socket is limited to 107 bytes.
     var path = Array("/tmp/gpg-XXXXXX".utf8CString)
     guard mkdtemp(&path) != nil else { throw Failure(description: "mkdtemp: errno \(errno)") }
     home = URL(fileURLWithPath: String(decoding: path.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self))
@@ -38,7 +38,7 @@ final class GnuPG {
 
   deinit {
     _ = try? launch("/usr/bin/gpgconf", ["--homedir", home.path, "--kill", "all"])
-    // Fails when the agent, on its way out, takes its sockets away in the middle of it.
+    // Removal can fail while the agent, when it ends, removes its sockets.
     for _ in 0..<10 where FileManager.default.fileExists(atPath: home.path) {
       try? FileManager.default.removeItem(at: home)
     }
@@ -70,7 +70,7 @@ final class GnuPG {
       complaints: complaints, exitCode: exitCode)
   }
 
-  /// Revokes with the certificate that gpg prepares for every new key, disarmed by a colon.
+  /// Revokes with the certificate that gpg prepares for every new key, which is disabled by a colon.
   func revoke(_ fingerprint: String) throws {
     let prepared = home.appendingPathComponent("openpgp-revocs.d/\(fingerprint).rev")
     let armed = try String(contentsOf: prepared, encoding: .utf8).replacingOccurrences(
@@ -99,12 +99,12 @@ final class GnuPG {
 }
 
 extension GnuPG {
-  /// Makes a key like ours, of GnuPG's own making.
+  /// Generates a key with GnuPG that has the project's profile.
   func generateKey(_ userID: String) throws -> String {
     try generateKey(userID, "future-default", "default", "never")
   }
 
-  /// - Parameter kind: algorithm, usage and expiration, as `--quick-generate-key` has them.
+  /// - Parameter kind: algorithm, usage and expiration, as for `--quick-generate-key`.
   /// - Returns: the fingerprint.
   func generateKey(_ userID: String, _ kind: String...) throws -> String {
     let outcome = try attempt(["--quick-generate-key", userID] + kind)

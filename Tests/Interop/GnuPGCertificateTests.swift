@@ -1,7 +1,7 @@
 import OpenPGP
 import Testing
 
-/// Certificates of GnuPG's making: of the profile, and not.
+/// Certificates made by GnuPG, inside and outside the project's profile.
 @Suite struct GnuPGCertificateTests {
   private let gpg: GnuPG
 
@@ -17,7 +17,7 @@ import Testing
     #expect(throws: error) { try OpenPGPCertificate(parsing: bytes, at: time) }
   }
 
-  @Test func `refuses what cannot sign or cannot encrypt`() throws {
+  @Test func `refuses certificates that cannot sign or cannot encrypt`() throws {
     let key = try gpg.generateKey("peer", "ed25519", "cert", "never")
     expect(.unsupported("0 subkeys"), try gpg.export(key))
     try gpg.run("--quick-add-key", key, "cv25519", "encr", "never")
@@ -32,22 +32,22 @@ import Testing
     expect(.unsupported("2 primary keys"), try gpg.export(one, other))
   }
 
-  @Test func `refuses the revoked`() throws {
+  @Test func `refuses revoked certificates`() throws {
     let key = try gpg.generateKey("peer")
     _ = try OpenPGPCertificate(parsing: gpg.export(key))
     try gpg.revoke(key)
     expect(.certificateNotValid("revoked primary key"), try gpg.export(key))
   }
 
-  @Test func `takes several user IDs, and signatures by strangers`() throws {
+  @Test func `accepts several user IDs, and signatures by other keys`() throws {
     let (key, stranger) = (try gpg.generateKey("peer"), try gpg.generateKey("stranger"))
     try gpg.run("--quick-add-uid", key, "peer at work")
     try gpg.run("--local-user", stranger, "--quick-sign-key", key)
     #expect(try OpenPGPCertificate(parsing: gpg.export(key)).fingerprint == key)
   }
 
-  /// A renewed certificate has signatures newer than its keys. A clock that is behind must not take them for invalid.
-  @Test func `expiration can be renewed, and is judged by the clock unless that is behind`() throws {
+  /// A renewed certificate has signatures newer than its keys. They must be valid also with a clock that is behind.
+  @Test func `expiration can be renewed, and is checked by the clock unless it is behind`() throws {
     let year: Int64 = 31_536_000
     let key = try gpg.generateKey("peer", "future-default", "default", "seconds=1000")
     let listed = try gpg.run("--with-colons", "--list-keys").status

@@ -2,7 +2,7 @@ import OpenPGP
 import Secrets
 import Testing
 
-/// Our messages in GnuPG's hands, and GnuPG's in ours.
+/// Messages of this project processed by GnuPG, and the reverse.
 @Suite struct GnuPGTests {
   private let gpg: GnuPG
   private let peer: String
@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test(arguments: [1, 1000, 262_144])
-  func `GnuPG decrypts and verifies what we seal`(size: Int) throws {
+  func `GnuPG decrypts and verifies messages of this project`(size: Int) throws {
     let plaintext = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 7) }
     let opened = try gpg.run("--decrypt", reading: us.seal(plaintext, to: peersCertificate))
     #expect(opened.output == plaintext)
@@ -39,8 +39,8 @@ import Testing
     #expect(valid.dropFirst(6).prefix(3) == ["22", "10", "00"])
   }
 
-  /// librnp 0.18.0 used a session key of zeros (CVE-2025-13470). Whichever is installed, it must not.
-  @Test func `every message has a session key of its own`() throws {
+  /// librnp 0.18.0 used a session key of zeros (CVE-2025-13470). The installed version must not.
+  @Test func `every message has its own session key`() throws {
     var keys: Set<String> = []
     for _ in 0..<4 {
       let opened = try gpg.run("--show-session-key", "--decrypt", reading: us.seal(plaintext, to: peersCertificate))
@@ -52,7 +52,7 @@ import Testing
     #expect(keys.count == 4)
   }
 
-  /// A board that was started without knowing the time.
+  /// A board that was started with an unset clock.
   @Test func `GnuPG accepts keys and signatures of 1970`() throws {
     let board = try OpenPGPKey.generate(userID: "board", at: 5)
     try gpg.run("--import", reading: board.certificate.bytes)
@@ -66,7 +66,7 @@ import Testing
     ["--compress-algo", "bzip2"], ["--digest-algo", "SHA256"], ["--set-filename", "x", "--sig-notation", "a@b.c=d"],
     ["--recipient", "peer"],
   ])
-  func `we open what GnuPG encrypts and signs`(options: [String]) throws {
+  func `messages that GnuPG encrypts and signs are opened`(options: [String]) throws {
     for size in [1, 1000, 262_144] {
       let plaintext = (0..<size).map { UInt8(truncatingIfNeeded: $0 / 5) }
       let message = try signAndEncrypt(plaintext, options)
@@ -84,7 +84,7 @@ import Testing
   struct Refusal: CustomTestStringConvertible {
     let testDescription: String
     let error: OpenPGPError
-    /// Options and commands; `us`, `peer` and `stranger` are the keys there are.
+    /// Options and commands; the existing keys are `us`, `peer` and `stranger`.
     let arguments: [String]
 
     init(_ description: String, _ error: OpenPGPError, _ arguments: String) {
@@ -112,14 +112,14 @@ import Testing
     Refusal("encrypted with AES-128", .unsupported("cipher AES128"), "-u peer -r us --cipher-algo AES128 -se"),
     Refusal("with a notation we do not know but must", .badSignature, "-u peer -r us -N !a@b.c=d -se"),
   ])
-  func `we refuse what GnuPG makes`(_ refusal: Refusal) throws {
+  func `invalid messages of GnuPG are refused`(_ refusal: Refusal) throws {
     _ = try gpg.generateKey("stranger")
     let made = try gpg.attempt(refusal.arguments, reading: plaintext)
     try #require(made.exitCode == 0, "\(made.complaints)")
     #expect(throws: refusal.error) { try us.open(made.output, from: peersCertificate) }
   }
 
-  @Test func `we refuse the wrong signer`() throws {
+  @Test func `a message by the wrong signer is refused`() throws {
     let stranger = try gpg.generateKey("stranger")
     let made = try gpg.run("--local-user", stranger, "--recipient", ours, "--sign", "--encrypt", reading: plaintext)
     #expect(throws: OpenPGPError.wrongSigner(fingerprint: stranger)) {
@@ -129,12 +129,12 @@ import Testing
   }
 
   @Test(arguments: ["none", "zlib"])
-  func `we refuse what is too large, packed or not`(compression: String) throws {
+  func `a message that is too large is refused, compressed or not`(compression: String) throws {
     let message = try signAndEncrypt(Array(repeating: 0, count: 262_145), ["--compress-algo", compression])
     #expect(throws: OpenPGPError.tooLarge(limit: 262_144)) { try us.open(message, from: peersCertificate) }
   }
 
-  @Test func `a signature of tomorrow is not one of never`() throws {
+  @Test func `a signature with a future date is valid until its expiration`() throws {
     let message = try signAndEncrypt(
       plaintext, ["--default-sig-expire", "seconds=100", "--faked-system-time", "20380101T000000!"])
     let made: Int64 = 2_145_916_800
@@ -143,9 +143,9 @@ import Testing
     #expect(throws: OpenPGPError.badSignature) { try us.open(message, from: peersCertificate, at: made + 101) }
   }
 
-  @Test func `we refuse what was changed or cut on the way`() throws {
+  @Test func `a changed or truncated message is refused`() throws {
     let message = try signAndEncrypt(plaintext, [])
-    // Behind the session key's packet, of old format with a one-octet length.
+    // After the session key's packet, which has the old format with a one-octet length.
     let encrypted = 2 + Int(message[1])
     for position in encrypted..<message.count {
       var changed = message

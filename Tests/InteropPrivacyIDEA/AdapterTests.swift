@@ -9,11 +9,12 @@ import ProgramHarness
 import Secrets
 import Testing
 
-/// Against privacyIDEA as it is installed from PyPI. One after the other: they set policies on one server.
+/// Tests against privacyIDEA as installed from PyPI. They run one after the other, because they set policies on one
+/// server.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct InteropPrivacyIDEA {}
 
 extension InteropPrivacyIDEA {
-  /// The domain and the adapter, with a scripted hand.
+  /// The domain and the adapter, with a scripted panel.
   @Suite final class Adapter {
     private let server: PushServer
     private let registry = MemoryRegistry()
@@ -33,7 +34,7 @@ extension InteropPrivacyIDEA {
       return try await enrolment.enrol(url, name: "desk", trust: ServerTrust(authorityFile: server.authority))
     }
 
-    /// Runs listener and handler, as the service does, while `body` plays.
+    /// Runs listener and handler, as the service does, while `body` runs.
     private func serve(_ body: (PrivacyIDEATokenServer) async throws -> Void) async throws {
       var pace = PollingPace()
       pace.fast = .milliseconds(300)
@@ -64,12 +65,12 @@ extension InteropPrivacyIDEA {
     }
 
     @Test
-    func `Enrol, accept, decline, choose, expire, enrol again, be deleted`() async throws {
+    func `Enroll, approve, deny, choose, expire, enroll again, delete`() async throws {
       let (serial, url) = try server.makeToken()
       #expect(try await enrol(url).profile == serial)
 
       try await serve { _ in
-        // Accept.
+        // Approve.
         var login = try server.trigger(serial)
         #expect(try server.challengeStatus(login.transaction) == "pending")
         await panel.until(challenges: 1)
@@ -79,7 +80,7 @@ extension InteropPrivacyIDEA {
         #expect(try server.finalise(serial, login.transaction) == "ACCEPT")
         #expect(panel.shown.contains(.confirmed))
 
-        // Decline, for each reason.
+        // Deny, with each reason.
         for (number, gesture, status) in [
           (2, Gesture.Kind.doublePress, "cancelled"), (3, .veryLongHold, "declined"),
         ] {
@@ -111,7 +112,7 @@ extension InteropPrivacyIDEA {
         panel.perform(typed(right))
         await panel.until(showing: .idle(pending: 0))
         #expect(try server.challengeStatus(login.transaction) == "accept")
-        // Too often: the token declines by itself.
+        // Too many wrong choices: the token denies by itself.
         login = try server.trigger(serial)
         for number in 6...7 {
           await panel.until(challenges: number)
@@ -136,7 +137,7 @@ extension InteropPrivacyIDEA {
         #expect(try server.finalise(serial, login.transaction, code: code) == "ACCEPT")
         try server.removePolicy("code")
 
-        // Nobody answers.
+        // No answer.
         try server.set("PushChallengeValidityTime", to: "3")
         login = try server.trigger(serial)
         await panel.until(challenges: 9)
@@ -146,7 +147,7 @@ extension InteropPrivacyIDEA {
         try server.set("PushChallengeValidityTime", to: "120")
       }
 
-      // Enrolled again: the old keys are dead, the new ones work.
+      // Enrolled again: the old keys are invalid, the new ones work.
       _ = try await enrol(server.makeToken(again: serial).url)
       try await serve { token in
         let login = try server.trigger(serial)
@@ -155,7 +156,7 @@ extension InteropPrivacyIDEA {
         await panel.until(showing: .idle(pending: 0))
         #expect(try server.challengeStatus(login.transaction) == "accept")
 
-        // Deleted: the token finds out by itself.
+        // Deleted: the token detects it by itself.
         try server.deleteToken(serial)
         while try await token.validate().disenrolledAccounts.isEmpty {
           try await Task.sleep(for: .milliseconds(200))

@@ -3,14 +3,14 @@ import ProgramHarness
 import Testing
 
 extension InteropPrivacyIDEA {
-  /// The program itself, enrolled and answering.
+  /// The program, enrolled and answering.
   @Suite struct Answers {
     @Test func `Enrolled from an argument, a file and standard input, with the service and without`() async throws {
       let server = try PushServer.shared.get()
       let scene = try PushScene(at: server)
       let authority = scene.folder.file("ca.pem")
       let tokens = try (0..<3).map { _ in try server.makeToken() }
-      // Before the service runs, where the configuration is not read.
+      // Before the service runs, when the configuration is not read.
       let file = try scene.folder.write("\n" + tokens[0].url + "\n", to: "url")
       try await scene.token.command("enroll", "--file", file, "--name", "first", "--authorities", authority).succeeded()
       try await scene.token.command(
@@ -35,7 +35,7 @@ extension InteropPrivacyIDEA {
     }
 
     @Test(arguments: ["otpauth://other/x?secret=AA", "pia://container/x?url=https%3A//h/", "otpauth://pipush/x?v=2"])
-    func `What is no push token is refused before anything is sent`(url: String) async throws {
+    func `A URI that is not a push token is rejected before a request is sent`(url: String) async throws {
       let folder = try TemporaryDirectory()
       defer { folder.remove() }
       let token = TestToken(state: folder.file("token"), board: "simulated")
@@ -43,7 +43,7 @@ extension InteropPrivacyIDEA {
       #expect(try await token.command("accounts").exit == .code(65), "there is still no state")
     }
 
-    @Test func `Declined with every reason, each as the portal sees it`() async throws {
+    @Test func `Denied with every reason, and the portal's result for each`() async throws {
       try await withDesk { scene, serial in
         for (act, ending, status) in [
           (Act.double, "denied (declined)", "cancelled"), (.cancelKeys, "denied (cancelled)", "cancelled"),
@@ -56,7 +56,7 @@ extension InteropPrivacyIDEA {
       }
     }
 
-    @Test func `Number, letter and text: right, wrong, and wrong too often`() async throws {
+    @Test func `Number, letter and text: correct, wrong, and wrong at the attempt limit`() async throws {
       try await withDesk { scene, serial in
         for (kind, options) in [("NUMERIC", ""), ("ALPHABETIC", ""), ("CUSTOM", "dark blue:Größe:a|b:5%41")] {
           try scene.server.policy(
@@ -84,10 +84,10 @@ extension InteropPrivacyIDEA {
       }
     }
 
-    @Test func `Texts with bars and in any alphabet, and one that the server cuts to nothing`() async throws {
+    @Test func `Texts with bars and in any alphabet, and one that the server truncates to nothing`() async throws {
       struct Pending: Decodable, Equatable { let message, type: String }
       try await withDesk { scene, serial in
-        // It counts what the letters are escaped to, and leaves nothing of a question that is too long, nor of the title.
+        // The server counts the escaped letters, and drops a question that is too long, and its title.
         for (question, title, shown) in [
           ("Log in | as Größe 日本語?", "a|b", Pending(message: "Log in | as Größe 日本語?", type: "a|b")),
           (String(repeating: "ü", count: 300), "VPN", Pending(message: "Log in?", type: "")),
@@ -131,8 +131,8 @@ extension InteropPrivacyIDEA {
 }
 
 extension PushScene {
-  /// Finds among the choices that `pending` names the one that the portal shows, or one that it does not show, and types
-  /// what it says for it.
+  /// Finds the choice that the portal shows among the choices of `pending`, or another choice, and types its
+  /// input.
   @discardableResult
   func choose(right: Bool, on login: Login) async throws -> String {
     struct Pending: Decodable { let choices: String? }
@@ -140,7 +140,7 @@ extension PushScene {
     let choices = try #require(pending.first?.choices)
     #expect(login.announcement.contains(choices), "the log names them too")
     #expect(try await token.command("status").succeeded().output.contains(choices))
-    // "1 dark blue, 2 green", or "17, 42" where what is shown is typed.
+    // "1 dark blue, 2 green", or "17, 42" if the shown number itself is typed.
     let options = choices.split(separator: ", ").map { part in
       let words = part.split(separator: " ", maxSplits: 1).map(String.init)
       return (keys: words[0], text: words.last ?? "")

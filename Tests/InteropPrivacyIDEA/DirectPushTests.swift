@@ -3,9 +3,9 @@ import ProgramHarness
 import Testing
 
 extension InteropPrivacyIDEA {
-  /// A gateway of privacyIDEA that posts to the token, which polls too seldom to be of use.
+  /// A gateway of privacyIDEA that sends hints to the token; polling is too slow to matter.
   @Suite struct DirectPush {
-    @Test func `A post is faster than the next poll, and without it polling does`() async throws {
+    @Test func `A hint is faster than the next poll, and polling works without hints`() async throws {
       let server = try PushServer()
       let port = try Loopback.freePort()
       try server.postLogins(to: "http://127.0.0.1:\(port)/push")
@@ -15,7 +15,7 @@ extension InteropPrivacyIDEA {
         at: server, settings: "listen = \"127.0.0.1:\(port)\"", pace: "fast_ms = 20000\nidle_s = 20")
       try await scene.token.start()
       try await scene.enrol(url, as: "desk")
-      // The polls of the first round are over, and the next is far away.
+      // The polls of the first round are over, and the next is much later.
       try await Task.sleep(for: .seconds(2))
       let begun = ContinuousClock.now
       let login = try await scene.login(with: serial)
@@ -24,7 +24,7 @@ extension InteropPrivacyIDEA {
       #expect(delay < .seconds(12))
       try await scene.expect(.hold, on: login, toEndAs: "approved", seenAs: "accept", finally: "ACCEPT", with: serial)
 
-      // Posts that nobody hears.
+      // Hints to a port without a listener.
       try server.postLogins(to: "http://127.0.0.1:\(try Loopback.freePort())/push")
       let polled = try await scene.login(with: serial)
       try await scene.expect(.hold, on: polled, toEndAs: "approved", seenAs: "accept", finally: "ACCEPT", with: serial)

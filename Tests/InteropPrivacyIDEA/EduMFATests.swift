@@ -2,9 +2,9 @@ import ProgramHarness
 import Testing
 
 extension InteropPrivacyIDEA {
-  /// eduMFA's own type of token, which takes elliptic keys, knows no reasons and would let an accept overturn a decline.
+  /// eduMFA's own token type. It accepts elliptic keys, has no reasons, and would let an approval overrule a denial.
   @Suite struct EduMFA {
-    @Test func `Enrolled with RSA and with P-256, accepted and declined`() async throws {
+    @Test func `Enrolled with RSA and with P-256, approved and denied`() async throws {
       let server = try PushServer(.eduMFA)
       // A SubjectPublicKeyInfo of P-256 has 91 bytes.
       for (setting, lengths) in [("elliptic = false", 300...2000), ("elliptic = true", 124...124)] {
@@ -24,7 +24,7 @@ extension InteropPrivacyIDEA {
       }
     }
 
-    @Test func `Its older type of token, which speaks as privacyIDEA did`() async throws {
+    @Test func `The older token type, which uses privacyIDEA's protocol`() async throws {
       let server = try PushServer(.eduMFA, tokenType: "push")
       let scene = try PushScene(at: server)
       try await scene.token.start()

@@ -3,9 +3,9 @@ import ProgramHarness
 import Testing
 
 extension InteropPrivacyIDEA {
-  /// What happens to tokens, requests, clocks and servers.
+  /// The life cycle of tokens, requests, clocks and servers.
   @Suite struct Life {
-    @Test func `Nobody answers, or another token does`() async throws {
+    @Test func `No answer, or an answer by another token`() async throws {
       try await withDesk { scene, serial in
         let server = scene.server
         try server.set("PushChallengeValidityTime", to: "3")
@@ -15,7 +15,7 @@ extension InteropPrivacyIDEA {
         #expect(try server.finalise(serial, forgotten.portal) != "ACCEPT")
         try server.set("PushChallengeValidityTime", to: "120")
 
-        // Two tokens of one user: whichever answers first.
+        // Two tokens of one user: the first answer counts.
         try server.addUser("carol")
         let other = try PushScene(at: server)
         try await other.token.start()
@@ -42,7 +42,7 @@ extension InteropPrivacyIDEA {
         try await scene.expect(
           .hold, on: login, toEndAs: "approved", seenAs: "accept", finally: "ACCEPT", with: serial)
 
-        // The server takes the answer, and refuses the login all the same.
+        // The server accepts the answer but refuses the login.
         let refused = try await scene.login(with: serial)
         try server.disableToken(serial)
         try await scene.expect(.hold, on: refused, toEndAs: "approved", seenAs: "accept", with: serial)
@@ -56,7 +56,7 @@ extension InteropPrivacyIDEA {
       }
     }
 
-    @Test func `A clock that is 90 s behind is put right by the server's`() async throws {
+    @Test func `A clock that is 90 s behind is corrected by the server's`() async throws {
       let folder = try TemporaryDirectory()
       defer { folder.remove() }
       let clock = try await wallClock(secondsBack: 90, in: folder)
@@ -68,7 +68,7 @@ extension InteropPrivacyIDEA {
       }
     }
 
-    @Test func `Server and token end and begin again, and another server is off meanwhile`() async throws {
+    @Test func `Server and token restart while another server is off`() async throws {
       let (server, dead) = (try PushServer.shared.get(), try PushServer())
       try await withDesk(and: [dead]) { scene, serial in
         try await scene.enrol(dead.makeToken().url, as: "elsewhere")
@@ -79,7 +79,7 @@ extension InteropPrivacyIDEA {
         try await scene.expect(
           .hold, on: login, toEndAs: "approved", seenAs: "accept", finally: "ACCEPT", with: serial)
 
-        // Between question and answer.
+        // Between challenge and answer.
         login = try await scene.login(with: serial)
         try server.stop()
         try await scene.token.answer(login.token, with: .hold, from: login.mark)
@@ -88,7 +88,7 @@ extension InteropPrivacyIDEA {
         #expect(try await scene.ending(of: login).hasPrefix("approved"))
         #expect(try server.challengeStatus(login.portal) == "accept")
 
-        // While nothing is open.
+        // While no request is open.
         var mark = try scene.token.log.mark
         try server.stop()
         try await scene.token.log.line(with: "not connected to localhost:\(server.port)", from: mark)
@@ -106,7 +106,7 @@ extension InteropPrivacyIDEA {
       }
     }
 
-    @Test func `A PIN where the administrator wants one, and no fingerprint`() async throws {
+    @Test func `A PIN required by the administrator, and no fingerprint`() async throws {
       let server = try PushServer.shared.get()
       let scene = try PushScene(at: server, settings: "pin_attempts = 2")
       try await scene.token.start()
@@ -122,7 +122,7 @@ extension InteropPrivacyIDEA {
       let mark = try scene.token.log.mark
       #expect(try await scene.token.enrol(url, name: "desk", choosing: "135790").exit == .code(0))
       try await scene.token.log.line(with: "] connected to", from: mark)
-      // A hold alone accepts nothing; a wrong PIN costs an attempt.
+      // A hold alone does not approve; a wrong PIN costs an attempt.
       var login = try await scene.login(with: serial)
       try await scene.token.perform(.hold)
       try await scene.token.type("246801")
@@ -136,7 +136,7 @@ extension InteropPrivacyIDEA {
       try await scene.token.type("135790")
       try await scene.token.choose("864201")
       try await change.outcome().succeeded()
-      // The last wrong one ends the account, and nothing else.
+      // The last wrong PIN removes this account and no other.
       login = try await scene.login(with: serial)
       for guess in ["135790", "246801"] { try await scene.token.type(guess) }
       #expect(try await scene.ending(of: login).contains("too many wrong PINs"))
@@ -145,7 +145,7 @@ extension InteropPrivacyIDEA {
       try await scene.end()
     }
 
-    @Test func `A PIN where only the person wants one, at enrolment or later`() async throws {
+    @Test func `A PIN chosen by the user alone, at enrollment or later`() async throws {
       let server = try PushServer.shared.get()
       let scene = try PushScene(at: server)
       try await scene.token.start()

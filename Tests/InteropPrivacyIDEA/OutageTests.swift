@@ -2,9 +2,9 @@ import ProgramHarness
 import Testing
 
 extension InteropPrivacyIDEA {
-  /// A server that is away: for whoever else waits, and for how long.
+  /// An unreachable server: its effect on other servers, and the reconnection.
   @Suite struct Outages {
-    @Test func `An answer that cannot be delivered does not hold up another server's login`() async throws {
+    @Test func `An answer that cannot be delivered does not delay another server's login`() async throws {
       let dying = try PushServer()
       try await withDesk(and: [dying]) { scene, serial in
         let elsewhere = try dying.makeToken()
@@ -28,7 +28,7 @@ extension InteropPrivacyIDEA {
       }
     }
 
-    @Test func `A server that is off for two minutes is found again soon, and asked seldom meanwhile`() async throws {
+    @Test func `A server that is off for two minutes is polled rarely, and detected soon afterwards`() async throws {
       let server = try PushServer()
       let scene = try PushScene(at: server)
       try await scene.token.start()
@@ -39,7 +39,7 @@ extension InteropPrivacyIDEA {
       try await scene.token.log.line(with: "not connected to", from: mark)
       try await Task.sleep(for: .seconds(120))
       let attempts = try scene.token.log.lines.dropFirst(mark).count { $0.contains("not connected to") }
-      // Pauses that double from at most 1 s: 1, 2, 4 … 60 s, each at least half as long.
+      // The backoff doubles from at most 1 s: 1, 2, 4 … 60 s, each at least half as long.
       #expect((4...10).contains(attempts), "\(attempts) attempts in two minutes")
       let before = try scene.token.log.mark
       try server.start()

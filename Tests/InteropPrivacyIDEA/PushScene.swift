@@ -2,30 +2,30 @@ import Foundation
 import ProgramHarness
 import Testing
 
-/// privacyIDEA, a portal that is curl, and an approval token as a process with the simulated board.
+/// privacyIDEA, a portal that uses curl, and an approval token as a process with the simulated board.
 struct PushScene: Sendable {
   let folder: TemporaryDirectory
   let server: PushServer
   let token: TestToken
 
-  /// A login that is put to the person.
+  /// A login whose request is shown.
   struct Login: Sendable {
-    /// What the portal calls it.
+    /// The portal's transaction id.
     let portal: String
-    /// What the token calls it.
+    /// The token's transaction id.
     let token: String
-    /// What the portal shows, where the token has to be told.
+    /// The option that the portal shows, if the token requires it.
     let presence: String?
-    /// What the token says about it in its log.
+    /// The announcement in the token's log.
     let announcement: String
     let mark: Int
   }
 
   /// - Parameters:
   ///   - launcher: a command that runs the token's program.
-  ///   - settings: more lines of the table `[push]`.
-  ///   - pace: of the polls.
-  ///   - authorities: beside those of `server`.
+  ///   - settings: additional lines of the table `[push]`.
+  ///   - pace: the intervals of the polls.
+  ///   - authorities: certificate authorities in addition to the authority of `server`.
   init(
     at server: PushServer, launcher: [String] = [], settings: String = "",
     pace: String = "fast_ms = 300\nidle_s = 2", and others: [PushServer] = []
@@ -46,21 +46,21 @@ struct PushScene: Sendable {
       config: try folder.write(config, to: "config.toml"))
   }
 
-  /// Ends the token, and looks at its audit chain.
+  /// Stops the token and verifies its audit chain.
   func end() async throws {
     #expect(try await token.provesItsLog())
     token.end()
     folder.remove()
   }
 
-  /// Enrols at the running service, and waits until it polls with the new keys.
+  /// Enrolls at the running service, and waits until it polls with the new keys.
   func enrol(_ url: String, as name: String? = nil) async throws {
     let mark = try token.log.mark
     try await token.enrol(url, name: name).succeeded()
     try await token.log.line(with: "] connected to", from: mark)
   }
 
-  /// A portal begins a login with a token, and waits until it is put to the person.
+  /// Starts a login at the portal, and waits until its request is shown.
   func login(with serial: String, account: String = "desk") async throws -> Login {
     try await asked(account) { try server.trigger(serial) }
   }
@@ -73,7 +73,7 @@ struct PushScene: Sendable {
     return try await asked(account, transaction, presence, from: mark)
   }
 
-  /// Waits until a login that was begun is put to the person.
+  /// Waits until the request of a started login is shown.
   func asked(
     _ account: String, _ transaction: String, _ presence: String? = nil, from mark: Int
   ) async throws -> Login {
@@ -83,13 +83,13 @@ struct PushScene: Sendable {
     return Login(portal: transaction, token: String(name), presence: presence, announcement: line, mark: mark)
   }
 
-  /// What the token says how it ended.
+  /// The outcome in the token's log.
   func ending(of login: Login) async throws -> String {
     try await token.log.line(with: "settled request \(login.token)", from: login.mark)
     return try await token.ending(of: login.token) ?? ""
   }
 
-  /// Acts, waits for the token's last word, and compares what the portal sees.
+  /// Acts, waits for the outcome in the token's log, and compares the portal's result.
   func expect(
     _ act: Act, on login: Login, toEndAs ending: String, seenAs status: String, finally: String? = nil,
     with serial: String, sourceLocation: SourceLocation = #_sourceLocation
@@ -105,7 +105,7 @@ struct PushScene: Sendable {
   }
 }
 
-/// Sets the scene with one token enrolled as "desk" and running, and plays.
+/// Runs `body` with one running token that is enrolled as "desk".
 func withDesk(
   launcher: [String] = [], and others: [PushServer] = [],
   _ body: (PushScene, _ serial: String) async throws -> Void

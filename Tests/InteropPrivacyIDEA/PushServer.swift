@@ -2,7 +2,7 @@ import Foundation
 import ProgramHarness
 import Synchronization
 
-/// A privacyIDEA or eduMFA of its own on loopback, and what administrators and portals ask of it, by curl.
+/// A private privacyIDEA or eduMFA on loopback, with administrator and portal calls by curl.
 final class PushServer: Sendable {
   struct Failure: Error, CustomStringConvertible { let description: String }
 
@@ -11,7 +11,7 @@ final class PushServer: Sendable {
     case eduMFA = "edumfa"
   }
 
-  /// One for all tests, which take turns.
+  /// One server for all tests, which use it one after the other.
   static let shared = Result { try PushServer() }
 
   let product: Product
@@ -23,8 +23,8 @@ final class PushServer: Sendable {
   private let output = Pipe()
   private let token = Mutex("")
 
-  /// Returns when it listens. The first time ever this installs it, which takes minutes.
-  /// - Parameter tokenType: nil for the product's own.
+  /// Returns when it listens. The first run installs it, which takes minutes.
+  /// - Parameter tokenType: nil for the product's default.
   init(_ product: Product = .privacyIDEA, tokenType: String? = nil) throws {
     self.product = product
     self.tokenType = tokenType ?? (product == .eduMFA ? "edupush" : "push")
@@ -64,13 +64,13 @@ final class PushServer: Sendable {
     throw Failure(description: "\(product) did not start: exit \(process.terminationStatus), 69 is PyPI out of reach")
   }
 
-  /// Nobody listens on its port any more when this returns.
+  /// Stops the server; when this returns, its port is closed.
   func stop() throws {
     try orders.fileHandleForWriting.write(contentsOf: Data("stop\n".utf8))
     try expect("stopped")
   }
 
-  /// It listens again when this returns, and remembers everything.
+  /// Starts the server again with its stored data; returns when it listens.
   func start() throws {
     try orders.fileHandleForWriting.write(contentsOf: Data("start\n".utf8))
     try expect("ready")
@@ -95,7 +95,7 @@ final class PushServer: Sendable {
     }
   }
 
-  /// Tokens made from now on are told of logins by a post to this address, too.
+  /// Enrolled tokens will get hints of logins at this address, in addition to polling.
   func postLogins(to url: String) throws {
     try configure(
       "smsgateway",
@@ -112,7 +112,7 @@ final class PushServer: Sendable {
       ])
   }
 
-  /// A realm with one user in it, who becomes nobody's default.
+  /// Creates a realm with one user, and makes it not the default realm.
   func addUser(_ name: String) throws {
     let file = directory.appending(path: "passwd")
     try "\(name):x:1000:1000:\(name),,,:/nowhere:/bin/false\n".write(to: file, atomically: true, encoding: .utf8)
@@ -121,9 +121,9 @@ final class PushServer: Sendable {
   }
 
   /// - Parameters:
-  ///   - serial: of a token that is enrolled again.
+  ///   - serial: the serial of a token that is enrolled again.
   ///   - user: in the realm that `addUser` made.
-  /// - Returns: serial and enrolment URL.
+  /// - Returns: serial and enrollment URL.
   func makeToken(again serial: String? = nil, of user: String? = nil) throws -> (serial: String, url: String) {
     var body: [String: Any] = ["type": tokenType, "genkey": 1]
     body["serial"] = serial
@@ -134,7 +134,7 @@ final class PushServer: Sendable {
     return (serial, url)
   }
 
-  /// The device's public key as the server keeps it.
+  /// The device's public key as stored at the server.
   func deviceKey(of serial: String) throws -> String {
     let answer = try call("token/?serial=\(serial)", method: "GET")
     let value = (answer["result"] as? [String: Any])?["value"] as? [String: Any]
@@ -146,12 +146,12 @@ final class PushServer: Sendable {
 
   func disableToken(_ serial: String) throws { try call("token/disable", form: ["serial": serial]) }
 
-  /// A portal begins a login.
+  /// Starts a login as a portal.
   func trigger(_ serial: String) throws -> (transaction: String, presence: String?) {
     try trigger(["serial": serial, "type": tokenType])
   }
 
-  /// A portal begins a login with any token of the user.
+  /// Starts a login with any token of the user, as a portal.
   func trigger(user: String) throws -> (transaction: String, presence: String?) {
     try trigger(["user": user, "realm": "lab", "type": tokenType])
   }
@@ -166,13 +166,13 @@ final class PushServer: Sendable {
     return (transaction, challenge?["presence_answer"] as? String)
   }
 
-  /// What the portal sees: "pending", "accept", "declined" or "cancelled".
+  /// The portal's result: "pending", "accept", "declined" or "cancelled".
   func challengeStatus(_ transaction: String) throws -> String {
     let answer = try call("validate/polltransaction/\(transaction)", method: "GET")
     return (answer["detail"] as? [String: Any])?["challenge_status"] as? String ?? "\(answer)"
   }
 
-  /// The portal ends the login.
+  /// Finishes the login as a portal.
   func finalise(_ serial: String, _ transaction: String, code: String = "") throws -> String {
     try finalise(["serial": serial, "transaction_id": transaction, "pass": code])
   }

@@ -1,7 +1,7 @@
 import ServerTestSupport
 import Testing
 
-/// What may be used for a user.
+/// The types and devices available for a user.
 @Suite struct AvailabilityTests {
   @Test(arguments: [
     "/oauth/api/v4/authenticate/user/nobody/enabled", "/oauth/api/v4/authenticate/user/nobody/device/00/enabled",

@@ -1,7 +1,7 @@
 import Foundation
 import ServerTestSupport
 
-/// A portal's callback address: Python's own HTTP server, started as a program.
+/// A portal's callback endpoint: Python's HTTP server, started as a program.
 final class CallbackSink: Sendable {
   struct Call: Decodable, Equatable {
     var path: String
@@ -23,7 +23,7 @@ final class CallbackSink: Sendable {
 
   deinit { program.send(SIGKILL) }
 
-  /// The calls to a path so far, once there are `count` of them; fewer if they do not come within 20 s.
+  /// The calls to a path, once there are `count` of them; fewer after 20 s.
   func calls(to path: String, count: Int) throws -> [Call] {
     try JSONDecoder().decode([Call].self, from: Data(Curl()("\(url)/calls?path=\(path)&count=\(count)").body))
   }

@@ -3,7 +3,7 @@ import ReferenceProtocol
 import ServerTestSupport
 import Testing
 
-/// How a portal is told.
+/// Callbacks to portals.
 @Suite struct CallbackTests {
   let sink: CallbackSink
   let portal: Portal

@@ -4,7 +4,7 @@ import Secrets
 import ServerTestSupport
 import Testing
 
-/// What a portal sees of requests that need a PIN: offer, start, and their rows of the result table.
+/// Requests that need a PIN in the portal API: availability, start, and their rows of the result table.
 @Suite struct PINTests {
   let sink: CallbackSink
   let portal: Portal
@@ -50,7 +50,7 @@ import Testing
     #expect(try portal.get(path).json["enabled"] as? [String] == ["payment", "login"])
   }
 
-  /// Enrolled while the server wanted no PIN: everything but that can be asked.
+  /// A user who was enrolled before the server required a PIN is available only for types without a PIN.
   @Test func notOfferedWithoutAPIN() throws {
     let former = try TokenServer(configuration: configuration())
     let device = try DeviceClient.enrolled(at: former, as: "bob")
@@ -93,7 +93,7 @@ import Testing
     #expect(result["used_authentication_attempts"] as? Int == 1)
     let nonce = try wrong.decoded(Problem.self).nonce
     try device.send(device.answerWithPIN(fetched, attempt: 2, nonce: nonce), to: transaction).expect(200)
-    // One call, and it is this one's: the wrong PIN made none.
+    // Exactly one callback, for this transaction: the wrong PIN caused none.
     #expect(try calls(about: transaction, after: 1) == 1)
     result = try portal.result(transaction)
     #expect(result["is_authenticated"] as? Bool == true && result.reason == nil)
@@ -127,7 +127,7 @@ import Testing
     #expect(result["used_authentication_attempts"] as? Int == 3)
     #expect(try portal.result(open).reason == "invalid_request")
     #expect(try portal.start(["device_id": device.clientID, "type": "login"]).json["error_code"] as? Int == 1001)
-    // The device's other user notices nothing.
+    // The device's other user is not affected.
     let fine = try portal.start(["device_id": other.clientID, "type": "payment", "user_id": "bob"])
     let answered = try fine.expect(200).json["transaction_id"] as? String ?? ""
     try other.send(other.answerWithPIN(other.fetch(answered)), to: answered).expect(200)

@@ -1,7 +1,7 @@
 import Foundation
 import ServerTestSupport
 
-/// A portal as a list of curl command lines.
+/// A portal that uses curl.
 struct Portal {
   let server: TokenServer
   let id: String
@@ -22,7 +22,7 @@ struct Portal {
     try server.curl(["--user", "\(id):\(secret)", "--request", method] + arguments + [server.url + path])
   }
 
-  /// `POST …/authenticate/user`; a nil value leaves the field out.
+  /// `POST …/authenticate/user`; a nil value omits the field.
   func start(_ fields: [String: String?] = [:], version: String = "v4") throws -> Curl.Reply {
     var all: [String: String?] = [
       "type": "login", "user_id": "alice", "callback_uri": "http://127.0.0.1:9/none", "message": "Log in?",
@@ -35,7 +35,7 @@ struct Portal {
       ])
   }
 
-  /// A started transaction's id.
+  /// Starts a transaction and returns its id.
   func transaction(_ fields: [String: String?]) throws -> String {
     let reply = try start(fields).expect(200)
     return reply.json["transaction_id"] as? String ?? ""
@@ -46,7 +46,7 @@ struct Portal {
   }
 }
 
-/// A configuration of these types, after any general settings.
+/// A configuration with these types, after the general settings.
 func configuration(_ settings: String = "", types: String = #"[[type]]"# + "\nname = \"login\"\nmethod = \"push\"\n")
   -> String
 {

@@ -1,7 +1,7 @@
 import ServerTestSupport
 import Testing
 
-/// Who may call, with what credentials, and what the others are told.
+/// Authentication and permissions of portals, and the error responses.
 @Suite struct PortalAccessTests {
   @Test func basicAndFormCredentials() throws {
     let portal = try Portal(TokenServer())

@@ -3,7 +3,7 @@ import ReferenceProtocol
 import ServerTestSupport
 import Testing
 
-/// Every row of the result table: what happened on the token, what the portal reads, whether it is called.
+/// Every row of the result table: the event on the token, the result for the portal, and whether there is a callback.
 @Suite struct ResultTests {
   let sink: CallbackSink
   let portal: Portal
@@ -47,7 +47,7 @@ import Testing
     try sink.calls(to: "/204/\(type)", count: 1).contains { $0.body.contains(transaction) }
   }
 
-  /// No callback is stored or under way for anything: the next one asked for is the first to come.
+  /// Whether no callback exists for the transaction: the next callback that is started is the first to arrive.
   private func isNotCalledBack(about transaction: String) throws -> Bool {
     let other = try start()
     try device.deny(other, .declined).expect(200)

@@ -2,7 +2,7 @@ import ReferenceProtocol
 import ServerTestSupport
 import Testing
 
-/// `POST …/authenticate/user`: its parameters, and what it answers.
+/// `POST …/authenticate/user`: its parameters and responses.
 @Suite struct StartTests {
   @Test func aStartedTransaction() throws {
     let portal = try Portal(TokenServer())

@@ -56,7 +56,7 @@ import Testing
     #expect(try device.send(answer, to: transaction, key: key).expect(200).decoded(RequestStatus.self) == first)
     let status = try device.call("GET", "/device/v1/requests/\(transaction)").decoded(RequestStatus.self)
     #expect(status == first)
-    // Another body under the key, and another key for the request, are neither new answers nor repeats.
+    // Another body with the same key, or another key for the same request, is neither a new answer nor a repetition.
     let other = SealedAnswer(answer: "AAAA")
     #expect(try device.send(other, to: transaction, key: key).decoded(Problem.self).slug == .idempotencyConflict)
     let late = try device.send(answer, to: transaction).expect(409).decoded(Problem.self)

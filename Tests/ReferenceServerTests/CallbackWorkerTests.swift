@@ -10,7 +10,7 @@ import Testing
 
 @testable import ReferenceServer
 
-/// A portal's listening socket. It takes connections and says nothing, unless it is told to answer.
+/// A portal's listening socket. It accepts connections and responds only if configured to.
 private final class Listener: Sendable {
   let port: Int
   private let descriptor: Int32
@@ -34,7 +34,7 @@ private final class Listener: Sendable {
     if answering { Thread.detachNewThread { [self] in answer() } }
   }
 
-  /// Requests that came.
+  /// The number of requests received.
   var count: Int { answered.load(ordering: .sequentiallyConsistent) }
 
   func end() { shutdown(descriptor, Int32(SHUT_RDWR)) }
@@ -43,7 +43,7 @@ private final class Listener: Sendable {
     while true {
       let connection = accept(descriptor, nil, nil)
       guard connection >= 0 else { return }
-      // Each in a thread of its own: the client also opens connections on which it sends nothing for a minute.
+      // A thread per connection: the client also opens connections without sending anything for a minute.
       Thread.detachNewThread { [self] in answer(connection) }
     }
   }
@@ -67,7 +67,7 @@ private final class Listener: Sendable {
       eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
   }
 
-  @Test("A portal that does not answer holds up only itself, however many callbacks it has")
+  @Test("A portal that does not respond delays only its own callbacks")
   func oneSlowPortal() async throws {
     let temporary = try TemporaryStore()
     let (slow, good) = (try Listener(answering: false), try Listener(answering: true))
@@ -85,7 +85,7 @@ private final class Listener: Sendable {
       wakeUp: WakeUp(),
       log: quiet)
     let running = Task { try await worker.run() }
-    // Before the first of the slow ones has timed out.
+    // Before the first slow callback has timed out.
     let deadline = ContinuousClock.now + .seconds(9)
     while good.count == 0, .now < deadline { try await Task.sleep(for: .milliseconds(20)) }
     #expect(good.count == 1)
@@ -94,8 +94,8 @@ private final class Listener: Sendable {
     _ = await running.result
   }
 
-  /// Fails, by chance and nearly always, where a list that was read before a job ended starts the job once more.
-  @Test("Each callback is made once, however soon the one before it ends")
+  /// Without the check, nearly always fails: a list that was read before a job ended starts the job again.
+  @Test("Each callback is sent once, even if the previous one ends quickly")
   func madeOnce() async throws {
     let temporary = try TemporaryStore()
     let portal = try Listener(answering: true)
@@ -121,7 +121,7 @@ private final class Listener: Sendable {
     #expect(portal.count == count)
   }
 
-  @Test("A callback to this machine is made only where the configuration allows its address")
+  @Test("A callback to this machine is sent only if the configuration allows its address")
   func privateAddress() async throws {
     let portal = try Listener(answering: true)
     defer { portal.end() }
@@ -145,7 +145,7 @@ private final class Listener: Sendable {
 }
 
 @Suite struct PendingListTests {
-  @Test("The list holds the newest requests, as many as a token can take")
+  @Test("The list holds the newest requests, up to the size that a token accepts")
   func bounded() {
     let entries = (0..<200).map { number in
       PendingEntry(

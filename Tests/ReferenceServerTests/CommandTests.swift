@@ -3,7 +3,7 @@ import Foundation
 import ServerTestSupport
 import Testing
 
-/// The administrator's commands, as programs.
+/// The administrators' commands, run as programs.
 @Suite struct CommandTests {
   private func serverProgram(_ arguments: String...) throws -> ProgramOutput {
     try run(BuiltProgram.path("token-server"), arguments)

@@ -4,15 +4,15 @@ import ReferenceProtocol
 import ServerTestSupport
 import Testing
 
-/// Many connections that do nothing, against the running server.
+/// Many idle connections, against the running server.
 @Suite struct ConnectionTests {
-  @Test("2,000 idle sockets and 200 slow senders of one address do not hold up a portal's request from another")
+  @Test("2,000 idle and 200 slow connections from one address do not delay a portal's request from another")
   func idleAndSlow() throws {
     try raiseDescriptorLimit(to: 4096)
     let server = try TokenServer()
     let portal = try server.addPortal()
     let device = try DeviceClient.enrolled(at: server, as: "alice")
-    /// Of eleven requests: one may be late because the machine is busy.
+    /// The median of eleven requests: one may be late because the machine is busy.
     func median() throws -> Duration {
       let times = try (0..<11).map { _ in
         let began = ContinuousClock.now
@@ -31,7 +31,7 @@ import Testing
     for number in 0..<2200 {
       let socket = try connect(to: server.port, from: "127.0.0.2")
       sockets.append(socket)
-      // The beginning of a TLS record that never comes.
+      // The beginning of an incomplete TLS record.
       if number >= 2000 { _ = send(socket, [0x16, 0x03, 0x01] as [UInt8], 3, Int32(MSG_NOSIGNAL)) }
     }
     #expect(try median() < alone + .seconds(1))
@@ -39,12 +39,12 @@ import Testing
 
   private static let brief = "[limits]\nrequest_seconds = 1\nidle_seconds = 2\nconnections_per_source = 4\n"
 
-  @Test("A connection ends when its request has not come whole in time", arguments: [0, 5])
+  @Test("A connection is closed when its request is not complete in time", arguments: [0, 5])
   func deadline(bytes: Int) throws {
     let server = try TokenServer(configuration: Self.brief)
     let socket = try connect(to: server.port, from: "127.0.0.1")
     defer { close(socket) }
-    // Never a whole record, but always another byte.
+    // Never a complete record, but always another byte.
     let hello: [UInt8] = [0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00]
     let began = ContinuousClock.now
     var isOpen = true
@@ -62,7 +62,7 @@ import Testing
     #expect(!isOpen)
   }
 
-  @Test("A source has its number of connections and no more; an event stream is none of them")
+  @Test("The number of connections per source is limited; an event stream does not count")
   func connectionsOfOneSource() throws {
     let server = try TokenServer(configuration: "[limits]\nconnections_per_source = 4\n")
     let device = try DeviceClient.enrolled(at: server, as: "alice")
@@ -80,7 +80,7 @@ import Testing
     stream.send(SIGKILL)
   }
 
-  @Test("An event stream outlives the deadline of requests, and a long poll too")
+  @Test("The request deadline does not end an event stream or a long poll")
   func streamsHaveNoDeadline() throws {
     let server = try TokenServer(configuration: Self.brief + "[[type]]\nname = \"login\"\nmethod = \"push\"\n")
     let device = try DeviceClient.enrolled(at: server, as: "alice")
@@ -94,7 +94,7 @@ import Testing
     #expect(lines.contains("event: device-revoked"), "\(lines)")
   }
 
-  @Test("A device that has gone is not connected a moment later, though nothing was written to it")
+  @Test("A device that disconnects is detected soon, even without a write to it")
   func goneDevices() throws {
     let types = "[[type]]\nname = \"login\"\nmethod = \"push\"\ndelivery_required = true\n"
     let server = try TokenServer(configuration: types)

@@ -4,7 +4,7 @@ import ReferenceProtocol
 import ServerTestSupport
 import Testing
 
-/// Proofs, nonces, revoked devices, events and the end, against the running server.
+/// Proofs, nonces, revoked devices, events and shutdown, against the running server.
 @Suite struct DeviceGateTests {
   let server: TokenServer
   let device: DeviceClient
@@ -110,7 +110,7 @@ import Testing
     let stream = try device.openEventStream()
     let started = ContinuousClock.now
     #expect(server.stop() == 0)
-    // The server gives streams 1.2 s; the rest is for a machine that is busy with other tests.
+    // The server gives streams 1.2 s to end; the rest is a margin for a busy machine.
     #expect(ContinuousClock.now - started < .seconds(15))
     while stream.nextLine() != nil {}
     #expect(stream.waitForEnd() == 0)

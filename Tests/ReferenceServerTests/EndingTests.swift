@@ -4,7 +4,7 @@ import Testing
 
 @testable import ReferenceServer
 
-/// The result table: which ending gives which state, reason and callback.
+/// The result table: state, reason and callback of each ending.
 @Suite struct EndingTests {
   @Test(
     arguments: [
@@ -42,7 +42,7 @@ import Testing
   }
 }
 
-/// An answer must be to exactly this request.
+/// An answer must match its request exactly.
 @Suite struct AnswerJudgeTests {
   private static func answer(
     to transaction: Transaction, _ decision: ApprovalAnswer.Decision, _ reason: DenialReason? = nil

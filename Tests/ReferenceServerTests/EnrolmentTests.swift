@@ -5,7 +5,7 @@ import ReferenceProtocol
 import ServerTestSupport
 import Testing
 
-/// Registration, activation, login, key exchange and push enrolment, against the running server.
+/// Registration, activation, login, key exchange and push enrollment, against the running server.
 @Suite struct EnrolmentTests {
   let server: TokenServer
 
@@ -19,7 +19,7 @@ import Testing
     #expect(first.count == 64 && first.allSatisfy { "0123456789ABCDEF".contains($0) })
     try device.register(code).expect(201)
     #expect(device.clientID == first)
-    // Another key does not get that device, nor one of its own.
+    // Another key gets neither that device nor a new one.
     #expect(try DeviceClient(server).register(code).status == 401)
   }
 
@@ -34,11 +34,11 @@ import Testing
   @Test func wrongCodesAreSlowedDown() throws {
     let device = try DeviceClient(server)
     for _ in 1...10 { try device.register(ActivationCode.random().digits).expect(401) }
-    // One more is allowed now and then: on a slow machine perhaps while these were asked.
+    // The limit refills slowly: on a slow machine one more attempt may be allowed during the loop.
     let replies = try (1...20).map { _ in try device.register(ActivationCode.random().digits) }
     let slowed = try #require(replies.first { $0.status == 429 })
     #expect(slowed.headers["retry-after"] != nil)
-    // Nor is the right one looked at; a correct guess must not show.
+    // A correct code is refused too; a correct guess must not be visible.
     let code = try server.activationCode(for: "alice")
     #expect(try (1...3).contains { _ in try device.register(code).status == 429 })
   }

@@ -44,7 +44,7 @@ import Testing
     let older = hub.listen("c", isStream: true, after: nil)
     let newer = hub.listen("c", isStream: true, after: nil)
     for await _ in older.frames { Issue.record("the older stream got a frame") }
-    // The end of the older one must not take the newer one with it.
+    // The end of the older stream must not end the newer one.
     older.cancel()
     #expect(hub.isListening("c"))
     hub.publish(request("1"), to: "c")
@@ -83,7 +83,7 @@ import Testing
 
   @Test func ringsAreNotLost() async {
     let wakeUp = WakeUp()
-    // A ring before the wait ends it at once; without one the wait lasts as long as asked for.
+    // A signal before the wait ends it immediately; without a signal the wait lasts as long as requested.
     for hasRung in [true, false, true] {
       if hasRung { wakeUp.ring() }
       let began = ContinuousClock.now

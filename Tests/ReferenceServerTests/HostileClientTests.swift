@@ -8,7 +8,7 @@ import Testing
 
 @testable import ReferenceServer
 
-/// Requests that are meant to harm, against the running server, which has to be there afterwards.
+/// Malicious requests against the running server, which must survive them.
 @Suite struct HostileClientTests {
   let server: TokenServer
 
@@ -18,7 +18,7 @@ import Testing
     try server.curl(server.url + ServerMetadata.path).expect(200)
   }
 
-  @Test("A nonce of chosen bytes does not end the server")
+  @Test("A nonce of chosen bytes does not crash the server")
   func chosenNonces() throws {
     let device = try DeviceClient(server)
     for first in [UInt8(0x80), 0x00, 0x7F, 0xFF] {
@@ -33,7 +33,7 @@ import Testing
     try requireAlive()
   }
 
-  @Test("An assertion with extreme times does not end the server")
+  @Test("An assertion with extreme times does not crash the server")
   func extremeTimes() throws {
     let device = try DeviceClient.enrolled(at: server, as: "alice")
     for now in [Int64.min + 60, Int64.max - 60, -1] {
@@ -57,7 +57,7 @@ import Testing
     #expect(try reply.decoded(Problem.self).slug == .invalidRequest)
   }
 
-  @Test("Broken chunks are the client's fault, and no failure of the server")
+  @Test("Invalid chunks are a client error, not a server error")
   func brokenChunks() throws {
     let request = """
       POST /oauth/token HTTP/1.1\r
@@ -105,7 +105,7 @@ import Testing
     #expect(try device.call("POST", "/device/v1/validations", body: validation).status == 400)
   }
 
-  @Test("A fleet token registers as many devices as the configuration says")
+  @Test("A fleet token registers at most the configured number of devices")
   func fullFleet() throws {
     let server = try TokenServer(configuration: "[limits]\ndevices_per_fleet_token = 2\n")
     let token = try #require(try server.admin("fleet-token", "add", "fleet")["token"] as? String)
@@ -130,24 +130,24 @@ import Testing
   }
 }
 
-/// Guesses at activation codes that come all at once.
+/// Concurrent guesses of activation codes.
 @Suite struct ActivationGuessTests {
-  @Test("Of 300 guesses at once from one address, no more are looked at than the 10 that may be wrong")
+  @Test("Of 300 concurrent guesses from one address, only the 10 allowed wrong ones are checked")
   func parallelGuesses() async throws {
     let temporary = try TemporaryStore()
     let desk = temporary.makeActivationDesk()
     let outcomes = await guesses(300, at: desk) { _ in "192.0.2.1" }
     #expect(outcomes["invalid_token"] == 10)
     #expect(outcomes["slow_down"] == 290)
-    // The common share has lost no more than that: 59 other addresses may still be wrong 10 times each.
+    // The total limit has lost only these 10: 59 other addresses may still have 10 wrong guesses each.
     let others = await guesses(590, at: desk) { "198.51.100.\($0 % 59)" }
     #expect(others["invalid_token"] == 590)
     let last = await guesses(1, at: desk) { _ in "203.0.113.1" }
-    // One more may have come with the time that has passed.
+    // One more attempt may have been refilled meanwhile.
     #expect((last["slow_down"] ?? 0) + (last["invalid_token"] ?? 0) == 1)
   }
 
-  @Test("Right codes cost nothing")
+  @Test("Correct codes do not use up the limit")
   func rightCodes() async throws {
     let temporary = try TemporaryStore()
     let desk = temporary.makeActivationDesk()
@@ -163,7 +163,7 @@ import Testing
     }
   }
 
-  /// - Returns: how many got which error.
+  /// - Returns: the number of responses per error.
   private func guesses(
     _ count: Int, at desk: ActivationDesk, from address: @escaping @Sendable (Int) -> String
   ) async -> [String: Int] {

@@ -2,7 +2,7 @@ import ReferenceProtocol
 import ServerTestSupport
 import Testing
 
-/// `PUT …/push {"transport":"mqtt"}`. Nobody is at the broker's port: the server does not wait for one.
+/// `PUT …/push {"transport":"mqtt"}`. There is no broker at the configured port: the server does not wait for one.
 @Suite struct MailboxTests {
   private static let broker = """
     [mqtt]

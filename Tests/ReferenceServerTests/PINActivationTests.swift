@@ -7,7 +7,7 @@ import Secrets
 import ServerTestSupport
 import Testing
 
-/// From an activation code to a PIN that counts, against the running server.
+/// From an activation code to an active PIN, against the running server.
 @Suite struct PINActivationTests {
   let scene: PINScene
   let device: DeviceClient
@@ -36,7 +36,7 @@ import Testing
       ["grant_type=\(Grant.preAuthorizedCode)", "pre-authorized_code=\(code)", "profile_id=PROF01"]
         + (certificate.map { ["ephemeral_certificate=\($0)"] } ?? []))
     #expect(reply.status == 400 && reply.json["error"] as? String == "invalid_request")
-    // The code is not spent by it.
+    // The code is not used up by it.
     try device.activateForPIN(code).expect(200)
   }
 
@@ -47,7 +47,7 @@ import Testing
     try device.activateForPIN(code).expect(200)
     let second = try #require(device.refreshToken)
     #expect(!SecretBytes.constantTimeEqual(first, second))
-    // The first one lost its worth when the second was made.
+    // The first refresh token became invalid when the second was created.
     let path = "/device/v1/profiles/PROF01/pin"
     let stale = try device.activatePIN(try device.assertion(path, first, nonce: firstNonce))
     #expect(stale.slug == .invalidRequest)
@@ -95,7 +95,7 @@ import Testing
     try device.activateForPIN(code).expect(200)
     try scene.database().write { try $0.execute(sql: "UPDATE knowledge SET proposed_at_ms = proposed_at_ms - 600000") }
     #expect(try device.activatePIN().slug == .userDeregistered)
-    // What tells everybody is the timer; a new server looks at once.
+    // The timer notifies clients; a restarted server checks immediately.
     _ = scene.server.stop(killing: true)
     let again = try PINScene(after: scene)
     try device.logIn().expect(200)

@@ -45,7 +45,7 @@ import Testing
     let nonce = try #require(try wrong.decoded(Problem.self).nonce)
     #expect(nonce != fetched.request.nonce)
     #expect(try scene.result(transaction)["is_authenticated"] as? Bool == false)
-    // The bytes the token has are still the request; only the nonce is the next one.
+    // The bytes on the token are still the request; only the nonce has changed.
     let right = try device.answerWithPIN(fetched, attempt: 2, nonce: nonce)
     #expect(try device.send(right, to: transaction).expect(200).decoded(RequestStatus.self).state == .authenticated)
     #expect(try scene.result(transaction)["used_authentication_attempts"] as? Int == 2)
@@ -60,7 +60,7 @@ import Testing
     #expect(second.request.nonce != first.request.nonce)
     #expect(second.request.previousFailureCount == 1 && second.request.remainingFailureCount == 2)
     #expect(try device.fetch(transaction).bytes == second.bytes)
-    // And whoever has the second wording goes on with it, as whoever has the first.
+    // An answer to the second version is accepted, like an answer to the first.
     let wrong = try device.send(device.answerWithPIN(second, .wrong, attempt: 2), to: transaction)
     let nonce = try wrong.expect(422).decoded(Problem.self).nonce
     _ = try device.fetch(transaction)

@@ -9,7 +9,7 @@ import Testing
 
 @testable import ReferenceServer
 
-/// The order of things inside one attempt, on a store of its own.
+/// The order of steps within one attempt, with a separate store.
 @Suite struct PINJudgeTests {
   private let temporary: TemporaryStore
   private let judge: PINJudge
@@ -46,7 +46,7 @@ import Testing
     try await temporary.store.read { try $0.profile("PROF01", on: "C1")?.knowledge?.failures }
   }
 
-  /// - Returns: 200 for right, 422 for wrong, 403 at the limit.
+  /// - Returns: 200 for a correct PIN, 422 for a wrong one, 403 at the limit.
   @discardableResult
   private func ask(_ attempt: PINAttempt, isRight: Bool) async throws -> Int? {
     try await judge.judge(attempt, isRight: { _ in isRight }) { _, finding in
@@ -57,7 +57,7 @@ import Testing
 
   private struct PowerCut: Error {}
 
-  /// Counted, and no more.
+  /// Counts an attempt and then simulates a power loss.
   private func cut(_ attempt: PINAttempt) async throws {
     await #expect(throws: PowerCut.self) {
       _ = try await judge.judge(attempt, isRight: { _ in true }) { _, _ in throw PowerCut() }
@@ -68,7 +68,7 @@ import Testing
     let path = temporary.path
     _ = try await judge.judge(attempt("a")) { judgedBy in
       #expect(judgedBy == key)
-      // Another connection sees only what is committed.
+      // Another connection sees only committed data.
       let seen = try? DatabaseQueue(path: path).read { database in
         [
           try Int.fetchOne(database, sql: "SELECT failures FROM knowledge"),
@@ -116,7 +116,7 @@ import Testing
       try $0.profile("PROF01", on: "C1")?.knowledge?.counts(of: "PROF01", limit: 3)
     }
     #expect(counts == ProfileFailureCounts(profileID: "PROF01", max: 3, previous: 3))
-    // They told nobody anything, so one more is judged; it had better be right.
+    // These attempts got no verdict, so one more is verified; it must be correct.
     #expect(try await ask(attempt("e"), isRight: false) == 403)
   }
 
@@ -132,7 +132,7 @@ import Testing
     let store = temporary.store
     await #expect(throws: PINJudge.Refusal.overtaken) {
       _ = try await judge.judge(attempt("a")) { _ in
-        // As an administrator's command does, which waits for nobody.
+        // As an administrator's command does, which takes no lock.
         try? store.pool.write { database in
           guard let profile = try database.profile("PROF01", on: "C1") else { return }
           _ = try database.deleteProfile(profile, nowMs: 0)
@@ -165,14 +165,14 @@ import Testing
       try FreshKnowledge(clientID: "C1", profileID: "PROF01", peppered: peppered)
     )
     #expect(one.publicKey != other.publicKey && one.refreshTokenHash != other.refreshTokenHash)
-    // An active one is not replaced by a proposal.
+    // A proposal does not replace an active verifier.
     #expect(try await temporary.store.write { try $0.propose(one, nonce: "m", nowMs: 0) } == false)
     #expect(try await temporary.store.read { try $0.profile("PROF01", on: "C1")?.knowledge?.publicKey } == key)
   }
 }
 
 @Suite struct TurnstileTests {
-  /// What happened, in order.
+  /// A log of the steps, in order.
   private final class Diary: Sendable {
     let lines = Mutex<[String]>([])
     func note(_ line: String) { lines.withLock { $0.append(line) } }
@@ -204,7 +204,7 @@ import Testing
   }
 }
 
-/// A request that needs a PIN, told again.
+/// A request that needs a PIN, in several versions.
 @Suite struct WordingTests {
   private func transaction() -> Transaction {
     let request = ApprovalRequest(

@@ -20,7 +20,7 @@ import Testing
     let response = try device.logInWithPIN().expect(200).decoded(AccessTokenResponse.self)
     #expect(response.scope == .user && response.profileID == "PROF01" && response.expiresIn == 900)
     #expect(response.sealedToken == nil)
-    // It is one: only a user may enrol for push.
+    // It is a user token: only a user may enroll for push.
     try device.enrolForPush().expect(200)
   }
 
@@ -32,7 +32,7 @@ import Testing
     }
     #expect(
       try device.failureCounts() == ProfileFailureCounts(profileID: "PROF01", max: 3, previous: 2))
-    // Cleared by the right one.
+    // Cleared by the correct PIN.
     try device.logInWithPIN().expect(200)
     #expect(try device.failureCounts()?.previousFailureCount == 0)
     let cursor = try device.events(after: nil)?.cursor
@@ -41,7 +41,7 @@ import Testing
     let last = try device.logInWithPIN(assertion: assertion)
     #expect(last.status == 400 && last.errorCode == 9003 && last.counts == [3, 3, 0])
     #expect(try device.events(after: cursor)?.events == [DeviceEvent(.profileRevoked, profileID: "PROF01")])
-    // Said again to the same attempt; to any other, the right PIN too, that the user is gone.
+    // The same attempt gets the same verdict; any other attempt gets "user deregistered", even with the correct PIN.
     #expect(try device.logInWithPIN(assertion: assertion).counts == [3, 3, 0])
     #expect(try device.logInWithPIN().errorCode == 9003)
     let token = device.userToken
@@ -60,7 +60,7 @@ import Testing
       let reply = try device.logInWithPIN(assertion: wrong)
       #expect(reply.errorCode == 9009 && reply.counts == [3, 1, 2])
     }
-    // Another signature under the jti is neither the same nor a new one.
+    // Another signature with the same jti is neither a repetition nor a new attempt.
     let other = try device.assertion("/oauth/token", identifier: "one")
     #expect(try device.logInWithPIN(assertion: other).errorCode == 10015)
     let right = try device.assertion("/oauth/token")

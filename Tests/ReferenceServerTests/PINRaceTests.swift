@@ -6,7 +6,7 @@ import Secrets
 import ServerTestSupport
 import Testing
 
-/// Races, kill -9 and repeated messages: the count stays right.
+/// Races, kill -9 and repeated messages: the count stays correct.
 @Suite struct PINRaceTests {
   private static func command(
     _ device: DeviceClient, _ answer: SealedAnswer, to transaction: String, key: String = Random.uuid()
@@ -18,7 +18,7 @@ import Testing
     )
   }
 
-  /// Those after the right one count from one again, so each side is 1, 2, 3 … without a gap.
+  /// Attempts after the correct one are counted from one again, so each part is 1, 2, 3 … without a gap.
   private static func areCountedOnce(_ wrong: [Int], failuresNow: Int) -> Bool {
     let before = wrong.count - failuresNow
     return before >= 0 && wrong.sorted() == (Array(1..<(before + 1)) + Array(1..<(failuresNow + 1))).sorted()
@@ -33,7 +33,7 @@ import Testing
       try Self.command(device, device.answerWithPIN(fetched, index == 4 ? nil : .wrong), to: transaction)
     }
     let replies = try scene.server.curl.race(commands)
-    // The first to be judged spends the nonce or ends the request; the others are no attempts.
+    // The first verified answer uses up the nonce or ends the request; the others are not attempts.
     let judged = replies.filter { $0.status == 200 || $0.slug == .pinIncorrect }
     #expect(judged.count == 1, "\(replies.map(\.status))")
     let isRight = judged.first?.status == 200
@@ -84,7 +84,7 @@ import Testing
         Self.command(device, answer, to: transaction), (device.tokenArguments(device.loginForm()), nil),
       ])
       #expect(replies[0].slug == .pinIncorrect && replies[1].status == 200)
-      // Whichever was first: one wrong one is left if it came after the right one.
+      // Either order is possible: one wrong attempt remains if it came after the correct one.
       let failures = try device.failureCounts()?.previousFailureCount
       #expect(failures == 0 || failures == 1)
       #expect(replies[0].counts[1] == 1)
@@ -104,8 +104,7 @@ import Testing
     #expect(try device.failureCounts()?.previousFailureCount == 1)
   }
 
-  /// A trigger in the server's own database makes every verdict impossible, so that kill -9 finds what it finds between
-  /// count and verdict.
+  /// A trigger in the server's database makes every verdict fail, so that kill -9 happens between count and verdict.
   private func killBetweenCountAndVerdict(
     _ scene: PINScene, _ send: () throws -> Curl.Reply
   ) throws -> PINScene {
@@ -130,7 +129,7 @@ import Testing
     let (answer, key) = (try device.answerWithPIN(fetched, isRight ? nil : .wrong), Random.uuid())
     let scene = try killBetweenCountAndVerdict(first) { try device.send(answer, to: transaction, key: key) }
     #expect(try device.failureCounts()?.previousFailureCount == 1)
-    // Under the same key nothing else is judged; the same answer is, and not counted again.
+    // Another answer with the same key is not verified; the same answer is, and is not counted again.
     #expect(try device.send(device.answerWithPIN(fetched), to: transaction, key: key).slug == .idempotencyConflict)
     let reply = try device.send(answer, to: transaction, key: key)
     #expect(reply.status == (isRight ? 200 : 422))
@@ -163,7 +162,7 @@ import Testing
     let third = try killBetweenCountAndVerdict(second) { try device.logInWithPIN(assertion: repeated) }
     #expect(try device.failureCounts()?.previousFailureCount == 2)
     #expect(try device.logInWithPIN(assertion: repeated).counts == [3, 2, 1])
-    // The right one clears what was counted, also for the one that was never judged: that one counts anew.
+    // The correct PIN clears the count, also of the attempt without a verdict: that one is counted again.
     try device.logInWithPIN().expect(200)
     #expect(try device.failureCounts()?.previousFailureCount == 0)
     #expect(try device.logInWithPIN(assertion: lost).counts == [3, 1, 2])

@@ -5,9 +5,9 @@ import Secrets
 import ServerTestSupport
 import Testing
 
-/// After a whole life of a PIN, nothing of it is found in what the server wrote, be it text or bytes.
+/// After the lifetime of a PIN, no trace of it is in the server's files, as text or bytes.
 @Suite struct PINResidueTests {
-  /// A secret in every dress it could have been written in.
+  /// All encodings in which a secret could have been written.
   private func dresses(_ secret: [UInt8]) -> [[UInt8]] {
     [secret]
       + [secret.lowercaseHex, secret.uppercaseHex, secret.base64, secret.base64URL].map { Array($0.utf8) }
@@ -41,7 +41,7 @@ import Testing
       FileManager.default.contents(atPath: scene.server.directory + "/" + name).map { (name, $0) }
     }
     #expect(files.map(\.0).contains("token-server.db") && files.map(\.0).contains("log"))
-    // The search finds what is there: each profile's public key is.
+    // Positive control: each profile's public key is found.
     let written = Data(try device.knowledgeKey(change.refreshToken).publicKey.bytes)
     #expect(files.contains { $0.1.range(of: written) != nil })
     for secret in [old.exposed, change.refreshToken.exposed] + proofs + signatures {

@@ -5,7 +5,7 @@ import ReferenceProtocol
 import Secrets
 import ServerTestSupport
 
-/// A server that wants PINs, a portal, and what a stranger with the wrong PIN would have.
+/// A server with PINs, a portal, and the refresh token that a wrong PIN would decrypt.
 struct PINScene {
   let server: TokenServer
   let portal: (id: String, secret: String)
@@ -30,7 +30,7 @@ struct PINScene {
     portal = try server.addPortal()
   }
 
-  /// - Parameter directory: of a scene whose server has stopped.
+  /// - Parameter directory: the directory of a scene whose server has stopped.
   init(after former: PINScene) throws {
     server = try TokenServer(directory: former.server.directory, port: former.server.port)
     portal = former.portal
@@ -49,19 +49,19 @@ struct PINScene {
     ).expect(200).json
   }
 
-  /// The server's database, beside the server.
+  /// The server's database, opened while the server runs.
   func database() throws -> DatabaseQueue { try DatabaseQueue(path: server.directory + "/token-server.db") }
 }
 
 extension SecretBytes {
-  /// What a wrong PIN unwraps.
+  /// The bytes that a wrong PIN decrypts to.
   static var wrong: SecretBytes { Random.secret(32) }
 
   var exposed: [UInt8] { withExposedSecret { Array($0) } }
 }
 
 extension Curl.Reply {
-  /// max, previous, remaining.
+  /// The counts: maximum, previous, remaining.
   var counts: [Int?] {
     ["max_failure_count", "previous_failure_count", "remaining_failure_count"].map { json[$0] as? Int }
   }

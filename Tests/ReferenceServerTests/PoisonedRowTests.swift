@@ -24,9 +24,9 @@ extension TemporaryStore {
   }
 }
 
-/// Rows that this server has not written, in every table that it reads.
+/// Invalid rows in every table that the server reads.
 @Suite struct PoisonedRowTests {
-  /// What each statement does to the one row, or to all rows, of its table.
+  /// A statement that corrupts a row, or all rows, of its table.
   static let poisons = [
     "UPDATE mobile_auth_transaction SET method = 'telepathy'",
     "UPDATE mobile_auth_transaction SET state = 'open', method = 'x', expires_at_ms = -9223372036854775808",
@@ -77,7 +77,7 @@ extension TemporaryStore {
     "INSERT INTO running (name, value) VALUES ('x', 'y')",
   ]
 
-  @Test("One poisoned row of any table keeps neither the server from starting nor another user from answering")
+  @Test("With one invalid row in any table, the server starts and another user can answer")
   func everyTable() throws {
     let server = try TokenServer()
     let portal = try server.addPortal()
@@ -118,7 +118,7 @@ extension TemporaryStore {
     #expect(aside == ["callback", "mobile_auth_transaction", "outbox"])
   }
 
-  @Test("Each poison alone lets the server start", arguments: PoisonedRowTests.poisons)
+  @Test("The server starts with each single invalid row", arguments: PoisonedRowTests.poisons)
   func oneByOne(poison: String) async throws {
     let temporary = try TemporaryStore()
     _ = try await temporary.store.write { database in
@@ -143,7 +143,7 @@ extension TemporaryStore {
     #expect(next.1.allSatisfy { CallbackURL.isAcceptable($0.url) })
   }
 
-  @Test("A full disk is 503, and nothing behind it in the queue is half done")
+  @Test("A full disk causes 503, and no later change in the queue is partly applied")
   func fullDisk() async throws {
     let temporary = try TemporaryStore()
     let store = temporary.store

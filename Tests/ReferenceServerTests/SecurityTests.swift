@@ -6,7 +6,7 @@ import Testing
 
 @testable import ReferenceServer
 
-/// A clock for limits and nonces that moves when told.
+/// A clock for limits and nonces that the test advances.
 final class ManualUptime: Sendable {
   private let value = Mutex(Int64(0))
   var nowMs: Int64 { value.withLock { $0 } }
@@ -41,7 +41,7 @@ final class ManualUptime: Sendable {
     for nonce in ["", "x", DPoPNonces().current(), altered.base64URL] { #expect(!nonces.isFresh(nonce)) }
   }
 
-  @Test("A nonce with a wrong tag is refused, whatever its bytes are")
+  @Test("A nonce with a wrong MAC is rejected for any bytes")
   func wrongTags() {
     let nonces = DPoPNonces()
     for byte in UInt8.min...UInt8.max {
@@ -55,7 +55,7 @@ final class ManualUptime: Sendable {
     }
   }
 
-  @Test("A nonce of an extreme step is refused, though its tag is right")
+  @Test("A nonce of an extreme period is rejected even with a valid MAC")
   func extremeSteps() {
     let steps: [Int64] = [0, 1000]
     for current in steps {
@@ -101,7 +101,7 @@ final class ManualUptime: Sendable {
 }
 
 @Suite struct ReplayShareTests {
-  @Test("One client cannot take the room that others need")
+  @Test("One client cannot use up the capacity of others")
   func share() {
     let uptime = ManualUptime()
     let cache = ReplayCache(lifetimeMs: 1000, capacity: 10, share: 3) { uptime.nowMs }
@@ -125,7 +125,7 @@ final class ManualUptime: Sendable {
     #expect(!limiter.allows("a"))
   }
 
-  @Test("What is given back can be taken again, and is never more than there was")
+  @Test("A returned token can be taken again and does not exceed the capacity")
   func givingBack() {
     let limiter = RateLimiter(perSecond: 0, burst: 1) { 0 }
     limiter.giveBack("a")
@@ -217,7 +217,7 @@ final class ManualUptime: Sendable {
 }
 
 @Suite struct SourceTests {
-  @Test("An IPv6 address counts as its /64, an IPv4 address inside one as that")
+  @Test("An IPv6 address counts as its /64, an embedded IPv4 address as itself")
   func names() {
     #expect(ConnectionSource.name(of: "2001:db8:1:2:3::4") == ConnectionSource.name(of: "2001:db8:1:2:ffff::9"))
     #expect(ConnectionSource.name(of: "2001:db8:1:2::1") != ConnectionSource.name(of: "2001:db8:1:3::1"))
@@ -231,7 +231,7 @@ final class ManualUptime: Sendable {
     let table = ConnectionTable(limit: 5, limitPerSource: 2)
     #expect(table.enter(from: "a") && table.enter(from: "a") && !table.enter(from: "a"))
     #expect(table.enter(from: "b"))
-    // An event stream leaves room for its address, and none in all.
+    // An event stream frees a slot of its address, but not of the total.
     table.release(from: "a")
     #expect(table.enter(from: "a") && !table.enter(from: "a"))
     #expect(table.enter(from: "c") && !table.enter(from: "d"))
@@ -257,7 +257,7 @@ final class ManualUptime: Sendable {
     #expect(String(repeating: "x", count: 3000).printable().count == 2001)
   }
 
-  @Test("Every line of the log passes the filter, its metadata too")
+  @Test("Every log line is sanitized, including its metadata")
   func log() {
     let lines = Lines()
     var handler = PrintableLog(lines)
@@ -269,7 +269,7 @@ final class ManualUptime: Sendable {
   }
 }
 
-/// A log handler that keeps lines.
+/// A log handler that stores lines.
 private final class Lines: LogHandler {
   private let state = Mutex((lines: [String](), metadata: Logger.Metadata()))
   var all: [String] { state.withLock { $0.lines } }

@@ -6,7 +6,7 @@ import ReferenceProtocol
 import ServerTestSupport
 import Testing
 
-/// What the server signs with its key of an enrollment, against the running server.
+/// Signed receipts and revocations of the server, against the running server.
 @Suite struct StatementTests {
   let server: TokenServer
   let device: DeviceClient
@@ -29,7 +29,7 @@ import Testing
     return try JSON.decode(type, from: device.openPGP.open(message, from: device.serverCertificate!))
   }
 
-  @Test("A receipt is signed and names the answer it is for, now and whenever it is asked for again")
+  @Test("A receipt is signed and names its answer, also when it is requested again")
   func receipts() throws {
     let transaction = try #require(try ask().expect(200).json["transaction_id"] as? String)
     #expect(try device.fetch(transaction).request.signedReceipt == true)
@@ -47,7 +47,7 @@ import Testing
     #expect(later.sealedReceipt == status.sealedReceipt)
   }
 
-  @Test("Who deregistered a user or a device says so with the key of the enrollment")
+  @Test("A revocation of a user or device is signed with the key of the enrollment")
   func revocations() throws {
     let user = try server.curl(
       "--user", "\(portal.id):\(portal.secret)", "--request", "DELETE",
@@ -73,7 +73,7 @@ import Testing
     #expect(try open(try #require(notices?.first), as: RevocationNotice.self).scope == .device)
   }
 
-  @Test("After \"not me\" portals are asked to wait; an administrator may end that, and activations go on")
+  @Test("After \"not me\" requests are on hold; an administrator can end the hold, and activations continue")
   func heldOff() throws {
     let transaction = try #require(try ask().expect(200).json["transaction_id"] as? String)
     try device.deny(transaction, .notMe).expect(200)
@@ -87,7 +87,7 @@ import Testing
       BuiltProgram.path("token-server"), ["transaction", "list", "--directory", server.directory])
     #expect(list.text.contains("alice is held off until"))
 
-    // Another user is asked, and alice may be activated on another device.
+    // Requests to another user are accepted, and alice may be activated on another device.
     _ = try DeviceClient.enrolled(at: server, as: "alice")
 
     #expect(try server.admin("user", "resume", "alice")["was_held"] as? Bool == true)
@@ -95,7 +95,7 @@ import Testing
     try ask().expect(200)
   }
 
-  @Test("\"Not me\" in a sealed answer holds off too, a plain refusal does not")
+  @Test("\"Not me\" in a sealed answer starts a hold too, a plain denial does not")
   func heldOffByAnswer() throws {
     let first = try #require(try ask().expect(200).json["transaction_id"] as? String)
     try device.send(device.answer(first, .deny), to: first).expect(200)
@@ -104,7 +104,7 @@ import Testing
     try ask().expect(503)
   }
 
-  @Test("A hold of no seconds is none")
+  @Test("A hold of 0 seconds has no effect")
   func noHold() throws {
     let server = try TokenServer(
       configuration: """

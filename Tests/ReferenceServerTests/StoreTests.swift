@@ -5,7 +5,7 @@ import Testing
 
 @testable import ReferenceServer
 
-/// A store in a file of its own.
+/// A store in a temporary file.
 final class TemporaryStore: Sendable {
   let store: Store
   let path = NSTemporaryDirectory() + "store-\(UUID().uuidString).db"

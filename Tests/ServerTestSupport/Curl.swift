@@ -1,6 +1,6 @@
 import Foundation
 
-/// One HTTP exchange by the `curl` program: nothing of ours is in the client.
+/// One HTTP exchange with the `curl` program: the client contains no code of this project.
 public struct Curl: Sendable {
   public var certificateAuthority: String?
 
@@ -8,7 +8,7 @@ public struct Curl: Sendable {
 
   public struct Reply: Sendable {
     public let status: Int
-    /// Names in lower case.
+    /// Names in lowercase.
     public let headers: [String: String]
     public let body: [UInt8]
 
@@ -27,7 +27,7 @@ public struct Curl: Sendable {
 
   public static let program = "/usr/bin/curl"
 
-  /// - Parameter arguments: as on curl's command line, the URL among them.
+  /// - Parameter arguments: as on curl's command line, including the URL.
   public func callAsFunction(_ arguments: [String], input: [UInt8]? = nil) throws -> Reply {
     let output = try run(Self.program, all(arguments + (input == nil ? [] : ["--data-binary", "@-"])), input: input)
     guard output.status == 0 else { throw Failure(description: "curl ended with \(output.status): \(output.errors)") }
@@ -36,7 +36,7 @@ public struct Curl: Sendable {
 
   public func callAsFunction(_ arguments: String...) throws -> Reply { try self(arguments) }
 
-  /// The common part of every command line.
+  /// Adds the common arguments.
   public func all(_ arguments: [String]) -> [String] {
     ["--silent", "--show-error", "--include", "--max-time", "30"]
       + (certificateAuthority.map { ["--cacert", $0] } ?? []) + arguments

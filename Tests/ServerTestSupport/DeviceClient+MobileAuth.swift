@@ -3,7 +3,7 @@ import Foundation
 public import OpenPGP
 public import ReferenceProtocol
 
-/// Enrolment and answers.
+/// Enrollment and answers.
 extension DeviceClient {
   private var profilePath: String { "/device/v1/profiles/\(profileID)" }
 
@@ -38,14 +38,14 @@ extension DeviceClient {
     try call("GET", "/device/v1/pending").expect(200).decoded(PendingList.self).requests
   }
 
-  /// The exact bytes and what they say.
+  /// The bytes of the request, and their decoded content.
   public func fetch(_ transaction: String) throws -> (bytes: [UInt8], request: ApprovalRequest) {
     let sealed = try call("GET", "/device/v1/requests/\(transaction)/message").expect(200).decoded(SealedRequest.self)
     let opened = try openPGP.open(bytes(base64: sealed.message)!, from: serverCertificate!)
     return (opened, try JSON.decode(ApprovalRequest.self, from: opened))
   }
 
-  /// The answer to a fetched request; `change` makes it a wrong one.
+  /// The answer to a fetched request; `change` makes it invalid.
   public func answer(
     _ transaction: String, _ decision: ApprovalAnswer.Decision, change: (inout ApprovalAnswer) -> Void = { _ in }
   ) throws -> SealedAnswer {
@@ -76,7 +76,7 @@ extension DeviceClient {
       headers: ["Idempotency-Key: \(key)"])
   }
 
-  /// Waits for the next events after a cursor; nil asks for the cursor of now.
+  /// Waits for the next events after a cursor; nil requests the current cursor.
   public func events(after cursor: String?, wait: Int = 20) throws -> EventPage? {
     let query = cursor.map { "?after=\($0)" } ?? ""
     let reply = try call(
@@ -84,7 +84,7 @@ extension DeviceClient {
     return reply.status == 204 ? nil : try reply.expect(200).decoded(EventPage.self)
   }
 
-  /// An event stream by curl, past its first line: the device is connected.
+  /// An event stream with curl, after its first line: the device is connected.
   public func openEventStream(after cursor: String? = nil) throws -> RunningProgram {
     let headers = ["Accept: text/event-stream"] + (cursor.map { ["Last-Event-ID: \($0)"] } ?? [])
     let stream = try RunningProgram(

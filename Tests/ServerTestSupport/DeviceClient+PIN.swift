@@ -4,9 +4,9 @@ import OpenPGP
 public import ReferenceProtocol
 public import Secrets
 
-/// What a PIN is for: here the refresh token itself stands for "the right PIN was typed", and another for a wrong one.
+/// PIN operations. In these tests the refresh token represents the correct PIN, and another refresh token a wrong one.
 extension DeviceClient {
-  /// As `enrolled`, at a server that wants a PIN.
+  /// As `enrolled`, at a server with PINs.
   public static func enrolledWithPIN(at server: TokenServer, as user: String, profile: String = "PROF01") throws
     -> DeviceClient
   {
@@ -35,7 +35,7 @@ extension DeviceClient {
     try logIn().expect(200)
   }
 
-  /// The pre-authorized code with a certificate made for the exchange; keeps the refresh token and its nonce.
+  /// Sends the pre-authorized code with a certificate for the exchange; stores the refresh token and its nonce.
   @discardableResult
   public func activateForPIN(_ code: String) throws -> Curl.Reply {
     let ephemeral = try OpenPGPKey.generate(userID: "ephemeral")
@@ -60,7 +60,7 @@ extension DeviceClient {
     try KnowledgeKey(refreshToken: refreshToken ?? self.refreshToken!, clientID: clientID, profileID: profileID)
   }
 
-  /// An assertion for an address of the server.
+  /// An assertion for a URL of the server.
   public func assertion(
     _ path: String, _ refreshToken: SecretBytes? = nil, identifier: String = Random.uuid(), nonce: String? = nil,
     change: (inout KnowledgeAssertion.Claims) -> Void = { _ in }
@@ -78,7 +78,7 @@ extension DeviceClient {
     return try call("POST", profileURL + "/pin", body: PINActivation(assertion: assertion), token: userToken)
   }
 
-  /// A login with the PIN; a user access token if it is the right one.
+  /// Logs in with the PIN; the reply has a user access token if the PIN is correct.
   @discardableResult
   public func logInWithPIN(_ refreshToken: SecretBytes? = nil, assertion: String? = nil) throws -> Curl.Reply {
     let reply = try token(loginForm(refreshToken, assertion: assertion))
@@ -91,7 +91,7 @@ extension DeviceClient {
     return ["grant_type=\(Grant.jwtBearer)", "assertion=\(assertion)", "profile_id=\(profileID)"]
   }
 
-  /// - Returns: the reply, and what was in it if it was a `201`.
+  /// - Returns: the reply, and its content if it was a `201`.
   public func beginPINChange(
     _ refreshToken: SecretBytes? = nil, assertion: String? = nil
   ) throws -> (reply: Curl.Reply, change: (id: String, refreshToken: SecretBytes)?) {
@@ -120,17 +120,17 @@ extension DeviceClient {
     try call("GET", "\(profileURL)/pin-changes/\(id)").expect(200).decoded(PINChangeStatus.self).state
   }
 
-  /// The profile's counts, as a validation tells them.
+  /// The profile's counts in the response to a validation.
   public func failureCounts() throws -> ProfileFailureCounts? {
     let validation = ValidationRequest(softwareVersion: "1.0.0", osVersion: "x", profiles: [profileID])
     return try call("POST", "/device/v1/validations", body: validation).expect(200)
       .decoded(ValidationResponse.self).failureCounts?.first
   }
 
-  /// An acceptance with a PIN proof, to a fetched request.
+  /// An approval with a PIN proof for a fetched request.
   /// - Parameters:
-  ///   - nonce: what a wrong PIN brought; nil for the request's own.
-  ///   - change: makes it a wrong one.
+  ///   - nonce: the nonce in the response to a wrong PIN; nil for the request's own.
+  ///   - change: makes the answer invalid.
   public func answerWithPIN(
     _ fetched: (bytes: [UInt8], request: ApprovalRequest), _ refreshToken: SecretBytes? = nil, attempt: Int = 1,
     nonce: String? = nil, change: (inout ApprovalAnswer) -> Void = { _ in }

@@ -4,8 +4,8 @@ public import OpenPGP
 import ReferenceProtocol
 public import Secrets
 
-/// A device made of the wire types and `curl`: just enough to enrol and answer, with none of the token's own code.
-/// One test owns one.
+/// A device client made of the wire types and `curl`, sufficient to enroll and answer, without code of the token. Each
+/// instance belongs to one test.
 public final class DeviceClient: @unchecked Sendable {
   public let server: TokenServer
   public let key: P256PrivateKey
@@ -17,20 +17,20 @@ public final class DeviceClient: @unchecked Sendable {
   public var nonce: String?
   public var serverCertificate: OpenPGPCertificate?
   public var keyID = ""
-  /// `RT`. A token keeps it only wrapped in a PIN.
+  /// `RT`. A real token stores it only encrypted with a PIN-derived key.
   public var refreshToken: SecretBytes?
   public var pinNonce: String?
-  /// How the last exchange went.
+  /// The number of retries in the last exchange.
   public private(set) var retries = 0
 
-  /// - Parameter key: of a device that has registered; nil makes a new one.
+  /// - Parameter key: the key of a registered device; nil creates a new one.
   public init(_ server: TokenServer, key: P256PrivateKey? = nil) throws {
     self.server = server
     self.key = try key ?? P256PrivateKey()
     openPGP = try OpenPGPKey.generate(userID: "device")
   }
 
-  /// Registered, activated, keys exchanged and acknowledged, enrolled for push.
+  /// A client that is registered and activated, has exchanged keys, and is enrolled for push.
   public static func enrolled(at server: TokenServer, as user: String, profile: String = "PROF01") throws
     -> DeviceClient
   {
@@ -76,7 +76,7 @@ public final class DeviceClient: @unchecked Sendable {
     return reply
   }
 
-  /// The token endpoint, once more if it wants a nonce.
+  /// Calls the token endpoint; retries if it requires a nonce.
   @discardableResult
   public func token(_ fields: [String], path: String = "/oauth/token", now: Int64? = nil) throws -> Curl.Reply {
     func attempt() throws -> Curl.Reply {
@@ -99,7 +99,7 @@ public final class DeviceClient: @unchecked Sendable {
     return ["--header", "DPoP: \(proof)"] + form.flatMap { ["--data-urlencode", $0] } + [url]
   }
 
-  /// A call of the device API, once more if it wants a nonce.
+  /// Calls the device API; retries if it requires a nonce.
   @discardableResult
   public func call(
     _ method: String, _ path: String, body: (any Encodable)? = nil, token: String? = nil, headers: [String] = []

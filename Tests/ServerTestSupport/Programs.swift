@@ -1,6 +1,6 @@
 import Foundation
 
-/// What a program left behind.
+/// The result of a finished program.
 public struct ProgramOutput: Sendable {
   public let status: Int32
   public let bytes: [UInt8]
@@ -28,11 +28,11 @@ public func run(_ program: String, _ arguments: [String], input: [UInt8]? = nil)
     status: process.terminationStatus, bytes: [UInt8](bytes), errors: String(decoding: complaints, as: UTF8.self))
 }
 
-/// A program that goes on running, whose lines are read one by one.
+/// A running program whose output is read line by line.
 public final class RunningProgram: @unchecked Sendable {
   private let process = Process()
   private let output = Pipe()
-  /// Only ever touched by the one test that owns the program.
+  /// Used only by the test that owns the program.
   private var buffer = Data()
 
   public init(_ program: String, _ arguments: [String], errors: String? = nil) throws {

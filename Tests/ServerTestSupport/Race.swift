@@ -4,7 +4,7 @@ import Synchronization
 extension Curl {
   public typealias Command = (arguments: [String], input: [UInt8]?)
 
-  /// All at once, each by a `curl` of its own.
+  /// Runs all commands concurrently, each with its own `curl`.
   /// - Returns: the replies, in the order of the commands.
   public func race(_ commands: [Command]) throws -> [Reply] {
     let replies = Mutex([Int: Result<Reply, any Error>]())
@@ -16,7 +16,7 @@ extension Curl {
         replies.withLock { $0[index] = result }
         group.leave()
       }
-      // A thread each: a queue would let some wait for others.
+      // One thread each: a queue would make some wait for others.
       Thread.detachNewThread(run)
     }
     group.wait()

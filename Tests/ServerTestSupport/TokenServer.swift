@@ -1,18 +1,18 @@
 import BuiltPrograms
 import Foundation
 
-/// The built `token-server` in a directory of its own, spoken to as anybody else would.
+/// The built `token-server` in a temporary directory, used through its public interfaces.
 public final class TokenServer: Sendable {
   public let directory: String
   public let url: String
-  /// With the server's certificate authority.
+  /// Trusts the server's certificate authority.
   public let curl: Curl
   private let program: RunningProgram
 
   /// - Parameters:
-  ///   - configuration: the whole `config.toml`; nil leaves what `init` wrote.
-  ///   - directory: of a server that has run before, to start it again.
-  ///   - port: 0 takes a free one.
+  ///   - configuration: the whole `config.toml`; nil for the file of `init`.
+  ///   - directory: the directory of a stopped server, to start it again.
+  ///   - port: 0 chooses a free one.
   public init(configuration: String? = nil, directory: String? = nil, port: Int = 0) throws {
     let executable = try BuiltProgram.path("token-server")
     if let directory {
@@ -48,7 +48,7 @@ public final class TokenServer: Sendable {
 
   public var port: Int { Int(url.split(separator: ":").last ?? "") ?? 0 }
 
-  /// What the server has logged.
+  /// The server's log.
   public var log: String { (try? String(contentsOfFile: directory + "/log", encoding: .utf8)) ?? "" }
 
   /// - Returns: the exit status.
@@ -57,7 +57,7 @@ public final class TokenServer: Sendable {
     return program.waitForEnd()
   }
 
-  /// A command beside the running server, with `--json`.
+  /// Runs a command with `--json` while the server runs.
   @discardableResult
   public func admin(_ arguments: String...) throws -> [String: any Sendable] {
     let output = try run(
@@ -75,7 +75,7 @@ public final class TokenServer: Sendable {
     return (id, secret)
   }
 
-  /// A new code for a user, who is made if need be.
+  /// A new code for a user; adds the user if necessary.
   public func activationCode(for user: String) throws -> String {
     _ = try? admin("user", "add", user)
     guard let code = try admin("activation-code", user)["code"] as? String else {

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import ProgramHarness
 
-/// The portal's side of callbacks: takes every POST and remembers it.
+/// The portal's callback endpoint: records every POST.
 final class CallbackSink: Sendable {
   struct Call: Sendable {
     let path: String

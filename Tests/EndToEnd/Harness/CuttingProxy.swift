@@ -3,14 +3,14 @@ import Glibc
 import ProgramHarness
 import Synchronization
 
-/// A wire between the token and its server that can be cut. It passes bytes and understands none of them: TLS goes
-/// through end to end.
+/// A TCP proxy between the token and its server that can break connections. It forwards bytes without parsing them: TLS
+/// is end to end.
 final class CuttingProxy: Sendable {
   private struct State {
     var target = 0
-    /// Nothing from the server reaches the token.
+    /// Whether data from the server is discarded.
     var isSwallowing = false
-    /// Whoever comes is sent away.
+    /// Whether new connections are refused.
     var isRefusing = false
     var ends: Set<Int32> = []
   }
@@ -54,7 +54,7 @@ final class CuttingProxy: Sendable {
 
   init() throws { loopback = try Loopback { [wire] in wire.carry($0) } }
 
-  /// The server's configuration must call itself by this, or proofs would name another server.
+  /// The server's issuer must be this address; otherwise DPoP proofs would name another server.
   var issuer: String { "https://127.0.0.1:\(loopback.port)" }
 
   /// - Returns: the port that the server must listen on.
@@ -64,11 +64,11 @@ final class CuttingProxy: Sendable {
     return port
   }
 
-  /// From now on the server hears the token, and the token hears nothing.
+  /// Forwards data to the server, but discards its responses from now on.
   func swallowAnswers() { wire.state.withLock { $0.isSwallowing = true } }
 
-  /// Cuts every connection.
-  /// - Parameter refusing: whether new ones do not work either, until `mend()`.
+  /// Closes every connection.
+  /// - Parameter refusing: whether new connections are refused too, until `mend()`.
   func cut(refusing: Bool = false) {
     wire.state.withLock { state in
       state.isSwallowing = false

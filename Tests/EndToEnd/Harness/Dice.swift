@@ -1,7 +1,7 @@
 import ApprovalTestKit
 import Foundation
 
-/// Random numbers that can be thrown again: `END_TO_END_SEED=N` repeats a run as far as the machine's timing allows.
+/// Reproducible random numbers: `END_TO_END_SEED=N` repeats a run as far as the machine's timing allows.
 struct Dice: RandomNumberGenerator, Sendable {
   let seed: UInt64
   private var numbers: SeededGenerator

@@ -1,7 +1,7 @@
 import ProgramHarness
 
 extension TestToken {
-  /// A copy of its card, whose audit chain somebody has edited.
+  /// A copy of the token's storage with an edited audit chain.
   func edited(in folder: TemporaryDirectory) async throws -> TestToken {
     let copy = folder.file("copy")
     try await run("cp", ["-r", state, copy]).succeeded()

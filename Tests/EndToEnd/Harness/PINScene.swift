@@ -3,11 +3,11 @@ import ProgramHarness
 import Testing
 
 extension Scene {
-  /// What people choose when the scene is set.
+  /// The PINs that the users choose at the start of the scene.
   static let pins = ["alice": "13589", "bob": "80261"]
   static let wrongPIN = "24601"
 
-  /// A request that wants the PIN; waits until it is put to the person.
+  /// Starts a request that requires the PIN; waits until it is shown.
   func askForPIN(
     of user: String = "alice", type: String = "payment", callback: String = "http://127.0.0.1:9/"
   ) async throws -> String {
@@ -16,7 +16,7 @@ extension Scene {
     return transaction
   }
 
-  /// Asks, and expects that this PIN is the one.
+  /// Starts a request and expects that this PIN approves it.
   func expectApproval(of user: String = "alice", typing pin: String) async throws {
     let transaction = try await askForPIN(of: user)
     try await token.type(pin)
@@ -26,10 +26,10 @@ extension Scene {
   }
 }
 
-/// Like `withScene`, at a server that wants PINs and with a token that can be typed on.
+/// Like `withScene`, at a server with PINs and with a token that has a keypad.
 /// - Parameters:
-///   - users: enrolled under their own names, with their `Scene.pins`.
-///   - settings: of the server's `[application]`, about PINs.
+///   - users: enrolled with their own names and their `Scene.pins`.
+///   - settings: PIN settings of the server's `[application]`.
 ///   - board: a profile's text.
 func withPINScene(
   users: [String] = ["alice"], settings: String = "max_pin_attempts = 3", types: String = "",
@@ -68,7 +68,7 @@ extension Scene {
     try await change.outcome().succeeded()
   }
 
-  /// What is on the token's card now. The token is off meanwhile.
+  /// Copies the token's storage. The token is stopped meanwhile.
   func saveImage(_ name: String) async throws -> String {
     try await token.stop()
     let image = folder.file(name)
@@ -77,7 +77,7 @@ extension Scene {
     return image
   }
 
-  /// Puts an old card into the token.
+  /// Restores an old copy of the token's storage.
   func putBack(_ image: String) async throws {
     try await token.stop()
     try FileManager.default.removeItem(atPath: token.state)

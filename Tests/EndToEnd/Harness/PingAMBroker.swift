@@ -2,7 +2,7 @@ import ProgramHarness
 import TestAM
 import Testing
 
-/// The scene of AM, with a real mosquitto that carries its messages.
+/// The scene of AM, with a real mosquitto that delivers its messages.
 func withPingAMSceneAtBroker(
   _ body: @Sendable (PingAMScene, TestBroker) async throws -> Void
 ) async throws {
@@ -10,8 +10,8 @@ func withPingAMSceneAtBroker(
 }
 
 extension TestBroker {
-  /// The table `[mqtt]` of a token that fetches here.
-  /// - Parameter more: lines of it.
+  /// The table `[mqtt]` of a token that subscribes at this broker.
+  /// - Parameter more: additional lines of the table.
   func settings(_ more: String) throws -> String {
     let password = try directory.write(Self.password, to: "token-password")
     return """
@@ -31,8 +31,8 @@ extension PingAMScene {
     return try await token.command("mailbox", account, "--json").succeeded().decoded(Facts.self).mailbox
   }
 
-  /// Waits until the message is put to the person, who holds the button, and until AM has the answer.
-  /// - Parameter mark: of the log; counts only what came after it.
+  /// Waits until the message is shown, holds the button, and waits until AM has the answer.
+  /// - Parameter mark: a position in the log; only later lines count.
   func accept(
     _ push: TestAM.Push, at realm: TestAM? = nil, from mark: Int = 0, within limit: Duration = patience
   ) async throws {
@@ -45,7 +45,7 @@ extension PingAMScene {
 }
 
 extension TestBroker {
-  /// What a push delegate does.
+  /// Publishes a message as a push delegate does.
   func publish(_ push: TestAM.Push, to mailbox: String) async throws {
     try await publish(String(decoding: push.envelope, as: UTF8.self), to: mailbox)
   }

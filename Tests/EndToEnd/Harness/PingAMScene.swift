@@ -4,32 +4,32 @@ import TestAM
 import TestAMServer
 import Testing
 
-/// How AM's messages get to the token.
+/// The delivery channel of AM's messages to the token.
 enum Carrier: String, Sendable, CaseIterable {
-  /// `approval-token push`, which says what became of each.
+  /// `approval-token push`, which reports the result of each message.
   case socket
-  /// A real mosquitto, from which the token fetches them.
+  /// A real mosquitto, at which the token subscribes.
   case broker
 }
 
-/// A stand-in for AM in this process, and an approval token as another, with a simulated board.
+/// A simulated AM in this process, and an approval token as another process, with a simulated board.
 struct PingAMScene: Sendable {
   let folder: TemporaryDirectory
   let server: TestAMServer
   let am: TestAM
   let token: TestToken
-  /// Nil where messages come over the control socket.
+  /// Nil if messages are delivered over the control socket.
   let broker: TestBroker?
 
-  /// A login that is put to the person.
+  /// A login whose request is shown.
   struct Login: Sendable {
     let push: TestAM.Push
-    /// What the token calls it.
+    /// The token's transaction id.
     let token: String
     let mark: Int
   }
 
-  /// What `approval-token push` says.
+  /// The output of `approval-token push`.
   struct Brought: Decodable, Equatable {
     let account: String
     let known: Bool
@@ -39,13 +39,13 @@ struct PingAMScene: Sendable {
     try await token.command("push", "--json", input: String(decoding: message, as: UTF8.self))
   }
 
-  /// Publishes it to the mailbox that AM knows for the user.
+  /// Publishes a message to the topic that AM has for the user.
   func publish(_ message: [UInt8], for user: String = "ann", at realm: TestAM? = nil) async throws {
     let mailbox = try #require((realm ?? am).profiles.first { $0.user == user }).deviceID
     try await #require(broker).publish(String(decoding: message, as: UTF8.self), to: mailbox)
   }
 
-  /// Brings the token something new.
+  /// Delivers a new message to the token.
   func deliver(
     _ push: TestAM.Push, of user: String = "ann", at realm: TestAM? = nil, by carrier: Carrier? = nil
   ) async throws {
@@ -54,7 +54,7 @@ struct PingAMScene: Sendable {
     #expect(!brought.known)
   }
 
-  /// Brings ann's token a message that it knows already.
+  /// Delivers a message again that ann's token already has.
   func repeats(_ message: [UInt8]) async throws {
     guard broker != nil else {
       let brought: Brought = try await bring(message).succeeded().decoded()
@@ -63,12 +63,12 @@ struct PingAMScene: Sendable {
     }
     let mark = try token.log.mark
     try await publish(message)
-    // What is published after it and refused tells that it has been looked at.
+    // A message that is published after it and rejected shows that it has been handled.
     try await isRefused(Array("{}".utf8), .code(65), "no messageId")
     #expect(try token.log.lines.dropFirst(mark).count { $0.contains("opened request") } == 0)
   }
 
-  /// Brings ann's token a message that it refuses: the command says why, or the log.
+  /// Delivers a message to ann's token that it rejects; the command or the log has the reason.
   func isRefused(_ message: [UInt8], _ exit: ChildProcess.Exit, _ why: String) async throws {
     guard broker != nil else {
       let outcome = try await bring(message)
@@ -80,8 +80,8 @@ struct PingAMScene: Sendable {
     try await token.log.line(with: "dropped: ", why, from: mark)
   }
 
-  /// AM sends a push, somebody brings it, and it is put to the person.
-  /// - Parameter carrier: the scene's own if nil.
+  /// AM sends a push, the message is delivered, and its request is shown.
+  /// - Parameter carrier: nil for the scene's own.
   func login(
     of user: String = "ann", at realm: TestAM? = nil, _ type: TestAM.PushType = .plain, timeout: Int64 = 120,
     by carrier: Carrier? = nil
@@ -94,7 +94,7 @@ struct PingAMScene: Sendable {
     return Login(push: push, token: String(name), mark: mark)
   }
 
-  /// How the token says that it ended.
+  /// The outcome in the token's log.
   func ending(of login: Login) async throws -> String {
     try await token.log.line(with: "settled request \(login.token)", from: login.mark)
     return try await token.ending(of: login.token) ?? ""
@@ -115,16 +115,16 @@ struct PingAMScene: Sendable {
     try await listens(from: mark)
   }
 
-  /// Waits until a mailbox at the broker is fetched from: what was published before is nobody's.
+  /// Waits until the token is subscribed to a topic: an earlier message would be lost.
   func listens(from mark: Int) async throws {
     if broker != nil { try await token.log.line(with: "fetching push messages", from: mark) }
   }
 }
 
-/// Sets the scene with the token running and nobody enrolled, plays `body`, and proves the audit chain.
+/// Runs `body` with a running token without accounts, then verifies the audit chain.
 /// - Parameters:
 ///   - settings: lines of the table `[push]`.
-///   - mqtt: more lines of the table `[mqtt]`, which only a token that fetches from a broker has.
+///   - mqtt: additional lines of the table `[mqtt]`, used only with a broker.
 ///   - board: the simulated board's profile.
 func withPingAMScene(
   by carrier: Carrier = .socket, settings: String = "", mqtt: String = "", board: String = QuickBoard.withKeypad,
@@ -160,7 +160,7 @@ func withPingAMScene(
   #expect(try await token.provesItsLog())
 }
 
-/// The claims of a JWT, whose signature the `openssl` command alone has found right.
+/// The claims of a JWT, after the `openssl` command has verified its signature.
 func claims(_ jwt: String, signedWith secret: [UInt8], in folder: TemporaryDirectory) async throws -> [String: Any] {
   func decoded(_ text: Substring) -> Data? {
     let standard = text.replacing("-", with: "+").replacing("_", with: "/")

@@ -1,7 +1,7 @@
 import Foundation
 import ProgramHarness
 
-/// A portal that is nothing but curl: what it can do, any portal can.
+/// A portal that consists of curl commands.
 struct Portal: Sendable {
   let base: @Sendable () -> String
   let authority: String
@@ -12,7 +12,7 @@ struct Portal: Sendable {
     let outcome: Outcome
   }
 
-  /// - Parameter fields: sent as a form, if there are any.
+  /// - Parameter fields: sent as a form if not empty.
   func call(_ method: String, _ path: String, _ fields: KeyValuePairs<String, String> = [:]) async throws -> Reply {
     let form = fields.flatMap { ["--data-urlencode", "\($0)=\($1)"] }
     let outcome = try await run(
@@ -24,7 +24,7 @@ struct Portal: Sendable {
     return Reply(status: status, outcome: outcome)
   }
 
-  /// Asks for an authentication.
+  /// Starts a mobile authentication request.
   /// - Returns: the transaction's id.
   func ask(
     _ user: String = "alice", on device: String, type: String = "login", callback: String = "http://127.0.0.1:9/",
@@ -53,7 +53,7 @@ struct Portal: Sendable {
     try await call("GET", "/authenticate/transaction/\(transaction)").outcome.decoded()
   }
 
-  /// Polls as portals do, until the transaction is approved or has failed for good.
+  /// Polls as portals do, until the transaction is approved or has finally failed.
   func finalResult(of transaction: String) async throws -> Result {
     try await eventually("an end of \(transaction)") {
       let result = try await result(of: transaction)

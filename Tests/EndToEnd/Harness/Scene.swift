@@ -7,9 +7,9 @@ struct Scene: Sendable {
   let server: TestServer
   let token: TestToken
   let portal: Portal
-  /// What the portal calls the token.
+  /// The device id in the portal API.
   let device: String
-  /// What the token calls alice's account.
+  /// The name of alice's account on the token.
   let account: String
 
   func ask(
@@ -18,20 +18,19 @@ struct Scene: Sendable {
     try await portal.ask(on: device, type: type, callback: callback, message: message)
   }
 
-  /// Waits until the token says that the transaction has ended.
-  /// - Returns: how, in the words of its audit chain.
+  /// Waits until the token logs that the transaction has ended.
+  /// - Returns: the outcome as in the audit chain.
   func settled(_ transaction: String) async throws -> String {
     try await token.log.line(with: "settled request \(transaction)")
     return try await token.ending(of: transaction) ?? ""
   }
 }
 
-/// Sets the scene with alice enrolled and the token connected, plays `body`, proves the audit chain, and leaves nothing
-/// behind.
+/// Runs `body` with alice enrolled and the token connected, verifies the audit chain, and removes all files.
 /// - Parameters:
-///   - types: the server's `[[type]]` entries beside `login` and `payment`.
+///   - types: the server's `[[type]]` entries in addition to `login` and `payment`.
 ///   - board: a profile's text; nil for the `simulated` one with its default times.
-///   - proxy: what the token speaks through.
+///   - proxy: a proxy between the token and the server.
 ///   - launcher: a command that runs the token's program.
 func withScene(
   types: String = "", board: String? = QuickBoard.withButton, behind proxy: CuttingProxy? = nil,

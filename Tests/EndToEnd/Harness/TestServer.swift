@@ -3,18 +3,18 @@ import Glibc
 import ProgramHarness
 import Synchronization
 
-/// A reference token server as a process, with a portal that may use it.
+/// A reference token server as a process, with an authorized portal.
 final class TestServer: Sendable {
   let directory: String
   private let process = Mutex<ChildProcess?>(nil)
-  /// 0 may stand until the first start; it is the same from then on, because tokens know the server by it.
+  /// 0 until the first start; constant from then on, because tokens store the server's address.
   private let port: Mutex<Int>
   private let logs = Mutex<[Transcript]>([])
 
   /// - Parameters:
-  ///   - proxy: in front of the server, which then calls itself by the proxy's name.
-  ///   - types: `[[type]]` entries beside the template's `login` and `payment`.
-  ///   - pin: where users have a PIN, the settings of `[application]` about it.
+  ///   - proxy: a proxy in front of the server; the server uses the proxy's address as its issuer.
+  ///   - types: `[[type]]` entries in addition to the template's `login` and `payment`.
+  ///   - pin: the PIN settings of `[application]`; nil for users without a PIN.
   init(
     in folder: TemporaryDirectory, behind proxy: CuttingProxy? = nil, types: String = "", pin: String? = nil
   ) async throws {
@@ -28,7 +28,7 @@ final class TestServer: Sendable {
     }
     // The callbacks of tests go to this machine.
     let callbacks = "callback_private_addresses = [\"127.0.0.0/8\"]\n"
-    // A test that says "not me" goes on asking the same user.
+    // A test that answers "not me" continues to send requests to the same user.
     try rewrite { $0.replacing("# not_me_hold_seconds = 300", with: "not_me_hold_seconds = 0") }
     try rewrite { template in callbacks + (proxy.map { "issuer = \"\($0.issuer)\"\n" } ?? "") + template + types }
   }
@@ -57,7 +57,7 @@ final class TestServer: Sendable {
     port.withLock { $0 = number }
   }
 
-  /// `https://HOST:PORT` where it listens, whatever it calls itself.
+  /// `https://HOST:PORT` of the listener, regardless of the issuer.
   var address: String { "https://127.0.0.1:\(portNumber)" }
   var portNumber: Int { port.withLock { $0 } }
 
@@ -73,10 +73,10 @@ final class TestServer: Sendable {
     }
   }
 
-  /// How often the server, through all its lives, logged `part`.
+  /// How often the server logged `part`, over all its restarts.
   func logged(_ part: String) -> Int { logs.withLock { $0 }.reduce(0) { $0 + $1.count(of: part) } }
 
-  /// SIGTERM, and waits until it is gone.
+  /// Sends SIGTERM and waits until the process has ended.
   func stop() async throws {
     try running.send(SIGTERM)
     try await running.exit()
@@ -86,7 +86,7 @@ final class TestServer: Sendable {
 
   func end() { process.withLock { $0?.send(SIGKILL) } }
 
-  // MARK: What an administrator does
+  // MARK: Administration
 
   func addUser(_ user: String) async throws { try await command("user", "add", user) }
 
@@ -96,7 +96,7 @@ final class TestServer: Sendable {
     return try await command("activation-code", user).decoded(Made.self).uri
   }
 
-  /// A new API client as a portal.
+  /// Adds an API client for a portal.
   func makePortal() async throws -> Portal {
     struct Added: Decodable { let clientSecret: String }
     let added = try await command("api-client", "add", "portal").decoded(Added.self)
@@ -111,7 +111,7 @@ final class TestServer: Sendable {
       let push: Bool
       /// `none`, `pending` or `active`.
       let pin: String
-      /// Wrong PINs since the last right one, where there is one.
+      /// Wrong PIN attempts since the last correct PIN; nil without a PIN.
       let pinFailures: Int?
     }
 
@@ -121,13 +121,13 @@ final class TestServer: Sendable {
 
   func devices() async throws -> [Device] { try await command("device", "list").decoded() }
 
-  /// A user's account on a token; of the first token if none is named.
+  /// A user's account on a token; on the first token if none is named.
   func account(of user: String = "alice", on device: String? = nil) async throws -> Device.User? {
     let devices = try await devices().filter { device == nil || $0.deviceId == device }
     return devices.flatMap(\.users).first { $0.user == user }
   }
 
-  /// Wrong PINs since the last right one; nil where there is no PIN.
+  /// Wrong PIN attempts since the last correct PIN; nil without a PIN.
   func pinFailures(of user: String = "alice", on device: String? = nil) async throws -> Int? {
     try await account(of: user, on: device)?.pinFailures
   }

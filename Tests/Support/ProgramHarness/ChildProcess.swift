@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// A program that runs beside the test. It does not outlive this object.
+/// A program that runs during the test. It is killed with this object.
 package final class ChildProcess: Sendable {
   package enum Exit: Sendable, Equatable {
     case code(Int32)
@@ -17,7 +17,7 @@ package final class ChildProcess: Sendable {
   package let errors: Transcript
   private let life: Life
 
-  /// Only a process that was not waited for can be signalled: its number may belong to another one already.
+  /// Only a process that was not waited for can be signaled: its number may be reused after that.
   private final class Life: Sendable {
     let process: pid_t
     let exit = Observed(Exit?.none)
@@ -42,7 +42,7 @@ package final class ChildProcess: Sendable {
     }
   }
 
-  /// - Parameter input: what it reads on standard input; nothing by default.
+  /// - Parameter input: the data on standard input; none by default.
   package init(_ program: String, _ arguments: [String], input: String = "") throws {
     let name = (program as NSString).lastPathComponent
     let (process, outputEnd, errorEnd) = try spawn(program, arguments, input)
@@ -67,14 +67,14 @@ package final class ChildProcess: Sendable {
     return exit
   }
 
-  /// `kill -9`, and waits until it is gone.
+  /// Sends `kill -9`, and waits until the process has ended.
   package func kill9() async throws {
     send(SIGKILL)
     try await exit()
   }
 }
 
-/// Pipes are made and marked close-on-exec in two steps; no other child may be born between them.
+/// Pipes are created and marked close-on-exec in two steps; no other child may be started in between.
 private let nursery = Mutex(())
 
 private func spawn(
@@ -85,7 +85,7 @@ private func spawn(
     let (outputRead, outputWrite) = try pipe()
     let (errorRead, errorWrite) = try pipe()
     defer { for end in [inputRead, inputWrite, outputWrite, errorWrite] { close(end) } }
-    // Short enough for the pipe's buffer, so nobody waits.
+    // Short enough for the pipe's buffer, so the write does not block.
     let bytes = Array(input.utf8)
     guard bytes.count <= 4096, write(inputWrite, bytes, bytes.count) == bytes.count else {
       throw ChildProcess.Failure(description: "too much standard input")

@@ -1,7 +1,7 @@
 import BuiltPrograms
 import Foundation
 
-/// What became of a command that ran to its end.
+/// The result of a finished command.
 package struct Outcome: Sendable {
   package let exit: ChildProcess.Exit
   package let output: String
@@ -15,7 +15,7 @@ package struct Outcome: Sendable {
     }
   }
 
-  /// - Throws: unless it ended with 0.
+  /// - Throws: unless the exit code is 0.
   @discardableResult
   package func succeeded() throws -> Outcome {
     guard exit == .code(0) else { throw NotSeen(description: "success: \(exit) with \(output)\n\(errors)") }
@@ -40,16 +40,16 @@ package enum Program {
   package static let server = path("token-server")
   package static let cardSecrets = path("card-secrets")
 
-  /// What is not there is named when it is started.
+  /// A missing program is reported when it is started.
   private static func path(_ name: String) -> String { (try? BuiltProgram.path(name)) ?? "/not built/\(name)" }
 }
 
-/// A directory of its own for one test; gone with `remove()`.
+/// A directory for one test, deleted with `remove()`.
 package struct TemporaryDirectory: Sendable {
   package let path: String
 
   package init() throws {
-    // Short: a control socket's path has 107 bytes at most.
+    // Short, because a control socket's path is limited to 107 bytes.
     path = "/tmp/e2e-\(UInt32.random(in: .min ... .max))"
     try FileManager.default.createDirectory(
       atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])

@@ -1,4 +1,4 @@
-/// What a person does at the panel, in real time.
+/// A user's gesture at the panel, in real time.
 package enum Act: String, Sendable {
   case hold, double
   case notMe = "not-me"
@@ -14,8 +14,8 @@ package enum Act: String, Sendable {
 }
 
 extension TestToken {
-  /// Waits until a press counts for the request, and acts. Somebody who sees no reaction acts again.
-  /// - Parameter mark: of the log; counts only what came after it.
+  /// Waits until a press is accepted for the request, and acts; acts again if there is no reaction.
+  /// - Parameter mark: a position in the log; only later lines count.
   package func answer(_ transaction: String, with act: Act, from mark: Int = 0) async throws {
     let log = try log
     try await log.line(with: "opened request \(transaction)", from: mark)

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// Listens on a free port of 127.0.0.1; every caller gets a thread.
+/// Listens on a free port of 127.0.0.1; every connection gets a thread.
 package final class Loopback: Sendable {
   package let port: Int
   private let descriptor: Int32
@@ -29,11 +29,11 @@ package final class Loopback: Sendable {
     }
   }
 
-  /// Takes no more callers.
+  /// Accepts no more connections.
   package func close() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 
-  /// A port that nobody listens on. It is none that the kernel gives to clients (`ip_local_port_range`): those come and
-  /// go, and one that looks for a server that is away could meet itself there.
+  /// A free port outside the range that the kernel assigns to clients (`ip_local_port_range`): otherwise a client that
+  /// connects to a stopped server could get the same port and connect to itself.
   package static func freePort() throws -> Int {
     for _ in 1...100 {
       let port = Int.random(in: 10_000..<32_000)
@@ -72,7 +72,7 @@ package final class Loopback: Sendable {
   }
 }
 
-/// Sends all of it, or says that the other side is gone.
+/// Sends all bytes; returns false if the peer has disconnected.
 package func sendAll(_ bytes: ArraySlice<UInt8>, to descriptor: Int32) -> Bool {
   var rest = bytes
   while !rest.isEmpty {

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A value that others change and a test waits for: no polling, no sleeping.
+/// A value that other tasks change and a test waits for, without polling or sleeping.
 package final class Observed<Value: Sendable>: Sendable {
   private struct State {
     var value: Value
@@ -24,7 +24,7 @@ package final class Observed<Value: Sendable>: Sendable {
     for waiter in waiters { waiter.resume() }
   }
 
-  /// What `find` finds, as soon as it finds something; nil when `limit` is over.
+  /// The first non-nil result of `find`; nil after `limit`.
   package func first<Found: Sendable>(within limit: Duration, _ find: @Sendable (Value) -> Found?) async -> Found? {
     let deadline = ContinuousClock.now + limit
     while true {
@@ -53,16 +53,16 @@ package final class Observed<Value: Sendable>: Sendable {
   }
 }
 
-/// Something that should have happened and did not, with what is known about it.
+/// An expected event that did not occur, with details.
 package struct NotSeen: Error, CustomStringConvertible {
   package let description: String
   package init(description: String) { self.description = description }
 }
 
-/// What must come is waited for so long, however busy the machine is: only a test that fails waits to the end.
+/// The time limit of waits. It is long because machines may be busy: only a failing test waits this long.
 package let patience = Duration.seconds(60)
 
-/// For what can only be asked for: asks until `check` finds something, at most until `limit` is over.
+/// For state that can only be polled: calls `check` until it returns a value, at most until `limit`.
 package func eventually<Found>(
   _ what: String, within limit: Duration = patience, _ check: () async throws -> Found?
 ) async throws -> Found {

@@ -1,8 +1,8 @@
-/// Profiles of a simulated board for a person in a hurry.
+/// Profiles of a simulated board with short times.
 package enum QuickBoard {
   package static let withButton = """
     name = "quick"
-    description = "A simulated board for a person in a hurry"
+    description = "A simulated board with short times"
     kind = "simulated"
     [gestures]
     guard_time_ms = 300

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// Debian's mosquitto with TLS and passwords, on a port and with an authority of its own.
+/// Debian's mosquitto with TLS and passwords, with its own port and certificate authority.
 package final class TestBroker: Sendable {
   package static let user = "token"
   package static let password = "c0rrect horse"
@@ -11,13 +11,13 @@ package final class TestBroker: Sendable {
   package let directory: TemporaryDirectory
   private let process = Mutex<ChildProcess?>(nil)
 
-  /// - Parameter readable: the only topic that may be read; all may be without it.
+  /// - Parameter readable: the only topic that may be read; nil for all topics.
   package init(readable: String? = nil) async throws {
     directory = try TemporaryDirectory()
     port = try Loopback.freePort()
     try await makeCertificates()
     let users = if let readable { try await restrict(to: readable) } else { try await letEverybodyIn() }
-    // As root, it would become another user, who may not read this directory.
+    // As root, mosquitto would switch to another user, who may not read this directory.
     let configuration = """
       user root
       listener \(port) 127.0.0.1
@@ -51,10 +51,10 @@ package final class TestBroker: Sendable {
     try await child.errors.line(with: "running")
   }
 
-  /// SIGTERM: it writes down what it holds.
+  /// Sends SIGTERM: mosquitto stores its messages.
   package func stop() async throws {
     guard let child = process.withLock({ $0.take() }) else { return }
-    // mosquitto forgets a signal that comes in the moment after it has said that it is running.
+    // mosquitto ignores a signal that arrives just after it has logged that it is running.
     for _ in 1...10 {
       child.send(SIGTERM)
       if (try? await child.exit(within: .seconds(2))) != nil { return }
@@ -64,10 +64,10 @@ package final class TestBroker: Sendable {
 
   package func end() { process.withLock { $0?.send(SIGKILL) } }
 
-  /// What the running broker has logged.
+  /// The log of the running broker.
   package var log: Transcript? { process.withLock { $0?.errors } }
 
-  /// Waits until clients have acknowledged so many messages.
+  /// Waits until clients have acknowledged this number of messages.
   package func acknowledged(_ count: Int) async throws {
     var mark = 0
     for _ in 0..<count {
@@ -76,14 +76,14 @@ package final class TestBroker: Sendable {
     }
   }
 
-  // MARK: Clients of its own
+  // MARK: Clients
 
-  /// `mosquitto_pub` with QoS 1: returns when the broker has it.
+  /// Publishes with `mosquitto_pub` and QoS 1: returns when the broker has the message.
   package func publish(_ message: String, to topic: String, _ more: String...) async throws {
     try await run("mosquitto_pub", access + ["-t", topic, "-m", message, "-q", "1"] + more).succeeded()
   }
 
-  /// `mosquitto_sub`: one message a line.
+  /// Subscribes with `mosquitto_sub`: one message a line.
   package func follow(_ topic: String) async throws -> ChildProcess {
     let follower = try ChildProcess("stdbuf", ["-oL", "mosquitto_sub"] + access + ["-t", topic, "-q", "1", "-d"])
     try await follower.output.line(with: "Subscribed")
@@ -96,13 +96,13 @@ package final class TestBroker: Sendable {
 
   // MARK: Users
 
-  /// - Returns: lines of the configuration.
+  /// - Returns: lines of the configuration that allow all users.
   private func letEverybodyIn() async throws -> String {
     try await run("mosquitto_passwd", ["-b", "-c", directory.file("passwords"), Self.user, Self.password]).succeeded()
     return "password_file \(directory.file("passwords"))"
   }
 
-  /// An access list would not refuse a subscription; it would only deliver nothing.
+  /// An access list does not reject a subscription; it only delivers no messages.
   private func restrict(to topic: String) async throws -> String {
     let file = directory.file("roles.json")
     try await run("mosquitto_ctrl", ["dynsec", "init", file, Self.user, Self.password]).succeeded()
@@ -135,7 +135,7 @@ package final class TestBroker: Sendable {
     try await run("openssl", arguments).succeeded()
   }
 
-  /// Base64 of SHA-256 over the SubjectPublicKeyInfo, as openssl's command line computes it.
+  /// Base64 of SHA-256 over the SubjectPublicKeyInfo, computed with the openssl command.
   package func pin(of certificate: String = "broker") async throws -> String {
     let script = """
       openssl x509 -in \(directory.file(certificate)).pem -noout -pubkey | openssl pkey -pubin -outform der |

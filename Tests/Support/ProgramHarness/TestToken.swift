@@ -21,7 +21,7 @@ package final class TestToken: Sendable {
     self.config = config
   }
 
-  /// Runs one command to its end.
+  /// Runs one command until it ends.
   package func command(_ words: String..., input: String = "") async throws -> Outcome {
     try await launch(words, input: input).outcome()
   }
@@ -31,12 +31,12 @@ package final class TestToken: Sendable {
     return try await launch(["enroll", uri, "--json"] + naming).outcome()
   }
 
-  /// Starts one command, which may have to be finished at the panel.
+  /// Starts one command, which may need input at the panel.
   package func begin(_ words: String...) throws -> ChildProcess { try launch(words) }
 
   private func launch(_ words: [String], input: String = "") throws -> ChildProcess {
     var (words, input) = (words, input)
-    // Refused as an argument: it is a secret that outlives the enrollment.
+    // Rejected as an argument: the URI contains a permanent secret.
     if words.first == "enroll", words.count > 1, words[1].contains("auth://") {
       (input, words[1]) = (words[1] + "\n", "-")
     }
@@ -46,7 +46,7 @@ package final class TestToken: Sendable {
 
   // MARK: The process
 
-  /// Starts `serve` and waits until it says that it is ready.
+  /// Starts `serve` and waits until it is ready.
   package func start() async throws {
     let child = try launch(["serve", "--board", board] + (config.map { ["--config", $0] } ?? []))
     process.withLock { $0 = child }
@@ -65,7 +65,7 @@ package final class TestToken: Sendable {
     }
   }
 
-  /// What the running process has logged.
+  /// The log of the running process.
   package var log: Transcript {
     get throws { try running.errors }
   }
@@ -79,7 +79,7 @@ package final class TestToken: Sendable {
 
   package func end() { process.withLock { $0?.send(SIGKILL) } }
 
-  // MARK: What it says
+  // MARK: State and log
 
   package struct LED: Decodable, Equatable { package let meaning: String }
 
@@ -87,12 +87,12 @@ package final class TestToken: Sendable {
     try await command("simulate", "led", "--json").succeeded().decoded(LED.self).meaning
   }
 
-  /// Polls, because any LED state may be over before a follower has been told.
+  /// Polls, because an LED state may end before a follower is notified.
   package func shows(_ meaning: String) async throws {
     _ = try await eventually("\"\(meaning)\" on the LED") { try await led() == meaning ? true : nil }
   }
 
-  /// Does something that the LED must say something to, be it for a second.
+  /// Performs an action after which the LED must show `meaning`, even if only for a second.
   package func shows(_ meaning: String, to act: () async throws -> Void) async throws {
     let eyes = try begin("simulate", "led", "--follow", "--json")
     try await eyes.output.line(with: "meaning")
@@ -109,13 +109,13 @@ package final class TestToken: Sendable {
     package let detail: String
   }
 
-  /// The audit chain; of one transaction if that is given.
+  /// The audit chain, or the lines of one transaction.
   package func audit(of transaction: String? = nil) async throws -> [AuditLine] {
     let lines = try await command("log", "--lines", "10000", "--json").succeeded().decoded([AuditLine].self)
     return lines.filter { transaction == nil || $0.transaction == transaction }
   }
 
-  /// How the token says that the transaction ended, last.
+  /// The last outcome of the transaction in the audit chain.
   package func ending(of transaction: String) async throws -> String? {
     try await audit(of: transaction).last { $0.kind == "settled" }?.detail
   }
@@ -165,7 +165,7 @@ package final class TestToken: Sendable {
 
   package func pending() async throws -> [String] { try await pendingFacts().map(\.transaction) }
 
-  /// Also while a token server cannot be reached, when the command fails after that.
+  /// Works also if a token server is not reachable, when the command exits with an error.
   package func pendingFacts() async throws -> [Pending] {
     try await command("pending", "--json").decoded([Pending].self)
   }

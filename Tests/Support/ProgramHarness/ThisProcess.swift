@@ -1,18 +1,18 @@
 import Foundation
 
-/// What the kernel says of the process that asks (`/proc/self`), for tests of what something costs.
+/// Measurements of the current process (`/proc/self`).
 package enum ThisProcess {
-  /// The most memory that was resident so far, in kB.
+  /// The maximum resident memory so far, in kB.
   package static func peakMemory() throws -> Int { try number("VmHWM", in: "status") }
 
-  /// Numbers of its threads of one name.
+  /// The ids of its threads with a given name.
   package static func threads(named name: String) -> [String] {
     let all = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
     return all.filter { (try? String(contentsOfFile: "/proc/self/task/\($0)/comm", encoding: .utf8)) == "\(name)\n" }
   }
 
-  /// Whether a thread does nothing at all in one of a few whiles: what it has begun before may take as long as it likes
-  /// on a busy machine, but whatever polls never sleeps through one.
+  /// Whether a thread is idle during at least one of several intervals. Earlier work may take long on a busy machine,
+  /// but a polling thread is never idle for a whole interval.
   package static func sleeps(_ thread: String, through aWhile: () async throws -> Void) async throws -> Bool {
     for _ in 1...10 {
       let before = try number("voluntary_ctxt_switches", in: "task/\(thread)/status")

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// What a process has printed on one of its streams, line by line.
+/// The output of a process on one stream, line by line.
 package final class Transcript: Sendable {
   fileprivate struct Text: Sendable {
     var lines: [String] = []
@@ -28,10 +28,10 @@ package final class Transcript: Sendable {
 
   package var lines: [String] { text.value.lines }
 
-  /// How many lines there are: a mark to wait beyond.
+  /// The number of lines: a position for later waits.
   package var mark: Int { lines.count }
 
-  /// Everything, once the process has closed the stream.
+  /// The whole text, once the process has closed the stream.
   package func whole(within limit: Duration = patience) async throws -> String {
     guard let whole = await text.first(within: limit, { $0.hasEnded ? $0.lines.joined(separator: "\n") : nil }) else {
       throw NotSeen(description: "the end of \(name)")
@@ -39,7 +39,7 @@ package final class Transcript: Sendable {
     return whole
   }
 
-  /// Waits for a line that contains all of `parts`, counting from line `mark` on.
+  /// Waits for a line from position `mark` on that contains all of `parts`.
   @discardableResult
   package func line(
     with parts: String..., from mark: Int = 0, within limit: Duration = patience
@@ -55,7 +55,7 @@ package final class Transcript: Sendable {
     throw NotSeen(description: "a line with \(parts) on \(name) within \(limit). Its last lines:\(tail)")
   }
 
-  /// The first line from `mark` on that `isWanted`; nil if none comes any more.
+  /// The first line from `mark` on that satisfies `isWanted`; nil if the stream ends.
   package func first(
     from mark: Int, within limit: Duration, _ isWanted: @escaping @Sendable (String) -> Bool
   ) async -> String? {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What the LED asks a person to type.
+/// The LED's prompts for input.
 package enum Wanted: String, Sendable {
   case pin = "PIN wanted"
   case newPIN = "new PIN wanted"
@@ -15,10 +15,10 @@ extension TestToken {
   package static let newPINRefused =
     "new PIN refused: 1 block list, 2 sequence, 3 repeats, 4 length, 5 entries differ"
 
-  /// Waits until the LED asks for it, thinks longer than the guard time, types the digits and Enter. Keys that still
-  /// came too early count for nothing, so a person who sees no reaction types again.
-  /// - Parameter meaning: what the LED must say to it sooner or later, be it for a second.
-  /// - Returns: what the LED said to it first.
+  /// Waits for the prompt and the guard time, then types the digits and Enter. Keys before the guard time are ignored,
+  /// so it types again if there is no reaction.
+  /// - Parameter meaning: an indication that the LED must show later, even if only for a second.
+  /// - Returns: the LED's first reaction.
   @discardableResult
   package func type(
     _ digits: String, when wanted: Wanted = .pin, until meaning: String? = nil
@@ -31,7 +31,7 @@ extension TestToken {
       try await press(keys: digits.map(String.init) + ["enter"])
       let calm = [wanted.rawValue, Self.entering].map { "\"\($0)\"" }
       let reaction = await eyes.output.meaning(from: mark, within: .seconds(10), otherThan: calm)
-      // Of a PIN that exists, only the number of digits is ever refused: some of them came too early.
+      // For an existing PIN only a wrong number of digits is rejected: some digits came before the guard time.
       guard let reaction, reaction != Self.ignored, wanted != .pin || reaction != Self.newPINRefused else { continue }
       if let meaning { try await eyes.output.line(with: "\"\(meaning)\"", from: mark) }
       return reaction
@@ -50,7 +50,7 @@ extension TestToken {
     try await run(Program.token, ["simulate", "keys"] + keys + ["--state", state]).succeeded()
   }
 
-  /// Enrols an account and chooses its PIN at the panel of the running service.
+  /// Enrolls an account and chooses its PIN at the panel of the running service.
   package func enrol(_ uri: String, name: String, choosing pin: String) async throws -> Outcome {
     let enrolment = try begin("enroll", uri, "--name", name, "--json")
     try await choose(pin)
@@ -59,7 +59,7 @@ extension TestToken {
 }
 
 extension Transcript {
-  /// What the LED says, by a follower's first line that says something else than `calm`.
+  /// The LED's meaning in the first follower line other than `calm`.
   fileprivate func meaning(from mark: Int, within limit: Duration, otherThan calm: [String]) async -> String? {
     let line = await first(from: mark, within: limit) { line in !calm.contains { line.contains($0) } }
     return line.flatMap { try? JSONDecoder().decode(TestToken.LED.self, from: Data($0.utf8)).meaning }

@@ -1,6 +1,6 @@
-/// A library that puts the wall clock back, and only that: libfaketime also moves the timers that the token sleeps by,
-/// which no wrong wall clock does.
-/// - Returns: what `LD_PRELOAD` takes.
+/// A library that sets back only the wall clock. libfaketime also changes the timers that the token sleeps with, which
+/// a wrong wall clock does not do.
+/// - Returns: the value for `LD_PRELOAD`.
 package func wallClock(secondsBack: Int, in folder: TemporaryDirectory) async throws -> String {
   let source = try folder.write(
     """

@@ -30,6 +30,14 @@ struct PINScene {
     portal = try server.addPortal()
   }
 
+  /// A scene with alice's device, enrolled with a PIN.
+  static func enrolled(attempts: Int = 3) throws -> (PINScene, DeviceClient) {
+    let ready = try ReadyServer(configuration: configuration(attempts: attempts), withPIN: true)
+    return (PINScene(ready), ready.device)
+  }
+
+  private init(_ ready: ReadyServer) { (server, portal) = (ready.server, ready.portal) }
+
   /// - Parameter directory: of a scene whose server has stopped.
   init(after former: PINScene) throws {
     server = try TokenServer(directory: former.server.directory, port: former.server.port)

@@ -51,7 +51,7 @@ import Testing
     #expect(JSONValue(parsing: Array(nested(33).utf8)) == nil)
   }
 
-  @Test("A number that is too large for a fraction is JSON, and no value", arguments: ["1e309", "[-40029E093997]"])
+  @Test("A number that is too large for a Double is JSON, and no value", arguments: ["1e309", "[-40029E093997]"])
   func tooLarge(text: String) {
     #expect(flaw(text) == nil)
     #expect(JSONValue(parsing: Array(text.utf8)) == nil)

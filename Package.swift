@@ -26,8 +26,11 @@ func tests(_ name: String, of dependencies: [Target.Dependency], resources: [Res
   .testTarget(name: name, dependencies: dependencies, resources: resources, swiftSettings: strictness)
 }
 
-func testSupport(_ name: String, over dependencies: [Target.Dependency]) -> Target {
-  .target(name: name, dependencies: dependencies, path: "Tests/Support/\(name)", swiftSettings: strictness)
+/// - Parameter computes: optimized in debug builds, too. No library product may depend on it then.
+func testSupport(_ name: String, over dependencies: [Target.Dependency], computes: Bool = false) -> Target {
+  .target(
+    name: name, dependencies: dependencies, path: "Tests/Support/\(name)",
+    swiftSettings: strictness + (computes ? [.unsafeFlags(["-O"])] : []))
 }
 
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
@@ -272,7 +275,7 @@ let package = Package(
     testSupport("ProgramHarness", over: ["BuiltPrograms"]),
     testSupport("BuiltPrograms", over: []),
     testSupport("TestAM", over: ["COpenSSL", "Cryptography", "JSONValues", "Secrets"]),
-    testSupport("OfflineAttack", over: ["COpenSSL"]),
+    testSupport("OfflineAttack", over: ["COpenSSL"], computes: true),
     testSupport("VaultModel", over: ["Vault", "MobileAuth", "Cryptography", "Secrets", "ApprovalTestKit"]),
     .executableTarget(
       name: "vault-crash-probe", dependencies: ["VaultModel", "Vault", "MobileAuth"],

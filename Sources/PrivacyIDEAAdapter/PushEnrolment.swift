@@ -29,6 +29,10 @@ public struct PushEnrolment: Sendable {
   private let pinDesk: PINDesk?
   private let progress: @Sendable (String) -> Void
   private let makeCourier: @Sendable (ServerTrust) -> any Courier
+  /// Makes an RSA key of so many bits.
+  var makeRSAKey: @Sendable (Int) throws(CryptographyError) -> RSAPrivateKey = {
+    bits throws(CryptographyError) in try RSAPrivateKey(bits: bits)
+  }
 
   /// - Parameters:
   ///   - pinDesk: lets the user choose a PIN; nil without a keypad. Tokens that require a PIN are then refused.
@@ -197,7 +201,7 @@ public struct PushEnrolment: Sendable {
 
   private func makeKey(for flavour: EnrolmentURI.Flavour) throws(CryptographyError) -> DeviceKey {
     flavour == .edupush && settings.prefersElliptic
-      ? .p256(try P256PrivateKey()) : .rsa(try RSAPrivateKey(bits: settings.keyBits))
+      ? .p256(try P256PrivateKey()) : .rsa(try makeRSAKey(settings.keyBits))
   }
 
   /// Sends the enrollment request, which succeeds only once. If its response is lost, a repeat shows whether it

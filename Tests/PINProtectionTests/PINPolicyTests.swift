@@ -4,7 +4,7 @@ import Testing
 
 func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }
 
-@Suite struct `A PIN policy` {
+@Suite(.timeLimit(.minutes(5))) struct `A PIN policy` {
   @Test(
     arguments: [
       ("13574", nil), ("11223", nil), ("12321", nil), ("86428", nil), ("89012", nil), ("21098", nil),
@@ -39,8 +39,8 @@ func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digit
     var differing: [String] = []
     for number in 0..<100_000 {
       let digits = String("\(100_000 + number)".dropFirst())
-      let typed = pin(digits)
-      for (policy, plain) in zip(policies, cases) where policy.violation(by: typed) != plain.violation(by: digits) {
+      let (typed, read) = (pin(digits), PolicyCase.Reading(of: digits))
+      for (policy, plain) in zip(policies, cases) where policy.violation(by: typed) != plain.violation(by: read) {
         differing.append("\(digits) under \(plain)")
       }
     }
@@ -78,14 +78,29 @@ struct PolicyCase: Sendable {
   let sequences: Bool
   let blocked: [String]
 
-  func violation(by text: String) -> PINRule? {
-    let digits = text.utf8.map { Int($0) }
-    if blocked.contains(text) { return .blockListed }
-    let step = digits[1] - digits[0]
-    if !sequences, step != 0, (1..<digits.count).allSatisfy({ digits[$0] - digits[$0 - 1] == step }) {
-      return .sequence
+  /// What the rules of all cases ask about a PIN.
+  struct Reading {
+    let text: String
+    let isSequence: Bool
+    let longestRun: Int
+
+    init(of text: String) {
+      self.text = text
+      let digits = text.utf8.map { Int($0) }
+      let step = digits[1] - digits[0]
+      isSequence = step != 0 && (1..<digits.count).allSatisfy { digits[$0] - digits[$0 - 1] == step }
+      var (run, longest) = (1, 1)
+      for index in 1..<digits.count {
+        run = digits[index] == digits[index - 1] ? run + 1 : 1
+        longest = max(longest, run)
+      }
+      longestRun = longest
     }
-    let runs = digits.indices.map { start in digits[start...].prefix { $0 == digits[start] }.count }
-    return runs.max()! > maxRepeats ?? .max ? .repeats : nil
+  }
+
+  func violation(by pin: Reading) -> PINRule? {
+    if blocked.contains(pin.text) { return .blockListed }
+    if !sequences, pin.isSequence { return .sequence }
+    return pin.longestRun > maxRepeats ?? .max ? .repeats : nil
   }
 }

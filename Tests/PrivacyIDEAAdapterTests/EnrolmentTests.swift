@@ -57,9 +57,21 @@ final class EnrolmentWorld: Sendable {
   ) -> PushEnrolment {
     var settings = settings
     change(&settings)
-    return PushEnrolment(
+    var enrolment = PushEnrolment(
       registry: registry, timekeeper: timekeeper, settings: settings, pinDesk: desk,
       progress: { [self] line in progress.withLock { $0.append(line) } }, makeCourier: { [self] _ in courier })
+    enrolment.makeRSAKey = { [self] _ in nextKey() }
+    return enrolment
+  }
+
+  private let keysTaken = Mutex(0)
+
+  /// Another than the one before. Making 2048 bits for each enrollment would be most of these tests.
+  private func nextKey() -> RSAPrivateKey {
+    keysTaken.withLock { taken in
+      taken += 1
+      return ServerWorld.deviceKeys[taken % ServerWorld.deviceKeys.count]
+    }
   }
 
   func credentials(_ name: String) throws -> PushCredentials? {
@@ -90,6 +102,20 @@ final class EnrolmentWorld: Sendable {
     #expect(try world.registry.servers().map(\.id.text) == ["pi.example/ttype/push"])
     #expect(world.registry.audit.map(\.kind) == [.enrolled])
     #expect(try world.credentials("PIPU1")?.next == nil)
+  }
+
+  @Test func `Makes a key with as many bits as the settings say`() async throws {
+    #expect(PushEnrolment.Settings().keyBits == 3072)
+    for (serial, bits) in [("PIPU1", 2048), ("PIPU2", 3072)] {
+      var settings = PushEnrolment.Settings()
+      settings.keyBits = bits
+      let enrolment = PushEnrolment(
+        registry: world.registry, timekeeper: world.timekeeper, settings: settings, pinDesk: nil, progress: { _ in },
+        makeCourier: { [world] _ in world.courier })
+      _ = try await enrolment.enrol(world.server.prepare(serial), name: nil, trust: trust)
+      #expect(try await world.isUsable(serial))
+      #expect(world.server.state.withLock { $0.keys[serial]?.bits } == bits)
+    }
   }
 
   @Test func `Has a new gateway address each time, only with an MQTT subscriber`() async throws {

@@ -12,9 +12,8 @@ import Testing
   let portal: (id: String, secret: String)
 
   init() throws {
-    server = try TokenServer()
-    device = try DeviceClient.enrolled(at: server, as: "alice")
-    portal = try server.addPortal()
+    let ready = try ReadyServer()
+    (server, device, portal) = (ready.server, ready.device, ready.portal)
   }
 
   private func ask() throws -> String {

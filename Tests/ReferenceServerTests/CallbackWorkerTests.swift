@@ -85,10 +85,14 @@ private final class Listener: Sendable {
       wakeUp: WakeUp(),
       log: quiet)
     let running = Task { try await worker.run() }
-    // Before the first slow callback has timed out.
-    let deadline = ContinuousClock.now + .seconds(9)
+    let deadline = ContinuousClock.now + .seconds(60)
     while good.count == 0, .now < deadline { try await Task.sleep(for: .milliseconds(20)) }
     #expect(good.count == 1)
+    // On a busy machine some have timed out by now. In the order of the list, with 256 at once, 745 would have.
+    let failed = try await temporary.store.read {
+      try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM callback WHERE attempts > 0") ?? -1
+    }
+    #expect((0..<256).contains(failed), "\(failed)")
     running.cancel()
     slow.end()
     _ = await running.result

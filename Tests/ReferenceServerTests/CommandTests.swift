@@ -10,16 +10,18 @@ import Testing
   }
 
   @Test func initMakesAPrivateDirectoryOnce() throws {
-    let server = try TokenServer()
+    let directory = NSTemporaryDirectory() + "init-\(UUID().uuidString)"
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    #expect(try serverProgram("init", "--directory", directory).status == 0)
     let manager = FileManager.default
     func mode(_ path: String) throws -> Int {
       try manager.attributesOfItem(atPath: path)[.posixPermissions] as? Int ?? 0
     }
-    #expect(try mode(server.directory) == 0o700)
+    #expect(try mode(directory) == 0o700)
     for file in ["pepper", "ca.key", "server.key", "config.toml", "token-server.db"] {
-      #expect(try mode("\(server.directory)/\(file)") == 0o600, "\(file)")
+      #expect(try mode("\(directory)/\(file)") == 0o600, "\(file)")
     }
-    let again = try serverProgram("init", "--directory", server.directory)
+    let again = try serverProgram("init", "--directory", directory)
     #expect(again.status == 1)
     #expect(again.errors.contains("exists already"))
   }
@@ -65,9 +67,8 @@ import Testing
   }
 
   @Test func listsInJSON() throws {
-    let server = try TokenServer()
-    _ = try server.addPortal()
-    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    let ready = try ReadyServer()
+    let (server, device) = (ready.server, ready.device)
     for (arguments, text) in [
       (["device", "list"], device.clientID), (["api-client", "list"], "portal"), (["type", "list"], "login"),
       (["transaction", "list"], "[]"),

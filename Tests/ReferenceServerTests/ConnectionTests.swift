@@ -9,9 +9,8 @@ import Testing
   @Test("2,000 idle and 200 slow connections from one address do not delay a portal's request from another")
   func idleAndSlow() throws {
     try raiseDescriptorLimit(to: 4096)
-    let server = try TokenServer()
-    let portal = try server.addPortal()
-    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    let ready = try ReadyServer()
+    let (server, device, portal) = (ready.server, ready.device, ready.portal)
     /// The median of eleven requests: one may be late because the machine is busy.
     func median() throws -> Duration {
       let times = try (0..<11).map { _ in
@@ -64,8 +63,8 @@ import Testing
 
   @Test("The number of connections per source is limited; an event stream does not count")
   func connectionsOfOneSource() throws {
-    let server = try TokenServer(configuration: "[limits]\nconnections_per_source = 4\n")
-    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    let ready = try ReadyServer(configuration: "[limits]\nconnections_per_source = 4\n")
+    let (server, device) = (ready.server, ready.device)
     let stream = try device.openEventStream()
     let sockets = try (0..<4).map { _ in try connect(to: server.port, from: "127.0.0.1") }
     defer { sockets.forEach { close($0) } }
@@ -82,8 +81,8 @@ import Testing
 
   @Test("The request deadline does not end an event stream or a long poll")
   func streamsHaveNoDeadline() throws {
-    let server = try TokenServer(configuration: Self.brief + "[[type]]\nname = \"login\"\nmethod = \"push\"\n")
-    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    let ready = try ReadyServer(configuration: Self.brief + "[[type]]\nname = \"login\"\nmethod = \"push\"\n")
+    let (server, device) = (ready.server, ready.device)
     let cursor = try #require(try device.events(after: nil)?.cursor)
     #expect(try device.events(after: cursor, wait: 3) == nil)
     let stream = try device.openEventStream()
@@ -97,9 +96,8 @@ import Testing
   @Test("A device that disconnects is detected soon, even without a write to it")
   func goneDevices() throws {
     let types = "[[type]]\nname = \"login\"\nmethod = \"push\"\ndelivery_required = true\n"
-    let server = try TokenServer(configuration: types)
-    let portal = try server.addPortal()
-    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    let ready = try ReadyServer(configuration: types)
+    let (server, device, portal) = (ready.server, ready.device, ready.portal)
     let stream = try device.openEventStream()
     func ask() throws -> String {
       let reply = try server.curl(

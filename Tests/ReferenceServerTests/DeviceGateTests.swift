@@ -8,10 +8,11 @@ import Testing
 @Suite struct DeviceGateTests {
   let server: TokenServer
   let device: DeviceClient
+  let portal: (id: String, secret: String)
 
   init() throws {
-    server = try TokenServer()
-    device = try DeviceClient.enrolled(at: server, as: "alice")
+    let ready = try ReadyServer()
+    (server, device, portal) = (ready.server, ready.device, ready.portal)
   }
 
   @Test func aStaleNonceIsAskedForAgain() throws {
@@ -90,9 +91,8 @@ import Testing
 
   @Test func aStreamResumesBehindItsLastEvent() throws {
     let cursor = try device.events(after: nil)?.cursor
-    let (id, secret) = try server.addPortal()
     let started = try server.curl(
-      "--user", "\(id):\(secret)", "--data", "type=login&user_id=alice&device_id=\(device.clientID)",
+      "--user", "\(portal.id):\(portal.secret)", "--data", "type=login&user_id=alice&device_id=\(device.clientID)",
       "--data", "callback_uri=http://127.0.0.1:9/", server.url + "/oauth/api/v4/authenticate/user")
     let stream = try device.openEventStream(after: cursor)
     let frame = (1...4).compactMap { _ in stream.nextLine() }
@@ -117,6 +117,8 @@ import Testing
   }
 
   @Test func nothingSecretIsLogged() throws {
+    let server = try TokenServer()
+    let device = try DeviceClient.enrolled(at: server, as: "alice")
     let code = try server.activationCode(for: "carol")
     try device.activate(code)
     let secrets = [code, device.deviceToken ?? "-", device.userToken ?? "-"]

@@ -43,8 +43,7 @@ import Testing
   }
 
   @Test func itIsNoWayToPushEnrolment() throws {
-    let server = try TokenServer(configuration: Self.broker)
-    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    let device = try ReadyServer(configuration: Self.broker).device
     try device.call("DELETE", "/device/v1/profiles/\(device.profileID)/push").expect(204)
     #expect(try setTransport(.mqtt, of: device).status == 401)
     try device.enrolForPush().expect(200)
@@ -52,8 +51,7 @@ import Testing
   }
 
   @Test func withoutABrokerThereIsNone() throws {
-    let server = try TokenServer()
-    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    let device = try ReadyServer().device
     #expect(try transports(of: device) == [.sse, .longpoll])
     let reply = try setTransport(.mqtt, of: device)
     #expect(reply.status == 400 && reply.json["detail"] as? String == "this server has no broker")

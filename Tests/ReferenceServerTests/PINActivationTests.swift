@@ -120,8 +120,8 @@ import Testing
   }
 
   @Test func aServerWithoutPINsGivesNoRefreshToken() throws {
-    let server = try TokenServer()
-    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    let ready = try ReadyServer()
+    let (server, device) = (ready.server, ready.device)
     let response = try device.activateForPIN(server.activationCode(for: "alice")).decoded(AccessTokenResponse.self)
     #expect(response.sealedToken == nil)
     #expect(try device.call("GET", "/device/v1/configuration").decoded(DeviceConfiguration.self).pinPolicy == nil)

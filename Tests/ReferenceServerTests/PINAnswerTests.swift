@@ -11,8 +11,7 @@ import Testing
   let device: DeviceClient
 
   init() throws {
-    scene = try PINScene()
-    device = try DeviceClient.enrolledWithPIN(at: scene.server, as: "alice")
+    (scene, device) = try PINScene.enrolled()
   }
 
   @Test func theRequestSaysHowThePINStands() throws {

@@ -12,8 +12,7 @@ import Testing
   let device: DeviceClient
 
   init() throws {
-    scene = try PINScene()
-    device = try DeviceClient.enrolledWithPIN(at: scene.server, as: "alice")
+    (scene, device) = try PINScene.enrolled()
   }
 
   private func begin() throws -> (id: String, refreshToken: SecretBytes) {

@@ -25,8 +25,7 @@ import Testing
   }
 
   @Test func eightAnswersToOneRequestAndOneIsRight() throws {
-    let scene = try PINScene(attempts: 10)
-    let device = try DeviceClient.enrolledWithPIN(at: scene.server, as: "alice")
+    let (scene, device) = try PINScene.enrolled(attempts: 10)
     let transaction = try scene.ask(device)
     let fetched = try device.fetch(transaction)
     let commands = try (0..<8).map { index in
@@ -43,8 +42,7 @@ import Testing
   }
 
   @Test func eightAnswersToEightRequestsAndOneIsRight() throws {
-    let scene = try PINScene(attempts: 10)
-    let device = try DeviceClient.enrolledWithPIN(at: scene.server, as: "alice")
+    let (scene, device) = try PINScene.enrolled(attempts: 10)
     let commands = try (0..<8).map { index in
       let transaction = try scene.ask(device)
       let answer = try device.answerWithPIN(device.fetch(transaction), index == 4 ? nil : .wrong)
@@ -59,8 +57,7 @@ import Testing
   }
 
   @Test func onlyTheLimitIsEverJudged() throws {
-    let scene = try PINScene(attempts: 3)
-    let device = try DeviceClient.enrolledWithPIN(at: scene.server, as: "alice")
+    let (scene, device) = try PINScene.enrolled(attempts: 3)
     var commands: [Curl.Command] = []
     for _ in 0..<4 {
       let transaction = try scene.ask(device)
@@ -75,8 +72,7 @@ import Testing
   }
 
   @Test func aLoginAndAnAnswer() throws {
-    let scene = try PINScene(attempts: 10)
-    let device = try DeviceClient.enrolledWithPIN(at: scene.server, as: "alice")
+    let (scene, device) = try PINScene.enrolled(attempts: 10)
     for _ in 1...5 {
       let transaction = try scene.ask(device)
       let answer = try device.answerWithPIN(device.fetch(transaction), .wrong)
@@ -93,8 +89,7 @@ import Testing
   }
 
   @Test func theSameAnswerEightTimesAtOnce() throws {
-    let scene = try PINScene()
-    let device = try DeviceClient.enrolledWithPIN(at: scene.server, as: "alice")
+    let (scene, device) = try PINScene.enrolled()
     let transaction = try scene.ask(device)
     let (answer, key) = (try device.answerWithPIN(device.fetch(transaction), .wrong), Random.uuid())
     let commands = try (0..<8).map { _ in try Self.command(device, answer, to: transaction, key: key) }
@@ -122,8 +117,7 @@ import Testing
 
   @Test(arguments: [true, false])
   func anAnswerKilledBetweenCountAndVerdict(isRight: Bool) throws {
-    let first = try PINScene()
-    let device = try DeviceClient.enrolledWithPIN(at: first.server, as: "alice")
+    let (first, device) = try PINScene.enrolled()
     let transaction = try first.ask(device)
     let fetched = try device.fetch(transaction)
     let (answer, key) = (try device.answerWithPIN(fetched, isRight ? nil : .wrong), Random.uuid())
@@ -140,8 +134,7 @@ import Testing
   }
 
   @Test func anotherAnswerCountsOn() throws {
-    let first = try PINScene()
-    let device = try DeviceClient.enrolledWithPIN(at: first.server, as: "alice")
+    let (first, device) = try PINScene.enrolled()
     let transaction = try first.ask(device)
     let fetched = try device.fetch(transaction)
     let scene = try killBetweenCountAndVerdict(first) {
@@ -153,8 +146,7 @@ import Testing
   }
 
   @Test func aLoginKilledBetweenCountAndVerdict() throws {
-    let first = try PINScene()
-    let device = try DeviceClient.enrolledWithPIN(at: first.server, as: "alice")
+    let (first, device) = try PINScene.enrolled()
     let (lost, repeated) = (
       try device.assertion("/oauth/token", .wrong), try device.assertion("/oauth/token", .wrong)
     )
@@ -170,8 +162,7 @@ import Testing
   }
 
   @Test func theSameLoginEightTimesAtOnce() throws {
-    let scene = try PINScene()
-    let device = try DeviceClient.enrolledWithPIN(at: scene.server, as: "alice")
+    let (scene, device) = try PINScene.enrolled()
     let assertion = try device.assertion("/oauth/token", .wrong)
     let commands = try (0..<8).map { _ -> Curl.Command in
       (try device.tokenArguments(device.loginForm(assertion: assertion)), nil)
@@ -181,8 +172,7 @@ import Testing
   }
 
   @Test func twoCommitsAtOnce() throws {
-    let scene = try PINScene()
-    let device = try DeviceClient.enrolledWithPIN(at: scene.server, as: "alice")
+    let (scene, device) = try PINScene.enrolled()
     let change = try #require(try device.beginPINChange().change)
     let path = "/device/v1/profiles/PROF01/pin-changes/\(change.id)/commit"
     let commands = try (0..<4).map { _ -> Curl.Command in

@@ -30,7 +30,15 @@ struct PINScene {
     portal = try server.addPortal()
   }
 
-  /// - Parameter directory: the directory of a scene whose server has stopped.
+  /// A scene with alice's device, enrolled with a PIN.
+  static func enrolled(attempts: Int = 3) throws -> (PINScene, DeviceClient) {
+    let ready = try ReadyServer(configuration: configuration(attempts: attempts), withPIN: true)
+    return (PINScene(ready), ready.device)
+  }
+
+  private init(_ ready: ReadyServer) { (server, portal) = (ready.server, ready.portal) }
+
+  /// - Parameter former: the fixture of a server that has stopped.
   init(after former: PINScene) throws {
     server = try TokenServer(directory: former.server.directory, port: former.server.port)
     portal = former.portal

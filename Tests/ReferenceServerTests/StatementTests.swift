@@ -13,9 +13,8 @@ import Testing
   let portal: (id: String, secret: String)
 
   init() throws {
-    server = try TokenServer()
-    device = try DeviceClient.enrolled(at: server, as: "alice")
-    portal = try server.addPortal()
+    let ready = try ReadyServer()
+    (server, device, portal) = (ready.server, ready.device, ready.portal)
   }
 
   private func ask() throws -> Curl.Reply {
@@ -106,7 +105,7 @@ import Testing
 
   @Test("A hold of 0 seconds has no effect")
   func noHold() throws {
-    let server = try TokenServer(
+    let ready = try ReadyServer(
       configuration: """
         [mobile_authentication]
         not_me_hold_seconds = 0
@@ -115,8 +114,7 @@ import Testing
         method = "push"
         messages = { en = "Log in?" }
         """)
-    let device = try DeviceClient.enrolled(at: server, as: "alice")
-    let portal = try server.addPortal()
+    let (server, device, portal) = (ready.server, ready.device, ready.portal)
     func ask() throws -> Curl.Reply {
       try server.curl(
         "--user", "\(portal.id):\(portal.secret)", "--data", "type=login&user_id=alice&device_id=\(device.clientID)",

@@ -30,6 +30,15 @@ public final class DeviceClient: @unchecked Sendable {
     openPGP = try OpenPGPKey.generate(userID: "device")
   }
 
+  /// The same device at another server, which has what the device's own server had.
+  init(_ other: DeviceClient, at server: TokenServer) {
+    self.server = server
+    (key, openPGP, clientID, profileID) = (other.key, other.openPGP, other.clientID, other.profileID)
+    (userToken, deviceToken, nonce) = (other.userToken, other.deviceToken, nil)
+    (serverCertificate, keyID) = (other.serverCertificate, other.keyID)
+    (refreshToken, pinNonce) = (other.refreshToken, other.pinNonce)
+  }
+
   /// A client that is registered and activated, has exchanged keys, and is enrolled for push.
   public static func enrolled(at server: TokenServer, as user: String, profile: String = "PROF01") throws
     -> DeviceClient

@@ -11,17 +11,11 @@ public final class TokenServer: Sendable {
 
   /// - Parameters:
   ///   - configuration: the whole `config.toml`; nil for the file of `init`.
-  ///   - directory: the directory of a stopped server, to start it again.
+  ///   - directory: the directory of a stopped server, to start it again; nil for a copy of a newly initialized one.
   ///   - port: 0 chooses a free one.
   public init(configuration: String? = nil, directory: String? = nil, port: Int = 0) throws {
     let executable = try BuiltProgram.path("token-server")
-    if let directory {
-      self.directory = directory
-    } else {
-      self.directory = NSTemporaryDirectory() + "token-server-\(UUID().uuidString)"
-      let made = try run(executable, ["init", "--directory", self.directory])
-      guard made.status == 0 else { throw Curl.Failure(description: "init: \(made.errors)") }
-    }
+    self.directory = try directory ?? ServerDirectories.new()
     if let configuration {
       // The callbacks of tests go to this machine.
       try (#"callback_private_addresses = ["127.0.0.0/8"]"# + "\n" + configuration)

@@ -28,23 +28,34 @@ import VaultModel
     #expect(expected.count > 20)
     #expect(expected.filter { $0.count == 2 }.count >= 5, "so many attempts that a cut can fall into")
 
+    let deviceSecret = try contents(of: "\(playground.path)/device-secret")
     var random = SeededGenerator(seed: seed)
     var card = SimulatedCard()
     var returned = 0
     var cutOff = 0
+    // Many cuts leave the same card; each is opened once, and again after the next operation has returned.
+    var opened: [String: Bool] = [:]
     for (moment, event) in log.events.enumerated() {
       card.add(event)
       if case .returned = event { returned += 1 }
       for cut in SimulatedCard.Cut.allCases {
+        let files = card.files(after: cut, &random)
+        let fingerprint = "\(returned) \(SimulatedCard.fingerprint(of: files))"
+        if let isCutOff = opened[fingerprint] {
+          if isCutOff { cutOff += 1 }
+          continue
+        }
         let copy = try Playground(in: "/dev/shm")
-        try write(try contents(of: "\(playground.path)/device-secret"), to: "\(copy.path)/device-secret", mode: 0o400)
-        for (name, bytes) in card.files(after: cut, &random) { try write(bytes, to: "\(copy.path)/\(name)") }
+        try write(deviceSecret, to: "\(copy.path)/device-secret", mode: 0o400)
+        for (name, bytes) in files { try write(bytes, to: "\(copy.path)/\(name)") }
         let survivor = try copy.vault()
         let state = try VaultState(of: survivor)
         let what = "seed \(seed), moment \(moment), \(cut): \(returned) operations had returned"
         let allowed = [expected[returned].last!] + expected[returned...].dropFirst().prefix(1).joined()
         let known = try #require(allowed.first { $0 == state }, "\(what)")
-        if known != allowed.first, known != allowed.last { cutOff += 1 }
+        let isCutOff = known != allowed.first && known != allowed.last
+        opened[fingerprint] = isCutOff
+        if isCutOff { cutOff += 1 }
         try #require(
           try survivor.verifyAudit() == .intact(lines: Int64(state.audit.count), first: 1), "\(what)")
         try #require(try known.pinsThatFail(in: survivor) == [], "\(what)")

@@ -1,4 +1,5 @@
 import ApprovalTestKit
+import Cryptography
 import VaultModel
 
 /// Simulated storage: the durable contents and the pending writes, from the log of a `RecordingVFS` up to one point.
@@ -45,6 +46,11 @@ struct SimulatedCard {
       if unnamed.contains(name), isLost { files[name] = nil }
     }
     return files
+  }
+
+  /// The same text for the same files.
+  static func fingerprint(of files: [String: [UInt8]]) -> String {
+    files.sorted { $0.key < $1.key }.map { "\($0.key) \(SHA256.hash($0.value).lowercaseHex)" }.joined(separator: " ")
   }
 }
 

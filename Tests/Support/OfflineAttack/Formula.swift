@@ -36,9 +36,12 @@ enum Formula {
     return publicKey
   }
 
+  /// Looked up once: OpenSSL takes longer to find its own than to compute a digest.
+  private nonisolated(unsafe) static let algorithm = EVP_MD_fetch(nil, "SHA256", nil)
+
   static func sha256(_ bytes: [UInt8]) -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: 32)
-    precondition(EVP_Digest(bytes, bytes.count, &digest, nil, EVP_sha256(), nil) == 1, "SHA-256")
+    precondition(EVP_Digest(bytes, bytes.count, &digest, nil, algorithm, nil) == 1, "SHA-256")
     return digest
   }
 
@@ -48,11 +51,11 @@ enum Formula {
     return hmac(key: hmac(key: salt.isEmpty ? zeros : salt, key), Array(info.utf8) + [1])
   }
 
+  /// RFC 2104.
   private static func hmac(key: [UInt8], _ message: [UInt8]) -> [UInt8] {
-    var tag = [UInt8](repeating: 0, count: 32)
-    precondition(
-      HMAC(EVP_sha256(), key, Int32(key.count), message, message.count, &tag, nil) != nil, "HMAC")
-    return tag
+    let key = key.count > 64 ? sha256(key) : key
+    let padded = key + [UInt8](repeating: 0, count: 64 - key.count)
+    return sha256(padded.map { $0 ^ 0x5C } + sha256(padded.map { $0 ^ 0x36 } + message))
   }
 
   private static func lengthAndBytes(_ bytes: [UInt8]) -> [UInt8] {

@@ -18,26 +18,36 @@ struct CommandFailure: Error, CustomStringConvertible {
 
   let code: Code
   let description: String
+  /// Error number for programs, printed with `--json` only: of the table in docs/handling-loop.md, or of PingAM's vendor
+  /// (docs/pingam.md). Nil for errors without a number.
+  let number: Int?
   /// No service runs: nothing has been done, and a command that works without the service may continue.
   let isServiceMissing: Bool
 
-  init(_ code: Code, _ description: String, isServiceMissing: Bool = false) {
+  init(_ code: Code, _ description: String, number: Int? = nil, isServiceMissing: Bool = false) {
     self.code = code
     self.description = description
+    self.number = number
     self.isServiceMissing = isServiceMissing
+  }
+
+  /// - Parameter error: its description ends with the number in parentheses, which is left out of the message.
+  private init(_ code: Code, numbered error: some CustomStringConvertible, _ number: Int) {
+    let (text, suffix) = ("\(error)", " (\(number))")
+    self.init(code, text.hasSuffix(suffix) ? String(text.dropLast(suffix.count)) : text, number: number)
   }
 
   init(_ fault: TokenServerFault) {
     switch fault {
-    case .unreachable, .rateLimited: self.init(.unavailable, "\(fault)")
+    case .unreachable, .rateLimited: self.init(.unavailable, numbered: fault, fault.number)
     case .untrusted(let why):
       self.init(
         .refused,
         "\(why). If the certificate's issuer is a private authority, give its PEM file with --authorities, or under "
           + "[tls] in the configuration; or give the hash of the server's key with --pin (a URI of approvaltoken: "
-          + "contains it)"
-      )
-    default: self.init(.refused, "\(fault)")
+          + "contains it)",
+        number: fault.number)
+    default: self.init(.refused, numbered: fault, fault.number)
     }
   }
 
@@ -74,7 +84,7 @@ extension CommandFailure {
       case .policyMissing, .policyNotAttached: .usage
       case .locked, .lockedAlready, .notLocked, .heldByPolicy: .refused
       }
-    self.init(code, "\(refusal)")
+    self.init(code, numbered: refusal, refusal.number)
   }
 
   /// Nil for an error that is not reported to the user: a canceled task, an interrupted call.
@@ -91,18 +101,29 @@ extension CommandFailure {
     case let refusal as MailboxRefusal: self.init(.usage, "\(refusal)")
     case let failure as BoardCatalogue.Failure: self.init(.badData, "\(failure)")
     case let error as WireError: self.init(.badData, "\(error)")
-    case let ending as PanelDialogue.Ending: self.init(ending == .cancelled ? .refused : .unavailable, "\(ending)")
+    case PanelDialogue.Ending.cancelled: self.init(.refused, numbered: PanelDialogue.Ending.cancelled, 9006)
+    case let ending as PanelDialogue.Ending: self.init(.unavailable, "\(ending)")
     case let error as CryptographyError: self.init(.unavailable, "\(error)")
     default: return nil
     }
   }
 }
 
+extension ControlFailure {
+  init(_ failure: CommandFailure) {
+    self.init(error: failure.description, code: failure.code.rawValue, number: failure.number)
+  }
+}
+
 /// Runs a command's body, prints its error on standard error, and exits with the code of the error.
-func reporting(_ body: () async throws -> Void) async throws {
+/// - Parameter json: whether the error is printed as JSON: `error`, `code` and, if it has one, `number`.
+func reporting(_ json: JSONOption? = nil, _ body: () async throws -> Void) async throws {
   do { return try await body() } catch {
     guard let failure = CommandFailure(explaining: error) else { throw error }
-    say("approval-token: \(failure.description)")
+    say(
+      json?.isWanted == true
+        ? String(decoding: JSON.encode(ControlFailure(failure)), as: UTF8.self).escapedForPeople
+        : "approval-token: \(failure.description)")
     throw ExitCode(failure.code.rawValue)
   }
 }

@@ -29,7 +29,7 @@ extension EndToEnd {
     func whoeverCancelsKeepsTheOldPIN(wanted: Wanted) async throws {
       try await withPINScene { scene in
         let token = scene.token
-        let change = try token.begin("pin", "change")
+        let change = try token.begin("pin", "change", "--json")
         if wanted != .pin { try await token.type("13589") }
         if wanted == .newPINAgain { try await token.type("80261", when: .newPIN) }
         try await token.shows(wanted.rawValue)
@@ -37,7 +37,7 @@ extension EndToEnd {
         try await token.perform(.cancelKeys)
         let outcome = try await change.outcome()
         #expect(outcome.exit == .code(77))
-        #expect(outcome.errors.contains("9006"), "\(outcome.errors)")
+        #expect(outcome.errors.contains("\"number\":9006"), "\(outcome.errors)")
         #expect(scene.server.logged("PIN changed") == 0)
         try await scene.expectApproval(typing: "13589")
       }

@@ -58,12 +58,12 @@ extension EndToEnd {
 
     @Test func theLimitIsTheSameForALogin() async throws {
       try await withPINScene(settings: "max_pin_attempts = 2") { scene in
-        let login = try scene.token.begin("login")
+        let login = try scene.token.begin("login", "--json")
         try await scene.token.type("24601")
         try await scene.token.type("24602")
         let outcome = try await login.outcome()
         #expect(outcome.exit == .code(77))
-        #expect(outcome.errors.contains("9003"))
+        #expect(outcome.errors.contains("\"number\":9003"))
         #expect(try await scene.token.accounts().isEmpty)
         try await scene.token.shows("must be enrolled (again)")
         #expect(try await scene.server.account() == nil)

@@ -21,7 +21,7 @@ struct BoardCommand: AsyncParsableCommand {
     @OptionGroup var json: JSONOption
 
     func run() async throws {
-      try await reporting {
+      try await reporting(json) {
         let facts = BoardCatalogue.all().map { file, result in
           switch result {
           case .success(let profile): Facts(name: profile.name, description: profile.description, file: file)

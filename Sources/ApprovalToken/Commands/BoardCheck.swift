@@ -28,7 +28,7 @@ extension BoardCommand {
     @OptionGroup var json: JSONOption
 
     func run() async throws {
-      try await reporting {
+      try await reporting(json) {
         let facts =
           if let board { await Self.open(try BoardCatalogue.profile(board), aloud: !json.isWanted) } else { readAll() }
         if json.isWanted { json.print(facts) { _ in "" } }

@@ -23,7 +23,7 @@ extension BoardCommand {
     }
 
     func run() async throws {
-      try await reporting {
+      try await reporting(json) {
         let facts = BoardProbe.look()
         guard toml else {
           return json.print(facts) { facts in

@@ -38,7 +38,7 @@ struct Doctor: AsyncParsableCommand {
   @OptionGroup var json: JSONOption
 
   func run() async throws {
-    try await reporting {
+    try await reporting(json) {
       guard state.hasVault else {
         throw CommandFailure(
           .badData, "no token state in \(state.directory): run `approval-token enroll` first, or choose another --state"

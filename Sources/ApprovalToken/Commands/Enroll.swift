@@ -85,7 +85,7 @@ struct Enroll: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try await reporting {
+    try await reporting(json) {
       forbidMemoryDumps()
       overwriteFreedMemory()
       let text = try read()

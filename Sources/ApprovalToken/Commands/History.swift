@@ -48,7 +48,7 @@ struct History: AsyncParsableCommand {
   @OptionGroup var json: JSONOption
 
   func run() async throws {
-    try await reporting {
+    try await reporting(json) {
       let facts = try kept(in: state.openVault(creating: false))
       json.print(facts.map { Line($0) }) { lines in
         lines.isEmpty ? "no messages" : lines.map(\.text).joined(separator: "\n")

@@ -23,7 +23,7 @@ struct Lock: AsyncParsableCommand {
   @OptionGroup var json: JSONOption
 
   func run() async throws {
-    try await reporting {
+    try await reporting(json) {
       let vault = try state.openVault(creating: false)
       let clock = SystemTimekeeper()
       let locked = try vault.lockByHand(account, with: policy, clock)
@@ -48,7 +48,7 @@ struct Unlock: AsyncParsableCommand {
   @OptionGroup var json: JSONOption
 
   func run() async throws {
-    try await reporting {
+    try await reporting(json) {
       let vault = try state.openVault(creating: false)
       let clock = SystemTimekeeper()
       let unlocked = try vault.unlockByHand(account, clock)

@@ -49,7 +49,7 @@ struct Log: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try await reporting {
+    try await reporting(json) {
       let vault = try state.openVault(creating: false)
       try verify ? prove(vault) : list(vault)
     }

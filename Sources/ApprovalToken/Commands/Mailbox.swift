@@ -34,7 +34,7 @@ struct Mailbox: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try await reporting {
+    try await reporting(json) {
       let vault = try state.openVault(creating: false)
       guard var record = try vault.accounts(atServersOf: PingAM.kind).first(where: { $0.id.text == account }),
         let mailbox = try PingAM.mailbox(of: record)

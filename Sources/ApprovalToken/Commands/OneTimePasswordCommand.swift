@@ -19,7 +19,7 @@ struct OneTimePasswordCommand: AsyncParsableCommand {
   @OptionGroup var json: JSONOption
 
   func run() async throws {
-    try await reporting {
+    try await reporting(json) {
       forbidMemoryDumps()
       overwriteFreedMemory()
       let facts = try next()

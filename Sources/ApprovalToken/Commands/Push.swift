@@ -20,7 +20,7 @@ struct Push: AsyncParsableCommand {
   private static let longest = 16_384
 
   func run() async throws {
-    try await reporting {
+    try await reporting(json) {
       let call = ControlCall(request: .push, message: try read())
       let facts = try ControlClient(path: state.controlSocket).call(call, PushFacts.self)
       json.print(facts) { $0.isKnown ? "already received, for \($0.account)" : "stored, for \($0.account)" }

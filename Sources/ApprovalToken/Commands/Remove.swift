@@ -21,7 +21,7 @@ struct Remove: AsyncParsableCommand {
   @OptionGroup var json: JSONOption
 
   func run() async throws {
-    try await reporting {
+    try await reporting(json) {
       let vault = try state.openVault(creating: false)
       guard let record = try vault.accounts().first(where: { $0.id.text == account }) else {
         throw CommandFailure(.usage, "no account \"\(account)\"; `approval-token accounts` lists them")

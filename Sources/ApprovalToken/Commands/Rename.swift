@@ -26,7 +26,7 @@ struct Rename: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try await reporting {
+    try await reporting(json) {
       let vault = try state.openVault(creating: false)
       let clock = SystemTimekeeper()
       try vault.demandUnlocked(try vault.account(AccountID(account)), clock)

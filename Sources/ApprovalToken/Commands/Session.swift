@@ -92,7 +92,7 @@ struct Forget: AsyncParsableCommand {
 private func haveServiceDo<Facts: Codable>(
   _ call: ControlCall, _ state: StateOption, _ json: JSONOption, words: (Facts) -> String
 ) async throws {
-  try await reporting {
+  try await reporting(json) {
     json.print(try ControlClient(path: state.controlSocket).callWithProgress(call, Facts.self), text: words)
   }
 }

@@ -75,7 +75,7 @@ struct Simulate: AsyncParsableCommand {
     @OptionGroup var json: JSONOption
 
     func run() async throws {
-      try await reporting {
+      try await reporting(json) {
         let client = ControlClient(path: state.controlSocket)
         let call = ControlCall(request: follow ? .followLED : .led)
         try client.follow(call, LEDStatus.self) { led in

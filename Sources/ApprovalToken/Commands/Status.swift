@@ -11,7 +11,7 @@ struct Status: AsyncParsableCommand {
   @OptionGroup var json: JSONOption
 
   func run() async throws {
-    try await reporting {
+    try await reporting(json) {
       json.print(try status(), text: describe)
     }
   }
@@ -98,7 +98,7 @@ struct Accounts: AsyncParsableCommand {
   @OptionGroup var json: JSONOption
 
   func run() async throws {
-    try await reporting {
+    try await reporting(json) {
       let vault = try state.openVault(creating: false)
       let clock = SystemTimekeeper()
       let accounts = try vault.accountSummaries().map { Facts($0, vault.lock(ifReadable: $0.id, clock)) }
@@ -123,7 +123,7 @@ struct Pending: AsyncParsableCommand {
   @OptionGroup var json: JSONOption
 
   func run() async throws {
-    try await reporting {
+    try await reporting(json) {
       let facts = try ControlClient(path: state.controlSocket).call(ControlCall(request: .pending), PendingFacts.self)
       json.print(facts.requests) { pending in
         pending.isEmpty

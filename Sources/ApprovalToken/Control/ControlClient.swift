@@ -52,7 +52,8 @@ struct ControlClient {
       try socket.write(line: JSON.encode(call))
       while let line = try socket.readLine() {
         if let failure = try? JSON.decode(ControlFailure.self, from: line) {
-          throw CommandFailure(CommandFailure.Code(rawValue: failure.code) ?? .refused, failure.error)
+          throw CommandFailure(
+            CommandFailure.Code(rawValue: failure.code) ?? .refused, failure.error, number: failure.number)
         }
         guard try take(JSON.decode(type, from: line)) else { return }
       }

@@ -41,6 +41,8 @@ struct ControlFailure: Codable, Sendable {
   var error: String
   /// Exit code of sysexits(3).
   var code: Int32
+  /// See `CommandFailure.number`.
+  var number: Int?
 }
 
 /// A line before the answer: the current step, for the waiting user.

@@ -54,7 +54,7 @@ struct ControlServer: Service {
       // ends.
       let failure =
         CommandFailure(explaining: error) ?? CommandFailure(.unavailable, "the service is ending; try again")
-      try? socket.write(line: JSON.encode(ControlFailure(error: failure.description, code: failure.code.rawValue)))
+      try? socket.write(line: JSON.encode(ControlFailure(failure)))
     }
   }
 }

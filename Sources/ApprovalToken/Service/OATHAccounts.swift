@@ -45,8 +45,7 @@ enum OATHAccounts {
     if let violated = try facts.violatedPolicy(isTamperedWith: { vault.isTamperedWith }) {
       throw CommandFailure(
         .refused,
-        "the policy \(violated) that came with the URI does not hold on this device "
-          + "(\(AccountPolicies.violationNumber))")
+        "the policy \(violated) in the URI does not hold on this device", number: AccountPolicies.violationNumber)
     }
     for note in try PingAM.notes(onPolicies: uri.policies ?? "{}") { progress(note) }
     let account = AccountRecord(

@@ -86,6 +86,11 @@ public actor FrontPanel: Panel {
 
   public nonisolated var canType: Bool { keypad != nil }
 
+  /// How many events of the keypad the panel has taken since it began.
+  public internal(set) var keypadEvents = 0
+  /// How many of them submitted digits, the right number of them or not.
+  var entries = 0
+
   /// What is wrong with the button and the keypad now, for people; empty if all is well.
   public var troubles: [String] { [buttonTrouble, keypadTrouble].compactMap(\.self) }
 
@@ -137,6 +142,9 @@ public actor FrontPanel: Panel {
 
   /// What the LED says now.
   public var showing: Indication { player.showing ?? .disconnected }
+
+  /// What the LED says now, and how many entries were submitted before that since the panel began.
+  public var showingAfterEntries: (indication: Indication, entries: Int) { (showing, entries) }
 
   public nonisolated func events(for prompt: Prompt) -> AsyncStream<PanelEvent> {
     AsyncStream(bufferingPolicy: .bufferingNewest(64)) { continuation in

@@ -95,7 +95,8 @@ struct ControlDesk: Sendable {
     }
   }
 
-  /// All or none: a slip in the last key must not leave the others typed.
+  /// All or none: a slip in the last key must not leave the others typed. Returns when the panel has taken them, or
+  /// after a second if it takes no more.
   private func press(_ names: [String]) async throws {
     let keypad = try board.simulatedKeypad
     guard names.count <= 64 else { throw CommandFailure(.usage, "at most 64 keys at once") }
@@ -105,10 +106,16 @@ struct ControlDesk: Sendable {
       }
       return act
     }
+    let former = await board.panel.keypadEvents
+    let pause = Duration.milliseconds(20)
     for act in acts {
       keypad.perform(act)
       // As fast as a quick hand: more at once than the panel takes would be lost.
-      try await board.timekeeper.sleep(until: board.timekeeper.now + .milliseconds(20))
+      try await board.timekeeper.sleep(until: board.timekeeper.now + pause)
+    }
+    for _ in 1...50 {
+      guard await board.panel.keypadEvents - former < acts.count else { break }
+      try await board.timekeeper.sleep(until: board.timekeeper.now + pause)
     }
   }
 

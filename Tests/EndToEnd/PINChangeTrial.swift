@@ -33,8 +33,7 @@ struct PINChangeTrial {
       try await token.type(model.pin)
       try await token.type(chosen, when: .newPIN)
       // Here the last Enter is pressed; whoever waits for what the LED says to it would be too late to cut.
-      try await token.shows(Wanted.newPINAgain.rawValue)
-      try await Task.sleep(for: .milliseconds(450))
+      try await token.asks(Wanted.newPINAgain.rawValue)
       try await token.press(keys: chosen.map(String.init) + ["enter"])
     }
     switch cut {

@@ -44,6 +44,11 @@ package final class TestToken: Sendable {
     return try ChildProcess(line[0], Array(line.dropFirst()), input: input)
   }
 
+  /// Sends one call to the running service; its answers come line by line.
+  func call(_ request: ControlCall.Request) throws -> ControlCall {
+    try ControlCall(request, at: state + "/control.sock")
+  }
+
   // MARK: The process
 
   /// Starts `serve` and waits until it says that it is ready.
@@ -81,20 +86,33 @@ package final class TestToken: Sendable {
 
   // MARK: What it says
 
-  package struct LED: Decodable, Equatable { package let meaning: String }
-
-  package func led() async throws -> String {
-    try await command("simulate", "led", "--json").succeeded().decoded(LED.self).meaning
+  package struct LED: Decodable, Equatable {
+    package let meaning: String
+    /// How many entries were submitted before.
+    let entries: Int
   }
+
+  func look() async throws -> LED { try await call(.init(request: "led")).answer() }
+
+  package func led() async throws -> String { try await look().meaning }
+
+  /// A line for every change of the LED, and one for how it is now.
+  package func watchLED() throws -> ControlCall { try call(.init(request: "follow-led")) }
 
   /// Polls, because any LED state may be over before a follower has been told.
   package func shows(_ meaning: String) async throws {
     _ = try await eventually("\"\(meaning)\" on the LED") { try await led() == meaning ? true : nil }
   }
 
+  /// Waits until the LED says this, and what is pressed then counts.
+  package func asks(_ meaning: String) async throws {
+    try await shows(meaning)
+    _ = try await eventually("a press or key counts") { try await pressCounts() ? true : nil }
+  }
+
   /// Does something that the LED must say something to, be it for a second.
   package func shows(_ meaning: String, to act: () async throws -> Void) async throws {
-    let eyes = try begin("simulate", "led", "--follow", "--json")
+    let eyes = try watchLED()
     try await eyes.output.line(with: "meaning")
     let mark = eyes.output.mark
     try await act()
@@ -165,9 +183,21 @@ package final class TestToken: Sendable {
 
   package func pending() async throws -> [String] { try await pendingFacts().map(\.transaction) }
 
-  /// Also while a token server cannot be reached, when the command fails after that.
+  private struct List: Decodable { let requests: [Pending] }
+
+  /// What the command `pending` lists, newest first.
   package func pendingFacts() async throws -> [Pending] {
-    try await command("pending", "--json").decoded([Pending].self)
+    try await call(.init(request: "pending")).answer(List.self).requests
+  }
+
+  private struct Panel: Decodable {
+    struct Readiness: Decodable { let pressCounts: Bool }
+    let panel: Readiness
+  }
+
+  /// Whether a press or key counts now.
+  func pressCounts() async throws -> Bool {
+    try await call(.init(request: "status")).answer(Panel.self).panel.pressCounts
   }
 
   package func provesItsLog() async throws -> Bool {

@@ -15,24 +15,26 @@ extension TestToken {
   package static let newPINRefused =
     "new PIN refused: 1 block list, 2 sequence, 3 repeats, 4 length, 5 not the same twice"
 
-  /// Waits until the LED asks for it, thinks longer than the guard time, types the digits and Enter. Keys that still
-  /// came too early count for nothing, so a person who sees no reaction types again.
+  /// Waits until the LED asks for it and a key counts, types the digits and Enter. A person who sees that nothing was
+  /// taken types again.
   /// - Parameter meaning: what the LED must say to it sooner or later, be it for a second.
-  /// - Returns: what the LED said to it first.
+  /// - Returns: what the LED said to this entry first.
   @discardableResult
   package func type(
     _ digits: String, when wanted: Wanted = .pin, until meaning: String? = nil
   ) async throws -> String {
-    let eyes = try begin("simulate", "led", "--follow", "--json")
+    let eyes = try watchLED()
     for _ in 1...3 {
       try await eyes.output.line(with: "\"\(wanted.rawValue)\"", from: max(0, eyes.output.mark - 1))
-      try await Task.sleep(for: .milliseconds(450))
+      _ = try await eventually("a key counts") { try await pressCounts() ? true : nil }
+      let former = try await look().entries
       let mark = eyes.output.mark
       try await press(keys: digits.map(String.init) + ["enter"])
-      let calm = [wanted.rawValue, Self.entering].map { "\"\($0)\"" }
-      let reaction = await eyes.output.meaning(from: mark, within: .seconds(10), otherThan: calm)
+      guard try await look().entries > former else { continue }
+      let calm = [wanted.rawValue, Self.entering]
+      guard let reaction = await eyes.output.meaning(from: mark, after: former, otherThan: calm) else { break }
       // Of a PIN that exists, only the number of digits is ever refused: some of them came too early.
-      guard let reaction, reaction != Self.ignored, wanted != .pin || reaction != Self.newPINRefused else { continue }
+      guard wanted != .pin || reaction != Self.newPINRefused else { continue }
       if let meaning { try await eyes.output.line(with: "\"\(meaning)\"", from: mark) }
       return reaction
     }
@@ -46,9 +48,8 @@ extension TestToken {
 
   package func press(_ keys: String...) async throws { try await press(keys: keys) }
 
-  package func press(keys: [String]) async throws {
-    try await run(Program.token, ["simulate", "keys"] + keys + ["--state", state]).succeeded()
-  }
+  /// Returns when the panel has taken them.
+  package func press(keys: [String]) async throws { try await act(.init(request: "keys", keys: keys)) }
 
   /// Enrols an account and chooses its PIN at the panel of the running service.
   package func enrol(_ uri: String, name: String, choosing pin: String) async throws -> Outcome {
@@ -59,9 +60,13 @@ extension TestToken {
 }
 
 extension Transcript {
-  /// What the LED says, by a follower's first line that says something else than `calm`.
-  fileprivate func meaning(from mark: Int, within limit: Duration, otherThan calm: [String]) async -> String? {
-    let line = await first(from: mark, within: limit) { line in !calm.contains { line.contains($0) } }
-    return line.flatMap { try? JSONDecoder().decode(TestToken.LED.self, from: Data($0.utf8)).meaning }
+  /// What the LED says, by a watcher's first line that says something else than `calm` after more than `former` entries:
+  /// what belongs to earlier ones may still be on its way.
+  fileprivate func meaning(from mark: Int, after former: Int, otherThan calm: [String]) async -> String? {
+    @Sendable func reaction(_ line: String) -> TestToken.LED? {
+      let led = try? JSONDecoder().decode(TestToken.LED.self, from: Data(line.utf8))
+      return led.flatMap { $0.entries > former && !calm.contains($0.meaning) ? $0 : nil }
+    }
+    return await first(from: mark, within: patience) { reaction($0) != nil }.flatMap(reaction)?.meaning
   }
 }

@@ -19,6 +19,14 @@ public struct EntryRecogniser: ~Copyable {
     case entered(PIN)
     /// Escape, twice.
     case cancelled
+
+    /// Whether Enter submitted what was typed, whatever it was.
+    var isSubmission: Bool {
+      switch self {
+      case .wrongLength, .entered: true
+      case .tooEarly, .keyed, .touched, .released, .cancelled: false
+      }
+    }
   }
 
   private let prompt: Prompt

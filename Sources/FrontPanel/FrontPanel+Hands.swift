@@ -29,6 +29,7 @@ extension FrontPanel {
 
   func receive(_ event: KeypadEvent) {
     guard let keypad else { return }
+    keypadEvents += 1
     switch event {
     case .key(let kind, let moment):
       if let findings = armed?.entry.key(kind, at: moment, digits: keypad.digits) {
@@ -72,6 +73,7 @@ extension FrontPanel {
 
   func report(_ findings: [EntryRecogniser.Finding]) {
     for finding in findings {
+      if finding.isSubmission { entries += 1 }
       switch finding {
       case .keyed: break
       case .tooEarly: sayIgnored()

@@ -89,6 +89,11 @@ public actor FrontPanel: Panel {
 
   public nonisolated var canType: Bool { keypad != nil }
 
+  /// The number of keypad events received since the panel started.
+  public internal(set) var keypadEvents = 0
+  /// The number of entries submitted since the panel started, of a valid length or not.
+  var entries = 0
+
   /// The present faults of the button and the keypad as text for the operator; empty if there are none.
   public var troubles: [String] { [buttonTrouble, keypadTrouble].compactMap(\.self) }
 
@@ -140,6 +145,9 @@ public actor FrontPanel: Panel {
 
   /// The indication on the LED now.
   public var showing: Indication { player.showing ?? .disconnected }
+
+  /// The indication on the LED now, and the number of entries submitted before it since the panel started.
+  public var showingAfterEntries: (indication: Indication, entries: Int) { (showing, entries) }
 
   public nonisolated func events(for prompt: Prompt) -> AsyncStream<PanelEvent> {
     AsyncStream(bufferingPolicy: .bufferingNewest(64)) { continuation in

@@ -35,7 +35,6 @@ extension EndToEnd {
       defer { server.end() }
       try await server.start()
       if serverHasBroker { try await server.log.line(with: "connected to the broker") }
-      try await server.addUser("alice")
       let passwordFile = try folder.write(password + "\n", to: "broker-password")
       let config = try folder.write(
         "[mqtt]\n\(address)\nuser = \"\(TestBroker.user)\"\npassword_file = \"\(passwordFile)\"\n\(settings)\n",
@@ -45,7 +44,7 @@ extension EndToEnd {
       defer { token.end() }
       try await token.enrol(try await server.activation(for: "alice")).succeeded()
       try await token.start()
-      let portal = try await server.makePortal()
+      let portal = server.portal
       let device = try #require(try await portal.devices().first).id
       try await body(BrokerScene(broker: broker, server: server, token: token, portal: portal, device: device))
       #expect(try await token.provesItsLog())

@@ -85,6 +85,34 @@ extension EndToEnd {
       }
     }
 
+    /// Other tests ask the control socket for the same.
+    @Test(
+      "The simulated panel is worked and read by commands",
+      arguments: [
+        (["keys", "1", "3", "5", "8", "9", "enter"], "approved"), (["hold", "1"], "approved"),
+        (["double"], "denied (declined)"), (["not-me"], "denied (not-me)"),
+      ])
+    func simulatedPanel(gesture: [String], ending: String) async throws {
+      try await withPINScene { scene in
+        let token = scene.token
+        @Sendable func succeed(_ words: [String]) async throws -> Outcome {
+          try await run(Program.token, words + ["--state", token.state]).succeeded()
+        }
+        try await token.shows("idle, connected")
+        #expect(try await succeed(["simulate", "press"]).output == "ignored: nothing is shown")
+        #expect(try await succeed(["pending"]).output == "nothing is pending")
+        let transaction = try await scene.ask(type: gesture[0] == "keys" ? "payment" : "login")
+        try await token.log.line(with: "opened request \(transaction)")
+        let pending = try await succeed(["pending", "--json"]).decoded([TestToken.Pending].self)
+        #expect(pending.map(\.transaction) == [transaction])
+        let wanted = gesture[0] == "keys" ? "PIN wanted" : "confirmation wanted"
+        try await token.shows(wanted)
+        #expect(try await succeed(["simulate", "led"]).output.contains(wanted))
+        try await token.answer(transaction) { _ = try await succeed(["simulate"] + gesture) }
+        #expect(try await scene.settled(transaction).hasPrefix(ending))
+      }
+    }
+
     @Test func theLEDCanBeFollowed() async throws {
       try await withScene { scene in
         let follower = try ChildProcess(

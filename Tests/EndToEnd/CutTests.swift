@@ -5,10 +5,11 @@ extension EndToEnd {
   /// `kill -9` at every transition of the loop: nothing is approved without a hold, answered twice, or lost.
   @Suite struct Cuts {
     private static let dice = Dice.fresh()
-    private static let cutsPerLane = 35
+    private static let cutsPerLane = 14
+    private static let lanes = Lanes(15)
 
-    /// Six independent pairs of token server and token; 210 kills in total.
-    @Test(arguments: 0..<6)
+    /// Fifteen independent pairs of token server and token; 210 kills in total.
+    @Test(arguments: 0..<15)
     func aKilledTokenNeitherInventsNorRepeatsNorForgets(lane: Int) async throws {
       var dice = Dice(seed: Self.dice.seed &+ UInt64(lane))
       let sink = try CallbackSink()
@@ -27,7 +28,9 @@ extension EndToEnd {
         _ = try await eventually("all callbacks") { sink.calls.count >= expected.count ? true : nil }
         #expect(sink.calls.compactMap { $0.members["transaction_id"] }.sorted() == expected.sorted())
         print("\(Self.cutsPerLane) cuts with seed \(Self.dice.seed), lane \(lane): \(expected.count) approved")
-        #expect(!expected.isEmpty && expected.count < Self.cutsPerLane)
+        let tally = ["approved": expected.count, "not approved": Self.cutsPerLane - expected.count]
+        // Cuts that all have the same outcome came at the wrong moments.
+        if let all = Self.lanes.end(with: tally) { #expect(all.values.allSatisfy { $0 > 0 }, "\(all)") }
       }
     }
   }

@@ -31,8 +31,7 @@ extension EndToEnd {
     @Test func aRequestThatExpiresUnderTheThumbIsNotApproved() async throws {
       try await withScene(types: Self.brief) { scene in
         let transaction = try await scene.ask(type: "brief")
-        try await scene.token.shows("confirmation wanted")
-        try await Task.sleep(for: .milliseconds(600))
+        try await scene.token.asks("confirmation wanted")
         async let hold: Void = scene.token.hold(seconds: 12)
         try await scene.token.shows("held long enough: release to accept")
         #expect(try await scene.settled(transaction) == "expired")

@@ -13,7 +13,6 @@ extension EndToEnd {
         """
       try await withPINScene(users: [], settings: policy) { scene in
         let token = scene.token
-        try await scene.server.addUser("alice")
         let enrolment = try token.begin(
           "enroll", try await scene.server.activation(for: "alice"), "--name", "alice", "--json")
         for refused in ["12345", "80007", "28064", "1358"] {
@@ -37,12 +36,10 @@ extension EndToEnd {
     func whoeverCancelsGoesOnWithTheSameURI(wanted: Wanted) async throws {
       try await withPINScene(users: []) { scene in
         let token = scene.token
-        try await scene.server.addUser("alice")
         let uri = try await scene.server.activation(for: "alice")
         let enrolment = try token.begin("enroll", uri, "--name", "alice")
         if wanted == .newPINAgain { try await token.type("13589", when: .newPIN) }
-        try await token.shows(wanted.rawValue)
-        try await Task.sleep(for: .milliseconds(450))
+        try await token.asks(wanted.rawValue)
         try await token.perform(.cancelKeys)
 
         let outcome = try await enrolment.outcome()
@@ -61,7 +58,6 @@ extension EndToEnd {
     @Test(arguments: [true, false])
     func whereNobodyCanTypeThatIsSaidAndTheCodeIsNotSpent(running: Bool) async throws {
       try await withPINScene(users: []) { scene in
-        try await scene.server.addUser("alice")
         let uri = try await scene.server.activation(for: "alice")
         try await scene.token.stop()
         let mute = TestToken(

@@ -67,8 +67,7 @@ extension EndToEnd {
     @Test func aHoldAcceptsNothingThatWantsThePIN() async throws {
       try await withPINScene { scene in
         let transaction = try await scene.askForPIN()
-        try await scene.token.shows("PIN wanted")
-        try await Task.sleep(for: .milliseconds(450))
+        try await scene.token.asks("PIN wanted")
         try await scene.token.hold(seconds: 1)
         try await scene.token.shows("PIN wanted")
         #expect(try await scene.token.audit(of: transaction).map(\.kind) == ["announced", "opened"])
@@ -87,15 +86,13 @@ extension EndToEnd {
         """
       try await withPINScene(types: short) { scene in
         let transaction = try await scene.askForPIN(type: "short")
-        try await scene.token.shows("PIN wanted")
-        try await Task.sleep(for: .milliseconds(450))
+        try await scene.token.asks("PIN wanted")
         try await scene.token.press("1", "3", "5")
         try await scene.token.shows(TestToken.entering)
         #expect(try await scene.settled(transaction) == "expired")
 
         let next = try await scene.askForPIN()
-        try await scene.token.shows("PIN wanted")
-        try await Task.sleep(for: .milliseconds(450))
+        try await scene.token.asks("PIN wanted")
         try await scene.token.shows(TestToken.newPINRefused) { try await scene.token.press("8", "9", "enter") }
         #expect(try await scene.token.audit(of: next).map(\.kind) == ["announced", "opened"])
         #expect(try await scene.portal.result(of: transaction).reason == nil)
@@ -106,8 +103,7 @@ extension EndToEnd {
     @Test func anUnpluggedKeypadWipesWhatWasTyped() async throws {
       try await withPINScene { scene in
         let transaction = try await scene.askForPIN()
-        try await scene.token.shows("PIN wanted")
-        try await Task.sleep(for: .milliseconds(450))
+        try await scene.token.asks("PIN wanted")
         try await scene.token.press("1", "3", "5", "unplug")
         try await scene.token.log.line(with: "panel-unavailable request \(transaction)", "keypad")
         try await scene.token.shows("PIN wanted")

@@ -32,8 +32,7 @@ extension EndToEnd {
         let change = try token.begin("pin", "change", "--json")
         if wanted != .pin { try await token.type("13589") }
         if wanted == .newPINAgain { try await token.type("80261", when: .newPIN) }
-        try await token.shows(wanted.rawValue)
-        try await Task.sleep(for: .milliseconds(450))
+        try await token.asks(wanted.rawValue)
         try await token.perform(.cancelKeys)
         let outcome = try await change.outcome()
         #expect(outcome.exit == .code(77))

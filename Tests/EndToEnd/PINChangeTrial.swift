@@ -33,8 +33,7 @@ struct PINChangeTrial {
       try await token.type(model.pin)
       try await token.type(chosen, when: .newPIN)
       // The last Enter is pressed here; waiting for the LED's next indication would be too late for the kill.
-      try await token.shows(Wanted.newPINAgain.rawValue)
-      try await Task.sleep(for: .milliseconds(450))
+      try await token.asks(Wanted.newPINAgain.rawValue)
       try await token.press(keys: chosen.map(String.init) + ["enter"])
     }
     switch cut {

@@ -33,8 +33,7 @@ struct PINEnrolmentTrial {
     let enrolment = try token.begin("enroll", uri, "--name", user)
     let typing = Task {
       try await token.type(first, when: .newPIN)
-      try await token.shows(Wanted.newPINAgain.rawValue)
-      try await Task.sleep(for: .milliseconds(450))
+      try await token.asks(Wanted.newPINAgain.rawValue)
       try await token.press(keys: first.map(String.init) + ["enter"])
     }
     switch cut {

@@ -103,9 +103,8 @@ extension EndToEnd {
         let login = try await scene.login(.biometric)
         try await scene.token.log.line(
           with: "opened request \(login.token)", "can only be denied", "pin_for_biometric = false", from: login.mark)
-        try await scene.token.shows("PIN wanted")
-        // Longer than the guard time, so that the hold would be accepted.
-        try await Task.sleep(for: .milliseconds(700))
+        // From here on the hold would be accepted.
+        try await scene.token.asks("PIN wanted")
         try await scene.token.hold(seconds: 1)
         #expect(scene.am.verify(login.push) == .waiting)
         try await scene.token.answer(login.token, with: .double, from: login.mark)

@@ -59,8 +59,7 @@ extension EndToEnd {
     @Test func whoeverIsTooLateSeesIt() async throws {
       try await withPingAMScene { scene in
         try await scene.enrol("ann")
-        let eyes = try scene.token.begin("simulate", "led", "--follow", "--json")
-        defer { eyes.send(9) }
+        let eyes = try scene.token.watchLED()
         try await eyes.output.line(with: "idle, connected")
         let login = try await scene.login()
         scene.am.forget(login.push)

@@ -29,7 +29,7 @@ extension EndToEnd {
 
     /// Watches the numbers, waits longer than the guard time, and holds the button.
     private func hold(afterNumber place: Int, in scene: PingAMScene) async throws {
-      let eyes = try scene.token.begin("simulate", "led", "--follow", "--json")
+      let eyes = try scene.token.watchLED()
       var mark = 0
       for _ in 1...place {
         // Two nines take 13 s, and a window takes 6 s.

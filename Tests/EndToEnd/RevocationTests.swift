@@ -59,7 +59,7 @@ extension EndToEnd {
         try await scene.token.shows("must be enrolled (again)")
         #expect(try await scene.token.accounts().isEmpty)
         #expect(try await scene.portal.devices().isEmpty)
-        #expect(try await scene.token.audit().last?.kind == "removed")
+        try await scene.expectRemoval()
       }
     }
 

@@ -10,12 +10,11 @@ extension EndToEnd {
     func aTermSignalStopsTheTokenWithinTwoSeconds(moment: Moment) async throws {
       try await withScene { scene in
         let transaction = moment == .idle ? "" : try await scene.ask()
-        if moment != .idle { try await scene.token.shows("confirmation wanted") }
+        if moment != .idle { try await scene.token.asks("confirmation wanted") }
         var holding: ChildProcess?
         switch moment {
         case .idle, .challenged: break
         case .held:
-          try await Task.sleep(for: .milliseconds(600))
           holding = try ChildProcess(Program.token, ["simulate", "hold", "30", "--state", scene.token.state])
           try await scene.token.shows("held long enough: release to accept")
         case .answering:

@@ -96,6 +96,25 @@ import Testing
     }
   }
 
+  @Test("What the LED says is told with the number of entries before it") func entriesAreCounted() async throws {
+    try await onPanel { panel in
+      var events = await armed(panel)
+      #expect(await panel.showingAfterEntries.entries == 0)
+      type("1234E")
+      #expect(await events.next() == .touched)
+      #expect(await events.next() == .released)
+      #expect(await panel.showingAfterEntries.entries == 1)
+      let former = await panel.keypadEvents
+      type("56789E")
+      #expect(await events.next() == .touched)
+      #expect(await events.next() == .entered(pin("56789")))
+      // Nothing is asked any more.
+      type("1E")
+      try await eventually { await panel.keypadEvents == former + 8 }
+      #expect(await panel.showingAfterEntries.entries == 2)
+    }
+  }
+
   @Test func whatIsLeftTypedIsWiped() async throws {
     try await onPanel { panel in
       var events = await armed(panel)

@@ -206,6 +206,9 @@ struct LEDStatus: Codable, Sendable {
   var meaning: String
   /// The color at this instant; nil if dark. Only a simulated LED can be read.
   var colour: String?
+  /// How many entries were submitted at the keypad before that, since the service started: what is shown with a greater
+  /// number than before an entry comes after it.
+  var entries: Int?
 }
 
 struct PendingFacts: Codable, Sendable {

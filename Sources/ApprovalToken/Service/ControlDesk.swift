@@ -95,7 +95,8 @@ struct ControlDesk: Sendable {
     }
   }
 
-  /// Presses all keys or none: an unknown key name must not leave the keys before it typed.
+  /// Presses all keys or none: an unknown key name must not leave the keys before it typed. Returns when the panel has
+  /// received them, or after one second.
   private func press(_ names: [String]) async throws {
     let keypad = try board.simulatedKeypad
     guard names.count <= 64 else { throw CommandFailure(.usage, "at most 64 keys at once") }
@@ -105,10 +106,16 @@ struct ControlDesk: Sendable {
       }
       return act
     }
+    let former = await board.panel.keypadEvents
+    let pause = Duration.milliseconds(20)
     for act in acts {
       keypad.perform(act)
       // Paced like fast typing: the panel drops keys that arrive faster than it handles them.
-      try await board.timekeeper.sleep(until: board.timekeeper.now + .milliseconds(20))
+      try await board.timekeeper.sleep(until: board.timekeeper.now + pause)
+    }
+    for _ in 1...50 {
+      guard await board.panel.keypadEvents - former < acts.count else { break }
+      try await board.timekeeper.sleep(until: board.timekeeper.now + pause)
     }
   }
 

@@ -72,7 +72,10 @@ struct RunningBoard: Sendable {
   }
 
   var led: LEDStatus {
-    get async { LEDStatus(meaning: await panel.showing.meaning, colour: indicator.colour?.rawValue) }
+    get async {
+      let (indication, entries) = await panel.showingAfterEntries
+      return LEDStatus(meaning: indication.meaning, colour: indicator.colour?.rawValue, entries: entries)
+    }
   }
 }
 

@@ -50,7 +50,7 @@ func withPINScene(
     try await token.enrol(try await server.activation(for: user), name: user, choosing: pin).succeeded()
     try await token.log.line(with: "] connected to", from: mark)
   }
-  let portal = try await server.makePortal()
+  let portal = server.portal
   let device = users.isEmpty ? "" : try #require(try await portal.devices(of: users[0]).first).id
   try await body(
     Scene(

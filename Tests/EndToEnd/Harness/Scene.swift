@@ -24,6 +24,14 @@ struct Scene: Sendable {
     try await token.log.line(with: "settled request \(transaction)")
     return try await token.ending(of: transaction) ?? ""
   }
+
+  /// The account is gone, and the audit chain says so once: in the words of the command, or, where the running service
+  /// heard of it from the server before that, in its own.
+  func expectRemoval() async throws {
+    let audit = try await token.audit()
+    #expect(audit.count { ["removed", "wiped"].contains($0.kind) } == 1, "\(audit)")
+    #expect(audit.last.map { ["removed", "wiped"].contains($0.kind) } == true, "\(audit)")
+  }
 }
 
 /// Runs `body` with alice enrolled and the token connected, verifies the audit chain, and removes all files.
@@ -41,14 +49,13 @@ func withScene(
   let server = try await TestServer(in: folder, behind: proxy, types: types)
   defer { server.end() }
   try await server.start()
-  try await server.addUser("alice")
   let profile = try board.map { try folder.write($0, to: "board.toml") }
   let token = TestToken(state: folder.file("token"), board: profile ?? "simulated", launcher: launcher)
   defer { token.end() }
   struct Enrolled: Decodable { let account: String }
   let enrolled = try await token.enrol(try await server.activation(for: "alice")).succeeded().decoded(Enrolled.self)
   try await token.startConnected()
-  let portal = try await server.makePortal()
+  let portal = server.portal
   let device = try #require(try await portal.devices().first).id
   let scene = Scene(
     folder: folder, server: server, token: token, portal: portal, device: device, account: enrolled.account)

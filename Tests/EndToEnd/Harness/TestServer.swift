@@ -3,13 +3,14 @@ import Glibc
 import ProgramHarness
 import Synchronization
 
-/// A reference token server as a process, with an authorized portal.
+/// A reference token server as a process, with the user alice and an authorized portal.
 final class TestServer: Sendable {
   let directory: String
   private let process = Mutex<ChildProcess?>(nil)
   /// 0 until the first start; constant from then on, because tokens store the server's address.
   private let port: Mutex<Int>
   private let logs = Mutex<[Transcript]>([])
+  private let template: ServerTemplate
 
   /// - Parameters:
   ///   - proxy: a proxy in front of the server; the server uses the proxy's address as its issuer.
@@ -20,12 +21,9 @@ final class TestServer: Sendable {
   ) async throws {
     port = Mutex(try proxy?.findTarget() ?? 0)
     directory = folder.file("server")
-    if let pin {
-      try await command("init", "--pin")
-      try rewrite { $0.replacing("# max_pin_attempts = 3", with: pin) }
-    } else {
-      try await command("init")
-    }
+    template = try await .made(withPIN: pin != nil)
+    try template.write(to: directory)
+    if let pin { try rewrite { $0.replacing("# max_pin_attempts = 3", with: pin) } }
     // The callbacks of tests go to this machine.
     let callbacks = "callback_private_addresses = [\"127.0.0.0/8\"]\n"
     // A test that answers "not me" continues to send requests to the same user.
@@ -88,7 +86,10 @@ final class TestServer: Sendable {
 
   // MARK: Administration
 
-  func addUser(_ user: String) async throws { try await command("user", "add", user) }
+  /// Does nothing for alice, who exists from the beginning.
+  func addUser(_ user: String) async throws {
+    if user != "alice" { try await command("user", "add", user) }
+  }
 
   /// - Returns: an activation URI for `user`.
   func activation(for user: String) async throws -> String {
@@ -96,12 +97,8 @@ final class TestServer: Sendable {
     return try await command("activation-code", user).decoded(Made.self).uri
   }
 
-  /// Adds an API client for a portal.
-  func makePortal() async throws -> Portal {
-    struct Added: Decodable { let clientSecret: String }
-    let added = try await command("api-client", "add", "portal").decoded(Added.self)
-    return Portal(
-      base: { [self] in address }, authority: directory + "/ca.pem", credentials: "portal:\(added.clientSecret)")
+  var portal: Portal {
+    Portal(base: { [self] in address }, authority: directory + "/ca.pem", credentials: template.credentials)
   }
 
   struct Device: Decodable {

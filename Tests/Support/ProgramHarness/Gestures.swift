@@ -4,11 +4,13 @@ package enum Act: String, Sendable {
   case notMe = "not-me"
   case cancelKeys
 
-  fileprivate var words: [String] {
+  /// What the commands `simulate hold 1`, `double`, `not-me` and `keys escape escape` ask for.
+  fileprivate var request: ControlCall.Request {
     switch self {
-    case .hold: ["hold", "1"]
-    case .double, .notMe: [rawValue]
-    case .cancelKeys: ["keys", "escape", "escape"]
+    case .hold: .init(request: "hold", milliseconds: 1000)
+    case .double: .init(request: "double")
+    case .notMe: .init(request: "hold", milliseconds: 6200)
+    case .cancelKeys: .init(request: "keys", keys: ["escape", "escape"])
     }
   }
 }
@@ -17,24 +19,34 @@ extension TestToken {
   /// Waits until a press is accepted for the request, and acts; acts again if there is no reaction.
   /// - Parameter mark: a position in the log; only later lines count.
   package func answer(_ transaction: String, with act: Act, from mark: Int = 0) async throws {
+    try await answer(transaction, from: mark) { try await perform(act) }
+  }
+
+  /// The same with any act.
+  package func answer(
+    _ transaction: String, from mark: Int = 0, by act: () async throws -> Void
+  ) async throws {
     let log = try log
     try await log.line(with: "opened request \(transaction)", from: mark)
     for _ in 1...3 {
       _ = try await eventually("a press counts for \(transaction)") {
         try await pendingFacts().contains { $0.transaction == transaction && $0.pressCounts } ? true : nil
       }
-      try await perform(act)
+      try await act()
       let reaction = try? await log.line(with: "decided request \(transaction)", from: mark, within: .seconds(10))
       if reaction != nil { return }
     }
-    throw NotSeen(description: "a reaction to \(act.rawValue) for \(transaction)")
+    throw NotSeen(description: "a reaction to a gesture for \(transaction)")
   }
 
-  package func perform(_ act: Act) async throws {
-    try await run(Program.token, ["simulate"] + act.words + ["--state", state]).succeeded()
-  }
+  private struct Done: Decodable { let done: Bool }
+
+  /// Returns when it is done.
+  func act(_ request: ControlCall.Request) async throws { _ = try await call(request).answer(Done.self) }
+
+  package func perform(_ act: Act) async throws { try await self.act(act.request) }
 
   package func hold(seconds: Double) async throws {
-    try await run(Program.token, ["simulate", "hold", "\(seconds)", "--state", state]).succeeded()
+    try await act(.init(request: "hold", milliseconds: Int64(seconds * 1000)))
   }
 }

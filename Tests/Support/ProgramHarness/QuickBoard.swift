@@ -14,5 +14,6 @@ package enum QuickBoard {
 
       [keypad]
       kind = "simulated"
+      scrypt_log2_n = 14
       """
 }

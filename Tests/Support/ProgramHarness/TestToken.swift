@@ -44,6 +44,11 @@ package final class TestToken: Sendable {
     return try ChildProcess(line[0], Array(line.dropFirst()), input: input)
   }
 
+  /// Sends one call to the running service; its answers come line by line.
+  func call(_ request: ControlCall.Request) throws -> ControlCall {
+    try ControlCall(request, at: state + "/control.sock")
+  }
+
   // MARK: The process
 
   /// Starts `serve` and waits until it is ready.
@@ -81,20 +86,33 @@ package final class TestToken: Sendable {
 
   // MARK: State and log
 
-  package struct LED: Decodable, Equatable { package let meaning: String }
-
-  package func led() async throws -> String {
-    try await command("simulate", "led", "--json").succeeded().decoded(LED.self).meaning
+  package struct LED: Decodable, Equatable {
+    package let meaning: String
+    /// How many entries were submitted before.
+    let entries: Int
   }
+
+  func look() async throws -> LED { try await call(.init(request: "led")).answer() }
+
+  package func led() async throws -> String { try await look().meaning }
+
+  /// One line for the present state of the LED and one for each change.
+  package func watchLED() throws -> ControlCall { try call(.init(request: "follow-led")) }
 
   /// Polls, because an LED state may end before a follower is notified.
   package func shows(_ meaning: String) async throws {
     _ = try await eventually("\"\(meaning)\" on the LED") { try await led() == meaning ? true : nil }
   }
 
+  /// Waits until the LED shows `meaning` and the panel accepts presses and keys.
+  package func asks(_ meaning: String) async throws {
+    try await shows(meaning)
+    _ = try await eventually("a press or key counts") { try await pressCounts() ? true : nil }
+  }
+
   /// Performs an action after which the LED must show `meaning`, even if only for a second.
   package func shows(_ meaning: String, to act: () async throws -> Void) async throws {
-    let eyes = try begin("simulate", "led", "--follow", "--json")
+    let eyes = try watchLED()
     try await eyes.output.line(with: "meaning")
     let mark = eyes.output.mark
     try await act()
@@ -165,9 +183,21 @@ package final class TestToken: Sendable {
 
   package func pending() async throws -> [String] { try await pendingFacts().map(\.transaction) }
 
-  /// Works also if a token server is not reachable, when the command exits with an error.
+  private struct List: Decodable { let requests: [Pending] }
+
+  /// The list of the command `pending`, newest first. Works also if a token server is not reachable.
   package func pendingFacts() async throws -> [Pending] {
-    try await command("pending", "--json").decoded([Pending].self)
+    try await call(.init(request: "pending")).answer(List.self).requests
+  }
+
+  private struct Panel: Decodable {
+    struct Readiness: Decodable { let pressCounts: Bool }
+    let panel: Readiness
+  }
+
+  /// Whether a press or key counts now.
+  func pressCounts() async throws -> Bool {
+    try await call(.init(request: "status")).answer(Panel.self).panel.pressCounts
   }
 
   package func provesItsLog() async throws -> Bool {

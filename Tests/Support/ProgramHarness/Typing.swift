@@ -15,24 +15,26 @@ extension TestToken {
   package static let newPINRefused =
     "new PIN refused: 1 block list, 2 sequence, 3 repeats, 4 length, 5 entries differ"
 
-  /// Waits for the prompt and the guard time, then types the digits and Enter. Keys before the guard time are ignored,
-  /// so it types again if there is no reaction.
+  /// Waits for the prompt and until keys are accepted, then types the digits and Enter. Types again if the panel did not
+  /// accept the entry.
   /// - Parameter meaning: an indication that the LED must show later, even if only for a second.
-  /// - Returns: the LED's first reaction.
+  /// - Returns: the LED's first reaction to this entry.
   @discardableResult
   package func type(
     _ digits: String, when wanted: Wanted = .pin, until meaning: String? = nil
   ) async throws -> String {
-    let eyes = try begin("simulate", "led", "--follow", "--json")
+    let eyes = try watchLED()
     for _ in 1...3 {
       try await eyes.output.line(with: "\"\(wanted.rawValue)\"", from: max(0, eyes.output.mark - 1))
-      try await Task.sleep(for: .milliseconds(450))
+      _ = try await eventually("a key counts") { try await pressCounts() ? true : nil }
+      let former = try await look().entries
       let mark = eyes.output.mark
       try await press(keys: digits.map(String.init) + ["enter"])
-      let calm = [wanted.rawValue, Self.entering].map { "\"\($0)\"" }
-      let reaction = await eyes.output.meaning(from: mark, within: .seconds(10), otherThan: calm)
+      guard try await look().entries > former else { continue }
+      let calm = [wanted.rawValue, Self.entering]
+      guard let reaction = await eyes.output.meaning(from: mark, after: former, otherThan: calm) else { break }
       // For an existing PIN only a wrong number of digits is rejected: some digits came before the guard time.
-      guard let reaction, reaction != Self.ignored, wanted != .pin || reaction != Self.newPINRefused else { continue }
+      guard wanted != .pin || reaction != Self.newPINRefused else { continue }
       if let meaning { try await eyes.output.line(with: "\"\(meaning)\"", from: mark) }
       return reaction
     }
@@ -46,9 +48,8 @@ extension TestToken {
 
   package func press(_ keys: String...) async throws { try await press(keys: keys) }
 
-  package func press(keys: [String]) async throws {
-    try await run(Program.token, ["simulate", "keys"] + keys + ["--state", state]).succeeded()
-  }
+  /// Returns when the panel has received the keys.
+  package func press(keys: [String]) async throws { try await act(.init(request: "keys", keys: keys)) }
 
   /// Enrolls an account and chooses its PIN at the panel of the running service.
   package func enrol(_ uri: String, name: String, choosing pin: String) async throws -> Outcome {
@@ -59,9 +60,13 @@ extension TestToken {
 }
 
 extension Transcript {
-  /// The LED's meaning in the first follower line other than `calm`.
-  fileprivate func meaning(from mark: Int, within limit: Duration, otherThan calm: [String]) async -> String? {
-    let line = await first(from: mark, within: limit) { line in !calm.contains { line.contains($0) } }
-    return line.flatMap { try? JSONDecoder().decode(TestToken.LED.self, from: Data($0.utf8)).meaning }
+  /// The LED's meaning in the first follower line other than `calm` that comes after more than `former` entries: lines
+  /// about earlier entries may still be on their way.
+  fileprivate func meaning(from mark: Int, after former: Int, otherThan calm: [String]) async -> String? {
+    @Sendable func reaction(_ line: String) -> TestToken.LED? {
+      let led = try? JSONDecoder().decode(TestToken.LED.self, from: Data(line.utf8))
+      return led.flatMap { $0.entries > former && !calm.contains($0.meaning) ? $0 : nil }
+    }
+    return await first(from: mark, within: patience) { reaction($0) != nil }.flatMap(reaction)?.meaning
   }
 }

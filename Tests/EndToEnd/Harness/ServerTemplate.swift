@@ -1,0 +1,46 @@
+import Foundation
+import ProgramHarness
+
+/// What `token-server init` makes, with the user alice and a portal in it: made once for all tests, each of which has a
+/// copy. It is kept in memory, so nothing has to be removed at the end.
+struct ServerTemplate: Sendable {
+  /// Of the portal, as curl takes them.
+  let credentials: String
+  private let files: [String: Data]
+
+  private static let plain = Task { try await ServerTemplate(["init"]) }
+  private static let withPIN = Task { try await ServerTemplate(["init", "--pin"]) }
+
+  static func made(withPIN: Bool) async throws -> ServerTemplate {
+    try await (withPIN ? Self.withPIN : plain).value
+  }
+
+  private init(_ initialization: [String]) async throws {
+    struct Added: Decodable { let clientSecret: String }
+    let folder = try TemporaryDirectory()
+    defer { folder.remove() }
+    let directory = folder.file("server")
+    func command(_ words: [String]) async throws -> Outcome {
+      try await run(Program.server, words + ["--directory", directory, "--json"]).succeeded()
+    }
+    _ = try await command(initialization)
+    _ = try await command(["user", "add", "alice"])
+    credentials = "portal:\(try await command(["api-client", "add", "portal"]).decoded(Added.self).clientSecret)"
+    let names = try FileManager.default.contentsOfDirectory(atPath: directory)
+    files = try Dictionary(
+      uniqueKeysWithValues: names.map { ($0, try Data(contentsOf: URL(filePath: "\(directory)/\($0)"))) })
+  }
+
+  /// Everything is for the owner only, as `init` makes it.
+  func write(to directory: String) throws {
+    let manager = FileManager.default
+    try manager.createDirectory(
+      atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+    for (name, content) in files {
+      let path = "\(directory)/\(name)"
+      guard manager.createFile(atPath: path, contents: content, attributes: [.posixPermissions: 0o600]) else {
+        throw NotSeen(description: "a copy of \(name)")
+      }
+    }
+  }
+}

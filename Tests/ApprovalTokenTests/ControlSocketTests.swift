@@ -3,7 +3,7 @@ import Testing
 
 @testable import ApprovalToken
 
-@Suite struct ControlSocketTests {
+@Suite(.timeLimit(.minutes(5))) struct ControlSocketTests {
   private func path() -> String { "/tmp/at-control-\(getpid())-\(UInt32.random(in: 0 ... .max))" }
 
   @Test func aLineGoesThereAndOneComesBack() throws {
@@ -62,7 +62,7 @@ import Testing
   }
 }
 
-@Suite struct ConfigurationTests {
+@Suite(.timeLimit(.minutes(5))) struct ConfigurationTests {
   @Test func everyKeyIsRead() throws {
     let configuration = try Configuration(
       parsing: "board = \"b\"\nstate = \"/s\"\n[tls]\nauthorities = \"/ca.pem\"", file: "f")

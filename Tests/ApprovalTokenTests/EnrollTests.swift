@@ -5,7 +5,7 @@ import Testing
 
 @testable import ApprovalToken
 
-@Suite struct EnrollTests {
+@Suite(.timeLimit(.minutes(5))) struct EnrollTests {
   @Test(
     "A URI with a lasting secret is refused as an argument",
     arguments: [

@@ -3,7 +3,7 @@ import Testing
 @testable import ApprovalToken
 
 /// Requests that an attacker may send to the push listener.
-@Suite struct PushPostTests {
+@Suite(.timeLimit(.minutes(5))) struct PushPostTests {
   private static func request(
     _ line: String = "POST /push HTTP/1.1", host: String = "Host: board\r\n", length: String = "Content-Length: 2\r\n",
     _ more: String = "", body: String = "{}"

@@ -71,7 +71,7 @@ private final class Rig: Sendable {
   }
 }
 
-@Suite struct ServiceTests {
+@Suite(.timeLimit(.minutes(5))) struct ServiceTests {
   @Test("A lost account is shown until an account is enrolled, even if other accounts are usable")
   func lossLasts() async throws {
     let rig = try Rig()

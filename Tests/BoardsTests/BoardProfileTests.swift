@@ -2,7 +2,7 @@ import Boards
 import FrontPanel
 import Testing
 
-@Suite struct BoardProfileTests {
+@Suite(.timeLimit(.minutes(5))) struct BoardProfileTests {
   private let base = "name = \"b\"\ndescription = \"d\"\nkind = \"simulated\"\n"
 
   private func refusal(_ toml: String) -> String? {

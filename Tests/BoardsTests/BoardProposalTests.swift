@@ -4,7 +4,7 @@ import Testing
 @testable import GPIO
 @testable import USBKeypad
 
-@Suite struct `A proposed profile` {
+@Suite(.timeLimit(.minutes(5))) struct `A proposed profile` {
   private func chip(_ label: String, _ names: [String], busy: Set<Int> = []) -> ChipDescription {
     ChipDescription(
       path: "/dev/gpiochip0", label: label,

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// `boards/README.md` documents exactly the keys that the parser accepts.
-@Suite struct `The documentation of profiles` {
+@Suite(.timeLimit(.minutes(5))) struct `The documentation of profiles` {
   private static let mono = "led.colours = \"mono\"\nled.light.line = 2\n"
   private static let gpio = """
     name = "b"

@@ -3,7 +3,7 @@ import GPIO
 import Testing
 import USBKeypad
 
-@Suite struct `A profile of real hardware` {
+@Suite(.timeLimit(.minutes(5))) struct `A profile of real hardware` {
   private static let base = """
     name = "b"
     description = "d"

@@ -2,7 +2,7 @@ import Boards
 import Glibc
 import Testing
 
-@Suite struct RegisterNodesTests {
+@Suite(.timeLimit(.minutes(5))) struct RegisterNodesTests {
   @Test("A node that maps all lines' registers and is accessible to other users than root is reported")
   func openNodesAreReported() throws {
     let folder = "/tmp/approval-registers-\(UInt32.random(in: .min ... .max))"

@@ -5,7 +5,7 @@ import MobileAuth
 import Secrets
 import Testing
 
-@Suite struct SimulatedKeypadTests {
+@Suite(.timeLimit(.minutes(5))) struct SimulatedKeypadTests {
   @Test func keysAreKnownByTheirNames() {
     for name in (0...9).map(String.init) + ["enter", "delete", "clear", "escape"] {
       #expect(SimulatedKeypad.Key(name) != nil, "\(name)")

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Boards
 
-@Suite struct `One button made of one line or two` {
+@Suite(.timeLimit(.minutes(5))) struct `One button made of one line or two` {
   struct Case: CustomTestStringConvertible {
     let testDescription: String
     /// The line, whether it closes, and the time in milliseconds.

@@ -1,7 +1,7 @@
 import Testing
 
 /// The tests of docs/constant-time.md. Serialized: each run uses a whole core for seconds.
-@Suite(.serialized) struct `In release code, the digits of a PIN` {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct `In release code, the digits of a PIN` {
   @Test func `Affect no branch and no address between the keypad and the key derivation`() throws {
     let run = try ProbeRun("path")
     #expect(run.errors == 0, "\(run.log)")

@@ -1,7 +1,7 @@
 import Courier
 import Testing
 
-@Suite("Event stream decoder")
+@Suite("Event stream decoder", .timeLimit(.minutes(5)))
 struct EventStreamDecoderTests {
   struct Row: Sendable, CustomTestStringConvertible {
     let testDescription: String
@@ -80,7 +80,7 @@ struct EventStreamDecoderTests {
   }
 }
 
-@Suite("Event stream limits")
+@Suite("Event stream limits", .timeLimit(.minutes(5)))
 struct EventStreamLimitTests {
   static let longestLine = EventStreamDecoder.maximumLineBytes
   static let longestEvent = EventStreamDecoder.maximumEventBytes

@@ -1,7 +1,7 @@
 import Courier
 import Testing
 
-@Suite struct HTTPDateTests {
+@Suite(.timeLimit(.minutes(5))) struct HTTPDateTests {
   /// The last one exceeds the year 9999.
   @Test(
     "A Date header is a time up to the end of the year 9999, or rejected",

@@ -2,7 +2,7 @@ import Courier
 import Testing
 
 /// The time for certificate validation on boards whose clock is not set.
-@Suite struct ServerTrustTests {
+@Suite(.timeLimit(.minutes(5))) struct ServerTrustTests {
   private let release: Int64 = 1_795_219_200
   private let farFuture: Int64 = 253_402_300_799
 

@@ -2,7 +2,7 @@ import Cryptography
 import Secrets
 import Testing
 
-@Suite struct `Encodings` {
+@Suite(.timeLimit(.minutes(5))) struct `Encodings` {
   /// RFC 4648 §10.
   @Test(arguments: [
     ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="),
@@ -66,7 +66,7 @@ import Testing
   func `Invalid Base64url is rejected`(text: String) { #expect(bytes(base64URL: text) == nil) }
 }
 
-@Suite struct `Randomness` {
+@Suite(.timeLimit(.minutes(5))) struct `Randomness` {
   @Test func `Has the requested length, and no obvious pattern`() {
     for count in [0, 1, 32, 1_000] {
       #expect(Random.bytes(count).count == count)

@@ -2,7 +2,7 @@ import Cryptography
 import Secrets
 import Testing
 
-@Suite struct `Key derivation` {
+@Suite(.timeLimit(.minutes(5))) struct `Key derivation` {
   /// An independent implementation of RFC 5869 §2, based on HMAC, which has its own test vectors.
   private func reference(_ key: [UInt8], salt: [UInt8], info: [UInt8], count: Int) -> [UInt8] {
     let extracted = secret(HMACSHA256.authenticate(key, key: secret(salt)))

@@ -1,7 +1,7 @@
 import Cryptography
 import Testing
 
-@Suite struct `A signed token` {
+@Suite(.timeLimit(.minutes(5))) struct `A signed token` {
   /// RFC 7515 appendix A.3.
   private static let header = "eyJhbGciOiJFUzI1NiJ9"
   private static let payload = """

@@ -2,7 +2,7 @@ import Cryptography
 import Secrets
 import Testing
 
-@Suite struct `Ed25519 signatures` {
+@Suite(.timeLimit(.minutes(5))) struct `Ed25519 signatures` {
   /// RFC 8032 §7.1: TEST 1 to 3.
   @Test(arguments: [
     (
@@ -40,7 +40,7 @@ import Testing
   }
 }
 
-@Suite struct `scrypt` {
+@Suite(.timeLimit(.minutes(5))) struct `scrypt` {
   /// RFC 7914 §12. The fourth of its vectors needs 1 GiB, more than is permitted here.
   @Test(arguments: [
     (

@@ -2,7 +2,7 @@ import Cryptography
 import Secrets
 import Testing
 
-@Suite struct `One-time passwords` {
+@Suite(.timeLimit(.minutes(5))) struct `One-time passwords` {
   typealias Algorithm = OneTimePassword.Algorithm
 
   private static let ascii20 = Array("12345678901234567890".utf8)

@@ -2,7 +2,7 @@ import Cryptography
 import Secrets
 import Testing
 
-@Suite struct `P-256` {
+@Suite(.timeLimit(.minutes(5))) struct `P-256` {
   /// RFC 6979 appendix A.2.5, SHA-256. In the second vector, s begins with a zero nibble.
   @Test(arguments: [
     (
@@ -96,7 +96,7 @@ import Testing
   }
 }
 
-@Suite struct `P-256 for others` {
+@Suite(.timeLimit(.minutes(5))) struct `P-256 for others` {
   @Test func `The openssl program reads our public key and accepts our DER signatures`() throws {
     let openssl = try OpenSSLTool()
     let key = try P256PrivateKey()

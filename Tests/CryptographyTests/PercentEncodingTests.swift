@@ -1,7 +1,7 @@
 import Cryptography
 import Testing
 
-@Suite struct `Percent decoding` {
+@Suite(.timeLimit(.minutes(5))) struct `Percent decoding` {
   @Test(arguments: [
     ("", ""), ("a+b%20c", "a+b c"), ("%C3%A9%c3%a9", "éé"), ("%2B%26%3D%25", "+&=%"), ("%00", "\u{0}"),
   ])

@@ -2,7 +2,7 @@ import Cryptography
 import Secrets
 import Testing
 
-@Suite struct `RSA` {
+@Suite(.timeLimit(.minutes(5))) struct `RSA` {
   @Test(arguments: [2048, 3072, 4096])
   func `The openssl program accepts our signatures, for our keys and its own`(bits: Int) throws {
     let openssl = try OpenSSLTool()

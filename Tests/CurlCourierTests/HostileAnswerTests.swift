@@ -3,7 +3,7 @@ import CurlCourier
 import Testing
 
 /// Tests with servers that violate the protocol. The client must not hang and must not accept the response.
-@Suite("Hostile answers")
+@Suite("Hostile answers", .timeLimit(.minutes(5)))
 struct HostileAnswerTests {
   let server: HostileServer
   let courier: CurlCourier

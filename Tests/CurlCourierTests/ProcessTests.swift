@@ -5,7 +5,7 @@ import ProgramHarness
 import Testing
 
 /// The threads, memory and wake-ups of the HTTP client, measured in separate processes without other activity.
-@Suite("Cost")
+@Suite("Cost", .timeLimit(.minutes(5)))
 struct ProcessTests {
   let server: HostileServer
 

@@ -3,7 +3,7 @@ import CurlCourier
 import Testing
 
 /// Requests to a server that follows the protocol.
-@Suite("Requests")
+@Suite("Requests", .timeLimit(.minutes(5)))
 struct RequestTests {
   let server: HostileServer
   let courier: CurlCourier

@@ -2,7 +2,7 @@ import Courier
 import CurlCourier
 import Testing
 
-@Suite("Streams")
+@Suite("Streams", .timeLimit(.minutes(5)))
 struct StreamTests {
   let server: HostileServer
   let courier: CurlCourier
@@ -101,7 +101,7 @@ struct StreamTests {
   }
 }
 
-@Suite("Canceling")
+@Suite("Canceling", .timeLimit(.minutes(5)))
 struct CancellingTests {
   let server: HostileServer
   let courier: CurlCourier

@@ -3,7 +3,7 @@ import CurlCourier
 import Testing
 
 /// The rules of `ServerTrust`, one per row: which certificates are accepted, and why others are not.
-@Suite("Server trust")
+@Suite("Server trust", .timeLimit(.minutes(5)))
 struct TrustTests {
   /// Times after today, and after every expiry date of the fixtures.
   enum Floor: Int64, Sendable {

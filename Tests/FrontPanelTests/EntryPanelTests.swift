@@ -4,7 +4,7 @@ import MobileAuth
 import Secrets
 import Testing
 
-@Suite struct EntryPanelTests {
+@Suite(.timeLimit(.minutes(5))) struct EntryPanelTests {
   private let timekeeper = ManualTimekeeper()
   private let button = TestButton()
   private let indicator = TestIndicator()
@@ -286,7 +286,7 @@ import Testing
   }
 }
 
-@Suite struct KeypadChannelTests {
+@Suite(.timeLimit(.minutes(5))) struct KeypadChannelTests {
   @Test func aKeyThatNobodyWillHearOfLeavesNoDigitBehind() async {
     let keypad = KeypadChannel(timekeeper: ManualTimekeeper())
     for _ in 0..<200 {

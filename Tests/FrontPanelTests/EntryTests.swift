@@ -16,7 +16,7 @@ private func kind(_ key: Character) -> KeyKind {
   }
 }
 
-@Suite struct EntryTests {
+@Suite(.timeLimit(.minutes(5))) struct EntryTests {
   typealias Finding = EntryRecogniser.Finding
 
   private func moment(_ milliseconds: Int) -> Moment { Moment(sinceBeginning: .milliseconds(5_000_000 + milliseconds)) }

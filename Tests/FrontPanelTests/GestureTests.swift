@@ -4,7 +4,7 @@ import MobileAuth
 import Testing
 
 /// Edges as (milliseconds, is down), from the moment the prompt was armed.
-@Suite struct GestureTests {
+@Suite(.timeLimit(.minutes(5))) struct GestureTests {
   typealias Finding = GestureRecogniser.Finding
 
   private func findings(

@@ -5,7 +5,7 @@ import Secrets
 import Testing
 
 /// Ignored presses and keys are indicated.
-@Suite struct IgnoredTests {
+@Suite(.timeLimit(.minutes(5))) struct IgnoredTests {
   private let timekeeper = ManualTimekeeper()
   private let button = TestButton()
   private let indicator = TestIndicator()

@@ -3,7 +3,7 @@ import FrontPanel
 import MobileAuth
 import Testing
 
-@Suite struct PanelTests {
+@Suite(.timeLimit(.minutes(5))) struct PanelTests {
   private let timekeeper = ManualTimekeeper()
   private let button = TestButton()
   private let indicator = TestIndicator()
@@ -126,7 +126,7 @@ import Testing
   }
 }
 
-@Suite struct LEDTests {
+@Suite(.timeLimit(.minutes(5))) struct LEDTests {
   @Test(arguments: Indication.legend)
   func aPatternIsAFunctionOfTimeAlone(indication: Indication) {
     let pattern = indication.pattern
@@ -161,7 +161,7 @@ import Testing
   }
 }
 
-@Suite struct CodePatternTests {
+@Suite(.timeLimit(.minutes(5))) struct CodePatternTests {
   /// The periods in which the LED is lit, in milliseconds from the beginning.
   private func flashes(of pattern: LEDPattern) -> [Range<Int>] {
     let lit = (0...Int(pattern.length.milliseconds)).map { pattern.isLit(after: .milliseconds($0)) }

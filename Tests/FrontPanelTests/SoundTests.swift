@@ -3,7 +3,7 @@ import FrontPanel
 import MobileAuth
 import Testing
 
-@Suite struct SoundTests {
+@Suite(.timeLimit(.minutes(5))) struct SoundTests {
   private let timekeeper = ManualTimekeeper()
   private let sounder = TestSounder()
 

@@ -5,7 +5,7 @@ import Secrets
 import Testing
 
 /// A real panel with a real handler: input for one request never answers another request.
-@Suite struct SwapTests {
+@Suite(.timeLimit(.minutes(5))) struct SwapTests {
   private let timekeeper = ManualTimekeeper()
   private let button = TestButton()
   private let keypad: KeypadChannel

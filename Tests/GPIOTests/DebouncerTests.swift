@@ -2,7 +2,7 @@ import ApprovalTestKit
 import GPIO
 import Testing
 
-@Suite struct `Debouncing a contact` {
+@Suite(.timeLimit(.minutes(5))) struct `Debouncing a contact` {
   /// Input edges as (active, milliseconds), and the expected settled edges.
   struct Case: CustomTestStringConvertible {
     let testDescription: String

@@ -9,7 +9,7 @@ private func decode(
   try report.withUnsafeBytes { try decoder.decode($0, into: sink) }
 }
 
-@Suite struct `A boot keyboard's reports` {
+@Suite(.timeLimit(.minutes(5))) struct `A boot keyboard's reports` {
   /// The keys decoded from a sequence of reports with these usages.
   private func keys(_ reports: [[UInt8]]) throws -> String {
     var decoder = BootKeyboardDecoder()

@@ -2,7 +2,7 @@ import OpenPGP
 import Testing
 
 /// Certificates made by GnuPG, inside and outside the project's profile.
-@Suite struct GnuPGCertificateTests {
+@Suite(.timeLimit(.minutes(5))) struct GnuPGCertificateTests {
   private let gpg: GnuPG
 
   init() throws { gpg = try GnuPG() }

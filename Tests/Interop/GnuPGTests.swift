@@ -3,7 +3,7 @@ import Secrets
 import Testing
 
 /// Messages of this project processed by GnuPG, and the reverse.
-@Suite struct GnuPGTests {
+@Suite(.timeLimit(.minutes(5))) struct GnuPGTests {
   private let gpg: GnuPG
   private let peer: String
   private let peersCertificate: OpenPGPCertificate

@@ -1,7 +1,7 @@
 import MQTT
 import Testing
 
-@Suite("Broker addresses")
+@Suite("Broker addresses", .timeLimit(.minutes(5)))
 struct BrokerAddressTests {
   @Test(
     arguments: [

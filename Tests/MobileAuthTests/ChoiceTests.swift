@@ -4,7 +4,7 @@ import Testing
 
 @testable import MobileAuth
 
-@Suite struct ChoiceTests {
+@Suite(.timeLimit(.minutes(5))) struct ChoiceTests {
   private let world = World()
   private static let counts = FailureCounts(max: 2, previous: 0)
 

@@ -3,7 +3,7 @@ import MobileAuth
 import Testing
 
 /// Delivery of answers, from the gesture to the server's confirmation.
-@Suite struct DeliveryTests {
+@Suite(.timeLimit(.minutes(5))) struct DeliveryTests {
   @Test func aLostResponseIsAskedForUnderTheSameKey() async throws {
     let world = World()
     world.server.fail("deliver", .unreachable("lost"), .unreachable("lost"))

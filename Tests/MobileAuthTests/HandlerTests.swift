@@ -2,7 +2,7 @@ import ApprovalTestKit
 import MobileAuth
 import Testing
 
-@Suite struct HandlerTests {
+@Suite(.timeLimit(.minutes(5))) struct HandlerTests {
   @Test(arguments: [
     (accept, "approved, receipt receipt-1", Indication.confirmed),
     (deny, "denied (declined), receipt receipt-1", .denied),

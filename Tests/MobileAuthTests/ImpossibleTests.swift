@@ -4,7 +4,7 @@ import Secrets
 import Testing
 
 /// A request that requires an action which this token does not support.
-@Suite struct ImpossibleTests {
+@Suite(.timeLimit(.minutes(5))) struct ImpossibleTests {
   private static let typed = PanelEvent.entered(PIN(digits: SecretBytes(copying: Array("13579".utf8))))
 
   @Test(arguments: [accept, Self.typed], [true, false])

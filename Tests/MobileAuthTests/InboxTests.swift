@@ -2,7 +2,7 @@ import ApprovalTestKit
 import MobileAuth
 import Testing
 
-@Suite struct InboxTests {
+@Suite(.timeLimit(.minutes(5))) struct InboxTests {
   private func order(_ world: World) -> [TransactionID] { world.inbox.requests.map(\.transaction) }
 
   @Test("A server's timestamp does not make its request the newest") func timestampsDecideNoOrder() {

@@ -4,7 +4,7 @@ import Testing
 @testable import MobileAuth
 
 /// A choice on a board without a keypad.
-@Suite struct KeypadlessChoiceTests {
+@Suite(.timeLimit(.minutes(5))) struct KeypadlessChoiceTests {
   private let world = World(canType: false)
   private static let counts = FailureCounts(max: 2, previous: 0)
 

@@ -2,7 +2,7 @@ import ApprovalTestKit
 import MobileAuth
 import Testing
 
-@Suite struct ListenerTests {
+@Suite(.timeLimit(.minutes(5))) struct ListenerTests {
   private func listener(_ world: World) -> Listener {
     Listener(
       to: world.server, inbox: world.inbox, custody: world.custody, timekeeper: world.timekeeper, random: { 0.5 },

@@ -3,7 +3,7 @@ import MobileAuth
 import Secrets
 import Testing
 
-@Suite struct PINTests {
+@Suite(.timeLimit(.minutes(5))) struct PINTests {
   private let world = World()
 
   init() {
@@ -121,7 +121,7 @@ import Testing
   }
 }
 
-@Suite struct ErrandTests {
+@Suite(.timeLimit(.minutes(5))) struct ErrandTests {
   private let world = World()
 
   private func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }

@@ -3,7 +3,7 @@ import MobileAuth
 import Testing
 
 /// Replacement of the request on the panel by another one.
-@Suite struct PreemptionTests {
+@Suite(.timeLimit(.minutes(5))) struct PreemptionTests {
   private let world = World()
 
   private func outcomes(_ number: Int) -> [String] { world.custody.outcomes(of: World.transaction(number)) }

@@ -3,7 +3,7 @@ import MobileAuth
 import Testing
 
 /// Servers that do not respond, or are malicious, delay only their own requests.
-@Suite struct StarvationTests {
+@Suite(.timeLimit(.minutes(5))) struct StarvationTests {
   private let world = World()
 
   /// The third server's request is the oldest and exists before the handler runs.

@@ -1,7 +1,7 @@
 import MobileAuth
 import Testing
 
-@Suite struct TextForPeopleTests {
+@Suite(.timeLimit(.minutes(5))) struct TextForPeopleTests {
   @Test(arguments: [
     ("", ""), ("abcd", "abcd"), ("abcde", "abc…"), ("a\u{202E}b\ncd", "abcd"),
     ("e\u{301}\u{301}ab", "e\u{301}\u{301}…"),

@@ -4,7 +4,7 @@ import Testing
 
 /// An answer that its server does not accept: other servers' requests continue, and the answer is neither lost nor
 /// duplicated.
-@Suite struct UndeliverableTests {
+@Suite(.timeLimit(.minutes(5))) struct UndeliverableTests {
   /// Answers request 1 of the first server, which cannot be delivered, and continues when the panel is free again.
   private func withAnswerUnderway(
     lives: Duration = .seconds(600), _ body: (World) async throws -> Void

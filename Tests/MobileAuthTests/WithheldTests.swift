@@ -3,7 +3,7 @@ import MobileAuth
 import Testing
 
 /// Requests of accounts that are locked at this token.
-@Suite struct WithheldTests {
+@Suite(.timeLimit(.minutes(5))) struct WithheldTests {
   private static let locked = Withholding(lock: "locked by hand", contents: "push")
 
   @Test func nobodyIsAskedUntilTheAccountIsUnlocked() async throws {

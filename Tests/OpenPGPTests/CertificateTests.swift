@@ -4,7 +4,7 @@ import Testing
 
 @testable import OpenPGP
 
-@Suite struct CertificateTests {
+@Suite(.timeLimit(.minutes(5))) struct CertificateTests {
   private static let key = try! OpenPGPKey.generate(userID: "board")
 
   @Test func `a generated certificate is of the profile`() throws {

@@ -2,7 +2,7 @@ import OpenPGP
 import Testing
 
 /// A board without a battery-backed clock starts in 1970 until the time is set. The token server has the correct time.
-@Suite struct ClockTests {
+@Suite(.timeLimit(.minutes(5))) struct ClockTests {
   private static let atBoot: Int64 = 5
   private static let today: Int64 = 1_800_000_000
   private static let later: Int64 = 1_900_000_000

@@ -2,7 +2,7 @@ import OpenPGP
 import Testing
 
 /// Malformed contents of an encrypted message, assembled packet by packet.
-@Suite struct NestingTests {
+@Suite(.timeLimit(.minutes(5))) struct NestingTests {
   private let us = try! OpenPGPKey.generate(userID: "us", at: 1_700_000_000)
   private let peer = try! OpenPGPKey.generate(userID: "peer", at: 1_700_000_000)
   private let stranger = try! OpenPGPKey.generate(userID: "stranger", at: 1_700_000_000)

@@ -1,7 +1,7 @@
 import OpenPGP
 import Testing
 
-@Suite struct RefusalTests {
+@Suite(.timeLimit(.minutes(5))) struct RefusalTests {
   private static let us = key("us")
   private static let peer = key("peer")
   private static let stranger = key("stranger")

@@ -1,7 +1,7 @@
 import OpenPGP
 import Testing
 
-@Suite struct TamperingTests {
+@Suite(.timeLimit(.minutes(5))) struct TamperingTests {
   private let one = try! OpenPGPKey.generate(userID: "one")
   private let other = try! OpenPGPKey.generate(userID: "other")
   private let plaintext = Array("approve transfer of 10".utf8)

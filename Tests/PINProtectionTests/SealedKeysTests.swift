@@ -4,7 +4,7 @@ import Testing
 
 @testable import PINProtection
 
-@Suite struct `Sealed keys` {
+@Suite(.timeLimit(.minutes(5))) struct `Sealed keys` {
   private let keys = Random.secret(100)
   private let sealed: SealedKeys
 

@@ -14,7 +14,7 @@ func same(_ one: SecretBytes, _ other: SecretBytes) -> Bool { SecretBytes.consta
 let cheap = Scrypt.Parameters(cost: 2, blockSize: 1, parallelisation: 1)
 let binding = SecretBytes(copying: [UInt8](repeating: 0xD5, count: 32))
 
-@Suite struct `A wrapped token` {
+@Suite(.timeLimit(.minutes(5))) struct `A wrapped token` {
   /// Computed with Python's hashlib.scrypt and hmac by the formula in docs/pin.md: PIN, salt, N, r, p, binding, K,
   /// commitment.
   @Test(arguments: [
@@ -100,7 +100,7 @@ let binding = SecretBytes(copying: [UInt8](repeating: 0xD5, count: 32))
   }
 }
 
-@Suite struct `A key commitment` {
+@Suite(.timeLimit(.minutes(5))) struct `A key commitment` {
   @Test func `Matches only its key`() {
     let key = Random.secret(32)
     let commitment = KeyCommitment(to: key)

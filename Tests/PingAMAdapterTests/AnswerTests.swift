@@ -9,7 +9,7 @@ import Vault
 @testable import MobileAuth
 @testable import PingAMAdapter
 
-@Suite struct `Answering` {
+@Suite(.timeLimit(.minutes(5))) struct `Answering` {
   private let world: AMWorld
 
   init() async throws {

@@ -9,7 +9,7 @@ import Vault
 
 @testable import PingAMAdapter
 
-@Suite struct `Answering, with something in the way` {
+@Suite(.timeLimit(.minutes(5))) struct `Answering, with something in the way` {
   private let world: AMWorld
 
   init() async throws {

@@ -10,7 +10,7 @@ import Vault
 
 @testable import PingAMAdapter
 
-@Suite struct `Registering with a combined code` {
+@Suite(.timeLimit(.minutes(5))) struct `Registering with a combined code` {
   private let world: AMWorld
   private let trust = ServerTrust()
 

@@ -9,7 +9,7 @@ import Vault
 @testable import PingAMAdapter
 
 /// A message arrives while its account's enrollment completes.
-@Suite struct `An account that two change at once` {
+@Suite(.timeLimit(.minutes(5))) struct `An account that two change at once` {
   private let world: AMWorld
   private let trust = ServerTrust()
   private let ann = AccountID("ann")

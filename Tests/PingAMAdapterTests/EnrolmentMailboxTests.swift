@@ -7,7 +7,7 @@ import Vault
 
 @testable import PingAMAdapter
 
-@Suite struct `Registering with a mailbox that somebody names` {
+@Suite(.timeLimit(.minutes(5))) struct `Registering with a mailbox that somebody names` {
   private let world: AMWorld
 
   init() throws { world = try AMWorld() }

@@ -11,7 +11,7 @@ import Vault
 
 @testable import PingAMAdapter
 
-@Suite struct `Registering` {
+@Suite(.timeLimit(.minutes(5))) struct `Registering` {
   private let world: AMWorld
   private let trust = ServerTrust()
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PingAMAdapter
 
-@Suite struct `A push message comes` {
+@Suite(.timeLimit(.minutes(5))) struct `A push message comes` {
   private static let map = #"{"message":"a.b.c","messageId":"AUTHENTICATE:1"}"#
   private static let aps = #"{"aps":{"alert":"x","data":"a.b.c","messageId":"AUTHENTICATE:1"}}"#
   private static func quoted(_ text: String) -> String { JSONValue.text(text).canonical }

@@ -6,7 +6,7 @@ import Vault
 @testable import MobileAuth
 @testable import PingAMAdapter
 
-@Suite struct `The history of an account` {
+@Suite(.timeLimit(.minutes(5))) struct `The history of an account` {
   @Test func `Has the delivered messages, the newest first, and how they ended`() async throws {
     let world = try AMWorld()
     let account = try await world.enrolled()

@@ -9,7 +9,7 @@ import Vault
 
 @testable import PingAMAdapter
 
-@Suite struct `A push message that is brought` {
+@Suite(.timeLimit(.minutes(5))) struct `A push message that is brought` {
   private let world: AMWorld
   private let ann = AccountID("ann")
 

@@ -9,7 +9,7 @@ import Vault
 @testable import MobileAuth
 @testable import PingAMAdapter
 
-@Suite struct `An account that a person locks` {
+@Suite(.timeLimit(.minutes(5))) struct `An account that a person locks` {
   private static let tampering = "deviceTampering"
 
   private let world: AMWorld

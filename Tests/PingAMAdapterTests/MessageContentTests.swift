@@ -7,7 +7,7 @@ import Vault
 
 @testable import PingAMAdapter
 
-@Suite struct `What a push message says` {
+@Suite(.timeLimit(.minutes(5))) struct `What a push message says` {
   private let world: AMWorld
 
   init() async throws {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PingAMAdapter
 
-@Suite struct `A credential for one-time passwords` {
+@Suite(.timeLimit(.minutes(5))) struct `A credential for one-time passwords` {
   private static func read(_ query: String, host: String = "totp") throws -> OATHCredential {
     let uri = try RegistrationURI("otpauth://\(host)/Example:ann?\(query)")
     #expect(uri.push == nil)

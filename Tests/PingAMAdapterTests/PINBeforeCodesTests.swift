@@ -9,7 +9,7 @@ import Vault
 
 @testable import PingAMAdapter
 
-@Suite struct `A PIN before one-time passwords` {
+@Suite(.timeLimit(.minutes(5))) struct `A PIN before one-time passwords` {
   private let world: AMWorld
   private let trust = ServerTrust()
   private let ann = AccountID("ann")

@@ -10,7 +10,7 @@ import Vault
 
 @testable import PingAMAdapter
 
-@Suite struct `A new mailbox` {
+@Suite(.timeLimit(.minutes(5))) struct `A new mailbox` {
   private func refresh(_ world: AMWorld) throws -> MailboxRefresh {
     MailboxRefresh(
       client: PingAMClient(courier: world.courier), ingress: world.ingress, registry: world.vault,

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PingAMAdapter
 
-@Suite struct `A registration URI` {
+@Suite(.timeLimit(.minutes(5))) struct `A registration URI` {
   @Test(arguments: Vectors.all("registration-uris")) func `Is read as the vectors have it`(vector: JSONValue) throws {
     let uri = try RegistrationURI(try #require(vector["uri"]?.text))
     let expected = try #require(vector["expect"])

@@ -7,7 +7,7 @@ import Testing
 @testable import TestAM
 
 /// The stand-in for AM behaves like AM's published source, including its quirks, for any input.
-@Suite struct `The stand-in for AM` {
+@Suite(.timeLimit(.minutes(5))) struct `The stand-in for AM` {
   let clock = Clock()
   let am: TestAM
 

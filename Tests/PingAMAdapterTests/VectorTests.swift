@@ -6,7 +6,7 @@ import Testing
 
 @testable import PingAMAdapter
 
-@Suite("The vectors") struct VectorTests {
+@Suite("The vectors", .timeLimit(.minutes(5))) struct VectorTests {
   /// The key that signs all vectors except the first.
   static let secret = SharedSecret(
     bytes: SecretBytes(copying: bytes(hex: Vectors.all("challenge-answers")[1]["secret_hex"]!.text!)))

@@ -2,7 +2,7 @@ import ServerTestSupport
 import Testing
 
 /// The types and devices available for a user.
-@Suite struct AvailabilityTests {
+@Suite(.timeLimit(.minutes(5))) struct AvailabilityTests {
   @Test(arguments: [
     "/oauth/api/v4/authenticate/user/nobody/enabled", "/oauth/api/v4/authenticate/user/nobody/device/00/enabled",
     "/oauth/api/v4/authenticate/user/no%20body%2F/enabled",

@@ -4,7 +4,7 @@ import ServerTestSupport
 import Testing
 
 /// Callbacks to portals.
-@Suite struct CallbackTests {
+@Suite(.timeLimit(.minutes(5))) struct CallbackTests {
   let sink: CallbackSink
   let portal: Portal
   let device: DeviceClient

@@ -4,7 +4,7 @@ import ServerTestSupport
 import Testing
 
 /// The end-user API: devices of a user.
-@Suite struct EndUserTests {
+@Suite(.timeLimit(.minutes(5))) struct EndUserTests {
   let portal: Portal
   let device: DeviceClient
 

@@ -5,7 +5,7 @@ import ServerTestSupport
 import Testing
 
 /// Requests that need a PIN in the portal API: availability, start, and their rows of the result table.
-@Suite struct PINTests {
+@Suite(.timeLimit(.minutes(5))) struct PINTests {
   let sink: CallbackSink
   let portal: Portal
   let device: DeviceClient

@@ -2,7 +2,7 @@ import ServerTestSupport
 import Testing
 
 /// Authentication and permissions of portals, and the error responses.
-@Suite struct PortalAccessTests {
+@Suite(.timeLimit(.minutes(5))) struct PortalAccessTests {
   @Test func basicAndFormCredentials() throws {
     let portal = try Portal(TokenServer())
     let url = portal.api + "/authenticate/user"

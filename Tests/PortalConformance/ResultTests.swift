@@ -4,7 +4,7 @@ import ServerTestSupport
 import Testing
 
 /// Every row of the result table: the event on the token, the result for the portal, and whether there is a callback.
-@Suite struct ResultTests {
+@Suite(.timeLimit(.minutes(5))) struct ResultTests {
   let sink: CallbackSink
   let portal: Portal
   let device: DeviceClient

@@ -3,7 +3,7 @@ import ServerTestSupport
 import Testing
 
 /// `POST …/authenticate/user`: its parameters and responses.
-@Suite struct StartTests {
+@Suite(.timeLimit(.minutes(5))) struct StartTests {
   @Test func aStartedTransaction() throws {
     let portal = try Portal(TokenServer())
     let device = try DeviceClient.enrolled(at: portal.server, as: "alice")

@@ -7,7 +7,7 @@ import Testing
 @testable import MobileAuth
 @testable import PrivacyIDEAAdapter
 
-@Suite struct `An answer` {
+@Suite(.timeLimit(.minutes(5))) struct `An answer` {
   @Test(arguments: [
     (Gesture.Kind.hold, "PIPU0"), (.doublePress, "PIPU0|decline|cancelled"),
     (.veryLongHold, "PIPU0|decline|unknown_trigger"), (.cancelKeys, "PIPU0|decline|cancelled"),

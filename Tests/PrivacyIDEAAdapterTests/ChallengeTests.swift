@@ -4,7 +4,7 @@ import Testing
 
 @testable import PrivacyIDEAAdapter
 
-@Suite struct `A challenge` {
+@Suite(.timeLimit(.minutes(5))) struct `A challenge` {
   static let serverKey = try! RSAPrivateKey(bits: 2048)
   static let serial = "PIPU0001"
 

@@ -7,7 +7,7 @@ import Testing
 
 @testable import PrivacyIDEAAdapter
 
-@Suite struct `What the server says to an enrolment` {
+@Suite(.timeLimit(.minutes(5))) struct `What the server says to an enrolment` {
   private let world = EnrolmentWorld()
 
   /// These responses are not accepted as the server's, and nothing unusable is stored.

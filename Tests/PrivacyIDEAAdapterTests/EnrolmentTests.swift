@@ -91,7 +91,7 @@ final class EnrolmentWorld: Sendable {
   }
 }
 
-@Suite struct `Enrolling` {
+@Suite(.timeLimit(.minutes(5))) struct `Enrolling` {
   private let world = EnrolmentWorld()
   private let trust = ServerTrust()
 

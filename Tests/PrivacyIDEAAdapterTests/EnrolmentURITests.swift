@@ -2,7 +2,7 @@ import Testing
 
 @testable import PrivacyIDEAAdapter
 
-@Suite struct `An enrolment URL` {
+@Suite(.timeLimit(.minutes(5))) struct `An enrolment URL` {
   private static let query =
     "url=https%3A//pi.example%3A5001/ttype/push&ttl=10&issuer=privacyIDEA&enrollment_credential=ee5f&v=1"
     + "&serial=PIPU00006D26&sslverify=1&poll_only=True"

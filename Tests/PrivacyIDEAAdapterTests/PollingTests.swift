@@ -5,7 +5,7 @@ import Testing
 @testable import MobileAuth
 @testable import PrivacyIDEAAdapter
 
-@Suite struct `Polling` {
+@Suite(.timeLimit(.minutes(5))) struct `Polling` {
   /// - Returns: the events of the given number of rounds, and the pauses between them, rounded to a tenth of a second.
   private func hints(_ world: ServerWorld, rounds: Int) async throws -> (hints: [Hint], slept: [Duration]) {
     let collector = Task {

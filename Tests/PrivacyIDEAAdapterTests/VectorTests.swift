@@ -7,7 +7,7 @@ import Testing
 
 @testable import PrivacyIDEAAdapter
 
-@Suite struct `The worked examples` {
+@Suite(.timeLimit(.minutes(5))) struct `The worked examples` {
   private let key = WorkedExamples.key
 
   private func pollElement() throws -> JSONValue {

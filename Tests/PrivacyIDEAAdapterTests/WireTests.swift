@@ -6,7 +6,7 @@ import Testing
 
 @testable import PrivacyIDEAAdapter
 
-@Suite struct `On the wire` {
+@Suite(.timeLimit(.minutes(5))) struct `On the wire` {
   @Test(arguments: [
     (Int64(0), "1970-01-01T00:00:00.000Z"), (951_782_400_123, "2000-02-29T00:00:00.123Z"),
     (1_795_253_339_009, "2026-11-21T09:28:59.009Z"), (4_107_542_399_999, "2100-02-28T23:59:59.999Z"),

@@ -7,7 +7,7 @@ import Testing
 
 @testable import ReferenceAdapter
 
-@Suite struct DeviceClientTests {
+@Suite(.timeLimit(.minutes(5))) struct DeviceClientTests {
   private let server: FakeServer
 
   init() throws { server = try FakeServer() }

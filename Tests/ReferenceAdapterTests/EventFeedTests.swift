@@ -7,7 +7,7 @@ import Testing
 
 @testable import ReferenceAdapter
 
-@Suite struct EventFeedTests {
+@Suite(.timeLimit(.minutes(5))) struct EventFeedTests {
   private func feed(_ server: FakeServer, _ courier: RecordingCourier) -> EventFeed {
     EventFeed(client: server.client(courier), timekeeper: server.timekeeper, memory: EventFeed.Memory())
   }

@@ -14,7 +14,7 @@ import Vault
 
 /// An attacker who has the device secret and everything that the adapter wrote about a PIN. The key derivation is cheap
 /// here so that all PINs can be tried; the cost of a guess is not tested.
-@Suite struct OfflineOracleTests {
+@Suite(.timeLimit(.minutes(5))) struct OfflineOracleTests {
   private static let cheap = Scrypt.Parameters(cost: 4, blockSize: 2, parallelisation: 1)
   private static let dearer = Scrypt.Parameters(cost: 8, blockSize: 2, parallelisation: 1)
 

@@ -12,7 +12,7 @@ import Testing
 @testable import ReferenceAdapter
 
 /// PINs over the network: the data that the server receives and that the token stores.
-@Suite struct PINTests {
+@Suite(.timeLimit(.minutes(5))) struct PINTests {
   private let server: FakeServer
   private let courier: RecordingCourier
   /// The refresh token `RT`.

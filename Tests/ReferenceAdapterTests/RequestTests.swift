@@ -9,7 +9,7 @@ import Testing
 @testable import MobileAuth
 @testable import ReferenceAdapter
 
-@Suite struct RequestTests {
+@Suite(.timeLimit(.minutes(5))) struct RequestTests {
   private let server: FakeServer
 
   init() throws { server = try FakeServer() }

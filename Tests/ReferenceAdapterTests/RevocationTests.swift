@@ -11,7 +11,7 @@ import Testing
 
 /// A removal that the server did not sign is effective when it is repeated a minute later, over a new connection and
 /// with a new access token.
-@Suite struct RevocationTests {
+@Suite(.timeLimit(.minutes(5))) struct RevocationTests {
   private let server: FakeServer
   private let courier: RecordingCourier
   private let adapter: ReferenceTokenServer

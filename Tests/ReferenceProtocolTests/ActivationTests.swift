@@ -2,7 +2,7 @@ import Cryptography
 import ReferenceProtocol
 import Testing
 
-@Suite struct ActivationTests {
+@Suite(.timeLimit(.minutes(5))) struct ActivationTests {
   private static let pin = SHA256.hash([1]).base64
   private static let code = "1234567890128"
 

@@ -6,7 +6,7 @@ import Testing
 @testable import ReferenceProtocol
 
 /// Malformed messages from any sender.
-@Suite struct HostileJSONTests {
+@Suite(.timeLimit(.minutes(5))) struct HostileJSONTests {
   private func flaw(_ text: String, numbers: ClosedRange<Int64>? = nil) -> JSONSyntax.Flaw? {
     do {
       try JSONSyntax.check(Array(text.utf8), numbers: numbers)
@@ -102,7 +102,7 @@ import Testing
 }
 
 /// Assertions whose times were chosen to overflow.
-@Suite struct HostileAssertionTests {
+@Suite(.timeLimit(.minutes(5))) struct HostileAssertionTests {
   private static let times = ["-9223372036854775808", "9223372036854775807", "-1", "0", "253402300799", "253402300800"]
 
   @Test("A client assertion with extreme times is refused without a trap")

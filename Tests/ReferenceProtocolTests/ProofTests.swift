@@ -2,7 +2,7 @@ import Cryptography
 import ReferenceProtocol
 import Testing
 
-@Suite struct ProofTests {
+@Suite(.timeLimit(.minutes(5))) struct ProofTests {
   private let key: P256PrivateKey
   private let url = "https://h/device/v1/pending"
 

@@ -1,7 +1,7 @@
 import ReferenceProtocol
 import Testing
 
-@Suite struct WireTests {
+@Suite(.timeLimit(.minutes(5))) struct WireTests {
   private func decode<Value: Decodable>(_ type: Value.Type, _ text: String) -> WireError? {
     do {
       _ = try JSON.decode(type, from: Array(text.utf8))

@@ -6,7 +6,7 @@ import ServerTestSupport
 import Testing
 
 /// The pending list, fetches and answers, against the running server.
-@Suite struct AnswerTests {
+@Suite(.timeLimit(.minutes(5))) struct AnswerTests {
   let server: TokenServer
   let device: DeviceClient
   let portal: (id: String, secret: String)

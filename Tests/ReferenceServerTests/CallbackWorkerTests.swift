@@ -58,7 +58,7 @@ private final class Listener: Sendable {
   }
 }
 
-@Suite struct CallbackWorkerTests {
+@Suite(.timeLimit(.minutes(5))) struct CallbackWorkerTests {
   private let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
   private func delivery(allowing ranges: [String]) -> CallbackDelivery {
@@ -148,7 +148,7 @@ private final class Listener: Sendable {
   }
 }
 
-@Suite struct PendingListTests {
+@Suite(.timeLimit(.minutes(5))) struct PendingListTests {
   @Test("The list holds the newest requests, up to the size that a token accepts")
   func bounded() {
     let entries = (0..<200).map { number in

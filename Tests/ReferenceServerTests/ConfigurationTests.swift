@@ -3,7 +3,7 @@ import Testing
 
 @testable import ReferenceServer
 
-@Suite struct ConfigurationTests {
+@Suite(.timeLimit(.minutes(5))) struct ConfigurationTests {
   @Test(arguments: [false, true])
   func whatInitWritesIsTheDefaults(pin: Bool) throws {
     let configuration = try ConfigurationFile.parse(ConfigurationTemplate.text(pin: pin))

@@ -5,7 +5,7 @@ import ServerTestSupport
 import Testing
 
 /// Proofs, nonces, revoked devices, events and shutdown, against the running server.
-@Suite struct DeviceGateTests {
+@Suite(.timeLimit(.minutes(5))) struct DeviceGateTests {
   let server: TokenServer
   let device: DeviceClient
   let portal: (id: String, secret: String)

@@ -5,7 +5,7 @@ import Testing
 @testable import ReferenceServer
 
 /// The result table: state, reason and callback of each ending.
-@Suite struct EndingTests {
+@Suite(.timeLimit(.minutes(5))) struct EndingTests {
   @Test(
     arguments: [
       (Ending.accepted, RequestState.authenticated, nil, true, DeviceEvent.ClosingReason.answered),
@@ -43,7 +43,7 @@ import Testing
 }
 
 /// An answer must match its request exactly.
-@Suite struct AnswerJudgeTests {
+@Suite(.timeLimit(.minutes(5))) struct AnswerJudgeTests {
   private static func answer(
     to transaction: Transaction, _ decision: ApprovalAnswer.Decision, _ reason: DenialReason? = nil
   ) -> ApprovalAnswer {

@@ -6,7 +6,7 @@ import ServerTestSupport
 import Testing
 
 /// Registration, activation, login, key exchange and push enrollment, against the running server.
-@Suite struct EnrolmentTests {
+@Suite(.timeLimit(.minutes(5))) struct EnrolmentTests {
   let server: TokenServer
 
   init() throws { server = try TokenServer() }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ReferenceServer
 
-@Suite struct EventHubTests {
+@Suite(.timeLimit(.minutes(5))) struct EventHubTests {
   private func request(_ id: String) -> DeviceEvent { DeviceEvent(.request, transactionID: id) }
 
   @Test func resumedFromACursor() {

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ReferenceServer
 
-@Suite struct FormTests {
+@Suite(.timeLimit(.minutes(5))) struct FormTests {
   @Test func fields() throws {
     let form = try Form(parsing: Array("a=b+c&d=%C3%A9%26&empty=&flag".utf8))
     #expect(form["a"] == "b c")

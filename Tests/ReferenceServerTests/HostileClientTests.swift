@@ -9,7 +9,7 @@ import Testing
 @testable import ReferenceServer
 
 /// Malicious requests against the running server, which must survive them.
-@Suite struct HostileClientTests {
+@Suite(.timeLimit(.minutes(5))) struct HostileClientTests {
   let server: TokenServer
 
   init() throws { server = try TokenServer() }
@@ -131,7 +131,7 @@ import Testing
 }
 
 /// Concurrent guesses of activation codes.
-@Suite struct ActivationGuessTests {
+@Suite(.timeLimit(.minutes(5))) struct ActivationGuessTests {
   @Test("Of 300 concurrent guesses from one address, only the 10 allowed wrong ones are checked")
   func parallelGuesses() async throws {
     let temporary = try TemporaryStore()

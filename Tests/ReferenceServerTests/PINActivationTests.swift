@@ -8,7 +8,7 @@ import ServerTestSupport
 import Testing
 
 /// From an activation code to an active PIN, against the running server.
-@Suite struct PINActivationTests {
+@Suite(.timeLimit(.minutes(5))) struct PINActivationTests {
   let scene: PINScene
   let device: DeviceClient
   let code: String

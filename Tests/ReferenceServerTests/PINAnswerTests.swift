@@ -6,7 +6,7 @@ import ServerTestSupport
 import Testing
 
 /// Answers that need the PIN, against the running server.
-@Suite struct PINAnswerTests {
+@Suite(.timeLimit(.minutes(5))) struct PINAnswerTests {
   let scene: PINScene
   let device: DeviceClient
 

@@ -7,7 +7,7 @@ import ServerTestSupport
 import Testing
 
 /// PIN changes in two phases, against the running server.
-@Suite struct PINChangeTests {
+@Suite(.timeLimit(.minutes(5))) struct PINChangeTests {
   let scene: PINScene
   let device: DeviceClient
 

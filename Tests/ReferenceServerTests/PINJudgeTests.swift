@@ -10,7 +10,7 @@ import Testing
 @testable import ReferenceServer
 
 /// The order of steps within one attempt, with a separate store.
-@Suite struct PINJudgeTests {
+@Suite(.timeLimit(.minutes(5))) struct PINJudgeTests {
   private let temporary: TemporaryStore
   private let judge: PINJudge
   private let key: Ed25519.PublicKey
@@ -171,7 +171,7 @@ import Testing
   }
 }
 
-@Suite struct TurnstileTests {
+@Suite(.timeLimit(.minutes(5))) struct TurnstileTests {
   /// A log of the steps, in order.
   private final class Diary: Sendable {
     let lines = Mutex<[String]>([])
@@ -205,7 +205,7 @@ import Testing
 }
 
 /// A request that needs a PIN, in several versions.
-@Suite struct WordingTests {
+@Suite(.timeLimit(.minutes(5))) struct WordingTests {
   private func transaction() -> Transaction {
     let request = ApprovalRequest(
       iss: "https://a", clientID: "C1", profileID: "PROF01", transactionID: "t1", type: "payment",

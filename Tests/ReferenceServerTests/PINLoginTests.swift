@@ -7,7 +7,7 @@ import ServerTestSupport
 import Testing
 
 /// The `jwt-bearer` grant, against the running server.
-@Suite struct PINLoginTests {
+@Suite(.timeLimit(.minutes(5))) struct PINLoginTests {
   let scene: PINScene
   let device: DeviceClient
 

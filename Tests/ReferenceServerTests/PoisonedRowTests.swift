@@ -25,7 +25,7 @@ extension TemporaryStore {
 }
 
 /// Invalid rows in every table that the server reads.
-@Suite struct PoisonedRowTests {
+@Suite(.timeLimit(.minutes(5))) struct PoisonedRowTests {
   /// A statement that corrupts a row, or all rows, of its table.
   static let poisons = [
     "UPDATE mobile_auth_transaction SET method = 'telepathy'",

@@ -13,7 +13,7 @@ final class ManualUptime: Sendable {
   func advance(_ milliseconds: Int64) { value.withLock { $0 += milliseconds } }
 }
 
-@Suite struct DPoPNonceTests {
+@Suite(.timeLimit(.minutes(5))) struct DPoPNonceTests {
   @Test func freshForAtLeastOneAndAtMostFiveMinutes() {
     let uptime = ManualUptime()
     let nonces = DPoPNonces { uptime.nowMs }
@@ -75,7 +75,7 @@ final class ManualUptime: Sendable {
   }
 }
 
-@Suite struct ReplayCacheTests {
+@Suite(.timeLimit(.minutes(5))) struct ReplayCacheTests {
   @Test func seenForItsLifetimeAndByItsOwner() {
     let uptime = ManualUptime()
     let cache = ReplayCache(lifetimeMs: 1000, capacity: 10, share: 10) { uptime.nowMs }
@@ -100,7 +100,7 @@ final class ManualUptime: Sendable {
   }
 }
 
-@Suite struct ReplayShareTests {
+@Suite(.timeLimit(.minutes(5))) struct ReplayShareTests {
   @Test("One client cannot use up the capacity of others")
   func share() {
     let uptime = ManualUptime()
@@ -114,7 +114,7 @@ final class ManualUptime: Sendable {
   }
 }
 
-@Suite struct RateLimiterTests {
+@Suite(.timeLimit(.minutes(5))) struct RateLimiterTests {
   @Test func burstThenRate() {
     let uptime = ManualUptime()
     let limiter = RateLimiter(perSecond: 2, burst: 3) { uptime.nowMs }
@@ -147,7 +147,7 @@ final class ManualUptime: Sendable {
   }
 }
 
-@Suite struct PepperedTests {
+@Suite(.timeLimit(.minutes(5))) struct PepperedTests {
   @Test func purposesAndPeppersDiffer() {
     let one = Peppered(SecretBytes(copying: [UInt8](repeating: 1, count: 32)))
     let other = Peppered(SecretBytes(copying: [UInt8](repeating: 2, count: 32)))
@@ -157,7 +157,7 @@ final class ManualUptime: Sendable {
   }
 }
 
-@Suite struct CallbackScheduleTests {
+@Suite(.timeLimit(.minutes(5))) struct CallbackScheduleTests {
   @Test(arguments: [(1, 1_000), (2, 5_000), (3, 30_000), (4, 120_000), (5, 600_000), (6, 1_800_000), (60, 1_800_000)])
   func delays(attempts: Int, delayMs: Int64) {
     #expect(CallbackSchedule.delayMs(afterFailures: attempts, jitter: 0) == delayMs)
@@ -184,7 +184,7 @@ final class ManualUptime: Sendable {
   func urls(text: String, isAcceptable: Bool) { #expect(CallbackURL.isAcceptable(text) == isAcceptable) }
 }
 
-@Suite struct CallbackAddressTests {
+@Suite(.timeLimit(.minutes(5))) struct CallbackAddressTests {
   @Test(
     "An address that is not the whole internet's is called only if the configuration says so",
     arguments: [
@@ -216,7 +216,7 @@ final class ManualUptime: Sendable {
   }
 }
 
-@Suite struct SourceTests {
+@Suite(.timeLimit(.minutes(5))) struct SourceTests {
   @Test("An IPv6 address counts as its /64, an embedded IPv4 address as itself")
   func names() {
     #expect(ConnectionSource.name(of: "2001:db8:1:2:3::4") == ConnectionSource.name(of: "2001:db8:1:2:ffff::9"))
@@ -226,7 +226,7 @@ final class ManualUptime: Sendable {
   }
 }
 
-@Suite struct ConnectionTableTests {
+@Suite(.timeLimit(.minutes(5))) struct ConnectionTableTests {
   @Test func limits() {
     let table = ConnectionTable(limit: 5, limitPerSource: 2)
     #expect(table.enter(from: "a") && table.enter(from: "a") && !table.enter(from: "a"))
@@ -242,7 +242,7 @@ final class ManualUptime: Sendable {
   }
 }
 
-@Suite struct PrintableTextTests {
+@Suite(.timeLimit(.minutes(5))) struct PrintableTextTests {
   @Test(
     "Nothing that a client sends begins a line or moves a terminal's cursor",
     arguments: ["a\nb", "a\rb", "\u{1B}[2J", "\u{9B}2J", "\u{202E}abc", "\u{2028}", "\u{200B}", "\0", "\u{E000}"])

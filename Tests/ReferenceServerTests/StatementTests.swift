@@ -7,7 +7,7 @@ import ServerTestSupport
 import Testing
 
 /// Signed receipts and revocations of the server, against the running server.
-@Suite struct StatementTests {
+@Suite(.timeLimit(.minutes(5))) struct StatementTests {
   let server: TokenServer
   let device: DeviceClient
   let portal: (id: String, secret: String)

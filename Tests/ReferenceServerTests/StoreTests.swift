@@ -17,7 +17,7 @@ final class TemporaryStore: Sendable {
   }
 }
 
-@Suite struct WriteQueueTests {
+@Suite(.timeLimit(.minutes(5))) struct WriteQueueTests {
   private struct Wrong: Error, Equatable {}
 
   @Test func durableMode() async throws {
@@ -66,7 +66,7 @@ final class TemporaryStore: Sendable {
   }
 }
 
-@Suite struct TransactionStoreTests {
+@Suite(.timeLimit(.minutes(5))) struct TransactionStoreTests {
   @Test func theFirstEndingWins() async throws {
     let temporary = try TemporaryStore()
     let store = temporary.store

@@ -2,7 +2,7 @@ import Glibc
 import SQLite
 import Testing
 
-@Suite struct `A connection` {
+@Suite(.timeLimit(.minutes(5))) struct `A connection` {
   private let playground: Playground
 
   init() throws { playground = try Playground() }

@@ -1,7 +1,7 @@
 import SQLite
 import Testing
 
-@Suite final class `Migrations` {
+@Suite(.timeLimit(.minutes(5))) final class `Migrations` {
   private struct Regret: Error {}
   private typealias Step = (borrowing Connection) throws -> Void
 

@@ -2,7 +2,7 @@ import SQLite
 import Synchronization
 import Testing
 
-@Suite struct `A transaction` {
+@Suite(.timeLimit(.minutes(5))) struct `A transaction` {
   private struct Regret: Error {}
 
   private let playground: Playground

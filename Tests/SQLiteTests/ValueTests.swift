@@ -1,7 +1,7 @@
 import SQLite
 import Testing
 
-@Suite final class `Values in and out` {
+@Suite(.timeLimit(.minutes(5))) final class `Values in and out` {
   private let playground: Playground
   private let connection: Connection
 

@@ -1,7 +1,7 @@
 import Secrets
 import Testing
 
-@Suite struct `A queue of digits` {
+@Suite(.timeLimit(.minutes(5))) struct `A queue of digits` {
   private func drained(_ queue: DigitQueue) -> String {
     var typed = TypedDigits()
     while queue.count > 0 { queue.move(to: &typed) }

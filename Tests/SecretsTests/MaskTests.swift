@@ -1,7 +1,7 @@
 import Secrets
 import Testing
 
-@Suite struct Masks {
+@Suite(.timeLimit(.minutes(5))) struct Masks {
   @Test func `Answer every question about two bytes`() {
     var wrong: [(UInt8, UInt8)] = []
     for one in UInt8.min ... .max {

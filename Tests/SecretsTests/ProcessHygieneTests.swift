@@ -2,7 +2,7 @@ import Glibc
 import Secrets
 import Testing
 
-@Suite struct `A process that forbids memory dumps` {
+@Suite(.timeLimit(.minutes(5))) struct `A process that forbids memory dumps` {
   /// prctl is variadic, so Swift cannot call it by name. On Linux, integers are passed in the same way for variadic
   /// functions.
   private typealias ProcessControl = @convention(c) (Int32, UInt, UInt, UInt, UInt) -> Int32

@@ -3,7 +3,7 @@ import Secrets
 import Testing
 
 /// Serialized: the kernel's description of the process's memory is read line by line.
-@Suite(.serialized) struct `Secret bytes` {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct `Secret bytes` {
   private struct Regret: Error, Equatable {}
 
   @Test(arguments: [0, 1, 32, 4_095, 4_096, 4_097, 20_000])

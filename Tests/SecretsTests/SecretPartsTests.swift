@@ -1,7 +1,7 @@
 import Secrets
 import Testing
 
-@Suite struct `Several secrets in one` {
+@Suite(.timeLimit(.minutes(5))) struct `Several secrets in one` {
   @Test(arguments: [[], [[]], [[1]], [[], [], []], [[1, 2, 3], [], [UInt8](repeating: 9, count: 70_000), [255]]])
   func `Are split into the original parts`(parts: [[UInt8]]) throws {
     let joined = SecretBytes.joining(parts.map { SecretBytes(copying: $0) })

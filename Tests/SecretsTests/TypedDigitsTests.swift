@@ -1,7 +1,7 @@
 import Secrets
 import Testing
 
-@Suite struct `Typed digits` {
+@Suite(.timeLimit(.minutes(5))) struct `Typed digits` {
   private func digits(_ typed: borrowing TypedDigits, _ count: Int) -> String? {
     typed.pin(count: count).map { $0.digits.withExposedSecret { String(decoding: $0, as: UTF8.self) } }
   }
@@ -48,7 +48,7 @@ import Testing
   }
 }
 
-@Suite struct `A secret buffer` {
+@Suite(.timeLimit(.minutes(5))) struct `A secret buffer` {
   @Test(arguments: [0, 1, 4_096, 5_000])
   func `Is zero at first, keeps what is written, and is zero again when wiped`(count: Int) {
     var buffer = SecretBuffer(count: count)

@@ -24,7 +24,7 @@ private let malformed = [
   ("a = " + String(repeating: "[", count: 33), 1), ("a = " + String(repeating: "{a=", count: 33), 1),
 ]
 
-@Suite struct TOMLSyntaxTests {
+@Suite(.timeLimit(.minutes(5))) struct TOMLSyntaxTests {
   @Test("A well-formed text passes, with any contents of its strings and lists", arguments: wellFormed)
   func wellFormedPasses(text: String) throws {
     _ = try TOMLTable(string: text)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import USBKeypad
 
-@Suite struct `Reading what a device says it is` {
+@Suite(.timeLimit(.minutes(5))) struct `Reading what a device says it is` {
   struct Interface {
     var number: UInt8 = 0
     var kind: [UInt8] = [3, 1, 1]

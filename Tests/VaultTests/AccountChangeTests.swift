@@ -3,7 +3,7 @@ import Secrets
 import Testing
 import Vault
 
-@Suite struct `A change of an account that was read` {
+@Suite(.timeLimit(.minutes(5))) struct `A change of an account that was read` {
   private let playground: Playground
   private let vault: Vault
 

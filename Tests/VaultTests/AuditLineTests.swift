@@ -3,7 +3,7 @@ import SQLite
 import Testing
 import Vault
 
-@Suite struct `Audit lines` {
+@Suite(.timeLimit(.minutes(5))) struct `Audit lines` {
   private let playground: Playground
 
   init() throws { playground = try Playground(in: "/dev/shm") }

@@ -5,7 +5,7 @@ import Testing
 import Vault
 import VaultModel
 
-@Suite struct `A process that is killed` {
+@Suite(.timeLimit(.minutes(5))) struct `A process that is killed` {
   /// SIGKILL inside an operation, repeatedly on the same vault.
   @Test func `What returned is there, and at most the one operation under way besides`() throws {
     let seed = UInt64.random(in: .min ... .max)
@@ -63,7 +63,7 @@ import VaultModel
   }
 }
 
-@Suite struct `Several processes and threads` {
+@Suite(.timeLimit(.minutes(5))) struct `Several processes and threads` {
   @Test func `A first run by four at once makes one secret and one chain`() throws {
     let playground = try Playground()
     let probes = try (1...4).map { try Probe(playground.path, "record", "process \($0)", "25") }

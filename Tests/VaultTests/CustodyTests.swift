@@ -4,7 +4,7 @@ import Secrets
 import Testing
 import Vault
 
-@Suite struct `The custodian` {
+@Suite(.timeLimit(.minutes(5))) struct `The custodian` {
   private let playground: Playground
   private let vault: Vault
 

@@ -3,7 +3,7 @@ import MobileAuth
 import Testing
 import Vault
 
-@Suite struct `The device secret` {
+@Suite(.timeLimit(.minutes(5))) struct `The device secret` {
   private let playground: Playground
   private var path: String { "\(playground.path)/device-secret" }
   private var credential: String { "\(playground.path)/approval-token.device-secret" }

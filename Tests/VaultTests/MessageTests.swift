@@ -5,7 +5,7 @@ import Testing
 
 @testable import Vault
 
-@Suite struct `The shelf of messages` {
+@Suite(.timeLimit(.minutes(5))) struct `The shelf of messages` {
   private let playground: Playground
   private let vault: Vault
 

@@ -3,7 +3,7 @@ import Testing
 import Vault
 import VaultModel
 
-@Suite struct `A vault beside its model` {
+@Suite(.timeLimit(.minutes(5))) struct `A vault beside its model` {
   /// Random operations on a real vault and on a model in plain Swift; the vault is sometimes closed and opened again.
   @Test(arguments: [1, 2, 3] as [UInt64])
   func `They never differ`(seed: UInt64) throws {

@@ -7,7 +7,7 @@ import Testing
 import Vault
 import VaultModel
 
-@Suite struct `One-time passwords in the vault` {
+@Suite(.timeLimit(.minutes(5))) struct `One-time passwords in the vault` {
   private let playground: Playground
   private let vault: Vault
   private let counting = OneTimePasswordSetup(algorithm: .sha1, digits: 6, factor: .counter(0))

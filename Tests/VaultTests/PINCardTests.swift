@@ -9,7 +9,7 @@ import VaultModel
 @testable import Vault
 
 /// PINs on storage that loses writes, is old, or is restored from an earlier copy.
-@Suite struct `PINs and the card` {
+@Suite(.timeLimit(.minutes(5))) struct `PINs and the card` {
   private let playground: Playground
 
   init() throws { playground = try Playground(in: "/dev/shm") }

@@ -6,7 +6,7 @@ import VaultModel
 
 @testable import Vault
 
-@Suite struct `A PIN that the token judges` {
+@Suite(.timeLimit(.minutes(5))) struct `A PIN that the token judges` {
   private let playground: Playground
   private let vault: Vault
   private let clock = PatientClock(wallClockMilliseconds: 1_760_000_000_123)

@@ -8,7 +8,7 @@ import VaultModel
 /// A power loss at every write, sync and truncation of a vault's life. The order of SQLite's operations is recorded
 /// once from a real vault; every state that a power loss can leave is then opened. Serialized, because each test uses a
 /// whole processor.
-@Suite(.serialized) struct `A card that loses power` {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct `A card that loses power` {
   @Test(arguments: [11, 14] as [UInt64])
   func `What returned is there, and at most the one operation under way besides`(seed: UInt64) throws {
     let playground = try Playground(in: "/dev/shm")

@@ -6,7 +6,7 @@ import Vault
 import VaultModel
 
 /// An attacker who has the SD card, but not the device secret, edits the records of servers, accounts and answers.
-@Suite struct `A record that was tampered with` {
+@Suite(.timeLimit(.minutes(5))) struct `A record that was tampered with` {
   private let playground: Playground
   private let vault: Vault
 

@@ -4,7 +4,7 @@ import Testing
 import Vault
 import VaultModel
 
-@Suite struct `Renaming an account` {
+@Suite(.timeLimit(.minutes(5))) struct `Renaming an account` {
   private let playground: Playground
   private let vault: Vault
   private let entry = AuditEntry(

@@ -6,7 +6,7 @@ import Vault
 import VaultModel
 
 /// The bytes that a wipe leaves in the files. Copies made by a flash controller cannot be checked.
-@Suite struct `Nothing of a sealed secret is left in any file` {
+@Suite(.timeLimit(.minutes(5))) struct `Nothing of a sealed secret is left in any file` {
   private let playground: Playground
   private let vault: Vault
 

@@ -3,7 +3,7 @@ import MobileAuth
 import Testing
 import Vault
 
-@Suite struct `The state directory` {
+@Suite(.timeLimit(.minutes(5))) struct `The state directory` {
   private let playground: Playground
   private let secret: DeviceSecret
 

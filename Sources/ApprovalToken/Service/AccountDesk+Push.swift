@@ -1,5 +1,4 @@
 import Courier
-import CurlCourier
 import MobileAuth
 import PINProtection
 import PingAMAdapter
@@ -15,7 +14,7 @@ extension AccountDesk {
     settings.asksForPIN = call.asksPIN == true
     let enrolment = PushEnrolment(
       registry: vault, timekeeper: timekeeper, settings: settings, pinDesk: pinDesk, progress: progress,
-      makeCourier: { CurlCourier(trust: $0) })
+      makeCourier: makeCourier)
     let account = try await enrolment.enrol(call.uri ?? "", name: call.account, trust: try trust(for: call))
     service.reload()
     return AccountFacts(account: account.id.text, server: account.server.text, profile: account.profile)
@@ -33,7 +32,7 @@ extension AccountDesk {
         // The account is on the card when AM hears of it, and messages may come although AM's answer is lost.
         service.followMailboxes()
         progress($0)
-      }, makeCourier: { CurlCourier(trust: $0) })
+      }, makeCourier: makeCourier)
     defer { service.followMailboxes() }
     let account = try await enrolment.enrol(call.uri ?? "", name: call.account, trust: try trust(for: call))
     service.reload()

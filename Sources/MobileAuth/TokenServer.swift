@@ -49,14 +49,18 @@ public struct Validation: Sendable, Equatable {
   /// Removed, as far as an answer can be believed that nobody has signed: nothing is answered for them until it is asked
   /// again.
   public var unconfirmedRemovals: [AccountID]
+  /// The same of those whose keys or push enrollment are said to be gone.
+  public var unconfirmedDisenrollments: [AccountID]
   /// Of accounts with a PIN that this server judges.
   public var failureCounts: [AccountID: FailureCounts]
 
   public init(
     removedAccounts: [AccountID] = [], disenrolledAccounts: [AccountID] = [],
-    failureCounts: [AccountID: FailureCounts] = [:], unconfirmedRemovals: [AccountID] = []
+    failureCounts: [AccountID: FailureCounts] = [:], unconfirmedRemovals: [AccountID] = [],
+    unconfirmedDisenrollments: [AccountID] = []
   ) {
     self.unconfirmedRemovals = unconfirmedRemovals
+    self.unconfirmedDisenrollments = unconfirmedDisenrollments
     self.removedAccounts = removedAccounts
     self.disenrolledAccounts = disenrolledAccounts
     self.failureCounts = failureCounts

@@ -7,7 +7,7 @@ public enum TokenServerFault: Error, Equatable, Sendable {
   case untrusted(String)
   case deviceDeregistered
   case userDeregistered
-  /// One of the two, 9002 or 9003, that the server has not signed: it counts when it is said again.
+  /// One of 9002, 9003, 9020 and 9021 that the server has not signed: it counts when it is said again.
   case unconfirmedRemoval(number: Int)
   /// The last wrong PIN that this token's own judge allows: the account is gone.
   case pinsUsedUp
@@ -110,8 +110,8 @@ extension TokenServerFault: CustomStringConvertible {
     case .deviceDeregistered: "the token server has removed this device; enrol again"
     case .userDeregistered: "the token server has removed this account from the device; enrol again"
     case .unconfirmedRemoval:
-      "the token server says that it has removed this account or device, but has not signed that: nothing is answered "
-        + "until it is asked again, after a minute"
+      "the token server says that it has removed this account, its keys or this device, but has not signed that: nothing "
+        + "is answered until it is asked again, after a minute"
     case .pinsUsedUp: "too many wrong PINs: the account is gone from this device; enrol again"
     case .outdated(let what): "the token server no longer accepts this version: \(what)"
     case .pinIncorrect(let counts): "wrong PIN, \(counts)"

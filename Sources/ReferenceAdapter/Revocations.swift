@@ -4,14 +4,16 @@ import Synchronization
 
 /// What a server, or a proxy in its place, has said about enrollments that are gone, until it counts.
 ///
-/// A revocation that is signed with the enrollment's key counts at once. An unsigned 9002 or 9003 stops what it is about,
-/// and counts when a second ask, over a new TLS connection, with a new access token and at least `pause` later, says the
-/// same. Kept in memory: after a restart the first one is the first again.
+/// A revocation that is signed with the enrollment's key counts at once. An unsigned 9002, 9003, 9020 or 9021 stops what
+/// it is about, and counts when a second ask, over a new TLS connection, with a new access token and at least `pause`
+/// later, says the same. Kept in memory: after a restart the first one is the first again.
 final class Revocations: Sendable {
   enum Subject: Hashable, Sendable {
     case device
     /// Nil where the answer does not say which.
     case profile(String?)
+    /// The keys or the push enrollment of the profile; nil as in `profile`.
+    case keys(String?)
   }
 
   /// Between the first ask and the second.
@@ -48,6 +50,7 @@ final class Revocations: Sendable {
     switch fault {
     case .deviceDeregistered: subject = .device
     case .userDeregistered: subject = .profile(profile)
+    case .disenrolled, .notEnrolled: subject = .keys(profile)
     default: return fault
     }
     if isProven(subject, by: response) { return fault }
@@ -60,7 +63,11 @@ final class Revocations: Sendable {
     let now = timekeeper.now
     let listener = state.withLock { state -> AsyncStream<Void>.Continuation?? in
       var first = state.claims[subject]
-      if case .profile = subject { first = [first, state.claims[.profile(nil)]].compactMap(\.self).min() }
+      switch subject {
+      case .device: break
+      case .profile: first = [first, state.claims[.profile(nil)]].compactMap(\.self).min()
+      case .keys: first = [first, state.claims[.keys(nil)]].compactMap(\.self).min()
+      }
       if isSecondAsk, let first, now - first >= Self.pause { return nil }
       if state.claims[subject] == nil { state.claims[subject] = now }
       return state.onClaim
@@ -83,7 +90,7 @@ final class Revocations: Sendable {
   /// Whether nothing may be shown or answered for the profile.
   func isStopped(_ profile: String) -> Bool {
     state.withLock { state in
-      [.device, .profile(nil), .profile(profile)].contains { state.claims[$0] != nil }
+      [.device, .profile(nil), .profile(profile), .keys(nil), .keys(profile)].contains { state.claims[$0] != nil }
     }
   }
 

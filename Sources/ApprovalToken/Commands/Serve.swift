@@ -98,7 +98,7 @@ private struct PanelService: Service {
 }
 
 /// One service per state directory: two would race for every press. The lock ends with the process.
-private func lockState(_ directory: String) throws(CommandFailure) {
+func lockState(_ directory: String) throws(CommandFailure) {
   let descriptor = open(directory + "/serve.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
   guard descriptor >= 0 else {
     throw CommandFailure(

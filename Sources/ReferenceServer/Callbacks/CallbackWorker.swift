@@ -1,4 +1,3 @@
-import AsyncHTTPClient
 import Logging
 import ServiceLifecycle
 import Synchronization
@@ -61,7 +60,6 @@ final class CallbackWorker: Service {
         }
       }
     }
-    try await delivery.client.shutdown()
   }
 
   /// - Returns: when the next job is due, if it is known.

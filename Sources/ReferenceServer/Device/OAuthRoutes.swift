@@ -42,11 +42,9 @@ struct OAuthRoutes: Sendable {
         .badRequest, "invalid_client_metadata",
         "client_name, software_id and software_version must have no control or format characters.")
     }
-    let features = registration.approvalCapabilities.biometric + registration.approvalCapabilities.custom
-    guard features.count <= 32, features.allSatisfy({ $0.utf8.count <= 64 && $0.isPrintable }) else {
+    guard registration.approvalCapabilities.isAcceptable else {
       throw Refusal(
-        .badRequest, "invalid_client_metadata",
-        "approval_capabilities must have at most 32 names of at most 64 printable bytes.")
+        .badRequest, "invalid_client_metadata", "approval_capabilities \(ApprovalCapabilities.bounds).")
     }
     let key: P256PublicKey
     do { key = try registration.jwks.keys[0].publicKey() } catch {
@@ -74,5 +72,15 @@ struct OAuthRoutes: Sendable {
     guard let header = request.headers[.authorization] else { return nil }
     let parts = header.split(separator: " ")
     return parts.count == 2 && parts[0].lowercased() == "bearer" ? String(parts[1]) : nil
+  }
+}
+
+extension ApprovalCapabilities {
+  static let bounds = "must have at most 32 names of at most 64 printable bytes"
+
+  /// Whether what a device names is within `bounds`.
+  var isAcceptable: Bool {
+    let names = biometric + custom
+    return names.count <= 32 && names.allSatisfy { $0.utf8.count <= 64 && $0.isPrintable }
   }
 }

@@ -30,6 +30,6 @@ extension Database {
 
   /// What the last `serve` called itself.
   func issuer() throws -> String? {
-    try row("SELECT value FROM running WHERE name = 'issuer'").map { try $0.text("value") }
+    try row("SELECT value FROM running WHERE name = 'issuer'").flatMap { try? $0.text("value") }
   }
 }

@@ -48,7 +48,6 @@ let tokenServerPackages: [Package.Dependency] = [
   .package(url: "https://github.com/apple/swift-http-types", from: "1.0.0"),
   .package(url: "https://github.com/apple/swift-asn1", from: "1.0.0"),
   .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
-  .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
   .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
 ]
 
@@ -61,10 +60,10 @@ let tokenServerTargets: [Target] = [
       .product(name: "Hummingbird", package: "hummingbird"),
       .product(name: "HummingbirdTLS", package: "hummingbird"),
       .product(name: "HummingbirdCore", package: "hummingbird"),
-      .product(name: "AsyncHTTPClient", package: "async-http-client"),
       .product(name: "GRDB", package: "GRDB.swift"),
       .product(name: "HTTPTypes", package: "swift-http-types"),
       .product(name: "NIOCore", package: "swift-nio"),
+      .product(name: "NIOHTTP1", package: "swift-nio"),
       .product(name: "NIOPosix", package: "swift-nio"),
       .product(name: "NIOSSL", package: "swift-nio-ssl"),
       .product(name: "X509", package: "swift-certificates"),
@@ -86,7 +85,7 @@ let tokenServerTargets: [Target] = [
       logging,
       .product(name: "NIOCore", package: "swift-nio"),
       .product(name: "NIOPosix", package: "swift-nio"),
-      .product(name: "AsyncHTTPClient", package: "async-http-client"),
+      .product(name: "NIOSSL", package: "swift-nio-ssl"),
       .product(name: "GRDB", package: "GRDB.swift"),
     ]),
   tests(
@@ -226,7 +225,7 @@ let package = Package(
     tests(
       "BoardsTests", of: ["ApprovalTestKit", "Boards", "FrontPanel", "GPIO", "MobileAuth", "Secrets", "USBKeypad"]),
     tests("TOMLSyntaxTests", of: ["TOMLSyntax", toml]),
-    tests("GPIOTests", of: ["GPIO", "ApprovalTestKit"]),
+    tests("GPIOTests", of: ["GPIO", "CGPIOD", "ApprovalTestKit"]),
     tests("USBKeypadTests", of: ["USBKeypad", "CUSB"]),
     // Runs inside scripts/bench-kernel, which boots the kernel with the files in Kernel/.
     .testTarget(

@@ -10,7 +10,7 @@ public enum RegisterNodes {
     defer { closedir(entries) }
     var found: [String] = []
     while let entry = readdir(entries) {
-      let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
       if name.hasPrefix("gpiomem"), isOpen("\(directory)/\(name)") { found.append("\(directory)/\(name)") }
     }
     return found.sorted()

@@ -78,7 +78,7 @@ final class Chip {
     defer { closedir(directory) }
     var nodes: [String] = []
     while let entry = readdir(directory) {
-      let name = withUnsafeBytes(of: entry.pointee.d_name) { $0.text }
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) { $0.text }
       if name.hasPrefix("gpiochip"), entry.pointee.d_type != DT_LNK { nodes.append("/dev/\(name)") }
     }
     return nodes.sorted()

@@ -229,7 +229,7 @@ public struct Handler: Sendable {
   /// The reason why the request ended: an answer elsewhere, or the portal or the server ended it.
   private func endingElsewhere(_ pending: PendingMobileAuthRequest, at server: any TokenServer) async -> String {
     guard let status = try? await server.status(of: pending.transaction, account: pending.account) else {
-      return "ended at the token server"
+      return pending.unexplainedEnding(at: timekeeper.now)
     }
     return Self.describe(elsewhere: status.state)
   }

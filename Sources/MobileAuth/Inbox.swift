@@ -248,7 +248,7 @@ public final class Inbox: Sendable {
     return state.withLock { state in
       if let request = state.withheld.values.first(where: { $0.deadline <= now }) { return (request, "expired") }
       if let request = state.announced.values.first(where: { $0.deadline <= now }) { return (request, "expired") }
-      return state.delisted.first.flatMap { state.announced[$0] }.map { ($0, "ended at the token server") }
+      return state.delisted.first.flatMap { state.announced[$0] }.map { ($0, $0.unexplainedEnding(at: now)) }
     }
   }
 

@@ -127,6 +127,9 @@ public struct Listener: Sendable {
     for account in validation.unconfirmedRemovals {
       report(.trouble(account, "\(TokenServerFault.unconfirmedRemoval(number: 9003))"))
     }
+    for account in validation.unconfirmedDisenrollments {
+      report(.trouble(account, "\(TokenServerFault.unconfirmedRemoval(number: 9020))"))
+    }
     for account in validation.disenrolledAccounts { lose(account, by: .disenrolled) }
     for (account, counts) in validation.failureCounts { report(.counted(account, counts)) }
     if !validation.removedAccounts.isEmpty || !validation.disenrolledAccounts.isEmpty { report(.rosterChanged) }

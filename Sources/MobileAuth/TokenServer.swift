@@ -53,14 +53,18 @@ public struct Validation: Sendable, Equatable {
   /// Accounts that the server reports as removed in a response without a signature: no request is answered for them
   /// until the server is queried again.
   public var unconfirmedRemovals: [AccountID]
-  /// Counts of accounts with a PIN that this server verifies.
+  /// The same of those whose keys or push enrollment are said to be gone.
+  public var unconfirmedDisenrollments: [AccountID]
+  /// Of accounts with a PIN that this server judges.
   public var failureCounts: [AccountID: FailureCounts]
 
   public init(
     removedAccounts: [AccountID] = [], disenrolledAccounts: [AccountID] = [],
-    failureCounts: [AccountID: FailureCounts] = [:], unconfirmedRemovals: [AccountID] = []
+    failureCounts: [AccountID: FailureCounts] = [:], unconfirmedRemovals: [AccountID] = [],
+    unconfirmedDisenrollments: [AccountID] = []
   ) {
     self.unconfirmedRemovals = unconfirmedRemovals
+    self.unconfirmedDisenrollments = unconfirmedDisenrollments
     self.removedAccounts = removedAccounts
     self.disenrolledAccounts = disenrolledAccounts
     self.failureCounts = failureCounts

@@ -6,7 +6,7 @@ public enum TokenServerFault: Error, Equatable, Sendable {
   case untrusted(String)
   case deviceDeregistered
   case userDeregistered
-  /// A removal (9002 or 9003) that the server did not sign: it takes effect when the server repeats it.
+  /// One of 9002, 9003, 9020 and 9021 that the server has not signed: it counts when it is said again.
   case unconfirmedRemoval(number: Int)
   /// The last wrong PIN that this token's own verifier allows: the account was wiped.
   case pinsUsedUp
@@ -109,9 +109,9 @@ extension TokenServerFault: CustomStringConvertible {
     case .deviceDeregistered: "the token server has removed this device; enroll again"
     case .userDeregistered: "the token server has removed this account from the device; enroll again"
     case .unconfirmedRemoval:
-      "the token server reports without a signature that it has removed this account or device: no request is answered "
-        + "until the server is queried again, after a minute"
-    case .pinsUsedUp: "too many wrong PINs: the account was removed from this device; enroll again"
+      "the token server says that it has removed this account, its keys or this device, but has not signed that: nothing "
+        + "is answered until it is asked again, after a minute"
+    case .pinsUsedUp: "too many wrong PINs: the account is gone from this device; enrol again"
     case .outdated(let what): "the token server no longer accepts this version: \(what)"
     case .pinIncorrect(let counts): "wrong PIN, \(counts)"
     case .choiceIncorrect(let counts): "not what the portal shows, \(counts)"

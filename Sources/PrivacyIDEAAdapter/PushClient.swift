@@ -66,14 +66,26 @@ struct PushClient: Sendable {
     let url = "\(endpoint)?serial=\(serial)&timestamp=\(stamp)&signature=\(escaped)"
     let response = try await get(url)
     let drift = clock.hear(response, comparedWith: milliseconds)
-    guard response.status == 200, case .value(let value, _)? = Reply(response), let elements = value.list else {
+    guard response.status == 200, let elements = Self.elements(in: response) else {
       throw PollFault(response, drift: drift)
     }
     return elements
   }
 
-  /// Returns the time for a signed request, in milliseconds since 1970. If the board's clock is not set, sends a
-  /// request without parameters and uses the `Date` of the error response.
+  /// Of a list that is too long to be taken whole, what is whole in its beginning: the server lists the oldest first, and
+  /// they end first.
+  private static func elements(in response: HTTPResponse) -> [JSONValue]? {
+    guard response.isCut else {
+      guard case .value(let value, _)? = Reply(response) else { return nil }
+      return value.list
+    }
+    // result.value is a list two objects deep.
+    let elements = CutJSON.elements(in: response.body, depth: 3).compactMap { JSONValue(parsing: Array($0)) }
+    return elements.isEmpty ? nil : elements
+  }
+
+  /// A board that does not know the time asks for it before it signs any: every answer has a `Date`, this one is an
+  /// error for want of parameters.
   private func stamp() async throws(PollFault) -> Int64 {
     if let now = clock.now { return now }
     clock.hear(try await get(endpoint))
@@ -93,6 +105,7 @@ struct PushClient: Sendable {
   private func get(_ url: String) async throws(PollFault) -> HTTPResponse {
     var request = HTTPRequest(.get, url, headers: ["User-Agent": Self.userAgent, "Accept": "application/json"])
     request.maximumBodyBytes = Self.longestList
+    request.takesBeginning = true
     do { return try await courier.send(request) } catch { throw .offline(TokenServerFault(error)) }
   }
 

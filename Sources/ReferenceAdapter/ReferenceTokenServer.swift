@@ -103,9 +103,16 @@ public final class ReferenceTokenServer: TokenServer {
     let gone = validation.removedProfiles.filter {
       lapsed[$0] != nil || revocations.counts(.profile($0), in: response, isSecondAsk: isSecondAsk)
     }
+    let keyless = validation.disenrolledProfiles.filter {
+      accounts[$0] != nil && revocations.counts(.keys($0), in: response, isSecondAsk: isSecondAsk)
+    }
     if isSecondAsk {
       revocations.forget { subject in
-        if case .profile(let profile?) = subject { !validation.removedProfiles.contains(profile) } else { true }
+        switch subject {
+        case .profile(let profile?): !validation.removedProfiles.contains(profile)
+        case .keys(let profile?): !validation.disenrolledProfiles.contains(profile)
+        case .device, .profile(nil), .keys(nil): true
+        }
       }
     }
     hasBroker.withLock { $0 = validation.configuration.transports.contains(.mqtt) }
@@ -115,14 +122,17 @@ public final class ReferenceTokenServer: TokenServer {
     return Validation(
       // An account that is enrolled again gets a new profile; the server reports the old one as removed.
       removedAccounts: gone.compactMap { accounts[$0]?.id ?? lapsed[$0] },
-      disenrolledAccounts: validation.disenrolledProfiles.compactMap { accounts[$0]?.id },
+      disenrolledAccounts: keyless.compactMap { accounts[$0]?.id },
       failureCounts: Dictionary(
         (validation.failureCounts ?? []).compactMap { entry in
           guard let account = accounts[entry.profileID]?.id else { return nil }
           return FailureCounts(max: entry.maxFailureCount, previous: entry.previousFailureCount).map { (account, $0) }
         }
       ) { _, last in last },
-      unconfirmedRemovals: validation.removedProfiles.compactMap { gone.contains($0) ? nil : accounts[$0]?.id })
+      unconfirmedRemovals: validation.removedProfiles.compactMap { gone.contains($0) ? nil : accounts[$0]?.id },
+      unconfirmedDisenrollments: validation.disenrolledProfiles.compactMap {
+        keyless.contains($0) ? nil : accounts[$0]?.id
+      })
   }
 
   public func pendingRequests() async throws(TokenServerFault) -> [PendingMobileAuthRequest] {

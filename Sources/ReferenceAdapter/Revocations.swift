@@ -4,14 +4,16 @@ import Synchronization
 
 /// Checks reports that enrollments were removed, which come from the server or from a proxy in its place.
 ///
-/// A revocation signed with the enrollment's key is effective at once. An unsigned 9002 or 9003 suspends the device or
-/// account, and is effective when a second query at least `pause` later, over a new TLS connection and with a new
-/// access token, returns the same. Kept in memory: after a restart, the next report counts as the first.
+/// A revocation that is signed with the enrollment's key counts at once. An unsigned 9002, 9003, 9020 or 9021 stops what
+/// it is about, and counts when a second ask, over a new TLS connection, with a new access token and at least `pause`
+/// later, says the same. Kept in memory: after a restart the first one is the first again.
 final class Revocations: Sendable {
   enum Subject: Hashable, Sendable {
     case device
     /// Nil if the response does not name the profile.
     case profile(String?)
+    /// The keys or the push enrollment of the profile; nil as in `profile`.
+    case keys(String?)
   }
 
   /// The minimum time between the first and the second query.
@@ -49,6 +51,7 @@ final class Revocations: Sendable {
     switch fault {
     case .deviceDeregistered: subject = .device
     case .userDeregistered: subject = .profile(profile)
+    case .disenrolled, .notEnrolled: subject = .keys(profile)
     default: return fault
     }
     if isProven(subject, by: response) { return fault }
@@ -61,7 +64,11 @@ final class Revocations: Sendable {
     let now = timekeeper.now
     let listener = state.withLock { state -> AsyncStream<Void>.Continuation?? in
       var first = state.claims[subject]
-      if case .profile = subject { first = [first, state.claims[.profile(nil)]].compactMap(\.self).min() }
+      switch subject {
+      case .device: break
+      case .profile: first = [first, state.claims[.profile(nil)]].compactMap(\.self).min()
+      case .keys: first = [first, state.claims[.keys(nil)]].compactMap(\.self).min()
+      }
       if isSecondAsk, let first, now - first >= Self.pause { return nil }
       if state.claims[subject] == nil { state.claims[subject] = now }
       return state.onClaim
@@ -84,7 +91,7 @@ final class Revocations: Sendable {
   /// Whether requests of the profile must not be shown or answered.
   func isStopped(_ profile: String) -> Bool {
     state.withLock { state in
-      [.device, .profile(nil), .profile(profile)].contains { state.claims[$0] != nil }
+      [.device, .profile(nil), .profile(profile), .keys(nil), .keys(profile)].contains { state.claims[$0] != nil }
     }
   }
 

@@ -74,7 +74,8 @@ extension ReferenceTokenServer {
         guard let notice = open(sealed, as: RevocationNotice.self, for: account), notice.v == 1,
           notice.iss == issuer, notice.clientID == clientID, notice.profileID == account.profile
         else { continue }
-        proven.insert(.profile(account.profile))
+        proven.insert(.keys(account.profile))
+        if notice.scope != .keys { proven.insert(.profile(account.profile)) }
         if notice.scope == .device { proven.insert(.device) }
       }
     }

@@ -89,7 +89,7 @@ public struct Problem: Codable, Sendable, Equatable, Error {
   public var maxFailureCount: Int?
   public var previousFailureCount: Int?
   public var remainingFailureCount: Int?
-  /// With `device-deregistered` and `user-deregistered`: `RevocationNotice`s, Base64 OpenPGP messages.
+  /// With 9002, 9003, 9020 and 9021: `RevocationNotice`s, Base64 OpenPGP messages.
   public var revocations: [String]?
 
   enum CodingKeys: String, CodingKey {

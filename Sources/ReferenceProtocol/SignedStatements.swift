@@ -49,13 +49,13 @@ public struct ApprovalReceipt: Codable, Sendable, Equatable {
 /// `OAuthError.revocations` contain one notice in Base64 for each enrollment of the device whose keys the server still
 /// has.
 ///
-/// A device that can open a notice wipes the enrollment at once. 9002 and 9003 without a notice may come from a proxy:
-/// the account is suspended, and wiped only if a second query at least a minute later, over a new TLS connection and
-/// with a new access token, returns the same.
+/// A device that can open one wipes what it names at once. 9002, 9003, 9020 and 9021 without one may be a proxy's: the
+/// account stops, and is wiped, or loses its keys, only when a second question, over a new TLS connection, with a new access
+/// token and at least a minute later, gets the same answer.
 public struct RevocationNotice: Codable, Sendable, Equatable {
   public enum Kind: String, Codable, Sendable { case revocation }
-  /// The removed subject: the profile, or the device with all its profiles.
-  public enum Scope: String, Codable, Sendable { case user, device }
+  /// What is gone: the keys or the push enrollment of the profile, the profile, or the device with all its profiles.
+  public enum Scope: String, Codable, Sendable { case keys, user, device }
 
   public var v: Int
   public var kind: Kind

@@ -74,8 +74,9 @@ struct Server {
       hub: hub)
     let outbox = OutboxService(
       store: store, doorbell: Doorbell(path: directory.doorbellFile), announcer: announcer, clock: clock)
+    let report = UnreadableRowReport(store: store, log: log)
     var services = ServiceGroupConfiguration(
-      services: [worker, expiry, outbox, Heartbeat(hub: hub), frontDoor] + (mailboxes.map { [$0] } ?? []),
+      services: [worker, expiry, outbox, Heartbeat(hub: hub), report, frontDoor] + (mailboxes.map { [$0] } ?? []),
       gracefulShutdownSignals: [.sigterm, .sigint], logger: log)
     services.maximumGracefulShutdownDuration = .milliseconds(1200)
     try await ServiceGroup(configuration: services).run()

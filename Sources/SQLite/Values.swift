@@ -19,7 +19,8 @@ extension String: Bindable {
       // A null pointer would bind NULL, and an empty string may have one.
       guard let address = utf8.baseAddress else { return approval_sqlite3_bind_text(statement, index, "", 0) }
       return address.withMemoryRebound(to: CChar.self, capacity: utf8.count) {
-        approval_sqlite3_bind_text(statement, index, $0, Int32(utf8.count))
+        guard let count = Int32(exactly: utf8.count) else { return SQLITE_TOOBIG }
+        return approval_sqlite3_bind_text(statement, index, $0, count)
       }
     }
   }
@@ -28,7 +29,8 @@ extension String: Bindable {
 extension [UInt8]: Bindable {
   public func bind(to statement: OpaquePointer, at index: Int32) -> Int32 {
     guard !isEmpty else { return sqlite3_bind_zeroblob(statement, index, 0) }
-    return approval_sqlite3_bind_blob(statement, index, self, Int32(count))
+    guard let count = Int32(exactly: count) else { return SQLITE_TOOBIG }
+    return approval_sqlite3_bind_blob(statement, index, self, count)
   }
 }
 

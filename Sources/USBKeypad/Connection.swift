@@ -130,7 +130,7 @@ final class Connection {
     guard count > 0 else { return }
     let fault = buffer.withBytes { bytes -> BootKeyboardDecoder.Fault? in
       do throws(BootKeyboardDecoder.Fault) {
-        try decoder.decode(UnsafeRawBufferPointer(rebasing: bytes[..<count]), into: sink)
+        try decoder.decode(UnsafeRawBufferPointer(rebasing: bytes.prefix(count)), into: sink)
         return nil
       } catch { return error }
     }

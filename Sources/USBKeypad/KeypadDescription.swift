@@ -43,16 +43,14 @@ extension KeypadDescription {
   static func interfaces(of configuration: libusb_config_descriptor) -> ([UInt8], BootInterface?) {
     var all: [UInt8] = []
     var boot: BootInterface?
-    for interface in UnsafeBufferPointer(
-      start: configuration.interface, count: Int(configuration.bNumInterfaces))
-    {
-      // The first alternate setting is active by default, and this program selects no other.
+    for interface in list(configuration.interface, configuration.bNumInterfaces) {
+      // The first alternate setting is the one in force until somebody chooses another, which nobody does.
       guard interface.num_altsetting > 0, let setting = interface.altsetting?.pointee,
         setting.bInterfaceClass == UInt8(LIBUSB_CLASS_HID.rawValue)
       else { continue }
       all.append(setting.bInterfaceNumber)
       guard boot == nil, setting.bInterfaceSubClass == 1, setting.bInterfaceProtocol == 1 else { continue }
-      for endpoint in UnsafeBufferPointer(start: setting.endpoint, count: Int(setting.bNumEndpoints))
+      for endpoint in list(setting.endpoint, setting.bNumEndpoints)
       where endpoint.bmAttributes & 3 == 3 && endpoint.bEndpointAddress & 0x80 != 0 {
         // Bits 11 and 12 give further packets per microframe (USB 2.0, 9.6.6). Keyboards have none.
         let bytes = Int(endpoint.wMaxPacketSize)
@@ -64,6 +62,11 @@ extension KeypadDescription {
     }
     return (all, boot)
   }
+}
+
+/// - Parameter start: nil where libusb has allocated none, whatever the count says.
+private func list<Element>(_ start: UnsafePointer<Element>?, _ count: UInt8) -> UnsafeBufferPointer<Element> {
+  UnsafeBufferPointer(start: start, count: start == nil ? 0 : Int(count))
 }
 
 private func padded(_ number: UInt8) -> String {
@@ -84,7 +87,7 @@ public func describeHIDDevices() throws(USBKeypadError) -> [KeypadDescription] {
   defer { libusb_exit(context) }
   var list: UnsafeMutablePointer<OpaquePointer?>?
   let count = libusb_get_device_list(context, &list)
-  guard count >= 0, let list else { throw .failed("libusb_get_device_list", Int32(count)) }
+  guard count >= 0, let list else { throw .failed("libusb_get_device_list", Int32(clamping: count)) }
   defer { libusb_free_device_list(list, 1) }
   return (0..<count).compactMap { list[$0].flatMap(KeypadDescription.init) }.filter { !$0.hidInterfaces.isEmpty }
 }

@@ -21,13 +21,15 @@ private final class Rig: Sendable {
   let events: AsyncStream<TokenEvent>.Continuation
   private let timekeeper = SystemTimekeeper()
 
-  init() throws {
+  init(reportHold: Duration? = nil) throws {
     var template = Array("/tmp/service-tests-XXXXXX".utf8CString)
     try #require(mkdtemp(&template) != nil)
     path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
     vault = try Vault.open(
       directory: path, deviceSecret: try DeviceSecret.load(stateDirectory: path, credentialsDirectory: nil))
-    board = try RunningBoard(try BoardCatalogue.profile("simulated"), timekeeper: timekeeper)
+    var profile = try BoardCatalogue.profile("simulated")
+    if let reportHold { profile.timing.reportHold = reportHold }
+    board = try RunningBoard(profile, timekeeper: timekeeper)
     let stream: AsyncStream<TokenEvent>
     (stream, events) = AsyncStream.makeStream()
     service = TokenService(
@@ -136,6 +138,19 @@ private final class Rig: Sendable {
         ($0 as? CommandFailure)?.description == "a name has 1 to 64 bytes without blanks"
       }
     }
+  }
+
+  /// Takes 6.2 s where the time is not the profile's.
+  @Test("\"Not me\" holds the simulated button as long as the board's profile wants")
+  func notMeHold() async throws {
+    let rig = try Rig(reportHold: .seconds(1))
+    let running = Task { await rig.board.panel.run() }
+    let began = ContinuousClock.now
+    #expect(try await rig.answer(ControlCall(request: .notMe), as: Done.self).ignored == "nothing is shown")
+    let held = ContinuousClock.now - began
+    #expect(held >= .milliseconds(1200) && held < .seconds(6), "\(held)")
+    running.cancel()
+    await running.value
   }
 
   @Test(

@@ -107,6 +107,19 @@ struct TrustTests {
     }
   }
 
+  @Test(
+    "An answer has the expiry of the certificate that it came under, and a stream too",
+    arguments: [Certificate.good, .chain, .selfSigned])
+  func expiry(certificate: Certificate) async throws {
+    let server = try HostileServer(certificate)
+    let courier = CurlCourier(trust: ServerTrust(pins: [try Certificate.pin()]))
+    let response = try await courier.send(HTTPRequest(.get, server.url("status/204")))
+    // 2099-12-31T00:00:00Z, as make-certificates.sh has it.
+    #expect(response.certificateExpiry == 4_102_358_400)
+    let stream = try await courier.stream(HTTPRequest(.get, server.url("status/204")))
+    #expect(stream.certificateExpiry == 4_102_358_400)
+  }
+
   private func trust(of row: Row, _ server: HostileServer) throws -> ServerTrust {
     var trust = ServerTrust(
       authorityFile: row.knowsAuthority ? server.authorityFile : nil,

@@ -125,6 +125,40 @@ extension EndToEnd {
       }
     }
 
+    /// The state directory as it is on a card that the kernel has remounted read-only, and on one without room.
+    @Test(
+      "A read-only or full state directory is said to be that, by doctor and by serve",
+      .enabled("mount namespaces are allowed") {
+        (try? await run("unshare", ["--mount", "true"]))?.exit == .code(0)
+      })
+    func storageThatCannotBeWritten() async throws {
+      try await withScene { scene in
+        try await scene.token.stop()
+        let state = scene.token.state
+        func inNamespace(_ script: String, _ words: [String]) async throws -> Outcome {
+          try await run(
+            "unshare",
+            ["--mount", "--propagation", "private", "sh", "-ec", script + "; shift; exec \"$@\"", "sh", state]
+              + [Program.token] + words + ["--state", state])
+        }
+        let readOnly = "mount --bind \"$1\" \"$1\"; mount -o remount,bind,ro \"$1\""
+        let ill = try await inNamespace(readOnly, ["doctor"])
+        #expect(ill.exit == .code(1))
+        #expect(ill.output.contains("BAD   storage: \(state) is mounted read-only: nothing can be answered"))
+        let refused = try await inNamespace(readOnly, ["serve"])
+        #expect(refused.exit == .code(69))
+        #expect(refused.errors.contains("Read-only file system"), "\(refused.errors)")
+        #expect(!refused.errors.contains("another"))
+        let full =
+          "cp -a \"$1\" \"$1.copy\"; mount -t tmpfs -o size=4m,mode=700 none \"$1\"; cp -a \"$1.copy\"/. \"$1\""
+        let cramped = try await inNamespace(full, ["doctor"])
+        #expect(cramped.exit == .code(1))
+        #expect(cramped.output.contains("BAD   storage: "), "\(cramped.output)\(cramped.errors)")
+        #expect(cramped.output.contains("make room in \(state)"))
+        try await scene.token.startConnected()
+      }
+    }
+
     @Test func doctorTellsAWellTokenFromOneWithoutItsServer() async throws {
       struct Finding: Decodable {
         let verdict: String

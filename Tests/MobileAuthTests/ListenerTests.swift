@@ -1,6 +1,7 @@
 import ApprovalTestKit
-import MobileAuth
 import Testing
+
+@testable import MobileAuth
 
 @Suite(.timeLimit(.minutes(5))) struct ListenerTests {
   private func listener(_ world: World) -> Listener {
@@ -53,6 +54,17 @@ import Testing
     #expect(try await listener(world).run() == .serverWiped)
     #expect(world.custody.wipedServers == [world.server.id])
     #expect(world.recorder.events.contains(.rosterChanged))
+  }
+
+  @Test(
+    "A request that left the list at the end of its time probably expired, of an earlier one it is not known",
+    arguments: [(0, false), (44, false), (45, true), (60, true), (90, true)])
+  func unexplainedEndings(secondsAfter: Int, isExpiry: Bool) throws {
+    let world = World()
+    let request = world.request(1, lives: .seconds(60))
+    let ending = request.unexplainedEnding(at: world.timekeeper.now + .seconds(secondsAfter))
+    #expect(ending.contains("probably expired") == isExpiry)
+    #expect(ending.contains("how is not known") == !isExpiry)
   }
 
   @Test func removedAndDisenrolledAccountsAreCleanedUpOthersUntouched() async throws {

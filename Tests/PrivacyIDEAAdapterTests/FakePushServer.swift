@@ -37,6 +37,8 @@ final class FakePushServer: Sendable {
     var isPollingForbidden: Set<String> = []
     /// Serials of tokens whose keys this server cannot use.
     var isBroken: Set<String> = []
+    /// So much of the end of a list is missing, as where it is too long to be taken whole.
+    var missingBytes: Int?
   }
 
   static let endpoint = "https://pi.example/ttype/push"
@@ -99,6 +101,10 @@ final class FakePushServer: Sendable {
       response = poll(request.url, now)
     } else {
       response = post(JSONValue(parsing: request.body)!)
+    }
+    if request.method == .get, let missing = state.withLock({ $0.missingBytes }) {
+      response.body.removeLast(min(missing, response.body.count))
+      response.isCut = true
     }
     response.headers["Date"] = httpDate(now)
     return response

@@ -52,6 +52,24 @@ import Testing
     try await eventually { polls().count >= 5 }
   }
 
+  /// Fails where a list that is too long is refused as a whole: the token is off then.
+  @Test("Of a list that is too long the challenges at its beginning are shown")
+  func cutList() async throws {
+    let world = try ServerWorld()
+    let first = world.server.challenge("PIPU0")
+    world.server.challenge("PIPU0")
+    world.server.state.withLock { $0.missingBytes = 60 }
+    let pending = try await world.token.pendingRequests()
+    #expect(pending.map(\.transaction) == [world.token.book.transaction(serial: "PIPU0", nonce: first)])
+    // What is no beginning of a list is no list: nothing that was open is taken for ended.
+    world.server.state.withLock { $0.missingBytes = 10_000_000 }
+    world.timekeeper.advance(by: .seconds(5))
+    await #expect(throws: TokenServerFault.self) { try await world.token.pendingRequests() }
+    world.server.state.withLock { $0.missingBytes = nil }
+    world.timekeeper.advance(by: .seconds(60))
+    #expect(try await world.token.pendingRequests().count == 2)
+  }
+
   @Test func `Stays fast while something is open`() async throws {
     let world = try ServerWorld()
     world.server.challenge("PIPU0")

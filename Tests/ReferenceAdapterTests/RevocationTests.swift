@@ -23,11 +23,11 @@ import Testing
     validate(removing: [])
   }
 
-  private func validate(removing profiles: [String]) {
+  private func validate(removing profiles: [String], disenrolling others: [String] = []) {
     let response = ValidationResponse(
       configuration: DeviceConfiguration(
         transports: [.sse], openPGPProfiles: [], minimumSoftwareVersion: "0", pinPolicy: nil, serverTimeMs: 1),
-      removedProfiles: profiles, disenrolledProfiles: [])
+      removedProfiles: profiles, disenrolledProfiles: others)
     server.on("/validations") { _ in HTTPResponse(status: 200, body: JSON.encode(response)) }
   }
 
@@ -77,7 +77,54 @@ import Testing
     #expect(try await adapter.validate().removedAccounts == [AccountID("A")])
   }
 
-  @Test("A proven revocation is effective at once")
+  /// Fails where an unsigned answer takes an account's keys at once.
+  @Test("Keys that one unsigned answer calls gone stay until a second one does", arguments: [true, false])
+  func keysGoneTwice(isSaidAgain: Bool) async throws {
+    validate(removing: [], disenrolling: ["PROFIL"])
+    let first = try await adapter.validate()
+    #expect(first.disenrolledAccounts.isEmpty && first.unconfirmedDisenrollments == [AccountID("A")])
+    #expect(first.unconfirmedRemovals.isEmpty)
+    server.timekeeper.advance(by: .seconds(59))
+    #expect(try await adapter.validate().disenrolledAccounts.isEmpty)
+    server.timekeeper.advance(by: .seconds(1))
+    let tokens = server.tokensGiven
+    if !isSaidAgain { validate(removing: []) }
+    let second = try await adapter.validate()
+    #expect(second.disenrolledAccounts == (isSaidAgain ? [AccountID("A")] : []))
+    #expect(second.removedAccounts.isEmpty && second.unconfirmedDisenrollments.isEmpty)
+    #expect(server.tokensGiven == tokens + 1)
+  }
+
+  @Test(
+    "An unsigned 9020 or 9021 for a request stops the account and takes nothing",
+    arguments: [(Problem.Slug.disenrolled, 9020), (.notEnrolled, 9021)])
+  func unsignedKeyLoss(slug: Problem.Slug, number: Int) async throws {
+    server.on("/requests/\(FakeServer.transaction)/message", problem: slug)
+    await #expect(throws: TokenServerFault.unconfirmedRemoval(number: number)) {
+      try await adapter.open(server.pending)
+    }
+    server.timekeeper.advance(by: .seconds(60))
+    validate(removing: [], disenrolling: ["PROFIL"])
+    #expect(try await adapter.validate().disenrolledAccounts == [AccountID("A")])
+  }
+
+  @Test("A notice about keys proves that keys are gone, and no removal")
+  func keysNotice() async throws {
+    let notice = JSON.encode(
+      RevocationNotice(iss: FakeServer.url, clientID: FakeServer.clientID, profileID: "PROFIL", scope: .keys))
+    let sealed = try server.server.seal(notice, to: server.token.certificate).base64
+    func answer(_ slug: Problem.Slug) {
+      let problem = JSON.encode(Problem(slug, issuer: FakeServer.url, detail: "d"))
+      let body = Array(#"{"revocations":["\#(sealed)"],"#.utf8) + problem.dropFirst()
+      server.on("/requests/\(FakeServer.transaction)/message") { _ in HTTPResponse(status: 403, body: body) }
+    }
+    answer(.disenrolled)
+    await #expect(throws: TokenServerFault.disenrolled) { try await adapter.open(server.pending) }
+    answer(.userDeregistered)
+    await #expect(throws: TokenServerFault.unconfirmedRemoval(number: 9003)) { try await adapter.open(server.pending) }
+  }
+
+  @Test("A revocation that is proven counts at once")
   func provenRevocation() {
     let revocations = Revocations(server.timekeeper)
     revocations.use { _ in [.profile("PROFIL")] }
@@ -113,7 +160,47 @@ import Testing
     }
   }
 
-  @Test("The listener wakes when the second query is due", .timeLimit(.minutes(1)))
+  /// Fails where the first unsigned answer wipes, and where the second ask comes before its time.
+  @Test(
+    "An enrollment asks again after a minute, over a new connection with a new token, before it believes a removal",
+    .timeLimit(.minutes(1)), arguments: [true, false])
+  func enrollmentAsksAgain(isGone: Bool) async throws {
+    let registry = ApprovalTestKit.MemoryRegistry()
+    let server = try FakeServer(registry: registry)
+    let courier = server.makeCourier()
+    _ = try server.adapter(courier)
+    server.on("/configuration", problem: .deviceDeregistered)
+    let enrollment = Enrolment(registry: registry, timekeeper: server.timekeeper, pinDesk: nil, progress: { _ in }) {
+      _ in courier
+    }
+    let uri = ActivationURI(
+      server: FakeServer.url, code: try #require(ActivationCode("0000000000000")), pins: [])
+    let running = Task {
+      try await enrollment.enrol(
+        uri, name: "new", trust: ServerTrust(),
+        capabilities: .init(display: .none, keypad: false, button: true, led: .mono))
+    }
+    await server.timekeeper.untilAsleep()
+    let (asked, tokens) = (courier.requests.count, server.tokensGiven)
+    server.timekeeper.advance(by: .seconds(59))
+    #expect(courier.requests.count == asked)
+    #expect(registry.audit.isEmpty)
+    if !isGone {
+      let configuration = DeviceConfiguration(
+        transports: [.sse], openPGPProfiles: [], minimumSoftwareVersion: "0", pinPolicy: nil, serverTimeMs: 1)
+      server.on("/configuration") { _ in HTTPResponse(status: 200, body: JSON.encode(configuration)) }
+    }
+    server.timekeeper.advance(by: .seconds(1))
+    // This server can do no more than that: the enrollment ends with what it does not know.
+    await #expect(throws: TokenServerFault.self) { try await running.value }
+    let second = courier.requests.dropFirst(asked).first { $0.url.hasSuffix("/configuration") }
+    #expect(second?.wantsNewConnection == true)
+    #expect(server.tokensGiven > tokens)
+    #expect(registry.audit.contains { $0.kind == .wiped } == isGone)
+    #expect(try registry.accounts().contains { $0.id == AccountID("A") } == !isGone)
+  }
+
+  @Test("The time for the second ask wakes the listener", .timeLimit(.minutes(1)))
   func secondAskIsDue() async throws {
     let revocations = Revocations(server.timekeeper)
     let (asks, asking) = AsyncStream.makeStream(of: Void.self)

@@ -1,10 +1,12 @@
-import AsyncHTTPClient
+import BuiltPrograms
 import Foundation
 import GRDB
 import Glibc
 import Logging
 import NIOPosix
+import NIOSSL
 import ReferenceProtocol
+import ServerTestSupport
 import Synchronization
 import Testing
 
@@ -14,6 +16,7 @@ import Testing
 private final class Listener: Sendable {
   let port: Int
   private let descriptor: Int32
+  private let accepted = Atomic(0)
   private let answered = Atomic(0)
 
   init(answering: Bool) throws {
@@ -34,7 +37,8 @@ private final class Listener: Sendable {
     if answering { Thread.detachNewThread { [self] in answer() } }
   }
 
-  /// The number of requests received.
+  var connections: Int { accepted.load(ordering: .sequentiallyConsistent) }
+  /// Requests that came.
   var count: Int { answered.load(ordering: .sequentiallyConsistent) }
 
   func end() { shutdown(descriptor, Int32(SHUT_RDWR)) }
@@ -43,7 +47,8 @@ private final class Listener: Sendable {
     while true {
       let connection = accept(descriptor, nil, nil)
       guard connection >= 0 else { return }
-      // A thread per connection: the client also opens connections without sending anything for a minute.
+      accepted.add(1, ordering: .sequentiallyConsistent)
+      // Each in a thread of its own: the client also opens connections on which it sends nothing for a minute.
       Thread.detachNewThread { [self] in answer(connection) }
     }
   }
@@ -125,7 +130,8 @@ private final class Listener: Sendable {
     #expect(portal.count == count)
   }
 
-  @Test("A callback to this machine is sent only if the configuration allows its address")
+  /// Fails where the address is judged on the connection.
+  @Test("A callback to this machine is made only where the configuration allows its address")
   func privateAddress() async throws {
     let portal = try Listener(answering: true)
     defer { portal.end() }
@@ -140,11 +146,73 @@ private final class Listener: Sendable {
       return
     }
     #expect(why.contains("callback_private_addresses"), "\(why)")
-    #expect(portal.count == 0)
-    try await strict.client.shutdown()
-    let lenient = delivery(allowing: ["127.0.0.0/8", "::1"])
+    // Of those that are taken in order, the second is the first that was allowed.
+    let lenient = delivery(allowing: ["127.0.0.0/8"])
     #expect(await lenient.deliver(job) == .delivered)
-    try await lenient.client.shutdown()
+    #expect(portal.connections == 1 && portal.count == 1)
+  }
+
+  @Test(
+    "A name that does not resolve, and a portal that hangs up, fail with a reason",
+    arguments: [("http://nowhere.invalid/", "nowhere.invalid: "), ("http://127.0.0.1:1/", "refused")])
+  func failures(url: String, reason: String) async throws {
+    let temporary = try TemporaryStore()
+    try await temporary.store.write { try $0.insertCallback("t", url: url, dueAtMs: 1) }
+    let job = try #require(try await temporary.store.read { try $0.callbacks(dueBy: 1, without: [], limit: 1) }.first)
+    guard case .failed(let why) = await delivery(allowing: ["127.0.0.1"]).deliver(job) else {
+      Issue.record("it was delivered")
+      return
+    }
+    #expect(why.contains(reason), "\(why)")
+  }
+
+  @Test("A portal's certificate must be that of the name or address in its URL", arguments: ["localhost", "127.0.0.1"])
+  func certificates(host: String) async throws {
+    let server = try TokenServer()
+    let temporary = try TemporaryStore()
+    let url = "https://\(host):\(server.port)/callback?a=b"
+    try await temporary.store.write { try $0.insertCallback("t", url: url, dueAtMs: 1) }
+    let job = try #require(try await temporary.store.read { try $0.callbacks(dueBy: 1, without: [], limit: 1) }.first)
+    var trust = TLSConfiguration.makeClientConfiguration()
+    let allowed = ["127.0.0.1", "::1"].compactMap { AddressRange($0) }
+    let group = MultiThreadedEventLoopGroup.singleton
+    func outcome() async -> CallbackDelivery.Outcome {
+      await CallbackDelivery(configured: [], allowed: allowed, eventLoopGroup: group, trust: trust).deliver(job)
+    }
+    guard case .failed(let why) = await outcome() else {
+      Issue.record("an unknown authority is trusted")
+      return
+    }
+    #expect(why.contains("CERTIFICATE_VERIFY_FAILED"), "\(why)")
+    trust.trustRoots = .file(server.directory + "/ca.pem")
+    // No callback address of its own: what counts is that it was asked.
+    #expect(await outcome() == .failed("HTTP 404"))
+  }
+
+  @Test(
+    "The request line has path and query as the portal gave them",
+    arguments: [
+      ("http://h", "/"), ("https://h:1?a=/b", "/?a=/b"), ("http://h/a%20b?c", "/a%20b?c"),
+      ("https://[::1]:1//x", "//x"),
+    ])
+  func targets(url: String, target: String) throws { #expect(try CallbackURL(parsing: url).target == target) }
+
+  @Test("A callback that waits for a slow portal ends with the server")
+  func cancellation() async throws {
+    let temporary = try TemporaryStore()
+    let slow = try Listener(answering: false)
+    defer { slow.end() }
+    try await temporary.store.write {
+      try $0.insertCallback("t", url: "http://127.0.0.1:\(slow.port)/", dueAtMs: 1)
+    }
+    let job = try #require(try await temporary.store.read { try $0.callbacks(dueBy: 1, without: [], limit: 1) }.first)
+    let delivery = delivery(allowing: ["127.0.0.1"])
+    let started = ContinuousClock.now
+    let task = Task { await delivery.deliver(job) }
+    try await Task.sleep(for: .milliseconds(200))
+    task.cancel()
+    _ = await task.value
+    #expect(ContinuousClock.now - started < .seconds(5))
   }
 }
 

@@ -1,5 +1,6 @@
 import Cryptography
 import Foundation
+import GRDB
 import OpenPGP
 import ReferenceProtocol
 import ServerTestSupport
@@ -154,6 +155,48 @@ import Testing
       ]
       #expect(Set(devices.compactMap { $0.serverCertificate?.fingerprint }).count == count)
     }
+  }
+
+  /// A command line registers without knowing the board; the service that runs on the board knows.
+  @Test("A validation replaces the capabilities that the registration named, and one without any leaves them")
+  func capabilitiesAreUpdated() throws {
+    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    let database = try DatabaseQueue(path: server.directory + "/token-server.db")
+    func stored() throws -> ApprovalCapabilities {
+      let text = try database.read {
+        try String.fetchOne($0, sql: "SELECT capabilities FROM device WHERE id = ?", arguments: [device.clientID])
+      }
+      return try JSON.decode(ApprovalCapabilities.self, from: Array((text ?? "").utf8))
+    }
+    func validate(_ capabilities: ApprovalCapabilities?) throws -> Int {
+      let validation = ValidationRequest(
+        softwareVersion: "1.0.0", osVersion: "x", profiles: ["PROF01"], approvalCapabilities: capabilities)
+      return try device.call("POST", "/device/v1/validations", body: validation).status
+    }
+    #expect(try !stored().keypad)
+    let board = ApprovalCapabilities(display: .none, keypad: true, button: true, led: .rgb, biometric: ["finger"])
+    #expect(try validate(board) == 200)
+    #expect(try stored() == board)
+    #expect(try validate(nil) == 200)
+    #expect(try stored() == board)
+    // As at the registration.
+    for names in [["\u{1B}[2J"], Array(repeating: "c", count: 33), [String(repeating: "c", count: 65)]] {
+      var bad = board
+      bad.custom = names
+      #expect(try validate(bad) == 400)
+    }
+    #expect(try stored() == board)
+  }
+
+  /// Fails where profiles are told apart by whether they can be read: the token would wipe the account.
+  @Test("A profile that cannot be read is not called removed")
+  func unreadableProfileIsNotRemoved() throws {
+    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    let database = try DatabaseQueue(path: server.directory + "/token-server.db")
+    try database.write { try $0.execute(sql: "UPDATE profile SET created_at_ms = -1") }
+    let validation = ValidationRequest(softwareVersion: "1.0.0", osVersion: "x", profiles: ["PROF01", "GONE00"])
+    let found = try device.call("POST", "/device/v1/validations", body: validation).decoded(ValidationResponse.self)
+    #expect(found.removedProfiles == ["GONE00"])
   }
 
   @Test func anOutdatedDeviceIsTold() throws {

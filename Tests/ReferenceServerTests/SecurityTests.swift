@@ -196,16 +196,16 @@ final class ManualUptime: Sendable {
       ("ff02::1", false), ("", false), ("portal", false), ("unknown", false),
     ])
   func privateAddresses(address: String, isPublic: Bool) {
-    #expect(CallbackDelivery.mayCall(address, []) == isPublic)
+    #expect(CallbackConnection.mayCall(address, []) == isPublic)
   }
 
   @Test func allowedAddresses() throws {
     let allowed = [try #require(AddressRange("127.0.0.0/8")), try #require(AddressRange("10.1.2.3"))]
     for address in ["127.0.0.1", "127.255.255.255", "10.1.2.3", "::ffff:10.1.2.3"] {
-      #expect(CallbackDelivery.mayCall(address, allowed))
+      #expect(CallbackConnection.mayCall(address, allowed))
     }
     for address in ["10.1.2.4", "128.0.0.1%x", "192.168.0.1", "::1"] where address != "128.0.0.1%x" {
-      #expect(!CallbackDelivery.mayCall(address, allowed))
+      #expect(!CallbackConnection.mayCall(address, allowed))
     }
     #expect(try #require(AddressRange("172.16.0.0/12")).contains([172, 31, 0, 1]))
     #expect(try !#require(AddressRange("172.16.0.0/12")).contains([172, 32, 0, 1]))

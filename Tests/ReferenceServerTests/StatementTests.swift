@@ -46,7 +46,24 @@ import Testing
     #expect(later.sealedReceipt == status.sealedReceipt)
   }
 
-  @Test("A revocation of a user or device is signed with the key of the enrollment")
+  /// Fails where a proxy could say the same.
+  @Test(
+    "That keys or push enrollment are gone is said with the key of the enrollment",
+    arguments: ["disableMobileAuthentication", "disablePushAuthentication"])
+  func keysGone(action: String) throws {
+    let reply = try server.curl(
+      "--user", "\(portal.id):\(portal.secret)", "--request", "POST",
+      server.url + "/oauth/api/v4/users/alice/devices/\(device.clientID)/\(action)")
+    #expect(reply.status == 204)
+    let validation = ValidationRequest(softwareVersion: "1.0.0", osVersion: "linux", profiles: [device.profileID])
+    let validated = try device.call("POST", "/device/v1/validations", body: validation).decoded(ValidationResponse.self)
+    #expect(validated.disenrolledProfiles == [device.profileID] && validated.removedProfiles.isEmpty)
+    #expect(
+      try open(try #require(validated.revocations?.first), as: RevocationNotice.self)
+        == RevocationNotice(iss: server.url, clientID: device.clientID, profileID: device.profileID, scope: .keys))
+  }
+
+  @Test("Who deregistered a user or a device says so with the key of the enrollment")
   func revocations() throws {
     let user = try server.curl(
       "--user", "\(portal.id):\(portal.secret)", "--request", "DELETE",

@@ -4,6 +4,30 @@ import Testing
 @testable import USBKeypad
 
 @Suite(.timeLimit(.minutes(5))) struct `Reading what a device says it is` {
+  /// Ends the test process where the count is believed.
+  @Test("Descriptors that count interfaces and endpoints of which there are none are no keypad")
+  func countsWithoutLists() {
+    var configuration = libusb_config_descriptor()
+    configuration.bNumInterfaces = 255
+    #expect(KeypadDescription.interfaces(of: configuration).0.isEmpty)
+    var setting = libusb_interface_descriptor()
+    setting.bInterfaceClass = 3
+    setting.bInterfaceSubClass = 1
+    setting.bInterfaceProtocol = 1
+    setting.bNumEndpoints = 255
+    withUnsafePointer(to: setting) { setting in
+      var interface = libusb_interface()
+      interface.num_altsetting = 1
+      interface.altsetting = setting
+      withUnsafePointer(to: interface) { interface in
+        configuration.interface = interface
+        configuration.bNumInterfaces = 1
+        let (hid, boot) = KeypadDescription.interfaces(of: configuration)
+        #expect(hid == [0] && boot == nil)
+      }
+    }
+  }
+
   struct Interface {
     var number: UInt8 = 0
     var kind: [UInt8] = [3, 1, 1]

@@ -129,6 +129,10 @@ struct Doctor: AsyncParsableCommand {
       return Finding(
         verdict: .bad, subject: "storage", text: "\(directory): \(String(cString: strerror(errno)))")
     }
+    return judge(space, in: directory)
+  }
+
+  static func judge(_ space: statvfs, in directory: String) -> Finding {
     guard space.f_flag & UInt(ST_RDONLY) == 0 else {
       return Finding(
         verdict: .bad, subject: "storage", text: "\(directory) is mounted read-only: no request can be answered")

@@ -98,8 +98,8 @@ private struct PanelService: Service {
   func run() async throws { await cancelWhenGracefulShutdown { await panel.run() } }
 }
 
-/// Locks the state directory: two services would both handle each press. The lock ends with the process.
-private func lockState(_ directory: String) throws(CommandFailure) {
+/// One service per state directory: two would race for every press. The lock ends with the process.
+func lockState(_ directory: String) throws(CommandFailure) {
   let descriptor = open(directory + "/serve.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
   guard descriptor >= 0 else {
     throw CommandFailure(

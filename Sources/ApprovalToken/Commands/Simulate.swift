@@ -46,7 +46,9 @@ struct Simulate: AsyncParsableCommand {
       commandName: "not-me", abstract: "Hold very long: deny and report that it was not you.")
     @OptionGroup var state: StateOption
 
-    func run() async throws { try await hold(milliseconds: 6200, state) }
+    func run() async throws {
+      try await reporting { try perform(ControlCall(request: .notMe), state) }
+    }
   }
 
   struct Keys: AsyncParsableCommand {

@@ -10,6 +10,8 @@ enum ControlRequest: String, Codable, Sendable, CaseIterable {
   case oneTimePassword = "one-time-password"
   /// Simulated board only.
   case hold, double, led, keys
+  /// A hold as long as the board's profile wants for "not me".
+  case notMe = "not-me"
   case followLED = "follow-led"
 }
 

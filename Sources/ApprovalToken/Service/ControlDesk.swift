@@ -43,6 +43,10 @@ struct ControlDesk: Sendable {
       let (button, ignored) = (try board.simulatedButton, await ignored)
       await button.hold(for: .milliseconds(milliseconds))
       try reply(Done(ignored: ignored))
+    case .notMe:
+      let (button, ignored) = (try board.simulatedButton, await ignored)
+      await button.hold(for: board.profile.timing.reportHold + .milliseconds(200))
+      try reply(Done(ignored: ignored))
     case .double:
       let (button, ignored) = (try board.simulatedButton, await ignored)
       await button.doublePress()

@@ -15,6 +15,15 @@ struct CallbackURL: Sendable, Equatable {
   /// `HOST:PORT`.
   var authority: String { "\(host):\(port)" }
 
+  /// Without brackets.
+  var bareHost: String { host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host }
+
+  /// Path and query, as a request line has them.
+  var target: String {
+    let rest = text.dropFirst(isSecure ? 8 : 7).drop { $0 != "/" && $0 != "?" }
+    return rest.hasPrefix("/") ? String(rest) : "/" + rest
+  }
+
   enum Flaw: Error, Equatable, Sendable, CustomStringConvertible {
     case tooLong, scheme, character, host, port, percentEncoding
 

@@ -1,4 +1,3 @@
-import AsyncHTTPClient
 import Logging
 import ServiceLifecycle
 import Synchronization
@@ -62,7 +61,6 @@ final class CallbackWorker: Service {
         }
       }
     }
-    try await delivery.client.shutdown()
   }
 
   /// - Returns: when the next job is due; nil if unknown.

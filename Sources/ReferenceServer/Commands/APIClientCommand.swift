@@ -65,9 +65,10 @@ struct APIClientCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let clients = try await options.open().store.read {
-        try $0.rows("SELECT * FROM api_client ORDER BY id").map(APIClient.init)
+      let (clients, unreadable) = try await options.open().store.read {
+        (try $0.apiClients(), try $0.unreadableRows(of: ["api_client"]))
       }
+      unreadable.forEach(complain)
       options.print(
         clients.map {
           Entry(clientID: $0.id, mobileAuthentication: $0.mayAuthenticate, endUser: $0.mayManageDevices)

@@ -76,17 +76,12 @@ struct DeviceCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let entries = try await options.open().store.read { database in
-        try database.rows("SELECT * FROM device WHERE deleted_at_ms IS NULL ORDER BY created_at_ms").map { row in
-          Result {
-            let device = try Device(row)
-            return Entry(device, try database.profiles(on: device.id))
-          }
-        }
+      let (entries, unreadable) = try await options.open().store.read { database in
+        let entries = try database.devices().map { Entry($0, try database.profiles(on: $0.id)) }
+        return (entries, try database.unreadableRows(of: ["device", "profile"]))
       }
-      for case .failure(let error) in entries { complain("a device cannot be read: \(error)") }
-      let readable = entries.compactMap { try? $0.get() }
-      options.print(readable, readable.map(\.text).joined(separator: "\n"))
+      unreadable.forEach(complain)
+      options.print(entries, entries.map(\.text).joined(separator: "\n"))
     }
   }
 
@@ -106,7 +101,7 @@ struct DeviceCommand: AsyncParsableCommand {
 
     func run() async throws {
       let session = try options.open()
-      let isThere = try await session.store.read { [device] in try $0.device(device).map { !$0.isDeleted } ?? false }
+      let isThere = try await session.store.read { [device] in try $0.hasDevice(device) }
       guard isThere else { throw CommandFailure("there is no device \(device)") }
       let nowMs = ServerClock.system.nowMs()
       try await session.change { [device] in try $0.deleteDevice(device, nowMs: nowMs) }

@@ -47,24 +47,19 @@ struct TransactionCommand: AsyncParsableCommand {
 
     func run() async throws {
       let nowMs = ServerClock.system.nowMs()
-      let (entries, holds) = try await options.open().store.read { [limit] database in
+      let (entries, holds, unreadable) = try await options.open().store.read { [limit] database in
         let holds = try database.holds(nowMs: nowMs)
         let ends = Dictionary(holds.map { ($0.userID, $0.untilMs) }) { first, _ in first }
-        let entries = try database.rows(
-          "SELECT * FROM mobile_auth_transaction ORDER BY created_at_ms DESC, id LIMIT ?", [limit]
-        ).compactMap { row -> Entry? in
-          guard let transaction = try? Transaction(row) else {
-            complain("a transaction cannot be read")
-            return nil
-          }
-          return Entry(
+        let entries = try database.transactions(limit: limit).map { transaction, denialReason in
+          Entry(
             transactionID: transaction.id, user: transaction.userID, deviceID: transaction.clientID,
             type: transaction.type, state: transaction.state(at: nowMs).rawValue,
-            reason: transaction.reason?.rawValue, denialReason: try row.optionalText("denial_reason"),
+            reason: transaction.reason?.rawValue, denialReason: denialReason,
             createdAtMs: transaction.createdAtMs, heldUntilMs: ends[transaction.userID])
         }
-        return (entries, holds)
+        return (entries, holds, try database.unreadableRows(of: ["mobile_auth_transaction", "hold"]))
       }
+      unreadable.forEach(complain)
       let held = holds.map { user, until in
         "\(user) is on hold until \(moment(until)) after \"not me\"; token-server user resume \(user) ends the hold"
       }

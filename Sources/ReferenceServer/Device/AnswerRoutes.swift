@@ -46,7 +46,7 @@ struct AnswerRoutes: Sendable {
     let profile = try await arrival.caller.profile(transaction.profileID, in: gate.store)
     let sealed = try JSON.decode(SealedAnswer.self, from: arrival.body).answer
     guard let (key, certificate) = try await keyring.correspondence(of: profile) else {
-      throw DeviceRefusal(profile.isDisenrolled ? .disenrolled : .notEnrolled)
+      throw DeviceRefusal(lacksKeysOf: profile)
     }
     switch try read(sealed, by: certificate, with: key, for: transaction) {
     case .success(.ending(let ending, let reason)):

@@ -56,7 +56,9 @@ struct ProfileRoutes: Sendable {
           capabilities: capabilities ?? device.capabilities)
       }
     }
-    let profiles = try await gate.store.read { try $0.profiles(on: device.id) }
+    let (profiles, names) = try await gate.store.read { database in
+      (try database.profiles(on: device.id), Set(try database.profileNames(on: device.id).map(\.id)))
+    }
     let known = Dictionary(profiles.map { ($0.id, $0) }) { first, _ in first }
     let counts = validation.profiles.compactMap { id in
       known[id]?.knowledge.flatMap {
@@ -64,13 +66,16 @@ struct ProfileRoutes: Sendable {
       }
     }
     var response = ValidationResponse(
-      configuration: deviceConfiguration, removedProfiles: validation.profiles.filter { known[$0] == nil },
-      disenrolledProfiles: validation.profiles.filter { known[$0]?.isDisenrolled == true },
+      configuration: deviceConfiguration, removedProfiles: validation.profiles.filter { !names.contains($0) },
+      disenrolledProfiles: validation.profiles.filter { id in
+        known[id].map { $0.isDisenrolled || !$0.hasKeys } == true
+      },
       failureCounts: counts.isEmpty ? nil : counts)
-    for removed in response.removedProfiles {
-      guard let notices = await gate.revocations.notices(for: Gone(clientID: device.id, profileID: removed)) else {
-        continue
-      }
+    let gone =
+      response.removedProfiles.map { Gone(clientID: device.id, profileID: $0) }
+      + response.disenrolledProfiles.map { Gone(clientID: device.id, profileID: $0, isKeysAlone: true) }
+    for gone in gone {
+      guard let notices = await gate.revocations.notices(for: gone) else { continue }
       response.revocations = (response.revocations ?? []) + notices
     }
     return .json(response)
@@ -98,7 +103,7 @@ struct ProfileRoutes: Sendable {
     let nowMs = gate.clock.nowMs()
     announcer.announce(
       try await gate.store.write { database in
-        let effects = try database.failOpenTransactions(of: profile, nowMs: nowMs)
+        let effects = try database.failOpenTransactions(of: profile.name, nowMs: nowMs)
         try database.setKeys(
           of: profile, certificate: bytes, fingerprint: certificate.fingerprint,
           serverKey: key.certificate.fingerprint, keyID: keyID)
@@ -198,8 +203,9 @@ struct ProfileRoutes: Sendable {
     let nowMs = gate.clock.nowMs()
     announcer.announce(
       try await gate.store.write { database in
-        guard let profile = try database.profile(profileID, on: clientID), !profile.isDeleted else { return Effects() }
-        return try database.deleteProfile(profile, nowMs: nowMs)
+        let name = ProfileName(clientID: clientID, id: profileID)
+        guard try database.profileNames(on: clientID).contains(name) else { return Effects() }
+        return try database.deleteProfile(name, nowMs: nowMs)
       })
     return .noContent
   }

@@ -64,7 +64,7 @@ struct RequestRoutes: Sendable {
     try transaction.requireOpen(at: nowMs)
     let profile = try await caller.profile(transaction.profileID, in: gate.store)
     guard let (key, certificate) = try await keyring.correspondence(of: profile) else {
-      throw DeviceRefusal(profile.isDisenrolled ? .disenrolled : .notEnrolled)
+      throw DeviceRefusal(lacksKeysOf: profile)
     }
     if transaction.method == .pushWithPIN { transaction = try await reworded(transaction, profile) }
     let sealed = try key.seal(transaction.request, to: certificate)

@@ -7,6 +7,8 @@ struct Gone: Sendable, Equatable {
   let clientID: String
   /// Nil for the whole device.
   var profileID: String?
+  /// Only the keys or the push enrollment of the profile are gone, not the profile.
+  var isKeysAlone = false
 }
 
 /// Signed notices of removed enrollments. Each is signed with the server's key of that enrollment, so that a proxy
@@ -30,7 +32,8 @@ struct Revocations: Sendable {
       }
       var notices: [String] = []
       for profile in profiles {
-        guard let sealed = try await notice(for: profile, profileID == nil ? .device : .user) else { continue }
+        let scope: RevocationNotice.Scope = profileID == nil ? .device : gone.isKeysAlone ? .keys : .user
+        guard let sealed = try await notice(for: profile, scope) else { continue }
         notices.append(sealed)
       }
       return notices.isEmpty ? nil : notices
@@ -62,7 +65,10 @@ struct Revocations: Sendable {
   }
 
   private func notice(for profile: Profile, _ scope: RevocationNotice.Scope) async throws -> String? {
-    guard let serverKey = profile.formerServerKey, let bytes = profile.formerCertificate,
+    // A profile that has lost its push enrollment alone still has its keys.
+    let isCurrent = scope == .keys && profile.serverKey != nil
+    guard let serverKey = isCurrent ? profile.serverKey : profile.formerServerKey,
+      let bytes = isCurrent ? profile.certificate : profile.formerCertificate,
       let certificate = try? OpenPGPCertificate(parsing: bytes)
     else { return nil }
     let notice = RevocationNotice(

@@ -37,6 +37,7 @@ final class ExpiryTimer: Service {
     await cancelWhenGracefulShutdown { [self] in
       var lastForgotMs: Int64 = 0
       while !Task.isCancelled {
+        var shortestMs: Int64 = 10
         do {
           let nowMs = clock.nowMs()
           try await expire(nowMs: nowMs)
@@ -46,11 +47,14 @@ final class ExpiryTimer: Service {
             try await store.write { try $0.forget(endedBeforeMs: oldestMs, nowMs: nowMs) }
           }
           try await planNext()
-        } catch { announcer.log.error("expiry: \(error)") }
+        } catch {
+          announcer.log.error("expiry: \(error)")
+          shortestMs = 1000
+        }
         let plannedMs = plannedMs.withLock { $0 }
         let untilNextMs = plannedMs == .max ? Self.forgetEveryMs : plannedMs + Self.graceMs - clock.nowMs()
-        // Wait for a minimum time, so that a failing database does not cause a busy loop.
-        await wakeUp.wait(milliseconds: min(max(untilNextMs, 10), Self.forgetEveryMs))
+        // At least a moment, so that a failing database does not make this spin.
+        await wakeUp.wait(milliseconds: min(max(untilNextMs, shortestMs), Self.forgetEveryMs))
       }
     }
   }

@@ -1,3 +1,4 @@
+import Glibc
 import HTTPTypes
 import NIOCore
 import NIOHTTPTypes
@@ -21,12 +22,18 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   private let table: ConnectionTable
   private let requestTime: TimeAmount
   private let idleTime: TimeAmount
+  private let acknowledgeTime: TimeAmount
   private var source = ""
   private var counted = Counted.no
   private var isStreaming = false
   private var deadline: Scheduled<Void>?
 
-  init(table: ConnectionTable, limits: ServerConfiguration.Limits) {
+  /// - Parameter acknowledgeTime: how long what was sent may stay without the peer's acknowledgement. A heartbeat is sent on
+  ///   each event stream every 20 s, so one whose device vanished without a word ends within 50 s.
+  init(
+    table: ConnectionTable, limits: ServerConfiguration.Limits, acknowledgeTime: TimeAmount = .seconds(30)
+  ) {
+    self.acknowledgeTime = acknowledgeTime
     self.table = table
     requestTime = .seconds(Int64(limits.requestSeconds))
     idleTime = .seconds(Int64(limits.idleSeconds))
@@ -47,6 +54,10 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
       return
     }
     counted = .forSource
+    // Where the option is not supported, TCP's own timers remain.
+    _ = context.channel.setOption(
+      ChannelOptions.tcpOption(.init(rawValue: TCP_USER_TIMEOUT)),
+      value: ChannelOptions.Types.SocketOption.Value(acknowledgeTime.nanoseconds / 1_000_000))
     expectEnd(within: requestTime, context)
   }
 

@@ -7,7 +7,7 @@ struct DeviceRefusal: Error {
   var detail: String?
   var state: RequestState?
   var headers: HTTPFields = [:]
-  /// The removed enrollment, for errors 9002 and 9003.
+  /// What is gone, with 9002, 9003, 9020 and 9021.
   var gone: Gone?
 
   init(
@@ -33,6 +33,13 @@ struct DeviceRefusal: Error {
     case .invalid(let what): self.init(.invalidRequest, "the assertion's \(what) is wrong")
     case .clockWrong: self.init(.invalidDatetime, "the assertion's times are more than ten minutes off")
     }
+  }
+
+  /// 9020 or 9021.
+  init(lacksKeysOf profile: Profile) {
+    self.init(
+      profile.isDisenrolled ? .disenrolled : .notEnrolled,
+      gone: Gone(clientID: profile.clientID, profileID: profile.id, isKeysAlone: true))
   }
 
   init(_ refusal: PINJudge.Refusal) {

@@ -45,7 +45,8 @@ struct EndUserRoutes: Sendable {
     router.post(RouterPath("\(devices)/:device/\(name)")) { request, context in
       try await gate.admit(request, to: .endUser)
       return try await change(context.path("user"), device: context.path("device")) {
-        try $0.disenrol($1, what, nowMs: $2)
+        guard let profile = try $0.profile($1.id, on: $1.clientID) else { return Effects() }
+        return try $0.disenrol(profile, what, nowMs: $2)
       }
     }
   }
@@ -53,12 +54,12 @@ struct EndUserRoutes: Sendable {
   /// - Parameter device: nil for all of the user's devices.
   private func change(
     _ user: String, device: String?,
-    _ change: @escaping @Sendable (Database, Profile, Int64) throws -> Effects
+    _ change: @escaping @Sendable (Database, ProfileName, Int64) throws -> Effects
   ) async throws -> Response {
     let nowMs = clock.nowMs()
     let effects = try await gate.store.write { database in
       var effects = Effects()
-      for profile in try database.profiles(of: user) where device == nil || profile.clientID == device {
+      for profile in try database.profileNames(of: user) where device == nil || profile.clientID == device {
         effects.add(try change(database, profile, nowMs))
       }
       return effects
@@ -92,7 +93,7 @@ struct EndUserRoutes: Sendable {
   private func list(_ user: String, _ version: PortalRoutes.Version) async throws -> Response {
     let found = try await gate.store.read { database in
       try database.profiles(of: user).compactMap { profile in
-        try database.device(profile.clientID).map { (profile, $0) }
+        try database.readableDevice(profile.clientID).map { (profile, $0) }
       }
     }
     guard !found.isEmpty else {

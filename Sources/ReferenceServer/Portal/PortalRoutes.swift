@@ -91,7 +91,7 @@ struct PortalRoutes: Sendable {
   private func options(for user: String, _ version: Version) async throws -> Response {
     let enrolled = try await gate.store.read { database in
       try database.profiles(of: user).filter(\.isEnrolledForPush).compactMap { profile in
-        try database.device(profile.clientID).map { (profile, $0) }
+        try database.readableDevice(profile.clientID).map { (profile, $0) }
       }
     }
     let application = configuration.application

@@ -32,6 +32,11 @@ struct StoredActivationCode: Sendable {
 }
 
 extension Database {
+  /// By id, without those that cannot be read.
+  func apiClients() throws -> [APIClient] {
+    try rows("SELECT * FROM api_client ORDER BY id").compactMap { try? APIClient($0) }
+  }
+
   func apiClient(_ id: String) throws -> APIClient? {
     try row("SELECT * FROM api_client WHERE id = ?", [id]).map(APIClient.init)
   }

@@ -48,8 +48,10 @@ extension Database {
   }
 
   func nextCallbackMs(after nowMs: Int64) throws -> Int64? {
-    try row("SELECT MIN(due_at_ms) AS next FROM callback WHERE due_at_ms > ?", [nowMs])
-      .flatMap { try? $0.optionalTime("next") }
+    try row(
+      "SELECT CAST(MIN(due_at_ms) AS INTEGER) AS next FROM callback WHERE due_at_ms > ? AND due_at_ms <= ?",
+      [nowMs, JSON.largestNumber]
+    ).flatMap { try? $0.optionalTime("next") }
   }
 
   func deleteCallback(_ transactionID: String) throws {

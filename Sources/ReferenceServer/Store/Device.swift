@@ -34,9 +34,24 @@ struct Device: Sendable {
 }
 
 extension Database {
-  /// Finds deleted devices too.
+  /// Oldest first, without deleted ones and those that cannot be read.
+  func devices() throws -> [Device] {
+    try rows("SELECT * FROM device WHERE deleted_at_ms IS NULL ORDER BY created_at_ms").compactMap { try? Device($0) }
+  }
+
+  /// Also a deleted one.
   func device(_ id: String) throws -> Device? {
     try row("SELECT * FROM device WHERE id = ?", [id]).map(Device.init)
+  }
+
+  /// - Returns: nil also for one that cannot be read.
+  func readableDevice(_ id: String) throws -> Device? {
+    try row("SELECT * FROM device WHERE id = ?", [id]).flatMap { try? Device($0) }
+  }
+
+  /// Also one that cannot be read, but no deleted one.
+  func hasDevice(_ id: String) throws -> Bool {
+    try row("SELECT 1 FROM device WHERE id = ? AND deleted_at_ms IS NULL", [id]) != nil
   }
 
   func device(registeredWith credential: [UInt8], thumbprint: String) throws -> Device? {
@@ -81,7 +96,7 @@ extension Database {
     guard try run("UPDATE device SET deleted_at_ms = ? WHERE id = ? AND deleted_at_ms IS NULL", [nowMs, id]) > 0 else {
       return effects
     }
-    for profile in try profiles(on: id) { effects.add(try deleteProfile(profile, nowMs: nowMs)) }
+    for profile in try profileNames(on: id) { effects.add(try deleteProfile(profile, nowMs: nowMs)) }
     effects.tell(id, DeviceEvent(.deviceRevoked))
     return effects
   }

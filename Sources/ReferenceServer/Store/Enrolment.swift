@@ -67,7 +67,7 @@ extension Database {
         WHERE client_id = ? AND id = ?
         """, [profile.clientID, profile.id])
     }
-    var effects = try failOpenTransactions(of: profile, nowMs: nowMs)
+    var effects = try failOpenTransactions(of: profile.name, nowMs: nowMs)
     if !byDevice { effects.tell(profile.clientID, DeviceEvent(.profileRevoked, profileID: profile.id)) }
     return effects
   }

@@ -1,4 +1,5 @@
 import GRDB
+import ReferenceProtocol
 
 extension Database {
   /// Ends transactions that expired without an answer.
@@ -17,8 +18,13 @@ extension Database {
 
   /// When the next open transaction expires.
   func nextExpiryMs() throws -> Int64? {
-    try row("SELECT MAX(0, MIN(expires_at_ms)) AS next FROM mobile_auth_transaction WHERE state = 'open'")
-      .flatMap { try? $0.optionalTime("next") }
+    // A text or a blob is above every number, and no time that is a number is later than the year 9999.
+    try row(
+      """
+      SELECT CAST(MAX(0, MIN(expires_at_ms)) AS INTEGER) AS next FROM mobile_auth_transaction
+      WHERE state = 'open' AND expires_at_ms <= ?
+      """, [JSON.largestNumber]
+    ).flatMap { try? $0.optionalTime("next") }
   }
 
   /// When the next transaction or the next pending profile expires.

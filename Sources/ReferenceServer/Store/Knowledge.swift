@@ -71,7 +71,7 @@ extension Database {
       [profile.clientID, profile.id, nonce])
   }
 
-  func forgetKnowledge(of profile: Profile) throws {
+  func forgetKnowledge(of profile: ProfileName) throws {
     for table in ["knowledge", "pin_attempt", "pin_change"] {
       try run("DELETE FROM \(table) WHERE client_id = ? AND profile_id = ?", [profile.clientID, profile.id])
     }
@@ -86,10 +86,11 @@ extension Database {
       WHERE state = 'pending' AND proposed_at_ms <= ? LIMIT 500
       """, [nowMs - Knowledge.pendingForMs])
     let profiles = try readable(due, of: "knowledge", nowMs: nowMs, into: &effects) { row in
-      guard let profile = try profile(row.text("profile_id"), on: row.text("client_id")) else {
+      let name = ProfileName(clientID: try row.text("client_id"), id: try row.text("profile_id"))
+      guard try self.row("SELECT 1 FROM profile WHERE client_id = ? AND id = ?", [name.clientID, name.id]) != nil else {
         throw PoisonedRow("profile_id", "names no profile")
       }
-      return profile
+      return name
     }
     for profile in profiles { effects.add(try deleteProfile(profile, nowMs: nowMs)) }
     return effects
@@ -97,7 +98,11 @@ extension Database {
 
   /// When the next pending profile expires.
   func nextLapseMs() throws -> Int64? {
-    try row("SELECT MAX(0, MIN(proposed_at_ms)) AS next FROM knowledge WHERE state = 'pending'")
-      .flatMap { try? $0.optionalTime("next") }.map { $0 + Knowledge.pendingForMs }
+    try row(
+      """
+      SELECT CAST(MAX(0, MIN(proposed_at_ms)) AS INTEGER) AS next FROM knowledge
+      WHERE state = 'pending' AND proposed_at_ms <= ?
+      """, [JSON.largestNumber]
+    ).flatMap { try? $0.optionalTime("next") }.map { $0 + Knowledge.pendingForMs }
   }
 }

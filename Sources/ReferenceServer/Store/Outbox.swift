@@ -30,6 +30,6 @@ extension Database {
 
   /// The issuer name of the last `serve`.
   func issuer() throws -> String? {
-    try row("SELECT value FROM running WHERE name = 'issuer'").map { try $0.text("value") }
+    try row("SELECT value FROM running WHERE name = 'issuer'").flatMap { try? $0.text("value") }
   }
 }

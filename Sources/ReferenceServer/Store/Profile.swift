@@ -62,15 +62,48 @@ struct Profile: Sendable {
   }
 }
 
+/// Which profile, without what is stored of it.
+struct ProfileName: Sendable, Hashable {
+  let clientID: String
+  let id: String
+
+  init(clientID: String, id: String) {
+    self.clientID = clientID
+    self.id = id
+  }
+
+  init(_ row: Row) throws(PoisonedRow) {
+    clientID = try row.text("client_id")
+    id = try row.text("id")
+  }
+}
+
+extension Profile {
+  var name: ProfileName { ProfileName(clientID: clientID, id: id) }
+}
+
 extension Database {
   /// Finds deleted profiles too.
   func profile(_ id: String, on clientID: String) throws -> Profile? {
     try row(Profile.query + " WHERE profile.client_id = ? AND profile.id = ?", [clientID, id]).map(Profile.init)
   }
 
+  /// Without those that cannot be read.
   func profiles(on clientID: String) throws -> [Profile] {
     try rows(Profile.query + " WHERE profile.client_id = ? AND deleted_at_ms IS NULL", [clientID])
-      .map(Profile.init)
+      .compactMap { try? Profile($0) }
+  }
+
+  /// Also of those that cannot be read: they exist, and can be deleted.
+  func profileNames(on clientID: String) throws -> [ProfileName] {
+    try rows("SELECT client_id, id FROM profile WHERE client_id = ? AND deleted_at_ms IS NULL", [clientID])
+      .compactMap { try? ProfileName($0) }
+  }
+
+  /// As `profileNames(on:)`.
+  func profileNames(of userID: String) throws -> [ProfileName] {
+    try rows("SELECT client_id, id FROM profile WHERE user_id = ? AND deleted_at_ms IS NULL", [userID])
+      .compactMap { try? ProfileName($0) }
   }
 
   /// Deleted profiles whose keys are still stored, newest first.
@@ -82,8 +115,10 @@ extension Database {
     ).compactMap { try? Profile($0) }
   }
 
+  /// Without those that cannot be read.
   func profiles(of userID: String) throws -> [Profile] {
-    try rows(Profile.query + " WHERE user_id = ? AND deleted_at_ms IS NULL", [userID]).map(Profile.init)
+    try rows(Profile.query + " WHERE user_id = ? AND deleted_at_ms IS NULL", [userID])
+      .compactMap { try? Profile($0) }
   }
 
   func profile(of userID: String, on clientID: String) throws -> Profile? {
@@ -101,6 +136,11 @@ extension Database {
 
   /// Deregisters the user on this device: deletes the data and fails open transactions.
   func deleteProfile(_ profile: Profile, nowMs: Int64) throws -> Effects {
+    try deleteProfile(profile.name, nowMs: nowMs)
+  }
+
+  /// Also one that cannot be read.
+  func deleteProfile(_ profile: ProfileName, nowMs: Int64) throws -> Effects {
     try run(
       """
       UPDATE profile SET deleted_at_ms = ?, former_certificate = COALESCE(certificate, former_certificate),

@@ -15,7 +15,8 @@ extension Database {
     try rows.compactMap { row in
       do { return try read(row) } catch {
         try setAside(row, of: table, because: "\(error)", nowMs: nowMs)
-        effects.warnings.append("a row of \(table) is set aside: \(error)")
+        let number: Int64 = row["row_number"]
+        effects.warnings.append("row \(number) of \(table) is set aside: \(error)")
         return nil
       }
     }
@@ -32,6 +33,22 @@ extension Database {
     return effects
   }
 
+  /// Rows of the tables that only their owner's requests read. They stay where they are, since others refer to them, and
+  /// lists leave them out.
+  /// - Returns: for each that cannot be read a line with table and row id, at most 1000 of each table.
+  func unreadableRows(of tables: [String]? = nil) throws -> [String] {
+    try (tables ?? readers.keys.sorted()).flatMap { table -> [String] in
+      guard let (query, read) = readers[table] else { return [] }
+      var lines: [String] = []
+      let rows = try Row.fetchCursor(self, sql: query)
+      while lines.count < 1000, let row = try rows.next() {
+        let number: DatabaseValue = row["row_number"]
+        do { try read(row) } catch { lines.append("row \(number) of \(table) cannot be read: \(error)") }
+      }
+      return lines
+    }
+  }
+
   private func setAside(_ row: Row, of table: String, because why: String, nowMs: Int64) throws {
     let columns = row.filter { $0.0 != "row_number" }.map { name, value in "\(name) = \(literal(value))" }
     try run(
@@ -42,6 +59,29 @@ extension Database {
     try run("DELETE FROM \(table) WHERE rowid = ?", [number])
   }
 }
+
+/// How the rows of each table are read.
+private let readers: [String: (query: String, read: @Sendable (Row) throws -> Void)] = [
+  "activation_code": ("SELECT rowid AS row_number, * FROM activation_code", { _ = try StoredActivationCode($0) }),
+  "api_client": ("SELECT rowid AS row_number, * FROM api_client", { _ = try APIClient($0) }),
+  "device": ("SELECT rowid AS row_number, * FROM device", { _ = try Device($0) }),
+  "hold": (
+    "SELECT user_id AS row_number, * FROM hold", { _ = try ($0.text("user_id"), $0.time("until_ms")) }
+  ),
+  "mobile_auth_transaction": (
+    "SELECT rowid AS row_number, * FROM mobile_auth_transaction",
+    { _ = try (Transaction($0), $0.optionalText("denial_reason")) }
+  ),
+  "pin_change": ("SELECT rowid AS row_number, * FROM pin_change", { _ = try StoredPINChange($0) }),
+  "profile": (
+    Profile.query.replacing("SELECT ", with: "SELECT profile.rowid AS row_number, ", maxReplacements: 1),
+    { _ = try Profile($0) }
+  ),
+  "server_key": (
+    "SELECT rowid AS row_number, * FROM server_key",
+    { _ = try ($0.text("fingerprint"), $0.bytes("sealed_secret"), $0.flag("is_shared")) }
+  ),
+]
 
 private func literal(_ value: DatabaseValue) -> String {
   switch value.storage {

@@ -35,6 +35,12 @@ struct Settlement: Sendable {
 }
 
 extension Database {
+  /// Newest first, each with the reason of a denial, without those that cannot be read.
+  func transactions(limit: Int) throws -> [(Transaction, denialReason: String?)] {
+    try rows("SELECT * FROM mobile_auth_transaction ORDER BY created_at_ms DESC, id LIMIT ?", [limit])
+      .compactMap { row in try? (Transaction(row), row.optionalText("denial_reason")) }
+  }
+
   func transaction(_ id: String) throws -> Transaction? {
     try row("SELECT * FROM mobile_auth_transaction WHERE id = ?", [id]).map(Transaction.init)
   }
@@ -136,7 +142,7 @@ extension Database {
       [Data(transaction.request), Data(transaction.formerRequests), transaction.id])
   }
 
-  func failOpenTransactions(of profile: Profile, nowMs: Int64) throws -> Effects {
+  func failOpenTransactions(of profile: ProfileName, nowMs: Int64) throws -> Effects {
     var effects = Effects()
     for transaction in try openTransactions(of: profile.clientID, nowMs: nowMs)
     where transaction.profileID == profile.id {

@@ -1,0 +1,35 @@
+/// What is whole in a JSON body of which only the beginning was taken.
+public enum CutJSON {
+  /// The objects and lists that are elements at this depth: in `{"a":[X]}`, X is at depth 2. A pass over the bytes,
+  /// whatever they are.
+  public static func elements(in bytes: [UInt8], depth wanted: Int) -> [ArraySlice<UInt8>] {
+    var found: [ArraySlice<UInt8>] = []
+    var (depth, start, isInText, isEscaped) = (0, 0, false, false)
+    for (index, byte) in bytes.enumerated() {
+      if isInText {
+        if isEscaped {
+          isEscaped = false
+        } else if byte == UInt8(ascii: "\\") {
+          isEscaped = true
+        } else if byte == quote {
+          isInText = false
+        }
+        continue
+      }
+      switch byte {
+      case quote: isInText = true
+      case UInt8(ascii: "{"), UInt8(ascii: "["):
+        if depth == wanted { start = index }
+        depth += 1
+      case UInt8(ascii: "}"), UInt8(ascii: "]"):
+        depth -= 1
+        if depth == wanted { found.append(bytes[start...index]) }
+        if depth <= 0 { return found }
+      default: break
+      }
+    }
+    return found
+  }
+
+  private static let quote = UInt8(ascii: "\"")
+}

@@ -1,0 +1,177 @@
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+
+/// One `POST` over a connection of its own. The addresses that the name resolves to are judged before a connection is made,
+/// and the connection goes to exactly the judged address: a name that leads elsewhere the second time gains nothing.
+struct CallbackConnection: Sendable {
+  /// The addresses that the portal's name led to are ones that only this server can reach, and no setting allows them.
+  struct AddressRefused: Error, CustomStringConvertible {
+    let address: String
+    var description: String {
+      "the address \(address) is loopback, link-local or private, and not in callback_private_addresses"
+    }
+  }
+
+  struct TimedOut: Error, CustomStringConvertible {
+    var description: String { "no answer within 10 s" }
+  }
+
+  /// From the first address that is tried to the answer.
+  private static let requestTime = TimeAmount.seconds(10)
+  private static let connectTime = TimeAmount.seconds(3)
+  /// Addresses of one name that are tried.
+  private static let mostAddresses = 3
+
+  private static var headerLimits: NIOHTTPDecoderLimitConfiguration {
+    var limits = NIOHTTPDecoderLimitConfiguration()
+    limits.maxHeaderListSize = 65_536
+    return limits
+  }
+
+  /// Private addresses that may be called.
+  let allowed: [AddressRange]
+  let group: any EventLoopGroup
+  /// A failure fails each request to an `https` URL.
+  let tls: Result<NIOSSLContext, any Error>
+
+  static func mayCall(_ address: String, _ allowed: [AddressRange]) -> Bool {
+    // A link-local address may have its interface behind it.
+    guard let bytes = IPAddressBytes.parse(String(address.prefix { $0 != "%" })) else { return false }
+    let plain = PrivateAddress.withoutEmbedding(bytes)
+    return !PrivateAddress.contains(plain) || allowed.contains { $0.contains(plain) || $0.contains(bytes) }
+  }
+
+  /// - Returns: the HTTP status.
+  /// - Throws: `AddressRefused` if no address may be called; no connection was made then.
+  func post(_ body: [UInt8], to url: CallbackURL, headers: HTTPHeaders) async throws -> UInt {
+    let eventLoop = group.next()
+    let found = try await value(of: HostResolver.addresses(of: url.bareHost, port: url.port, on: eventLoop))
+    let callable = found.filter { Self.mayCall($0.ipAddress ?? "", allowed) }
+    guard !callable.isEmpty else { throw AddressRefused(address: found.first?.ipAddress ?? "unknown") }
+    let status = eventLoop.makePromise(of: UInt.self)
+    let deadline = eventLoop.scheduleTask(in: Self.requestTime) { status.fail(TimedOut()) }
+    defer { deadline.cancel() }
+    do {
+      let channel = try await connect(to: callable.prefix(Self.mostAddresses), on: eventLoop) { channel in
+        try addHandlers(to: channel, CallbackExchange(request: request(to: url, headers, body), status: status), url)
+      }
+      status.futureResult.whenComplete { _ in channel.close(promise: nil) }
+    } catch { status.fail(error) }
+    // Failing it twice changes nothing.
+    return try await withTaskCancellationHandler {
+      try await status.futureResult.get()
+    } onCancel: {
+      status.fail(CancellationError())
+    }
+  }
+
+  private func connect(
+    to addresses: ArraySlice<SocketAddress>, on eventLoop: any EventLoop,
+    _ prepare: @escaping @Sendable (any Channel) throws -> Void
+  ) async throws -> any Channel {
+    var failure: any Error = ChannelError.inappropriateOperationForState
+    for address in addresses {
+      let connecting = ClientBootstrap(group: eventLoop).connectTimeout(Self.connectTime)
+        .channelInitializer { channel in channel.eventLoop.makeCompletedFuture { try prepare(channel) } }
+        .connect(to: address)
+      do { return try await value(of: connecting) } catch {
+        connecting.whenSuccess { $0.close(promise: nil) }
+        guard !(error is CancellationError) else { throw error }
+        failure = error
+      }
+    }
+    throw failure
+  }
+
+  private func addHandlers(to channel: any Channel, _ exchange: CallbackExchange, _ url: CallbackURL) throws {
+    let pipeline = channel.pipeline.syncOperations
+    if url.isSecure {
+      // An address has no server name (RFC 6066 §3); the certificate must then be the address's.
+      let name = IPAddressBytes.parse(url.bareHost) == nil ? url.host : nil
+      try pipeline.addHandler(NIOSSLClientHandler(context: tls.get(), serverHostname: name))
+    }
+    try pipeline.addHandlers([
+      HTTPRequestEncoder(),
+      ByteToMessageHandler(HTTPResponseDecoder(limitConfiguration: Self.headerLimits)),
+      NIOHTTPRequestHeadersValidator(),
+      exchange,
+    ])
+  }
+
+  private func request(
+    to url: CallbackURL, _ headers: HTTPHeaders, _ body: [UInt8]
+  ) -> (head: HTTPRequestHead, body: ByteBuffer) {
+    var headers = headers
+    headers.add(name: "Host", value: url.port == (url.isSecure ? 443 : 80) ? url.host : url.authority)
+    headers.add(name: "Content-Length", value: String(body.count))
+    headers.add(name: "Connection", value: "close")
+    return (
+      HTTPRequestHead(version: .http1_1, method: .POST, uri: url.target, headers: headers), ByteBuffer(bytes: body)
+    )
+  }
+
+  /// The future's value, or `CancellationError` as soon as the task is canceled.
+  private func value<Value: Sendable>(of future: EventLoopFuture<Value>) async throws -> Value {
+    let promise = future.eventLoop.makePromise(of: Value.self)
+    future.cascade(to: promise)
+    return try await withTaskCancellationHandler {
+      try await promise.futureResult.get()
+    } onCancel: {
+      promise.fail(CancellationError())
+    }
+  }
+}
+
+/// Sends the request as soon as there is a connection, and reads the answer to its end or to 16 KiB, so that a portal may
+/// finish what it says and one that talks on and on is hung up on.
+private final class CallbackExchange: ChannelInboundHandler {
+  typealias InboundIn = HTTPClientResponsePart
+  typealias OutboundOut = HTTPClientRequestPart
+
+  private struct NoAnswer: Error, CustomStringConvertible {
+    var description: String { "the connection ended without an answer" }
+  }
+
+  private let request: (head: HTTPRequestHead, body: ByteBuffer)
+  private let status: EventLoopPromise<UInt>
+  private var code: UInt?
+  private var received = 0
+
+  init(request: (head: HTTPRequestHead, body: ByteBuffer), status: EventLoopPromise<UInt>) {
+    self.request = request
+    self.status = status
+  }
+
+  func channelActive(context: ChannelHandlerContext) {
+    context.write(wrapOutboundOut(.head(request.head)), promise: nil)
+    context.write(wrapOutboundOut(.body(.byteBuffer(request.body))), promise: nil)
+    context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+    context.fireChannelActive()
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    switch unwrapInboundIn(data) {
+    case .head(let head): code = head.status.code
+    case .body(let bytes):
+      received += bytes.readableBytes
+      if received > 16_384 { end() }
+    case .end: end()
+    }
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    end()
+    context.fireChannelInactive()
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    code == nil ? status.fail(error) : end()
+  }
+
+  private func end() {
+    guard let code else { return status.fail(NoAnswer()) }
+    status.succeed(code)
+  }
+}

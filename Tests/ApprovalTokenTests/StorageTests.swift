@@ -1,0 +1,59 @@
+import Glibc
+import Testing
+
+@testable import ApprovalToken
+
+/// What `doctor` and `serve` say of a state directory that cannot be written.
+@Suite struct StorageTests {
+  /// A file system with room for everything.
+  private static var roomy: statvfs {
+    var space = statvfs()
+    space.f_frsize = 4096
+    space.f_bavail = 1 << 20
+    space.f_files = 1000
+    space.f_favail = 1000
+    return space
+  }
+
+  @Test("Storage is good with 32 MiB and 16 files free, and bad below or read-only")
+  func space() {
+    #expect(Doctor.judge(Self.roomy, in: "/d").verdict == .good)
+    var space = Self.roomy
+    space.f_bavail = (32 << 20) >> 12
+    #expect(Doctor.judge(space, in: "/d").verdict == .good)
+    space.f_bavail -= 1
+    let little = Doctor.judge(space, in: "/d")
+    #expect(little.verdict == .bad && little.text.contains("31 MiB free") && little.text.contains("make room in /d"))
+    space = Self.roomy
+    space.f_favail = 15
+    #expect(Doctor.judge(space, in: "/d").verdict == .bad)
+    // A file system without a number of files, as btrfs, and one whose size overflows.
+    space.f_files = 0
+    space.f_favail = 0
+    space.f_bavail = .max
+    space.f_frsize = .max
+    #expect(Doctor.judge(space, in: "/d").verdict == .good)
+    space = Self.roomy
+    space.f_flag = UInt(ST_RDONLY)
+    let readOnly = Doctor.judge(space, in: "/d")
+    #expect(readOnly.verdict == .bad && readOnly.text.contains("/d is mounted read-only"))
+  }
+
+  @Test("A lock file that cannot be written is not another serve, and another serve is")
+  func lock() throws {
+    // Nobody makes a file there, not even root.
+    let refused = try #require(throws: CommandFailure.self) { try lockState("/proc/self") }
+    #expect(refused.description.contains("/proc/self/serve.lock cannot be written: "))
+    #expect(!refused.description.contains("another"))
+    var template = Array("/tmp/lock-tests-XXXXXX".utf8CString)
+    try #require(mkdtemp(&template) != nil)
+    let directory = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    defer {
+      unlink(directory + "/serve.lock")
+      rmdir(directory)
+    }
+    try lockState(directory)
+    let running = try #require(throws: CommandFailure.self) { try lockState(directory) }
+    #expect(running.description == "another `approval-token serve` is running in \(directory)")
+  }
+}

@@ -1,0 +1,181 @@
+import Cryptography
+import Foundation
+import GRDB
+import ReferenceProtocol
+import Secrets
+import Testing
+
+@testable import ReferenceServer
+
+/// One row of one table, with one column of another type or out of range; the tables have lost their column types, as in a
+/// file that was edited.
+@Suite struct PoisonedColumnTests {
+  static let tables = [
+    "access_token", "activation_code", "api_client", "callback", "device", "fleet_token", "hold", "knowledge",
+    "mobile_auth_transaction", "outbox", "pin_attempt", "pin_change", "profile", "running", "server_key", "user",
+    "verdict",
+  ]
+
+  static let values: [DatabaseValue] = [
+    .null, "x".databaseValue, "".databaseValue, Data().databaseValue, Data([0, 0xFF]).databaseValue,
+    (-1).databaseValue, 2.databaseValue, Int64.max.databaseValue, Int64.min.databaseValue, 0.5.databaseValue,
+    (-1e300).databaseValue, 1e300.databaseValue,
+  ]
+
+  /// Alice's rows come first; bob's are the last of their tables and are poisoned.
+  private static func fill(_ database: Database) throws {
+    for (user, client) in [("alice", "C1"), ("bob", "C2")] {
+      try database.run("INSERT INTO user (id, created_at_ms) VALUES (?, 0)", [user])
+      let key = try P256PrivateKey().publicKey
+      let registration = RegistrationRequest(
+        clientName: "n", softwareID: "s", softwareVersion: "1", key: JWK(key),
+        capabilities: .init(display: .none, keypad: false, button: true, led: .mono))
+      try database.insertDevice(id: client, registration: registration, key: key, credential: [1], nowMs: 0)
+      for profile in ["WAITS", "STAYS"] {
+        try database.run(
+          """
+          INSERT INTO profile (client_id, id, user_id, activation, created_at_ms, push_token, push_transport)
+          VALUES (?, ?, ?, x'00', 0, 't', 'mqtt')
+          """, [client, profile, user + profile])
+      }
+      let fresh = try FreshKnowledge.sample(clientID: client, profileID: "WAITS")
+      _ = try database.propose(fresh, nonce: "n", nowMs: 0)
+      try database.insertPINChange("p" + client, fresh, nowMs: 0)
+      try database.insert(Transaction.sample("t" + client, expiresAtMs: 9))
+      try database.insertCallback("t" + client, url: "https://portal.example/", dueAtMs: 1)
+      try database.post(
+        Effects(notices: [.init(clientID: client, event: DeviceEvent(.resync))]))
+      try database.hold(user, untilMs: 1000)
+      try database.run("INSERT INTO api_client VALUES (?, x'00', 1, 1)", [user])
+      try database.insertActivationCode(Array(user.utf8), userID: user, expiresAtMs: 1000)
+      try database.run(
+        "INSERT INTO access_token (hash, client_id, expires_at_ms) VALUES (?, ?, 1000)", [Data(user.utf8), client])
+      try database.run(
+        "INSERT INTO fleet_token (hash, name, created_at_ms) VALUES (?, ?, 0)", [Data(user.utf8), user])
+      try database.run("INSERT INTO server_key VALUES (?, x'00', 0)", [user])
+      try database.insert(
+        Verdict(requestHash: [], status: 200, body: []), key: "k", clientID: client, nowMs: 0)
+      try database.run("INSERT INTO pin_attempt VALUES (?, 'WAITS', 'k', x'', 0)", [client])
+      try database.run("INSERT INTO running VALUES (?, 'x')", [user])
+    }
+  }
+
+  /// A store whose tables take every value in every column.
+  private static func looseStore() async throws -> TemporaryStore {
+    let temporary = try TemporaryStore()
+    try await temporary.store.pool.writeWithoutTransaction { database in
+      try fill(database)
+      try database.execute(sql: "PRAGMA foreign_keys = OFF")
+      for table in tables {
+        let columns = try Row.fetchAll(database, sql: "SELECT name, pk FROM pragma_table_info(?)", arguments: [table])
+        let names = columns.map { $0["name"] as String }
+        let key = columns.filter { $0["pk"] as Int > 0 }.map { $0["name"] as String }
+        try database.execute(
+          sql: """
+            CREATE TABLE loose (\(names.joined(separator: ", ")), PRIMARY KEY (\(key.joined(separator: ", "))));
+            INSERT INTO loose SELECT * FROM \(table) ORDER BY \(key.joined(separator: ", "));
+            DROP TABLE \(table);
+            ALTER TABLE loose RENAME TO \(table);
+            """)
+      }
+    }
+    return temporary
+  }
+
+  @Test("One poisoned row of a table stops neither a list nor a timer for the others", arguments: tables)
+  func poison(table: String) async throws {
+    let temporary = try await Self.looseStore()
+    try await temporary.store.pool.writeWithoutTransaction { database in
+      let names = try String.fetchAll(database, sql: "SELECT name FROM pragma_table_info(?)", arguments: [table])
+      #expect(!names.isEmpty)
+      for name in names {
+        for value in Self.values {
+          try database.inSavepoint {
+            try database.execute(
+              sql: "UPDATE \(table) SET \(name) = ? WHERE rowid = (SELECT MAX(rowid) FROM \(table))",
+              arguments: [value])
+            do { try Self.expectAliceServed(database, "\(table).\(name) = \(value)") } catch {
+              Issue.record("\(table).\(name) = \(value): \(error)")
+            }
+            return .rollback
+          }
+        }
+      }
+    }
+  }
+
+  /// What the server does by itself, and what commands and portals list.
+  private static func expectAliceServed(_ database: Database, _ poison: String) throws {
+    let comment = Comment(rawValue: poison)
+    #expect(try database.nextExpiryMs().map { $0 <= 9 } == true, comment)
+    #expect(try database.nextLapseMs().map { $0 <= Knowledge.pendingForMs } == true, comment)
+    #expect(try database.nextCallbackMs(after: 0).map { $0 <= 1 } == true, comment)
+    #expect(try database.devices(withTransport: .mqtt).contains("C1"), comment)
+    #expect(try database.devices().contains { $0.id == "C1" }, comment)
+    #expect(try database.apiClients().contains { $0.id == "alice" }, comment)
+    #expect(try database.transactions(limit: 9).contains { $0.0.id == "tC1" }, comment)
+    #expect(try database.holds(nowMs: 10).contains { $0.userID == "alice" }, comment)
+    #expect(try database.profiles(of: "aliceSTAYS").count == 1, comment)
+    _ = try database.unreadableRows()
+    _ = try database.issuer()
+    _ = try database.profiles(of: "bobSTAYS")
+    var effects = try database.setAsideUnreadable(nowMs: 10)
+    effects.add(try database.expireTransactions(nowMs: 10))
+    effects.add(try database.lapseProfiles(nowMs: Knowledge.pendingForMs))
+    effects.add(try database.collectOutbox(nowMs: 10))
+    #expect(try database.transaction("tC1")?.state == .expired, comment)
+    #expect(try database.profile("WAITS", on: "C1")?.isDeleted == true, comment)
+    #expect(effects.notices.contains(.init(clientID: "C1", event: DeviceEvent(.resync))), comment)
+    #expect(
+      try database.callbacks(dueBy: 10, without: [], limit: 9).contains { $0.transactionID == "tC1" }, comment)
+    _ = try database.deleteDevice("C2", nowMs: 10)
+    try database.forget(endedBeforeMs: 0, nowMs: 10)
+    #expect(try database.profile("STAYS", on: "C1")?.isDeleted == false, comment)
+  }
+
+  /// Each fails where the row is left in the way, or where it is dropped without a word.
+  @Test(
+    "A row that cannot be read is named by table and row id",
+    arguments: [
+      ("device", "key_x", "row 2 of device cannot be read: "),
+      ("profile", "activation", "row 4 of profile cannot be read: activation is not a blob"),
+      ("knowledge", "failures", "row 4 of profile cannot be read: knowledge_failures is not a number"),
+      ("api_client", "secret_hash", "row 2 of api_client cannot be read: secret_hash is not a blob"),
+      ("hold", "until_ms", "row \"bob\" of hold cannot be read: until_ms is not a number"),
+      ("callback", "attempts", "row 2 of callback is set aside: attempts is not a number"),
+      ("outbox", "event", "row 2 of outbox is set aside: event is not a blob"),
+    ])
+  func named(table: String, column: String, line: String) async throws {
+    let temporary = try await Self.looseStore()
+    let lines = try await temporary.store.pool.writeWithoutTransaction { database in
+      try database.execute(
+        sql: "UPDATE \(table) SET \(column) = 'x' WHERE rowid = (SELECT MAX(rowid) FROM \(table))")
+      let warnings = try database.setAsideUnreadable(nowMs: 0).warnings + database.collectOutbox(nowMs: 0).warnings
+      return try warnings + database.unreadableRows()
+    }
+    #expect(lines.contains { $0.hasPrefix(line) }, "\(lines)")
+    #expect(lines.count == 1, "\(lines)")
+  }
+
+  /// Without the names of profiles, a validation would call the unreadable one removed, and the token would wipe it.
+  @Test("A profile that cannot be read is not gone, and its device can be deleted with it")
+  func unreadableProfile() async throws {
+    let temporary = try await Self.looseStore()
+    try await temporary.store.write { database in
+      try database.run("UPDATE profile SET activation = 7 WHERE client_id = 'C2'")
+      #expect(try database.profiles(on: "C2").isEmpty)
+      #expect(try Set(database.profileNames(on: "C2").map(\.id)) == ["WAITS", "STAYS"])
+      let effects = try database.deleteDevice("C2", nowMs: 5)
+      #expect(effects.notices.count == 3)
+      #expect(try database.profileNames(on: "C2").isEmpty)
+    }
+  }
+}
+
+extension FreshKnowledge {
+  fileprivate static func sample(clientID: String, profileID: String) throws -> FreshKnowledge {
+    // Any 32 bytes: the pepper of a test.
+    try FreshKnowledge(
+      clientID: clientID, profileID: profileID, peppered: Peppered(.init(copying: [UInt8](repeating: 1, count: 32))))
+  }
+}

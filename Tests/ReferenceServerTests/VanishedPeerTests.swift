@@ -1,0 +1,95 @@
+import Foundation
+import Glibc
+import NIOCore
+import NIOPosix
+import Testing
+
+@testable import ReferenceServer
+
+/// A peer that is gone without FIN or RST, as a board without power is.
+@Suite struct VanishedPeerTests {
+  private static let userTimeout = ChannelOptions.tcpOption(.init(rawValue: TCP_USER_TIMEOUT))
+
+  /// A listening channel whose connections are guarded, and those connections.
+  private func listen(acknowledgeTime: TimeAmount?) async throws -> (any Channel, AsyncStream<any Channel>) {
+    let table = ConnectionTable(limit: 9, limitPerSource: 9)
+    let (accepted, continuation) = AsyncStream<any Channel>.makeStream()
+    let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .childChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          let handler =
+            acknowledgeTime.map {
+              ConnectionGuard(table: table, limits: ServerConfiguration.Limits(), acknowledgeTime: $0)
+            } ?? ConnectionGuard(table: table, limits: ServerConfiguration.Limits())
+          try channel.pipeline.syncOperations.addHandler(handler)
+          continuation.yield(channel)
+        }
+      }.bind(host: "127.0.0.1", port: 0).get()
+    return (listener, accepted)
+  }
+
+  private func connect(to listener: any Channel) throws -> Int32 {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = UInt16(listener.localAddress?.port ?? 0).bigEndian
+    inet_pton(AF_INET, "127.0.0.1", &address.sin_addr)
+    let result = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+    try #require(result == 0)
+    return descriptor
+  }
+
+  /// From here on the kernel drops what arrives at the socket, acknowledgements and all: nobody answers.
+  private func vanish(_ descriptor: Int32) throws {
+    // struct sock_filter: BPF_RET | BPF_K, 0 bytes of the packet.
+    let instruction: [UInt8] = [6, 0, 0, 0, 0, 0, 0, 0]
+    let result = instruction.withUnsafeBytes { filter in
+      // struct sock_fprog: the number of instructions, and where they are.
+      var program: (UInt, UInt) = (1, UInt(bitPattern: filter.baseAddress))
+      return setsockopt(descriptor, SOL_SOCKET, SO_ATTACH_FILTER, &program, socklen_t(MemoryLayout<(UInt, UInt)>.size))
+    }
+    try #require(result == 0)
+  }
+
+  @Test("What is sent on an accepted connection must be acknowledged within 30 s")
+  func option() async throws {
+    let (listener, accepted) = try await listen(acknowledgeTime: nil)
+    let descriptor = try connect(to: listener)
+    defer { close(descriptor) }
+    let channel = try #require(await accepted.first { _ in true })
+    // The option is set when the channel becomes active, on its event loop.
+    var value: ChannelOptions.Types.SocketOption.Value = 0
+    for _ in 0..<100 where value == 0 {
+      value = try await channel.getOption(Self.userTimeout).get()
+      if value == 0 { try await Task.sleep(for: .milliseconds(20)) }
+    }
+    #expect(value == 30_000)
+    try await listener.close()
+  }
+
+  @Test("A connection whose peer vanished ends though neither FIN nor RST comes")
+  func vanished() async throws {
+    let (listener, accepted) = try await listen(acknowledgeTime: .seconds(1))
+    let descriptor = try connect(to: listener)
+    defer { close(descriptor) }
+    let channel = try #require(await accepted.first { _ in true })
+    // What a heartbeat is to an event stream.
+    let beats = channel.eventLoop.scheduleRepeatedTask(initialDelay: .zero, delay: .milliseconds(200)) { _ in
+      let context = try channel.pipeline.syncOperations.context(handlerType: ConnectionGuard.self)
+      context.writeAndFlush(NIOAny(ByteBuffer(string: ":\n\n")), promise: nil)
+    }
+    defer { beats.cancel() }
+    try await Task.sleep(for: .seconds(3))
+    #expect(channel.isActive)
+    try vanish(descriptor)
+    let began = ContinuousClock.now
+    // TCP's own timers take a quarter of an hour; the deadline of a request 30 s.
+    while channel.isActive, ContinuousClock.now - began < .seconds(25) { try await Task.sleep(for: .milliseconds(50)) }
+    #expect(!channel.isActive)
+    try await listener.close()
+  }
+}

@@ -23,7 +23,7 @@ import Testing
     }
     let again = try serverProgram("init", "--directory", directory)
     #expect(again.status == 1)
-    #expect(again.errors.contains("exists already"))
+    #expect(again.errors.contains("already exists"))
   }
 
   @Test(arguments: ["not a host", "a..b", "-", ""])

@@ -101,7 +101,7 @@ import Testing
     #expect((refused.json["error_description"] as? String)?.contains("not me") == true)
     let list = try run(
       BuiltProgram.path("token-server"), ["transaction", "list", "--directory", server.directory])
-    #expect(list.text.contains("alice is held off until"))
+    #expect(list.text.contains("alice is on hold until"))
 
     // Requests to another user are accepted, and alice may be activated on another device.
     _ = try DeviceClient.enrolled(at: server, as: "alice")

@@ -140,15 +140,15 @@ private final class Rig: Sendable {
     }
   }
 
-  /// Takes 6.2 s where the time is not the profile's.
+  /// Takes 6.2 s if the time is not the profile's. Without an upper bound: a busy machine may take longer.
   @Test("\"Not me\" holds the simulated button as long as the board's profile wants")
   func notMeHold() async throws {
-    let rig = try Rig(reportHold: .seconds(1))
+    let rig = try Rig(reportHold: .seconds(8))
     let running = Task { await rig.board.panel.run() }
     let began = ContinuousClock.now
     #expect(try await rig.answer(ControlCall(request: .notMe), as: Done.self).ignored == "nothing is shown")
     let held = ContinuousClock.now - began
-    #expect(held >= .milliseconds(1200) && held < .seconds(6), "\(held)")
+    #expect(held >= .milliseconds(8200), "\(held)")
     running.cancel()
     await running.value
   }

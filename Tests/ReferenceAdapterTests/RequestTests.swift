@@ -210,8 +210,8 @@ import Testing
     }
     #expect(proven(nil).isEmpty)
     #expect(proven(worthless).isEmpty)
-    #expect(proven(worthless + [try sealed(server.server)]) == [.profile("PROFIL")])
-    #expect(proven([try sealed(server.server, scope: .device)]) == [.device, .profile("PROFIL")])
+    #expect(proven(worthless + [try sealed(server.server)]) == [.keys("PROFIL"), .profile("PROFIL")])
+    #expect(proven([try sealed(server.server, scope: .device)]) == [.device, .keys("PROFIL"), .profile("PROFIL")])
   }
 
   /// Fails if a list that is too long disconnects the token.

@@ -19,10 +19,7 @@ extension RegistrationRequest {
       throw DeviceMetadataFlaw(
         "client_name, software_id and software_version must have no control or format characters.")
     }
-    let features = approvalCapabilities.biometric + approvalCapabilities.custom
-    guard features.count <= 32, features.allSatisfy({ $0.utf8.count <= 64 && $0.isPrintable }) else {
-      throw DeviceMetadataFlaw("approval_capabilities must have at most 32 names of at most 64 printable bytes.")
-    }
+    try approvalCapabilities.check()
     do { return try jwks.keys[0].publicKey() } catch { throw DeviceMetadataFlaw("\(error)") }
   }
 }
@@ -37,12 +34,19 @@ extension ValidationRequest {
     }
   }
 
-  /// - Returns: JSON of at most 4096 bytes; nil if the device says nothing of it.
+  /// - Returns: JSON; nil if the device says nothing of it.
   func checkedCapabilities() throws(DeviceMetadataFlaw) -> String? {
-    let capabilities = approvalCapabilities.map { String(decoding: JSON.encode($0), as: UTF8.self) }
-    guard capabilities.map({ $0.utf8.count <= 4096 }) ?? true else {
-      throw DeviceMetadataFlaw("approval_capabilities are longer than 4096 bytes")
+    try approvalCapabilities?.check()
+    return approvalCapabilities.map { String(decoding: JSON.encode($0), as: UTF8.self) }
+  }
+}
+
+extension ApprovalCapabilities {
+  /// The same bounds for a registration and for a validation.
+  fileprivate func check() throws(DeviceMetadataFlaw) {
+    let names = biometric + custom
+    guard names.count <= 32, names.allSatisfy({ $0.utf8.count <= 64 && $0.isPrintable }) else {
+      throw DeviceMetadataFlaw("approval_capabilities must have at most 32 names of at most 64 printable bytes.")
     }
-    return capabilities
   }
 }

@@ -23,7 +23,7 @@ import Testing
     #expect(Doctor.judge(space, in: "/d").verdict == .good)
     space.f_bavail -= 1
     let little = Doctor.judge(space, in: "/d")
-    #expect(little.verdict == .bad && little.text.contains("31 MiB free") && little.text.contains("make room in /d"))
+    #expect(little.verdict == .bad && little.text.contains("31 MiB free") && little.text.contains("free space in /d"))
     space = Self.roomy
     space.f_favail = 15
     #expect(Doctor.judge(space, in: "/d").verdict == .bad)
@@ -54,6 +54,6 @@ import Testing
     }
     try lockState(directory)
     let running = try #require(throws: CommandFailure.self) { try lockState(directory) }
-    #expect(running.description == "another `approval-token serve` is running in \(directory)")
+    #expect(running.description == "another `approval-token serve` uses \(directory)")
   }
 }

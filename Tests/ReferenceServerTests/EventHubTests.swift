@@ -33,8 +33,8 @@ import Testing
   @Test func tooLongAwayMeansReadTheList() {
     let hub = EventHub()
     let start = hub.events(of: "c", after: nil).cursor
-    for number in 1...EventHub.remembered { hub.publish(request("\(number)"), to: "c") }
-    #expect(hub.events(of: "c", after: start).events.count == EventHub.remembered)
+    for number in 1...EventHistory.remembered { hub.publish(request("\(number)"), to: "c") }
+    #expect(hub.events(of: "c", after: start).events.count == EventHistory.remembered)
     hub.publish(request("one too many"), to: "c")
     #expect(hub.events(of: "c", after: start).events == [DeviceEvent(.resync)])
   }

@@ -1,5 +1,4 @@
 import Cryptography
-import Foundation
 import HTTPTypes
 import Hummingbird
 import ReferenceProtocol
@@ -21,10 +20,10 @@ struct ArrivedAnswer: Sendable {
     caller = try await gate.admit(request)
     atMs = gate.clock.nowMs()
     transactionID = try context.path("tid")
-    guard let key = request.headers[.idempotencyKey], let uuid = UUID(uuidString: key) else {
+    guard let key = IdempotencyKey.parse(request.headers[.idempotencyKey]) else {
       throw DeviceRefusal(.invalidRequest, "Idempotency-Key must be a UUID")
     }
-    self.key = uuid.uuidString.lowercased()
+    self.key = key
     body = try await request.bytes()
     hash = SHA256.hash(Array(request.uri.path.utf8) + [0] + body)
   }

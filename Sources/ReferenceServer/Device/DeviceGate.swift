@@ -54,7 +54,7 @@ struct DeviceGate: Sendable {
   }
 
   func admit(_ request: Request) async throws -> Caller {
-    guard let token = accessToken(of: request) else {
+    guard let token = AuthorizationHeader.word(of: request.headers[.authorization], scheme: "dpop") else {
       throw DeviceRefusal.challenge("invalid_token", "Authorization: DPoP TOKEN is missing")
     }
     let proof: DPoPProof
@@ -73,12 +73,6 @@ struct DeviceGate: Sendable {
       throw DeviceRefusal(.deviceDeregistered, gone: Gone(clientID: found.device.id))
     }
     return Caller(device: found.device, profileID: found.profileID)
-  }
-
-  private func accessToken(of request: Request) -> String? {
-    guard let header = request.headers[.authorization] else { return nil }
-    let parts = header.split(separator: " ", omittingEmptySubsequences: true)
-    return parts.count == 2 && parts[0].lowercased() == "dpop" ? String(parts[1]) : nil
   }
 }
 

@@ -7,10 +7,7 @@ struct LoginDesk: Sendable {
   let gate: DeviceGate
   let pins: PINJudge
 
-  func logIn(_ form: Form, on device: Device) async throws -> Response {
-    guard let text = form["assertion"], let profileID = form["profile_id"] else {
-      throw Refusal.invalidRequest("assertion and profile_id are needed.")
-    }
+  func logIn(_ text: String, profileID: String, on device: Device) async throws -> Response {
     let assertion: KnowledgeAssertion
     do {
       assertion = try KnowledgeAssertion(

@@ -21,7 +21,7 @@ struct OAuthRoutes: Sendable {
   }
 
   private func register(_ request: Request, _ context: ServerContext) async throws -> Response {
-    guard let credential = bearer(of: request) else {
+    guard let credential = AuthorizationHeader.word(of: request.headers[.authorization], scheme: "bearer") else {
       throw Refusal(
         .unauthorized, "invalid_token", "An activation code or fleet token is needed as Bearer.",
         headers: [.wwwAuthenticate: "Bearer"])
@@ -30,27 +30,9 @@ struct OAuthRoutes: Sendable {
       throw Refusal(.unauthorized, "invalid_token", "The activation code or fleet token is too long.")
     }
     let registration = try JSON.decode(RegistrationRequest.self, from: await request.bytes())
-    guard registration.tokenEndpointAuthMethod == "private_key_jwt", registration.jwks.keys.count == 1 else {
-      throw Refusal(.badRequest, "invalid_client_metadata", "private_key_jwt with exactly one key is needed.")
-    }
-    guard (1...128).contains(registration.clientName.utf8.count), registration.softwareID.utf8.count <= 128,
-      registration.softwareVersion.utf8.count <= 64
-    else { throw Refusal(.badRequest, "invalid_client_metadata", "client_name, software_id or version is too long.") }
-    guard [registration.clientName, registration.softwareID, registration.softwareVersion].allSatisfy(\.isPrintable)
-    else {
-      throw Refusal(
-        .badRequest, "invalid_client_metadata",
-        "client_name, software_id and software_version must have no control or format characters.")
-    }
-    let features = registration.approvalCapabilities.biometric + registration.approvalCapabilities.custom
-    guard features.count <= 32, features.allSatisfy({ $0.utf8.count <= 64 && $0.isPrintable }) else {
-      throw Refusal(
-        .badRequest, "invalid_client_metadata",
-        "approval_capabilities must have at most 32 names of at most 64 printable bytes.")
-    }
     let key: P256PublicKey
-    do { key = try registration.jwks.keys[0].publicKey() } catch {
-      throw Refusal(.badRequest, "invalid_client_metadata", "\(error)")
+    do { key = try registration.checked() } catch {
+      throw Refusal(.badRequest, "invalid_client_metadata", error.description)
     }
     let clientID = try await codes.register(registration, key: key, credential: credential, peer: context.peer)
     return .json(
@@ -68,11 +50,5 @@ struct OAuthRoutes: Sendable {
     announcer.announce(try await gate.store.write { try $0.deleteDevice(clientID, nowMs: nowMs) })
     announcer.log.info("device \(clientID) deregistered itself")
     return .noContent
-  }
-
-  private func bearer(of request: Request) -> String? {
-    guard let header = request.headers[.authorization] else { return nil }
-    let parts = header.split(separator: " ")
-    return parts.count == 2 && parts[0].lowercased() == "bearer" ? String(parts[1]) : nil
   }
 }

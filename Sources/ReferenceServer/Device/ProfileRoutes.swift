@@ -38,18 +38,13 @@ struct ProfileRoutes: Sendable {
   private func validate(_ request: Request) async throws -> Response {
     let device = try await gate.admit(request).device
     let validation = try JSON.decode(ValidationRequest.self, from: await request.bytes())
-    guard validation.profiles.count <= 64, validation.softwareVersion.utf8.count <= 64,
-      validation.osVersion.utf8.count <= 128
-    else { throw DeviceRefusal(.invalidRequest, "too many profiles or too long versions") }
-    guard validation.softwareVersion.isPrintable, validation.osVersion.isPrintable else {
-      throw DeviceRefusal(.invalidRequest, "software_version and os_version must have no control or format characters")
-    }
+    do { try validation.checkVersions() } catch { throw DeviceRefusal(.invalidRequest, error.description) }
     guard SoftwareVersion(validation.softwareVersion) >= SoftwareVersion(settings.minimumSoftwareVersion) else {
       throw DeviceRefusal(.outdatedApp, "at least \(settings.minimumSoftwareVersion) is needed")
     }
-    let capabilities = validation.approvalCapabilities.map { String(decoding: JSON.encode($0), as: UTF8.self) }
-    guard capabilities.map({ $0.utf8.count <= 4096 }) ?? true else {
-      throw DeviceRefusal(.invalidRequest, "approval_capabilities are longer than 4096 bytes")
+    let capabilities: String?
+    do { capabilities = try validation.checkedCapabilities() } catch {
+      throw DeviceRefusal(.invalidRequest, error.description)
     }
     let isNews =
       device.softwareVersion != validation.softwareVersion || device.osVersion != validation.osVersion

@@ -15,25 +15,30 @@ struct TokenEndpoint: Sendable {
   func issue(_ request: Request, _ context: ServerContext) async throws -> Response {
     let form = try await request.form()
     let device = try await authenticate(request, form)
-    switch form["grant_type"] {
-    case Grant.clientCredentials: return .json(try await token(for: device, profileID: nil))
-    case Grant.preAuthorizedCode: return .json(try await activate(form, on: device, context))
-    case Grant.jwtBearer: return try await logins.logIn(form, on: device)
-    case nil: throw Refusal.invalidRequest("grant_type is missing.")
-    default: throw Refusal(.badRequest, "unsupported_grant_type")
+    switch try read(form) {
+    case .clientCredentials: return .json(try await token(for: device, profileID: nil))
+    case .activation(let code, let profileID, let certificate):
+      return .json(try await activate(code, as: profileID, sealingTo: certificate, on: device, context))
+    case .logIn(let assertion, let profileID):
+      return try await logins.logIn(assertion, profileID: profileID, on: device)
     }
   }
 
-  private func activate(_ form: Form, on device: Device, _ context: ServerContext) async throws -> AccessTokenResponse {
-    guard let code = form["pre-authorized_code"], let profileID = form["profile_id"] else {
-      throw Refusal.invalidRequest("pre-authorized_code and profile_id are needed.")
+  private func read(_ form: Form) throws(Refusal) -> TokenRequest {
+    do { return try TokenRequest(form) } catch {
+      switch error {
+      case .unsupportedGrant: throw Refusal(.badRequest, "unsupported_grant_type")
+      case .invalid(let why): throw .invalidRequest(why)
+      }
     }
-    guard profileID.utf8.count == 6, profileID.allSatisfy({ $0.isASCII && ($0.isUppercase || $0.isNumber) }) else {
-      throw Refusal.invalidRequest("profile_id must be 6 characters of A-Z and 0-9.")
-    }
+  }
+
+  private func activate(
+    _ code: String, as profileID: String, sealingTo certificate: String?, on device: Device, _ context: ServerContext
+  ) async throws -> AccessTokenResponse {
     var recipient: OpenPGPCertificate?
     if wantsPIN {
-      recipient = form["ephemeral_certificate"].flatMap(FreshKnowledge.recipient)
+      recipient = certificate.flatMap(FreshKnowledge.recipient)
       guard recipient != nil else {
         throw Refusal.invalidRequest("ephemeral_certificate must be a certificate of the profile v4-25519.")
       }

@@ -6,8 +6,6 @@ import Synchronization
 /// The connected devices and the latest events of each. Everything is in memory: events are hints, the pending list is
 /// authoritative, and after a restart every earlier cursor is answered with `resync`.
 final class EventHub: Sendable {
-  /// The number of events kept per device, for devices that reconnect with a cursor.
-  static let remembered = 16
   /// The number of unread frames at which a stream is closed.
   private static let unread = 32
 
@@ -20,8 +18,7 @@ final class EventHub: Sendable {
   }
 
   fileprivate struct Line {
-    var lastEvent: UInt64 = 0
-    var recent: [(number: UInt64, event: DeviceEvent)] = []
+    var history = EventHistory()
     var listener: Listener?
   }
 
@@ -38,10 +35,12 @@ final class EventHub: Sendable {
   func publish(_ event: DeviceEvent, to clientID: String) {
     state.withLock { state in
       var line = state.lines[clientID] ?? Line()
-      line.note(event)
+      line.history.note(event)
       state.lines[clientID] = line
       // Inside the lock, so that frames are sent in the order of their numbers.
-      if let listener = line.listener { send(EventFrame.encode(event, id: cursor(line.lastEvent)), to: listener) }
+      if let listener = line.listener {
+        send(EventFrame.encode(event, id: line.history.cursor(in: epoch)), to: listener)
+      }
     }
   }
 
@@ -57,7 +56,7 @@ final class EventHub: Sendable {
       line.listener = state.isClosed ? nil : Listener(number: number, isStream: isStream, frames: continuation)
       state.lines[clientID] = line
       if state.isClosed { continuation.finish() }
-      return (missedEvents(line, after: cursor), older, number)
+      return (line.history.events(after: cursor, in: epoch), older, number)
     }
     older?.frames.finish()
     return Subscription(frames: frames, missed: missed) { [self] in
@@ -74,7 +73,7 @@ final class EventHub: Sendable {
   }
 
   func events(of clientID: String, after cursor: String?) -> EventPage {
-    state.withLock { missedEvents($0.lines[clientID] ?? Line(), after: cursor) }
+    state.withLock { ($0.lines[clientID]?.history ?? EventHistory()).events(after: cursor, in: epoch) }
   }
 
   func isListening(_ clientID: String) -> Bool { state.withLock { $0.lines[clientID]?.listener != nil } }
@@ -108,25 +107,5 @@ final class EventHub: Sendable {
   private func send(_ frame: ByteBuffer, to listener: Listener) {
     // A slow reader loses its stream; it reconnects with its cursor.
     if case .dropped = listener.frames.yield(frame) { listener.frames.finish() }
-  }
-
-  private func cursor(_ number: UInt64) -> String { "\(epoch).\(number)" }
-
-  private func missedEvents(_ line: Line, after cursor: String?) -> EventPage {
-    let now = self.cursor(line.lastEvent)
-    guard let cursor else { return EventPage(cursor: now, events: []) }
-    let parts = cursor.split(separator: ".")
-    guard parts.count == 2, parts[0] == epoch, let seen = UInt64(parts[1]), seen <= line.lastEvent,
-      line.lastEvent - seen <= UInt64(line.recent.count)
-    else { return EventPage(cursor: now, events: [DeviceEvent(.resync)]) }
-    return EventPage(cursor: now, events: line.recent.filter { $0.number > seen }.map(\.event))
-  }
-}
-
-extension EventHub.Line {
-  fileprivate mutating func note(_ event: DeviceEvent) {
-    lastEvent += 1
-    recent.append((lastEvent, event))
-    if recent.count > EventHub.remembered { recent.removeFirst() }
   }
 }

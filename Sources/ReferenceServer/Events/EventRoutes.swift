@@ -6,9 +6,6 @@ import ReferenceProtocol
 
 /// `GET /device/v1/events` as a stream or as a long poll, and the delivery reports.
 struct EventRoutes: Sendable {
-  /// The maximum wait of a long poll in seconds; a longer preference is reduced.
-  private static let longestWait = 55
-
   let gate: DeviceGate
   let hub: EventHub
 
@@ -57,21 +54,10 @@ struct EventRoutes: Sendable {
     let subscription = hub.listen(clientID, isStream: false, after: cursor)
     defer { subscription.cancel() }
     guard subscription.missed.events.isEmpty else { return .json(subscription.missed) }
-    let seconds = wait(preferredBy: request)
+    let seconds = LongPollWait.seconds(preferredBy: request.headers[.prefer])
     let deadline = context.channel.eventLoop.scheduleTask(in: .seconds(Int64(seconds))) { subscription.cancel() }
     defer { deadline.cancel() }
     for await _ in subscription.frames { return .json(hub.events(of: clientID, after: cursor)) }
     return .noContent
-  }
-
-  /// `Prefer: wait=SECONDS` (RFC 7240 §4.3).
-  private func wait(preferredBy request: Request) -> Int {
-    let preferences = (request.headers[.prefer] ?? "").split(separator: ",")
-    let wait = preferences.compactMap { preference -> Int? in
-      let halves = preference.split(separator: "=")
-      guard halves.count == 2, halves[0].trimmingPrefix(while: { $0 == " " }) == "wait" else { return nil }
-      return Int(halves[1])
-    }
-    return min(max(wait.first ?? Self.longestWait, 0), Self.longestWait)
   }
 }

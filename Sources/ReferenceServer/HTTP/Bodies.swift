@@ -20,8 +20,9 @@ extension Request {
   func form() async throws -> Form {
     let bytes = try await bytes()
     guard !bytes.isEmpty else { return Form() }
-    let type = headers[.contentType]?.split(separator: ";").first?.trimmingPrefix { $0 == " " }.lowercased()
-    guard type == Form.mediaType else { throw Refusal.invalidRequest("The body must be \(Form.mediaType).") }
+    guard Form.isMediaType(headers[.contentType]) else {
+      throw Refusal.invalidRequest("The body must be \(Form.mediaType).")
+    }
     do { return try Form(parsing: bytes) } catch { throw Refusal.invalidRequest("\(error).") }
   }
 }

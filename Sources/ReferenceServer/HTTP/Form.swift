@@ -6,6 +6,11 @@ struct Form: Sendable, Equatable {
 
   static let mediaType = "application/x-www-form-urlencoded"
 
+  /// - Parameter header: `Content-Type`, with or without parameters.
+  static func isMediaType(_ header: String?) -> Bool {
+    header?.split(separator: ";").first?.trimmingPrefix { $0 == " " }.lowercased() == mediaType
+  }
+
   enum Refusal: Error, Equatable, Sendable, CustomStringConvertible {
     case badEncoding, repeated(String), tooMany
 

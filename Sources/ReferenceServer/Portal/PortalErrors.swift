@@ -31,3 +31,13 @@ extension Refusal {
   static let insufficientPermissions = Refusal(
     .forbidden, "insufficient_permissions", "The client may not use this API.")
 }
+
+extension Refusal {
+  init(_ flaw: StartOrder.Flaw) {
+    switch flaw {
+    case .unknownType: self = .unknownType
+    case .messageTooLong: self = .messageTooLong
+    case .badParameter(let why): self = .badParameter(why)
+    }
+  }
+}

@@ -12,7 +12,8 @@ struct PortalGate: Sendable {
   /// - Parameter form: the request's form, if it has one.
   func admit(_ request: Request, form: Form = Form(), to api: API) async throws {
     let refusal: Refusal = api == .endUser ? .unauthorized : .invalidClient
-    guard let (id, secret) = basicCredentials(of: request) ?? formCredentials(form) else { throw refusal }
+    let header = request.headers[.authorization]
+    guard let (id, secret) = AuthorizationHeader.basic(of: header) ?? formCredentials(form) else { throw refusal }
     let client = try await store.read { try $0.apiClient(id) }
     // Compute the hash also for an unknown client, so that the timing does not disclose whether it exists.
     let hash = peppered.hash(secret, for: .portalSecret)
@@ -22,16 +23,7 @@ struct PortalGate: Sendable {
     }
   }
 
-  private func basicCredentials(of request: Request) -> (String, String)? {
-    guard let header = request.headers[.authorization] else { return nil }
-    let parts = header.split(separator: " ")
-    guard parts.count == 2, parts[0].lowercased() == "basic", let decoded = bytes(base64: String(parts[1])),
-      let text = String(validating: decoded, as: UTF8.self), let colon = text.firstIndex(of: ":")
-    else { return nil }
-    return (String(text[..<colon]), String(text[text.index(after: colon)...]))
-  }
-
-  private func formCredentials(_ form: Form) -> (String, String)? {
+  private func formCredentials(_ form: Form) -> (id: String, secret: String)? {
     guard let id = form["client_id"], let secret = form["client_secret"] else { return nil }
     return (id, secret)
   }

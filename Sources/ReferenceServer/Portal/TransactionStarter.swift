@@ -18,15 +18,6 @@ struct TransactionStarter: Sendable {
     case refused(Refusal)
   }
 
-  /// The portal's request, validated as far as possible without the database.
-  private struct Order: Sendable {
-    let type: ServerConfiguration.MobileAuthenticationType
-    let userID: String
-    let callbackURI: String
-    let message: String
-    let secureMessage: String?
-  }
-
   /// - Parameter device: selects the device: by its id (version 4), or the only one (version 3).
   func start(_ form: Form, device: @escaping @Sendable ([Profile]) -> Profile?) async throws -> PortalBody.Started {
     let order = try check(form)
@@ -70,26 +61,11 @@ struct TransactionStarter: Sendable {
     }
   }
 
-  private func check(_ form: Form) throws(Refusal) -> Order {
-    func required(_ name: String) throws(Refusal) -> String {
-      guard let value = form[name] else { throw .badParameter("\"\(name)\" is missing.") }
-      return value
-    }
-    guard let type = configuration.type(named: try required("type")) else { throw .unknownType }
-    let userID = try required("user_id")
-    let callbackURI = try required("callback_uri")
-    do { _ = try CallbackURL(parsing: callbackURI) } catch { throw .badParameter("\"callback_uri\" \(error).") }
-    guard !settings.callbackAllowList || configuration.callbacks.contains(where: { $0.url == callbackURI }) else {
-      throw .badParameter("\"callback_uri\" is not one of the configured callbacks.")
-    }
-    let defaultMessage = form["language_code"].flatMap { type.messages[$0] } ?? type.messages["en"]
-    guard let message = form["message"] ?? defaultMessage else { throw .badParameter("\"message\" is missing.") }
-    guard message.unicodeScalars.count <= settings.maxMessageLength else { throw .messageTooLong }
-    return Order(
-      type: type, userID: userID, callbackURI: callbackURI, message: message, secureMessage: form["secure_message"])
+  private func check(_ form: Form) throws(Refusal) -> StartOrder {
+    do { return try StartOrder(form, configuration) } catch { throw Refusal(error) }
   }
 
-  private func transaction(for order: Order, _ profile: Profile, nowMs: Int64) -> Transaction {
+  private func transaction(for order: StartOrder, _ profile: Profile, nowMs: Int64) -> Transaction {
     let lifetimeMs = Int64(order.type.requestExpiresIn) * 1000
     var request = ApprovalRequest(
       iss: origin.issuer, clientID: profile.clientID, profileID: profile.id, transactionID: Random.uuid(),

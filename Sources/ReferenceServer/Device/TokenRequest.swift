@@ -1,0 +1,39 @@
+import ReferenceProtocol
+
+/// What a device that has authenticated itself asks of the token endpoint.
+enum TokenRequest: Sendable, Equatable {
+  case clientCredentials
+  /// - Parameter ephemeralCertificate: Base64, as it came.
+  case activation(code: String, profileID: String, ephemeralCertificate: String?)
+  case logIn(assertion: String, profileID: String)
+
+  enum Flaw: Error, Equatable, Sendable {
+    case unsupportedGrant
+    /// What is missing or wrong, as a sentence.
+    case invalid(String)
+  }
+
+  init(_ form: Form) throws(Flaw) {
+    switch form["grant_type"] {
+    case Grant.clientCredentials: self = .clientCredentials
+    case Grant.preAuthorizedCode: self = try Self.activation(form)
+    case Grant.jwtBearer:
+      guard let assertion = form["assertion"], let profileID = form["profile_id"] else {
+        throw .invalid("assertion and profile_id are needed.")
+      }
+      self = .logIn(assertion: assertion, profileID: profileID)
+    case nil: throw .invalid("grant_type is missing.")
+    default: throw .unsupportedGrant
+    }
+  }
+
+  private static func activation(_ form: Form) throws(Flaw) -> TokenRequest {
+    guard let code = form["pre-authorized_code"], let profileID = form["profile_id"] else {
+      throw .invalid("pre-authorized_code and profile_id are needed.")
+    }
+    guard profileID.utf8.count == 6, profileID.allSatisfy({ $0.isASCII && ($0.isUppercase || $0.isNumber) }) else {
+      throw .invalid("profile_id must be 6 characters of A-Z and 0-9.")
+    }
+    return .activation(code: code, profileID: profileID, ephemeralCertificate: form["ephemeral_certificate"])
+  }
+}

@@ -1,0 +1,160 @@
+import Cryptography
+import ReferenceProtocol
+import Testing
+
+@testable import ReferenceServer
+
+/// What is read of a request before the database is asked.
+@Suite(.timeLimit(.minutes(5))) struct RequestParserTests {
+  @Test(
+    "An Authorization header has a scheme in any case and one word",
+    arguments: [
+      ("Bearer abc", "abc"), ("bEARER   abc", "abc"), (" Bearer abc ", "abc"), ("Bearer", nil), ("Bearer a b", nil),
+      ("Basic abc", nil), ("", nil), ("Bearer\u{A0}abc", nil), (nil, nil),
+    ] as [(String?, String?)])
+  func authorizationWord(header: String?, word: String?) {
+    #expect(AuthorizationHeader.word(of: header, scheme: "bearer") == word)
+  }
+
+  @Test(
+    "Basic credentials end at the first colon and must be UTF-8 in Base64",
+    arguments: [
+      ("portal:secret", "portal", "secret"), ("portal:a:b", "portal", "a:b"), (":", "", ""), ("ü:ß", "ü", "ß"),
+    ])
+  func basicCredentials(text: String, id: String, secret: String) throws {
+    let found = try #require(AuthorizationHeader.basic(of: "Basic \(Array(text.utf8).base64)"))
+    #expect(found.id == id && found.secret == secret)
+  }
+
+  @Test(
+    "What are no Basic credentials is none", arguments: ["Basic cG9ydGFs", "Basic /zo6", "Basic !", "Bearer Og==", ""])
+  func noBasicCredentials(header: String) { #expect(AuthorizationHeader.basic(of: header) == nil) }
+
+  @Test(
+    "A long poll waits as long as it prefers, 0 to 55 seconds",
+    arguments: [
+      ("wait=5", 5), ("respond-async, wait=7", 7), ("wait=0", 0), ("wait=-1", 0), ("wait=9223372036854775807", 55),
+      ("wait=-9223372036854775808", 0), ("wait=9223372036854775808", 55), ("wait=", 55), ("wait=1=2", 55),
+      ("wait=x, wait=3", 3), ("", 55), (nil, 55),
+    ] as [(String?, Int)])
+  func longPollWait(header: String?, seconds: Int) { #expect(LongPollWait.seconds(preferredBy: header) == seconds) }
+
+  @Test(
+    "A cursor that was never given out means resync",
+    arguments: ["e.18446744073709551615", "e.18446744073709551616", "e.-1", "f.0", "e", "", "e.0.0", "."])
+  func strangeCursor(cursor: String) {
+    var history = EventHistory()
+    history.note(DeviceEvent(.request, transactionID: "1"))
+    #expect(history.events(after: cursor, in: "e").events == [DeviceEvent(.resync)])
+    #expect(history.events(after: "e.0", in: "e").events == [DeviceEvent(.request, transactionID: "1")])
+  }
+
+  @Test("An idempotency key is a UUID in any case")
+  func idempotencyKey() {
+    let key = "0a8f1c5e-0000-4000-8000-00000000000f"
+    #expect(IdempotencyKey.parse(key.uppercased()) == key)
+    for text in [nil, "", "x", key + "0", "{\(key)}"] { #expect(IdempotencyKey.parse(text) == nil) }
+  }
+
+  @Test("A form's media type may have parameters and capitals")
+  func mediaType() {
+    for header in [Form.mediaType, " Application/X-www-form-urlencoded;charset=UTF-8", Form.mediaType + ";"] {
+      #expect(Form.isMediaType(header))
+    }
+    for header in [nil, "", ";", "application/json", "application/x-www-form-urlencodedx"] {
+      #expect(!Form.isMediaType(header))
+    }
+  }
+
+  private func tokenRequest(_ form: String) throws -> TokenRequest { try TokenRequest(Form(parsing: Array(form.utf8))) }
+
+  @Test("Each grant has its parameters")
+  func grants() throws {
+    #expect(try tokenRequest("grant_type=client_credentials") == .clientCredentials)
+    let preAuthorized = "grant_type=\(Grant.preAuthorizedCode)"
+    #expect(
+      try tokenRequest("\(preAuthorized)&pre-authorized_code=1&profile_id=AB12CD")
+        == .activation(code: "1", profileID: "AB12CD", ephemeralCertificate: nil))
+    #expect(
+      try tokenRequest("grant_type=\(Grant.jwtBearer)&assertion=a&profile_id=p")
+        == .logIn(assertion: "a", profileID: "p"))
+    #expect(throws: TokenRequest.Flaw.unsupportedGrant) { try tokenRequest("grant_type=password") }
+    for form in [
+      "", "grant_type=", "\(preAuthorized)&profile_id=AB12CD", "grant_type=\(Grant.jwtBearer)&assertion=a",
+    ]
+      + ["ab12cd", "AB12C", "AB12CDE", "AB12C%C3%84", "%EF%BC%A1%EF%BC%A1"].map({
+        "\(preAuthorized)&pre-authorized_code=1&profile_id=\($0)"
+      })
+    {
+      #expect {
+        try tokenRequest(form)
+      } throws: {
+        if case .invalid? = $0 as? TokenRequest.Flaw { true } else { false }
+      }
+    }
+  }
+
+  private func order(_ form: String, allowList: Bool = false) throws -> StartOrder {
+    var configuration = ServerConfiguration()
+    configuration.types = [.init(name: "login", messages: ["en": "Log in?", "de": "Anmelden?"])]
+    configuration.mobileAuthentication.callbackAllowList = allowList
+    configuration.callbacks = [.init(url: "https://portal.example/known")]
+    return try StartOrder(Form(parsing: Array(form.utf8)), configuration)
+  }
+
+  private let needed = "type=login&user_id=ann&callback_uri=https://portal.example/"
+
+  @Test("A start order has the message in the form, in its language, or in English")
+  func messages() throws {
+    #expect(try order(needed + "&message=Hi").message == "Hi")
+    #expect(try order(needed + "&language_code=de").message == "Anmelden?")
+    #expect(try order(needed + "&language_code=fr").message == "Log in?")
+    #expect(try order(needed + "&message=" + String(repeating: "%C3%BC", count: 155)).message.count == 155)
+    #expect(throws: StartOrder.Flaw.messageTooLong) {
+      try order(needed + "&message=" + String(repeating: "%C3%BC", count: 156))
+    }
+  }
+
+  @Test("A start order names a known type, a user and an acceptable callback")
+  func orders() throws {
+    #expect(throws: StartOrder.Flaw.unknownType) { try order("type=x") }
+    for form in [
+      "", "type=login", "type=login&user_id=ann", needed.replacing("example/", with: "example:65536/"),
+      needed.replacing("ann", with: ""),
+    ] {
+      #expect {
+        try order(form)
+      } throws: {
+        if case .badParameter? = $0 as? StartOrder.Flaw { true } else { false }
+      }
+    }
+    #expect(throws: StartOrder.Flaw.badParameter(#""callback_uri" is not one of the configured callbacks."#)) {
+      try order(needed, allowList: true)
+    }
+    #expect(try order(needed + "known", allowList: true).callbackURI == "https://portal.example/known")
+  }
+
+  private func registration(_ change: (inout RegistrationRequest) -> Void = { _ in }) throws -> RegistrationRequest {
+    let capabilities = ApprovalCapabilities(display: .none, keypad: true, button: true, led: .rgb)
+    var request = RegistrationRequest(
+      clientName: "n", softwareID: "s", softwareVersion: "1", key: JWK(try P256PrivateKey().publicKey),
+      capabilities: capabilities)
+    change(&request)
+    return request
+  }
+
+  @Test("What a device says of itself at registration is bounded and printable")
+  func registrations() throws {
+    _ = try registration().checked()
+    let flawed: [(inout RegistrationRequest) -> Void] = [
+      { $0.tokenEndpointAuthMethod = "none" }, { $0.jwks.keys += $0.jwks.keys }, { $0.jwks.keys = [] },
+      { $0.clientName = "" }, { $0.clientName = String(repeating: "n", count: 129) },
+      { $0.softwareVersion = String(repeating: "1", count: 65) }, { $0.softwareID = "a\nb" },
+      { $0.approvalCapabilities.custom = Array(repeating: "c", count: 33) },
+      { $0.approvalCapabilities.biometric = ["\u{202E}"] },
+    ]
+    for (index, change) in flawed.enumerated() {
+      #expect(throws: DeviceMetadataFlaw.self, "change \(index)") { try registration(change).checked() }
+    }
+  }
+}

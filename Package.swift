@@ -121,9 +121,10 @@ let package = Package(
     .library(
       name: "Parsers",
       targets: [
-        "ApprovalTestKit", "ApprovalToken", "Boards", "Courier", "Cryptography", "CurlCourier", "HIDReports",
-        "JSONValues", "MQTT", "MobileAuth", "OpenPGP", "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter",
-        "ReferenceProtocol", "Secrets", "TOMLSyntax", "USBKeypad",
+        "ApprovalTestKit", "ApprovalToken", "Boards", "Courier", "Cryptography", "CurlCourier", "FrontPanel", "GPIO",
+        "HIDReports", "JSONValues", "MQTT", "MobileAuth", "OpenPGP", "PINProtection", "PingAMAdapter",
+        "PrivacyIDEAAdapter",
+        "ReferenceAdapter", "ReferenceProtocol", "SQLite", "Secrets", "TOMLSyntax", "USBKeypad", "Vault",
       ]),
     // The stand-in for AM, for Benchmarks/ and for tests of push delegates.
     .library(name: "TestAM", targets: ["TestAM"]),
@@ -173,7 +174,8 @@ let package = Package(
       over: ["MobileAuth", "ReferenceProtocol", "Cryptography", "OpenPGP", "Courier", "PINProtection", "Secrets"]),
     room(
       "PrivacyIDEAAdapter", over: ["MobileAuth", "Cryptography", "Courier", "JSONValues", "Secrets", "PINProtection"]),
-    room("PingAMAdapter", over: ["MobileAuth", "Cryptography", "Courier", "JSONValues", "Secrets"]),
+    room(
+      "PingAMAdapter", over: ["MobileAuth", "Cryptography", "Courier", "JSONValues", "Secrets", "PINProtection"]),
     room("Boards", over: ["FrontPanel", "GPIO", "MobileAuth", "Secrets", "TOMLSyntax", "USBKeypad", toml]),
     room("ApprovalTestKit", over: ["MobileAuth", "FrontPanel", "Courier", "Secrets"]),
 

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import MobileAuth
+import PINProtection
 import Secrets
 
 /// The stored state of one account at AM.
@@ -61,6 +62,7 @@ struct Mechanism: Sendable {
     else { throw damaged }
     let encoded = parts[1].withExposedSecret { Data($0) }
     do { facts = try JSONDecoder().decode(Facts.self, from: encoded) } catch { throw damaged }
+    if let length = facts.pinLength, !PINPolicy.lengths.contains(length) { throw damaged }
     secret = SharedSecret(bytes: parts[2])
   }
 

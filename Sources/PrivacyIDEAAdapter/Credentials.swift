@@ -1,5 +1,6 @@
 import Cryptography
 import MobileAuth
+import PINProtection
 import Secrets
 
 /// The keys of an enrolled token: its signing key and the server's public key.
@@ -44,7 +45,10 @@ struct PushCredentials: Sendable {
       throw damaged
     }
     do {
-      pinLength = Int(parts[1].text)
+      if parts[1].count > 0 {
+        guard let length = Int(parts[1].text), PINPolicy.lengths.contains(length) else { throw damaged }
+        pinLength = length
+      }
       if parts[2].count > 0 {
         active = TokenKeys(
           device: try DeviceKey(secret: parts[2]),

@@ -1,5 +1,6 @@
 import Cryptography
 import MobileAuth
+import PINProtection
 import PingAMAdapter
 import Secrets
 import Vault
@@ -107,7 +108,8 @@ enum OATHAccounts {
       let parts = account.secrets.withExposedSecret { String(decoding: $0, as: UTF8.self) }
         .split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false)
       let words = parts.first?.split(separator: " ").map(String.init) ?? []
-      pinLength = words.first.flatMap { Int($0) }
+      // Without a length that a PIN can have no PIN can be typed, and the account is as one that has none.
+      pinLength = words.first.flatMap { Int($0) }.flatMap { PINPolicy.lengths.contains($0) ? $0 : nil }
       isLocked = words.contains(Self.lockMark)
       policies = parts.count > 1 ? String(parts[1]) : nil
     }

@@ -1,0 +1,21 @@
+import MobileAuth
+import Secrets
+import Testing
+
+@testable import ApprovalToken
+
+@Suite struct OATHFactsTests {
+  /// Without the check the process ends where the PIN is changed.
+  @Test(
+    "A stored PIN length that no PIN can have counts as none",
+    arguments: [
+      ("6", 6), ("5 locked", 5), ("0", nil), ("33", nil), ("-6", nil), ("9223372036854775807", nil), ("", nil),
+    ]
+      as [(String, Int?)])
+  func pinLength(text: String, length: Int?) {
+    let record = AccountRecord(
+      id: AccountID("ann"), server: TokenServerID("oath"), profile: "P", stage: .active,
+      secrets: SecretBytes(copying: Array(text.utf8)))
+    #expect(OATHAccounts.Facts(record)?.pinLength == length)
+  }
+}

@@ -120,6 +120,24 @@ private final class Rig: Sendable {
     await running.value
   }
 
+  /// The command checks it too, but whoever has the socket need not be the command.
+  @Test(
+    "An enrollment under a name that is none is refused by the service", arguments: ["", "a b", "a\n"])
+  func impossibleName(name: String) async throws {
+    let rig = try Rig()
+    let uris = [
+      "approvaltoken://activate?server=https%3A%2F%2F127.0.0.1%3A1&code=1234567890128",
+      "otpauth://totp/E:a?secret=GEZDGNBVGY3TQOJQ&issuer=E",
+    ]
+    for uri in uris {
+      await #expect {
+        try await rig.desk.answer(ControlCall(request: .enrol, uri: uri, account: name)) { _ in }
+      } throws: {
+        ($0 as? CommandFailure)?.description == "a name has 1 to 64 bytes without blanks"
+      }
+    }
+  }
+
   @Test(
     "Texts say how long the button is held as the board's profile has it",
     arguments: [

@@ -1,5 +1,4 @@
 import Courier
-import CurlCourier
 import MobileAuth
 import PINProtection
 import PingAMAdapter
@@ -16,7 +15,7 @@ extension AccountDesk {
     settings.asksForPIN = call.asksPIN == true
     let enrolment = PushEnrolment(
       registry: vault, timekeeper: timekeeper, settings: settings, pinDesk: pinDesk, progress: progress,
-      makeCourier: { CurlCourier(trust: $0) })
+      makeCourier: makeCourier)
     let account = try await enrolment.enrol(call.uri ?? "", name: call.account, trust: try trust(for: call))
     service.reload()
     return AccountFacts(account: account.id.text, server: account.server.text, profile: account.profile)
@@ -34,7 +33,7 @@ extension AccountDesk {
         // The account is stored before AM receives the registration. Messages may arrive even if AM's answer is lost.
         service.followMailboxes()
         progress($0)
-      }, makeCourier: { CurlCourier(trust: $0) })
+      }, makeCourier: makeCourier)
     defer { service.followMailboxes() }
     let account = try await enrolment.enrol(call.uri ?? "", name: call.account, trust: try trust(for: call))
     service.reload()

@@ -1,3 +1,4 @@
+import Courier
 import Cryptography
 import CurlCourier
 import MobileAuth
@@ -20,10 +21,15 @@ struct AccountDesk: Sendable {
   let push: PushSettings
   /// How long the button is held to confirm an irreversible action.
   let veryLongHold: Duration
+  /// What a server that is enrolled at is reached over.
+  var makeCourier: @Sendable (ServerTrust) -> any Courier = { CurlCourier(trust: $0) }
 
   typealias Progress = @Sendable (String) -> Void
 
   func enrol(_ call: ControlCall, _ progress: @escaping Progress) async throws -> AccountFacts {
+    if let name = call.account, !isAccountName(name) {
+      throw CommandFailure(.usage, "a name has 1 to 64 bytes without blanks")
+    }
     if PrivacyIDEA.recognises(call.uri ?? "") { return try await enrolPushToken(call, progress) }
     if OATHAccounts.recognises(call.uri ?? "") { return try await enrolOneTimePasswords(call, progress) }
     if RegistrationURI.recognises(call.uri ?? "") { return try await enrolMechanism(call, progress) }
@@ -33,7 +39,7 @@ struct AccountDesk: Sendable {
     }
     let enrolment = Enrolment(
       registry: vault, timekeeper: timekeeper, pinDesk: capabilities.keypad ? desk : nil, progress: progress,
-      makeCourier: { CurlCourier(trust: $0) })
+      makeCourier: makeCourier)
     let trust = try trust(for: call, pins: uri.pins)
     let account = try await enrolment.enrol(uri, name: call.account, trust: trust, capabilities: capabilities)
     service.reload()

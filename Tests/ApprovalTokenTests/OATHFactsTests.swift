@@ -4,7 +4,7 @@ import Testing
 
 @testable import ApprovalToken
 
-@Suite struct OATHFactsTests {
+@Suite(.timeLimit(.minutes(5))) struct OATHFactsTests {
   /// Without the check the process ends where the PIN is changed.
   @Test(
     "A stored PIN length that no PIN can have counts as none",

@@ -4,7 +4,7 @@ import Testing
 @testable import ApprovalToken
 
 /// What `doctor` and `serve` say of a state directory that cannot be written.
-@Suite struct StorageTests {
+@Suite(.timeLimit(.minutes(5))) struct StorageTests {
   /// A file system with room for everything.
   private static var roomy: statvfs {
     var space = statvfs()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import GPIO
 
-@Suite struct EdgeQueueTests {
+@Suite(.timeLimit(.minutes(5))) struct EdgeQueueTests {
   private func edge(_ isActive: Bool, _ sequence: UInt) -> approval_gpio_edge {
     approval_gpio_edge(nanoseconds: .max, is_active: isActive, sequence: sequence)
   }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PingAMAdapter
 
-@Suite struct StoredMechanismTests {
+@Suite(.timeLimit(.minutes(5))) struct StoredMechanismTests {
   /// Without the check the process ends where the PIN is changed.
   @Test("A stored PIN length that no PIN can have is damage", arguments: [-1, 0, 4, 33, .max])
   func impossiblePINLength(length: Int) throws {

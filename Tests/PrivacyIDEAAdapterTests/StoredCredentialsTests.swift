@@ -4,7 +4,7 @@ import Testing
 
 @testable import PrivacyIDEAAdapter
 
-@Suite struct StoredCredentialsTests {
+@Suite(.timeLimit(.minutes(5))) struct StoredCredentialsTests {
   /// Without the check the process ends where the PIN is changed.
   @Test(
     "A stored PIN length that no PIN can have is damage",

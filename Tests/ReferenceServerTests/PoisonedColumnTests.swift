@@ -9,7 +9,7 @@ import Testing
 
 /// One row of one table, with one column of another type or out of range; the tables have lost their column types, as in a
 /// file that was edited.
-@Suite struct PoisonedColumnTests {
+@Suite(.timeLimit(.minutes(5))) struct PoisonedColumnTests {
   static let tables = [
     "access_token", "activation_code", "api_client", "callback", "device", "fleet_token", "hold", "knowledge",
     "mobile_auth_transaction", "outbox", "pin_attempt", "pin_change", "profile", "running", "server_key", "user",

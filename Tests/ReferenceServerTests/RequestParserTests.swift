@@ -5,7 +5,7 @@ import Testing
 @testable import ReferenceServer
 
 /// What is read of a request before the database is asked.
-@Suite struct RequestParserTests {
+@Suite(.timeLimit(.minutes(5))) struct RequestParserTests {
   @Test(
     "An Authorization header has a scheme in any case and one word",
     arguments: [

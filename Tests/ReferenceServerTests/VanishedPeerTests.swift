@@ -7,7 +7,7 @@ import Testing
 @testable import ReferenceServer
 
 /// A peer that is gone without FIN or RST, as a board without power is.
-@Suite struct VanishedPeerTests {
+@Suite(.timeLimit(.minutes(5))) struct VanishedPeerTests {
   private static let userTimeout = ChannelOptions.tcpOption(.init(rawValue: TCP_USER_TIMEOUT))
 
   /// A listening channel whose connections are guarded, and those connections.

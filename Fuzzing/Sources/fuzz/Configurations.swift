@@ -1,14 +1,34 @@
 import Boards
 
 @testable import ApprovalToken
+@testable import GPIO
 @testable import ServerParsers
 
 /// User-written files: board profiles and the configurations of both programs.
 func readConfiguration(_ bytes: [UInt8]) {
-  let input = Input(bytes, choices: 3)
+  let input = Input(bytes, choices: 4)
   switch input.choice {
   case 0: _ = try? BoardProfile(parsing: input.text, file: "board.toml")
   case 1: _ = try? Configuration(parsing: input.text, file: "config.toml")
-  default: _ = try? ConfigurationFile.parse(input.text)
+  case 2: _ = try? ConfigurationFile.parse(input.text)
+  default: propose(input.text)
   }
+}
+
+/// A profile proposed for a machine: each line is a chip, whose label and lines' names are between bars.
+private func propose(_ text: String) {
+  let chips = text.split(separator: "\n").prefix(4).enumerated().map { number, line in
+    let names = line.split(separator: "|", omittingEmptySubsequences: false).map { name in
+      // The kernel's names have at most 31 bytes.
+      String(decoding: name.utf8.prefix(31), as: UTF8.self)
+    }
+    return ChipDescription(
+      path: "/dev/gpiochip\(number)", label: names[0],
+      // As many as a profile can name.
+      lines: names.dropFirst().prefix(1024).enumerated().map { offset, name in
+        .init(offset: offset, name: name, consumer: offset % 7 == 6 ? name : nil, isOutput: offset % 5 == 4)
+      })
+  }
+  guard let toml = BoardProposal(chips: chips, keypads: [], known: []).toml else { return }
+  do { _ = try BoardProfile(parsing: toml, file: "board.toml") } catch { require(false, "\(error) in:\n\(toml)") }
 }

@@ -13,17 +13,25 @@ import Synchronization
 /// Responses of the token server: the input as the response to one call, processed by the adapter up to the texts for
 /// the user.
 func readServerAnswer(_ bytes: [UInt8]) {
-  var input = Input(bytes, choices: 9)
+  var input = Input(bytes, choices: 11)
   let choice = input.choice
-  if choice == 8 { return readSealedRequest(input.bytes) }
-  let status = statuses[Int(input.byte() & 0x0F) % statuses.count]
+  switch choice {
+  case 8: return readSealedRequest(input.bytes)
+  case 9: return readReceipt(input.bytes)
+  case 10: return readNotice(input.bytes)
+  default: break
+  }
+  // Digits in the seeds for whole responses, letters for those that were longer than what is read of them.
+  let flags = input.byte()
+  let status = statuses[Int(flags & 0x0F) % statuses.count]
   var headers: HTTPHeaders = [:]
   for line in input.lines() {
     let parts = line.split(separator: ":", maxSplits: 1)
     if parts.count == 2 { headers[String(parts[0])] = String(parts[1].drop { $0 == " " }) }
   }
-  let response = HTTPResponse(status: status, headers: headers, body: input.bytes)
-  wait { await ask(choice, response) }
+  var response = HTTPResponse(status: status, headers: headers, body: input.bytes)
+  response.isCut = flags & 0x40 != 0
+  wait { [response] in await ask(choice, response) }
 }
 
 private let statuses = [200, 201, 204, 304, 400, 401, 403, 404, 409, 410, 422, 429, 500, 503]
@@ -136,4 +144,23 @@ private func readSealedRequest(_ plaintext: [UInt8]) {
     message: nil, deadline: timekeeper.now + .seconds(60))
   CurrentAnswer.value.withLock { $0 = HTTPResponse(status: 200, body: body) }
   wait { _ = try? await server.open(pending) }
+}
+
+/// A receipt that the token server really signed, whatever it says.
+private func readReceipt(_ plaintext: [UInt8]) {
+  guard let sealed = try? Keys.server.seal(plaintext, to: Keys.token.certificate),
+    let id = TransactionID(transaction)
+  else { return }
+  let status = RequestStatus(state: .authenticated, receipt: "r", idempotencyKey: "k", sealedReceipt: sealed.base64)
+  CurrentAnswer.value.withLock { $0 = HTTPResponse(status: 200, body: JSON.encode(status)) }
+  wait { _ = try? await server.status(of: id, account: AccountID("ann")) }
+}
+
+/// The same for a notice that an enrollment is gone.
+private func readNotice(_ plaintext: [UInt8]) {
+  guard let sealed = try? Keys.server.seal(plaintext, to: Keys.token.certificate) else { return }
+  let body = JSON.encode(["revocations": [sealed.base64, "", sealed.base64]])
+  for subject in server.provenRevocations(in: HTTPResponse(status: 401, body: body)) {
+    require(subject == .device || subject == .profile("PROFIL"), "\(subject) is of an account that is here")
+  }
 }

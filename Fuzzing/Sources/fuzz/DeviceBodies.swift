@@ -5,11 +5,11 @@ import ReferenceProtocol
 
 /// The bodies that devices send to the token server, and the answers in them.
 func readDeviceBody(_ bytes: [UInt8]) {
-  let input = Input(bytes, choices: 12)
+  let input = Input(bytes, choices: 13)
   let body = input.bytes
   switch input.choice {
   case 0: judgeRegistration(body)
-  case 1: if let request = roundTrip(ValidationRequest.self, body) { _ = SoftwareVersion(request.softwareVersion) }
+  case 1: judgeValidation(body)
   case 2: if let request = roundTrip(KeyExchangeRequest.self, body) { readBase64(request.openPGPCertificate) }
   case 3: if let request = roundTrip(KeyAcknowledgement.self, body) { readBase64(request.proof) }
   case 4: _ = roundTrip(KeyAcknowledgementContent.self, body)
@@ -19,6 +19,7 @@ func readDeviceBody(_ bytes: [UInt8]) {
   case 8: judgeAnswer(body, .pushWithPIN)
   case 9: _ = roundTrip(Denial.self, body)
   case 10: _ = roundTrip(EventAcknowledgement.self, body)
+  case 12: readTokenForm(body)
   default:
     _ = roundTrip(PINActivation.self, body)
     _ = roundTrip(PINChangeRequest.self, body)
@@ -43,6 +44,28 @@ private func judgeRegistration(_ body: [UInt8]) {
   for key in request.jwks.keys {
     _ = try? key.publicKey()
     _ = key.thumbprint
+  }
+  guard (try? request.checked()) != nil else { return }
+  require(request.clientName.isPrintable && request.clientName.utf8.count <= 128, "an accepted name can be printed")
+}
+
+private func judgeValidation(_ body: [UInt8]) {
+  guard let request = roundTrip(ValidationRequest.self, body) else { return }
+  _ = (SoftwareVersion(request.softwareVersion), try? request.checkVersions(), try? request.checkedCapabilities())
+}
+
+/// What follows once the client has authenticated itself.
+private func readTokenForm(_ body: [UInt8]) {
+  guard let form = try? Form(parsing: body), let request = try? TokenRequest(form) else { return }
+  switch request {
+  case .clientCredentials: break
+  case .activation(let code, let profileID, let certificate):
+    require(profileID.utf8.count == 6, "a profile id has 6 bytes")
+    _ = ActivationCode(code)?.digits
+    certificate.map(readBase64)
+  case .logIn(let assertion, let profileID):
+    _ = try? KnowledgeAssertion(
+      parsing: assertion, clientID: "C", profileID: profileID, audience: "https://s/oauth/token", now: 1_795_253_339)
   }
 }
 

@@ -7,6 +7,7 @@ typealias FuzzTarget = @Sendable ([UInt8]) -> Void
 private let targets: [String: FuzzTarget] = [
   "configurations": readConfiguration,
   "control": readControlMessage,
+  "control-calls": answerCall,
   "device-answers": readServerAnswer,
   "device-bodies": readDeviceBody,
   "event-stream": readEventStream,
@@ -18,7 +19,9 @@ private let targets: [String: FuzzTarget] = [
   "proofs": readProof,
   "push-challenges": readPushChallenges,
   "push-envelopes": readPushEnvelope,
+  "request-heads": readRequestHead,
   "response-heads": readResponseHead,
+  "stored": readStored,
   "uris": readURI,
 ]
 

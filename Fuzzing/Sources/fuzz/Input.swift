@@ -16,10 +16,10 @@ struct Input {
 
   mutating func byte() -> UInt8 { rest.popFirst() ?? 0 }
 
-  /// Removes and returns the lines up to the first empty line, without it.
-  mutating func lines() -> [String] {
+  /// Removes and returns the lines up to the first empty line, without it, or at most `limit`.
+  mutating func lines(atMost limit: Int = .max) -> [String] {
     var lines: [String] = []
-    while !rest.isEmpty {
+    while !rest.isEmpty, lines.count < limit {
       let end = rest.firstIndex(of: UInt8(ascii: "\n")) ?? rest.endIndex
       let line = String(decoding: rest[..<end], as: UTF8.self)
       rest = rest[end...].dropFirst()

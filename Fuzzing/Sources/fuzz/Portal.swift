@@ -5,12 +5,14 @@ import ReferenceProtocol
 
 /// Data that portals send to the token server: forms, the URLs in them, JSON.
 func readPortalRequest(_ bytes: [UInt8]) {
-  let input = Input(bytes, choices: 4)
+  let input = Input(bytes, choices: 6)
   switch input.choice {
   case 0: readForm(input.bytes)
   case 1: judgeCallback(input.text)
   case 2: _ = try? JSON.decode(EndUserBody.BulkDelete.self, from: input.bytes)
-  default: _ = SoftwareVersion(input.text) < SoftwareVersion("1.2.3")
+  case 3: _ = SoftwareVersion(input.text) < SoftwareVersion("1.2.3")
+  case 4: readOrder(input.bytes, configuration)
+  default: readOrder(input.bytes, strictConfiguration)
   }
 }
 
@@ -19,6 +21,30 @@ private func readForm(_ bytes: [UInt8]) {
   for name in ["type", "user_id", "message", "secure_message", "language_code"] { _ = form[name]?.unicodeScalars.count }
   if let callback = form["callback_uri"] { judgeCallback(callback) }
 }
+
+/// What a portal asks to start.
+private func readOrder(_ bytes: [UInt8], _ configuration: ServerConfiguration) {
+  guard let form = try? Form(parsing: bytes), let order = try? StartOrder(form, configuration) else { return }
+  let limit = configuration.mobileAuthentication.maxMessageLength
+  require(order.message.unicodeScalars.count <= limit && !order.userID.isEmpty, "an accepted order keeps the limits")
+  judgeCallback(order.callbackURI)
+}
+
+private let configuration: ServerConfiguration = {
+  var configuration = ServerConfiguration()
+  configuration.types = [
+    .init(name: "login", messages: ["en": "Log in?", "nl": "Inloggen?"]), .init(name: "payment", method: .pushWithPIN),
+  ]
+  return configuration
+}()
+
+private let strictConfiguration: ServerConfiguration = {
+  var strict = configuration
+  strict.mobileAuthentication.callbackAllowList = true
+  strict.mobileAuthentication.maxMessageLength = 3
+  strict.callbacks = [.init(url: "https://p/")]
+  return strict
+}()
 
 /// The URL is stored and given to an HTTP client when the request has ended: it must be rejected before that.
 private func judgeCallback(_ text: String) {

@@ -1,0 +1,1 @@
+../../../Sources/ReferenceServer/HTTP/AuthorizationHeader.swift

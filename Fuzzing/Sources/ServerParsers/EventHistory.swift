@@ -1,0 +1,1 @@
+../../../Sources/ReferenceServer/Events/EventHistory.swift

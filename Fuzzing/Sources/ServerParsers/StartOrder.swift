@@ -1,0 +1,1 @@
+../../../Sources/ReferenceServer/Portal/StartOrder.swift

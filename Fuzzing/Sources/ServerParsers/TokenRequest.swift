@@ -1,0 +1,1 @@
+../../../Sources/ReferenceServer/Device/TokenRequest.swift

@@ -1,0 +1,138 @@
+import ApprovalTestKit
+import Boards
+import Courier
+import FrontPanel
+import Glibc
+import Logging
+import MobileAuth
+import PingAMAdapter
+import PrivacyIDEAAdapter
+import ReferenceProtocol
+import Synchronization
+import Vault
+
+@testable import ApprovalToken
+
+/// Calls of the control socket, done: the first line is the call, the rest is what a server that is enrolled at answers
+/// to everything. The board is simulated, and nobody is at it, so that what waits for the panel ends when the caller
+/// hangs up.
+func answerCall(_ bytes: [UInt8]) {
+  var input = Input(bytes, choices: statuses.count)
+  let status = statuses[input.choice]
+  guard let line = input.lines(atMost: 1).first,
+    let call = try? JSON.decode(ControlCall.self, from: Array(line.utf8))
+  else { return }
+  let desk = orTrap { try makeDesk(answering: HTTPResponse(status: status, body: input.bytes)) }
+  wait {
+    let work = Task {
+      do { try await desk.answer(call) { answer in _ = JSON.encode(answer) } } catch {
+        guard !(error is CancellationError) else { return }
+        require(CommandFailure(explaining: error) != nil, "the caller can be told of \(error)")
+      }
+    }
+    let hangUp = Task {
+      // Longer than anything takes that needs no person.
+      for _ in 0..<500 where !Task.isCancelled { await Task.yield() }
+      work.cancel()
+    }
+    await work.value
+    hangUp.cancel()
+  }
+  forgetEnrollments()
+}
+
+private let statuses = [200, 201, 204, 400, 401, 403, 404, 500]
+
+/// An account for one-time passwords of each kind, in a directory that goes with the process.
+private let vault: Vault = orTrap {
+  let vault = try ScratchVault.make()
+  for (name, kind) in [("time", "totp"), ("count", "hotp")] {
+    _ = try OATHAccounts.keep(
+      try RegistrationURI("otpauth://\(kind)/Example:\(name)?secret=GEZDGNBVGY3TQOJQ&issuer=Example"), name: name,
+      in: vault, clock: clock, progress: { _ in })
+  }
+  return vault
+}
+
+private let clock = HastyTimekeeper()
+private let profile = orTrap { try BoardCatalogue.profile("simulated") }
+
+private func makeDesk(answering response: HTTPResponse) throws -> ControlDesk {
+  let board = try RunningBoard(profile, timekeeper: clock)
+  let service = TokenService(
+    vault: vault, panel: board.panel, adapters: Adapters(vault: vault, authorities: nil, timekeeper: clock),
+    timekeeper: clock, logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() },
+    events: AsyncStream { $0.finish() }
+  ) {}
+  var push = PushSettings()
+  // Quickly made; nobody signs with it.
+  push.enrolment.keyBits = 1024
+  var accounts = AccountDesk(
+    service: service, vault: vault, timekeeper: clock, authorities: nil, keyDerivation: board.keyDerivation,
+    capabilities: board.capabilities, push: push, veryLongHold: board.profile.timing.reportHold)
+  accounts.makeCourier = { _ in RecordingCourier { _ in response } }
+  return ControlDesk(
+    service: service, vault: vault, board: board, accounts: accounts,
+    ingress: PushIngress(registry: vault, shelf: vault, timekeeper: clock) { event in _ = "\(event)" })
+}
+
+/// The next input must find what this one found.
+private func forgetEnrollments() {
+  orTrap {
+    for account in try vault.accounts() where !["time", "count"].contains(account.id.text) {
+      require(isAccountName(account.id.text), "an account has a name that can be typed")
+      try vault.wipe(account: account.id, AuditEntry(.wiped, wallClockMilliseconds: 0))
+    }
+    for server in try vault.servers() where server.id.text != "oath" {
+      try vault.wipe(server: server.id, AuditEntry(.wiped, wallClockMilliseconds: 0))
+    }
+  }
+}
+
+/// Whoever sleeps wakes at once, and so much later.
+private final class HastyTimekeeper: Timekeeper {
+  private let passed = Mutex(Moment(sinceBeginning: .zero))
+
+  var now: Moment { passed.withLock { $0 } }
+  var wallClockMilliseconds: Int64 { 1_795_253_339_000 + now.sinceBeginning.components.seconds * 1000 }
+
+  func sleep(until moment: Moment) async throws {
+    try Task.checkCancellation()
+    passed.withLock { $0 = max($0, moment) }
+    await Task.yield()
+  }
+}
+
+enum ScratchVault {
+  /// Of vaults that go with the process.
+  private static let directories = Mutex<[String]>([])
+
+  static func make() throws -> Vault {
+    let directory = try makeDirectory()
+    return try Vault.open(
+      directory: directory,
+      deviceSecret: try DeviceSecret.load(stateDirectory: directory, credentialsDirectory: nil), auditCapacity: 10)
+  }
+
+  /// In memory where there is a file system for that.
+  static func makeDirectory() throws -> String {
+    let base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"
+    var template = Array("\(base)/fuzz-XXXXXX".utf8CString)
+    require(mkdtemp(&template) != nil, "a directory can be made")
+    let path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    directories.withLock { directories in
+      if directories.isEmpty { atexit { ScratchVault.removeAll() } }
+      directories.append(path)
+    }
+    return path
+  }
+
+  private static func removeAll() {
+    for directory in directories.withLock({ $0 }) {
+      for name in ["vault.sqlite3", "vault.sqlite3-journal", "device-secret", "approval-token.device-secret", "text"] {
+        unlink("\(directory)/\(name)")
+      }
+      rmdir(directory)
+    }
+  }
+}

@@ -1,0 +1,56 @@
+import Cryptography
+import ReferenceProtocol
+
+@testable import ServerParsers
+
+/// Fields of requests to the token server, and what says whom a limit counts.
+func readRequestHead(_ bytes: [UInt8]) {
+  let input = Input(bytes, choices: 8)
+  let text = input.text
+  switch input.choice {
+  case 0: readAuthorization(text)
+  case 1: if let (id, secret) = AuthorizationHeader.basic(of: "Basic \(input.bytes.base64)") { judge(id, secret) }
+  case 2: require((0...LongPollWait.longest).contains(LongPollWait.seconds(preferredBy: text)), "a wait is bounded")
+  case 3: resume(after: text)
+  case 4: readKey(text)
+  case 5: _ = Form.isMediaType(text)
+  case 6: readAddress(text)
+  default:
+    let printable = text.printable(atMost: 100)
+    require(printable.isPrintable && printable.unicodeScalars.count <= 101, "what is made printable is")
+  }
+}
+
+private func readAuthorization(_ header: String) {
+  for scheme in ["dpop", "bearer", "basic"] {
+    guard let word = AuthorizationHeader.word(of: header, scheme: scheme) else { continue }
+    require(!word.isEmpty && !word.contains(" "), "a word is one")
+  }
+  if let (id, secret) = AuthorizationHeader.basic(of: header) { judge(id, secret) }
+}
+
+private func judge(_ id: String, _ secret: String) {
+  require(!id.utf8.contains(UInt8(ascii: ":")), "a user-id has no colon")
+  _ = SHA256.hash(Array(secret.utf8))
+}
+
+private func resume(after cursor: String) {
+  var history = EventHistory()
+  for number in 0..<20 { history.note(DeviceEvent(.request, transactionID: "\(number)")) }
+  let page = history.events(after: cursor, in: "0")
+  require(page.events.count <= EventHistory.remembered, "no more than is remembered")
+  require(history.events(after: page.cursor, in: "0").events.isEmpty, "the page's own cursor is the last")
+}
+
+private func readKey(_ text: String) {
+  guard let key = IdempotencyKey.parse(text) else { return }
+  require(key.utf8.count == 36 && IdempotencyKey.parse(key) == key, "a key has one form")
+}
+
+private func readAddress(_ text: String) {
+  _ = ConnectionSource.name(of: text)
+  guard let range = AddressRange(text) else { return }
+  for address in [[UInt8](repeating: 127, count: 4), [UInt8](repeating: 0xFE, count: 16), []] {
+    _ = (range.contains(address), PrivateAddress.contains(address))
+  }
+}

@@ -144,7 +144,7 @@ extension EndToEnd {
         let readOnly = "mount --bind \"$1\" \"$1\"; mount -o remount,bind,ro \"$1\""
         let ill = try await inNamespace(readOnly, ["doctor"])
         #expect(ill.exit == .code(1))
-        #expect(ill.output.contains("BAD   storage: \(state) is mounted read-only: nothing can be answered"))
+        #expect(ill.output.contains("BAD   storage: \(state) is mounted read-only: no request can be answered"))
         let refused = try await inNamespace(readOnly, ["serve"])
         #expect(refused.exit == .code(69))
         #expect(refused.errors.contains("Read-only file system"), "\(refused.errors)")
@@ -154,7 +154,7 @@ extension EndToEnd {
         let cramped = try await inNamespace(full, ["doctor"])
         #expect(cramped.exit == .code(1))
         #expect(cramped.output.contains("BAD   storage: "), "\(cramped.output)\(cramped.errors)")
-        #expect(cramped.output.contains("make room in \(state)"))
+        #expect(cramped.output.contains("free space in \(state)"))
         try await scene.token.startConnected()
       }
     }

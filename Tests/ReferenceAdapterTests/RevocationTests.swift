@@ -163,7 +163,7 @@ import Testing
   /// Fails where the first unsigned answer wipes, and where the second ask comes before its time.
   @Test(
     "An enrollment asks again after a minute, over a new connection with a new token, before it believes a removal",
-    .timeLimit(.minutes(1)), arguments: [true, false])
+    arguments: [true, false])
   func enrollmentAsksAgain(isGone: Bool) async throws {
     let registry = ApprovalTestKit.MemoryRegistry()
     let server = try FakeServer(registry: registry)
@@ -200,7 +200,7 @@ import Testing
     #expect(try registry.accounts().contains { $0.id == AccountID("A") } == !isGone)
   }
 
-  @Test("The time for the second ask wakes the listener", .timeLimit(.minutes(1)))
+  @Test("The time for the second ask wakes the listener")
   func secondAskIsDue() async throws {
     let revocations = Revocations(server.timekeeper)
     let (asks, asking) = AsyncStream.makeStream(of: Void.self)

@@ -54,7 +54,7 @@ extension EndToEnd {
       let token = TestToken(state: folder.file("token"), board: "simulated")
       let outcome = try await token.enrol(uri)
       #expect(outcome.exit == .code(65))
-      #expect(outcome.errors.hasPrefix("approval-token: "))
+      #expect(outcome.errors.hasPrefix("{\"code\":65,\"error\":"))
       #expect(try await token.command("accounts").exit == .code(65), "there is still no state")
     }
 

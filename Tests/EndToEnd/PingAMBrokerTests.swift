@@ -160,10 +160,10 @@ extension EndToEnd {
 
         let alone = try await scene.token.enrol("otpauth://hotp/Example:ann?\(secret)", name: "second")
         #expect(
-          alone.exit == .code(64) && alone.errors.contains("is already enrolled here, as account \"ann\""), "\(alone)")
+          alone.exit == .code(64) && alone.errors.contains(#"already enrolled here, as account \"ann\""#), "\(alone)")
         try await scene.token.enrol("otpauth://hotp/Example:bob?\(secret)", name: "codes").succeeded()
         let both = try await scene.token.enrol(scene.am.registrationURI("bob", oath: secret), name: "second")
-        #expect(both.exit == .code(77) && both.errors.contains("it is the account \"codes\""), "\(both)")
+        #expect(both.exit == .code(77) && both.errors.contains(#"it is the account \"codes\""#), "\(both)")
         #expect(try await scene.token.accounts().map(\.account) == ["ann", "codes"])
       }
     }

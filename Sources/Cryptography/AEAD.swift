@@ -41,7 +41,7 @@ public enum AES256GCM {
   /// Decrypts. Throws `.notAuthentic` unless the tag matches the ciphertext, the key and the associated data.
   public static func open(_ box: [UInt8], key: SecretBytes, context: [UInt8]) throws(CryptographyError) -> SecretBytes {
     let count = box.count - nonceBytes - tagBytes
-    guard count >= 0, key.count == 32 else { throw .malformed("sealed box of \(box.count) bytes") }
+    guard count >= 0, key.count == 32 else { throw .malformed("ciphertext of \(box.count) bytes") }
     return try SecretBytes(count: count) { (target: UnsafeMutableRawBufferPointer) throws(CryptographyError) in
       let cipher = EVP_CIPHER_CTX_new()
       defer { EVP_CIPHER_CTX_free(cipher) }

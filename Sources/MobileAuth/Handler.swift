@@ -36,7 +36,7 @@ public struct Handler: Sendable {
 
   /// - Parameters:
   ///   - mustEnrol: whether there is no account, or an account that must be enrolled again.
-  ///   - errands: panel tasks, run between requests.
+  ///   - errands: the queue of panel tasks, which run between requests.
   ///   - random: uniform in 0..<1, for jitter.
   ///   - makeIdempotencyKey: returns a new UUID on each call.
   public init(

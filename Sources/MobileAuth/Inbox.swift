@@ -49,7 +49,7 @@ public final class Inbox: Sendable {
     /// Requests of locked accounts, not shown to the user. Kept while a server is disconnected, until the server lists
     /// them otherwise or they expire.
     var withheld: [TransactionID: PendingMobileAuthRequest] = [:]
-    /// Withheld requests already written to the audit log.
+    /// Blocked requests already written to the audit log.
     var told: Set<TransactionID> = []
     /// Requests with an "announced" audit entry that are neither answered nor finished.
     var announced: [TransactionID: PendingMobileAuthRequest] = [:]
@@ -222,7 +222,7 @@ public final class Inbox: Sendable {
 
   // MARK: Requests of locked accounts
 
-  /// Marks a request as withheld because its account is locked. The next list decides how long.
+  /// Marks a request as blocked because its account is locked. The next list decides how long.
   func withhold(_ transaction: TransactionID, _ withholding: Withholding) {
     state.withLock { state in
       state.requests[transaction]?.withheld = withholding
@@ -232,7 +232,7 @@ public final class Inbox: Sendable {
     signal.raise()
   }
 
-  /// Withheld requests that are not in the log yet, oldest first.
+  /// Blocked requests that are not in the log yet, oldest first.
   func untold(of server: TokenServerID) -> [PendingMobileAuthRequest] {
     state.withLock { state in
       state.withheld.values.filter { $0.server == server && !state.told.contains($0.transaction) }
@@ -252,7 +252,7 @@ public final class Inbox: Sendable {
     }
   }
 
-  /// The next deadline of a withheld or announced request.
+  /// The next deadline of a blocked or announced request.
   var nextLapse: Moment? {
     state.withLock { state in
       [state.withheld.values.map(\.deadline).min(), state.announced.values.map(\.deadline).min()].compactMap(\.self)

@@ -105,7 +105,7 @@ public struct Listener: Sendable {
     for pending in inbox.untold(of: server.id) { tell(pending) }
   }
 
-  /// Records a withheld request. The user is not asked, but the log shows the attempt.
+  /// Records a blocked request. The user is not asked, but the log shows the attempt.
   private func tell(_ pending: PendingMobileAuthRequest) {
     guard let withheld = pending.withheld else { return }
     let entry = AuditEntry(

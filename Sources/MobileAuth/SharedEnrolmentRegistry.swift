@@ -14,7 +14,7 @@ public enum AccountChange: Sendable {
 /// confirms it.
 public protocol SharedEnrolmentRegistry: EnrolmentRegistry {
   /// Applies a change if the account is unchanged. Durable when it returns.
-  /// - Parameter known: the account as it was read.
+  /// - Parameter known: the account before the change.
   /// - Returns: false, without a change, if the account has changed or been removed since.
   func change(_ known: AccountRecord, _ change: AccountChange) throws(CustodyFault) -> Bool
 }

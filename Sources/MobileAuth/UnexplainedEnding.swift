@@ -1,5 +1,6 @@
 extension PendingMobileAuthRequest {
-  /// A list is read this often at least while something is open, so that a request may leave it unseen for so long.
+  /// The longest interval between two readings of a list with open requests. A request may have left the list at any time
+  /// within it.
   private static let latestList = Duration.seconds(15)
 
   /// How a request ended that has left its server's list, where the server does not say how: only when is known.

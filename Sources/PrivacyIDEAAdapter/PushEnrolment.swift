@@ -29,7 +29,7 @@ public struct PushEnrolment: Sendable {
   private let pinDesk: PINDesk?
   private let progress: @Sendable (String) -> Void
   private let makeCourier: @Sendable (ServerTrust) -> any Courier
-  /// Makes an RSA key of so many bits.
+  /// Generates an RSA key of the given number of bits.
   var makeRSAKey: @Sendable (Int) throws(CryptographyError) -> RSAPrivateKey = {
     bits throws(CryptographyError) in try RSAPrivateKey(bits: bits)
   }

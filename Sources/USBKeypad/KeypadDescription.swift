@@ -44,7 +44,7 @@ extension KeypadDescription {
     var all: [UInt8] = []
     var boot: BootInterface?
     for interface in list(configuration.interface, configuration.bNumInterfaces) {
-      // The first alternate setting is the one in force until somebody chooses another, which nobody does.
+      // The first alternate setting is active by default, and this program selects no other.
       guard interface.num_altsetting > 0, let setting = interface.altsetting?.pointee,
         setting.bInterfaceClass == UInt8(LIBUSB_CLASS_HID.rawValue)
       else { continue }

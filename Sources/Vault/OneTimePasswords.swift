@@ -45,7 +45,7 @@ extension Vault {
   /// Stores an account with its server and one-time password credential, in one transaction.
   /// - Parameters:
   ///   - pinGuard: a PIN whose derived key encrypts the secret; it replaces the account's PIN.
-  ///   - known: the account as it was read; nil for a new account.
+  ///   - known: the account before the change; nil for a new account.
   /// - Throws: `.unknown` if the account has changed since it was read, or has a credential already: a counter is never
   ///   set back. The credential of an account whose enrollment is not complete was never used, and is replaced.
   public func keep(

@@ -122,7 +122,7 @@ private final class Rig: Sendable {
     await running.value
   }
 
-  /// The command checks it too, but whoever has the socket need not be the command.
+  /// The command checks the name too, but another client of the socket may not.
   @Test(
     "An enrollment under a name that is none is refused by the service", arguments: ["", "a b", "a\n"])
   func impossibleName(name: String) async throws {

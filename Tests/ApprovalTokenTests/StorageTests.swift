@@ -41,7 +41,7 @@ import Testing
 
   @Test("A lock file that cannot be written is not another serve, and another serve is")
   func lock() throws {
-    // Nobody makes a file there, not even root.
+    // Not even root can create a file there.
     let refused = try #require(throws: CommandFailure.self) { try lockState("/proc/self") }
     #expect(refused.description.contains("/proc/self/serve.lock cannot be written: "))
     #expect(!refused.description.contains("another"))

@@ -53,7 +53,7 @@ import Testing
   @Test func `Rejects ciphertexts shorter than the tag, and keys of another size`() throws {
     let box = try AES256GCM.seal(secret([1, 2, 3]), key: secret(hex(Self.key)), context: [])
     for count in 0..<28 {
-      #expect(throws: CryptographyError.malformed("sealed box of \(count) bytes")) {
+      #expect(throws: CryptographyError.malformed("ciphertext of \(count) bytes")) {
         try AES256GCM.open(Array(box[..<count]), key: secret(hex(Self.key)), context: [])
       }
     }

@@ -125,7 +125,7 @@ extension EndToEnd {
       }
     }
 
-    /// The state directory as it is on a card that the kernel has remounted read-only, and on one without room.
+    /// A state directory on storage that the kernel has remounted read-only, and on full storage.
     @Test(
       "A read-only or full state directory is said to be that, by doctor and by serve",
       .enabled("mount namespaces are allowed") {

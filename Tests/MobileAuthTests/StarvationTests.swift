@@ -62,7 +62,7 @@ import Testing
         let nobodyWakes = world.timekeeper.untilNextWakes.map { $0 > .milliseconds(100) } ?? false
         world.timekeeper.advance(by: .milliseconds(100))
         if nobodyWakes { continue }
-        // Whoever woke has acted when as many sleep again; one that does not sleep again costs this time.
+        // All tasks that woke have acted when as many sleep again; a task that does not sleep again costs this time.
         _ = try? await eventually(within: .milliseconds(200)) { world.timekeeper.sleeping >= max(sleeping, 1) }
       }
     }

@@ -38,7 +38,7 @@ import Testing
     for bad in [[], Array(good[..<51]), [0] + good.dropFirst(), [1, 64] + good.dropFirst(2)] {
       #expect(throws: CryptographyError.self, "\(bad)") { try SealedKeys(encoded: secret(bad)) }
     }
-    #expect(throws: CryptographyError.malformed("sealed box of 27 bytes")) {
+    #expect(throws: CryptographyError.malformed("ciphertext of 27 bytes")) {
       try SealedKeys(encoded: secret(Array(good[..<79]))).open(with: pin("13579"), binding: binding)
     }
   }

@@ -188,7 +188,7 @@ import Testing
     #expect(try stored() == board)
   }
 
-  /// Fails where profiles are told apart by whether they can be read: the token would wipe the account.
+  /// Fails if an unreadable profile is reported as removed: the token would wipe the account.
   @Test("A profile that cannot be read is not called removed")
   func unreadableProfileIsNotRemoved() throws {
     let device = try DeviceClient.enrolled(at: server, as: "alice")

@@ -43,7 +43,7 @@ import Testing
     return descriptor
   }
 
-  /// From here on the kernel drops what arrives at the socket, acknowledgements and all: nobody answers.
+  /// From here on the kernel drops what arrives at the socket, including acknowledgements, so that the peer gets no reply.
   private func vanish(_ descriptor: Int32) throws {
     // struct sock_filter: BPF_RET | BPF_K, 0 bytes of the packet.
     let instruction: [UInt8] = [6, 0, 0, 0, 0, 0, 0, 0]

@@ -13,9 +13,9 @@ import Vault
 
 @testable import ApprovalToken
 
-/// Calls of the control socket, done: the first line is the call, the rest is what a server that is enrolled at answers
-/// to everything. The board is simulated, and nobody is at it, so that what waits for the panel ends when the caller
-/// hangs up.
+/// Handles calls of the control socket: the first line is the call, the rest is the response of the enrolled server to
+/// each request. The board is simulated and gets no input, so that a call that waits for the panel ends when the caller
+/// disconnects.
 func answerCall(_ bytes: [UInt8]) {
   var input = Input(bytes, choices: statuses.count)
   let status = statuses[input.choice]
@@ -65,7 +65,7 @@ private func makeDesk(answering response: HTTPResponse) throws -> ControlDesk {
     events: AsyncStream { $0.finish() }
   ) {}
   var push = PushSettings()
-  // Quickly made; nobody signs with it.
+  // A short key is generated quickly; it signs nothing.
   push.enrolment.keyBits = 1024
   var accounts = AccountDesk(
     service: service, vault: vault, timekeeper: clock, authorities: nil, keyDerivation: board.keyDerivation,
@@ -89,7 +89,7 @@ private func forgetEnrollments() {
   }
 }
 
-/// Whoever sleeps wakes at once, and so much later.
+/// A clock on which each sleep returns immediately and advances the time by its length.
 private final class HastyTimekeeper: Timekeeper {
   private let passed = Mutex(Moment(sinceBeginning: .zero))
 

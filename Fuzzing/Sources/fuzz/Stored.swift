@@ -76,7 +76,7 @@ private func readPushAccount(_ record: AccountRecord) {
   require(again?.next?.giveUpAt == credentials.next?.giveUpAt, "credentials survive being written")
 }
 
-/// A length that a PIN cannot have ends the process where somebody is asked to type one.
+/// A length that a PIN cannot have would end the process when the PIN is requested.
 private func requirePINLength(_ length: Int?) {
   if let length { require(PINPolicy.lengths.contains(length), "a PIN can have \(length) digits") }
 }

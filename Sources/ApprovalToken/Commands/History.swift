@@ -9,7 +9,7 @@ struct History: AsyncParsableCommand {
     discussion: """
       Only messages of PingAM are stored: the last \(ShelfLimits.perAccount) of each account, \(ShelfLimits.inAll) in \
       total; `log` shows the requests of all token servers. States: pending, approved, denied, expired, failed (ended \
-      without an answer), unknown (AM does not report whether the answer counted). The person who logs in can \
+      without an answer), unknown (AM does not report whether the answer counted). The user can \
       influence the texts. Reads the vault; works with and without a running service.
       """)
 

@@ -52,7 +52,7 @@ enum OATHAccounts {
     let account = AccountRecord(
       id: AccountID(name), server: server.id, profile: credential.profile, stage: .active,
       secrets: facts.encoded)
-    let detail = pinGuard == nil ? "one-time passwords" : "one-time passwords, under a PIN"
+    let detail = pinGuard == nil ? "one-time passwords" : "one-time passwords, protected by a PIN"
     try vault.keep(
       OneTimePasswordSetup(credential), secret: credential.secret, of: account, at: server, under: pinGuard,
       AuditEntry(

@@ -59,7 +59,7 @@ enum NotAuthenticatedReason: String, Sendable, Codable {
     case .invalidRequest: "The enrolment the request was made for no longer exists."
     case .notAccepted: "The user did not accept the request."
     case .invalidAnswer: "The device's answer was not valid."
-    case .expired: "Nobody answered in time."
+    case .expired: "The request expired without an answer."
     }
   }
 }

@@ -29,7 +29,7 @@ static inline long memcheck_count_secret(const void *address, size_t count) {
   return secret;
 }
 #else
-// The Debian package is called valgrind. Without it the probe builds, and says that nobody watches.
+// The Debian package is called valgrind. Without it the probe builds, and reports that it is not checked.
 static inline int memcheck_is_watching(void) { return 0; }
 static inline void memcheck_make_secret(const void *address, size_t count) { (void)address, (void)count; }
 static inline void memcheck_make_public(const void *address, size_t count) { (void)address, (void)count; }

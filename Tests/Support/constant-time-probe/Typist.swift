@@ -39,10 +39,11 @@ final class Typist {
     report.deallocate()
   }
 
-  /// The PIN that comes out of the panel when these digits are typed, with all that people and keypads do meanwhile: digits
-  /// that are taken back in each way, both rows of digits, NumLock around a digit, two keys at once, a report that says nothing.
+  /// Types digits with all kinds of input in between: digits deleted in each way, both rows of digits, NumLock around a
+  /// digit, two keys at once, and an empty report.
+  /// - Returns: the PIN from the panel.
   func type(_ digits: String) async throws -> PIN {
-    // An unplugged keypad is told exactly once, when the prompt is armed or after: then it is.
+    // The panel reports an unavailable keypad exactly once, when the prompt is armed or later: then the prompt is armed.
     channel.keypadIsUnavailable("not yet")
     var events = panel.events(for: .digits(count: digits.utf8.count)).makeAsyncIterator()
     guard case .unavailable = await events.next() else { throw Failure.unexpected }

@@ -27,7 +27,7 @@ public final class ManualTimekeeper: Timekeeper {
   public var now: Moment { state.withLock { $0.now } }
   public var wallClockMilliseconds: Int64 { state.withLock { $0.wallClockMilliseconds } }
 
-  /// The number of tasks that sleep.
+  /// The number of sleeping tasks.
   public var sleeping: Int { state.withLock { $0.sleepers.count } }
 
   /// The time until the first of the sleeping tasks wakes; nil if no task sleeps.

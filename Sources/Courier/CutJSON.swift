@@ -1,7 +1,7 @@
-/// What is whole in a JSON body of which only the beginning was taken.
+/// Finds the complete elements of a truncated JSON body.
 public enum CutJSON {
-  /// The objects and lists that are elements at this depth: in `{"a":[X]}`, X is at depth 2. A pass over the bytes,
-  /// whatever they are.
+  /// Returns the complete objects and arrays at a depth, in one pass over arbitrary bytes.
+  /// - Parameter wanted: the number of enclosing objects and arrays: in `{"a":[X]}`, X is at depth 2.
   public static func elements(in bytes: [UInt8], depth wanted: Int) -> [ArraySlice<UInt8>] {
     var found: [ArraySlice<UInt8>] = []
     var (depth, start, isInText, isEscaped) = (0, 0, false, false)

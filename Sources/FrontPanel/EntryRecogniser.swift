@@ -20,7 +20,7 @@ public struct EntryRecogniser: ~Copyable {
     /// Escape, twice.
     case cancelled
 
-    /// Whether Enter submitted what was typed, whatever it was.
+    /// Whether Enter submitted the typed digits, valid or not.
     var isSubmission: Bool {
       switch self {
       case .wrongLength, .entered: true

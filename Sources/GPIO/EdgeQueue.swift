@@ -1,10 +1,11 @@
 import CGPIOD
 
-/// The edges of one input as the kernel has queued them, debounced. Knows no hardware: the edges come from a function.
+/// Debounces the queued edges of one input. Independent of hardware: a function supplies the edges.
 struct EdgeQueue {
-  /// The kernel keeps this many edges of a line requested as libgpiod 1.x does, and says nothing of those it drops.
+  /// The length of the kernel's queue for a line requested with libgpiod 1.x. The kernel does not report the edges that
+  /// it drops.
   private static let kernelQueue = 16
-  /// Edges that are taken at a time: a line that swings faster than its edges are read must not keep the thread.
+  /// The maximum number of edges per call, so that a line with endless edges cannot block the thread.
   static let most = 1024
 
   private let offset: Int
@@ -19,10 +20,10 @@ struct EdgeQueue {
 
   var nextMoment: Duration? { debouncer.nextMoment }
 
-  /// Takes what waits. Whatever was lost, the level read at the end is the last word.
+  /// Processes the queued edges. If edges were lost, the level read at the end determines the state.
   /// - Parameters:
-  ///   - next: the next edge that waits, nil if there is none.
-  ///   - level: whether the line is active.
+  ///   - next: returns the next queued edge; nil if the queue is empty.
+  ///   - level: returns whether the line is active.
   mutating func drain(
     now: Duration, next: () throws(GPIOError) -> approval_gpio_edge?, level: () throws(GPIOError) -> Bool
   ) throws(GPIOError) -> [InputEvent] {
@@ -31,7 +32,7 @@ struct EdgeQueue {
     var isComplete = true
     while count < Self.most, let edge = try next() {
       count += 1
-      // The kernel's count has 32 bits, as many as UInt has on some boards.
+      // The kernel's sequence number has 32 bits, and so has UInt on some boards: `+` would overflow.
       isComplete = isComplete && (edge.sequence == 0 || UInt(edge.sequence) == lastSequence &+ 1)
       lastSequence = UInt(edge.sequence)
       events += Self.event(debouncer.edge(isActive: edge.is_active, at: .nanoseconds(edge.nanoseconds)))
@@ -40,7 +41,7 @@ struct EdgeQueue {
     if isComplete, count < Self.most, lastSequence > 0 || count < Self.kernelQueue {
       return events + Self.event(debouncer.level(isActive: isActive, at: now))
     }
-    // A hold that may have been two presses is none.
+    // A hold with lost edges does not count: it may have been two presses.
     debouncer = Debouncer(window: window, isActive: isActive)
     return [.unavailable(.edgesLost(offset: offset)), .opened(isActive: isActive, at: now)]
   }

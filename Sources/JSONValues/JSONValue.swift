@@ -10,7 +10,7 @@ public enum JSONValue: Equatable, Sendable {
   case list([JSONValue])
   case object([String: JSONValue])
 
-  /// Nil unless the bytes are one JSON text in UTF-8 that `JSONSyntax` accepts, with no number too large for a `Double`.
+  /// Parses one JSON text in UTF-8. Nil if `JSONSyntax` rejects it or a number is too large for a `Double`.
   public init?(parsing bytes: [UInt8]) {
     guard (try? JSONSyntax.check(bytes)) != nil,
       let value = try? JSONDecoder().decode(JSONValue.self, from: Data(bytes))

@@ -53,7 +53,8 @@ public struct Validation: Sendable, Equatable {
   /// Accounts that the server reports as removed in a response without a signature: no request is answered for them
   /// until the server is queried again.
   public var unconfirmedRemovals: [AccountID]
-  /// The same of those whose keys or push enrollment are said to be gone.
+  /// Accounts whose loss of keys or push enrollment the server reports in a response without a signature: treated like
+  /// `unconfirmedRemovals`.
   public var unconfirmedDisenrollments: [AccountID]
   /// Of accounts with a PIN that this server judges.
   public var failureCounts: [AccountID: FailureCounts]

@@ -6,7 +6,7 @@ public enum TokenServerFault: Error, Equatable, Sendable {
   case untrusted(String)
   case deviceDeregistered
   case userDeregistered
-  /// One of 9002, 9003, 9020 and 9021 that the server has not signed: it counts when it is said again.
+  /// An unsigned 9002, 9003, 9020 or 9021, which takes effect only when a second query confirms it.
   case unconfirmedRemoval(number: Int)
   /// The last wrong PIN that this token's own verifier allows: the account was wiped.
   case pinsUsedUp

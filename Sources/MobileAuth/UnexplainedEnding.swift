@@ -1,9 +1,10 @@
 extension PendingMobileAuthRequest {
-  /// The longest interval between two readings of a list with open requests. A request may have left the list at any time
-  /// within it.
+  /// The longest interval between two readings of a list with open requests. A request may have left the list at any
+  /// time within it.
   private static let latestList = Duration.seconds(15)
 
-  /// How a request ended that has left its server's list, where the server does not say how: only when is known.
+  /// Returns the description of the end of a request that disappeared from its server's list without a reason. Only the
+  /// time is known.
   func unexplainedEnding(at now: Moment) -> String {
     deadline - now <= Self.latestList
       ? "ended at the token server at the end of its time: it probably expired"

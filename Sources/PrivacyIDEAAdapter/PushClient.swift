@@ -72,14 +72,14 @@ struct PushClient: Sendable {
     return elements
   }
 
-  /// Of a list that is too long to be taken whole, what is whole in its beginning: the server lists the oldest first, and
-  /// they end first.
+  /// Parses the challenges of a response. Of a list that was truncated because of its length, parses the complete
+  /// elements at the start: the server lists the oldest challenges first, and they expire first.
   private static func elements(in response: HTTPResponse) -> [JSONValue]? {
     guard response.isCut else {
       guard case .value(let value, _)? = Reply(response) else { return nil }
       return value.list
     }
-    // result.value is a list two objects deep.
+    // The elements of `result.value` are inside two objects and one array.
     let elements = CutJSON.elements(in: response.body, depth: 3).compactMap { JSONValue(parsing: Array($0)) }
     return elements.isEmpty ? nil : elements
   }

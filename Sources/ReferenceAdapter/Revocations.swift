@@ -4,9 +4,9 @@ import Synchronization
 
 /// Checks reports that enrollments were removed, which come from the server or from a proxy in its place.
 ///
-/// A revocation that is signed with the enrollment's key counts at once. An unsigned 9002, 9003, 9020 or 9021 stops what
-/// it is about, and counts when a second ask, over a new TLS connection, with a new access token and at least `pause`
-/// later, says the same. Kept in memory: after a restart the first one is the first again.
+/// A revocation that is signed with the enrollment's key takes effect at once. An unsigned 9002, 9003, 9020 or 9021
+/// stops its subject. It takes effect when a second query confirms it, over a new TLS connection, with a new access
+/// token and at least `pause` later. The state is in memory: after a restart, the next report counts as the first one.
 final class Revocations: Sendable {
   enum Subject: Hashable, Sendable {
     case device

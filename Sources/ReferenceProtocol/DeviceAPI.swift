@@ -74,7 +74,7 @@ public struct ValidationResponse: Codable, Sendable, Equatable {
   public var disenrolledProfiles: [String]
   /// Counts of wrong PINs of the requested profiles that have a PIN.
   public var failureCounts: [ProfileFailureCounts]?
-  /// `RevocationNotice`s of the removed and disenrolled ones whose keys the server still has.
+  /// `RevocationNotice`s of the removed and disenrolled profiles whose keys the server still has.
   public var revocations: [String]?
 
   enum CodingKeys: String, CodingKey {

@@ -49,12 +49,13 @@ public struct ApprovalReceipt: Codable, Sendable, Equatable {
 /// `OAuthError.revocations` contain one notice in Base64 for each enrollment of the device whose keys the server still
 /// has.
 ///
-/// A device that can open one wipes what it names at once. 9002, 9003, 9020 and 9021 without one may be a proxy's: the
-/// account stops, and is wiped, or loses its keys, only when a second question, over a new TLS connection, with a new access
-/// token and at least a minute later, gets the same answer.
+/// A device that can decrypt a notice wipes the subject of the notice at once. A proxy can forge 9002, 9003, 9020 and
+/// 9021 without a notice: they stop the account. The account is wiped, or loses its keys, only when a second query gets
+/// the same response, over a new TLS connection, with a new access token and at least a minute later.
 public struct RevocationNotice: Codable, Sendable, Equatable {
   public enum Kind: String, Codable, Sendable { case revocation }
-  /// What is gone: the keys or the push enrollment of the profile, the profile, or the device with all its profiles.
+  /// The subject of the removal: the keys or the push enrollment of the profile (`keys`), the profile (`user`), or the
+  /// device with all its profiles (`device`).
   public enum Scope: String, Codable, Sendable { case keys, user, device }
 
   public var v: Int

@@ -64,7 +64,8 @@ extension KeypadDescription {
   }
 }
 
-/// - Parameter start: nil where libusb has allocated none, whatever the count says.
+/// Returns an array of libusb as a buffer.
+/// - Parameter start: nil if libusb allocated no array, even if `count` is positive.
 private func list<Element>(_ start: UnsafePointer<Element>?, _ count: UInt8) -> UnsafeBufferPointer<Element> {
   UnsafeBufferPointer(start: start, count: start == nil ? 0 : Int(count))
 }

@@ -5,9 +5,9 @@ import Testing
 @testable import ApprovalToken
 
 @Suite(.timeLimit(.minutes(5))) struct OATHFactsTests {
-  /// Without the check the process ends where the PIN is changed.
+  /// Without the check, a change of the PIN traps.
   @Test(
-    "A stored PIN length that no PIN can have counts as none",
+    "An invalid stored PIN length is ignored",
     arguments: [
       ("6", 6), ("5 locked", 5), ("0", nil), ("33", nil), ("-6", nil), ("9223372036854775807", nil), ("", nil),
     ]

@@ -124,7 +124,7 @@ private final class Rig: Sendable {
 
   /// The command checks the name too, but another client of the socket may not.
   @Test(
-    "An enrollment under a name that is none is refused by the service", arguments: ["", "a b", "a\n"])
+    "The service refuses an enrollment with an invalid account name", arguments: ["", "a b", "a\n"])
   func impossibleName(name: String) async throws {
     let rig = try Rig()
     let uris = [
@@ -140,8 +140,8 @@ private final class Rig: Sendable {
     }
   }
 
-  /// Takes 6.2 s if the time is not the profile's. Without an upper bound: a busy machine may take longer.
-  @Test("\"Not me\" holds the simulated button as long as the board's profile wants")
+  /// A hold without the profile's duration takes 6.2 s. No upper bound: a busy machine may take longer.
+  @Test("\"Not me\" holds the simulated button for the duration of the board profile")
   func notMeHold() async throws {
     let rig = try Rig(reportHold: .seconds(8))
     let running = Task { await rig.board.panel.run() }
@@ -154,7 +154,7 @@ private final class Rig: Sendable {
   }
 
   @Test(
-    "Texts say how long the button is held as the board's profile has it",
+    "Texts name the duration of the hold from the board profile",
     arguments: [
       (Duration.seconds(6), "6 seconds"), (.milliseconds(4_500), "4.5 seconds"), (.seconds(9), "9 seconds"),
     ])

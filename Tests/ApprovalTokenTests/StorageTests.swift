@@ -3,9 +3,9 @@ import Testing
 
 @testable import ApprovalToken
 
-/// What `doctor` and `serve` say of a state directory that cannot be written.
+/// The reports of `doctor` and `serve` about a state directory that is not writable.
 @Suite(.timeLimit(.minutes(5))) struct StorageTests {
-  /// A file system with room for everything.
+  /// The statistics of a file system with enough free space.
   private static var roomy: statvfs {
     var space = statvfs()
     space.f_frsize = 4096
@@ -15,7 +15,7 @@ import Testing
     return space
   }
 
-  @Test("Storage is good with 32 MiB and 16 files free, and bad below or read-only")
+  @Test("Storage is good with 32 MiB and 16 files free, and bad with less or if read-only")
   func space() {
     #expect(Doctor.judge(Self.roomy, in: "/d").verdict == .good)
     var space = Self.roomy
@@ -27,7 +27,7 @@ import Testing
     space = Self.roomy
     space.f_favail = 15
     #expect(Doctor.judge(space, in: "/d").verdict == .bad)
-    // A file system without a number of files, as btrfs, and one whose size overflows.
+    // No file count, as on btrfs, and a size that overflows.
     space.f_files = 0
     space.f_favail = 0
     space.f_bavail = .max
@@ -39,9 +39,9 @@ import Testing
     #expect(readOnly.verdict == .bad && readOnly.text.contains("/d is mounted read-only"))
   }
 
-  @Test("A lock file that cannot be written is not another serve, and another serve is")
+  @Test("An unwritable lock file is not reported as another serve, and a locked one is")
   func lock() throws {
-    // Not even root can create a file there.
+    // Not even root can create a file in /proc/self.
     let refused = try #require(throws: CommandFailure.self) { try lockState("/proc/self") }
     #expect(refused.description.contains("/proc/self/serve.lock cannot be written: "))
     #expect(!refused.description.contains("another"))

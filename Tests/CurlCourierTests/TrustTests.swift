@@ -108,13 +108,13 @@ struct TrustTests {
   }
 
   @Test(
-    "An answer has the expiry of the certificate that it came under, and a stream too",
+    "A response and a stream report the expiry of the server certificate",
     arguments: [Certificate.good, .chain, .selfSigned])
   func expiry(certificate: Certificate) async throws {
     let server = try HostileServer(certificate)
     let courier = CurlCourier(trust: ServerTrust(pins: [try Certificate.pin()]))
     let response = try await courier.send(HTTPRequest(.get, server.url("status/204")))
-    // 2099-12-31T00:00:00Z, as make-certificates.sh has it.
+    // 2099-12-31T00:00:00Z, as set in make-certificates.sh.
     #expect(response.certificateExpiry == 4_102_358_400)
     let stream = try await courier.stream(HTTPRequest(.get, server.url("status/204")))
     #expect(stream.certificateExpiry == 4_102_358_400)

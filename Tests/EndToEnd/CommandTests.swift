@@ -85,9 +85,9 @@ extension EndToEnd {
       }
     }
 
-    /// Other tests ask the control socket for the same.
+    /// Other tests use the control socket for the same purpose.
     @Test(
-      "The simulated panel is worked and read by commands",
+      "Commands operate and read the simulated panel",
       arguments: [
         (["keys", "1", "3", "5", "8", "9", "enter"], "approved"), (["hold", "1"], "approved"),
         (["double"], "denied (declined)"), (["not-me"], "denied (not-me)"),
@@ -127,7 +127,7 @@ extension EndToEnd {
 
     /// A state directory on storage that the kernel has remounted read-only, and on full storage.
     @Test(
-      "A read-only or full state directory is said to be that, by doctor and by serve",
+      "Doctor and serve report a read-only or full state directory",
       .enabled("mount namespaces are allowed") {
         (try? await run("unshare", ["--mount", "true"]))?.exit == .code(0)
       })

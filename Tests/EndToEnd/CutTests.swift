@@ -29,7 +29,7 @@ extension EndToEnd {
         #expect(sink.calls.compactMap { $0.members["transaction_id"] }.sorted() == expected.sorted())
         print("\(Self.cutsPerLane) cuts with seed \(Self.dice.seed), lane \(lane): \(expected.count) approved")
         let tally = ["approved": expected.count, "not approved": Self.cutsPerLane - expected.count]
-        // Cuts that all have the same outcome came at the wrong moments.
+        // If all kills had the same outcome, they came at the wrong times.
         if let all = Self.lanes.end(with: tally) { #expect(all.values.allSatisfy { $0 > 0 }, "\(all)") }
       }
     }

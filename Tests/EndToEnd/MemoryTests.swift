@@ -127,7 +127,7 @@ private struct ProcessMemory {
   }
 }
 
-/// `Data.range(of:)` takes many times as long, and hundreds of megabytes are looked through.
+/// Searches bytes. `Data.range(of:)` is many times slower, which matters for hundreds of megabytes.
 private func isFound(_ pattern: [UInt8], in bytes: UnsafeRawBufferPointer) -> Bool {
   guard var place = bytes.baseAddress, let first = pattern.first else { return false }
   let end = place + bytes.count

@@ -47,7 +47,7 @@ extension EndToEnd {
         try await scene.token.log.line(with: "trying again in")
         try await Task.sleep(for: .seconds(15))
         let attempts = try scene.token.log.lines.dropFirst(away).count { $0.contains("trying again in") }
-        // Pauses of two accounts, each at least 0.5, 1, 2, 4 and 8 s, and at most twice that.
+        // The backoff of two accounts: pauses of at least 0.5, 1, 2, 4 and 8 s, and of at most twice these times.
         #expect((4...12).contains(attempts), "\(attempts) attempts")
         _ = try await eventually("two servers that cannot be heard") {
           try await scene.token.status().servers.map(\.connection) == ["disconnected", "disconnected"] ? true : nil

@@ -96,7 +96,7 @@ import Testing
     }
   }
 
-  @Test("What the LED says is told with the number of entries before it") func entriesAreCounted() async throws {
+  @Test("The LED status contains the number of preceding entries") func entriesAreCounted() async throws {
     try await onPanel { panel in
       var events = await armed(panel)
       #expect(await panel.showingAfterEntries.entries == 0)
@@ -108,7 +108,7 @@ import Testing
       type("56789E")
       #expect(await events.next() == .touched)
       #expect(await events.next() == .entered(pin("56789")))
-      // Nothing is asked any more.
+      // No entry is requested anymore.
       type("1E")
       try await eventually { await panel.keypadEvents == former + 8 }
       #expect(await panel.showingAfterEntries.entries == 2)

@@ -8,8 +8,8 @@ import Testing
     approval_gpio_edge(nanoseconds: .max, is_active: isActive, sequence: sequence)
   }
 
-  /// Never returns where all edges that wait are taken.
-  @Test("A line that swings faster than its edges are read gives way, and says that edges were lost")
+  /// Fails if one call takes all queued edges.
+  @Test("A line with endless edges does not block the thread, and the loss of edges is reported")
   func endlessEdges() throws {
     var queue = EdgeQueue(InputLine(offset: 7), isActive: false)
     var given: UInt = 0
@@ -23,8 +23,8 @@ import Testing
     #expect(events == [.unavailable(.edgesLost(offset: 7)), .opened(isActive: true, at: .seconds(1))])
   }
 
-  /// Ends the test process where the count is computed with `+`.
-  @Test("The count of edges may reach the largest number and begin again")
+  /// Traps if the sequence number is computed with `+`.
+  @Test("The sequence number of edges may wrap around")
   func countAtItsEnd() throws {
     var queue = EdgeQueue(InputLine(offset: 7), isActive: false)
     var waiting = [edge(true, .max), edge(false, 1)]

@@ -57,7 +57,7 @@ import Testing
   }
 
   @Test(
-    "A request that left the list at the end of its time probably expired, of an earlier one it is not known",
+    "A request missing from the list probably expired if its time limit is near; otherwise its end is unknown",
     arguments: [(0, false), (44, false), (45, true), (60, true), (90, true)])
   func unexplainedEndings(secondsAfter: Int, isExpiry: Bool) throws {
     let world = World()

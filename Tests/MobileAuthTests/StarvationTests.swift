@@ -16,7 +16,7 @@ import Testing
     try await world.withHandler {
       let start = world.timekeeper.now
       for _ in 0..<20 where world.panel.prompts.isEmpty {
-        // Real time too, because a busy machine may let the handler wait.
+        // Waits in real time too, because a busy machine may delay the handler.
         _ = try? await eventually(within: .milliseconds(50)) { !world.panel.prompts.isEmpty }
         if world.panel.prompts.isEmpty { world.timekeeper.advance(by: .milliseconds(100)) }
       }

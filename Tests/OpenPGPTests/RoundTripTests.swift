@@ -6,7 +6,7 @@ import Testing
   static let one = try! OpenPGPKey.generate(userID: "one", at: 1_800_000_000)
   static let other = try! OpenPGPKey.generate(userID: "other", at: 1_800_000_000)
 
-  /// Repeats after 256 bytes, in which each value is once.
+  /// Bytes with a period of 256, in which each value occurs once.
   private static let pattern = (0..<262_144 + 256).map { UInt8(truncatingIfNeeded: $0 &* 31) }
 
   // librnp reads in blocks of 32 KiB. Sizes near a block boundary exercise separate code paths.

@@ -78,7 +78,7 @@ struct PolicyCase: Sendable {
   let sequences: Bool
   let blocked: [String]
 
-  /// What the rules of all cases ask about a PIN.
+  /// The properties of a PIN that the rules check, computed once for all cases.
   struct Reading {
     let text: String
     let isSequence: Bool

@@ -5,13 +5,13 @@ import Testing
 @testable import PingAMAdapter
 
 @Suite(.timeLimit(.minutes(5))) struct StoredMechanismTests {
-  /// Without the check the process ends where the PIN is changed.
-  @Test("A stored PIN length that no PIN can have is damage", arguments: [-1, 0, 4, 33, .max])
+  /// Without the check, a change of the PIN traps.
+  @Test("An invalid stored PIN length is reported as damage", arguments: [-1, 0, 4, 33, .max])
   func impossiblePINLength(length: Int) throws {
     #expect(throws: CustodyFault.damaged("the keys of account ann")) { try PingAM.pinLength(of: record(length)) }
   }
 
-  @Test("A stored PIN length is read", arguments: [nil, 5, 32])
+  @Test("A valid stored PIN length is read", arguments: [nil, 5, 32])
   func possiblePINLength(length: Int?) throws { #expect(try PingAM.pinLength(of: record(length)) == length) }
 
   private func record(_ pinLength: Int?) -> AccountRecord {

@@ -66,7 +66,8 @@ final class EnrolmentWorld: Sendable {
 
   private let keysTaken = Mutex(0)
 
-  /// Another than the one before. Making 2048 bits for each enrollment would be most of these tests.
+  /// Returns another key than the previous call. To generate a 2048-bit key for each enrollment would take most of the
+  /// time of these tests.
   private func nextKey() -> RSAPrivateKey {
     keysTaken.withLock { taken in
       taken += 1

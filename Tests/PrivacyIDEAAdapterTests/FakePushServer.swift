@@ -37,7 +37,7 @@ final class FakePushServer: Sendable {
     var isPollingForbidden: Set<String> = []
     /// Serials of tokens whose keys this server cannot use.
     var isBroken: Set<String> = []
-    /// So much of the end of a list is missing, as where it is too long to be taken whole.
+    /// The number of bytes missing at the end of a list, as of a list that exceeds the client's limit.
     var missingBytes: Int?
   }
 

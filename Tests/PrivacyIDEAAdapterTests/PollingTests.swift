@@ -52,8 +52,8 @@ import Testing
     try await eventually { polls().count >= 5 }
   }
 
-  /// Fails where a list that is too long is refused as a whole: the token is off then.
-  @Test("Of a list that is too long the challenges at its beginning are shown")
+  /// Fails if the whole of a list that is too long is refused: the token would then receive no challenge.
+  @Test("The challenges at the start of a list that is too long are shown")
   func cutList() async throws {
     let world = try ServerWorld()
     let first = world.server.challenge("PIPU0")
@@ -61,7 +61,7 @@ import Testing
     world.server.state.withLock { $0.missingBytes = 60 }
     let pending = try await world.token.pendingRequests()
     #expect(pending.map(\.transaction) == [world.token.book.transaction(serial: "PIPU0", nonce: first)])
-    // What is no beginning of a list is no list: nothing that was open is taken for ended.
+    // A body that is not the start of a list is an error: no open request counts as ended.
     world.server.state.withLock { $0.missingBytes = 10_000_000 }
     world.timekeeper.advance(by: .seconds(5))
     await #expect(throws: TokenServerFault.self) { try await world.token.pendingRequests() }

@@ -5,15 +5,15 @@ import Testing
 @testable import PrivacyIDEAAdapter
 
 @Suite(.timeLimit(.minutes(5))) struct StoredCredentialsTests {
-  /// Without the check the process ends where the PIN is changed.
+  /// Without the check, a change of the PIN traps.
   @Test(
-    "A stored PIN length that no PIN can have is damage",
+    "An invalid stored PIN length is reported as damage",
     arguments: ["0", "4", "33", "-6", "9223372036854775807", "9223372036854775808", "six"])
   func impossiblePINLength(text: String) throws {
     #expect(throws: CustodyFault.damaged("the keys of account ann")) { try PushCredentials(record(pinLength: text)) }
   }
 
-  @Test("A stored PIN length is read", arguments: [("", nil), ("5", 5), ("32", 32)] as [(String, Int?)])
+  @Test("A valid stored PIN length is read", arguments: [("", nil), ("5", 5), ("32", 32)] as [(String, Int?)])
   func possiblePINLength(text: String, length: Int?) throws {
     #expect(try PushCredentials(record(pinLength: text)).pinLength == length)
   }

@@ -77,8 +77,8 @@ import Testing
     #expect(try await adapter.validate().removedAccounts == [AccountID("A")])
   }
 
-  /// Fails where an unsigned answer takes an account's keys at once.
-  @Test("Keys that one unsigned answer calls gone stay until a second one does", arguments: [true, false])
+  /// Fails if one unsigned response deletes the keys of an account.
+  @Test("The loss of keys in an unsigned response takes effect after a second one", arguments: [true, false])
   func keysGoneTwice(isSaidAgain: Bool) async throws {
     validate(removing: [], disenrolling: ["PROFIL"])
     let first = try await adapter.validate()
@@ -96,7 +96,7 @@ import Testing
   }
 
   @Test(
-    "An unsigned 9020 or 9021 for a request stops the account and takes nothing",
+    "An unsigned 9020 or 9021 for a request stops the account and deletes nothing",
     arguments: [(Problem.Slug.disenrolled, 9020), (.notEnrolled, 9021)])
   func unsignedKeyLoss(slug: Problem.Slug, number: Int) async throws {
     server.on("/requests/\(FakeServer.transaction)/message", problem: slug)
@@ -108,7 +108,7 @@ import Testing
     #expect(try await adapter.validate().disenrolledAccounts == [AccountID("A")])
   }
 
-  @Test("A notice about keys proves that keys are gone, and no removal")
+  @Test("A notice about keys proves the loss of keys, and no removal of the profile")
   func keysNotice() async throws {
     let notice = JSON.encode(
       RevocationNotice(iss: FakeServer.url, clientID: FakeServer.clientID, profileID: "PROFIL", scope: .keys))
@@ -124,7 +124,7 @@ import Testing
     await #expect(throws: TokenServerFault.unconfirmedRemoval(number: 9003)) { try await adapter.open(server.pending) }
   }
 
-  @Test("A revocation that is proven counts at once")
+  @Test("A proven revocation takes effect at once")
   func provenRevocation() {
     let revocations = Revocations(server.timekeeper)
     revocations.use { _ in [.profile("PROFIL")] }
@@ -160,9 +160,9 @@ import Testing
     }
   }
 
-  /// Fails where the first unsigned answer wipes, and where the second ask comes before its time.
+  /// Fails if the first unsigned response wipes the account, or if the second query is too early.
   @Test(
-    "An enrollment asks again after a minute, over a new connection with a new token, before it believes a removal",
+    "Before it accepts a removal, an enrollment asks again after a minute, with a new connection and a new token",
     arguments: [true, false])
   func enrollmentAsksAgain(isGone: Bool) async throws {
     let registry = ApprovalTestKit.MemoryRegistry()
@@ -191,7 +191,7 @@ import Testing
       server.on("/configuration") { _ in HTTPResponse(status: 200, body: JSON.encode(configuration)) }
     }
     server.timekeeper.advance(by: .seconds(1))
-    // This server can do no more than that: the enrollment ends with what it does not know.
+    // The fake server implements no further step, so the enrollment fails.
     await #expect(throws: TokenServerFault.self) { try await running.value }
     let second = courier.requests.dropFirst(asked).first { $0.url.hasSuffix("/configuration") }
     #expect(second?.wantsNewConnection == true)

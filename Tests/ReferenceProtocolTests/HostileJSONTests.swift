@@ -51,7 +51,8 @@ import Testing
     #expect(JSONValue(parsing: Array(nested(33).utf8)) == nil)
   }
 
-  @Test("A number that is too large for a Double is JSON, and no value", arguments: ["1e309", "[-40029E093997]"])
+  @Test(
+    "A number that is too large for a Double is valid JSON without a value", arguments: ["1e309", "[-40029E093997]"])
   func tooLarge(text: String) {
     #expect(flaw(text) == nil)
     #expect(JSONValue(parsing: Array(text.utf8)) == nil)
@@ -70,14 +71,14 @@ import Testing
         bytes.append(alphabet[Int(state >> 33) % alphabet.count])
       }
       let isSound = (try? JSONSyntax.check(bytes)) != nil
-      // No `Double` holds 1e309: such a number is JSON, and no value.
+      // 1e309 exceeds the range of a `Double`: such a number is valid JSON, but has no value.
       let hasLargeExponent = String(decoding: bytes, as: UTF8.self).contains(#/[eE][+-]?[0-9]{3}/#)
       if isSound, !hasLargeExponent { #expect(JSONValue(parsing: bytes) != nil, "seed \(seed): \(bytes)") }
     }
   }
 
   @Test(
-    "Times and counts are whole numbers of the years 1970 to 9999",
+    "Times and counts are integers, and times are in the years 1970 to 9999",
     arguments: ["-1", "0.5", "1e3", "253402300800000", "9223372036854775807", "-9223372036854775808", "1e400"])
   func numbersOutOfRange(number: String) {
     for text in [

@@ -93,7 +93,7 @@ private final class Listener: Sendable {
     let deadline = ContinuousClock.now + .seconds(60)
     while good.count == 0, .now < deadline { try await Task.sleep(for: .milliseconds(20)) }
     #expect(good.count == 1)
-    // On a busy machine some have timed out by now. In the order of the list, with 256 at once, 745 would have.
+    // On a busy machine, some callbacks have timed out. In the order of the list, with 256 at a time, 745 would have.
     let failed = try await temporary.store.read {
       try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM callback WHERE attempts > 0") ?? -1
     }
@@ -130,8 +130,8 @@ private final class Listener: Sendable {
     #expect(portal.count == count)
   }
 
-  /// Fails where the address is judged on the connection.
-  @Test("A callback to this machine is made only where the configuration allows its address")
+  /// Fails if the address is checked only after the connection.
+  @Test("A callback to this machine is made only if the configuration allows its address")
   func privateAddress() async throws {
     let portal = try Listener(answering: true)
     defer { portal.end() }
@@ -146,14 +146,14 @@ private final class Listener: Sendable {
       return
     }
     #expect(why.contains("callback_private_addresses"), "\(why)")
-    // Of those that are taken in order, the second is the first that was allowed.
+    // The first connection: the strict delivery made none.
     let lenient = delivery(allowing: ["127.0.0.0/8"])
     #expect(await lenient.deliver(job) == .delivered)
     #expect(portal.connections == 1 && portal.count == 1)
   }
 
   @Test(
-    "A name that does not resolve, and a portal that hangs up, fail with a reason",
+    "An unresolvable name and a refused connection fail with a reason",
     arguments: [("http://nowhere.invalid/", "nowhere.invalid: "), ("http://127.0.0.1:1/", "refused")])
   func failures(url: String, reason: String) async throws {
     let temporary = try TemporaryStore()
@@ -166,7 +166,7 @@ private final class Listener: Sendable {
     #expect(why.contains(reason), "\(why)")
   }
 
-  @Test("A portal's certificate must be that of the name or address in its URL", arguments: ["localhost", "127.0.0.1"])
+  @Test("A portal's certificate must match the host in its URL", arguments: ["localhost", "127.0.0.1"])
   func certificates(host: String) async throws {
     let server = try TokenServer()
     let temporary = try TemporaryStore()
@@ -185,19 +185,19 @@ private final class Listener: Sendable {
     }
     #expect(why.contains("CERTIFICATE_VERIFY_FAILED"), "\(why)")
     trust.trustRoots = .file(server.directory + "/ca.pem")
-    // No callback address of its own: what counts is that it was asked.
+    // The token server has no callback endpoint: 404 shows that the request reached it.
     #expect(await outcome() == .failed("HTTP 404"))
   }
 
   @Test(
-    "The request line has path and query as the portal gave them",
+    "The request line contains the path and the query of the callback URL",
     arguments: [
       ("http://h", "/"), ("https://h:1?a=/b", "/?a=/b"), ("http://h/a%20b?c", "/a%20b?c"),
       ("https://[::1]:1//x", "//x"),
     ])
   func targets(url: String, target: String) throws { #expect(try CallbackURL(parsing: url).target == target) }
 
-  @Test("A callback that waits for a slow portal ends with the server")
+  @Test("A callback to a slow portal is canceled when the server stops")
   func cancellation() async throws {
     let temporary = try TemporaryStore()
     let slow = try Listener(answering: false)

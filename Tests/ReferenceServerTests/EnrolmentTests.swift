@@ -157,8 +157,8 @@ import Testing
     }
   }
 
-  /// A command line registers without knowing the board; the service that runs on the board knows.
-  @Test("A validation replaces the capabilities that the registration named, and one without any leaves them")
+  /// The enrolling command does not know the board; the service on the board does.
+  @Test("A validation replaces the registered capabilities; a validation without capabilities keeps them")
   func capabilitiesAreUpdated() throws {
     let device = try DeviceClient.enrolled(at: server, as: "alice")
     let database = try DatabaseQueue(path: server.directory + "/token-server.db")
@@ -179,7 +179,7 @@ import Testing
     #expect(try stored() == board)
     #expect(try validate(nil) == 200)
     #expect(try stored() == board)
-    // As at the registration.
+    // The same bounds as for the registration.
     for names in [["\u{1B}[2J"], Array(repeating: "c", count: 33), [String(repeating: "c", count: 65)]] {
       var bad = board
       bad.custom = names
@@ -189,7 +189,7 @@ import Testing
   }
 
   /// Fails if an unreadable profile is reported as removed: the token would wipe the account.
-  @Test("A profile that cannot be read is not called removed")
+  @Test("An unreadable profile is not reported as removed")
   func unreadableProfileIsNotRemoved() throws {
     let device = try DeviceClient.enrolled(at: server, as: "alice")
     let database = try DatabaseQueue(path: server.directory + "/token-server.db")

@@ -7,8 +7,8 @@ import Testing
 
 @testable import ReferenceServer
 
-/// One row of one table, with one column of another type or out of range; the tables have lost their column types, as in a
-/// file that was edited.
+/// Tests with one row in which one column has a wrong type or is out of range. The tables have no column types, as in
+/// an edited database file.
 @Suite(.timeLimit(.minutes(5))) struct PoisonedColumnTests {
   static let tables = [
     "access_token", "activation_code", "api_client", "callback", "device", "fleet_token", "hold", "knowledge",
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  /// A store whose tables take every value in every column.
+  /// Returns a store whose tables accept any value in each column.
   private static func looseStore() async throws -> TemporaryStore {
     let temporary = try TemporaryStore()
     try await temporary.store.pool.writeWithoutTransaction { database in
@@ -82,7 +82,7 @@ import Testing
     return temporary
   }
 
-  @Test("One poisoned row of a table stops neither a list nor a timer for the others", arguments: tables)
+  @Test("A poisoned row does not affect lists and timers of other rows", arguments: tables)
   func poison(table: String) async throws {
     let temporary = try await Self.looseStore()
     try await temporary.store.pool.writeWithoutTransaction { database in
@@ -104,7 +104,7 @@ import Testing
     }
   }
 
-  /// What the server does by itself, and what commands and portals list.
+  /// Runs the periodic work of the server and the lists of commands and portals.
   private static func expectAliceServed(_ database: Database, _ poison: String) throws {
     let comment = Comment(rawValue: poison)
     #expect(try database.nextExpiryMs().map { $0 <= 9 } == true, comment)
@@ -133,9 +133,9 @@ import Testing
     #expect(try database.profile("STAYS", on: "C1")?.isDeleted == false, comment)
   }
 
-  /// Each fails where the row is left in the way, or where it is dropped without a word.
+  /// Fails if the row blocks other rows, or if it is skipped without a report.
   @Test(
-    "A row that cannot be read is named by table and row id",
+    "An unreadable row is reported with its table and row id",
     arguments: [
       ("device", "key_x", "row 2 of device cannot be read: "),
       ("profile", "activation", "row 4 of profile cannot be read: activation is not a blob"),
@@ -157,8 +157,9 @@ import Testing
     #expect(lines.count == 1, "\(lines)")
   }
 
-  /// Without the names of profiles, a validation would call the unreadable one removed, and the token would wipe it.
-  @Test("A profile that cannot be read is not gone, and its device can be deleted with it")
+  /// Without `profileNames(on:)`, a validation would report the unreadable profile as removed, and the token would wipe
+  /// the account.
+  @Test("An unreadable profile still exists, and its device can be deleted with it")
   func unreadableProfile() async throws {
     let temporary = try await Self.looseStore()
     try await temporary.store.write { database in
@@ -174,7 +175,7 @@ import Testing
 
 extension FreshKnowledge {
   fileprivate static func sample(clientID: String, profileID: String) throws -> FreshKnowledge {
-    // Any 32 bytes: the pepper of a test.
+    // The pepper of the test: any 32 bytes.
     try FreshKnowledge(
       clientID: clientID, profileID: profileID, peppered: Peppered(.init(copying: [UInt8](repeating: 1, count: 32))))
   }

@@ -4,10 +4,10 @@ import Testing
 
 @testable import ReferenceServer
 
-/// What is read of a request before the database is asked.
+/// Tests of the parsers of requests, which need no database.
 @Suite(.timeLimit(.minutes(5))) struct RequestParserTests {
   @Test(
-    "An Authorization header has a scheme in any case and one word",
+    "An Authorization header has a case-insensitive scheme and credentials without spaces",
     arguments: [
       ("Bearer abc", "abc"), ("bEARER   abc", "abc"), (" Bearer abc ", "abc"), ("Bearer", nil), ("Bearer a b", nil),
       ("Basic abc", nil), ("", nil), ("Bearer\u{A0}abc", nil), (nil, nil),
@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test(
-    "Basic credentials end at the first colon and must be UTF-8 in Base64",
+    "Basic credentials are split at the first colon and must be UTF-8 in Base64",
     arguments: [
       ("portal:secret", "portal", "secret"), ("portal:a:b", "portal", "a:b"), (":", "", ""), ("ü:ß", "ü", "ß"),
     ])
@@ -27,11 +27,11 @@ import Testing
   }
 
   @Test(
-    "What are no Basic credentials is none", arguments: ["Basic cG9ydGFs", "Basic /zo6", "Basic !", "Bearer Og==", ""])
+    "Invalid Basic credentials are rejected", arguments: ["Basic cG9ydGFs", "Basic /zo6", "Basic !", "Bearer Og==", ""])
   func noBasicCredentials(header: String) { #expect(AuthorizationHeader.basic(of: header) == nil) }
 
   @Test(
-    "A long poll waits as long as it prefers, 0 to 55 seconds",
+    "A long poll waits for the preferred time, 0 to 55 seconds",
     arguments: [
       ("wait=5", 5), ("respond-async, wait=7", 7), ("wait=0", 0), ("wait=-1", 0), ("wait=9223372036854775807", 55),
       ("wait=-9223372036854775808", 0), ("wait=9223372036854775808", 55), ("wait=", 55), ("wait=1=2", 55),
@@ -40,7 +40,7 @@ import Testing
   func longPollWait(header: String?, seconds: Int) { #expect(LongPollWait.seconds(preferredBy: header) == seconds) }
 
   @Test(
-    "A cursor that was never given out means resync",
+    "A cursor that was never issued causes a resync",
     arguments: ["e.18446744073709551615", "e.18446744073709551616", "e.-1", "f.0", "e", "", "e.0.0", "."])
   func strangeCursor(cursor: String) {
     var history = EventHistory()
@@ -49,14 +49,14 @@ import Testing
     #expect(history.events(after: "e.0", in: "e").events == [DeviceEvent(.request, transactionID: "1")])
   }
 
-  @Test("An idempotency key is a UUID in any case")
+  @Test("An idempotency key is a UUID in upper or lower case")
   func idempotencyKey() {
     let key = "0a8f1c5e-0000-4000-8000-00000000000f"
     #expect(IdempotencyKey.parse(key.uppercased()) == key)
     for text in [nil, "", "x", key + "0", "{\(key)}"] { #expect(IdempotencyKey.parse(text) == nil) }
   }
 
-  @Test("A form's media type may have parameters and capitals")
+  @Test("The media type of a form is case-insensitive and may have parameters")
   func mediaType() {
     for header in [Form.mediaType, " Application/X-www-form-urlencoded;charset=UTF-8", Form.mediaType + ";"] {
       #expect(Form.isMediaType(header))
@@ -68,7 +68,7 @@ import Testing
 
   private func tokenRequest(_ form: String) throws -> TokenRequest { try TokenRequest(Form(parsing: Array(form.utf8))) }
 
-  @Test("Each grant has its parameters")
+  @Test("Each grant type requires its parameters")
   func grants() throws {
     #expect(try tokenRequest("grant_type=client_credentials") == .clientCredentials)
     let preAuthorized = "grant_type=\(Grant.preAuthorizedCode)"
@@ -104,7 +104,7 @@ import Testing
 
   private let needed = "type=login&user_id=ann&callback_uri=https://portal.example/"
 
-  @Test("A start order has the message in the form, in its language, or in English")
+  @Test("A start order uses the message of the form, of its language, or in English")
   func messages() throws {
     #expect(try order(needed + "&message=Hi").message == "Hi")
     #expect(try order(needed + "&language_code=de").message == "Anmelden?")
@@ -115,7 +115,7 @@ import Testing
     }
   }
 
-  @Test("A start order names a known type, a user and an acceptable callback")
+  @Test("A start order requires a known type, a user and a permitted callback")
   func orders() throws {
     #expect(throws: StartOrder.Flaw.unknownType) { try order("type=x") }
     for form in [
@@ -143,7 +143,7 @@ import Testing
     return request
   }
 
-  @Test("What a device says of itself at registration is bounded and printable")
+  @Test("The metadata of a registration must be bounded and printable")
   func registrations() throws {
     _ = try registration().checked()
     let flawed: [(inout RegistrationRequest) -> Void] = [

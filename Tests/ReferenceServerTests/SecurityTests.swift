@@ -186,7 +186,7 @@ final class ManualUptime: Sendable {
 
 @Suite(.timeLimit(.minutes(5))) struct CallbackAddressTests {
   @Test(
-    "An address that is not the whole internet's is called only if the configuration says so",
+    "A private address is called only if the configuration allows it",
     arguments: [
       ("127.0.0.1", false), ("10.1.2.3", false), ("172.16.0.1", false), ("172.31.255.255", false), ("172.32.0.1", true),
       ("192.168.1.1", false), ("169.254.169.254", false), ("100.64.0.1", false), ("100.128.0.1", true),
@@ -244,7 +244,7 @@ final class ManualUptime: Sendable {
 
 @Suite(.timeLimit(.minutes(5))) struct PrintableTextTests {
   @Test(
-    "Nothing that a client sends begins a line or moves a terminal's cursor",
+    "Text from a client cannot start a line or move the terminal's cursor",
     arguments: ["a\nb", "a\rb", "\u{1B}[2J", "\u{9B}2J", "\u{202E}abc", "\u{2028}", "\u{200B}", "\0", "\u{E000}"])
   func unprintable(text: String) {
     #expect(!text.isPrintable)

@@ -46,9 +46,9 @@ import Testing
     #expect(later.sealedReceipt == status.sealedReceipt)
   }
 
-  /// Fails where a proxy could say the same.
+  /// Fails if a proxy can forge the same statement.
   @Test(
-    "That keys or push enrollment are gone is said with the key of the enrollment",
+    "The notice of lost keys or push enrollment is signed with the key of the enrollment",
     arguments: ["disableMobileAuthentication", "disablePushAuthentication"])
   func keysGone(action: String) throws {
     let reply = try server.curl(

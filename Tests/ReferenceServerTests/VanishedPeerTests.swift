@@ -6,11 +6,11 @@ import Testing
 
 @testable import ReferenceServer
 
-/// A peer that is gone without FIN or RST, as a board without power is.
+/// Tests with a peer that disappears without FIN or RST, like a board after a power loss.
 @Suite(.timeLimit(.minutes(5))) struct VanishedPeerTests {
   private static let userTimeout = ChannelOptions.tcpOption(.init(rawValue: TCP_USER_TIMEOUT))
 
-  /// A listening channel whose connections are guarded, and those connections.
+  /// Returns a listening channel with a `ConnectionGuard` for each connection, and the accepted connections.
   private func listen(acknowledgeTime: TimeAmount?) async throws -> (any Channel, AsyncStream<any Channel>) {
     let table = ConnectionTable(limit: 9, limitPerSource: 9)
     let (accepted, continuation) = AsyncStream<any Channel>.makeStream()
@@ -43,19 +43,20 @@ import Testing
     return descriptor
   }
 
-  /// From here on the kernel drops what arrives at the socket, including acknowledgements, so that the peer gets no reply.
+  /// Makes the kernel drop all packets that arrive at the socket, including acknowledgments, so that the peer gets no
+  /// reply.
   private func vanish(_ descriptor: Int32) throws {
     // struct sock_filter: BPF_RET | BPF_K, 0 bytes of the packet.
     let instruction: [UInt8] = [6, 0, 0, 0, 0, 0, 0, 0]
     let result = instruction.withUnsafeBytes { filter in
-      // struct sock_fprog: the number of instructions, and where they are.
+      // struct sock_fprog: the number of instructions and their address.
       var program: (UInt, UInt) = (1, UInt(bitPattern: filter.baseAddress))
       return setsockopt(descriptor, SOL_SOCKET, SO_ATTACH_FILTER, &program, socklen_t(MemoryLayout<(UInt, UInt)>.size))
     }
     try #require(result == 0)
   }
 
-  @Test("What is sent on an accepted connection must be acknowledged within 30 s")
+  @Test("Data sent on an accepted connection must be acknowledged within 30 s")
   func option() async throws {
     let (listener, accepted) = try await listen(acknowledgeTime: nil)
     let descriptor = try connect(to: listener)
@@ -71,13 +72,13 @@ import Testing
     try await listener.close()
   }
 
-  @Test("A connection whose peer vanished ends though neither FIN nor RST comes")
+  @Test("A connection ends if its peer vanishes without FIN or RST")
   func vanished() async throws {
     let (listener, accepted) = try await listen(acknowledgeTime: .seconds(1))
     let descriptor = try connect(to: listener)
     defer { close(descriptor) }
     let channel = try #require(await accepted.first { _ in true })
-    // What a heartbeat is to an event stream.
+    // Periodic data, like the heartbeats of an event stream.
     let beats = channel.eventLoop.scheduleRepeatedTask(initialDelay: .zero, delay: .milliseconds(200)) { _ in
       let context = try channel.pipeline.syncOperations.context(handlerType: ConnectionGuard.self)
       context.writeAndFlush(NIOAny(ByteBuffer(string: ":\n\n")), promise: nil)
@@ -87,7 +88,7 @@ import Testing
     #expect(channel.isActive)
     try vanish(descriptor)
     let began = ContinuousClock.now
-    // TCP's own timers take a quarter of an hour; the deadline of a request 30 s.
+    // Without the option, the timers of TCP take 15 minutes, and the deadline of a request 30 s.
     while channel.isActive, ContinuousClock.now - began < .seconds(25) { try await Task.sleep(for: .milliseconds(50)) }
     #expect(!channel.isActive)
     try await listener.close()

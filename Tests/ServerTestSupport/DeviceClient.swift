@@ -30,7 +30,7 @@ public final class DeviceClient: @unchecked Sendable {
     openPGP = try OpenPGPKey.generate(userID: "device")
   }
 
-  /// The same device at another server, which has what the device's own server had.
+  /// The same device at another server, which has a copy of the first server's data.
   init(_ other: DeviceClient, at server: TokenServer) {
     self.server = server
     (key, openPGP, clientID, profileID) = (other.key, other.openPGP, other.clientID, other.profileID)

@@ -1,28 +1,28 @@
 import Foundation
 import Synchronization
 
-/// A running server with one portal and one device of the user alice, profile PROF01: a copy, of one test's own, of a
-/// server on which they were enrolled over HTTP once for all tests of this process.
+/// A running server with one portal and one device of the user alice, with the profile PROF01. Each test has its own
+/// copy of a server at which the device was enrolled over HTTP, once for all tests of this process.
 public struct ReadyServer: Sendable {
   public let server: TokenServer
   public let device: DeviceClient
   public let portal: (id: String, secret: String)
 
   /// - Parameters:
-  ///   - configuration: the whole `config.toml`; nil leaves what `init` wrote.
-  ///   - withPIN: alice has a PIN, and the configuration has `pin = true`.
+  ///   - configuration: the complete `config.toml`; nil for the file of `init`.
+  ///   - withPIN: whether alice has a PIN and the configuration contains `pin = true`.
   public init(configuration: String? = nil, withPIN: Bool = false) throws {
     let original = try withPIN ? Original.withPIN.current() : Original.withoutPIN.current()
     server = try TokenServer(
       configuration: configuration, directory: ServerDirectories.copy(of: original.device.server.directory))
     device = DeviceClient(original.device, at: server)
     portal = original.portal
-    // Nonces are good for one process of a server, and tokens for 15 minutes.
+    // A nonce is valid in one server process only, and an access token for 15 minutes.
     try device.logIn().expect(200)
   }
 }
 
-/// What enrolled at a server, which has stopped since.
+/// A portal and a device that were enrolled at a server, which has been stopped.
 private struct Original: Sendable {
   let device: DeviceClient
   let portal: (id: String, secret: String)
@@ -42,7 +42,7 @@ private struct Original: Sendable {
   static let withPIN = Kept { try Original(withPIN: true) }
   static let withoutPIN = Kept { try Original(withPIN: false) }
 
-  /// Made at the first call, and again when the access tokens of the one before could end in the middle of a test.
+  /// Creates the original at the first call, and again when its access tokens could expire during a test.
   final class Kept: Sendable {
     private let state = Mutex<Original?>(nil)
     private let make: @Sendable () throws -> Original

@@ -2,11 +2,11 @@ import BuiltPrograms
 import Foundation
 import Synchronization
 
-/// Directories of servers that tests copy instead of making them. They are removed when this process exits.
+/// Directories of servers, which tests copy instead of initializing new ones. Removed when this process exits.
 enum ServerDirectories {
   private static let kept = Mutex<[String]>([])
 
-  /// What `token-server init` wrote, once.
+  /// The directory of one `token-server init`.
   private static let initialized = Result {
     let made = path()
     let output = try run(BuiltProgram.path("token-server"), ["init", "--directory", made])
@@ -15,7 +15,7 @@ enum ServerDirectories {
     return made
   }
 
-  /// Where no directory is yet.
+  /// Returns the path of a new directory, which does not exist yet.
   static func path() -> String { NSTemporaryDirectory() + "token-server-\(UUID().uuidString)" }
 
   /// - Returns: a new server's directory, ready to serve. All of them have the same keys and pepper.
@@ -33,7 +33,8 @@ enum ServerDirectories {
     for path in kept.withLock({ $0 }) { try? FileManager.default.removeItem(atPath: path) }
   }
 
-  /// A stopped server's files, with their modes; not its lock, its pipe and its log.
+  /// Copies the files of a stopped server with their modes, without the lock, the pipe and the log.
+  /// - Returns: the path of the copy.
   static func copy(of directory: String) throws -> String {
     let (manager, copy) = (FileManager.default, path())
     try manager.createDirectory(

@@ -10,9 +10,9 @@ public final class TokenServer: Sendable {
   private let program: RunningProgram
 
   /// - Parameters:
-  ///   - configuration: the whole `config.toml`; nil for the file of `init`.
+  ///   - configuration: the complete `config.toml`; nil for the file of `init`.
   ///   - directory: the directory of a stopped server, to start it again; nil for a copy of a newly initialized one.
-  ///   - port: 0 chooses a free one.
+  ///   - port: the port; 0 selects a free port.
   public init(configuration: String? = nil, directory: String? = nil, port: Int = 0) throws {
     let executable = try BuiltProgram.path("token-server")
     self.directory = try directory ?? ServerDirectories.new()

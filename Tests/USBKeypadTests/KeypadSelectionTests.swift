@@ -4,8 +4,8 @@ import Testing
 @testable import USBKeypad
 
 @Suite(.timeLimit(.minutes(5))) struct `Reading what a device says it is` {
-  /// Ends the test process where the count is believed.
-  @Test("Descriptors that count interfaces and endpoints of which there are none are no keypad")
+  /// Traps if the count is used without the array.
+  @Test("Descriptors with counts of missing interfaces and endpoints are not a keypad")
   func countsWithoutLists() {
     var configuration = libusb_config_descriptor()
     configuration.bNumInterfaces = 255

@@ -59,7 +59,7 @@ import Vault
     let life = try ServerJudgedLife()
     try life.enrol(alice, "13579")
     try life.change(alice, to: newPIN, token: life.token(of: alice))
-    // A fifth of the PINs is enough to see that it would be seen.
+    // A fifth of the PINs is enough to show that the attack finds the sign.
     let pins = OfflineAttack.fiveDigits.filter { $0.hasSuffix("9") || $0.hasSuffix("0") }
     let attack = await OfflineAttack(on: try life.loot(), pins: pins)
     let signs = await attack.signs()

@@ -33,7 +33,7 @@ import VaultModel
     var card = SimulatedCard()
     var returned = 0
     var cutOff = 0
-    // Many cuts leave the same card; each is opened once, and again after the next operation has returned.
+    // Many power losses leave the same files. Each set of files is opened once per completed operation.
     var opened: [String: Bool] = [:]
     for (moment, event) in log.events.enumerated() {
       card.add(event)

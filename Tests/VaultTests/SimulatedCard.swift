@@ -48,7 +48,7 @@ struct SimulatedCard {
     return files
   }
 
-  /// The same text for the same files.
+  /// Returns a text that is equal for equal files.
   static func fingerprint(of files: [String: [UInt8]]) -> String {
     files.sorted { $0.key < $1.key }.map { "\($0.key) \(SHA256.hash($0.value).lowercaseHex)" }.joined(separator: " ")
   }

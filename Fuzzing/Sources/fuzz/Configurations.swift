@@ -15,16 +15,17 @@ func readConfiguration(_ bytes: [UInt8]) {
   }
 }
 
-/// A profile proposed for a machine: each line is a chip, whose label and lines' names are between bars.
+/// Proposes a profile for a machine. Each line of the text is a GPIO chip: its label and the names of its lines,
+/// separated by `|`.
 private func propose(_ text: String) {
   let chips = text.split(separator: "\n").prefix(4).enumerated().map { number, line in
     let names = line.split(separator: "|", omittingEmptySubsequences: false).map { name in
-      // The kernel's names have at most 31 bytes.
+      // Names from the kernel have at most 31 bytes.
       String(decoding: name.utf8.prefix(31), as: UTF8.self)
     }
     return ChipDescription(
       path: "/dev/gpiochip\(number)", label: names[0],
-      // As many as a profile can name.
+      // A profile can name at most 1024 lines.
       lines: names.dropFirst().prefix(1024).enumerated().map { offset, name in
         .init(offset: offset, name: name, consumer: offset % 7 == 6 ? name : nil, isOutput: offset % 5 == 4)
       })

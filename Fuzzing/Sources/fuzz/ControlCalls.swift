@@ -31,7 +31,7 @@ func answerCall(_ bytes: [UInt8]) {
       }
     }
     let hangUp = Task {
-      // Longer than anything takes that needs no person.
+      // More than any call needs that does not wait for the user.
       for _ in 0..<500 where !Task.isCancelled { await Task.yield() }
       work.cancel()
     }
@@ -43,7 +43,7 @@ func answerCall(_ bytes: [UInt8]) {
 
 private let statuses = [200, 201, 204, 400, 401, 403, 404, 500]
 
-/// An account for one-time passwords of each kind, in a directory that goes with the process.
+/// A vault with one TOTP account and one HOTP account, in a directory that is removed when the process exits.
 private let vault: Vault = orTrap {
   let vault = try ScratchVault.make()
   for (name, kind) in [("time", "totp"), ("count", "hotp")] {
@@ -76,7 +76,7 @@ private func makeDesk(answering response: HTTPResponse) throws -> ControlDesk {
     ingress: PushIngress(registry: vault, shelf: vault, timekeeper: clock) { event in _ = "\(event)" })
 }
 
-/// The next input must find what this one found.
+/// Restores the initial state of the vault for the next input.
 private func forgetEnrollments() {
   orTrap {
     for account in try vault.accounts() where !["time", "count"].contains(account.id.text) {
@@ -104,7 +104,7 @@ private final class HastyTimekeeper: Timekeeper {
 }
 
 enum ScratchVault {
-  /// Of vaults that go with the process.
+  /// The directories that are removed when the process exits.
   private static let directories = Mutex<[String]>([])
 
   static func make() throws -> Vault {
@@ -114,7 +114,7 @@ enum ScratchVault {
       deviceSecret: try DeviceSecret.load(stateDirectory: directory, credentialsDirectory: nil), auditCapacity: 10)
   }
 
-  /// In memory where there is a file system for that.
+  /// Creates a directory, in memory if `/dev/shm` is writable.
   static func makeDirectory() throws -> String {
     let base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"
     var template = Array("\(base)/fuzz-XXXXXX".utf8CString)

@@ -21,7 +21,7 @@ func readServerAnswer(_ bytes: [UInt8]) {
   case 10: return readNotice(input.bytes)
   default: break
   }
-  // Digits in the seeds for whole responses, letters for those that were longer than what is read of them.
+  // In the seeds, a digit means a complete response and a letter a truncated one.
   let flags = input.byte()
   let status = statuses[Int(flags & 0x0F) % statuses.count]
   var headers: HTTPHeaders = [:]
@@ -146,7 +146,7 @@ private func readSealedRequest(_ plaintext: [UInt8]) {
   wait { _ = try? await server.open(pending) }
 }
 
-/// A receipt that the token server really signed, whatever it says.
+/// Reads a receipt with arbitrary content and a valid signature of the token server.
 private func readReceipt(_ plaintext: [UInt8]) {
   guard let sealed = try? Keys.server.seal(plaintext, to: Keys.token.certificate),
     let id = TransactionID(transaction)
@@ -156,7 +156,7 @@ private func readReceipt(_ plaintext: [UInt8]) {
   wait { _ = try? await server.status(of: id, account: AccountID("ann")) }
 }
 
-/// The same for a notice that an enrollment is gone.
+/// Reads a revocation notice with arbitrary content and a valid signature of the token server.
 private func readNotice(_ plaintext: [UInt8]) {
   guard let sealed = try? Keys.server.seal(plaintext, to: Keys.token.certificate) else { return }
   let body = JSON.encode(["revocations": [sealed.base64, "", sealed.base64]])

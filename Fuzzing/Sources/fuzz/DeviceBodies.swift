@@ -54,7 +54,7 @@ private func judgeValidation(_ body: [UInt8]) {
   _ = (SoftwareVersion(request.softwareVersion), try? request.checkVersions(), try? request.checkedCapabilities())
 }
 
-/// What follows once the client has authenticated itself.
+/// Parses a token request as the server does after client authentication.
 private func readTokenForm(_ body: [UInt8]) {
   guard let form = try? Form(parsing: body), let request = try? TokenRequest(form) else { return }
   switch request {

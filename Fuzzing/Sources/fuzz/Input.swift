@@ -16,7 +16,8 @@ struct Input {
 
   mutating func byte() -> UInt8 { rest.popFirst() ?? 0 }
 
-  /// Removes and returns the lines up to the first empty line, without it, or at most `limit`.
+  /// Removes the lines up to and including the first empty line, or at most `limit` lines.
+  /// - Returns: the removed lines without the empty one.
   mutating func lines(atMost limit: Int = .max) -> [String] {
     var lines: [String] = []
     while !rest.isEmpty, lines.count < limit {

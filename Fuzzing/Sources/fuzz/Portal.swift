@@ -22,7 +22,7 @@ private func readForm(_ bytes: [UInt8]) {
   if let callback = form["callback_uri"] { judgeCallback(callback) }
 }
 
-/// What a portal asks to start.
+/// Parses the request of a portal to start a transaction.
 private func readOrder(_ bytes: [UInt8], _ configuration: ServerConfiguration) {
   guard let form = try? Form(parsing: bytes), let order = try? StartOrder(form, configuration) else { return }
   let limit = configuration.mobileAuthentication.maxMessageLength

@@ -3,7 +3,7 @@ import ReferenceProtocol
 
 @testable import ServerParsers
 
-/// Fields of requests to the token server, and what says whom a limit counts.
+/// Parses header fields of requests to the token server, and the client addresses for the limits per source.
 func readRequestHead(_ bytes: [UInt8]) {
   let input = Input(bytes, choices: 8)
   let text = input.text

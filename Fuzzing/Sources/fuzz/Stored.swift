@@ -13,9 +13,8 @@ import Secrets
 @testable import ReferenceAdapter
 @testable import ServerParsers
 
-/// What is read from storage: contents of sealed records, which the harness takes for unsealed, rows, files with secrets,
-/// and columns of the token server that hold JSON. In a record each line is a part; `@` and a letter is a part that is
-/// as it should be.
+/// Parses stored data: the plaintext of encrypted records, database rows, files with secrets, and columns of the token
+/// server that contain JSON. In a record, each line is a part; `@` and a letter stand for a valid part.
 func readStored(_ bytes: [UInt8]) {
   let input = Input(bytes, choices: 10)
   switch input.choice {

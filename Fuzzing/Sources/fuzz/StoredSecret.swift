@@ -1,6 +1,6 @@
 import Vault
 
-/// The systemd credential in `directory`.
+/// Loads the device secret from the systemd credential in `directory`.
 func readDeviceSecret(from directory: String) {
   _ = try? DeviceSecret.load(stateDirectory: "/nonexistent/state", credentialsDirectory: directory).source
 }

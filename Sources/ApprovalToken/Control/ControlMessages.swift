@@ -10,7 +10,7 @@ enum ControlRequest: String, Codable, Sendable, CaseIterable {
   case oneTimePassword = "one-time-password"
   /// Simulated board only.
   case hold, double, led, keys
-  /// A hold as long as the board's profile wants for "not me".
+  /// A hold with the duration for "not me" from the board profile.
   case notMe = "not-me"
   case followLED = "follow-led"
 }
@@ -208,8 +208,8 @@ struct LEDStatus: Codable, Sendable {
   var meaning: String
   /// The color at this instant; nil if dark. Only a simulated LED can be read.
   var colour: String?
-  /// How many entries were submitted at the keypad before that, since the service started: what is shown with a greater
-  /// number than before an entry comes after it.
+  /// The number of entries submitted at the keypad from the start of the service to the reading of `meaning`. A meaning
+  /// with a greater number than before an entry is newer than that entry.
   var entries: Int?
 }
 

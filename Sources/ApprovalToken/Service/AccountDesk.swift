@@ -21,7 +21,7 @@ struct AccountDesk: Sendable {
   let push: PushSettings
   /// How long the button is held to confirm an irreversible action.
   let veryLongHold: Duration
-  /// What a server that is enrolled at is reached over.
+  /// Makes the HTTP client for the server of an enrollment.
   var makeCourier: @Sendable (ServerTrust) -> any Courier = { CurlCourier(trust: $0) }
 
   typealias Progress = @Sendable (String) -> Void

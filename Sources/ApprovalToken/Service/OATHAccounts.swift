@@ -26,7 +26,7 @@ enum OATHAccounts {
   /// - Parameters:
   ///   - name: the user's name for it; the account name in the URI by default.
   ///   - pinGuard: a PIN; the secret is encrypted with a key derived from it.
-  ///   - progress: receives notes for the waiting user.
+  ///   - progress: called with a progress message for the waiting user.
   static func keep(
     _ uri: RegistrationURI, name: String?, in vault: Vault, under pinGuard: PINGuard? = nil, clock: any Timekeeper,
     progress: (String) -> Void
@@ -108,7 +108,7 @@ enum OATHAccounts {
       let parts = account.secrets.withExposedSecret { String(decoding: $0, as: UTF8.self) }
         .split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false)
       let words = parts.first?.split(separator: " ").map(String.init) ?? []
-      // Without a length that a PIN can have no PIN can be typed, and the account is as one that has none.
+      // A length that no PIN can have is ignored: no such PIN can be typed.
       pinLength = words.first.flatMap { Int($0) }.flatMap { PINPolicy.lengths.contains($0) ? $0 : nil }
       isLocked = words.contains(Self.lockMark)
       policies = parts.count > 1 ? String(parts[1]) : nil

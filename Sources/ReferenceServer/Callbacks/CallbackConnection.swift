@@ -3,10 +3,10 @@ import NIOHTTP1
 import NIOPosix
 import NIOSSL
 
-/// One `POST` over a connection of its own. The addresses that the name resolves to are judged before a connection is made,
-/// and the connection goes to exactly the judged address: a name that leads elsewhere the second time gains nothing.
+/// Sends one `POST` over a separate connection. Checks the addresses of the host name before it connects, and connects
+/// to exactly a checked address: DNS rebinding has no effect.
 struct CallbackConnection: Sendable {
-  /// The addresses that the portal's name led to are ones that only this server can reach, and no setting allows them.
+  /// The portal's name resolves only to private addresses that the configuration does not allow.
   struct AddressRefused: Error, CustomStringConvertible {
     let address: String
     var description: String {
@@ -18,10 +18,10 @@ struct CallbackConnection: Sendable {
     var description: String { "no answer within 10 s" }
   }
 
-  /// From the first address that is tried to the answer.
+  /// The time limit from the first connection attempt to the response.
   private static let requestTime = TimeAmount.seconds(10)
   private static let connectTime = TimeAmount.seconds(3)
-  /// Addresses of one name that are tried.
+  /// The maximum number of addresses that are tried for one name.
   private static let mostAddresses = 3
 
   private static var headerLimits: NIOHTTPDecoderLimitConfiguration {
@@ -33,18 +33,18 @@ struct CallbackConnection: Sendable {
   /// Private addresses that may be called.
   let allowed: [AddressRange]
   let group: any EventLoopGroup
-  /// A failure fails each request to an `https` URL.
+  /// The TLS context. An error fails each request to an `https` URL.
   let tls: Result<NIOSSLContext, any Error>
 
   static func mayCall(_ address: String, _ allowed: [AddressRange]) -> Bool {
-    // A link-local address may have its interface behind it.
+    // A link-local address may end with `%` and its interface.
     guard let bytes = IPAddressBytes.parse(String(address.prefix { $0 != "%" })) else { return false }
     let plain = PrivateAddress.withoutEmbedding(bytes)
     return !PrivateAddress.contains(plain) || allowed.contains { $0.contains(plain) || $0.contains(bytes) }
   }
 
   /// - Returns: the HTTP status.
-  /// - Throws: `AddressRefused` if no address may be called; no connection was made then.
+  /// - Throws: `AddressRefused`, before any connection, if no address may be called.
   func post(_ body: [UInt8], to url: CallbackURL, headers: HTTPHeaders) async throws -> UInt {
     let eventLoop = group.next()
     let found = try await value(of: HostResolver.addresses(of: url.bareHost, port: url.port, on: eventLoop))
@@ -59,7 +59,7 @@ struct CallbackConnection: Sendable {
       }
       status.futureResult.whenComplete { _ in channel.close(promise: nil) }
     } catch { status.fail(error) }
-    // Failing it twice changes nothing.
+    // A promise that has already failed ignores this failure.
     return try await withTaskCancellationHandler {
       try await status.futureResult.get()
     } onCancel: {
@@ -88,7 +88,7 @@ struct CallbackConnection: Sendable {
   private func addHandlers(to channel: any Channel, _ exchange: CallbackExchange, _ url: CallbackURL) throws {
     let pipeline = channel.pipeline.syncOperations
     if url.isSecure {
-      // An address has no server name (RFC 6066 §3); the certificate must then be the address's.
+      // The server name must not be an address (RFC 6066 §3); the certificate must then contain the address.
       let name = IPAddressBytes.parse(url.bareHost) == nil ? url.host : nil
       try pipeline.addHandler(NIOSSLClientHandler(context: tls.get(), serverHostname: name))
     }
@@ -112,7 +112,7 @@ struct CallbackConnection: Sendable {
     )
   }
 
-  /// The future's value, or `CancellationError` as soon as the task is canceled.
+  /// Returns the future's value, or throws `CancellationError` as soon as the task is canceled.
   private func value<Value: Sendable>(of future: EventLoopFuture<Value>) async throws -> Value {
     let promise = future.eventLoop.makePromise(of: Value.self)
     future.cascade(to: promise)
@@ -124,8 +124,8 @@ struct CallbackConnection: Sendable {
   }
 }
 
-/// Sends the request as soon as there is a connection, and reads the answer to its end or to 16 KiB, so that a portal may
-/// finish what it says and one that talks on and on is hung up on.
+/// Sends the request as soon as the channel is connected, and reads the response to its end or to 16 KiB, so that
+/// an endless response cannot keep the connection.
 private final class CallbackExchange: ChannelInboundHandler {
   typealias InboundIn = HTTPClientResponsePart
   typealias OutboundOut = HTTPClientRequestPart

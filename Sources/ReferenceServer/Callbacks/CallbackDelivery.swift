@@ -29,7 +29,7 @@ struct CallbackDelivery: Sendable {
 
   /// - Parameters:
   ///   - allowed: private addresses that may be called.
-  ///   - trust: of portals with `https`.
+  ///   - trust: the TLS settings for portals with `https`.
   init(
     configured: [ServerConfiguration.Callback], allowed: [AddressRange], eventLoopGroup: any EventLoopGroup,
     trust: TLSConfiguration = .makeClientConfiguration()

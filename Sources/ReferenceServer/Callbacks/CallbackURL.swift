@@ -15,10 +15,10 @@ struct CallbackURL: Sendable, Equatable {
   /// `HOST:PORT`.
   var authority: String { "\(host):\(port)" }
 
-  /// Without brackets.
+  /// The host without the brackets of an IPv6 address.
   var bareHost: String { host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host }
 
-  /// Path and query, as a request line has them.
+  /// The path and the query in the form of the request line.
   var target: String {
     let rest = text.dropFirst(isSecure ? 8 : 7).drop { $0 != "/" && $0 != "?" }
     return rest.hasPrefix("/") ? String(rest) : "/" + rest

@@ -2,15 +2,15 @@ import Foundation
 import Glibc
 import NIOCore
 
-/// Names to addresses, as this machine resolves them.
+/// Resolves host names with the system's resolver.
 enum HostResolver {
   struct Failure: Error, CustomStringConvertible {
     let description: String
   }
 
-  /// In a thread of its own, because a slow name server blocks the caller: no other name waits for this one.
+  /// Resolves a name in a separate thread, so that a slow name server delays no other name.
   /// - Parameter host: a name, or an address without brackets.
-  /// - Returns: in the order in which they are to be tried (RFC 6724).
+  /// - Returns: the addresses in the order in which to try them (RFC 6724).
   static func addresses(of host: String, port: Int, on eventLoop: any EventLoop) -> EventLoopFuture<[SocketAddress]> {
     let promise = eventLoop.makePromise(of: [SocketAddress].self)
     Thread.detachNewThread { promise.completeWith(Result { try lookUp(host, port: port) }) }

@@ -1,14 +1,15 @@
 import Cryptography
 import ReferenceProtocol
 
-/// What is wrong with what a device says of itself, as a sentence or the middle of one.
+/// An error in the metadata of a device. The description is a sentence or a part of one.
 struct DeviceMetadataFlaw: Error, Equatable, Sendable, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }
 }
 
 extension RegistrationRequest {
-  /// - Returns: the device's key.
+  /// Checks the metadata of a registration.
+  /// - Returns: the public key of the device.
   func checked() throws(DeviceMetadataFlaw) -> P256PublicKey {
     guard tokenEndpointAuthMethod == "private_key_jwt", jwks.keys.count == 1 else {
       throw DeviceMetadataFlaw("private_key_jwt with exactly one key is needed.")
@@ -34,7 +35,8 @@ extension ValidationRequest {
     }
   }
 
-  /// - Returns: JSON; nil if the device says nothing of it.
+  /// Checks the capabilities.
+  /// - Returns: the capabilities as JSON; nil if the request contains none.
   func checkedCapabilities() throws(DeviceMetadataFlaw) -> String? {
     try approvalCapabilities?.check()
     return approvalCapabilities.map { String(decoding: JSON.encode($0), as: UTF8.self) }
@@ -42,7 +44,7 @@ extension ValidationRequest {
 }
 
 extension ApprovalCapabilities {
-  /// The same bounds for a registration and for a validation.
+  /// Checks the bounds, which are the same for a registration and for a validation.
   fileprivate func check() throws(DeviceMetadataFlaw) {
     let names = biometric + custom
     guard names.count <= 32, names.allSatisfy({ $0.utf8.count <= 64 && $0.isPrintable }) else {

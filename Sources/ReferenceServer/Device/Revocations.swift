@@ -7,7 +7,7 @@ struct Gone: Sendable, Equatable {
   let clientID: String
   /// Nil for the whole device.
   var profileID: String?
-  /// Only the keys or the push enrollment of the profile are gone, not the profile.
+  /// Whether only the keys or the push enrollment of the profile were removed, not the profile.
   var isKeysAlone = false
 }
 
@@ -65,7 +65,7 @@ struct Revocations: Sendable {
   }
 
   private func notice(for profile: Profile, _ scope: RevocationNotice.Scope) async throws -> String? {
-    // A profile that has lost its push enrollment alone still has its keys.
+    // A profile that lost only its push enrollment still has its keys.
     let isCurrent = scope == .keys && profile.serverKey != nil
     guard let serverKey = isCurrent ? profile.serverKey : profile.formerServerKey,
       let bytes = isCurrent ? profile.certificate : profile.formerCertificate,

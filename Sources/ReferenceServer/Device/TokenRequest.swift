@@ -1,15 +1,15 @@
 import ReferenceProtocol
 
-/// What a device that has authenticated itself asks of the token endpoint.
+/// A request of an authenticated device to the token endpoint.
 enum TokenRequest: Sendable, Equatable {
   case clientCredentials
-  /// - Parameter ephemeralCertificate: Base64, as it came.
+  /// - Parameter ephemeralCertificate: the unchecked Base64 text from the form.
   case activation(code: String, profileID: String, ephemeralCertificate: String?)
   case logIn(assertion: String, profileID: String)
 
   enum Flaw: Error, Equatable, Sendable {
     case unsupportedGrant
-    /// What is missing or wrong, as a sentence.
+    /// The missing or invalid parameter, as a sentence.
     case invalid(String)
   }
 

@@ -1,8 +1,8 @@
 import ReferenceProtocol
 
-/// The last events of one device, and what of them came after a cursor.
+/// The last events of one device, selected by a cursor.
 struct EventHistory: Sendable {
-  /// Events kept for a device that comes back with a cursor.
+  /// The number of events kept for a device that reconnects with a cursor.
   static let remembered = 16
 
   private var lastEvent: UInt64 = 0
@@ -14,12 +14,13 @@ struct EventHistory: Sendable {
     if recent.count > Self.remembered { recent.removeFirst() }
   }
 
-  /// Names the last event.
-  /// - Parameter epoch: tells cursors of this process from those of an earlier one.
+  /// Returns the cursor of the last event.
+  /// - Parameter epoch: distinguishes cursors of this process from those of an earlier process.
   func cursor(in epoch: String) -> String { "\(epoch).\(lastEvent)" }
 
-  /// - Parameter cursor: the last event that the device has seen, as the device says; nil if it knows none.
-  /// - Returns: `resync` alone for a cursor of another epoch, one that was never given out, and one that is too old.
+  /// Returns the events after a cursor.
+  /// - Parameter cursor: the cursor that the device sent; nil without a cursor.
+  /// - Returns: only `resync` if the cursor is of another epoch, was never issued, or is too old.
   func events(after cursor: String?, in epoch: String) -> EventPage {
     let now = self.cursor(in: epoch)
     guard let cursor else { return EventPage(cursor: now, events: []) }

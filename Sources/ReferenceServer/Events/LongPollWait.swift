@@ -1,9 +1,9 @@
-/// `Prefer: wait=SECONDS` (RFC 7240 §4.3).
+/// Parses the preference `wait` of a long poll: `Prefer: wait=SECONDS` (RFC 7240 §4.3).
 enum LongPollWait {
-  /// Seconds a long poll waits at most, whatever it prefers.
+  /// The maximum duration of a long poll, in seconds.
   static let longest = 55
 
-  /// - Returns: 0 to `longest`; `longest` if the header prefers nothing that can be read.
+  /// - Returns: 0 to `longest` seconds; `longest` without a valid preference.
   static func seconds(preferredBy header: String?) -> Int {
     let preferences = (header ?? "").split(separator: ",")
     let wait = preferences.compactMap { preference -> Int? in

@@ -1,9 +1,10 @@
 import Cryptography
 
-/// What an `Authorization` header carries (RFC 9110 §11.6.2): a scheme in any case, a space, and one word.
+/// Parses the `Authorization` header (RFC 9110 §11.6.2): a case-insensitive scheme, spaces, and the credentials without
+/// a space.
 enum AuthorizationHeader {
-  /// - Parameter scheme: in lower case.
-  /// - Returns: the word; nil without a header, or with one of another scheme or shape.
+  /// - Parameter scheme: the expected scheme, in lower case.
+  /// - Returns: the credentials; nil without a header, or if the header has another scheme or another format.
   static func word(of header: String?, scheme: String) -> String? {
     guard let parts = header?.split(separator: " "), parts.count == 2, parts[0].lowercased() == scheme else {
       return nil
@@ -11,7 +12,8 @@ enum AuthorizationHeader {
     return String(parts[1])
   }
 
-  /// - Returns: user-id and password of HTTP Basic (RFC 7617); the password may have colons.
+  /// - Returns: the user-id and the password of HTTP Basic (RFC 7617); nil without valid ones. The password may contain
+  ///   colons.
   static func basic(of header: String?) -> (id: String, secret: String)? {
     guard let decoded = word(of: header, scheme: "basic").flatMap({ bytes(base64: $0) }),
       let text = String(validating: decoded, as: UTF8.self), let colon = text.firstIndex(of: ":")

@@ -28,8 +28,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   private var isStreaming = false
   private var deadline: Scheduled<Void>?
 
-  /// - Parameter acknowledgeTime: how long what was sent may stay without the peer's acknowledgement. A heartbeat is sent on
-  ///   each event stream every 20 s, so one whose device vanished without a word ends within 50 s.
+  /// - Parameter acknowledgeTime: the time limit for the peer's TCP acknowledgement of sent data. Each event stream
+  ///   gets a heartbeat every 20 s, so that the stream of a vanished device ends within 50 s.
   init(
     table: ConnectionTable, limits: ServerConfiguration.Limits, acknowledgeTime: TimeAmount = .seconds(30)
   ) {
@@ -54,7 +54,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
       return
     }
     counted = .forSource
-    // Where the option is not supported, TCP's own timers remain.
+    // Without support for this option, the timers of TCP apply.
     _ = context.channel.setOption(
       ChannelOptions.tcpOption(.init(rawValue: TCP_USER_TIMEOUT)),
       value: ChannelOptions.Types.SocketOption.Value(acknowledgeTime.nanoseconds / 1_000_000))

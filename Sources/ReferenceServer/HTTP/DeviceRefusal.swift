@@ -7,7 +7,7 @@ struct DeviceRefusal: Error {
   var detail: String?
   var state: RequestState?
   var headers: HTTPFields = [:]
-  /// What is gone, with 9002, 9003, 9020 and 9021.
+  /// The subject of the removal, with 9002, 9003, 9020 and 9021.
   var gone: Gone?
 
   init(
@@ -35,7 +35,7 @@ struct DeviceRefusal: Error {
     }
   }
 
-  /// 9020 or 9021.
+  /// Error 9020 or 9021 for a profile without keys or without a push enrollment.
   init(lacksKeysOf profile: Profile) {
     self.init(
       profile.isDisenrolled ? .disenrolled : .notEnrolled,

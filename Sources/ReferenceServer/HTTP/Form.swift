@@ -6,7 +6,8 @@ struct Form: Sendable, Equatable {
 
   static let mediaType = "application/x-www-form-urlencoded"
 
-  /// - Parameter header: `Content-Type`, with or without parameters.
+  /// Whether a header names this media type.
+  /// - Parameter header: the value of `Content-Type`, with or without parameters.
   static func isMediaType(_ header: String?) -> Bool {
     header?.split(separator: ";").first?.trimmingPrefix { $0 == " " }.lowercased() == mediaType
   }

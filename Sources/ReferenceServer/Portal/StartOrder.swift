@@ -1,4 +1,4 @@
-/// What a portal's form asks to start, checked as far as it can be without the database.
+/// The request of a portal to start a transaction, with all checks that need no database.
 struct StartOrder: Sendable, Equatable {
   let type: ServerConfiguration.MobileAuthenticationType
   let userID: String
@@ -8,7 +8,7 @@ struct StartOrder: Sendable, Equatable {
 
   enum Flaw: Error, Equatable, Sendable {
     case unknownType, messageTooLong
-    /// Of a parameter, as a sentence.
+    /// The error in a parameter, as a sentence.
     case badParameter(String)
   }
 

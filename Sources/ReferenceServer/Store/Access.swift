@@ -32,7 +32,7 @@ struct StoredActivationCode: Sendable {
 }
 
 extension Database {
-  /// By id, without those that cannot be read.
+  /// Returns the readable API clients, ordered by id.
   func apiClients() throws -> [APIClient] {
     try rows("SELECT * FROM api_client ORDER BY id").compactMap { try? APIClient($0) }
   }

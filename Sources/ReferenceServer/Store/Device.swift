@@ -34,22 +34,22 @@ struct Device: Sendable {
 }
 
 extension Database {
-  /// Oldest first, without deleted ones and those that cannot be read.
+  /// Returns the readable devices that are not deleted, oldest first.
   func devices() throws -> [Device] {
     try rows("SELECT * FROM device WHERE deleted_at_ms IS NULL ORDER BY created_at_ms").compactMap { try? Device($0) }
   }
 
-  /// Also a deleted one.
+  /// Finds deleted devices too.
   func device(_ id: String) throws -> Device? {
     try row("SELECT * FROM device WHERE id = ?", [id]).map(Device.init)
   }
 
-  /// - Returns: nil also for one that cannot be read.
+  /// - Returns: nil if the device does not exist or its row is unreadable.
   func readableDevice(_ id: String) throws -> Device? {
     try row("SELECT * FROM device WHERE id = ?", [id]).flatMap { try? Device($0) }
   }
 
-  /// Also one that cannot be read, but no deleted one.
+  /// Whether a device exists that is not deleted. An unreadable row counts.
   func hasDevice(_ id: String) throws -> Bool {
     try row("SELECT 1 FROM device WHERE id = ? AND deleted_at_ms IS NULL", [id]) != nil
   }

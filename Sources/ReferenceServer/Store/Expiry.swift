@@ -18,7 +18,7 @@ extension Database {
 
   /// When the next open transaction expires.
   func nextExpiryMs() throws -> Int64? {
-    // A text or a blob is above every number, and no time that is a number is later than the year 9999.
+    // SQLite sorts texts and blobs after numbers; the bound excludes these and all times after the year 9999.
     try row(
       """
       SELECT CAST(MAX(0, MIN(expires_at_ms)) AS INTEGER) AS next FROM mobile_auth_transaction

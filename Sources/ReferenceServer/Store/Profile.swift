@@ -62,7 +62,7 @@ struct Profile: Sendable {
   }
 }
 
-/// Which profile, without what is stored of it.
+/// The identifiers of a profile, which are readable even if other columns are not.
 struct ProfileName: Sendable, Hashable {
   let clientID: String
   let id: String
@@ -88,19 +88,19 @@ extension Database {
     try row(Profile.query + " WHERE profile.client_id = ? AND profile.id = ?", [clientID, id]).map(Profile.init)
   }
 
-  /// Without those that cannot be read.
+  /// Returns the readable profiles of a device that are not deleted.
   func profiles(on clientID: String) throws -> [Profile] {
     try rows(Profile.query + " WHERE profile.client_id = ? AND deleted_at_ms IS NULL", [clientID])
       .compactMap { try? Profile($0) }
   }
 
-  /// Also of those that cannot be read: they exist, and can be deleted.
+  /// Returns the identifiers of all profiles of a device, including unreadable profiles, so that they can be deleted.
   func profileNames(on clientID: String) throws -> [ProfileName] {
     try rows("SELECT client_id, id FROM profile WHERE client_id = ? AND deleted_at_ms IS NULL", [clientID])
       .compactMap { try? ProfileName($0) }
   }
 
-  /// As `profileNames(on:)`.
+  /// Returns the identifiers of all profiles of a user, including unreadable profiles.
   func profileNames(of userID: String) throws -> [ProfileName] {
     try rows("SELECT client_id, id FROM profile WHERE user_id = ? AND deleted_at_ms IS NULL", [userID])
       .compactMap { try? ProfileName($0) }
@@ -115,7 +115,7 @@ extension Database {
     ).compactMap { try? Profile($0) }
   }
 
-  /// Without those that cannot be read.
+  /// Returns the readable profiles of a user that are not deleted.
   func profiles(of userID: String) throws -> [Profile] {
     try rows(Profile.query + " WHERE user_id = ? AND deleted_at_ms IS NULL", [userID])
       .compactMap { try? Profile($0) }
@@ -139,7 +139,7 @@ extension Database {
     try deleteProfile(profile.name, nowMs: nowMs)
   }
 
-  /// Also one that cannot be read.
+  /// Deregisters the user on this device, even if the profile is unreadable.
   func deleteProfile(_ profile: ProfileName, nowMs: Int64) throws -> Effects {
     try run(
       """

@@ -5,6 +5,7 @@ import GRDB
 /// Unreadable rows of the tables that the server processes by itself. Such a row is moved to the table `set_aside` with
 /// the reason, so that it does not block other rows, and no data is lost: its columns are kept as SQL literals.
 extension Database {
+  /// Reads rows, and moves the unreadable ones to `set_aside`.
   /// - Parameters:
   ///   - rows: rows of the table, each with its `rowid` as `row_number`.
   ///   - effects: receives a warning for each row that was set aside.
@@ -33,9 +34,9 @@ extension Database {
     return effects
   }
 
-  /// Rows of the tables that only their owner's requests read. They stay where they are, since others refer to them, and
-  /// lists leave them out.
-  /// - Returns: for each that cannot be read a line with table and row id, at most 1000 of each table.
+  /// Lists unreadable rows of the tables that only requests of the owner read. These rows are not moved, because other
+  /// rows refer to them; lists omit them.
+  /// - Returns: a line with the table and the row id for each unreadable row, at most 1000 lines per table.
   func unreadableRows(of tables: [String]? = nil) throws -> [String] {
     try (tables ?? readers.keys.sorted()).flatMap { table -> [String] in
       guard let (query, read) = readers[table] else { return [] }
@@ -60,7 +61,7 @@ extension Database {
   }
 }
 
-/// How the rows of each table are read.
+/// The query and the parser for the rows of each table.
 private let readers: [String: (query: String, read: @Sendable (Row) throws -> Void)] = [
   "activation_code": ("SELECT rowid AS row_number, * FROM activation_code", { _ = try StoredActivationCode($0) }),
   "api_client": ("SELECT rowid AS row_number, * FROM api_client", { _ = try APIClient($0) }),

@@ -35,7 +35,7 @@ struct Settlement: Sendable {
 }
 
 extension Database {
-  /// Newest first, each with the reason of a denial, without those that cannot be read.
+  /// Returns the readable transactions, newest first, each with the reason if it was denied.
   func transactions(limit: Int) throws -> [(Transaction, denialReason: String?)] {
     try rows("SELECT * FROM mobile_auth_transaction ORDER BY created_at_ms DESC, id LIMIT ?", [limit])
       .compactMap { row in try? (Transaction(row), row.optionalText("denial_reason")) }

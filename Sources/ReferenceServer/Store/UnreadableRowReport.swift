@@ -1,7 +1,7 @@
 import Logging
 import ServiceLifecycle
 
-/// Logs once, after the start, which rows cannot be read. Only requests of their owners fail.
+/// Logs the unreadable rows once after the start. Only requests of their owners fail.
 struct UnreadableRowReport: Service {
   let store: Store
   let log: Logger

@@ -1,13 +1,13 @@
 import Synchronization
 
-/// What the lanes of one test have seen together, for what must be true of all of them and need not be of each.
+/// The sum of the outcomes of all lanes of one test, for checks that one lane alone need not pass.
 final class Lanes: Sendable {
   private let state: Mutex<(left: Int, tally: [String: Int])>
 
   init(_ count: Int) { state = Mutex((count, [:])) }
 
   /// Called by each lane at its end.
-  /// - Returns: how often which outcome came in all lanes, for the last of them; nil for the others.
+  /// - Returns: the number of occurrences of each outcome in all lanes, for the last lane; nil for the others.
   func end(with outcomes: [String: Int]) -> [String: Int]? {
     state.withLock { state in
       state.tally.merge(outcomes, uniquingKeysWith: +)

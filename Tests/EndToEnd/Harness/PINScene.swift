@@ -28,9 +28,9 @@ extension Scene {
 
 /// Like `withScene`, at a server with PINs and with a token that has a keypad.
 /// - Parameters:
-///   - users: enrolled with their own names and their `Scene.pins`.
+///   - users: the users to enroll, each with the PIN in `Scene.pins`. An account has its user's name.
 ///   - settings: PIN settings of the server's `[application]`.
-///   - board: a profile's text.
+///   - board: the text of a board profile.
 func withPINScene(
   users: [String] = ["alice"], settings: String = "max_pin_attempts = 3", types: String = "",
   board: String = QuickBoard.withKeypad, behind proxy: CuttingProxy? = nil, _ body: (Scene) async throws -> Void

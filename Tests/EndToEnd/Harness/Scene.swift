@@ -25,8 +25,8 @@ struct Scene: Sendable {
     return try await token.ending(of: transaction) ?? ""
   }
 
-  /// The account is gone, and the audit chain says so once: in the words of the command, or, where the running service
-  /// heard of it from the server before that, in its own.
+  /// Expects exactly one audit entry for the removal, and as the last entry: `removed` from the command, or `wiped`
+  /// from the running service if the server notified the service first.
   func expectRemoval() async throws {
     let audit = try await token.audit()
     #expect(audit.count { ["removed", "wiped"].contains($0.kind) } == 1, "\(audit)")
@@ -37,7 +37,7 @@ struct Scene: Sendable {
 /// Runs `body` with alice enrolled and the token connected, verifies the audit chain, and removes all files.
 /// - Parameters:
 ///   - types: the server's `[[type]]` entries in addition to `login` and `payment`.
-///   - board: a profile's text; nil for the `simulated` one with its default times.
+///   - board: the text of a board profile; nil for the profile `simulated` with its default times.
 ///   - proxy: a proxy between the token and the server.
 ///   - launcher: a command that runs the token's program.
 func withScene(

@@ -1,10 +1,10 @@
 import Foundation
 import ProgramHarness
 
-/// What `token-server init` makes, with the user alice and a portal in it: made once for all tests, each of which has a
-/// copy. It is kept in memory, so nothing has to be removed at the end.
+/// The files of `token-server init` with the user alice and a portal: created once, and copied for each test. The
+/// template is in memory, so that no cleanup is necessary.
 struct ServerTemplate: Sendable {
-  /// Of the portal, as curl takes them.
+  /// The credentials of the portal in the format of curl's `--user`.
   let credentials: String
   private let files: [String: Data]
 
@@ -31,7 +31,7 @@ struct ServerTemplate: Sendable {
       uniqueKeysWithValues: names.map { ($0, try Data(contentsOf: URL(filePath: "\(directory)/\($0)"))) })
   }
 
-  /// Everything is for the owner only, as `init` makes it.
+  /// Writes the files with the modes of `init`: access for the owner only.
   func write(to directory: String) throws {
     let manager = FileManager.default
     try manager.createDirectory(

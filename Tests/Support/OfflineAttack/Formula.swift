@@ -36,7 +36,7 @@ enum Formula {
     return publicKey
   }
 
-  /// Looked up once: OpenSSL takes longer to find its own than to compute a digest.
+  /// SHA-256, fetched once: in OpenSSL, a fetch takes longer than a digest.
   private nonisolated(unsafe) static let algorithm = EVP_MD_fetch(nil, "SHA256", nil)
 
   static func sha256(_ bytes: [UInt8]) -> [UInt8] {
@@ -51,7 +51,7 @@ enum Formula {
     return hmac(key: hmac(key: salt.isEmpty ? zeros : salt, key), Array(info.utf8) + [1])
   }
 
-  /// RFC 2104.
+  /// HMAC-SHA-256 (RFC 2104).
   private static func hmac(key: [UInt8], _ message: [UInt8]) -> [UInt8] {
     let key = key.count > 64 ? sha256(key) : key
     let padded = key + [UInt8](repeating: 0, count: 64 - key.count)

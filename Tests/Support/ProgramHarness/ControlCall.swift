@@ -1,24 +1,24 @@
 import Foundation
 import Glibc
 
-/// A call on the control socket of a running service, which is what its commands are made of: a look at the LED or a
-/// gesture costs no process. It is hung up when this object goes.
+/// A call on the control socket of a running service, as the commands make it, but without a process for each call. The
+/// connection is closed when this object is released.
 package final class ControlCall: Sendable {
-  /// What a command sends, as far as tests need it: one JSON line.
+  /// The request of a command with the members that tests need. Sent as one JSON line.
   struct Request: Encodable {
     let request: String
     var milliseconds: Int64?
     var keys: [String]?
   }
 
-  /// What the service answers, a JSON line each.
+  /// The responses of the service, one JSON line each.
   package let output: Transcript
   private let descriptor: Int32
 
   init(_ request: Request, at path: String) throws {
     let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     let line = Array(try JSONEncoder().encode(request)) + [UInt8(ascii: "\n")]
-    // The reader closes its own.
+    // The reader closes this duplicate.
     let reading = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
     guard connect(descriptor, to: path), sendAll(line[...], to: descriptor), reading >= 0 else {
       let reason = String(cString: strerror(errno))
@@ -36,7 +36,7 @@ package final class ControlCall: Sendable {
 
   private struct Refusal: Decodable { let error: String }
 
-  /// The only answer.
+  /// Returns the response of a call that has exactly one.
   func answer<Answer: Decodable>(_ type: Answer.Type = Answer.self) async throws -> Answer {
     let line = try await output.line(with: "{")
     let (data, decoder) = (Data(line.utf8), JSONDecoder())

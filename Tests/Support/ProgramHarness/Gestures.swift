@@ -4,7 +4,7 @@ package enum Act: String, Sendable {
   case notMe = "not-me"
   case cancelKeys
 
-  /// What the commands `simulate hold 1`, `double`, `not-me` and `keys escape escape` ask for.
+  /// The request that the command `simulate hold 1`, `double`, `not-me` or `keys escape escape` sends.
   fileprivate var request: ControlCall.Request {
     switch self {
     case .hold: .init(request: "hold", milliseconds: 1000)
@@ -22,7 +22,7 @@ extension TestToken {
     try await answer(transaction, from: mark) { try await perform(act) }
   }
 
-  /// The same with any act.
+  /// Waits until a press is accepted for the request, and calls `act`; calls `act` again if there is no reaction.
   package func answer(
     _ transaction: String, from mark: Int = 0, by act: () async throws -> Void
   ) async throws {
@@ -41,7 +41,7 @@ extension TestToken {
 
   private struct Done: Decodable { let done: Bool }
 
-  /// Returns when it is done.
+  /// Sends the request of a gesture, and returns at the end of the gesture.
   func act(_ request: ControlCall.Request) async throws { _ = try await call(request).answer(Done.self) }
 
   package func perform(_ act: Act) async throws { try await self.act(act.request) }

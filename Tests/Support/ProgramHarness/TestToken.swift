@@ -11,7 +11,7 @@ package final class TestToken: Sendable {
   private let process = Mutex<ChildProcess?>(nil)
 
   /// - Parameters:
-  ///   - board: a name or a profile file.
+  ///   - board: the name of a profile, or a profile file.
   ///   - launcher: a command that runs the token's program, for example under another clock.
   ///   - config: a configuration file.
   package init(state: String, board: String, launcher: [String] = [], config: String? = nil) {
@@ -44,7 +44,7 @@ package final class TestToken: Sendable {
     return try ChildProcess(line[0], Array(line.dropFirst()), input: input)
   }
 
-  /// Sends one call to the running service; its answers come line by line.
+  /// Sends one call to the running service, which responds line by line.
   func call(_ request: ControlCall.Request) throws -> ControlCall {
     try ControlCall(request, at: state + "/control.sock")
   }
@@ -88,7 +88,7 @@ package final class TestToken: Sendable {
 
   package struct LED: Decodable, Equatable {
     package let meaning: String
-    /// How many entries were submitted before.
+    /// The number of entries that were submitted before.
     let entries: Int
   }
 
@@ -195,7 +195,7 @@ package final class TestToken: Sendable {
     let panel: Readiness
   }
 
-  /// Whether a press or key counts now.
+  /// Whether the panel accepts a press or a key now.
   func pressCounts() async throws -> Bool {
     try await call(.init(request: "status")).answer(Panel.self).panel.pressCounts
   }

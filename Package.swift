@@ -1,4 +1,5 @@
 // swift-tools-version: 6.2
+// SPDX-License-Identifier: Apache-2.0
 // Modules and layers: docs/architecture.md. A module imports only lower layers; this file enforces that.
 import PackageDescription
 

@@ -1,4 +1,5 @@
 // swift-tools-version: 6.2
+// SPDX-License-Identifier: Apache-2.0
 // The benchmarks of docs/benchmarks.md; run them with scripts/bench. A separate package, so that a build of the product
 // does not build them.
 import PackageDescription

@@ -1,4 +1,5 @@
 // swift-tools-version: 6.2
+// SPDX-License-Identifier: Apache-2.0
 // Coverage-guided fuzzing of all parsers of external input; run it with scripts/fuzz, which passes -sanitize=fuzzer to
 // the compiler for every module, so that libFuzzer measures the coverage of the parsers and not only of the harness. A
 // separate package, so that a build of the product does not build it.

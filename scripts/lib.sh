@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034 # variables that seem unused here are used by the scripts that source this file
 # Shared functions of the scripts: missing packages, progress, log files. Sourced, never executed.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A condition that a test waited for and that was not true in time.
 public struct NotSeenInTime: Error, CustomStringConvertible {
   public let description: String

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Glibc
 
 /// Device nodes that map the registers of all GPIO lines, bypassing the kernel's line requests. A process with access

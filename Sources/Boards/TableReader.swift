@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import TOMLKit
 
 /// Reads a TOML table key by key and rejects unknown keys, so that a misspelled key is an error.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One interface for libgpiod 1.6 and 2.x, which have only gpiod_chip_open in common. Errors are NULL or -1 with errno.
 #include <errno.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Wrappers for what glibc declares as variadic, as macros, or only for _GNU_SOURCE, which Swift cannot call.
 #include <errno.h>

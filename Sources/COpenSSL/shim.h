@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // libcrypto and libssl, as the distribution ships them.
 #include <openssl/bn.h>

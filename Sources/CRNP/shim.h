@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <rnp/rnp.h>
 #include <rnp/rnp_err.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// An HTTP client for one token server. It follows no redirects, stores no cookies, and bounds everything it receives.
 /// It does not interpret bodies.
 public protocol Courier: Sendable {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Finds the complete elements of a truncated JSON body.
 public enum CutJSON {
   /// Returns the complete objects and arrays at a depth, in one pass over arbitrary bytes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One event of a `text/event-stream` (WHATWG HTML §9.2).
 public struct ServerSentEvent: Sendable, Equatable {
   /// The `event:` field; "message" if it is missing.

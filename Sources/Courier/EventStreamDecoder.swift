@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Decodes the bytes of a `text/event-stream` into events, for any division into chunks (WHATWG HTML §9.2.6).
 ///
 /// Holds one incomplete line and one incomplete event, both bounded. An event that is incomplete at the end of the

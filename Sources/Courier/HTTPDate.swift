@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Parses an IMF-fixdate (RFC 9110 §5.6.7), "Sun, 06 Nov 1994 08:49:37 GMT", to Unix seconds from 0 to 253402300799,
 /// the end of the year 9999; nil for other text. The obsolete forms are not accepted: token servers do not send them.
 public func unixSeconds(httpDate text: String) -> Int64? {

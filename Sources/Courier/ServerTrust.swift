@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The rules for trusting a token server's certificate.
 ///
 /// The chain must verify with the system's authorities or those in `authorityFile`; host name and dates are always

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import COpenSSL
 
 /// The error of a cryptographic operation. It contains no information about a secret.

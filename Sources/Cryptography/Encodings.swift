@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Hexadecimal, Base64 (RFC 4648 §4), Base64url without padding (§5) and Base32 with padding (§6). Decoding is strict:
 /// no white space, no nonzero trailing bits, no missing or extra padding.
 extension Collection where Element == UInt8 {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import Secrets
 
 /// JSON Web Signature, compact serialization (RFC 7515 §3.1), with ES256, or with HS256 between two parties that share

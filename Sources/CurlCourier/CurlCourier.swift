@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import Courier
 
 /// An HTTP client with libcurl: one thread, which sleeps until data arrives, and reused connections.

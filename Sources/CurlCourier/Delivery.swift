@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Courier
 
 /// The consumer of one transfer. Releasing it aborts the transfer.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Courier
 
 /// Assembles the head of a response from the lines that libcurl reads (RFC 9112 §§2–5). Interim 1xx heads and trailers

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Courier
 
 /// One transfer for the HTTP client's thread: the request, its deadline and the buffer for the response.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Settings for typing digits. A board profile may change them within the stated bounds.
 public struct EntrySettings: Sendable, Equatable {
   public enum Feedback: String, Sendable, CaseIterable {

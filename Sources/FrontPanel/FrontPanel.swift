@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import MobileAuth
 
 /// The panel of a board: one button, one LED, an optional buzzer and an optional keypad. `run()` reads button and

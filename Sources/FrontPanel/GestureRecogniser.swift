@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import MobileAuth
 
 /// A state machine that turns button edges and elapsed time into gestures, for one prompt. Pure: it uses no clock and

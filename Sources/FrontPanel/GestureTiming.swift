@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Time thresholds of the button. A board profile may change them within the stated bounds.
 public struct GestureTiming: Sendable, Equatable {
   /// A press must begin at least this long after the request became active: 0.3 to 5 s.

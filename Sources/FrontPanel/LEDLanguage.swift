@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import MobileAuth
 
 /// The table of LED patterns, colors, sounds and meanings. The panel, `board legend` and the README use it.

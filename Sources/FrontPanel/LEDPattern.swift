@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import MobileAuth
 
 /// A blinking pattern as a pure function of the time since its beginning: whether the LED is lit, and when that changes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Debounces the edges of one contact. Pure: edges with their times go in, settled edges come out; it uses no clock and
 /// no hardware.
 ///

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CGPIOD
 
 /// Debounces the queued edges of one input. Independent of hardware: a function supplies the edges.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The reason why a line cannot be used. The description names the remedy where there is one.
 public enum GPIOError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The lines have not been opened yet.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Reads one input: what the kernel has queued, debounced, and held against the level itself.
 struct InputReader {
   let line: RequestedLine

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Requests single lines of a chip, to diagnose each of them (`board check`). Not for the service: it does not wait for
 /// a missing chip.
 public final class LineTrial: Sendable {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The pull resistor that the chip applies to an undriven line. Not every chip supports it.
 public enum Bias: String, Sendable, CaseIterable {
   case asIs = "as-is"

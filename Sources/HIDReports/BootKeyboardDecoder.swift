@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import Secrets
 
 /// Decodes the input reports of a boot keyboard (HID 1.11, appendix B.1) into keys. The usages of held keys are secret:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Secrets
 
 /// The effect of a key: its kind, and how often that kind is delivered. A keypad may have keys for two and for three

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Checks that bytes are one JSON text (RFC 8259) before they are decoded: UTF-8, unique member names in each object,
 /// at most 32 levels. If a decoder and a signer chose different ones of two equal members, they would disagree about
 /// the signed content.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Parses `HOST` or `HOST:PORT` in configurations; an IPv6 address is in brackets.
 public enum BrokerAddress {
   /// - Returns: nil for other text. The default port is 8883, the registered port of MQTT over TLS.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CMosquitto
 
 /// The reason why there is no connection to a broker, as text for the operator.

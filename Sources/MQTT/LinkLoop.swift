@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Glibc
 
 /// The main loop of a connection's thread. It sleeps in poll(2) until there is work for the socket, the task or the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A subscription to one topic with at-least-once delivery. The broker queues messages while this client is
 /// disconnected.
 ///

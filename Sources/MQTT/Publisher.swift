@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
 /// Publishes messages at least once. For messages that are safe to repeat: an equal message on the same topic is queued

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Keeps a connection alive: reconnects with exponential backoff and jitter.
 struct Reconnection: Sendable {
   static let firstPause = Duration.seconds(1)

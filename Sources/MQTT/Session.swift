@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The parameters of a connection to a broker.
 struct Session: Sendable {
   let broker: Broker

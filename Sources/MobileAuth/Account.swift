@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import Secrets
 
 /// The name of a token server at which this token is registered.

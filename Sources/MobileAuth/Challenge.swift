@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The user action that approves a request.
 public enum Challenge: Sendable, Equatable {
   /// A hold of the button.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Secrets
 
 /// The question which option the portal shows. Only the user who started the login knows the answer.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The store of the audit chain.
 public protocol AuditRecorder: Sendable {
   /// Appends the entry to the audit chain. Durable when it returns.

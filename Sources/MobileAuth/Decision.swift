@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The user's decision at the panel.
 public enum Decision: Sendable, Equatable {
   case accept

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
 /// Answers being sent and status queries, each in its own task. An answer that cannot be delivered blocks only its own

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The local data that a fault revokes: a server, an account or its keys. Applied once, whichever step reported the
 /// fault.
 public struct EnrolmentLoss: Sendable {

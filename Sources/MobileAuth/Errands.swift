@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
 /// Panel tasks: interactive dialogues started by a command, such as choosing a PIN or logging in. The handler runs them

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// From the user's answer to the server's confirmation.
 extension Handler {
   /// Sends the answer and shows the result. Only a confirmation by the server is shown as done; without one, the LED

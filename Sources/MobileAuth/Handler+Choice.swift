@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A choice without a keypad: the panel shows the options in turn until the request ends. Each option is blinked, and a
 /// hold that begins in the window after it chooses it.
 extension Handler {

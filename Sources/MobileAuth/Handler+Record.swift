@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Audit entries of a request, and the end of a request.
 extension Handler {
   func entry(_ kind: AuditEntry.Kind, _ pending: PendingMobileAuthRequest, _ detail: String = "") -> AuditEntry {

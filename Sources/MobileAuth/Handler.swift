@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Handles exactly one request at a time, from the inbox to an outcome:
 ///
 /// `idle → announced → opened → challenged → answering → settled → idle`

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
 /// The subject that the panel showed last. A change of subject must be visible: two requests that look the same could

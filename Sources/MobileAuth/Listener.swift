@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Keeps the inbox up to date with one token server: validates the registration, streams hints and reads the pending
 /// list after each. Runs until the task is canceled, the registration is gone, or the server reports an error that only
 /// the operator can resolve.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import Secrets
 
 /// A push message about a request. Its server has no list of pending requests, so this token must store the message.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
 /// Fetches, decrypts and verifies requests in the background, one per server at a time: a server that does not respond

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import Secrets
 
 /// Lets the user choose a PIN that this token verifies, and stores it.

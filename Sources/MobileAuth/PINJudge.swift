@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import Secrets
 
 /// Verifies the PINs of accounts whose token server does not verify them. Counts an attempt durably before it verifies

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import Secrets
 
 /// Prompts at the panel outside of a request. A dialogue that ends early is not resumed, so the panel never waits for

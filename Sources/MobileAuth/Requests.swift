@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import Secrets
 
 /// The server's identifier of one authentication request: a UUID in lower case.

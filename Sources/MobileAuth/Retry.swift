@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Backoff between attempts: random delays below a cap that doubles. The randomness is injected.
 struct Retry: Sendable {
   private let first: Duration

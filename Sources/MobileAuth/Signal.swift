@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
 /// A condition with a change counter that tasks can wait for. A change between reading the state and waiting is not

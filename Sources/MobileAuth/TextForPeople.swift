@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 extension String {
   /// The text for display and logs, at most 200 scalars: without line breaks and other control or format characters.
   public var forPeople: String { forPeople(atMost: 200) }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Glibc
 
 /// The clock of the domain. Deadlines are monotonic. The wall clock is for display and logs only, because a board

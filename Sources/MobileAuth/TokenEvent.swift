@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// An event for the log: one line each, without secrets.
 public enum TokenEvent: Sendable, Equatable {
   case connected(TokenServerID)

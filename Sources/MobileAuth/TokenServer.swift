@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The client of one token server, implemented by an adapter, for all accounts of this token at the server.
 public protocol TokenServer: Sendable {
   var id: TokenServerID { get }

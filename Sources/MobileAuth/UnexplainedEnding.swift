@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 extension PendingMobileAuthRequest {
   /// The longest interval between two readings of a list with open requests. A request may have left the list at any
   /// time within it.

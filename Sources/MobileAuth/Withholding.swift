@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The reason why a request stays pending without being shown: its account is locked.
 public struct Withholding: Sendable, Equatable {
   /// How the account is locked, such as "locked by hand, …".

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
 /// A cache of unused keyrings, one per peer, the most recently used last. Loading a keyring takes twice as long as a

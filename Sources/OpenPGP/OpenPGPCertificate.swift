@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CRNP
 
 /// A transferable public key of the profile `v4-25519`: Ed25519 primary that signs, Curve25519 subkey that encrypts.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The reason why a message, certificate or key was rejected. No plaintext of a rejected message is released. For local
 /// logs only: a peer must not learn which check failed.
 public enum OpenPGPError: Error, Equatable, Sendable {

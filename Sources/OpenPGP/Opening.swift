@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 extension OpenPGPKey {
   /// The maximum number of bytes that encryption, signature and framing add to a plaintext.
   private static let overhead = 16_384

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The framing of one packet in a binary OpenPGP sequence (RFC 9580 §4.2). librnp interprets the packets. This parser
 /// lists them, because librnp silently skips some that the profile forbids.
 struct Packet: Equatable {

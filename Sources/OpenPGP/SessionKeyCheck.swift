@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// librnp 0.18.0 encrypts every message with a session key of zeros, so that everyone can read it (CVE-2025-13470).
 /// Distributions fix that without a change of the version number. This check therefore tests the library: two messages
 /// must not have the same session key.

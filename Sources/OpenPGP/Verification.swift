@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CRNP
 
 /// The result of one verification of a message by librnp.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import Secrets
 
 /// The requirements for a new PIN, set by the server. Only the token can enforce them, because the server never sees a

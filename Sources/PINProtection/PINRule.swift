@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The rules that a new PIN can break. Names and numbers are those of earlier enrollment apps.
 public enum PINRule: UInt8, Sendable, CaseIterable {
   /// The PIN is a common one on the block list.

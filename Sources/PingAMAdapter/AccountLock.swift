@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import MobileAuth
 
 /// The reason why an account is locked. While locked, no request can be approved or denied, no one-time password is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Cryptography
 
 /// Decodes Base64 in either alphabet, with or without padding: AM uses different variants in URIs and in messages.

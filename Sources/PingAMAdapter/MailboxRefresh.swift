@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import MobileAuth
 
 /// Registers a changed mailbox (device token) of each account with AM (AM 8.0.1 and later). Until AM confirms it, AM

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import Secrets
 
 /// The parameters of an account's one-time passwords (RFC 4226, RFC 6238), as read from a QR code. The type has no

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import MobileAuth
 
 /// A stored push message for display. It contains no secret. AM signed its contents, but an attacker who logs in can

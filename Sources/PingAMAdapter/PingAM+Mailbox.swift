@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import MobileAuth
 
 /// Errors of choosing an account's mailbox (its device token at AM, and its topic at an MQTT broker).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import JSONValues
 
 /// A push message as delivered: the signed token, and a message ID that is not signed.

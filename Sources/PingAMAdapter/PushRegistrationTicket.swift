@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Secrets
 
 /// The push part of a QR code: valid for one registration, for a minute or two.

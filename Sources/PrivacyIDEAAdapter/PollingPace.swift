@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Polling intervals. The short interval is used only while a user may be waiting, because a server has many tokens.
 public struct PollingPace: Sendable, Equatable {
   /// The interval while a challenge is open, or was until recently.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Cryptography
 
 /// A one-time activation code: 12 random digits and a Luhn check digit (ISO/IEC 7812-1 Annex B). It can be typed on a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Cryptography
 
 /// An enrollment URI: `approvaltoken://activate?server=…&code=…&pin_sha256=…`.

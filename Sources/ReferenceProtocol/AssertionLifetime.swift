@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// `iat` and `exp` of an assertion (RFC 7519 §4.1), in seconds since 1970: at most ten minutes apart and both within
 /// the years 1970 to 9999, so that no comparison with a clock overflows 64 bits.
 struct AssertionLifetime {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The bodies of the device API, base `/device/v1`. Times are `*_ms`; lifetimes are relative, so no clocks are compared.
 
 /// `GET /configuration` and part of `POST /validations`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The message from server to device, signed with the server's key and encrypted to the device's. It contains sender
 /// and recipient, so that the recipient cannot re-encrypt it for another device (surreptitious forwarding).
 public struct ApprovalRequest: Codable, Sendable, Equatable {

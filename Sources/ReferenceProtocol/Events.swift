@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One event of `GET /events`. As SSE, `id` is the cursor, `event` the kind, and `data` this value as JSON. A long poll
 /// returns a list. An event is only a hint: the pending list is authoritative.
 public struct DeviceEvent: Codable, Sendable, Equatable {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import Cryptography
 
 /// A P-256 public key as JSON Web Key (RFC 7517, RFC 7518 §6.2.1).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Authorization server metadata (RFC 8414), at `/.well-known/oauth-authorization-server`.
 public struct ServerMetadata: Codable, Sendable, Equatable {
   public var issuer: String

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The bodies of requests about a profile's PIN. Every assertion is a `KnowledgeAssertion` whose audience is the
 // request's URL.
 

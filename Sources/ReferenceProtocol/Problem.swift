@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// `application/problem+json` (RFC 9457) of the device API. Programs use the slug at the end of `type`; `code` is the
 /// number of the error catalog, for display.
 public struct Problem: Codable, Sendable, Equatable, Error {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import Cryptography
 
 /// Proof of possession of the device key for one request (RFC 9449 §4.2). Freshness is ensured by the server's nonce,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// `GET /pending`: newest first, equal times by transaction ID. The list can be empty. Entries with a time out of range
 /// are dropped when decoding.
 public struct PendingList: Codable, Sendable, Equatable {

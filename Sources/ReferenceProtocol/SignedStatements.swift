@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Statements of the server about an enrollment that a proxy cannot forge: OpenPGP messages, signed with the server's
 // key of the enrollment and encrypted to the device's. Each contains its `kind`, so that one cannot be used as another.
 

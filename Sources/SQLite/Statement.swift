@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CSQLite
 
 /// A prepared statement with its parameters bound. Created, stepped and finalized within one call of `Connection`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CSQLite
 
 /// The types of a statement's parameters: `Int64`, `String`, `[UInt8]`, or nil.

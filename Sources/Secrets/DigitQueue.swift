@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
 /// A queue of typed digits in locked memory, between the keypad and the panel. Events about digits are sent separately,

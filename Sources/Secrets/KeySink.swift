@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The kind of a key. Not secret: an observer can distinguish a digit from Enter, and the panel must.
 public enum KeyKind: Sendable, Equatable, CaseIterable {
   case digit

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Comparisons of secret bytes in constant time. The results are masks, 0xFF for true and 0x00 for false, computed
 // without branches and without table lookups. A result is as secret as its operands.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A PIN as typed by the user: ASCII digits in locked memory, zeroed when the last reference is released. The number of
 /// digits is not secret: a policy sets it, and an observer can count. The digits leave this type only for a key
 /// derivation.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import COpenSSL
 
 /// Immutable secret bytes: locked in memory, excluded from core dumps, zeroed when the last reference is released,

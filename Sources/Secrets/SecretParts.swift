@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// An encoding of several secrets as one, so that a record with many fields is sealed, stored and replaced as a whole.
 /// Each part follows its length in four bytes, big endian. No part is copied to ordinary memory.
 extension SecretBytes {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The digits of an entry in progress, in locked memory. The position of a digit depends on the number of digits, which
 /// is not secret, and never on a digit.
 public struct TypedDigits: ~Copyable, Sendable {

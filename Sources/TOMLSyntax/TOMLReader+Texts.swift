@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 extension TOMLReader {
   /// Reads a basic or a literal string, depending on `quote`; a multi-line one if it begins with three quotes.
   mutating func text(quote: UInt8, mayBeMultiline: Bool) throws(TOMLSyntax.Flaw) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Checks a configuration's text before the TOML library reads it: for some invalid texts the library ends the process
 /// instead of reporting an error. Accepts the subset of TOML 1.0 that configurations need: no floating-point numbers,
 /// dates or times, and at most 32 levels of nesting.

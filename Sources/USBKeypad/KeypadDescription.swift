@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CUSB
 
 /// A USB device with an HID interface. Read from its descriptors, which are untrusted.

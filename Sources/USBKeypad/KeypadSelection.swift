@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Selects the keypad among the devices on the bus.
 public struct KeypadSelection: Sendable, Equatable {
   public struct Identity: Sendable, Equatable, CustomStringConvertible {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CUSB
 
 /// The reason why the keypad cannot be used. The description names the remedy where there is one. Contains no typed

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Testing
 
 /// The tests of docs/constant-time.md. Serialized: each run uses a whole core for seconds.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Foundation
 
 /// The `openssl` program in its own directory: an independent implementation for interoperability tests.

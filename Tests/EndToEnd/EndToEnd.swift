@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Testing
 
 /// Both programs as processes over real TLS sockets, with curl as the portal. Every test has its own directories, ports

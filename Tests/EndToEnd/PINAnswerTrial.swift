@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import ProgramHarness
 
 /// One request that requires the PIN, one entry, one kill.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import ProgramHarness
 
 /// One PIN change, one kill: afterwards exactly one of the two PINs is valid, and the token knows which.

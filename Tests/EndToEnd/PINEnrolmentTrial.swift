@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import ProgramHarness
 
 /// One activation with a PIN, one kill, and the same URI again: the account has exactly one PIN, and it is known which.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Foundation
 
 /// One HTTP exchange with the `curl` program: the client contains no code of this project.

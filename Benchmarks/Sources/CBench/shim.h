@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Functions of OpenSSL and Linux for the load client that Swift cannot call directly: macros, and declarations that
 // glibc hides behind _GNU_SOURCE.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The cost of an idle token: memory, threads, wake-ups.
 struct IdleRows {
   static let seconds = 60.0

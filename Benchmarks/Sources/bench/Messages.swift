@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CBench
 
 /// A parser of HTTP/1.1 messages (RFC 9112) with Content-Length, chunked, or without a body.

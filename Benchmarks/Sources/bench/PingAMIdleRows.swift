@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Foundation
 
 /// The cost of idle mechanisms of AM: memory by their number, with messages over the control socket or a broker.

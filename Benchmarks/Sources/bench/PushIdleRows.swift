@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The cost of an idle push token: memory by the number of its accounts, and the polling rate.
 enum PushIdleRows {
   private static let counts = [1, 10, 100]

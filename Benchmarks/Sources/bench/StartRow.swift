@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// From fork to "ready" of an enrolled token.
 struct StartRow {
   static let times = 20

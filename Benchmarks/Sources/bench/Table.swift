@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One row of the result table.
 struct Row {
   enum Verdict: String {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // reference-gpio LABEL OFFSET WINDOW: measures the latency of a button's release in a separate program with libgpiod.
 // Prints CLOCK_MONOTONIC in nanoseconds, one line each time the line has gone up and stayed up for WINDOW microseconds.
 #define _GNU_SOURCE

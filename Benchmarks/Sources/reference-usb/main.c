@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // reference-usb VENDOR PRODUCT: measures the latency of a key in a separate program with libusb. Prints CLOCK_MONOTONIC
 // in nanoseconds when it receives a boot report with a key, one line each.
 #include <libusb-1.0/libusb.h>

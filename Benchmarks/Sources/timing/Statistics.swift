@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Glibc
 
 /// Differences between two classes that are measured in pairs, so that disturbances of the machine affect both. Uses

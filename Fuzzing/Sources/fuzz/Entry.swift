@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Glibc
 
 /// Parses one input in the target's format. A normal return is a pass for any input; a trap is a finding.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Glibc
 
 /// An input whose first byte selects the kind of the rest: digits and letters in the seeds, for readability.

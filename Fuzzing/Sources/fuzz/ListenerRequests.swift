@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 @testable import ApprovalToken
 
 /// A connection to the push listener, whole and in pieces: both must get the same response.

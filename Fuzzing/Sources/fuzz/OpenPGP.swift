@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 @testable import OpenPGP
 
 /// Received OpenPGP data: packet layouts in this project's parser, then certificates and messages through librnp.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Vault
 
 /// Loads the device secret from the systemd credential in `directory`.

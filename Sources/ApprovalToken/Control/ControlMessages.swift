@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The messages between the running service and the commands on the control socket: a request is one JSON line, the
 // reply is one or more JSON lines. The socket is in the state directory, so only the token's own Unix user can connect.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A strict parser for the one HTTP request of a connection to the push listener (RFC 9112): ambiguous input is
 /// rejected. The body is counted and discarded; its content is not used.
 struct PushPost {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 extension Duration {
   /// "6 seconds", "4.5 seconds".
   var inSeconds: String {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The backoff for callbacks that failed.
 enum CallbackSchedule {
   private static let delaysMs: [Int64] = [1_000, 5_000, 30_000, 120_000, 600_000, 1_800_000]

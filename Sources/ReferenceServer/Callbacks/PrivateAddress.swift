@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Addresses that are not globally reachable: loopback, link-local, private and reserved ones (RFC 6890). A callback to
 /// such an address would let a portal reach the server's internal network (SSRF).
 enum PrivateAddress {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The configuration that `init` writes: all settings; optional ones are comments with their defaults.
 enum ConfigurationTemplate {
   /// - Parameter pin: whether users have a PIN, which the type "payment" then requires.

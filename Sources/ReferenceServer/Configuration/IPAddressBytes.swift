@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Glibc
 
 /// Parses an IPv4 or IPv6 address into its 4 or 16 bytes, network byte order.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import ReferenceProtocol
 
 /// A request of an authenticated device to the token endpoint.

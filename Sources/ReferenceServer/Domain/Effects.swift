@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import ReferenceProtocol
 
 /// The external effects of a committed change: device notifications and callbacks. They are collected inside the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import ReferenceProtocol
 
 /// How a transaction can end. Each ending is final; the first one wins.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Foundation
 
 /// The wall clock, in milliseconds since 1970. Only the server's clock decides when a request has expired.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Dotted numbers, compared number by number; a missing number is zero.
 struct SoftwareVersion: Comparable {
   private let numbers: [Int]

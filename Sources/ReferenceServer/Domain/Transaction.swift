@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import ReferenceProtocol
 
 /// A mobile authentication transaction: the portal's request, its user, and its result.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import ServiceLifecycle
 
 /// Sends the heartbeats of all streams with one timer.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Parses the preference `wait` of a long poll: `Prefer: wait=SECONDS` (RFC 7240 §4.3).
 enum LongPollWait {
   /// The maximum duration of a long poll, in seconds.

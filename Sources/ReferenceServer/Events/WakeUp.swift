@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Lets one task sleep until a time or a signal, whichever comes first. A signal while the task is awake is not lost;
 /// several signals count as one.
 final class WakeUp: Sendable {

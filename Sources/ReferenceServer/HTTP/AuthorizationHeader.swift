@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Cryptography
 
 /// Parses the `Authorization` header (RFC 9110 §11.6.2): a case-insensitive scheme, spaces, and the credentials without

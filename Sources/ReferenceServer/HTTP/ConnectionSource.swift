@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The key of a source address for limits: an IPv4 address itself, the /64 of an IPv6 address, because providers assign
 /// at least a /64 to each customer.
 enum ConnectionSource {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
 /// Counts connections, in total and per source. An authenticated event stream counts only in total: a load balancer or

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Cryptography
 
 /// The fields of an `application/x-www-form-urlencoded` body. At most 64 fields, each name at most once.

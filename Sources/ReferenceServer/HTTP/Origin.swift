@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
 /// The server's issuer name. With `--port 0` it is known only when the server listens; no request is handled before.

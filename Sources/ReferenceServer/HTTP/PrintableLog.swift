@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Logging
 
 /// A log handler that sanitizes every line: one event is one line, and client data cannot contain terminal control

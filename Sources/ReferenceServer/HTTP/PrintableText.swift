@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Sanitizes untrusted text for terminals and logs.
 extension String {
   /// The text with every control, line-break or bidirectional formatting character replaced by "?".

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Response bodies of the end-user API: camel case in version 4, snake case in version 3.
 enum EndUserBody {
   struct DevicesV4: Encodable {

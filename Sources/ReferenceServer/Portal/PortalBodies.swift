@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import ReferenceProtocol
 
 /// Response bodies of the mobile authentication API. Members may be added, never removed.

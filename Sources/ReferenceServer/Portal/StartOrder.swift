@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The request of a portal to start a transaction, with all checks that need no database.
 struct StartOrder: Sendable, Equatable {
   let type: ServerConfiguration.MobileAuthenticationType

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Tables that limit the effect of one invalid row, one slow portal or one attacked user.
 enum HostilitySchema {
   static let statements = """

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The tables about PINs. They contain neither PINs nor secrets that a PIN protects.
 enum PINSchema {
   static let statements = """

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import GRDB
 
 /// The tables. A released migration is never changed; a later version adds one. The PIN tables are in `PINSchema`.

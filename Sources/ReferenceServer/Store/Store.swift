@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import GRDB
 
 /// The database: one SQLite file, many readers, one writer. A committed change survives a power loss

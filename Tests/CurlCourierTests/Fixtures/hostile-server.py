@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TLS servers that violate the protocol in different ways, selected by path.
 
 Every line on stdin starts a server and prints its port to stdout: "CERTIFICATES KEY", "CERTIFICATES KEY old-tls", or

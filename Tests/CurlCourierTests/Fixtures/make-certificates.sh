@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
 # Creates in the directory $1 an authority, and server certificates that are valid or have one defect each. All leaves
 # share one key and so one pin. The dates are fixed; the rows of the tests are correct until 2090.
 set -eu

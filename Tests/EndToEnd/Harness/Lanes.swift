@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
 /// The sum of the outcomes of all lanes of one test, for checks that one lane alone need not pass.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records callbacks and answers them as the path says: /204/..., /500-then-204/..., /302/..., /410/...
 
 GET /calls?path=P&count=N waits until P has been called N times and lists the calls. The first line on standard

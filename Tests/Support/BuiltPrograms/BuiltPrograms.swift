@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Glibc
 
 /// Programs of this package: the build puts them beside the tests' own, or that in a directory below.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The client requests of valgrind's memcheck (its manual, chapter 4.7) are macros. Outside valgrind they do nothing.
 #include <stddef.h>

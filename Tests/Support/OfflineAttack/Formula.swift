@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import COpenSSL
 
 /// An independent implementation of the key derivation of docs/pin.md, over OpenSSL and in ordinary memory, as an

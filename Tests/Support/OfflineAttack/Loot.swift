@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The data of an attacker who has a whole SD card: everything that was ever written to it, and everything that the
 /// device secret decrypts of that.
 public struct Loot: Sendable {

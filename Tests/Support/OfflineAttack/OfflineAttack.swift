@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Tries all PINs against every wrapped token in the loot, and searches for anything that distinguishes one PIN from
 /// the others.
 ///

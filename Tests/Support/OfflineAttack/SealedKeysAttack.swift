@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 extension OfflineAttack {
   /// Attacks the form that the token verifies itself: every `SealedKeys` in the loot identifies its PIN when all are
   /// tried.

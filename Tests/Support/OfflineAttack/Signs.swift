@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 extension OfflineAttack {
   /// One token in two places: the same 8 bytes at the start or the end, under any PINs. Compares all pairs of blobs and
   /// PINs with a hash table. Chance: 10¹² pairs in 2⁶⁴.

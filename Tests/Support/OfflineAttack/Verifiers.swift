@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 extension OfflineAttack {
   /// A token, its digest or its public knowledge key anywhere in storage, as bytes or hexadecimal: it identifies the
   /// PIN. Searches the first 8 bytes at every offset of everything. Chance: 10⁷ windows times 10⁷ values in 2⁶⁴.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A user's gesture at the panel, in real time.
 package enum Act: String, Sendable {
   case hold, double

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Profiles of a simulated board with short times.
 package enum QuickBoard {
   package static let withButton = """

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A library that sets back only the wall clock. libfaketime also changes the timers that the token sleeps with, which
 /// a wrong wall clock does not do.
 /// - Returns: the value for `LD_PRELOAD`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Secrets
 
 /// What must not be done with digits, done on purpose: memcheck has to report each. They take what the real way gives

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CMemcheck
 
 /// Which bytes memcheck takes for secret. Every place in this program where something secret becomes public goes

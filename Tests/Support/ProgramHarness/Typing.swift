@@ -12,7 +12,6 @@ package enum Wanted: String, Sendable {
 extension TestToken {
   package static let pinWrong = "wrong PIN or choice, n attempts left"
   package static let entering = "digits typed: Enter submits"
-  package static let ignored = "press or key ignored"
   package static let newPINRefused =
     "new PIN refused: 1 block list, 2 sequence, 3 repeats, 4 length, 5 entries differ"
 

@@ -162,6 +162,7 @@ private func readNotice(_ plaintext: [UInt8]) {
   guard let sealed = try? Keys.server.seal(plaintext, to: Keys.token.certificate) else { return }
   let body = JSON.encode(["revocations": [sealed.base64, "", sealed.base64]])
   for subject in server.provenRevocations(in: HTTPResponse(status: 401, body: body)) {
-    require(subject == .device || subject == .profile("PROFIL"), "\(subject) is of an account that is here")
+    let subjects: [Revocations.Subject] = [.device, .profile("PROFIL"), .keys("PROFIL")]
+    require(subjects.contains(subject), "\(subject) is of an account that is here")
   }
 }

@@ -19,7 +19,7 @@ func systemLibrary(_ name: String, pkgConfig: String, debian: String) -> Target 
   .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([debian])])
 }
 
-func room(_ name: String, over dependencies: [Target.Dependency] = []) -> Target {
+func module(_ name: String, over dependencies: [Target.Dependency] = []) -> Target {
   .target(name: name, dependencies: dependencies, swiftSettings: strictness)
 }
 
@@ -53,10 +53,10 @@ let tokenServerPackages: [Package.Dependency] = [
 ]
 
 let tokenServerTargets: [Target] = [
-  room(
+  module(
     "ReferenceServer",
     over: [
-      "MQTT", "Courier", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", argumentParser, logging, lifecycle,
+      "MQTT", "HTTP", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", argumentParser, logging, lifecycle,
       signals, toml, "TOMLSyntax",
       .product(name: "Hummingbird", package: "hummingbird"),
       .product(name: "HummingbirdTLS", package: "hummingbird"),
@@ -121,7 +121,7 @@ let package = Package(
     .library(
       name: "Parsers",
       targets: [
-        "ApprovalTestKit", "ApprovalToken", "Boards", "Courier", "Cryptography", "CurlCourier", "FrontPanel", "GPIO",
+        "ApprovalTestKit", "ApprovalToken", "Boards", "HTTP", "Cryptography", "CurlHTTP", "FrontPanel", "GPIO",
         "HIDReports", "JSONValues", "MQTT", "MobileAuth", "OpenPGP", "PINProtection", "PingAMAdapter",
         "PrivacyIDEAAdapter",
         "ReferenceAdapter", "ReferenceProtocol", "SQLite", "Secrets", "TOMLSyntax", "USBKeypad", "Vault",
@@ -147,43 +147,43 @@ let package = Package(
     systemLibrary("CMosquitto", pkgConfig: "libmosquitto", debian: "libmosquitto-dev"),
 
     // Layer 1: Swift interfaces of the system libraries.
-    room("Secrets", over: ["CLinux", "COpenSSL"]),
-    room("Cryptography", over: ["Secrets", "COpenSSL"]),
-    room("OpenPGP", over: ["Secrets", "CRNP"]),
-    room("Courier"),
-    room("CertificateTrust", over: ["CLinux", "Courier", "COpenSSL"]),
-    room("CurlCourier", over: ["CertificateTrust", "Courier", "CCurl", "COpenSSL"]),
-    room("MQTT", over: ["CertificateTrust", "CMosquitto", "COpenSSL", "Courier", "Secrets"]),
-    room("JSONValues"),
-    room("TOMLSyntax"),
-    room("SQLite", over: ["CSQLite"]),
-    room("PINProtection", over: ["Secrets", "Cryptography"]),
-    room("HIDReports", over: ["Secrets"]),
-    room("GPIO", over: ["CGPIOD"]),
-    room("USBKeypad", over: ["CUSB", "HIDReports", "Secrets"]),
+    module("Secrets", over: ["CLinux", "COpenSSL"]),
+    module("Cryptography", over: ["Secrets", "COpenSSL"]),
+    module("OpenPGP", over: ["Secrets", "CRNP"]),
+    module("HTTP"),
+    module("CertificateTrust", over: ["CLinux", "HTTP", "COpenSSL"]),
+    module("CurlHTTP", over: ["CertificateTrust", "HTTP", "CCurl", "COpenSSL"]),
+    module("MQTT", over: ["CertificateTrust", "CMosquitto", "COpenSSL", "HTTP", "Secrets"]),
+    module("JSONValues"),
+    module("TOMLSyntax"),
+    module("SQLite", over: ["CSQLite"]),
+    module("PINProtection", over: ["Secrets", "Cryptography"]),
+    module("HIDReports", over: ["Secrets"]),
+    module("GPIO", over: ["CGPIOD"]),
+    module("USBKeypad", over: ["CUSB", "HIDReports", "Secrets"]),
 
     // Layer 2: the domain and the panel.
-    room("MobileAuth", over: ["Secrets"]),
-    room("FrontPanel", over: ["MobileAuth", "Secrets"]),
-    room("Vault", over: ["MobileAuth", "PINProtection", "Cryptography", "Secrets", "SQLite"]),
+    module("MobileAuth", over: ["Secrets"]),
+    module("FrontPanel", over: ["MobileAuth", "Secrets"]),
+    module("Vault", over: ["MobileAuth", "PINProtection", "Cryptography", "Secrets", "SQLite"]),
 
     // Layer 3: the clients of token servers, and the boards.
-    room("ReferenceProtocol", over: ["Cryptography", "JSONValues", "OpenPGP"]),
-    room(
+    module("ReferenceProtocol", over: ["Cryptography", "JSONValues", "OpenPGP"]),
+    module(
       "ReferenceAdapter",
-      over: ["MobileAuth", "ReferenceProtocol", "Cryptography", "OpenPGP", "Courier", "PINProtection", "Secrets"]),
-    room(
-      "PrivacyIDEAAdapter", over: ["MobileAuth", "Cryptography", "Courier", "JSONValues", "Secrets", "PINProtection"]),
-    room(
-      "PingAMAdapter", over: ["MobileAuth", "Cryptography", "Courier", "JSONValues", "Secrets", "PINProtection"]),
-    room("Boards", over: ["FrontPanel", "GPIO", "MobileAuth", "Secrets", "TOMLSyntax", "USBKeypad", toml]),
-    room("ApprovalTestKit", over: ["MobileAuth", "FrontPanel", "Courier", "Secrets"]),
+      over: ["MobileAuth", "ReferenceProtocol", "Cryptography", "OpenPGP", "HTTP", "PINProtection", "Secrets"]),
+    module(
+      "PrivacyIDEAAdapter", over: ["MobileAuth", "Cryptography", "HTTP", "JSONValues", "Secrets", "PINProtection"]),
+    module(
+      "PingAMAdapter", over: ["MobileAuth", "Cryptography", "HTTP", "JSONValues", "Secrets", "PINProtection"]),
+    module("Boards", over: ["FrontPanel", "GPIO", "MobileAuth", "Secrets", "TOMLSyntax", "USBKeypad", toml]),
+    module("ApprovalTestKit", over: ["MobileAuth", "FrontPanel", "HTTP", "Secrets"]),
 
     // Top layer: the two programs.
-    room(
+    module(
       "ApprovalToken",
       over: [
-        "Boards", "CLinux", "Courier", "Cryptography", "CurlCourier", "FrontPanel", "MQTT", "MobileAuth",
+        "Boards", "CLinux", "HTTP", "Cryptography", "CurlHTTP", "FrontPanel", "MQTT", "MobileAuth",
         "PINProtection",
         "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter",
         "ReferenceProtocol", "Secrets", "TOMLSyntax", "Vault", argumentParser, logging, lifecycle, signals, toml,
@@ -209,17 +209,17 @@ let package = Package(
     tests(
       "ReferenceAdapterTests",
       of: [
-        "ReferenceAdapter", "ReferenceProtocol", "MobileAuth", "Courier", "OpenPGP", "Cryptography", "Secrets",
+        "ReferenceAdapter", "ReferenceProtocol", "MobileAuth", "HTTP", "OpenPGP", "Cryptography", "Secrets",
         "PINProtection", "ApprovalTestKit", "OfflineAttack", "Vault",
       ]),
     tests(
       "PrivacyIDEAAdapterTests",
-      of: ["PrivacyIDEAAdapter", "MobileAuth", "Courier", "Cryptography", "JSONValues", "Secrets", "ApprovalTestKit"],
+      of: ["PrivacyIDEAAdapter", "MobileAuth", "HTTP", "Cryptography", "JSONValues", "Secrets", "ApprovalTestKit"],
       resources: [.copy("Fixtures")]),
     tests(
       "PingAMAdapterTests",
       of: [
-        "PingAMAdapter", "MobileAuth", "Courier", "Cryptography", "JSONValues", "Secrets", "Vault", "ApprovalTestKit",
+        "PingAMAdapter", "MobileAuth", "HTTP", "Cryptography", "JSONValues", "Secrets", "Vault", "ApprovalTestKit",
         "TestAM",
       ],
       resources: [.copy("Fixtures")]),
@@ -256,14 +256,14 @@ let package = Package(
     tests(
       "InteropPrivacyIDEA",
       of: [
-        "PrivacyIDEAAdapter", "MobileAuth", "CurlCourier", "Courier", "Cryptography", "JSONValues", "Secrets",
+        "PrivacyIDEAAdapter", "MobileAuth", "CurlHTTP", "HTTP", "Cryptography", "JSONValues", "Secrets",
         "ApprovalTestKit", "ProgramHarness",
       ],
       resources: [.copy("Fixtures")]),
     tests("Interop", of: ["OpenPGP", "Secrets"]),
-    tests("CourierTests", of: ["Courier"]),
-    tests("CurlCourierTests", of: ["CurlCourier", "Courier", "ProgramHarness"], resources: [.copy("Fixtures")]),
-    tests("MQTTTests", of: ["MQTT", "Courier", "ProgramHarness", "Secrets"]),
+    tests("HTTPTests", of: ["HTTP"]),
+    tests("CurlHTTPTests", of: ["CurlHTTP", "HTTP", "ProgramHarness"], resources: [.copy("Fixtures")]),
+    tests("MQTTTests", of: ["MQTT", "HTTP", "ProgramHarness", "Secrets"]),
     tests("SecretsTests", of: ["Secrets"]),
     tests("CryptographyTests", of: ["Cryptography", "Secrets"]),
     tests("SQLiteTests", of: ["SQLite"]),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A condition that a test waited for and that was not true in time.
-public struct NotSeenInTime: Error, CustomStringConvertible {
+public struct ConditionTimeoutError: Error, CustomStringConvertible {
   public let description: String
 }
 
@@ -9,7 +9,7 @@ public struct NotSeenInTime: Error, CustomStringConvertible {
 /// - Parameters:
 ///   - what: named in the error, with the source location of the call.
 ///   - limit: in real time. Only a failing test waits until the limit.
-/// - Throws: `NotSeenInTime` after the limit, `CancellationError` when the test is canceled.
+/// - Throws: `ConditionTimeoutError` after the limit, `CancellationError` when the test is canceled.
 public func eventually(
   _ what: String = "the condition", within limit: Duration = .seconds(60), file: String = #fileID, line: Int = #line,
   isolation: isolated (any Actor)? = #isolation, _ condition: () async throws -> Bool
@@ -19,7 +19,7 @@ public func eventually(
   while try await !condition() {
     try Task.checkCancellation()
     guard ContinuousClock.now < deadline else {
-      throw NotSeenInTime(description: "\(file):\(line): not within \(limit): \(what)")
+      throw ConditionTimeoutError(description: "\(file):\(line): not within \(limit): \(what)")
     }
     turns += 1
     if turns < 10_000 { await Task.yield() } else { try await Task.sleep(for: .milliseconds(1)) }

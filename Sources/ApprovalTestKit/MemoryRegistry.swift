@@ -4,7 +4,7 @@ import Secrets
 import Synchronization
 
 /// An in-memory enrollment registry and state store that simulates a power loss at a chosen write.
-public final class MemoryRegistry: SharedEnrolmentRegistry, Custody {
+public final class MemoryRegistry: SharedEnrollmentRegistry, StateStore {
   private struct State {
     var servers: [TokenServerID: TokenServerRecord] = [:]
     var accounts: [AccountID: AccountRecord] = [:]
@@ -17,14 +17,14 @@ public final class MemoryRegistry: SharedEnrolmentRegistry, Custody {
   private let state = Mutex(State())
 
   /// Lets the next `writes` writes succeed and every later one fail; nil removes the limit.
-  public func cut(after writes: Int?) { state.withLock { $0.writesLeft = writes } }
+  public func failWrites(after writes: Int?) { state.withLock { $0.writesLeft = writes } }
 
   public init() {}
 
   public var audit: [AuditEntry] { state.withLock { $0.audit } }
 
-  private func write(_ entry: AuditEntry?, _ body: (inout State) -> Void) throws(CustodyFault) {
-    let isCut = state.withLock { state in
+  private func write(_ entry: AuditEntry?, _ body: (inout State) -> Void) throws(StateStoreError) {
+    let isTruncated = state.withLock { state in
       if let left = state.writesLeft {
         guard left > 0 else { return true }
         state.writesLeft = left - 1
@@ -33,21 +33,21 @@ public final class MemoryRegistry: SharedEnrolmentRegistry, Custody {
       body(&state)
       return false
     }
-    if isCut { throw .storage("the power is gone") }
+    if isTruncated { throw .storage("the power is gone") }
   }
 
-  public func servers() throws(CustodyFault) -> [TokenServerRecord] { state.withLock { Array($0.servers.values) } }
-  public func accounts() throws(CustodyFault) -> [AccountRecord] {
+  public func servers() throws(StateStoreError) -> [TokenServerRecord] { state.withLock { Array($0.servers.values) } }
+  public func accounts() throws(StateStoreError) -> [AccountRecord] {
     state.withLock { $0.accounts.values.sorted { $0.id.text < $1.id.text } }
   }
-  public func put(_ server: TokenServerRecord) throws(CustodyFault) {
+  public func put(_ server: TokenServerRecord) throws(StateStoreError) {
     try write(nil) { $0.servers[server.id] = server }
   }
-  public func put(_ account: AccountRecord, _ entry: AuditEntry?) throws(CustodyFault) {
+  public func put(_ account: AccountRecord, _ entry: AuditEntry?) throws(StateStoreError) {
     try write(entry) { $0.accounts[account.id] = account }
   }
   /// Compare-and-swap update of an account. Not safe for concurrent calls.
-  public func change(_ known: AccountRecord, _ change: AccountChange) throws(CustodyFault) -> Bool {
+  public func change(_ known: AccountRecord, _ change: AccountChange) throws(StateStoreError) -> Bool {
     guard try accounts().contains(where: { $0.isSame(as: known) }) else { return false }
     switch change {
     case .put(let account, let entry): try put(account, entry)
@@ -56,22 +56,22 @@ public final class MemoryRegistry: SharedEnrolmentRegistry, Custody {
     }
     return true
   }
-  public func record(_ entry: AuditEntry) throws(CustodyFault) { try write(entry) { _ in } }
-  public func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(CustodyFault) { try write(entry) { _ in } }
-  public func settle(_ transaction: TransactionID, _ entry: AuditEntry) throws(CustodyFault) {
+  public func record(_ entry: AuditEntry) throws(StateStoreError) { try write(entry) { _ in } }
+  public func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(StateStoreError) { try write(entry) { _ in } }
+  public func resolveIntent(_ transaction: TransactionID, _ entry: AuditEntry) throws(StateStoreError) {
     try write(entry) { _ in }
   }
-  public func unsettledIntents() throws(CustodyFault) -> [AnswerIntent] { [] }
-  public func dropKeys(of account: AccountID, _ entry: AuditEntry) throws(CustodyFault) {
+  public func unresolvedIntents() throws(StateStoreError) -> [AnswerIntent] { [] }
+  public func dropKeys(of account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
     try write(entry) { state in
-      state.accounts[account]?.stage = .mustEnrolAgain
+      state.accounts[account]?.stage = .mustEnrollAgain
       state.accounts[account]?.secrets = .init(copying: [])
     }
   }
-  public func wipe(account: AccountID, _ entry: AuditEntry) throws(CustodyFault) {
+  public func wipe(account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
     try write(entry) { $0.accounts[account] = nil }
   }
-  public func wipe(server: TokenServerID, _ entry: AuditEntry) throws(CustodyFault) {
+  public func wipe(server: TokenServerID, _ entry: AuditEntry) throws(StateStoreError) {
     try write(entry) { state in
       state.servers[server] = nil
       state.accounts = state.accounts.filter { $0.value.server != server }

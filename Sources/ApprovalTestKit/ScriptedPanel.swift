@@ -16,13 +16,13 @@ public final class ScriptedPanel: Panel {
   public static let optionLength = Duration.seconds(1)
 
   public let canType: Bool
-  private let timekeeper: (any Timekeeper)?
+  private let clock: (any TokenClock)?
   private let state = Mutex(State())
 
-  /// - Parameter timekeeper: the clock for the display time of options. Without it, options take no time.
-  public init(canType: Bool = true, timekeeper: (any Timekeeper)? = nil) {
+  /// - Parameter clock: the clock for the display time of options. Without it, options take no time.
+  public init(canType: Bool = true, clock: (any TokenClock)? = nil) {
     self.canType = canType
-    self.timekeeper = timekeeper
+    self.clock = clock
   }
 
   /// All indications shown so far, in order, without immediate repeats.
@@ -43,8 +43,8 @@ public final class ScriptedPanel: Panel {
 
   public func show(_ indication: Indication) async {
     change { if $0.shown.last != indication { $0.shown.append(indication) } }
-    guard case .option = indication, let timekeeper else { return }
-    try? await timekeeper.sleep(until: timekeeper.now + Self.optionLength)
+    guard case .option = indication, let clock else { return }
+    try? await clock.sleep(until: clock.now + Self.optionLength)
   }
 
   public func events(for prompt: Prompt) -> AsyncStream<PanelEvent> {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-public import ArgumentParser
+package import ArgumentParser
 
-public struct ApprovalTokenCommand: AsyncParsableCommand {
-  public static let configuration = CommandConfiguration(
+package struct ApprovalTokenCommand: AsyncParsableCommand {
+  package static let configuration = CommandConfiguration(
     commandName: "approval-token",
     abstract: "A physical approval token: approve logins and payments with a button on a small board.",
     discussion: """
@@ -15,10 +15,10 @@ public struct ApprovalTokenCommand: AsyncParsableCommand {
     version: "0.1.0",
     subcommands: [
       Enroll.self, Serve.self, Status.self, Accounts.self, Pending.self, History.self, OneTimePasswordCommand.self,
-      Push.self, Mailbox.self, Log.self, LogIn.self, LogOut.self,
+      Push.self, MailboxCommand.self, Log.self, LogIn.self, LogOut.self,
       PINCommand.self, Forget.self, Lock.self, Unlock.self, Rename.self, Remove.self, Doctor.self, BoardCommand.self,
       Simulate.self,
     ])
 
-  public init() {}
+  package init() {}
 }

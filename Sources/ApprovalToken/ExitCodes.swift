@@ -9,7 +9,7 @@ import PrivacyIDEAAdapter
 import ReferenceProtocol
 
 /// A command's error: a message for the user, and the exit code of sysexits(3).
-struct CommandFailure: Error, CustomStringConvertible {
+struct CommandError: Error, CustomStringConvertible {
   enum Code: Int32 {
     case usage = 64
     case badData = 65
@@ -38,7 +38,7 @@ struct CommandFailure: Error, CustomStringConvertible {
     self.init(code, text.hasSuffix(suffix) ? String(text.dropLast(suffix.count)) : text, number: number)
   }
 
-  init(_ fault: TokenServerFault) {
+  init(_ fault: TokenServerError) {
     switch fault {
     case .unreachable, .rateLimited: self.init(.unavailable, numbered: fault, fault.number)
     case .untrusted(let why):
@@ -52,7 +52,7 @@ struct CommandFailure: Error, CustomStringConvertible {
     }
   }
 
-  init(_ fault: CustodyFault) {
+  init(_ fault: StateStoreError) {
     switch fault {
     case .storage: self.init(.unavailable, "\(fault)")
     case .damaged: self.init(.badData, "\(fault)")
@@ -61,7 +61,7 @@ struct CommandFailure: Error, CustomStringConvertible {
   }
 }
 
-extension CommandFailure {
+extension CommandError {
   /// The message for a command that needs an account's name, with the accounts to choose from.
   static func nameOne(of accounts: [AccountRecord]) -> String {
     accounts.isEmpty
@@ -69,7 +69,7 @@ extension CommandFailure {
       : "there are several accounts; name one of: \(accounts.map(\.id.text).sorted().joined(separator: ", "))"
   }
 
-  private init(_ refusal: PushIngress.Refusal) {
+  private init(_ refusal: PushIngress.IngressError) {
     let code: Code =
       switch refusal {
       case .tooLarge, .malformed, .notHandleable: .badData
@@ -79,7 +79,7 @@ extension CommandFailure {
     self.init(code, "\(refusal)")
   }
 
-  private init(_ refusal: LockRefusal) {
+  private init(_ refusal: LockError) {
     let code: Code =
       switch refusal {
       case .policyMissing, .policyNotAttached: .usage
@@ -91,19 +91,19 @@ extension CommandFailure {
   /// Nil for an error that is not reported to the user: a canceled task, an interrupted call.
   init?(explaining error: any Error) {
     switch error {
-    case let failure as CommandFailure: self = failure
-    case let fault as TokenServerFault: self.init(fault)
-    case let fault as CustodyFault: self.init(fault)
-    case let refusal as ActivationURI.Refusal: self.init(.badData, "\(refusal)")
-    case let flaw as EnrolmentURI.Flaw: self.init(.badData, "\(flaw)")
-    case let flaw as RegistrationURI.Flaw: self.init(.badData, "\(flaw)")
-    case let refusal as PushIngress.Refusal: self.init(refusal)
-    case let refusal as LockRefusal: self.init(refusal)
-    case let refusal as MailboxRefusal: self.init(.usage, "\(refusal)")
-    case let failure as BoardCatalogue.Failure: self.init(.badData, "\(failure)")
+    case let failure as CommandError: self = failure
+    case let fault as TokenServerError: self.init(fault)
+    case let fault as StateStoreError: self.init(fault)
+    case let refusal as ActivationURI.ParseError: self.init(.badData, "\(refusal)")
+    case let parseError as EnrollmentURI.ParseError: self.init(.badData, "\(parseError)")
+    case let parseError as RegistrationURI.ParseError: self.init(.badData, "\(parseError)")
+    case let refusal as PushIngress.IngressError: self.init(refusal)
+    case let refusal as LockError: self.init(refusal)
+    case let refusal as MailboxError: self.init(.usage, "\(refusal)")
+    case let failure as BoardCatalog.CatalogError: self.init(.badData, "\(failure)")
     case let error as WireError: self.init(.badData, "\(error)")
-    case PanelDialogue.Ending.cancelled: self.init(.refused, numbered: PanelDialogue.Ending.cancelled, 9006)
-    case let ending as PanelDialogue.Ending: self.init(.unavailable, "\(ending)")
+    case PanelDialog.EntryError.canceled: self.init(.refused, numbered: PanelDialog.EntryError.canceled, 9006)
+    case let ending as PanelDialog.EntryError: self.init(.unavailable, "\(ending)")
     case let error as CryptographyError: self.init(.unavailable, "\(error)")
     default: return nil
     }
@@ -111,7 +111,7 @@ extension CommandFailure {
 }
 
 extension ControlFailure {
-  init(_ failure: CommandFailure) {
+  init(_ failure: CommandError) {
     self.init(error: failure.description, code: failure.code.rawValue, number: failure.number)
   }
 }
@@ -120,10 +120,10 @@ extension ControlFailure {
 /// - Parameter json: whether the error is printed as JSON: `error`, `code` and, if it has one, `number`.
 func reporting(_ json: JSONOption? = nil, _ body: () async throws -> Void) async throws {
   do { return try await body() } catch {
-    guard let failure = CommandFailure(explaining: error) else { throw error }
+    guard let failure = CommandError(explaining: error) else { throw error }
     say(
       json?.isWanted == true
-        ? String(decoding: JSON.encode(ControlFailure(failure)), as: UTF8.self).escapedForPeople
+        ? String(decoding: JSON.encode(ControlFailure(failure)), as: UTF8.self).escapedForDisplay
         : "approval-token: \(failure.description)")
     throw ExitCode(failure.code.rawValue)
   }
@@ -131,6 +131,6 @@ func reporting(_ json: JSONOption? = nil, _ body: () async throws -> Void) async
 
 /// Prints a line on standard error. Progress and errors go to standard error, results to standard output.
 func say(_ line: String) {
-  let bytes = Array((line.linesForPeople + "\n").utf8)
+  let bytes = Array((line.sanitizedLines + "\n").utf8)
   _ = write(2, bytes, bytes.count)
 }

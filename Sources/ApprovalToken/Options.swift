@@ -37,7 +37,7 @@ struct StateOption: ParsableArguments {
   ///   - readOnly: whether all writes are rejected.
   func openVault(creating: Bool, readOnly: Bool = false) throws -> Vault {
     if !creating, !hasVault {
-      throw CommandFailure(
+      throw CommandError(
         .badData, "no token state in \(directory): run `approval-token enroll` first, or choose another --state")
     }
     return try Vault.open(directory: directory, deviceSecret: deviceSecret(), readOnly: readOnly)
@@ -51,7 +51,7 @@ struct JSONOption: ParsableArguments {
   /// Prints `value` as JSON, or the text that `text` makes from it.
   func print<Value: Encodable>(_ value: Value, text: (Value) -> String) {
     let output =
-      isWanted ? String(decoding: JSON.encode(value), as: UTF8.self).escapedForPeople : text(value).linesForPeople
+      isWanted ? String(decoding: JSON.encode(value), as: UTF8.self).escapedForDisplay : text(value).sanitizedLines
     if !output.isEmpty { Swift.print(output) }
   }
 }

@@ -7,7 +7,7 @@ import USBKeypad
 /// Tests the hardware that a profile configures: opens each line and device and lights each LED in turn. Restores
 /// everything afterwards.
 public struct BoardCheck: Sendable {
-  public struct Finding: Sendable, Equatable {
+  public struct CheckResult: Sendable, Equatable {
     public let subject: String
     public let text: String
     /// What to do about it; nil if there is no fault.
@@ -19,12 +19,12 @@ public struct BoardCheck: Sendable {
   /// The time limit for finding the keypad on the bus.
   private static let patience = Duration.seconds(5)
 
-  private let findings: AsyncStream<Finding>.Continuation
+  private let findings: AsyncStream<CheckResult>.Continuation
 
-  private func tell(_ finding: Finding) { findings.yield(finding) }
+  private func notify(_ finding: CheckResult) { findings.yield(finding) }
 
   /// Runs the check and yields each finding as soon as it is known.
-  public static func findings(of profile: BoardProfile) -> AsyncStream<Finding> {
+  public static func findings(of profile: BoardProfile) -> AsyncStream<CheckResult> {
     AsyncStream { continuation in
       Task {
         await BoardCheck(findings: continuation).run(profile)
@@ -35,34 +35,34 @@ public struct BoardCheck: Sendable {
 
   private func run(_ profile: BoardProfile) async {
     if let lines = profile.lines {
-      await check(lines, profile.colours)
+      await check(lines, profile.colors)
       for node in RegisterNodes.open() {
-        tell(
-          Finding(
+        notify(
+          CheckResult(
             subject: "registers", text: "\(node) is not restricted to root: other users can simulate presses",
             next: RegisterNodes.remedy))
       }
     } else {
-      tell(Finding(subject: "board", text: "simulated: there is nothing to open", next: nil))
+      notify(CheckResult(subject: "board", text: "simulated: there is nothing to open", next: nil))
     }
     if let usb = profile.keypad?.usb {
       await check(usb)
     } else if profile.lines != nil {
-      tell(
-        Finding(subject: "keypad", text: "the profile has none: requests that require a PIN fail", next: nil)
+      notify(
+        CheckResult(subject: "keypad", text: "the profile has none: requests that require a PIN fail", next: nil)
       )
     }
   }
 
-  private func check(_ lines: BoardProfile.Lines, _ colours: BoardProfile.Colours) async {
+  private func check(_ lines: BoardProfile.Lines, _ colors: BoardProfile.Colors) async {
     let trial: LineTrial
     do {
       trial = try LineTrial(chip: lines.chips)
-      tell(Finding(subject: "chip", text: "\(trial.path), label \"\(trial.label)\"", next: nil))
-    } catch { return tell(Finding(subject: "chip", text: "\(error)", next: error.remedy)) }
+      notify(CheckResult(subject: "chip", text: "\(trial.path), label \"\(trial.label)\"", next: nil))
+    } catch { return notify(CheckResult(subject: "chip", text: "\(error)", next: error.remedy)) }
     check("button", lines.button, trial)
     if let deny = lines.denyButton { check("deny_button", deny, trial) }
-    let names = colours == .rgb ? ["led.red", "led.green", "led.blue"] : ["led.light"]
+    let names = colors == .rgb ? ["led.red", "led.green", "led.blue"] : ["led.light"]
     for (name, line) in zip(names, lines.led) { await check(name, line, "was lit", trial) }
     if let buzzer = lines.buzzer { await check("buzzer", buzzer, "sounded", trial) }
   }
@@ -70,14 +70,14 @@ public struct BoardCheck: Sendable {
   private func check(_ subject: String, _ line: InputLine, _ trial: LineTrial) {
     do {
       if try trial.isActive(line) {
-        tell(
-          Finding(
+        notify(
+          CheckResult(
             subject: subject, text: "line \(line.offset) is active: the button seems to be held",
             next: "release the button; if it is not held, check the wiring, bias and active_low"))
       } else {
-        tell(Finding(subject: subject, text: "line \(line.offset), up", next: nil))
+        notify(CheckResult(subject: subject, text: "line \(line.offset), up", next: nil))
       }
-    } catch { tell(Finding(subject: subject, text: "\(error)", next: error.remedy)) }
+    } catch { notify(CheckResult(subject: subject, text: "\(error)", next: error.remedy)) }
   }
 
   private func check(
@@ -85,8 +85,8 @@ public struct BoardCheck: Sendable {
   ) async {
     do {
       try await trial.drive(line, for: Self.noticeable)
-      tell(Finding(subject: subject, text: "line \(line.offset) \(deed)", next: nil))
-    } catch { tell(Finding(subject: subject, text: "\(error)", next: error.remedy)) }
+      notify(CheckResult(subject: subject, text: "line \(line.offset) \(deed)", next: nil))
+    } catch { notify(CheckResult(subject: subject, text: "\(error)", next: error.remedy)) }
   }
 
   /// Claims the keypad as the service does, but attaches the kernel's drivers again, because the operator may type on
@@ -95,20 +95,20 @@ public struct BoardCheck: Sendable {
     do throws(USBKeypadError) {
       let present = try describeHIDDevices().filter(usb.selection.matches)
       guard let first = present.first else { throw .notPluggedIn }
-      let keypad = try USBKeypad(usb.selection, givesBack: true, into: Deaf())
+      let keypad = try USBKeypad(usb.selection, givesBack: true, into: IgnoringKeySink())
       defer { keypad.close() }
       let end = ContinuousClock.now + Self.patience
       while keypad.trouble != nil, ContinuousClock.now < end, (try? await Task.sleep(for: .milliseconds(20))) != nil {}
       if let trouble = keypad.trouble { throw trouble }
       let others =
         present.count > 1 ? "; \(present.count - 1) more would be claimed too; only the first is read" : ""
-      tell(Finding(subject: "keypad", text: "\(first.identity) at \(first.port)\(others)", next: nil))
-    } catch { tell(Finding(subject: "keypad", text: "\(error)", next: error.remedy)) }
+      notify(CheckResult(subject: "keypad", text: "\(first.identity) at \(first.port)\(others)", next: nil))
+    } catch { notify(CheckResult(subject: "keypad", text: "\(error)", next: error.remedy)) }
   }
 }
 
 /// A sink that discards all keys: the check does not read what is typed.
-private struct Deaf: KeySink {
+private struct IgnoringKeySink: KeySink {
   func press(_ kind: KeyKind, digit: UInt8) {}
   func keypadIsUnavailable(_ why: String) {}
   func keypadIsAvailable() {}

@@ -13,7 +13,7 @@ public struct BoardProfile: Sendable, Equatable {
     case gpio
   }
 
-  public enum Colours: String, Sendable, CaseIterable { case mono, rgb }
+  public enum Colors: String, Sendable, CaseIterable { case mono, rgb }
 
   /// The keypad and its settings.
   public struct Keypad: Sendable, Equatable {
@@ -32,7 +32,7 @@ public struct BoardProfile: Sendable, Equatable {
     /// applies to PINs that are set from now on; each stored record contains its own parameters.
     public var scryptLog2N = 15
 
-    init(reading reader: inout TableReader) throws(TableReader.Refusal) {
+    init(reading reader: inout TableReader) throws(TableReader.TableError) {
       kind = try reader.choice("kind", of: Kind.self)
       if kind == .usb { usb = try USB(reading: &reader) }
       try reader.duration("entry_idle_s", 5...120, &entry.idle)
@@ -45,7 +45,7 @@ public struct BoardProfile: Sendable, Equatable {
   public var name: String
   public var description: String
   public var kind: Kind
-  public var colours: Colours
+  public var colors: Colors
   /// Nil on a simulated board.
   public var lines: Lines?
   public var timing: GestureTiming
@@ -56,7 +56,7 @@ public struct BoardProfile: Sendable, Equatable {
   public var hasKeypad: Bool { keypad != nil }
 
   /// The error of an invalid profile, with the file's name.
-  public struct Invalid: Error, Equatable, Sendable, CustomStringConvertible {
+  public struct ProfileError: Error, Equatable, Sendable, CustomStringConvertible {
     public let file: String
     public let why: String
 
@@ -66,20 +66,21 @@ public struct BoardProfile: Sendable, Equatable {
   /// - Parameters:
   ///   - toml: the text of the profile.
   ///   - file: the file's name, for errors.
-  public init(parsing toml: String, file: String) throws(Invalid) {
+  public init(parsing toml: String, file: String) throws(ProfileError) {
     let table: TOMLTable
     do {
       try TOMLSyntax.check(toml)
       table = try TOMLTable(string: toml)
-    } catch { throw Invalid(file: file, why: "not TOML: \(error)") }
-    do throws(TableReader.Refusal) {
+    } catch { throw ProfileError(file: file, why: "not TOML: \(error)") }
+    do throws(TableReader.TableError) {
       var reader = TableReader(table)
       name = try reader.text("name")
       description = try reader.text("description")
       kind = try reader.choice("kind", of: Kind.self)
       var led = try reader.table("led")
-      colours = try led.choice("colours", of: Colours.self, default: .rgb)
-      if kind == .gpio { lines = try Lines(reading: &reader, led: &led, colours: colours) }
+      try led.checkRenamed("colours", to: "colors")
+      colors = try led.choice("colors", of: Colors.self, default: .rgb)
+      if kind == .gpio { lines = try Lines(reading: &reader, led: &led, colors: colors) }
       try led.finish()
       var gestures = try reader.table("gestures")
       timing = GestureTiming()
@@ -97,6 +98,6 @@ public struct BoardProfile: Sendable, Equatable {
         }
       }
       try reader.finish()
-    } catch { throw Invalid(file: file, why: error.why) }
+    } catch { throw ProfileError(file: file, why: error.why) }
   }
 }

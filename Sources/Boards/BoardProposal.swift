@@ -49,7 +49,7 @@ public struct BoardProposal: Sendable, Equatable {
     if let deny = lines.denyButton { parts.append("[deny_button]\n\(keys(of: deny))") }
     let names = lines.led.count == 3 ? ["red", "green", "blue"] : ["light"]
     let led = zip(names, lines.led).map { "\($0) = { \(keys(of: $1).joined(separator: ", ")) }" }
-    parts.append("[led]\ncolours = \"\(lines.led.count == 3 ? "rgb" : "mono")\"\n\(led.joined(separator: "\n"))")
+    parts.append("[led]\ncolors = \"\(lines.led.count == 3 ? "rgb" : "mono")\"\n\(led.joined(separator: "\n"))")
     if let buzzer = lines.buzzer { parts.append("[buzzer]\n\(keys(of: buzzer).joined(separator: "\n"))") }
     return parts.joined(separator: "\n\n") + "\n"
   }

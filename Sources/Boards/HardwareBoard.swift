@@ -20,9 +20,9 @@ public final class HardwareBoard: Sendable {
 
   /// - Throws: if libusb cannot be initialized.
   public init(
-    _ lines: BoardProfile.Lines, keypad: BoardProfile.Keypad.USB?, timekeeper: any Timekeeper
+    _ lines: BoardProfile.Lines, keypad: BoardProfile.Keypad.USB?, clock: any TokenClock
   ) throws(USBKeypadError) {
-    let button = GPIOButton(timekeeper: timekeeper)
+    let button = GPIOButton(clock: clock)
     bank = LineBank(
       chip: lines.chips, inputs: [lines.button] + [lines.denyButton].compactMap(\.self),
       outputs: lines.led + [lines.buzzer].compactMap(\.self)
@@ -30,7 +30,7 @@ public final class HardwareBoard: Sendable {
     self.button = button
     indicator = GPIOIndicator(bank: bank, isRGB: lines.led.count == 3)
     sounder = lines.buzzer.map { [bank] _ in GPIOSounder(bank: bank, output: lines.led.count) }
-    let channel = keypad.map { _ in KeypadChannel(timekeeper: timekeeper) }
+    let channel = keypad.map { _ in KeypadChannel(clock: clock) }
     self.keypad = channel
     if let keypad, let channel {
       usb = try USBKeypad(keypad.selection, givesBack: keypad.givesBack, into: channel)
@@ -53,18 +53,18 @@ public final class HardwareBoard: Sendable {
 private final class GPIOButton: Button {
   let events: AsyncStream<ButtonEvent>
   private let continuation: AsyncStream<ButtonEvent>.Continuation
-  private let timekeeper: any Timekeeper
+  private let clock: any TokenClock
   private let lines = Mutex(TwoButtons())
 
-  init(timekeeper: any Timekeeper) {
-    self.timekeeper = timekeeper
+  init(clock: any TokenClock) {
+    self.clock = clock
     (events, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(64))
   }
 
   /// Converts an event. Edges have times of the kernel's monotonic clock, the panel uses those of its own clock.
   func hear(_ input: Int, _ event: InputEvent) {
     guard let line = TwoButtons.Line(rawValue: input) else { return }
-    let now = timekeeper.now
+    let now = clock.now
     let monotonic = monotonicTime()
     for event in lines.withLock({ $0.hear(line, event) { now + ($0 - monotonic) } }) { continuation.yield(event) }
   }
@@ -75,8 +75,8 @@ private struct GPIOIndicator: Indicator {
   let bank: LineBank
   let isRGB: Bool
 
-  func light(_ colour: LEDColour?) {
-    let levels = isRGB ? colour.redGreenBlue : [colour != nil]
+  func light(_ color: LEDColor?) {
+    let levels = isRGB ? color.redGreenBlue : [color != nil]
     for (line, isOn) in levels.enumerated() { bank.set(line, isOn) }
   }
 }
@@ -89,7 +89,7 @@ private struct GPIOSounder: Sounder {
   func sound(_ isOn: Bool) { bank.set(output, isOn) }
 }
 
-extension LEDColour? {
+extension LEDColor? {
   fileprivate var redGreenBlue: [Bool] {
     switch self {
     case nil: [false, false, false]

@@ -17,15 +17,15 @@ extension BoardProfile {
     public var buzzer: OutputLine?
 
     init(
-      reading reader: inout TableReader, led ledReader: inout TableReader, colours: Colours
-    ) throws(TableReader.Refusal) {
+      reading reader: inout TableReader, led ledReader: inout TableReader, colors: Colors
+    ) throws(TableReader.TableError) {
       var gpio = try reader.table("gpio")
       chips = try gpio.texts("chips")
       try gpio.finish()
       button = try Self.input("button", in: &reader)
       if reader.has("deny_button") { denyButton = try Self.input("deny_button", in: &reader) }
       led = []
-      for key in colours == .rgb ? ["red", "green", "blue"] : ["light"] {
+      for key in colors == .rgb ? ["red", "green", "blue"] : ["light"] {
         led.append(try Self.output(key, in: &ledReader))
       }
       if reader.has("buzzer") { buzzer = try Self.output("buzzer", in: &reader) }
@@ -40,7 +40,7 @@ extension BoardProfile {
     /// No known chip has more lines.
     private static let offsets = 0...1023
 
-    private static func input(_ key: String, in reader: inout TableReader) throws(TableReader.Refusal) -> InputLine {
+    private static func input(_ key: String, in reader: inout TableReader) throws(TableReader.TableError) -> InputLine {
       var table = try reader.table(key)
       var input = InputLine(
         offset: try table.number("line", offsets), name: try table.optionalText("name"),
@@ -52,7 +52,8 @@ extension BoardProfile {
       return input
     }
 
-    private static func output(_ key: String, in reader: inout TableReader) throws(TableReader.Refusal) -> OutputLine {
+    private static func output(_ key: String, in reader: inout TableReader) throws(TableReader.TableError) -> OutputLine
+    {
       var table = try reader.table(key)
       let output = OutputLine(
         offset: try table.number("line", offsets), name: try table.optionalText("name"),
@@ -70,7 +71,7 @@ extension BoardProfile.Keypad {
     /// Whether the kernel's drivers are attached to the keypad again when the service ends.
     public var givesBack: Bool
 
-    init(reading reader: inout TableReader) throws(TableReader.Refusal) {
+    init(reading reader: inout TableReader) throws(TableReader.TableError) {
       selection = KeypadSelection()
       if let text = try reader.optionalText("device") {
         guard let identity = KeypadSelection.Identity(text) else {

@@ -7,24 +7,24 @@ import Synchronization
 public final class SimulatedButton: Button {
   public let events: AsyncStream<ButtonEvent>
   private let continuation: AsyncStream<ButtonEvent>.Continuation
-  private let timekeeper: any Timekeeper
+  private let clock: any TokenClock
 
-  public init(timekeeper: any Timekeeper) {
-    self.timekeeper = timekeeper
+  public init(clock: any TokenClock) {
+    self.clock = clock
     (events, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(64))
   }
 
   /// Presses, keeps the button down for `duration`, and releases it, also if the task is canceled in the meantime.
   public func hold(for duration: Duration) async {
-    continuation.yield(.down(timekeeper.now))
-    try? await timekeeper.sleep(until: timekeeper.now + duration)
-    continuation.yield(.up(timekeeper.now))
+    continuation.yield(.down(clock.now))
+    try? await clock.sleep(until: clock.now + duration)
+    continuation.yield(.up(clock.now))
   }
 
   /// Two short presses, 200 ms apart.
   public func doublePress() async {
     await hold(for: .milliseconds(100))
-    try? await timekeeper.sleep(until: timekeeper.now + .milliseconds(100))
+    try? await clock.sleep(until: clock.now + .milliseconds(100))
     await hold(for: .milliseconds(100))
   }
 }
@@ -32,8 +32,8 @@ public final class SimulatedButton: Button {
 /// A simulated LED. It stores its color and notifies watchers of changes.
 public final class SimulatedIndicator: Indicator {
   private struct State {
-    var colour: LEDColour?
-    var watchers: [Int: AsyncStream<LEDColour?>.Continuation] = [:]
+    var color: LEDColor?
+    var watchers: [Int: AsyncStream<LEDColor?>.Continuation] = [:]
     var nextWatcher = 0
   }
 
@@ -41,23 +41,23 @@ public final class SimulatedIndicator: Indicator {
 
   public init() {}
 
-  public var colour: LEDColour? { state.withLock { $0.colour } }
+  public var color: LEDColor? { state.withLock { $0.color } }
 
-  public func light(_ colour: LEDColour?) {
+  public func light(_ color: LEDColor?) {
     state.withLock { state in
-      guard state.colour != colour else { return }
-      state.colour = colour
-      for watcher in state.watchers.values { watcher.yield(colour) }
+      guard state.color != color else { return }
+      state.color = color
+      for watcher in state.watchers.values { watcher.yield(color) }
     }
   }
 
   /// The present color, then every change. If a watcher does not keep up, the oldest changes are dropped.
-  public func changes() -> AsyncStream<LEDColour?> {
+  public func changes() -> AsyncStream<LEDColor?> {
     AsyncStream(bufferingPolicy: .bufferingNewest(32)) { continuation in
       let number = state.withLock { state in
         state.nextWatcher += 1
         state.watchers[state.nextWatcher] = continuation
-        continuation.yield(state.colour)
+        continuation.yield(state.color)
         return state.nextWatcher
       }
       continuation.onTermination = { [weak self] _ in

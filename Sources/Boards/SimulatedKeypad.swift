@@ -58,7 +58,7 @@ public final class SimulatedKeypad: Keypad {
 
   private let channel: KeypadChannel
 
-  public init(timekeeper: any Timekeeper) { channel = KeypadChannel(timekeeper: timekeeper) }
+  public init(clock: any TokenClock) { channel = KeypadChannel(clock: clock) }
 
   public var events: AsyncStream<KeypadEvent> { channel.events }
   public var digits: DigitQueue { channel.digits }

@@ -4,7 +4,7 @@ public import TOMLKit
 /// Reads a TOML table key by key and rejects unknown keys, so that a misspelled key is an error.
 public struct TableReader {
   /// The error, with the path of the key.
-  public struct Refusal: Error, Equatable, Sendable {
+  public struct TableError: Error, Equatable, Sendable {
     public let why: String
     public init(why: String) { self.why = why }
   }
@@ -22,56 +22,56 @@ public struct TableReader {
     self.path = path
   }
 
-  public mutating func text(_ key: String) throws(Refusal) -> String {
+  public mutating func text(_ key: String) throws(TableError) -> String {
     guard let text = try optionalText(key) else { throw missing(key) }
     return text
   }
 
-  public mutating func optionalText(_ key: String) throws(Refusal) -> String? {
+  public mutating func optionalText(_ key: String) throws(TableError) -> String? {
     known.insert(key)
     guard let value = table[key] else { return nil }
-    guard let text = value.string else { throw Refusal(why: "\"\(path)\(key)\" must be a string in quotes") }
+    guard let text = value.string else { throw TableError(why: "\"\(path)\(key)\" must be a string in quotes") }
     return text
   }
 
   /// An array of strings with at least one element.
-  public mutating func texts(_ key: String) throws(Refusal) -> [String] {
+  public mutating func texts(_ key: String) throws(TableError) -> [String] {
     known.insert(key)
     guard let value = table[key] else { throw missing(key) }
     let texts = value.array.map { array in array.compactMap(\.string) } ?? []
     guard !texts.isEmpty, texts.count == value.array?.count else {
-      throw Refusal(why: "\"\(path)\(key)\" must be a list of strings in quotes")
+      throw TableError(why: "\"\(path)\(key)\" must be a list of strings in quotes")
     }
     return texts
   }
 
-  public mutating func number(_ key: String, _ bounds: ClosedRange<Int>) throws(Refusal) -> Int {
+  public mutating func number(_ key: String, _ bounds: ClosedRange<Int>) throws(TableError) -> Int {
     known.insert(key)
     guard let value = table[key] else { throw missing(key) }
     guard let number = value.int, bounds.contains(number) else {
-      throw Refusal(
+      throw TableError(
         why: "\"\(path)\(key)\" must be a whole number from \(bounds.lowerBound) to \(bounds.upperBound)")
     }
     return number
   }
 
-  public mutating func flag(_ key: String, default fallback: Bool) throws(Refusal) -> Bool {
+  public mutating func flag(_ key: String, default fallback: Bool) throws(TableError) -> Bool {
     known.insert(key)
     guard let value = table[key] else { return fallback }
-    guard let flag = value.bool else { throw Refusal(why: "\"\(path)\(key)\" must be true or false") }
+    guard let flag = value.bool else { throw TableError(why: "\"\(path)\(key)\" must be true or false") }
     return flag
   }
 
   public mutating func choice<Choice: RawRepresentable<String> & CaseIterable>(
     _ key: String, of type: Choice.Type, default fallback: Choice? = nil
-  ) throws(Refusal) -> Choice {
+  ) throws(TableError) -> Choice {
     guard let text = try optionalText(key) else {
       guard let fallback else { throw missing(key) }
       return fallback
     }
     guard let choice = Choice(rawValue: text) else {
       let choices = Choice.allCases.map { "\"\($0.rawValue)\"" }.joined(separator: ", ")
-      throw Refusal(why: "\"\(path)\(key)\" is \"\(text)\"; it can be \(choices)")
+      throw TableError(why: "\"\(path)\(key)\" is \"\(text)\"; it can be \(choices)")
     }
     return choice
   }
@@ -80,20 +80,20 @@ public struct TableReader {
   /// missing.
   public mutating func duration(
     _ key: String, _ bounds: ClosedRange<Int>, _ duration: inout Duration
-  ) throws(Refusal) {
+  ) throws(TableError) {
     known.insert(key)
     guard let value = table[key] else { return }
     let unit = key.hasSuffix("_s") ? "s" : "ms"
-    guard let number = value.int else { throw Refusal(why: "\"\(path)\(key)\" must be a whole number") }
+    guard let number = value.int else { throw TableError(why: "\"\(path)\(key)\" must be a whole number") }
     guard bounds.contains(number) else {
-      throw Refusal(
+      throw TableError(
         why: "\"\(path)\(key)\" is \(number); it must be \(bounds.lowerBound) to \(bounds.upperBound) \(unit)")
     }
     duration = unit == "s" ? .seconds(number) : .milliseconds(number)
   }
 
   /// An error for a well-formed value that is not acceptable.
-  public func refusal(_ key: String, _ why: String) -> Refusal { Refusal(why: "\"\(path)\(key)\" \(why)") }
+  public func refusal(_ key: String, _ why: String) -> TableError { TableError(why: "\"\(path)\(key)\" \(why)") }
 
   /// Whether the table has the key.
   public mutating func has(_ key: String) -> Bool {
@@ -102,24 +102,30 @@ public struct TableReader {
   }
 
   /// The table under `key`; an empty one if the key is missing.
-  public mutating func table(_ key: String) throws(Refusal) -> TableReader {
+  public mutating func table(_ key: String) throws(TableError) -> TableReader {
     known.insert(key)
     guard let value = table[key] else { return TableReader(TOMLTable(), path: "\(path)\(key).") }
-    guard let inner = value.table else { throw Refusal(why: "\"\(path)\(key)\" must be a table") }
+    guard let inner = value.table else { throw TableError(why: "\"\(path)\(key)\" must be a table") }
     return TableReader(inner, path: "\(path)\(key).")
   }
 
+  /// - Throws: if the table has a key by its name of an earlier version.
+  public func checkRenamed(_ former: String, to key: String) throws(TableError) {
+    guard table[former] == nil else { throw refusal(former, "is now called \"\(path)\(key)\"") }
+  }
+
   /// - Throws: if the table has a key that was never read.
-  public func finish() throws(Refusal) {
+  public func finish() throws(TableError) {
     for key in table.keys.sorted() where !known.contains(key) {
       let nearest = known.min { ($0.distance(to: key), $0) < ($1.distance(to: key), $1) }
       let hint = nearest.map { "nearest is \"\(path)\($0)\"; " } ?? ""
-      throw Refusal(why: "unknown key \"\(path)\(key)\"; \(hint)known here: \(known.sorted().joined(separator: ", "))")
+      throw TableError(
+        why: "unknown key \"\(path)\(key)\"; \(hint)known here: \(known.sorted().joined(separator: ", "))")
     }
   }
 
   /// The error for a missing key. It names a similar unknown key, if there is one.
-  private func missing(_ key: String) -> Refusal {
+  private func missing(_ key: String) -> TableError {
     let unknown = table.keys.filter { !known.contains($0) && $0.distance(to: key) <= max(2, key.count / 2) }
     let nearest = unknown.min { ($0.distance(to: key), $0) < ($1.distance(to: key), $1) }
     return refusal(key, "is missing" + (nearest.map { "; is \"\(path)\($0)\" a misspelling of it?" } ?? ""))

@@ -20,7 +20,7 @@ struct TwoButtons {
   private var state = State.up
 
   /// - Parameter moment: converts the time of an edge.
-  mutating func hear(_ line: Line, _ event: InputEvent, at moment: (Duration) -> Moment) -> [ButtonEvent] {
+  mutating func hear(_ line: Line, _ event: InputEvent, at moment: (Duration) -> MonotonicInstant) -> [ButtonEvent] {
     switch event {
     case .unavailable(let why):
       // Treat the button as held until a release is seen; its state while unavailable is unknown.
@@ -38,7 +38,7 @@ struct TwoButtons {
     }
   }
 
-  private mutating func press(_ line: Line, at moment: Moment) -> [ButtonEvent] {
+  private mutating func press(_ line: Line, at moment: MonotonicInstant) -> [ButtonEvent] {
     switch (state, line) {
     case (.up, .main):
       state = .down(.main)
@@ -53,7 +53,7 @@ struct TwoButtons {
     }
   }
 
-  private mutating func release(_ line: Line, at moment: Moment) -> [ButtonEvent] {
+  private mutating func release(_ line: Line, at moment: MonotonicInstant) -> [ButtonEvent] {
     guard !isActive.contains(true), state != .up else { return [] }
     state = .up
     return [.up(moment)]

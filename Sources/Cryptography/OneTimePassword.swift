@@ -8,7 +8,7 @@ public enum OneTimePassword {
     case md5, sha1, sha224, sha256, sha384, sha512
   }
 
-  public enum Failure: Error, Equatable, Sendable {
+  public enum GenerationError: Error, Equatable, Sendable {
     /// Truncation reads four bytes at one of sixteen offsets. MD5 has only 16 bytes, so three offsets are too large.
     /// This factor has no code; other factors have one.
     case offsetBeyondDigest
@@ -23,7 +23,7 @@ public enum OneTimePassword {
   ///   - digits: 6 or 8.
   public static func code(
     factor: UInt64, secret: SecretBytes, algorithm: Algorithm, digits: Int
-  ) throws(Failure) -> String {
+  ) throws(GenerationError) -> String {
     precondition(Self.digits.contains(digits), "a code of \(digits) digits")
     var digest = hmac(of: factor, secret, algorithm)
     defer { cleanse(&digest) }

@@ -10,19 +10,19 @@ public enum Scrypt {
     /// The block size r.
     public var blockSize: UInt64
     /// The parallelization p.
-    public var parallelisation: UInt64
+    public var parallelization: UInt64
 
     /// Takes about 32 MiB.
-    public static let standard = Parameters(cost: 1 << 15, blockSize: 8, parallelisation: 1)
+    public static let standard = Parameters(cost: 1 << 15, blockSize: 8, parallelization: 1)
 
-    public init(cost: UInt64, blockSize: UInt64, parallelisation: UInt64) {
+    public init(cost: UInt64, blockSize: UInt64, parallelization: UInt64) {
       self.cost = cost
       self.blockSize = blockSize
-      self.parallelisation = parallelisation
+      self.parallelization = parallelization
     }
 
     /// The memory of a derivation in bytes: 128 · r · (N + p + 2).
-    public var memory: UInt64 { 128 * blockSize * (cost + parallelisation + 2) }
+    public var memory: UInt64 { 128 * blockSize * (cost + parallelization + 2) }
 
     /// The maximum memory of a derivation in bytes. It also bounds parameters from a damaged record.
     public static let largestMemory: UInt64 = 256 << 20
@@ -32,7 +32,7 @@ public enum Scrypt {
   public static func derive(
     _ password: SecretBytes, salt: [UInt8], parameters: Parameters, count: Int = 32
   ) throws(CryptographyError) -> SecretBytes {
-    let (n, r, p) = (parameters.cost, parameters.blockSize, parameters.parallelisation)
+    let (n, r, p) = (parameters.cost, parameters.blockSize, parameters.parallelization)
     guard n > 1, n & (n - 1) == 0, n <= 1 << 20, (1...32).contains(r), (1...16).contains(p),
       parameters.memory <= Parameters.largestMemory
     else { throw .malformed("scrypt parameters N=\(n) r=\(r) p=\(p)") }

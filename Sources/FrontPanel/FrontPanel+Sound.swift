@@ -7,10 +7,10 @@ extension FrontPanel {
     guard let sounder, let pattern = indication.sound else { return }
     sounding?.cancel()
     soundings += 1
-    let (number, start) = (soundings, timekeeper.now)
+    let (number, start) = (soundings, clock.now)
     sounding = Task {
       var next: Duration? = .zero
-      while let elapsed = next, (try? await timekeeper.sleep(until: start + elapsed)) != nil, number == soundings {
+      while let elapsed = next, (try? await clock.sleep(until: start + elapsed)) != nil, number == soundings {
         sounder.sound(pattern.isLit(after: elapsed))
         next = pattern.nextChange(after: elapsed)
       }

@@ -8,18 +8,18 @@ public actor FrontPanel: Panel {
   struct Armed: ~Copyable {
     let number: Int
     /// The end of the guard time. A press or key that begins before it is ignored.
-    let earliest: Moment
-    var gestures: GestureRecogniser
-    var entry: EntryRecogniser
+    let earliest: MonotonicInstant
+    var gestures: GestureRecognizer
+    var entry: EntryRecognizer
     var isButtonTouched = false
-    var isTouchTold = false
+    var isTouchReported = false
     let continuation: AsyncStream<PanelEvent>.Continuation
 
     /// Reports `.touched` and `.released`: the handler pins a request while the button is down or digits are typed.
-    mutating func tellTouch() {
+    mutating func reportTouch() {
       let isTouched = isButtonTouched || entry.isTyping
-      if isTouchTold != isTouched { continuation.yield(isTouched ? .touched : .released) }
-      isTouchTold = isTouched
+      if isTouchReported != isTouched { continuation.yield(isTouched ? .touched : .released) }
+      isTouchReported = isTouched
     }
   }
 
@@ -27,7 +27,7 @@ public actor FrontPanel: Panel {
   let keypad: (any Keypad)?
   let player: LEDPlayer
   let sounder: (any Sounder)?
-  let timekeeper: any Timekeeper
+  let clock: any TokenClock
   private let timing: GestureTiming
   let settings: EntrySettings
 
@@ -49,7 +49,7 @@ public actor FrontPanel: Panel {
   /// The number of open requests, as passed to `note(openRequests:)`.
   private var openRequests = 0
   /// The time until which the present indication is played to its end; nil if it may be replaced.
-  private var playedUntil: Moment?
+  private var playedUntil: MonotonicInstant?
   private var isPlayedAgain = false
   private var flashing: Task<Void, Never>?
   var sounding: Task<Void, Never>?
@@ -57,14 +57,14 @@ public actor FrontPanel: Panel {
 
   public init(
     button: any Button, indicator: any Indicator, sounder: (any Sounder)? = nil, keypad: (any Keypad)? = nil,
-    timekeeper: any Timekeeper, timing: GestureTiming = GestureTiming(), entry: EntrySettings = EntrySettings()
+    clock: any TokenClock, timing: GestureTiming = GestureTiming(), entry: EntrySettings = EntrySettings()
   ) {
     self.button = button
     self.keypad = keypad
     self.sounder = sounder
     (troubleChanges, troublesChanging) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
-    player = LEDPlayer(indicator: indicator, timekeeper: timekeeper)
-    self.timekeeper = timekeeper
+    player = LEDPlayer(indicator: indicator, clock: clock)
+    self.clock = clock
     self.timing = timing
     settings = entry
   }
@@ -112,8 +112,8 @@ public actor FrontPanel: Panel {
       }
     guard isPlayed else { return playedUntil = nil }
     isPlayedAgain = false
-    playedUntil = timekeeper.now + indication.pattern.length
-    while let end = playedUntil, timekeeper.now < end, (try? await timekeeper.sleep(until: end)) != nil {}
+    playedUntil = clock.now + indication.pattern.length
+    while let end = playedUntil, clock.now < end, (try? await clock.sleep(until: end)) != nil {}
     playedUntil = nil
   }
 
@@ -131,15 +131,15 @@ public actor FrontPanel: Panel {
 
   public var readiness: Readiness {
     guard let earliest = armed?.earliest else { return .nothingShown }
-    return timekeeper.now < earliest ? .guardTime : .counts
+    return clock.now < earliest ? .guardTime : .counts
   }
 
   /// Indicates that a press or key was ignored. An indication that is being played to its end is then repeated, once.
-  func sayIgnored() {
-    if let playedUntil, timekeeper.now < playedUntil {
+  func reportIgnored() {
+    if let playedUntil, clock.now < playedUntil {
       guard !isPlayedAgain else { return }
       isPlayedAgain = true
-      self.playedUntil = timekeeper.now + Indication.ignored.pattern.length + indication.pattern.length
+      self.playedUntil = clock.now + Indication.ignored.pattern.length + indication.pattern.length
     }
     flash(.ignored)
   }
@@ -160,11 +160,11 @@ public actor FrontPanel: Panel {
     armed?.continuation.finish()
     forget()
     armings += 1
-    let (number, now) = (armings, timekeeper.now)
+    let (number, now) = (armings, clock.now)
     armed = Armed(
       number: number, earliest: now + timing.guardTime,
-      gestures: GestureRecogniser(for: prompt, timing: timing, armedAt: now, isDown: isDown),
-      entry: EntryRecogniser(for: prompt, earliestKey: now + timing.guardTime, idle: settings.idle),
+      gestures: GestureRecognizer(for: prompt, timing: timing, armedAt: now, isDown: isDown),
+      entry: EntryRecognizer(for: prompt, earliestKey: now + timing.guardTime, idle: settings.idle),
       continuation: continuation)
     continuation.onTermination = { _ in Task { await self.disarm(number) } }
     if let buttonTrouble { continuation.yield(.unavailable(buttonTrouble)) }
@@ -197,11 +197,13 @@ public actor FrontPanel: Panel {
   func schedule() {
     timer?.cancel()
     timer = nil
-    guard let moment = [armed?.gestures.nextMoment, armed?.entry.nextMoment].compactMap({ $0 }).min() else { return }
+    guard let moment = [armed?.gestures.nextDeadline, armed?.entry.nextDeadline].compactMap({ $0 }).min() else {
+      return
+    }
     timer = Task {
-      guard (try? await timekeeper.sleep(until: moment)) != nil, !Task.isCancelled else { return }
-      report(armed?.gestures.time(timekeeper.now) ?? [])
-      report(armed?.entry.time(timekeeper.now) ?? [])
+      guard (try? await clock.sleep(until: moment)) != nil, !Task.isCancelled else { return }
+      report(armed?.gestures.time(clock.now) ?? [])
+      report(armed?.entry.time(clock.now) ?? [])
       schedule()
     }
   }
@@ -219,9 +221,9 @@ public actor FrontPanel: Panel {
   /// Shows an indication to its end, unless another one replaces it.
   func flash(_ indication: Indication) {
     light(indication)
-    let end = timekeeper.now + indication.pattern.length
+    let end = clock.now + indication.pattern.length
     flashing = Task {
-      guard (try? await timekeeper.sleep(until: end)) != nil, !Task.isCancelled else { return }
+      guard (try? await clock.sleep(until: end)) != nil, !Task.isCancelled else { return }
       lightAgain()
     }
   }

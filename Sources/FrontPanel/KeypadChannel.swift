@@ -8,10 +8,10 @@ public final class KeypadChannel: Keypad, KeySink {
   public let events: AsyncStream<KeypadEvent>
   public let digits = DigitQueue()
   private let continuation: AsyncStream<KeypadEvent>.Continuation
-  private let timekeeper: any Timekeeper
+  private let clock: any TokenClock
 
-  public init(timekeeper: any Timekeeper) {
-    self.timekeeper = timekeeper
+  public init(clock: any TokenClock) {
+    self.clock = clock
     // A full stream rejects the newest key together with its digit. Dropping the oldest key would make the remaining
     // keys and the digits in the queue disagree.
     (events, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(DigitQueue.capacity))
@@ -19,16 +19,16 @@ public final class KeypadChannel: Keypad, KeySink {
 
   public func press(_ kind: KeyKind, digit: UInt8) {
     switch kind {
-    case .digit: digits.put(digit) { tell(.key(.digit, timekeeper.now)) }
-    case .enter, .delete, .clear, .escape, .other: _ = tell(.key(kind, timekeeper.now))
+    case .digit: digits.put(digit) { notify(.key(.digit, clock.now)) }
+    case .enter, .delete, .clear, .escape, .other: _ = notify(.key(kind, clock.now))
     }
   }
 
-  public func keypadIsUnavailable(_ why: String) { _ = tell(.unavailable(why)) }
+  public func keypadIsUnavailable(_ why: String) { _ = notify(.unavailable(why)) }
 
-  public func keypadIsAvailable() { _ = tell(.available) }
+  public func keypadIsAvailable() { _ = notify(.available) }
 
-  private func tell(_ event: KeypadEvent) -> Bool {
+  private func notify(_ event: KeypadEvent) -> Bool {
     if case .enqueued = continuation.yield(event) { true } else { false }
   }
 }

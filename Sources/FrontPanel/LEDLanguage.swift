@@ -32,7 +32,7 @@ extension Indication {
     case .confirmed: .once(600, 300, 600, 300)
     case .denied: .once(600, 300, 600, 300, 600, 300)
     case .outcomeUnknown: .repeating(600, 200, 150, 150, 150, 150)
-    case .mustEnrol: .flashes(4, lit: 150, dark: 150, period: 2_500)
+    case .mustEnroll: .flashes(4, lit: 150, dark: 150, period: 2_500)
     case .misconfigured: .flashes(5, lit: 150, dark: 150, period: 2_500)
     }
   }
@@ -46,7 +46,7 @@ extension Indication {
     }
   }
 
-  public var colour: LEDColour {
+  public var color: LEDColor {
     switch self {
     case .idle: .dimGreen
     case .disconnected: .dimRed
@@ -57,7 +57,7 @@ extension Indication {
     case .talkingToServer, .denied, .anotherRequest: .white
     case .confirmed: .green
     case .outcomeUnknown, .ignored: .orange
-    case .mustEnrol: .magenta
+    case .mustEnroll: .magenta
     }
   }
 
@@ -71,7 +71,7 @@ extension Indication {
     case .denied: .once(100, 100, 100)
     case .pinWrong, .pinRefused, .noSuchChoice: .once(60, 60, 60, 60, 60)
     case .idle, .disconnected, .optionOffered, .entering, .releaseToAccept, .releaseToReport, .talkingToServer,
-      .ignored, .outcomeUnknown, .mustEnrol, .misconfigured:
+      .ignored, .outcomeUnknown, .mustEnroll, .misconfigured:
       nil
     }
   }
@@ -100,7 +100,7 @@ extension Indication {
     case .confirmed: "approved, and the token server confirmed it"
     case .denied: "denied, and the token server confirmed it"
     case .outcomeUnknown: "outcome unknown, retrying"
-    case .mustEnrol: "must be enrolled (again)"
+    case .mustEnroll: "must be enrolled (again)"
     case .misconfigured: "stopped, or a request could not be answered: see the log"
     }
   }
@@ -129,7 +129,7 @@ extension Indication {
     case .confirmed: "2 long"
     case .denied: "3 long"
     case .outcomeUnknown: "slow and fast alternating"
-    case .mustEnrol: "4 short, repeating"
+    case .mustEnroll: "4 short, repeating"
     case .misconfigured: "5 short, repeating"
     }
   }
@@ -141,6 +141,6 @@ extension Indication {
     .optionOffered, .code([2, 0]), .newPINWanted(again: false),
     .newPINWanted(again: true), .entering, .ignored, .releaseToAccept, .releaseToReport, .veryLongHoldWanted,
     .talkingToServer,
-    .confirmed, .denied, .pinWrong(remaining: 2), .pinRefused(rule: 1), .outcomeUnknown, .mustEnrol, .misconfigured,
+    .confirmed, .denied, .pinWrong(remaining: 2), .pinRefused(rule: 1), .outcomeUnknown, .mustEnroll, .misconfigured,
   ]
 }

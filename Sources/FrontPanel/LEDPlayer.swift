@@ -15,12 +15,12 @@ final class LEDPlayer: Sendable {
   }
 
   private let indicator: any Indicator
-  private let timekeeper: any Timekeeper
+  private let clock: any TokenClock
   private let state = Mutex(State())
 
-  init(indicator: any Indicator, timekeeper: any Timekeeper) {
+  init(indicator: any Indicator, clock: any TokenClock) {
     self.indicator = indicator
-    self.timekeeper = timekeeper
+    self.clock = clock
   }
 
   var showing: Indication? { state.withLock { $0.playing } }
@@ -32,16 +32,16 @@ final class LEDPlayer: Sendable {
   ///   - pause: how long the LED is dark first. If above zero, the pattern begins in every case.
   func play(_ indication: Indication, openRequests: Int = 0, afterDark pause: Duration = .zero) {
     let pattern = indication.pattern(openRequests: openRequests)
-    let start = timekeeper.now + pause
+    let start = clock.now + pause
     state.withLock { state in
       let isNew = state.playing != indication || pattern != indication.pattern(openRequests: state.openRequests)
       guard isNew || pause > .zero else { return }
       begin(&state, indication)
       state.openRequests = openRequests
       let round = state.round
-      if pause > .zero { indicator.light(nil) } else { light(pattern, indication.colour, after: .zero) }
+      if pause > .zero { indicator.light(nil) } else { light(pattern, indication.color, after: .zero) }
       state.task = Task {
-        await self.continue(pattern, indication.colour, from: start, isDark: pause > .zero, round: round)
+        await self.continue(pattern, indication.color, from: start, isDark: pause > .zero, round: round)
       }
     }
   }
@@ -61,19 +61,19 @@ final class LEDPlayer: Sendable {
     state.round += 1
   }
 
-  private func light(_ pattern: LEDPattern, _ colour: LEDColour, after elapsed: Duration) {
-    indicator.light(pattern.isLit(after: elapsed) ? colour : nil)
+  private func light(_ pattern: LEDPattern, _ color: LEDColor, after elapsed: Duration) {
+    indicator.light(pattern.isLit(after: elapsed) ? color : nil)
   }
 
   private func `continue`(
-    _ pattern: LEDPattern, _ colour: LEDColour, from start: Moment, isDark: Bool, round: Int
+    _ pattern: LEDPattern, _ color: LEDColor, from start: MonotonicInstant, isDark: Bool, round: Int
   ) async {
     var next = isDark ? .zero : pattern.nextChange(after: .zero)
     while let change = next {
-      guard (try? await timekeeper.sleep(until: start + change)) != nil else { return }
+      guard (try? await clock.sleep(until: start + change)) != nil else { return }
       let isOurs = state.withLock { state in
         guard state.round == round else { return false }
-        light(pattern, colour, after: change)
+        light(pattern, color, after: change)
         return true
       }
       guard isOurs else { return }

@@ -9,8 +9,8 @@ public protocol Button: Sendable {
 }
 
 public enum ButtonEvent: Sendable, Equatable {
-  case down(Moment)
-  case up(Moment)
+  case down(MonotonicInstant)
+  case up(MonotonicInstant)
   /// The line is unavailable. A press that was held is ignored.
   case unavailable(String)
 }
@@ -18,7 +18,7 @@ public enum ButtonEvent: Sendable, Equatable {
 /// One LED, with one or three color channels.
 public protocol Indicator: Sendable {
   /// Switches the LED; nil is dark. A one-color LED lights for every color. Does not block.
-  func light(_ colour: LEDColour?)
+  func light(_ color: LEDColor?)
 }
 
 /// A buzzer that sounds while it is on.
@@ -27,7 +27,7 @@ public protocol Sounder: Sendable {
   func sound(_ isOn: Bool)
 }
 
-public enum LEDColour: String, Sendable, CaseIterable {
+public enum LEDColor: String, Sendable, CaseIterable {
   case amber, blue, green, magenta, orange, red, violet, white
   case dimGreen = "dim green"
   case dimRed = "dim red"
@@ -42,7 +42,7 @@ public protocol Keypad: Sendable {
 
 public enum KeypadEvent: Sendable, Equatable {
   /// A key press, with its time on the panel's clock.
-  case key(KeyKind, Moment)
+  case key(KeyKind, MonotonicInstant)
   /// The keypad was unplugged or fails. The typed digits are discarded.
   case unavailable(String)
   case available

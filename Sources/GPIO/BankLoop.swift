@@ -36,7 +36,7 @@ final class BankLoop {
   /// - Returns: why the lines cannot be used (any more); nil when the bank is closed.
   private func serve() -> GPIOError? {
     do throws(GPIOError) {
-      let chip = try Chip.labelled(state.labels)
+      let chip = try Chip.labeled(state.labels)
       var readers: [InputReader] = []
       for input in state.inputs { readers.append(try InputReader(input, of: chip, consumer: state.consumer)) }
       try state.openOutputs(of: chip)
@@ -57,7 +57,7 @@ final class BankLoop {
   /// - Returns: for each line, whether edges are waiting.
   private func wait(for readers: [InputReader], of chip: Chip) throws(GPIOError) -> [Bool] {
     let lines = readers.map { pollfd(fd: $0.line.descriptor, events: Int16(POLLIN), revents: 0) }
-    let (ready, nodesChanged) = poll(lines, until: readers.compactMap(\.nextMoment).min())
+    let (ready, nodesChanged) = poll(lines, until: readers.compactMap(\.nextDeadline).min())
     if ready.contains(where: { $0.revents & Int16(POLLERR | POLLHUP | POLLNVAL) != 0 }) {
       throw .gone(chip: chip.label)
     }

@@ -43,7 +43,7 @@ final class Chip {
 
   /// Opens the only chip that has one of the labels. The number in a device node's name does not identify a chip: it
   /// depends on the kernel's version and on other plugged-in devices.
-  static func labelled(_ labels: [String]) throws(GPIOError) -> Chip {
+  static func labeled(_ labels: [String]) throws(GPIOError) -> Chip {
     var found: [Chip] = []
     var present: [String] = []
     var obstacle: GPIOError?

@@ -38,7 +38,7 @@ public struct Debouncer: Sendable {
   }
 
   /// The time at which `time(_:)` must be called if no edge comes before; nil if no edge is unsettled.
-  public var nextMoment: Duration? { bouncing.map { $0.last + window + .nanoseconds(1) } }
+  public var nextDeadline: Duration? { bouncing.map { $0.last + window + .nanoseconds(1) } }
 
   /// Processes an edge to `isActive`. The level may have been the same before: the edge between was then too short to
   /// be seen.

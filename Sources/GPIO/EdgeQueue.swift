@@ -19,7 +19,7 @@ struct EdgeQueue {
     debouncer = Debouncer(window: window, isActive: isActive)
   }
 
-  var nextMoment: Duration? { debouncer.nextMoment }
+  var nextDeadline: Duration? { debouncer.nextDeadline }
 
   /// Processes the queued edges. If edges were lost, the level read at the end determines the state.
   /// - Parameters:

@@ -9,7 +9,7 @@ struct InputReader {
     queue = EdgeQueue(input, isActive: try line.isActive())
   }
 
-  var nextMoment: Duration? { queue.nextMoment }
+  var nextDeadline: Duration? { queue.nextDeadline }
 
   func opened(at now: Duration) throws(GPIOError) -> InputEvent {
     .opened(isActive: try line.isActive(), at: now)

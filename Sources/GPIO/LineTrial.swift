@@ -13,7 +13,7 @@ public final class LineTrial: Sendable {
 
   /// - Parameter labels: the possible labels of the chip.
   public init(chip labels: [String]) throws(GPIOError) {
-    chip = try Chip.labelled(labels)
+    chip = try Chip.labeled(labels)
     (path, label) = (chip.path, chip.label)
   }
 

@@ -9,7 +9,7 @@ public import Secrets
 /// six keys that are down, in any order, 0 for an unused slot. Modifiers are ignored. There is no key repeat: the host
 /// would generate it, and this host does not.
 public struct BootKeyboardDecoder: ~Copyable {
-  public enum Fault: Error, Equatable, Sendable {
+  public enum ReportError: Error, Equatable, Sendable {
     /// The report does not have exactly eight bytes. The value is its length.
     case length(Int)
   }
@@ -25,7 +25,7 @@ public struct BootKeyboardDecoder: ~Copyable {
   public init() {}
 
   /// Delivers each key that is down now and was up in the previous report to the sink, in the order of the report.
-  public mutating func decode(_ report: UnsafeRawBufferPointer, into sink: some KeySink) throws(Fault) {
+  public mutating func decode(_ report: UnsafeRawBufferPointer, into sink: some KeySink) throws(ReportError) {
     try classify(report)
     deliver(to: sink)
   }
@@ -40,7 +40,7 @@ public struct BootKeyboardDecoder: ~Copyable {
   // kinds of keys public. They are not inlined, so that the test runs the same machine code as `decode`.
 
   @inline(never)
-  package mutating func classify(_ report: UnsafeRawBufferPointer) throws(Fault) {
+  package mutating func classify(_ report: UnsafeRawBufferPointer) throws(ReportError) {
     guard report.count == Self.reportBytes else { throw .length(report.count) }
     let now = UnsafeRawBufferPointer(rebasing: report[2...])
     held.withMutableBytes { held in

@@ -2,17 +2,17 @@
 /// Checks that bytes are one JSON text (RFC 8259) before they are decoded: UTF-8, unique member names in each object,
 /// at most 32 levels. If a decoder and a signer chose different ones of two equal members, they would disagree about
 /// the signed content.
-public struct JSONSyntax {
+package struct JSONSyntax {
   /// The maximum number of nested objects and arrays.
-  public static let deepest = 32
+  package static let deepest = 32
 
-  public enum Flaw: Error, Equatable, Sendable, CustomStringConvertible {
+  package enum ParseError: Error, Equatable, Sendable, CustomStringConvertible {
     case notJSON, tooDeep
     /// The name, truncated to 64 characters.
     case repeated(String)
     case number
 
-    public var description: String {
+    package var description: String {
       switch self {
       case .notJSON: "not JSON"
       case .tooDeep: "nested deeper than \(JSONSyntax.deepest) levels"
@@ -24,7 +24,7 @@ public struct JSONSyntax {
 
   /// - Parameter numbers: the range of permitted numbers, which must then be integers; nil for any number.
   /// - Throws: the first error.
-  public static func check(_ bytes: [UInt8], numbers: ClosedRange<Int64>? = nil) throws(Flaw) {
+  package static func check(_ bytes: [UInt8], numbers: ClosedRange<Int64>? = nil) throws(ParseError) {
     guard String(validating: bytes, as: UTF8.self) != nil else { throw .notJSON }
     var syntax = JSONSyntax(bytes: bytes, numbers: numbers)
     try syntax.value(atDepth: 0)
@@ -53,7 +53,7 @@ public struct JSONSyntax {
     return true
   }
 
-  private mutating func value(atDepth depth: Int) throws(Flaw) {
+  private mutating func value(atDepth depth: Int) throws(ParseError) {
     skipSpace()
     switch next {
     case UInt8(ascii: "{"): try members(atDepth: depth + 1)
@@ -66,7 +66,7 @@ public struct JSONSyntax {
     }
   }
 
-  private mutating func members(atDepth depth: Int) throws(Flaw) {
+  private mutating func members(atDepth depth: Int) throws(ParseError) {
     guard depth <= Self.deepest else { throw .tooDeep }
     position += 1
     skipSpace()
@@ -84,7 +84,7 @@ public struct JSONSyntax {
     guard take("}") else { throw .notJSON }
   }
 
-  private mutating func elements(atDepth depth: Int) throws(Flaw) {
+  private mutating func elements(atDepth depth: Int) throws(ParseError) {
     guard depth <= Self.deepest else { throw .tooDeep }
     position += 1
     skipSpace()
@@ -96,7 +96,7 @@ public struct JSONSyntax {
     guard take("]") else { throw .notJSON }
   }
 
-  private mutating func word(_ word: StaticString) throws(Flaw) {
+  private mutating func word(_ word: StaticString) throws(ParseError) {
     for byte in "\(word)".utf8 {
       guard next == byte else { throw .notJSON }
       position += 1
@@ -108,7 +108,7 @@ public struct JSONSyntax {
 
 extension JSONSyntax {
   /// The decoded string, so that different escapes of the same name compare as equal.
-  private mutating func text() throws(Flaw) -> String {
+  private mutating func text() throws(ParseError) -> String {
     guard take("\"") else { throw .notJSON }
     var text: [UInt8] = []
     while let byte = next {
@@ -128,7 +128,7 @@ extension JSONSyntax {
 
   /// Decodes a run of escapes, because surrogates come in pairs. An unpaired surrogate is rejected: it is not a
   /// character.
-  private mutating func escapes() throws(Flaw) -> [UInt16] {
+  private mutating func escapes() throws(ParseError) -> [UInt16] {
     var units: [UInt16] = []
     while take("\\") {
       guard let byte = next else { throw .notJSON }
@@ -148,7 +148,7 @@ extension JSONSyntax {
     return units
   }
 
-  private mutating func codeUnit() throws(Flaw) -> UInt16 {
+  private mutating func codeUnit() throws(ParseError) -> UInt16 {
     var unit: UInt16 = 0
     for _ in 0..<4 {
       guard let byte = next, let digit = Self.hexDigit(byte) else { throw .notJSON }
@@ -167,7 +167,7 @@ extension JSONSyntax {
     }
   }
 
-  private mutating func number() throws(Flaw) {
+  private mutating func number() throws(ParseError) {
     let start = position
     _ = take("-")
     // A leading zero must be the whole integer part.

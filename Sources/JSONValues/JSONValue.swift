@@ -2,7 +2,7 @@
 import FoundationEssentials
 
 /// A JSON value with arbitrary members, and its canonical text.
-public enum JSONValue: Equatable, Sendable {
+package enum JSONValue: Equatable, Sendable {
   case null
   case bool(Bool)
   case integer(Int64)
@@ -12,23 +12,23 @@ public enum JSONValue: Equatable, Sendable {
   case object([String: JSONValue])
 
   /// Parses one JSON text in UTF-8. Nil if `JSONSyntax` rejects it or a number is too large for a `Double`.
-  public init?(parsing bytes: [UInt8]) {
+  package init?(parsing bytes: [UInt8]) {
     guard (try? JSONSyntax.check(bytes)) != nil,
       let value = try? JSONDecoder().decode(JSONValue.self, from: Data(bytes))
     else { return nil }
     self = value
   }
 
-  public subscript(name: String) -> JSONValue? { if case .object(let members) = self { members[name] } else { nil } }
-  public var text: String? { if case .text(let text) = self { text } else { nil } }
-  public var bool: Bool? { if case .bool(let bool) = self { bool } else { nil } }
-  public var integer: Int64? { if case .integer(let number) = self { number } else { nil } }
-  public var list: [JSONValue]? { if case .list(let values) = self { values } else { nil } }
+  package subscript(name: String) -> JSONValue? { if case .object(let members) = self { members[name] } else { nil } }
+  package var text: String? { if case .text(let text) = self { text } else { nil } }
+  package var bool: Bool? { if case .bool(let bool) = self { bool } else { nil } }
+  package var integer: Int64? { if case .integer(let number) = self { number } else { nil } }
+  package var list: [JSONValue]? { if case .list(let values) = self { values } else { nil } }
 
   /// The canonical form of RFC 8785: members sorted by their UTF-16 code units, no white space, only necessary escapes.
   /// Fractions of very small or large magnitude are formatted differently here: a valid signature over them is then
   /// rejected, and an invalid one is never accepted.
-  public var canonical: String {
+  package var canonical: String {
     switch self {
     case .null: "null"
     case .bool(let bool): bool ? "true" : "false"
@@ -63,7 +63,7 @@ public enum JSONValue: Equatable, Sendable {
 }
 
 extension JSONValue: Decodable {
-  public init(from decoder: any Decoder) throws {
+  package init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
     if let text = try? container.decode(String.self) {
       self = .text(text)

@@ -2,7 +2,7 @@
 import CMosquitto
 
 /// The reason why there is no connection to a broker, as text for the operator.
-public enum BrokerError: Error, Equatable, Sendable, CustomStringConvertible {
+package enum BrokerError: Error, Equatable, Sendable, CustomStringConvertible {
   /// Unknown name, no route, connection refused or lost, or no response.
   case unreachable(String)
   /// The certificate is not trusted; the text gives the reason.
@@ -17,7 +17,7 @@ public enum BrokerError: Error, Equatable, Sendable, CustomStringConvertible {
   /// This client closed the connection.
   case closed
 
-  public var description: String {
+  package var description: String {
     switch self {
     case .unreachable(let reason): "the broker cannot be reached: \(reason)"
     case .untrusted(let reason):

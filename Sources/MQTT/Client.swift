@@ -65,7 +65,7 @@ final class Client {
       let expiry = session.mailbox == nil ? 0 : UInt32(Session.expiry.components.seconds)
       mosquitto_property_add_int32(&properties, Int32(MQTT_PROP_SESSION_EXPIRY_INTERVAL.rawValue), expiry)
       mosquitto_property_add_int32(
-        &properties, Int32(MQTT_PROP_MAXIMUM_PACKET_SIZE.rawValue), UInt32(Mailbox.maximumMessageBytes + 1024))
+        &properties, Int32(MQTT_PROP_MAXIMUM_PACKET_SIZE.rawValue), UInt32(Subscriber.maximumMessageBytes + 1024))
     }
     try check(
       mosquitto_connect_bind_v5(
@@ -90,7 +90,7 @@ final class Client {
   func read() throws(BrokerError) { try check(mosquitto_loop_read(handle, 1)) }
   func write() throws(BrokerError) { try check(mosquitto_loop_write(handle, 1)) }
   /// Queues a PINGREQ when one is due.
-  func lookAfterKeepalive() throws(BrokerError) { try check(mosquitto_loop_misc(handle)) }
+  func serviceKeepalive() throws(BrokerError) { try check(mosquitto_loop_misc(handle)) }
 
   // MARK: Packets
 
@@ -136,7 +136,7 @@ final class Client {
   private func check(_ status: Int32) throws(BrokerError) {
     guard status != 0 else { return }
     let number = errno
-    if let refusal = tls.judge.refusal { throw .untrusted(refusal) }
+    if let refusal = tls.certificateVerifier.refusal { throw .untrusted(refusal) }
     switch mosq_err_t(rawValue: status) {
     case MOSQ_ERR_ERRNO: throw .unreachable(String(cString: strerror(number)))
     // libmosquitto stores the error code of getaddrinfo in errno.

@@ -7,7 +7,7 @@ import Synchronization
 enum LinkEvent: Sendable {
   /// Connected and, if there is a mailbox, subscribed.
   case up
-  /// A message. The thread waits until `settle` is called.
+  /// A message. The thread waits until `acknowledge` is called.
   case message([UInt8])
   /// A message of this number of bytes was rejected and is lost.
   case oversize(Int)
@@ -89,9 +89,9 @@ final class Link: Sendable {
   }
 
   /// Lets the thread continue after a message.
-  func settle(isTaken: Bool) { tell { $0.isTaken = isTaken } }
+  func acknowledge(isTaken: Bool) { notify { $0.isTaken = isTaken } }
 
-  func publish(_ post: Post) { tell { $0.posts.append(post) } }
+  func publish(_ post: Post) { notify { $0.posts.append(post) } }
 
   /// Ends the connection. Thread-safe and idempotent.
   func close() {
@@ -105,7 +105,7 @@ final class Link: Sendable {
     eventfd_write(wakeUp, 1)
   }
 
-  private func tell(_ change: (inout Shared) -> Void) {
+  private func notify(_ change: (inout Shared) -> Void) {
     shared.withLock { change(&$0) }
     eventfd_write(wakeUp, 1)
   }

@@ -49,7 +49,7 @@ final class LinkLoop {
         throw .unreachable("it closed the connection during the TLS handshake")
       }
       if !isUp, .now >= setUpDeadline { throw .unreachable("no connection within \(Session.setUpLimit)") }
-      if .now >= keepaliveDue { try client.lookAfterKeepalive() }
+      if .now >= keepaliveDue { try client.serviceKeepalive() }
     }
   }
 
@@ -110,7 +110,7 @@ final class LinkLoop {
   func received(_ payload: UnsafeRawBufferPointer, isRetained: Bool) {
     // One read may contain several messages. After one that was not stored, the others must not be acknowledged either.
     guard failure == nil, !isRetained else { return }
-    guard payload.count <= Mailbox.maximumMessageBytes else { return link.put(.oversize(payload.count)) }
+    guard payload.count <= Subscriber.maximumMessageBytes else { return link.put(.oversize(payload.count)) }
     link.put(.message(Array(payload)))
     if !link.isLastMessageTaken() { failure = link.isClosed ? .closed : .notTaken }
   }

@@ -3,13 +3,13 @@ import Synchronization
 
 /// Publishes messages at least once. For messages that are safe to repeat: an equal message on the same topic is queued
 /// only once.
-public final class Publisher: Sendable {
+package final class Publisher: Sendable {
   /// The maximum number of queued messages while the broker is unavailable.
-  public static let maximumWaiting = 10_000
+  package static let maximumWaiting = 10_000
   /// The maximum number of sent messages without acknowledgment.
   fileprivate static let maximumUnderWay = 16
 
-  public enum Report: Sendable, Equatable {
+  package enum Report: Sendable, Equatable {
     case connected
     case disconnected(BrokerError, retryIn: Duration)
     /// The broker does not permit publishing to this topic, or the queue is full.
@@ -30,7 +30,7 @@ public final class Publisher: Sendable {
   private let shared = Mutex(Shared())
 
   /// - Parameters: as for `Mailbox`.
-  public init(
+  package init(
     at broker: Broker, clientID: String,
     report: @escaping @Sendable (Report) -> Void = { _ in },
     random: @escaping @Sendable () -> Double = { .random(in: 0..<1) },
@@ -43,7 +43,7 @@ public final class Publisher: Sendable {
 
   /// Queues a message to publish when there is a connection.
   /// - Parameter isRetained: whether the broker keeps it for later subscribers.
-  public func post(_ payload: [UInt8], to topic: String, isRetained: Bool = false) {
+  package func post(_ payload: [UInt8], to topic: String, isRetained: Bool = false) {
     let post = Post(topic: topic, payload: payload, isRetained: isRetained)
     let isWaiting = shared.withLock { shared in
       guard !shared.waiting.contains(post) else { return true }
@@ -56,11 +56,11 @@ public final class Publisher: Sendable {
   }
 
   /// Whether the broker has acknowledged or rejected every queued message.
-  public var isIdle: Bool { shared.withLock { $0.order.isEmpty && $0.underWay.isEmpty } }
+  package var isIdle: Bool { shared.withLock { $0.order.isEmpty && $0.underWay.isEmpty } }
 
   /// Publishes until the task is canceled.
   /// - Throws: `CancellationError`.
-  public func run() async throws -> Never {
+  package func run() async throws -> Never {
     try await reconnection.run {
       await connect()
     } report: {
@@ -70,7 +70,7 @@ public final class Publisher: Sendable {
 
   private func connect() async -> BrokerError {
     let link = Link(session)
-    defer { shared.withLock { $0.takeBack() } }
+    defer { shared.withLock { $0.requeue() } }
     return await withTaskCancellationHandler {
       link.start()
       while true {
@@ -115,7 +115,7 @@ extension Publisher.Shared {
   }
 
   /// Queues unacknowledged messages again after the end of a connection.
-  fileprivate mutating func takeBack() {
+  fileprivate mutating func requeue() {
     link = nil
     for post in underWay { enqueue(post) }
     underWay = []

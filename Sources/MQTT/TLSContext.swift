@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import COpenSSL
 import CertificateTrust
-import Courier
+import HTTP
 
 /// The TLS configuration of a broker connection: version 1.2 or newer, and certificate verification by `ServerTrust`.
 final class TLSContext {
   /// An `SSL_CTX`.
   let context: OpaquePointer
-  let judge: CertificateJudge
+  let certificateVerifier: CertificateVerifier
 
   init(host: String, trust: ServerTrust) throws(BrokerError) {
     guard let context = SSL_CTX_new(TLS_client_method()) else { throw .unusable("OpenSSL has no memory") }
     self.context = context
-    judge = CertificateJudge(trust: trust, pinEnforcement: .here)
+    certificateVerifier = CertificateVerifier(trust: trust, pinEnforcement: .here)
     SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(TLS1_2_VERSION), nil)
     // OpenSSL reads only the needed issuer from the directory; the bundle would load 140 certificates into memory.
     SSL_CTX_set_default_verify_dir(context)
@@ -27,7 +27,7 @@ final class TLSContext {
     }
     X509_VERIFY_PARAM_set_hostflags(wanted, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
-    judge.preside(over: context)
+    certificateVerifier.install(over: context)
   }
 
   deinit { SSL_CTX_free(context) }

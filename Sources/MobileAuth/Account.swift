@@ -16,12 +16,12 @@ public struct AccountID: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// The progress of an account's enrollment.
-public enum EnrolmentStage: String, Sendable {
+public enum EnrollmentStage: String, Sendable {
   /// The keys exist, but the server may not know them; `enroll` with the same code resumes the enrollment.
   case enrolling
   case active
   /// The server has deleted the keys or the push enrollment. No request can be answered until the user enrolls again.
-  case mustEnrolAgain = "must-enrol-again"
+  case mustEnrollAgain = "must-enrol-again"
 }
 
 /// The stored state of one token server. `secrets` is encoded by the adapter and is stored only encrypted.
@@ -47,10 +47,10 @@ public struct AccountRecord: Sendable {
   public var server: TokenServerID
   /// The server's name of the user on this device.
   public var profile: String
-  public var stage: EnrolmentStage
+  public var stage: EnrollmentStage
   public var secrets: SecretBytes
 
-  public init(id: AccountID, server: TokenServerID, profile: String, stage: EnrolmentStage, secrets: SecretBytes) {
+  public init(id: AccountID, server: TokenServerID, profile: String, stage: EnrollmentStage, secrets: SecretBytes) {
     self.id = id
     self.server = server
     self.profile = profile
@@ -68,17 +68,17 @@ public struct AccountRecord: Sendable {
 
 /// The store of enrollments. Every change is durable when the call returns, so a crash between two steps of an
 /// enrollment loses nothing that the server may already know.
-public protocol EnrolmentRegistry: Sendable {
-  func servers() throws(CustodyFault) -> [TokenServerRecord]
-  func accounts() throws(CustodyFault) -> [AccountRecord]
+public protocol EnrollmentRegistry: Sendable {
+  func servers() throws(StateStoreError) -> [TokenServerRecord]
+  func accounts() throws(StateStoreError) -> [AccountRecord]
   /// Inserts or replaces the record.
-  func put(_ server: TokenServerRecord) throws(CustodyFault)
+  func put(_ server: TokenServerRecord) throws(StateStoreError)
   /// Inserts or replaces the record and appends the entry to the audit chain, in one transaction.
-  func put(_ account: AccountRecord, _ entry: AuditEntry?) throws(CustodyFault)
+  func put(_ account: AccountRecord, _ entry: AuditEntry?) throws(StateStoreError)
 }
 
-extension EnrolmentRegistry {
-  public func accounts(atServersOf kind: String) throws(CustodyFault) -> [AccountRecord] {
+extension EnrollmentRegistry {
+  public func accounts(atServersOf kind: String) throws(StateStoreError) -> [AccountRecord] {
     let servers = Set(try servers().filter { $0.kind == kind }.map(\.id))
     return try accounts().filter { servers.contains($0.server) }
   }

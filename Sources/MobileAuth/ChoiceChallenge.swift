@@ -10,15 +10,15 @@ public struct ChoiceChallenge: Sendable, Equatable {
   /// The account's PIN, typed after the choice; nil if none is required.
   public let pin: PINChallenge?
   /// The number of entries matching no option after which this token ends the request; nil for no limit.
-  public let slipsAllowed: Int?
+  public let maxInvalidEntries: Int?
 
   /// - Returns: nil unless there are 2 to 10 different options.
-  public init?(options: [String], counts: FailureCounts, pin: PINChallenge? = nil, slipsAllowed: Int? = nil) {
+  public init?(options: [String], counts: FailureCounts, pin: PINChallenge? = nil, maxInvalidEntries: Int? = nil) {
     guard (2...10).contains(options.count), Set(options).count == options.count else { return nil }
     self.options = options
     self.counts = counts
     self.pin = pin
-    self.slipsAllowed = slipsAllowed
+    self.maxInvalidEntries = maxInvalidEntries
   }
 
   /// The number of digits if all options are numbers of the same length, 1 to 4 digits, which the user types; nil if

@@ -8,7 +8,7 @@ public enum Decision: Sendable, Equatable {
 /// The user's reason for a denial.
 public enum DenialReason: String, Sendable {
   case declined
-  case cancelled
+  case canceled = "cancelled"
   /// The user did not start the login: the server should investigate.
   case notMe = "not-me"
 }
@@ -40,7 +40,7 @@ public struct Gesture: Sendable, Equatable {
   public var decision: Decision {
     switch kind {
     case .hold, .enter: .accept
-    case .cancelKeys: .deny(.cancelled)
+    case .cancelKeys: .deny(.canceled)
     case .doublePress: .deny(.declined)
     case .veryLongHold: .deny(.notMe)
     }

@@ -5,7 +5,7 @@ import Synchronization
 /// server; a status query blocks nothing.
 final class Deliveries: Sendable {
   /// The result of one task. Its audit entries are written.
-  struct Ending: Sendable {
+  struct Outcome: Sendable {
     /// Whether the request is still open and needs another answer.
     var asksAgain = false
     /// Indications for the LED, in order.
@@ -29,7 +29,7 @@ final class Deliveries: Sendable {
 
   private struct State {
     var underway: [TransactionID: Delivery] = [:]
-    var endings: [TransactionID: Result<Ending, CustodyFault>] = [:]
+    var outcomes: [TransactionID: Result<Outcome, StateStoreError>] = [:]
   }
 
   private let state = Mutex(State())
@@ -39,13 +39,13 @@ final class Deliveries: Sendable {
   init(inbox: Inbox) { self.inbox = inbox }
 
   /// Starts a task, replacing an ending of the same transaction.
-  /// - Parameter body: throws `CustodyFault`, or `CancellationError`, after which the outcome is unknown.
+  /// - Parameter body: throws `StateStoreError`, or `CancellationError`, after which the outcome is unknown.
   func start(
     _ transaction: TransactionID, to server: TokenServerID, as kind: Kind = .answer,
-    _ body: @escaping @Sendable (_ onTrouble: @Sendable () -> Void) async throws -> Ending
+    _ body: @escaping @Sendable (_ onTrouble: @Sendable () -> Void) async throws -> Outcome
   ) {
     state.withLock { state in
-      state.endings[transaction] = nil
+      state.outcomes[transaction] = nil
       state.underway[transaction] = Delivery(server: server, kind: kind)
       state.underway[transaction]?.task = Task { [self] in
         end(transaction, await outcome { try await body { note(troubleOf: transaction) } })
@@ -53,21 +53,21 @@ final class Deliveries: Sendable {
     }
   }
 
-  private func outcome(of body: () async throws -> Ending) async -> Result<Ending, CustodyFault>? {
-    do { return .success(try await body()) } catch { return (error as? CustodyFault).map(Result.failure) }
+  private func outcome(of body: () async throws -> Outcome) async -> Result<Outcome, StateStoreError>? {
+    do { return .success(try await body()) } catch { return (error as? StateStoreError).map(Result.failure) }
   }
 
-  private func end(_ transaction: TransactionID, _ outcome: Result<Ending, CustodyFault>?) {
+  private func end(_ transaction: TransactionID, _ outcome: Result<Outcome, StateStoreError>?) {
     state.withLock { state in
       state.underway[transaction] = nil
-      state.endings[transaction] = outcome
+      state.outcomes[transaction] = outcome
     }
-    inbox.nudge()
+    inbox.notifyWaiters()
   }
 
   private func note(troubleOf transaction: TransactionID) {
     state.withLock { $0.underway[transaction]?.isTroubled = true }
-    inbox.nudge()
+    inbox.notifyWaiters()
   }
 
   var underway: Set<TransactionID> { state.withLock { Set($0.underway.keys) } }
@@ -86,13 +86,13 @@ final class Deliveries: Sendable {
   }
 
   /// - Returns: the ending; nil while the task runs and after the ending was taken.
-  func takeEnding(of transaction: TransactionID) throws(CustodyFault) -> Ending? {
-    try state.withLock { $0.endings.removeValue(forKey: transaction) }?.get()
+  func takeOutcome(of transaction: TransactionID) throws(StateStoreError) -> Outcome? {
+    try state.withLock { $0.outcomes.removeValue(forKey: transaction) }?.get()
   }
 
   /// Returns the ending of any task that no caller waits for.
-  func takeEnding() throws(CustodyFault) -> Ending? {
-    try state.withLock { $0.endings.popFirst()?.value }?.get()
+  func takeOutcome() throws(StateStoreError) -> Outcome? {
+    try state.withLock { $0.outcomes.popFirst()?.value }?.get()
   }
 
   /// Cancels all tasks and waits for them. The outcomes of their answers are queried later.

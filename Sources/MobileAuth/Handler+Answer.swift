@@ -3,29 +3,29 @@
 extension Handler {
   /// Sends the answer and shows the result. Only a confirmation by the server is shown as done; without one, the LED
   /// shows that the outcome is unknown. After `answerPatience` the delivery continues in the background.
-  func deliver(_ response: SealedResponse, to server: any TokenServer) async throws -> Deliveries.Ending {
+  func deliver(_ response: SealedResponse, to server: any TokenServerClient) async throws -> Deliveries.Outcome {
     let pending = response.request.pending
     let decided = entry(.decided, pending, Self.describe(response))
     let intent = AnswerIntent(
       transaction: pending.transaction, server: pending.server, account: pending.account,
       idempotencyKey: response.idempotencyKey, decision: response.decision,
-      body: response.isRepeatedAfterCut ? response.body : nil)
+      body: response.isResentAfterRestart ? response.body : nil)
     // Write before sending: after a crash, the journal shows that an answer may have been sent.
-    try custody.journal(intent, decided)
+    try stateStore.journal(intent, decided)
     report(.audited(decided))
     inbox.noteAnswered(pending.transaction)
     await panel.show(.talkingToServer)
     deliveries.start(pending.transaction, to: pending.server) {
       try await dispatch(response, to: server, onTrouble: $0)
     }
-    let end = timekeeper.now + Self.answerPatience
+    let end = clock.now + Self.answerPatience
     while true {
       let generation = inbox.generation
-      if let ending = try deliveries.takeEnding(of: pending.transaction) {
+      if let ending = try deliveries.takeOutcome(of: pending.transaction) {
         await show(ending)
         return ending
       }
-      guard timekeeper.now < end else { return Deliveries.Ending() }
+      guard clock.now < end else { return Deliveries.Outcome() }
       if deliveries.isTroubled(pending.transaction) { await panel.show(.outcomeUnknown) }
       try await inbox.change(beyond: generation, until: end)
     }
@@ -33,34 +33,34 @@ extension Handler {
 
   /// Sends the same bytes with the same idempotency key until the server responds or the request expires.
   private func dispatch(
-    _ response: SealedResponse, to server: any TokenServer, onTrouble: @Sendable () -> Void
-  ) async throws -> Deliveries.Ending {
+    _ response: SealedResponse, to server: any TokenServerClient, onTrouble: @Sendable () -> Void
+  ) async throws -> Deliveries.Outcome {
     let pending = response.request.pending
     var retry = Retry(from: Self.answerRetry.from, to: Self.answerRetry.to, random: random)
     repeat {
       do {
         return try conclude(response, try await server.deliver(response))
-      } catch let fault as TokenServerFault {
-        if case .pinIncorrect(let counts) = fault { return try takeBack(pending, .pinWrong, counts) }
-        if case .choiceIncorrect(let counts) = fault { return try takeBack(pending, .choiceWrong, counts) }
+      } catch let fault as TokenServerError {
+        if case .pinIncorrect(let counts) = fault { return try reopenAfterWrongEntry(pending, .pinWrong, counts) }
+        if case .choiceIncorrect(let counts) = fault { return try reopenAfterWrongEntry(pending, .choiceWrong, counts) }
         guard fault.effect == .retry else { return try finish(pending, refusedBy: fault) }
         try Task.checkCancellation()
         report(.retrying(pending.transaction, fault))
         onTrouble()
-        try await timekeeper.sleep(until: min(timekeeper.now + retry.next(), pending.deadline))
+        try await clock.sleep(until: min(clock.now + retry.next(), pending.deadline))
       }
-    } while timekeeper.now < pending.deadline
+    } while clock.now < pending.deadline
     // The intent stays in the journal: `reconcile` queries the server when it is reachable.
     try record(.settled, pending, "unknown: the token server did not confirm the answer in time")
     inbox.finish(pending)
-    return Deliveries.Ending()
+    return Deliveries.Outcome()
   }
 
-  private func conclude(_ response: SealedResponse, _ verdict: Verdict) throws(CustodyFault) -> Deliveries.Ending {
+  private func conclude(_ response: SealedResponse, _ verdict: Verdict) throws(StateStoreError) -> Deliveries.Outcome {
     let pending = response.request.pending
     try finish(pending, Self.describe(verdict.decision, receipt: verdict.receipt))
     reportRightPIN(response)
-    var ending = Deliveries.Ending(indications: [verdict.decision == .accept ? .confirmed : .denied])
+    var ending = Deliveries.Outcome(indications: [verdict.decision == .accept ? .confirmed : .denied])
     if let code = verdict.code {
       report(.code(pending.account, code))
       ending.indications.append(.code(code.digits.compactMap(\.wholeNumberValue)))
@@ -69,14 +69,14 @@ extension Handler {
   }
 
   /// Records that the answer did not count: the request is still open and the user may try again.
-  func takeBack(
+  func reopenAfterWrongEntry(
     _ pending: PendingMobileAuthRequest, _ kind: AuditEntry.Kind, _ counts: FailureCounts
-  ) throws(CustodyFault) -> Deliveries.Ending {
+  ) throws(StateStoreError) -> Deliveries.Outcome {
     let entry = entry(kind, pending, "\(counts)")
-    try custody.settle(pending.transaction, entry)
+    try stateStore.resolveIntent(pending.transaction, entry)
     report(.audited(entry))
     if kind == .pinWrong { report(.counted(pending.account, counts)) }
-    return Deliveries.Ending(asksAgain: true, indications: [.pinWrong(remaining: counts.remaining)])
+    return Deliveries.Outcome(asksAgain: true, indications: [.pinWrong(remaining: counts.remaining)])
   }
 
   private func reportRightPIN(_ response: SealedResponse) {
@@ -87,12 +87,12 @@ extension Handler {
   /// Starts status queries, in the background, for answers whose outcome is unknown. Answers whose server has no status
   /// API are sent again.
   /// - Returns: whether no outcome is unknown.
-  func reconcile() throws(CustodyFault) -> Bool {
+  func reconcile() throws(StateStoreError) -> Bool {
     // Read before the intents: the intent of a task that ends in between is already settled.
     let underway = deliveries.underway
-    for intent in try custody.unsettledIntents() where !underway.contains(intent.transaction) {
+    for intent in try stateStore.unresolvedIntents() where !underway.contains(intent.transaction) {
       guard let server = servers[intent.server] else {
-        try settle(intent, "permanently unknown: the token server is no longer enrolled")
+        try resolveIntent(intent, "permanently unknown: the token server is no longer enrolled")
         continue
       }
       if let body = intent.body {
@@ -109,67 +109,67 @@ extension Handler {
   }
 
   /// Queries the server when it is connected, and after every change, until the outcome is known.
-  private func ask(about intent: AnswerIntent, at server: any TokenServer) async throws -> Deliveries.Ending {
+  private func ask(about intent: AnswerIntent, at server: any TokenServerClient) async throws -> Deliveries.Outcome {
     while true {
       let generation = inbox.generation
       if inbox.connections[intent.server] == .connected {
         do {
-          try settle(intent, by: try await server.status(of: intent.transaction, account: intent.account))
-          return Deliveries.Ending()
-        } catch let fault as TokenServerFault {
+          try resolveIntent(intent, by: try await server.status(of: intent.transaction, account: intent.account))
+          return Deliveries.Outcome()
+        } catch let fault as TokenServerError {
           guard fault.effect == .retry else {
-            try settle(intent, "permanently unknown: \(fault)")
-            return Deliveries.Ending()
+            try resolveIntent(intent, "permanently unknown: \(fault)")
+            return Deliveries.Outcome()
           }
           try Task.checkCancellation()
         }
       }
-      try await inbox.change(beyond: generation, until: timekeeper.now + Self.unknownPause)
+      try await inbox.change(beyond: generation, until: clock.now + Self.unknownPause)
     }
   }
 
   /// Sends the same bytes again after a restart or reload interrupted their delivery. The server's adapter ends the
   /// retries when the request expires. If the token stops before that, the next start continues.
   private func dispatch(
-    _ intent: AnswerIntent, _ body: [UInt8], to server: any TokenServer, onTrouble: @Sendable () -> Void
-  ) async throws -> Deliveries.Ending {
+    _ intent: AnswerIntent, _ body: [UInt8], to server: any TokenServerClient, onTrouble: @Sendable () -> Void
+  ) async throws -> Deliveries.Outcome {
     var retry = Retry(from: Self.answerRetry.from, to: Self.answerRetry.to, random: random)
     while true {
       do {
-        let status = try await server.repeated(intent, body)
-        try settle(intent, by: status)
-        guard status.idempotencyKey == intent.idempotencyKey else { return Deliveries.Ending() }
-        return Deliveries.Ending(indications: [intent.decision == .accept ? .confirmed : .denied])
-      } catch let fault as TokenServerFault {
+        let status = try await server.resend(intent, body)
+        try resolveIntent(intent, by: status)
+        guard status.idempotencyKey == intent.idempotencyKey else { return Deliveries.Outcome() }
+        return Deliveries.Outcome(indications: [intent.decision == .accept ? .confirmed : .denied])
+      } catch let fault as TokenServerError {
         guard fault.effect == .retry else {
-          try settle(intent, "permanently unknown: \(fault)")
-          return Deliveries.Ending()
+          try resolveIntent(intent, "permanently unknown: \(fault)")
+          return Deliveries.Outcome()
         }
         try Task.checkCancellation()
         report(.retrying(intent.transaction, fault))
         onTrouble()
-        try await timekeeper.sleep(until: timekeeper.now + retry.next())
+        try await clock.sleep(until: clock.now + retry.next())
       }
     }
   }
 
-  private func settle(_ intent: AnswerIntent, by status: RemoteStatus) throws(CustodyFault) {
+  private func resolveIntent(_ intent: AnswerIntent, by status: RemoteStatus) throws(StateStoreError) {
     if status.state == .open {
       // The answer never arrived. It is not sent again: the user is asked again.
-      return try settle(intent, "not delivered: the request is still open")
+      return try resolveIntent(intent, "not delivered: the request is still open")
     }
     if status.idempotencyKey == intent.idempotencyKey {
-      try settle(intent, Self.describe(intent.decision, receipt: status.receipt ?? "none"))
+      try resolveIntent(intent, Self.describe(intent.decision, receipt: status.receipt ?? "none"))
     } else {
-      try settle(intent, Self.describe(elsewhere: status.state))
+      try resolveIntent(intent, Self.describe(elsewhere: status.state))
     }
   }
 
-  private func settle(_ intent: AnswerIntent, _ outcome: String) throws(CustodyFault) {
+  private func resolveIntent(_ intent: AnswerIntent, _ outcome: String) throws(StateStoreError) {
     let entry = AuditEntry(
       .settled, account: intent.account, transaction: intent.transaction, detail: outcome,
-      wallClockMilliseconds: timekeeper.wallClockMilliseconds)
-    try custody.settle(intent.transaction, entry)
+      wallClockMilliseconds: clock.wallClockMilliseconds)
+    try stateStore.resolveIntent(intent.transaction, entry)
     report(.audited(entry))
   }
 

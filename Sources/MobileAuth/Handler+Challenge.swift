@@ -4,7 +4,7 @@ import Synchronization
 
 /// From the announcement of a request to the user's answer or the request's end.
 extension Handler {
-  enum Ending: Sendable {
+  enum ChallengeOutcome: Sendable {
     case answered(SealedResponse)
     case expired
     /// The request is no longer in the pending list.
@@ -13,7 +13,7 @@ extension Handler {
     case preempted
     /// The panel is released for other requests; this request is opened and shown again later.
     case makesWay
-    case refused(TokenServerFault)
+    case refused(TokenServerError)
   }
 
   /// Asks the user for a decision.
@@ -21,13 +21,13 @@ extension Handler {
   ///   - opened: the verified request; nil to fetch it again, after an answer that did not count.
   ///   - isPinned: whether newer requests must not replace this one, even if the panel is not touched.
   func decide(
-    _ pending: PendingMobileAuthRequest, _ opened: MobileAuthRequest?, at server: any TokenServer, isPinned: Bool
-  ) async throws -> Ending {
+    _ pending: PendingMobileAuthRequest, _ opened: MobileAuthRequest?, at server: any TokenServerClient, isPinned: Bool
+  ) async throws -> ChallengeOutcome {
     let touch = Touch(isPinned: isPinned)
-    return try await withThrowingTaskGroup(of: Ending.self) { group in
+    return try await withThrowingTaskGroup(of: ChallengeOutcome.self) { group in
       defer { group.cancelAll() }
       group.addTask {
-        try await timekeeper.sleep(until: pending.deadline)
+        try await clock.sleep(until: pending.deadline)
         return .expired
       }
       group.addTask { try await watch(pending, touch) }
@@ -39,14 +39,14 @@ extension Handler {
 
   /// Waits for a change of the inbox that removes the request from the panel. While the user touches the panel, only
   /// the request's own end removes it. A newer request preempts it at most once.
-  private func watch(_ pending: PendingMobileAuthRequest, _ touch: Touch) async throws -> Ending {
+  private func watch(_ pending: PendingMobileAuthRequest, _ touch: Touch) async throws -> ChallengeOutcome {
     while true {
       let generation = inbox.generation
       if !inbox.contains(pending.transaction) { return .closed }
       let newer = Array(ranked.prefix { $0.transaction != pending.transaction })
       let nextOpening = startOpenings(newer)
       if !touch.keepsRequest {
-        if isErrandDue { return .makesWay }
+        if isPanelTaskDue { return .makesWay }
         let isReady = newer.contains { openings.isOpened($0.transaction) }
         if isReady, !inbox.wasPreempted(pending.transaction) { return .preempted }
       }
@@ -58,8 +58,8 @@ extension Handler {
   }
 
   private func ask(
-    _ pending: PendingMobileAuthRequest, _ opened: MobileAuthRequest?, at server: any TokenServer, _ touch: Touch
-  ) async throws -> Ending {
+    _ pending: PendingMobileAuthRequest, _ opened: MobileAuthRequest?, at server: any TokenServerClient, _ touch: Touch
+  ) async throws -> ChallengeOutcome {
     let request: MobileAuthRequest
     if let opened {
       request = opened
@@ -67,11 +67,11 @@ extension Handler {
       do {
         guard let again = try await openAgain(pending, at: server) else { return .makesWay }
         request = again
-      } catch let fault as TokenServerFault { return .refused(fault) }
+      } catch let fault as TokenServerError { return .refused(fault) }
     }
     await begin(pending.transaction)
     inbox.shown = pending.transaction
-    let announced = timekeeper.now
+    let announced = clock.now
     if !panel.canType, case .choice(let challenge) = request.contents.challenge, challenge.pin == nil {
       let response = try await choose(from: challenge, of: request, touch, since: announced)
       return await seal(response, at: server)
@@ -79,10 +79,10 @@ extension Handler {
     var chosen: String?
     var slips = 0
     while true {
-      let (indication, prompt) = Self.words(for: request.contents.challenge, chosen: chosen)
+      let (indication, prompt) = Self.indicationAndPrompt(for: request.contents.challenge, chosen: chosen)
       await panel.show(indication)
-      let act = try await act(on: prompt, pending, touch) { event in
-        Self.act(event, on: request, chosen: chosen, after: timekeeper.now - announced, makeIdempotencyKey)
+      let act = try await awaitInput(on: prompt, pending, touch) { event in
+        Self.awaitInput(event, on: request, chosen: chosen, after: clock.now - announced, makeIdempotencyKey)
       }
       switch act {
       case .answered(let response): return await seal(response, at: server)
@@ -90,7 +90,7 @@ extension Handler {
       case .noSuchChoice:
         await panel.show(.noSuchChoice)
         slips += 1
-        if case .choice(let challenge) = request.contents.challenge, slips == challenge.slipsAllowed {
+        if case .choice(let challenge) = request.contents.challenge, slips == challenge.maxInvalidEntries {
           return .refused(.answerInvalid("\(slips) entries matched no number that the portal can show"))
         }
       }
@@ -98,20 +98,20 @@ extension Handler {
   }
 
   /// A user input that advances the request.
-  private enum Act {
+  private enum UserInput {
     case answered(ChallengeResponse)
     /// An option was chosen, and the PIN is required next.
     case chosen(String)
     case noSuchChoice
   }
 
-  private static func act(
+  private static func awaitInput(
     _ event: PanelEvent, on request: MobileAuthRequest, chosen: String?, after delay: Duration,
     _ makeIdempotencyKey: () -> String
-  ) -> Act? {
+  ) -> UserInput? {
     switch event {
     case .gesture(let gesture):
-      return request.answered(by: gesture, after: delay, idempotencyKey: makeIdempotencyKey()).map(Act.answered)
+      return request.answered(by: gesture, after: delay, idempotencyKey: makeIdempotencyKey()).map(UserInput.answered)
     case .entered(let typed):
       var (pin, option): (PIN?, String?) = (typed, chosen)
       if case .choice(let challenge) = request.contents.challenge, chosen == nil {
@@ -122,19 +122,19 @@ extension Handler {
       return request.answered(
         by: Gesture(.enter, held: .zero), typing: pin, choosing: option, after: delay,
         idempotencyKey: makeIdempotencyKey()
-      ).map(Act.answered)
+      ).map(UserInput.answered)
     case .touched, .released, .stuck, .unavailable: return nil
     }
   }
 
   /// Waits until `take` returns a value for an event. Handles the other events.
-  private func act(
-    on prompt: Prompt, _ pending: PendingMobileAuthRequest, _ touch: Touch, take: (PanelEvent) -> Act?
-  ) async throws -> Act {
+  private func awaitInput(
+    on prompt: Prompt, _ pending: PendingMobileAuthRequest, _ touch: Touch, take: (PanelEvent) -> UserInput?
+  ) async throws -> UserInput {
     while true {
       for await event in panel.events(for: prompt) {
         if let act = take(event) { return act }
-        try heed(event, pending, touch)
+        try handleAuxiliaryEvent(event, pending, touch)
       }
       try await rearm(touch)
     }
@@ -144,27 +144,29 @@ extension Handler {
   func rearm(_ touch: Touch) async throws {
     try Task.checkCancellation()
     touch.isHeld = false
-    try await timekeeper.sleep(until: timekeeper.now + Self.rearmPause)
+    try await clock.sleep(until: clock.now + Self.rearmPause)
   }
 
   /// Handles panel events that do not answer the challenge.
-  func heed(_ event: PanelEvent, _ pending: PendingMobileAuthRequest, _ touch: Touch) throws(CustodyFault) {
+  func handleAuxiliaryEvent(_ event: PanelEvent, _ pending: PendingMobileAuthRequest, _ touch: Touch)
+    throws(StateStoreError)
+  {
     switch event {
     case .touched: touch.isHeld = true
     case .released:
       touch.isHeld = false
       // Only the touch kept newer requests away.
-      inbox.nudge()
+      inbox.notifyWaiters()
     case .stuck:
       touch.isHeld = false
-      inbox.nudge()
+      inbox.notifyWaiters()
       try record(.buttonStuck, pending)
     case .unavailable(let why): try record(.panelUnavailable, pending, why)
     case .entered, .gesture: break
     }
   }
 
-  private static func words(for challenge: Challenge, chosen: String?) -> (Indication, Prompt) {
+  private static func indicationAndPrompt(for challenge: Challenge, chosen: String?) -> (Indication, Prompt) {
     switch challenge {
     case .confirmation: (.confirmationWanted, .confirmation)
     case .pin(let challenge): (.pinWanted, .digits(count: challenge.length))
@@ -180,7 +182,7 @@ extension Handler {
   }
 
   /// Consumes the PIN: it is released with `response`.
-  private func seal(_ response: ChallengeResponse, at server: any TokenServer) async -> Ending {
+  private func seal(_ response: ChallengeResponse, at server: any TokenServerClient) async -> ChallengeOutcome {
     await panel.show(.talkingToServer)
     do { return .answered(try await server.seal(response)) } catch { return .refused(error) }
   }
@@ -188,7 +190,7 @@ extension Handler {
   /// Starts to fetch and verify requests in the background.
   /// - Parameter candidates: requests in the order in which they would be shown.
   /// - Returns: when to call again even if nothing has changed.
-  func startOpenings(_ candidates: [PendingMobileAuthRequest]) -> Moment? {
+  func startOpenings(_ candidates: [PendingMobileAuthRequest]) -> MonotonicInstant? {
     openings.start(candidates, listed: Set(askable.map(\.transaction))) { pending in
       guard let server = servers[pending.server] else { throw CancellationError() }
       return try await openBeside(pending, at: server)
@@ -196,7 +198,7 @@ extension Handler {
   }
 
   private func openBeside(
-    _ pending: PendingMobileAuthRequest, at server: any TokenServer
+    _ pending: PendingMobileAuthRequest, at server: any TokenServerClient
   ) async throws -> Openings.Outcome {
     async let opened = open(pending, at: server) { openings.noteTrouble(pending.transaction) }
     // Overlap the durable audit write with the fetch: on an SD card both take about as long.
@@ -206,7 +208,7 @@ extension Handler {
       let request = try await opened
       try noteOpened(request)
       return .opened(request)
-    } catch let fault as TokenServerFault {
+    } catch let fault as TokenServerError {
       // A canceled request, or one that has left the list, has another outcome.
       guard !Task.isCancelled, inbox.contains(pending.transaction) else { throw CancellationError() }
       return .ended(try refuse(pending, fault))
@@ -215,13 +217,13 @@ extension Handler {
 
   /// - Returns: nil if the server did not respond within `Openings.patience`: the panel is released for other requests.
   private func openAgain(
-    _ pending: PendingMobileAuthRequest, at server: any TokenServer
+    _ pending: PendingMobileAuthRequest, at server: any TokenServerClient
   ) async throws -> MobileAuthRequest? {
     let request = try await withThrowingTaskGroup(of: MobileAuthRequest?.self) { group in
       defer { group.cancelAll() }
       group.addTask { try await open(pending, at: server) { await panel.show(.disconnected) } }
       group.addTask {
-        try await timekeeper.sleep(until: timekeeper.now + Openings.patience)
+        try await clock.sleep(until: clock.now + Openings.patience)
         return nil
       }
       return try await group.next() ?? nil
@@ -230,14 +232,14 @@ extension Handler {
     return request
   }
 
-  private func noteOpened(_ request: MobileAuthRequest) throws(CustodyFault) {
+  private func noteOpened(_ request: MobileAuthRequest) throws(StateStoreError) {
     let pending = request.pending
     try record(.opened, pending, request.contents.type)
     if let challenge = request.contents.challenge.pin { report(.counted(pending.account, challenge.counts)) }
   }
 
   private func open(
-    _ pending: PendingMobileAuthRequest, at server: any TokenServer, onTrouble: @Sendable () async -> Void
+    _ pending: PendingMobileAuthRequest, at server: any TokenServerClient, onTrouble: @Sendable () async -> Void
   ) async throws -> MobileAuthRequest {
     var retry = Retry(from: Self.answerRetry.from, to: Self.answerRetry.to, random: random)
     while true {
@@ -246,7 +248,7 @@ extension Handler {
         try Task.checkCancellation()
         report(.retrying(pending.transaction, error))
         await onTrouble()
-        try await timekeeper.sleep(until: timekeeper.now + retry.next())
+        try await clock.sleep(until: clock.now + retry.next())
       }
     }
   }

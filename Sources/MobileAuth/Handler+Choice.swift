@@ -7,11 +7,11 @@ extension Handler {
   static let choiceWindow = Duration.seconds(6)
 
   func choose(
-    from challenge: ChoiceChallenge, of request: MobileAuthRequest, _ touch: Touch, since announced: Moment
+    from challenge: ChoiceChallenge, of request: MobileAuthRequest, _ touch: Touch, since announced: MonotonicInstant
   ) async throws -> ChallengeResponse {
     @Sendable func answer(_ gesture: Gesture, choosing option: String?) -> ChallengeResponse? {
       request.answered(
-        by: gesture, choosing: option, after: timekeeper.now - announced, idempotencyKey: makeIdempotencyKey())
+        by: gesture, choosing: option, after: clock.now - announced, idempotencyKey: makeIdempotencyKey())
     }
     var trouble: PanelEvent?
     while true {
@@ -22,9 +22,9 @@ extension Handler {
           take: { answer($0, choosing: nil) })
         if case .over = ending {
           await panel.show(.optionOffered)
-          let end = timekeeper.now + Self.choiceWindow
+          let end = clock.now + Self.choiceWindow
           ending = try await pass(
-            request.pending, .confirmation, touch, &trouble, while: { try? await timekeeper.sleep(until: end) },
+            request.pending, .confirmation, touch, &trouble, while: { try? await clock.sleep(until: end) },
             take: { answer($0, choosing: option) })
         }
         if case .answered(let response) = ending { return response }
@@ -33,7 +33,7 @@ extension Handler {
   }
 
   /// The end of one phase, in which an option is blinked or can be chosen.
-  private enum PhaseEnding: Sendable {
+  private enum PhaseOutcome: Sendable {
     case answered(ChallengeResponse)
     /// The phase's time is over and the panel is not touched.
     case over
@@ -53,11 +53,11 @@ extension Handler {
   private func pass(
     _ pending: PendingMobileAuthRequest, _ prompt: Prompt, _ touch: Touch, _ trouble: inout PanelEvent?,
     while time: @escaping @Sendable () async -> Void, take: @Sendable (Gesture) -> ChallengeResponse?
-  ) async throws -> PhaseEnding {
+  ) async throws -> PhaseOutcome {
     try Task.checkCancellation()
     let (turns, teller) = AsyncStream.makeStream(of: Turn.self)
     let events = panel.events(for: prompt)
-    return try await withThrowingDiscardingTaskGroup(returning: PhaseEnding.self) { group in
+    return try await withThrowingDiscardingTaskGroup(returning: PhaseOutcome.self) { group in
       defer { group.cancelAll() }
       group.addTask {
         for await event in events { teller.yield(.event(event)) }
@@ -73,7 +73,7 @@ extension Handler {
         case .event(.gesture(let gesture)): if let response = take(gesture) { return .answered(response) }
         case .event(let event) where event == trouble: isDisturbed = true
         case .event(let event):
-          try heed(event, pending, touch)
+          try handleAuxiliaryEvent(event, pending, touch)
           switch event {
           case .stuck, .unavailable:
             trouble = event

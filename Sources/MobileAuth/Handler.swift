@@ -12,7 +12,7 @@ public struct Handler: Sendable {
   /// request, and the delivery continues in the background.
   static let answerPatience = Duration.seconds(10)
   /// The pause after an error of the state store: a full disk does not recover at once.
-  static let custodyPause = Duration.seconds(30)
+  static let stateStorePause = Duration.seconds(30)
 
   /// How often the server is queried while an outcome is unknown, even without a change.
   static let unknownPause = Duration.seconds(30)
@@ -20,41 +20,42 @@ public struct Handler: Sendable {
   /// The pause before a prompt that the panel ended is armed again.
   static let rearmPause = Duration.seconds(1)
 
-  let servers: [TokenServerID: any TokenServer]
+  let servers: [TokenServerID: any TokenServerClient]
   let inbox: Inbox
   let deliveries: Deliveries
   let openings: Openings
   /// The request shown last; stored in the inbox because it outlives this handler.
-  var lastAsked: LastAsked { inbox.lastAsked }
-  let errands: Errands
+  var lastPrompt: LastPrompt { inbox.lastPrompt }
+  let panelTasks: PanelTaskQueue
   let panel: any Panel
-  let custody: any Custody
-  let timekeeper: any Timekeeper
+  let stateStore: any StateStore
+  let clock: any TokenClock
   let random: @Sendable () -> Double
   let makeIdempotencyKey: @Sendable () -> String
-  let mustEnrol: Bool
+  let mustEnroll: Bool
   let report: @Sendable (TokenEvent) -> Void
 
   /// - Parameters:
-  ///   - mustEnrol: whether there is no account, or an account that must be enrolled again.
-  ///   - errands: the queue of panel tasks, which run between requests.
+  ///   - mustEnroll: whether there is no account, or an account that must be enrolled again.
+  ///   - panelTasks: the queue of panel tasks, which run between requests.
   ///   - random: uniform in 0..<1, for jitter.
   ///   - makeIdempotencyKey: returns a new UUID on each call.
   public init(
-    servers: [any TokenServer], inbox: Inbox, errands: Errands, panel: any Panel, custody: any Custody,
-    timekeeper: any Timekeeper, mustEnrol: Bool, random: @escaping @Sendable () -> Double,
+    servers: [any TokenServerClient], inbox: Inbox, panelTasks: PanelTaskQueue, panel: any Panel,
+    stateStore: any StateStore,
+    clock: any TokenClock, mustEnroll: Bool, random: @escaping @Sendable () -> Double,
     makeIdempotencyKey: @escaping @Sendable () -> String,
     report: @escaping @Sendable (TokenEvent) -> Void
   ) {
     self.servers = Dictionary(uniqueKeysWithValues: servers.map { ($0.id, $0) })
     self.inbox = inbox
     deliveries = Deliveries(inbox: inbox)
-    openings = Openings(inbox: inbox, timekeeper: timekeeper)
-    self.errands = errands
+    openings = Openings(inbox: inbox, clock: clock)
+    self.panelTasks = panelTasks
     self.panel = panel
-    self.custody = custody
-    self.timekeeper = timekeeper
-    self.mustEnrol = mustEnrol
+    self.stateStore = stateStore
+    self.clock = clock
+    self.mustEnroll = mustEnroll
     self.random = random
     self.makeIdempotencyKey = makeIdempotencyKey
     self.report = report
@@ -74,34 +75,34 @@ public struct Handler: Sendable {
   private func handleAll() async throws {
     while true {
       do {
-        try endLapsed()
+        try expireBlockedRequests()
         let generation = inbox.generation
-        if let ending = try deliveries.takeEnding() { await show(ending) }
+        if let ending = try deliveries.takeOutcome() { await show(ending) }
         let isEverythingKnown = try reconcile()
         let nextOpening = startOpenings(ranked)
         try openings.throwFault()
-        if try await runErrand() {
-          try forgetEndings()
+        if try await runPanelTask() {
+          try discardOutcomes()
         } else if let request = nextRequest, let opened = openings.take(request.transaction) {
           try await handle(request, opened)
-          try forgetEndings()
-        } else if let ending = openings.takeEnding() {
+          try discardOutcomes()
+        } else if let ending = openings.takeOutcome() {
           await showUntilSomethingIsReady(ending)
         } else {
           await panel.show(isEverythingKnown ? idleIndication : .outcomeUnknown)
-          try await inbox.change(beyond: generation, until: [nextOpening, inbox.nextLapse].compactMap(\.self).min())
+          try await inbox.change(beyond: generation, until: [nextOpening, inbox.nextExpiry].compactMap(\.self).min())
         }
-      } catch let fault as CustodyFault {
-        report(.custodyFailed(fault))
+      } catch let fault as StateStoreError {
+        report(.stateStoreFailed(fault))
         await panel.show(.misconfigured)
-        try await timekeeper.sleep(until: timekeeper.now + Self.custodyPause)
+        try await clock.sleep(until: clock.now + Self.stateStorePause)
       }
     }
   }
 
   /// Ends requests that expired or left the list while they were not shown.
-  private func endLapsed() throws(CustodyFault) {
-    while let (pending, how) = inbox.lapsed {
+  private func expireBlockedRequests() throws(StateStoreError) {
+    while let (pending, how) = inbox.expiredBlockedRequest {
       if servers[pending.server] == nil { inbox.finish(pending) } else { try finish(pending, how) }
     }
     let count = inbox.takeExpiredUnannounced()
@@ -111,7 +112,7 @@ public struct Handler: Sendable {
   /// The requests that can be shown to the user, newest first. A request whose answer may have counted is excluded.
   var askable: [PendingMobileAuthRequest] {
     let answered = deliveries.underway
-    return inbox.requests.filter { $0.withheld == nil && !answered.contains($0.transaction) }
+    return inbox.requests.filter { $0.blockedBy == nil && !answered.contains($0.transaction) }
   }
 
   /// The requests in the order in which they are shown. Requests of a server to which an answer is being sent have to
@@ -134,13 +135,13 @@ public struct Handler: Sendable {
 
   /// Whether a panel task can run. It waits for answers being sent to its server, because it may change the PIN that
   /// sealed them.
-  var isErrandDue: Bool { errands.isWaiting(except: deliveries.servers) }
+  var isPanelTaskDue: Bool { panelTasks.isWaiting(except: deliveries.servers) }
 
-  private func runErrand() async throws -> Bool {
-    guard isErrandDue else { return false }
+  private func runPanelTask() async throws -> Bool {
+    guard isPanelTaskDue else { return false }
     await begin(nil)
-    let hasRun = await errands.runNext(on: panel, except: deliveries.servers)
-    lastAsked.end(at: timekeeper.now)
+    let hasRun = await panelTasks.runNext(on: panel, except: deliveries.servers)
+    lastPrompt.end(at: clock.now)
     try Task.checkCancellation()
     return hasRun
   }
@@ -149,25 +150,25 @@ public struct Handler: Sendable {
   /// recently.
   func begin(_ subject: TransactionID?) async {
     await panel.note(openRequests: subject == nil ? 0 : askable.count)
-    if lastAsked.begin(subject, at: timekeeper.now) { await panel.show(.anotherRequest) }
+    if lastPrompt.begin(subject, at: clock.now) { await panel.show(.anotherRequest) }
   }
 
   /// Discards outcomes of other requests: shown now, they would be mistaken for this request's outcome. They are in the
   /// audit log.
-  private func forgetEndings() throws(CustodyFault) {
-    while try deliveries.takeEnding() != nil {}
-    _ = openings.takeEnding()
+  private func discardOutcomes() throws(StateStoreError) {
+    while try deliveries.takeOutcome() != nil {}
+    _ = openings.takeOutcome()
   }
 
   /// Shows how a request ended, because its user may be waiting, until another request is ready.
-  private func showUntilSomethingIsReady(_ ending: Deliveries.Ending) async {
+  private func showUntilSomethingIsReady(_ ending: Deliveries.Outcome) async {
     await withTaskGroup { group in
       group.addTask { await show(ending) }
       group.addTask {
         while true {
           let generation = inbox.generation
           let nextOpening = startOpenings(ranked)
-          if nextRequest != nil || isErrandDue { return }
+          if nextRequest != nil || isPanelTaskDue { return }
           guard (try? await inbox.change(beyond: generation, until: nextOpening)) != nil else { return }
         }
       }
@@ -179,14 +180,14 @@ public struct Handler: Sendable {
   private var idleIndication: Indication {
     let connections = inbox.connections.values
     if connections.contains(.stopped) { return .misconfigured }
-    if mustEnrol { return .mustEnrol }
+    if mustEnroll { return .mustEnroll }
     return connections.contains(.disconnected) || openings.isTroubled ? .disconnected : .idle(pending: askable.count)
   }
 
   private func handle(_ pending: PendingMobileAuthRequest, _ opened: MobileAuthRequest) async throws {
     guard let server = servers[pending.server] else { return inbox.finish(pending) }
     // The outcome of an earlier answer to this request, which ended just now.
-    if let ending = try deliveries.takeEnding(of: pending.transaction) { await show(ending) }
+    if let ending = try deliveries.takeOutcome(of: pending.transaction) { await show(ending) }
     var opened: MobileAuthRequest? = opened
     // After a wrong entry the request stays on the panel until it ends.
     var isPinned = false
@@ -195,8 +196,8 @@ public struct Handler: Sendable {
       let ending = try await decide(pending, opened, at: server, isPinned: isPinned)
       opened = nil
       switch ending {
-      case .preempted, .makesWay, .expired, .closed, .refused: lastAsked.end(at: timekeeper.now)
-      case .answered: lastAsked.forget()
+      case .preempted, .makesWay, .expired, .closed, .refused: lastPrompt.end(at: clock.now)
+      case .answered: lastPrompt.forget()
       }
       switch ending {
       case .answered(let response):
@@ -208,29 +209,29 @@ public struct Handler: Sendable {
       case .expired: return try finish(pending, "expired")
       case .closed: return finishElsewhere(pending, at: server)
       case .refused(.pinIncorrect(let counts)):
-        await show(try takeBack(pending, .pinWrong, counts))
+        await show(try reopenAfterWrongEntry(pending, .pinWrong, counts))
         isPinned = true
       case .refused(let fault):
         let ending = try refuse(pending, fault)
-        if !ending.indications.isEmpty { lastAsked.forget() }
+        if !ending.indications.isEmpty { lastPrompt.forget() }
         return await show(ending)
       }
     }
   }
 
   /// Ends a request that has left the pending list. Queries the server for the reason in the background.
-  private func finishElsewhere(_ pending: PendingMobileAuthRequest, at server: any TokenServer) {
+  private func finishElsewhere(_ pending: PendingMobileAuthRequest, at server: any TokenServerClient) {
     inbox.finish(pending)
     deliveries.start(pending.transaction, to: pending.server, as: .ending) { _ in
-      try finish(pending, await endingElsewhere(pending, at: server))
-      return Deliveries.Ending()
+      try finish(pending, await outcomeElsewhere(pending, at: server))
+      return Deliveries.Outcome()
     }
   }
 
   /// The reason why the request ended: an answer elsewhere, or the portal or the server ended it.
-  private func endingElsewhere(_ pending: PendingMobileAuthRequest, at server: any TokenServer) async -> String {
+  private func outcomeElsewhere(_ pending: PendingMobileAuthRequest, at server: any TokenServerClient) async -> String {
     guard let status = try? await server.status(of: pending.transaction, account: pending.account) else {
-      return pending.unexplainedEnding(at: timekeeper.now)
+      return pending.unexplainedEnding(at: clock.now)
     }
     return Self.describe(elsewhere: status.state)
   }
@@ -239,7 +240,7 @@ public struct Handler: Sendable {
     switch state {
     case .authenticated: "approved elsewhere"
     case .rejected: "denied elsewhere"
-    case .expired, .cancelled, .superseded: state.rawValue
+    case .expired, .canceled, .superseded: state.rawValue
     case .open, .failed: "ended at the token server: \(state.rawValue)"
     }
   }

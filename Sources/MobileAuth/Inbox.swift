@@ -15,7 +15,7 @@ public final class Inbox: Sendable {
   /// The maximum number of requests read from one server's list; the rest is ignored. No user can answer a longer list.
   public static let longestList = 200
   /// Per server. More than a list can contain, so that no list can displace the memory of ended requests.
-  static let rememberedEndings = 5 * longestList
+  static let rememberedOutcomes = 5 * longestList
   /// In this time before its deadline, a request that leaves the list has expired by the server's clock.
   private static let expiryTolerance = Duration.seconds(2)
 
@@ -30,14 +30,14 @@ public final class Inbox: Sendable {
   }
 
   /// Requests that ended on this token; a list requested before the end must not restore them. Oldest first, bounded.
-  private struct Endings {
+  private struct RecentOutcomes {
     var order: [TransactionID] = []
     var all: Set<TransactionID> = []
 
     mutating func remember(_ transaction: TransactionID) {
       guard all.insert(transaction).inserted else { return }
       order.append(transaction)
-      if order.count > Inbox.rememberedEndings { all.remove(order.removeFirst()) }
+      if order.count > Inbox.rememberedOutcomes { all.remove(order.removeFirst()) }
     }
   }
 
@@ -45,13 +45,13 @@ public final class Inbox: Sendable {
     var requests: [TransactionID: PendingMobileAuthRequest] = [:]
     var known: [TransactionID: Known] = [:]
     var lastArrival = 0
-    var finished: [TokenServerID: Endings] = [:]
+    var finished: [TokenServerID: RecentOutcomes] = [:]
     var connections: [TokenServerID: Reachability] = [:]
     /// Requests of locked accounts, not shown to the user. Kept while a server is disconnected, until the server lists
     /// them otherwise or they expire.
-    var withheld: [TransactionID: PendingMobileAuthRequest] = [:]
+    var blockedBy: [TransactionID: PendingMobileAuthRequest] = [:]
     /// Blocked requests already written to the audit log.
-    var told: Set<TransactionID> = []
+    var reported: Set<TransactionID> = []
     /// Requests with an "announced" audit entry that are neither answered nor finished.
     var announced: [TransactionID: PendingMobileAuthRequest] = [:]
     /// Announced requests that left the list before their deadline.
@@ -59,16 +59,16 @@ public final class Inbox: Sendable {
     var expiredUnannounced = 0
     var shown: TransactionID?
 
-    mutating func updateWithheld(of server: TokenServerID, now: Moment) {
+    mutating func updateBlocked(of server: TokenServerID, now: MonotonicInstant) {
       // Keep expired requests: their expiry still has to be logged.
-      withheld = withheld.filter { $0.value.server != server || $0.value.deadline <= now }
-      for request in requests.values where request.server == server && request.withheld != nil {
-        withheld[request.transaction] = request
+      blockedBy = blockedBy.filter { $0.value.server != server || $0.value.deadline <= now }
+      for request in requests.values where request.server == server && request.blockedBy != nil {
+        blockedBy[request.transaction] = request
       }
-      told.formIntersection(withheld.keys)
+      reported.formIntersection(blockedBy.keys)
     }
 
-    mutating func updateAnnounced(of server: TokenServerID, now: Moment) {
+    mutating func updateAnnounced(of server: TokenServerID, now: MonotonicInstant) {
       for (transaction, request) in announced where request.server == server {
         if let listed = requests[transaction] {
           announced[transaction] = listed
@@ -91,10 +91,10 @@ public final class Inbox: Sendable {
       }
     }
 
-    mutating func dropExpired(now: Moment) {
+    mutating func dropExpired(now: MonotonicInstant) {
       for (transaction, request) in requests where request.deadline <= now {
         requests[transaction] = nil
-        if known[transaction]?.wasAnnounced != true, request.withheld == nil { expiredUnannounced += 1 }
+        if known[transaction]?.wasAnnounced != true, request.blockedBy == nil { expiredUnannounced += 1 }
       }
     }
 
@@ -109,17 +109,17 @@ public final class Inbox: Sendable {
     }
   }
 
-  let lastAsked = LastAsked()
+  let lastPrompt = LastPrompt()
   private let state = Mutex(State())
   private let signal = Signal()
-  private let timekeeper: any Timekeeper
+  private let clock: any TokenClock
 
-  public init(timekeeper: any Timekeeper) { self.timekeeper = timekeeper }
+  public init(clock: any TokenClock) { self.clock = clock }
 
   /// Replaces a server's pending list, newest first. At most `longestList` requests are taken. Deadlines can only
   /// become earlier.
   public func replace(requestsOf server: TokenServerID, with list: [PendingMobileAuthRequest]) {
-    let now = timekeeper.now
+    let now = clock.now
     let list = list.prefix(Self.longestList)
     state.withLock { state in
       state.dropExpired(now: now)
@@ -135,7 +135,7 @@ public final class Inbox: Sendable {
         state.requests[request.transaction] = request
       }
       state.updateKnown(of: server, list)
-      state.updateWithheld(of: server, now: now)
+      state.updateBlocked(of: server, now: now)
       state.updateAnnounced(of: server, now: now)
     }
     signal.raise()
@@ -146,10 +146,10 @@ public final class Inbox: Sendable {
     let transaction = request.transaction
     state.withLock { state in
       state.requests[transaction] = nil
-      state.withheld[transaction] = nil
-      state.told.remove(transaction)
+      state.blockedBy[transaction] = nil
+      state.reported.remove(transaction)
       state.forgetAnnounced(transaction)
-      state.finished[request.server, default: Endings()].remember(transaction)
+      state.finished[request.server, default: RecentOutcomes()].remember(transaction)
     }
     signal.raise()
   }
@@ -173,7 +173,7 @@ public final class Inbox: Sendable {
   /// Pending requests that have not expired, newest first: ordered by when this token first saw them, and within one
   /// list by the list's order.
   public var requests: [PendingMobileAuthRequest] {
-    let now = timekeeper.now
+    let now = clock.now
     return state.withLock { state in
       state.dropExpired(now: now)
       return state.requests.values.sorted { state.isNewer($0, than: $1) }
@@ -224,45 +224,45 @@ public final class Inbox: Sendable {
   // MARK: Requests of locked accounts
 
   /// Marks a request as blocked because its account is locked. The next list decides how long.
-  func withhold(_ transaction: TransactionID, _ withholding: Withholding) {
+  func block(_ transaction: TransactionID, _ withholding: BlockedRequestInfo) {
     state.withLock { state in
-      state.requests[transaction]?.withheld = withholding
-      state.withheld[transaction] = state.requests[transaction]
+      state.requests[transaction]?.blockedBy = withholding
+      state.blockedBy[transaction] = state.requests[transaction]
       state.forgetAnnounced(transaction)
     }
     signal.raise()
   }
 
   /// Blocked requests that are not in the log yet, oldest first.
-  func untold(of server: TokenServerID) -> [PendingMobileAuthRequest] {
+  func unreportedBlockedRequests(of server: TokenServerID) -> [PendingMobileAuthRequest] {
     state.withLock { state in
-      state.withheld.values.filter { $0.server == server && !state.told.contains($0.transaction) }
+      state.blockedBy.values.filter { $0.server == server && !state.reported.contains($0.transaction) }
         .sorted { state.isNewer($1, than: $0) }
     }
   }
 
-  func noteTold(_ transaction: TransactionID) { state.withLock { _ = $0.told.insert(transaction) } }
+  func markReported(_ transaction: TransactionID) { state.withLock { _ = $0.reported.insert(transaction) } }
 
   /// A request that ended while it was not at the panel, and how it ended; to be finished.
-  var lapsed: (request: PendingMobileAuthRequest, how: String)? {
-    let now = timekeeper.now
+  var expiredBlockedRequest: (request: PendingMobileAuthRequest, how: String)? {
+    let now = clock.now
     return state.withLock { state in
-      if let request = state.withheld.values.first(where: { $0.deadline <= now }) { return (request, "expired") }
+      if let request = state.blockedBy.values.first(where: { $0.deadline <= now }) { return (request, "expired") }
       if let request = state.announced.values.first(where: { $0.deadline <= now }) { return (request, "expired") }
       return state.delisted.first.flatMap { state.announced[$0] }.map { ($0, $0.unexplainedEnding(at: now)) }
     }
   }
 
   /// The next deadline of a blocked or announced request.
-  var nextLapse: Moment? {
+  var nextExpiry: MonotonicInstant? {
     state.withLock { state in
-      [state.withheld.values.map(\.deadline).min(), state.announced.values.map(\.deadline).min()].compactMap(\.self)
+      [state.blockedBy.values.map(\.deadline).min(), state.announced.values.map(\.deadline).min()].compactMap(\.self)
         .min()
     }
   }
 
   /// Wakes waiting tasks without a change to the inbox.
-  func nudge() { signal.raise() }
+  func notifyWaiters() { signal.raise() }
 
   /// The connection state of each known server.
   public var connections: [TokenServerID: Reachability] { state.withLock { $0.connections } }
@@ -271,8 +271,8 @@ public final class Inbox: Sendable {
   public var generation: Int { signal.generation }
 
   /// Waits for a change, or until the limit if there is one.
-  public func change(beyond generation: Int, until limit: Moment? = nil) async throws {
+  public func change(beyond generation: Int, until limit: MonotonicInstant? = nil) async throws {
     guard let limit else { return try await signal.wait(beyond: generation) }
-    try await signal.wait(beyond: generation, until: limit, by: timekeeper)
+    try await signal.wait(beyond: generation, until: limit, by: clock)
   }
 }

@@ -20,14 +20,14 @@ final class Openings: Sendable {
 
   private struct Opening {
     let server: TokenServerID
-    let began: Moment
+    let began: MonotonicInstant
     var progress: Progress
     var isTroubled = false
 
     var isOpened: Bool { if case .opened = progress { true } else { false } }
     /// The start time; nil once the request is opened. A separate property, not read from `progress`, because Swift
     /// 6.3.1 crashes when it optimizes that.
-    var start: Moment? { isOpened ? nil : began }
+    var start: MonotonicInstant? { isOpened ? nil : began }
 
     func cancel() { if case .underway(let task) = progress { task.cancel() } }
   }
@@ -36,39 +36,39 @@ final class Openings: Sendable {
     var openings: [TransactionID: Opening] = [:]
     /// Requests that have already been deferred once in favor of others of their server.
     var late: Set<TransactionID> = []
-    var pauses: [TokenServerID: (end: Moment, length: Duration)] = [:]
-    var ending: Deliveries.Ending?
-    var fault: CustodyFault?
+    var pauses: [TokenServerID: (end: MonotonicInstant, length: Duration)] = [:]
+    var ending: Deliveries.Outcome?
+    var fault: StateStoreError?
   }
 
   /// The result of an opening.
   enum Outcome: Sendable {
     case opened(MobileAuthRequest)
     /// The request cannot be shown; its audit entries are written.
-    case ended(Deliveries.Ending)
+    case ended(Deliveries.Outcome)
   }
 
   private let state = Mutex(State())
   private let inbox: Inbox
-  private let timekeeper: any Timekeeper
+  private let clock: any TokenClock
 
   /// - Parameter inbox: notified of every change of the openings.
-  init(inbox: Inbox, timekeeper: any Timekeeper) {
+  init(inbox: Inbox, clock: any TokenClock) {
     self.inbox = inbox
-    self.timekeeper = timekeeper
+    self.clock = clock
   }
 
   /// Starts openings that are due, and cancels openings that are no longer listed or are deferred.
   /// - Parameters:
   ///   - candidates: requests in the order in which they would be shown.
   ///   - listed: every pending request; openings of other requests are dropped.
-  ///   - body: throws `CustodyFault`, or `CancellationError`, after which the outcome is unknown.
+  ///   - body: throws `StateStoreError`, or `CancellationError`, after which the outcome is unknown.
   /// - Returns: when to call again even if nothing has changed.
   func start(
     _ candidates: [PendingMobileAuthRequest], listed: Set<TransactionID>,
     _ body: @escaping @Sendable (PendingMobileAuthRequest) async throws -> Outcome
-  ) -> Moment? {
-    let now = timekeeper.now
+  ) -> MonotonicInstant? {
+    let now = clock.now
     return state.withLock { state in
       for (transaction, opening) in state.openings where !listed.contains(transaction) {
         opening.cancel()
@@ -76,7 +76,7 @@ final class Openings: Sendable {
       }
       state.late.formIntersection(listed)
       guard state.fault == nil else { return nil }
-      var wakes: [Moment] = []
+      var wakes: [MonotonicInstant] = []
       for server in Set(candidates.map(\.server)) {
         let own = candidates.filter { $0.server == server }
         guard let next = next(of: own, &state, now, &wakes) else { continue }
@@ -91,7 +91,7 @@ final class Openings: Sendable {
 
   /// - Parameter own: the candidates of one server.
   private func next(
-    of own: [PendingMobileAuthRequest], _ state: inout State, _ now: Moment, _ wakes: inout [Moment]
+    of own: [PendingMobileAuthRequest], _ state: inout State, _ now: MonotonicInstant, _ wakes: inout [MonotonicInstant]
   ) -> PendingMobileAuthRequest? {
     let underway = state.openings.first { $0.value.server == own[0].server && $0.value.start != nil }
     let others = own.filter { state.openings[$0.transaction] == nil }
@@ -132,20 +132,20 @@ final class Openings: Sendable {
       case .success(.ended(let ending)):
         state.openings[request.transaction] = nil
         let length = state.pauses[request.server].map { min($0.length * 2, Self.pauses.longest) } ?? Self.pauses.first
-        state.pauses[request.server] = (timekeeper.now + length, length)
+        state.pauses[request.server] = (clock.now + length, length)
         if !ending.indications.isEmpty { state.ending = ending }
       case .failure(let error):
         state.openings[request.transaction] = nil
-        state.fault = error as? CustodyFault ?? state.fault
+        state.fault = error as? StateStoreError ?? state.fault
       }
     }
-    inbox.nudge()
+    inbox.notifyWaiters()
   }
 
   /// Records that the opening had to be retried.
   func noteTrouble(_ transaction: TransactionID) {
     state.withLock { $0.openings[transaction]?.isTroubled = true }
-    inbox.nudge()
+    inbox.notifyWaiters()
   }
 
   /// Whether an opening is failing and being retried.
@@ -157,7 +157,7 @@ final class Openings: Sendable {
 
   /// Whether the opening began less than `grace` ago, so that it is worth waiting for.
   func isFresh(_ transaction: TransactionID) -> Bool {
-    let now = timekeeper.now
+    let now = clock.now
     return state.withLock { state in
       state.openings[transaction]?.start.map { now < $0 + Self.grace } ?? false
     }
@@ -175,7 +175,7 @@ final class Openings: Sendable {
   }
 
   /// Returns the last ending that has an indication to show.
-  func takeEnding() -> Deliveries.Ending? {
+  func takeOutcome() -> Deliveries.Outcome? {
     state.withLock { state in
       defer { state.ending = nil }
       return state.ending
@@ -183,7 +183,7 @@ final class Openings: Sendable {
   }
 
   /// Throws, once, the error that prevented an audit entry.
-  func throwFault() throws(CustodyFault) {
+  func throwFault() throws(StateStoreError) {
     let fault = state.withLock { state in
       defer { state.fault = nil }
       return state.fault

@@ -87,7 +87,7 @@ public enum Indication: Sendable, Equatable {
   case confirmed
   case denied
   case outcomeUnknown
-  case mustEnrol
+  case mustEnroll
   /// The operator must read the log: the service has stopped, or this request could not be answered.
   case misconfigured
 }

@@ -33,14 +33,14 @@ public struct PendingMobileAuthRequest: Sendable, Equatable {
   /// Other members of the notification.
   public var userInfo: [String: String]
   /// The end of the request on this token's monotonic clock, counted from when the list was requested.
-  public var deadline: Moment
+  public var deadline: MonotonicInstant
   /// Nil if the request can be shown to the user.
-  public var withheld: Withholding?
+  public var blockedBy: BlockedRequestInfo?
 
   public init(
     transaction: TransactionID, server: TokenServerID, account: AccountID, sentAtMilliseconds: Int64,
     receivedAtMilliseconds: Int64? = nil, timeToLive: Duration, message: String?, userInfo: [String: String] = [:],
-    deadline: Moment, withheld: Withholding? = nil
+    deadline: MonotonicInstant, blockedBy: BlockedRequestInfo? = nil
   ) {
     self.transaction = transaction
     self.server = server
@@ -51,7 +51,7 @@ public struct PendingMobileAuthRequest: Sendable, Equatable {
     self.message = message
     self.userInfo = userInfo
     self.deadline = deadline
-    self.withheld = withheld
+    self.blockedBy = blockedBy
   }
 
   /// The order for lists that the server does not sort: newest first, equal times by transaction ID. A push-delivered
@@ -64,7 +64,7 @@ public struct PendingMobileAuthRequest: Sendable, Equatable {
 
   /// Combines the request with the contents that the adapter has fetched, decrypted and verified.
   /// - Throws: `.notHandleable` if the contents are about another request or account.
-  public func opened(_ contents: VerifiedContents) throws(TokenServerFault) -> MobileAuthRequest {
+  public func opened(_ contents: VerifiedContents) throws(TokenServerError) -> MobileAuthRequest {
     guard contents.transaction == transaction else {
       throw .notHandleable("the message is about \(contents.transaction)")
     }
@@ -162,35 +162,35 @@ public struct ChallengeResponse: Sendable, Equatable {
 
   /// Combines the response with the bytes that the adapter has made of it. All attempts send the same bytes; the PIN is
   /// no longer needed.
-  /// - Parameter isRepeatedAfterCut: whether the server cannot report the outcome of an answer, so that the same bytes
+  /// - Parameter isResentAfterRestart: whether the server cannot report the outcome of an answer, so that the same bytes
   ///   are sent again after a restart.
-  public func sealed(_ body: [UInt8], isRepeatedAfterCut: Bool = false) -> SealedResponse {
+  public func sealed(_ body: [UInt8], isResentAfterRestart: Bool = false) -> SealedResponse {
     SealedResponse(
       request: request, gesture: gesture, idempotencyKey: idempotencyKey, body: body,
-      isRepeatedAfterCut: isRepeatedAfterCut)
+      isResentAfterRestart: isResentAfterRestart)
   }
 }
 
 /// An answer ready to send: signed, encrypted, and with the proof of the PIN if one was required. Kept in memory only,
-/// unless `isRepeatedAfterCut`.
+/// unless `isResentAfterRestart`.
 public struct SealedResponse: Sendable, Equatable {
   public let request: MobileAuthRequest
   public let gesture: Gesture
   public let idempotencyKey: String
   /// Encoded by the adapter.
   public let body: [UInt8]
-  public let isRepeatedAfterCut: Bool
+  public let isResentAfterRestart: Bool
 
   public var decision: Decision { gesture.decision }
 
   fileprivate init(
-    request: MobileAuthRequest, gesture: Gesture, idempotencyKey: String, body: [UInt8], isRepeatedAfterCut: Bool
+    request: MobileAuthRequest, gesture: Gesture, idempotencyKey: String, body: [UInt8], isResentAfterRestart: Bool
   ) {
     self.request = request
     self.gesture = gesture
     self.idempotencyKey = idempotencyKey
     self.body = body
-    self.isRepeatedAfterCut = isRepeatedAfterCut
+    self.isResentAfterRestart = isResentAfterRestart
   }
 
   /// Checks the server's confirmation of this answer.
@@ -198,7 +198,7 @@ public struct SealedResponse: Sendable, Equatable {
   ///   - receipt: the server's reference.
   ///   - code: a code that the user must now type into the portal.
   /// - Throws: `.answerInvalid` if the server confirms another state than the answer's.
-  public func verdict(_ state: RemoteState, receipt: String, code: PortalCode? = nil) throws(TokenServerFault)
+  public func verdict(_ state: RemoteState, receipt: String, code: PortalCode? = nil) throws(TokenServerError)
     -> Verdict
   {
     switch (decision, state) {
@@ -223,4 +223,6 @@ public struct Verdict: Sendable, Equatable {
 }
 
 /// The state of a request at the server.
-public enum RemoteState: String, Sendable { case open, authenticated, rejected, failed, expired, cancelled, superseded }
+public enum RemoteState: String, Sendable {
+  case open, authenticated, rejected, failed, expired, canceled = "cancelled", superseded
+}

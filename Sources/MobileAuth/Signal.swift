@@ -8,7 +8,7 @@ public final class Signal: Sendable {
     var generation = 0
     var nextWaiter = 0
     var waiters: [Int: CheckedContinuation<Void, any Error>] = [:]
-    var cancelledEarly: Set<Int> = []
+    var canceledEarly: Set<Int> = []
   }
 
   private let state = Mutex(State())
@@ -36,18 +36,18 @@ public final class Signal: Sendable {
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         let immediate: Result<Void, any Error>? = state.withLock { state in
-          if state.cancelledEarly.remove(number) != nil { return .failure(CancellationError()) }
+          if state.canceledEarly.remove(number) != nil { return .failure(CancellationError()) }
           if state.generation > seen { return .success(()) }
           state.waiters[number] = continuation
           return nil
         }
         if let immediate { continuation.resume(with: immediate) }
       }
-      state.withLock { _ = $0.cancelledEarly.remove(number) }
+      state.withLock { _ = $0.canceledEarly.remove(number) }
     } onCancel: {
       let waiter = state.withLock { state in
         let waiter = state.waiters.removeValue(forKey: number)
-        if waiter == nil { state.cancelledEarly.insert(number) }
+        if waiter == nil { state.canceledEarly.insert(number) }
         return waiter
       }
       waiter?.resume(throwing: CancellationError())
@@ -55,11 +55,11 @@ public final class Signal: Sendable {
   }
 
   /// Like `wait(beyond:)`, but returns at `limit` at the latest.
-  public func wait(beyond seen: Int, until limit: Moment, by timekeeper: any Timekeeper) async throws {
+  public func wait(beyond seen: Int, until limit: MonotonicInstant, by clock: any TokenClock) async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
       defer { group.cancelAll() }
       group.addTask { try await self.wait(beyond: seen) }
-      group.addTask { try await timekeeper.sleep(until: limit) }
+      group.addTask { try await clock.sleep(until: limit) }
       try await group.next()
     }
   }

@@ -4,10 +4,10 @@ public enum TokenEvent: Sendable, Equatable {
   case connected(TokenServerID)
   case disconnected(TokenServerID, String)
   /// The server reported an error after which the token does not contact it until the operator has resolved the error.
-  case stopped(TokenServerID, TokenServerFault)
-  case retrying(TransactionID, TokenServerFault)
+  case stopped(TokenServerID, TokenServerError)
+  case retrying(TransactionID, TokenServerError)
   case audited(AuditEntry)
-  case custodyFailed(CustodyFault)
+  case stateStoreFailed(StateStoreError)
   /// The number of requests that expired before they were announced.
   case expiredUnannounced(Int)
   /// The counts of wrong PIN attempts that the PIN's verifier reported last.
@@ -43,7 +43,7 @@ extension TokenEvent: CustomStringConvertible {
     case .dropped(let what): "dropped: \(what)"
     // The code is not logged: logs outlive the login, and others can read them.
     case .code(let account, _): "account \(account): a code has to be typed into the portal"
-    case .custodyFailed(let fault): "nothing can be answered: \(fault)"
+    case .stateStoreFailed(let fault): "nothing can be answered: \(fault)"
     case .mailboxMoved(let account): "account \(account): its messages are delivered to its new mailbox"
     case .rosterChanged: "the accounts have changed"
     }

@@ -6,7 +6,7 @@ extension PendingMobileAuthRequest {
 
   /// Returns the description of the end of a request that disappeared from its server's list without a reason. Only the
   /// time is known.
-  func unexplainedEnding(at now: Moment) -> String {
+  func unexplainedEnding(at now: MonotonicInstant) -> String {
     deadline - now <= Self.latestList
       ? "ended at the token server at the end of its time: it probably expired"
       : "ended at the token server before the end of its time; how is not known"

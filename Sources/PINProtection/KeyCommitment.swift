@@ -14,7 +14,7 @@ public struct KeyCommitment: Sendable {
   init(bytes: SecretBytes) { self.bytes = bytes }
 
   /// Whether the key matches, in constant time. The only place where a token learns whether a PIN was correct.
-  public func isKept(by key: SecretBytes) -> Bool {
+  public func isValid(by key: SecretBytes) -> Bool {
     SecretBytes.constantTimeEqual(bytes, KeyCommitment(to: key).bytes)
   }
 }

@@ -40,7 +40,7 @@ extension KeyDerivation {
   var encoded: [UInt8] {
     [
       UInt8(parameters.cost.trailingZeroBitCount), UInt8(clamping: parameters.blockSize),
-      UInt8(clamping: parameters.parallelisation),
+      UInt8(clamping: parameters.parallelization),
     ] + salt
   }
 
@@ -49,7 +49,7 @@ extension KeyDerivation {
     let bytes = Array(encoded)
     guard bytes.count == Self.encodedBytes, bytes[0] < 64 else { throw .malformed("key derivation parameters") }
     let parameters = Scrypt.Parameters(
-      cost: 1 << UInt64(bytes[0]), blockSize: UInt64(bytes[1]), parallelisation: UInt64(bytes[2]))
+      cost: 1 << UInt64(bytes[0]), blockSize: UInt64(bytes[1]), parallelization: UInt64(bytes[2]))
     self.init(parameters: parameters, salt: Array(bytes[3...]))
   }
 }

@@ -8,7 +8,7 @@ public import Secrets
 /// digits and the broken rule are not secret: the panel shows them.
 public struct PINPolicy: Sendable, Equatable {
   /// The reason why a policy is invalid.
-  public enum Fault: Error, Equatable, Sendable {
+  public enum PolicyError: Error, Equatable, Sendable {
     /// Not 5 to 32 digits.
     case length(Int)
     /// Fewer than 1.
@@ -33,7 +33,7 @@ public struct PINPolicy: Sendable, Equatable {
 
   public init(
     length: Int, maxRepeats: Int? = nil, sequencesAllowed: Bool = true, blockList: [String] = []
-  ) throws(Fault) {
+  ) throws(PolicyError) {
     guard Self.lengths.contains(length) else { throw .length(length) }
     if let maxRepeats, maxRepeats < 1 { throw .maxRepeats(maxRepeats) }
     guard blockList.count <= Self.longestBlockList else { throw .blockListTooLong(blockList.count) }

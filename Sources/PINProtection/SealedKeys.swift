@@ -10,7 +10,7 @@ public import Secrets
 public struct SealedKeys: Sendable {
   public let derivation: KeyDerivation
   private let commitment: KeyCommitment
-  private let box: [UInt8]
+  private let sealedBytes: [UInt8]
 
   private static let version: UInt8 = 1
   private static let purpose = "approval-token/pin-sealed-keys/v1"
@@ -22,15 +22,15 @@ public struct SealedKeys: Sendable {
     let derivation = KeyDerivation(parameters: parameters)
     let key = try derivation.key(from: pin, binding: binding, purpose: purpose)
     let box = try AES256GCM.seal(keys, key: HKDF.derive(key, info: "seal"), context: context(derivation))
-    return SealedKeys(derivation: derivation, commitment: KeyCommitment(to: key), box: box)
+    return SealedKeys(derivation: derivation, commitment: KeyCommitment(to: key), sealedBytes: box)
   }
 
   /// - Returns: the keys; nil if the PIN is wrong.
   /// - Throws: never because of the PIN; `.notAuthentic` if the PIN is correct and the ciphertext is damaged.
   public func open(with pin: PIN, binding: SecretBytes) throws(CryptographyError) -> SecretBytes? {
     let key = try derivation.key(from: pin, binding: binding, purpose: Self.purpose)
-    guard commitment.isKept(by: key) else { return nil }
-    return try AES256GCM.open(box, key: HKDF.derive(key, info: "seal"), context: Self.context(derivation))
+    guard commitment.isValid(by: key) else { return nil }
+    return try AES256GCM.open(sealedBytes, key: HKDF.derive(key, info: "seal"), context: Self.context(derivation))
   }
 
   private static func context(_ derivation: KeyDerivation) -> [UInt8] { [version] + derivation.encoded }
@@ -40,7 +40,7 @@ public struct SealedKeys: Sendable {
 /// not depend on the PIN.
 extension SealedKeys {
   public var encoded: SecretBytes {
-    SecretBytes(copying: Self.context(derivation) + commitment.bytes.withExposedSecret { Array($0) } + box)
+    SecretBytes(copying: Self.context(derivation) + commitment.bytes.withExposedSecret { Array($0) } + sealedBytes)
   }
 
   /// - Throws: `.malformed` if the bytes are not an encoding.
@@ -52,7 +52,7 @@ extension SealedKeys {
       return SealedKeys(
         derivation: try KeyDerivation(encoded: bytes[1..<headerBytes]),
         commitment: KeyCommitment(bytes: SecretBytes(copying: bytes[headerBytes..<headerBytes + 32])),
-        box: Array(bytes[(headerBytes + 32)...]))
+        sealedBytes: Array(bytes[(headerBytes + 32)...]))
     }
   }
 }

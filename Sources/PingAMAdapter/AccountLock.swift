@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-public import MobileAuth
+package import MobileAuth
 
 /// The reason why an account is locked. While locked, no request can be approved or denied, no one-time password is
 /// shown, and the account's name and mailbox cannot be changed. Messages that arrive are still stored.
-public enum AccountLock: Sendable, Equatable, CustomStringConvertible {
+package enum AccountLock: Sendable, Equatable, CustomStringConvertible {
   /// The user locked the account at this token. An account at AM is locked with one of its policies.
-  case byHand(policy: String?)
+  case manual(policy: String?)
   /// The named policy does not hold on this device.
   case byPolicy(String)
 
-  public var description: String {
+  package var description: String {
     switch self {
-    case .byHand(nil): "locked by hand, until `approval-token unlock`"
-    case .byHand(let policy?): "locked by hand with the policy \(policy.forPeople), until `approval-token unlock`"
+    case .manual(nil): "locked by hand, until `approval-token unlock`"
+    case .manual(let policy?): "locked by hand with the policy \(policy.sanitized), until `approval-token unlock`"
     case .byPolicy(let policy):
-      "locked while its policy \(policy.forPeople) does not hold on this device"
+      "locked while its policy \(policy.sanitized) does not hold on this device"
         + (AccountPolicies.remedy(for: policy).map { ": \($0)" } ?? "")
     }
   }
@@ -22,7 +22,7 @@ public enum AccountLock: Sendable, Equatable, CustomStringConvertible {
 
 /// Errors of locking and unlocking an account, and of an operation that a lock prevents. Each has the vendor SDK's
 /// error number.
-public enum LockRefusal: Error, Equatable, Sendable, CustomStringConvertible {
+package enum LockError: Error, Equatable, Sendable, CustomStringConvertible {
   case locked(AccountID, AccountLock)
   case policyMissing(attached: [String])
   case policyNotAttached(String, attached: [String])
@@ -32,7 +32,7 @@ public enum LockRefusal: Error, Equatable, Sendable, CustomStringConvertible {
   case heldByPolicy(String)
 
   /// The error number that the vendor's SDK for iOS uses for this case.
-  public var number: Int {
+  package var number: Int {
     switch self {
     case .locked, .heldByPolicy: 6_100_000
     case .policyMissing: 6_100_001
@@ -42,15 +42,15 @@ public enum LockRefusal: Error, Equatable, Sendable, CustomStringConvertible {
     }
   }
 
-  public var description: String { "\(explanation) (\(number))" }
+  package var description: String { "\(explanation) (\(number))" }
 
   /// Checks that the user has locked the account.
   /// - Throws: `.notLocked` without a lock, `.heldByPolicy` if a policy is the cause.
-  public static func demandByHand(_ lock: AccountLock?) throws(LockRefusal) {
+  package static func requireManual(_ lock: AccountLock?) throws(LockError) {
     switch lock {
     case nil: throw .notLocked
     case .byPolicy(let policy)?: throw .heldByPolicy(policy)
-    case .byHand?: return
+    case .manual?: return
     }
   }
 
@@ -60,7 +60,7 @@ public enum LockRefusal: Error, Equatable, Sendable, CustomStringConvertible {
     case .policyMissing(let attached):
       "an account at PingAM is locked with one of its policies: name it with --policy; \(Self.list(attached))"
     case .policyNotAttached(let policy, let attached):
-      "\(policy.forPeople) is not a policy of this account; \(Self.list(attached))"
+      "\(policy.sanitized) is not a policy of this account; \(Self.list(attached))"
     case .lockedAlready(let lock): "the account is \(lock)"
     case .notLocked: "the account is not locked"
     case .heldByPolicy(let policy): "the account is not locked by hand; it is \(AccountLock.byPolicy(policy))"
@@ -68,6 +68,6 @@ public enum LockRefusal: Error, Equatable, Sendable, CustomStringConvertible {
   }
 
   private static func list(_ attached: [String]) -> String {
-    attached.isEmpty ? "AM assigned it no policies" : "it has \(attached.map(\.forPeople).joined(separator: ", "))"
+    attached.isEmpty ? "AM assigned it no policies" : "it has \(attached.map(\.sanitized).joined(separator: ", "))"
   }
 }

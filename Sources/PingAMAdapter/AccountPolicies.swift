@@ -4,24 +4,24 @@ import MobileAuth
 
 /// The conditions that AM's administrator attached to a registration. An account can be used only while all of them
 /// hold.
-public struct AccountPolicies: Sendable, Equatable {
-  public enum Flaw: Error, Equatable, Sendable, CustomStringConvertible {
+package struct AccountPolicies: Sendable, Equatable {
+  package enum ParseError: Error, Equatable, Sendable, CustomStringConvertible {
     case malformed
-    public var description: String { "the account's policies are not the JSON that AM writes" }
+    package var description: String { "the account's policies are not the JSON that AM writes" }
   }
 
   static let biometricAvailable = "biometricAvailable"
   static let deviceTampering = "deviceTampering"
 
   /// The error number that the vendor's SDK for iOS uses when a policy forbids a registration.
-  public static let violationNumber = 6_100_005
+  package static let violationNumber = 6_100_005
 
   /// The policies by name. Policies that this token does not know are ignored.
   private let policies: [String: JSONValue]
 
   /// - Parameter json: a JSON object whose values are objects; nil for no policies.
-  /// - Throws: `Flaw.malformed` for any other text.
-  init(_ json: String?) throws(Flaw) {
+  /// - Throws: `ParseError.malformed` for any other text.
+  init(_ json: String?) throws(ParseError) {
     guard let json else {
       policies = [:]
       return
@@ -40,7 +40,7 @@ public struct AccountPolicies: Sendable, Equatable {
 
   /// A message for the user during enrollment: this token ignores the named policy.
   static func note(onUnknown name: String) -> String {
-    "the policy \(name.forPeople) is unknown to this token and is ignored"
+    "the policy \(name.sanitized) is unknown to this token and is ignored"
   }
 
   var names: [String] { policies.keys.sorted() }

@@ -6,10 +6,10 @@ import MobileAuth
 struct MailboxRefresh: Sendable {
   let client: PingAMClient
   let ingress: PushIngress
-  let registry: any SharedEnrolmentRegistry
+  let registry: any SharedEnrollmentRegistry
   let server: TokenServerID
   let deviceName: String
-  let timekeeper: any Timekeeper
+  let clock: any TokenClock
   let isLocked: @Sendable (AccountID) -> Bool
   let report: @Sendable (TokenEvent) -> Void
 
@@ -22,7 +22,9 @@ struct MailboxRefresh: Sendable {
     let accounts = ((try? registry.accounts()) ?? []).filter { $0.server == server && $0.stage == .active }
     try await withThrowingTaskGroup(of: Void.self) { group in
       for record in accounts {
-        guard let mechanism = try? Mechanism(record), let wanted = mechanism.facts.wantedDeviceToken else { continue }
+        guard let mechanism = try? Mechanism(record), let wanted = mechanism.metadata.wantedDeviceToken else {
+          continue
+        }
         group.addTask { [id = record.id] in
           try await untilHeard(at: wanted)
           try await move(id, mechanism, to: wanted)
@@ -42,17 +44,17 @@ struct MailboxRefresh: Sendable {
 
   private func move(_ account: AccountID, _ mechanism: Mechanism, to wanted: String) async throws {
     var pause = Self.pauses.first
-    while await isToBeToldAgain(account, mechanism, wanted) {
-      try await timekeeper.sleep(until: timekeeper.now + pause)
+    while await shouldRetryRefresh(account, mechanism, wanted) {
+      try await clock.sleep(until: clock.now + pause)
       pause = min(pause * 2, Self.pauses.longest)
     }
   }
 
-  private func isToBeToldAgain(_ account: AccountID, _ mechanism: Mechanism, _ wanted: String) async -> Bool {
+  private func shouldRetryRefresh(_ account: AccountID, _ mechanism: Mechanism, _ wanted: String) async -> Bool {
     // A policy's lock can open without a notification: retry.
     if isLocked(account) { return true }
-    do throws(TokenServerFault) {
-      try await tell(mechanism)
+    do throws(TokenServerError) {
+      try await notify(mechanism)
       try confirm(wanted, of: account)
       return false
     } catch {
@@ -61,19 +63,19 @@ struct MailboxRefresh: Sendable {
     }
   }
 
-  private func tell(_ mechanism: Mechanism) async throws(TokenServerFault) {
+  private func notify(_ mechanism: Mechanism) async throws(TokenServerError) {
     guard let body = mechanism.refresh(deviceName: deviceName) else {
       throw .refused("AM's registration has no user ID (AM before 8.0.1 sends none); enroll again")
     }
-    let url = mechanism.facts.registrationURL.replacing("_action=register", with: "_action=refresh")
-    switch try await client.post(body, to: url, cookie: mechanism.facts.cookie) {
+    let url = mechanism.metadata.registrationURL.replacing("_action=register", with: "_action=refresh")
+    switch try await client.post(body, to: url, cookie: mechanism.metadata.cookie) {
     case .stored: return
     case .refused: throw .refused("AM no longer knows this mechanism, or its push provider rejects the mailbox (400)")
     }
   }
 
   /// Stores the mailbox as confirmed. The account may have been changed or removed while the request was on its way.
-  private func confirm(_ token: String, of account: AccountID) throws(TokenServerFault) {
+  private func confirm(_ token: String, of account: AccountID) throws(TokenServerError) {
     do {
       let told = try registry.update(account) { record in
         guard try Mechanism(record) != nil else { return nil }

@@ -6,7 +6,7 @@ extension Mechanism {
   /// stores the other members without reading them; a push delegate has no choice to make.
   var device: [String: JSONValue] {
     [
-      "deviceId": .text(facts.wantedDeviceToken ?? facts.deviceToken), "deviceType": .text("android"),
+      "deviceId": .text(metadata.wantedDeviceToken ?? metadata.deviceToken), "deviceType": .text("android"),
       "communicationType": .text("gcm"),
     ]
   }
@@ -14,7 +14,7 @@ extension Mechanism {
   func registration(_ ticket: PushRegistrationTicket, deviceName: String) -> [UInt8] {
     var claims = device
     claims["response"] = .text(secret.answer(to: ticket.challenge))
-    claims["mechanismUid"] = .text(facts.uid)
+    claims["mechanismUid"] = .text(metadata.uid)
     claims["deviceName"] = .text(deviceName)
     return secret.body(messageID: ticket.messageID, claims)
   }
@@ -22,11 +22,11 @@ extension Mechanism {
   /// The body of a request that changes the mailbox at AM.
   /// - Returns: nil if AM never sent its user ID.
   func refresh(deviceName: String) -> [UInt8]? {
-    guard let userID = facts.userID else { return nil }
+    guard let userID = metadata.userID else { return nil }
     var claims = device
     claims["deviceName"] = .text(deviceName)
     let body: [String: JSONValue] = [
-      "mechanismUid": .text(facts.uid), "username": .text(userID), "jwt": .text(secret.token(claims)),
+      "mechanismUid": .text(metadata.uid), "username": .text(userID), "jwt": .text(secret.token(claims)),
     ]
     return Array(JSONValue.object(body).canonical.utf8)
   }

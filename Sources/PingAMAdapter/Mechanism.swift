@@ -7,7 +7,7 @@ import Secrets
 /// The stored state of one account at AM.
 struct Mechanism: Sendable {
   /// The members that are not secret.
-  struct Facts: Codable, Sendable, Equatable {
+  struct Metadata: Codable, Sendable, Equatable {
     /// A UUID that this token chose at registration; AM identifies the mechanism by it.
     var uid: String
     var issuer: String
@@ -42,34 +42,34 @@ struct Mechanism: Sendable {
     var challenge: [UInt8]
   }
 
-  var facts: Facts
+  var metadata: Metadata
   let secret: SharedSecret
 
   private static let version = SecretBytes(copying: Array("pingam 1".utf8))
 
-  init(facts: Facts, secret: SharedSecret) {
-    self.facts = facts
+  init(facts: Metadata, secret: SharedSecret) {
+    self.metadata = facts
     self.secret = secret
   }
 
   /// Decodes an account record.
   /// - Returns: nil for an account whose keys were deleted.
   /// - Throws: `.damaged` if the record is not in this format.
-  init?(_ record: AccountRecord) throws(CustodyFault) {
+  init?(_ record: AccountRecord) throws(StateStoreError) {
     if record.secrets.count == 0 { return nil }
-    let damaged = CustodyFault.damaged("the keys of account \(record.id)")
+    let damaged = StateStoreError.damaged("the keys of account \(record.id)")
     guard let parts = record.secrets.parts(), parts.count == 3,
       SecretBytes.constantTimeEqual(parts[0], Self.version)
     else { throw damaged }
     let encoded = parts[1].withExposedSecret { Data($0) }
-    do { facts = try JSONDecoder().decode(Facts.self, from: encoded) } catch { throw damaged }
-    if let length = facts.pinLength, !PINPolicy.lengths.contains(length) { throw damaged }
+    do { metadata = try JSONDecoder().decode(Metadata.self, from: encoded) } catch { throw damaged }
+    if let length = metadata.pinLength, !PINPolicy.lengths.contains(length) { throw damaged }
     secret = SharedSecret(bytes: parts[2])
   }
 
   var encoded: SecretBytes {
     let facts: Data
-    do { facts = try JSONEncoder().encode(self.facts) } catch { preconditionFailure("texts and numbers: \(error)") }
+    do { facts = try JSONEncoder().encode(self.metadata) } catch { preconditionFailure("texts and numbers: \(error)") }
     return .joining([Self.version, SecretBytes(copying: facts), secret.bytes])
   }
 }

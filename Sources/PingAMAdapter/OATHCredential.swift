@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Secrets
+package import Secrets
 
 /// The parameters of an account's one-time passwords (RFC 4226, RFC 6238), as read from a QR code. The type has no
 /// description because it contains the secret.
-public struct OATHCredential: Sendable {
-  public enum Algorithm: String, Sendable, CaseIterable {
+package struct OATHCredential: Sendable {
+  package enum Algorithm: String, Sendable, CaseIterable {
     /// A digest of 16 bytes. Some truncation offsets (RFC 4226 §5.3) lie outside; no code can be computed for them.
     case md5
     case sha1, sha224, sha256, sha384, sha512
   }
 
   /// The moving factor (RFC 4226 §5.1).
-  public enum Factor: Sendable, Equatable {
+  package enum Factor: Sendable, Equatable {
     /// The counter of the next code.
     case counter(UInt64)
     /// The validity period of a code in seconds; at least 1.
     case period(Int64)
   }
 
-  public let issuer: String
-  public let accountName: String
+  package let issuer: String
+  package let accountName: String
   /// At least one byte.
-  public let secret: SecretBytes
-  public let algorithm: Algorithm
+  package let secret: SecretBytes
+  package let algorithm: Algorithm
   /// 6 or 8.
-  public let digits: Int
-  public let factor: Factor
+  package let digits: Int
+  package let factor: Factor
   /// AM's identifier of its record of this credential; AM 8.0.1 and later.
-  public let resourceID: String?
+  package let resourceID: String?
 
   init(
     _ host: OATHHost, _ parameters: URIParameters, issuer: String, accountName: String
-  ) throws(RegistrationURI.Flaw) {
+  ) throws(RegistrationURI.ParseError) {
     self.issuer = issuer
     self.accountName = accountName
     guard var secret = bytes(lenientBase32: try parameters.required("secret")), !secret.isEmpty else {

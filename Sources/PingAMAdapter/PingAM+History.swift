@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-public import MobileAuth
+package import MobileAuth
 
 /// A stored push message for display. It contains no secret. AM signed its contents, but an attacker who logs in can
 /// influence them.
-public struct MessageFacts: Sendable, Equatable {
-  public let transaction: TransactionID
-  public let account: AccountID
+package struct MessageSummary: Sendable, Equatable {
+  package let transaction: TransactionID
+  package let account: AccountID
   /// Arrival in milliseconds since 1970, by the board's wall clock.
-  public let receivedAtMilliseconds: Int64
-  public let state: DeliveredMessage.State
+  package let receivedAtMilliseconds: Int64
+  package let state: DeliveredMessage.State
   /// Nil, like `message` and `context`, if the account was enrolled again after the message arrived: its signature can
   /// no longer be verified.
-  public let type: String?
-  public let message: String?
-  public let context: String?
+  package let type: String?
+  package let message: String?
+  package let context: String?
 }
 
 extension PingAM {
   /// Describes a stored message.
   /// - Parameter now: the board's wall clock, in milliseconds since 1970. Used to report a request as expired before
   ///   the service has recorded that.
-  public static func facts(
+  package static func summary(
     of delivered: DeliveredMessage, for record: AccountRecord, now: Int64
-  ) throws(CustodyFault) -> MessageFacts {
+  ) throws(StateStoreError) -> MessageSummary {
     let mechanism = try Mechanism(record)
-    let kept = mechanism.flatMap { try? KeptMessage(delivered, of: $0) }
-    return MessageFacts(
+    let kept = mechanism.flatMap { try? StoredMessage(delivered, of: $0) }
+    return MessageSummary(
       transaction: delivered.transaction, account: delivered.account,
       receivedAtMilliseconds: delivered.receivedAtMilliseconds, state: state(of: delivered, kept?.message, now: now),
-      type: kept?.message.kind.name, message: kept?.message.text?.forPeople(atMost: PushMessage.textLimit),
-      context: kept?.message.context?.forPeople(atMost: PushMessage.contextLimit))
+      type: kept?.message.kind.name, message: kept?.message.text?.sanitized(atMost: PushMessage.textLimit),
+      context: kept?.message.context?.sanitized(atMost: PushMessage.contextLimit))
   }
 
   private static func state(
@@ -37,7 +37,7 @@ extension PingAM {
   ) -> DeliveredMessage.State {
     let received = delivered.receivedAtMilliseconds
     guard let message, delivered.state == .pending, !delivered.isBeingAnswered,
-      received >= PingAMTokenServer.earliestPlausible, now >= received + message.timeToLive * 1000
+      received >= PingAMServerClient.earliestPlausible, now >= received + message.timeToLive * 1000
     else { return delivered.state }
     return .expired
   }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-public import MobileAuth
+package import MobileAuth
 
 extension PingAM {
   /// Why the account is locked, which also locks its one-time passwords; nil if it is not locked, or has no keys.
   /// - Parameters:
   ///   - hasPIN: whether the account has a PIN that identifies its user.
   ///   - isTamperedWith: the result of the token's own tamper checks.
-  public static func lock(
+  package static func lock(
     of record: AccountRecord, hasPIN: Bool, isTamperedWith: () -> Bool
-  ) throws(CustodyFault) -> AccountLock? {
+  ) throws(StateStoreError) -> AccountLock? {
     guard let mechanism = try Mechanism(record) else { return nil }
-    if let policy = mechanism.facts.lockedBy { return .byHand(policy: policy) }
+    if let policy = mechanism.metadata.lockedBy { return .manual(policy: policy) }
     return try policies(of: mechanism, record.id)
       .violation(hasPIN: { hasPIN }, isTamperedWith: isTamperedWith).map { .byPolicy($0) }
   }
@@ -18,47 +18,47 @@ extension PingAM {
   /// Returns the account locked by its user.
   /// - Parameter policy: the name of a policy that AM attached to the account. The policy need not hold, nor be known
   ///   to this token.
-  /// - Throws: `LockRefusal`, `CustodyFault`.
-  public static func lockedByHand(
+  /// - Throws: `LockError`, `StateStoreError`.
+  package static func lockedManually(
     _ record: AccountRecord, with policy: String?, hasPIN: Bool, isTamperedWith: () -> Bool
   ) throws -> AccountRecord {
-    guard let mechanism = try Mechanism(record) else { throw CustodyFault.unknown("keys of account \(record.id)") }
+    guard let mechanism = try Mechanism(record) else { throw StateStoreError.unknown("keys of account \(record.id)") }
     let attached = try policies(of: mechanism, record.id).names
-    guard let policy, !policy.isEmpty else { throw LockRefusal.policyMissing(attached: attached) }
-    guard attached.contains(policy) else { throw LockRefusal.policyNotAttached(policy, attached: attached) }
+    guard let policy, !policy.isEmpty else { throw LockError.policyMissing(attached: attached) }
+    guard attached.contains(policy) else { throw LockError.policyNotAttached(policy, attached: attached) }
     if let lock = try lock(of: record, hasPIN: hasPIN, isTamperedWith: isTamperedWith) {
-      throw LockRefusal.lockedAlready(lock)
+      throw LockError.lockedAlready(lock)
     }
     return try changed(record) { $0.lockedBy = policy }
   }
 
   /// Returns the account with the user's lock removed. A policy that does not hold keeps it locked.
-  /// - Throws: `LockRefusal`, `CustodyFault`.
-  public static func unlockedByHand(
+  /// - Throws: `LockError`, `StateStoreError`.
+  package static func unlockedManually(
     _ record: AccountRecord, hasPIN: Bool, isTamperedWith: () -> Bool
   ) throws -> AccountRecord {
-    try LockRefusal.demandByHand(try lock(of: record, hasPIN: hasPIN, isTamperedWith: isTamperedWith))
+    try LockError.requireManual(try lock(of: record, hasPIN: hasPIN, isTamperedWith: isTamperedWith))
     return try changed(record) { $0.lockedBy = nil }
   }
 
   /// Returns the name of the first policy that does not hold on this device; nil if all hold.
   /// - Parameter policies: the policies as JSON text, as in a registration URI.
-  /// - Throws: `AccountPolicies.Flaw` if they are not the JSON that AM writes.
-  public static func violatedPolicy(
+  /// - Throws: `AccountPolicies.ParseError` if they are not the JSON that AM writes.
+  package static func violatedPolicy(
     among policies: String, hasPIN: Bool, isTamperedWith: () -> Bool
-  ) throws(AccountPolicies.Flaw) -> String? {
+  ) throws(AccountPolicies.ParseError) -> String? {
     try AccountPolicies(policies).violation(hasPIN: { hasPIN }, isTamperedWith: isTamperedWith)
   }
 
   /// Returns one message for the user per policy that this token does not know.
   /// - Parameter policies: the policies as JSON text, as in a registration URI.
-  /// - Throws: `AccountPolicies.Flaw` if they are not the JSON that AM writes.
-  public static func notes(onPolicies policies: String) throws(AccountPolicies.Flaw) -> [String] {
+  /// - Throws: `AccountPolicies.ParseError` if they are not the JSON that AM writes.
+  package static func notes(onPolicies policies: String) throws(AccountPolicies.ParseError) -> [String] {
     try AccountPolicies(policies).unknownNames.map { AccountPolicies.note(onUnknown: $0) }
   }
 
-  private static func policies(of mechanism: Mechanism, _ id: AccountID) throws(CustodyFault) -> AccountPolicies {
-    do { return try AccountPolicies(mechanism.facts.policies) } catch {
+  private static func policies(of mechanism: Mechanism, _ id: AccountID) throws(StateStoreError) -> AccountPolicies {
+    do { return try AccountPolicies(mechanism.metadata.policies) } catch {
       throw .damaged("the policies of account \(id)")
     }
   }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-public import MobileAuth
+package import MobileAuth
 
 /// Errors of choosing an account's mailbox (its device token at AM, and its topic at an MQTT broker).
-public enum MailboxRefusal: Error, Equatable, Sendable, CustomStringConvertible {
+package enum MailboxError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The text cannot be a mailbox.
   case malformed(mustBe: String)
   case taken(String, by: AccountID)
   /// AM may already have received the registration with this mailbox.
   case registeredWith(String)
 
-  public var description: String {
+  package var description: String {
     switch self {
     case .malformed(let rule): "a mailbox is \(rule)"
     case .taken(let mailbox, let account):
-      "\"\(mailbox.forPeople)\" is the mailbox of the account \"\(account)\"; name another"
+      "\"\(mailbox.sanitized)\" is the mailbox of the account \"\(account)\"; name another"
     case .registeredWith(let mailbox):
-      "AM may already know the mailbox \"\(mailbox.forPeople)\" from this QR code: use the same mailbox, omit it, or "
+      "AM may already know the mailbox \"\(mailbox.sanitized)\" from this QR code: use the same mailbox, omit it, or "
         + "ask for a new QR code"
     }
   }
@@ -23,7 +23,7 @@ public enum MailboxRefusal: Error, Equatable, Sendable, CustomStringConvertible 
 
 extension PingAM {
   /// Returns the rule that the text violates; nil if it can be a mailbox.
-  public static func rule(brokenByMailbox text: String) -> String? {
+  package static func rule(brokenByMailbox text: String) -> String? {
     guard (1...512).contains(text.utf8.count), text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
       return "1 to 512 printable ASCII characters without spaces"
     }
@@ -36,14 +36,14 @@ extension PingAM {
 
   /// Checks that a text can be a mailbox and is not the mailbox of another account: at a broker only the topic
   /// separates two accounts' messages.
-  /// - Throws: `MailboxRefusal`, `CustodyFault`.
-  public static func check(
-    mailbox: String, for account: AccountID, in registry: any EnrolmentRegistry
+  /// - Throws: `MailboxError`, `StateStoreError`.
+  package static func check(
+    mailbox: String, for account: AccountID, in registry: any EnrollmentRegistry
   ) throws {
-    if let broken = rule(brokenByMailbox: mailbox) { throw MailboxRefusal.malformed(mustBe: broken) }
+    if let broken = rule(brokenByMailbox: mailbox) { throw MailboxError.malformed(mustBe: broken) }
     for other in try registry.accounts(atServersOf: kind) where other.id != account {
-      guard try self.mailbox(of: other) != mailbox, try wantedMailbox(of: other) != mailbox else {
-        throw MailboxRefusal.taken(mailbox, by: other.id)
+      guard try self.mailbox(of: other) != mailbox, try pendingMailbox(of: other) != mailbox else {
+        throw MailboxError.taken(mailbox, by: other.id)
       }
     }
   }

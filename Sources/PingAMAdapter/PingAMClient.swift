@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import Courier
+import HTTP
 import JSONValues
 import MobileAuth
 
 /// An HTTP client for AM's push endpoints. There is no session: every body is signed.
 struct PingAMClient: Sendable {
-  private static func fault(_ error: CourierError) -> TokenServerFault {
+  private static func fault(_ error: HTTPTransportError) -> TokenServerError {
     if case .untrusted = error { .untrusted("\(error)") } else { .unreachable("\(error)") }
   }
 
@@ -23,21 +23,21 @@ struct PingAMClient: Sendable {
   /// browsers.
   private static let version = "resource=1.0, protocol=1.0"
 
-  let courier: any Courier
+  let http: any HTTPTransport
 
   /// Checks that a server answers at the URL. AM rejects GET there, with different statuses: accepts every status below
   /// 500, and 501.
-  func reach(_ url: String) async throws(TokenServerFault) {
+  func reach(_ url: String) async throws(TokenServerError) {
     let request = HTTPRequest(
       .get, url, headers: ["Accept-API-Version": Self.version, "User-Agent": Self.userAgent],
       maximumBodyBytes: 65_536)
     let response: HTTPResponse
-    do { response = try await courier.send(request) } catch { throw Self.fault(error) }
-    guard response.status < 500 || response.status == 501 else { throw TokenServerFault(unexpected: response) }
+    do { response = try await http.send(request) } catch { throw Self.fault(error) }
+    guard response.status < 500 || response.status == 501 else { throw TokenServerError(unexpected: response) }
   }
 
   /// - Parameter cookie: `name=value`, verbatim.
-  func post(_ body: [UInt8], to url: String, cookie: String?) async throws(TokenServerFault) -> Reply {
+  func post(_ body: [UInt8], to url: String, cookie: String?) async throws(TokenServerError) -> Reply {
     var request = HTTPRequest(
       .post, url,
       headers: [
@@ -47,7 +47,7 @@ struct PingAMClient: Sendable {
       body: body, deadline: .seconds(30), maximumBodyBytes: 65_536)
     request.headers["Cookie"] = cookie
     let response: HTTPResponse
-    do { response = try await courier.send(request) } catch { throw Self.fault(error) }
+    do { response = try await http.send(request) } catch { throw Self.fault(error) }
     switch response.status {
     case 200:
       guard case .object? = JSONValue(parsing: response.body) else {
@@ -55,12 +55,12 @@ struct PingAMClient: Sendable {
       }
       return .stored
     case 400: return .refused
-    default: throw TokenServerFault(unexpected: response)
+    default: throw TokenServerError(unexpected: response)
     }
   }
 }
 
-extension TokenServerFault {
+extension TokenServerError {
   /// Creates the fault for a status other than 200 and 400. A status that AM itself sends is permanent; a status of a
   /// gateway in front of AM may be temporary.
   fileprivate init(unexpected response: HTTPResponse) {

@@ -18,7 +18,7 @@ enum PushAnswer: Sendable, Equatable {
     return claims
   }
 
-  func body(to kept: KeptMessage, of mechanism: Mechanism) -> [UInt8] {
+  func body(to kept: StoredMessage, of mechanism: Mechanism) -> [UInt8] {
     mechanism.secret.body(
       messageID: kept.envelope.messageID, claims(response: mechanism.secret.answer(to: kept.message.challenge)))
   }

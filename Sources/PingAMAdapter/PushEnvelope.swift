@@ -9,7 +9,7 @@ struct PushEnvelope: Sendable, Equatable {
 
   static let longest = 16_384
 
-  enum Flaw: Error, Equatable, Sendable {
+  enum ParseError: Error, Equatable, Sendable {
     case tooLarge
     case malformed(String)
   }
@@ -19,7 +19,7 @@ struct PushEnvelope: Sendable, Equatable {
   ///   same members, or these members in `data`); Apple's payload (in `aps`); or the form that AM sends to Amazon SNS
   ///   (JSON texts in `GCM` and `APNS`). At most 16 KiB.
   /// - Throws: `.tooLarge`, or `.malformed` with the member that is wrong.
-  init(_ bytes: [UInt8]) throws(Flaw) {
+  init(_ bytes: [UInt8]) throws(ParseError) {
     guard bytes.count <= Self.longest else { throw .tooLarge }
     guard let value = JSONValue(parsing: bytes), case .object = value else { throw .malformed("not a JSON object") }
     // A subscriber of Amazon SNS receives AM's JSON as a text inside a notification.
@@ -28,7 +28,7 @@ struct PushEnvelope: Sendable, Equatable {
     self = try Self.read(amazon ?? message)
   }
 
-  private static func read(_ value: JSONValue) throws(Flaw) -> PushEnvelope {
+  private static func read(_ value: JSONValue) throws(ParseError) -> PushEnvelope {
     let map = value["data"] ?? value["aps"] ?? value
     let token = value["aps"] == nil ? map["message"] : map["data"]
     guard let messageID = map["messageId"]?.text, !messageID.isEmpty else { throw .malformed("no messageId") }

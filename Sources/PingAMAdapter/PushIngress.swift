@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
-public import MobileAuth
+package import MobileAuth
 import Synchronization
 
 /// Receives push messages from every delivery channel: an MQTT subscriber or the control socket. One instance serves
 /// all accounts at all AMs, because only the message's contents identify its account.
-public final class PushIngress: Sendable {
-  public enum Acceptance: Sendable, Equatable {
+package final class PushIngress: Sendable {
+  package enum Acceptance: Sendable, Equatable {
     /// Stored; the user will be asked.
     case kept(AccountID)
     /// Received before, perhaps with another message ID; nothing has changed.
     case known(AccountID)
   }
 
-  public enum Refusal: Error, Equatable, Sendable {
+  package enum IngressError: Error, Equatable, Sendable {
     case tooLarge
     case malformed(String)
     /// No account of this token has the message's mechanism.
@@ -23,7 +23,7 @@ public final class PushIngress: Sendable {
     /// Correctly signed, but not a message that this token supports.
     case notHandleable(String)
     /// A valid message that could not be stored: deliver it again.
-    case notKept(CustodyFault)
+    case notKept(StateStoreError)
   }
 
   private struct State {
@@ -36,20 +36,20 @@ public final class PushIngress: Sendable {
   /// Milliseconds. The difference between this board's clock and AM's above which the difference is reported.
   private static let toleratedSkew: Int64 = 300_000
 
-  private let registry: any SharedEnrolmentRegistry
-  private let shelf: any MessageShelf
-  private let timekeeper: any Timekeeper
+  private let registry: any SharedEnrollmentRegistry
+  private let messageStore: any PushMessageStore
+  private let clock: any TokenClock
   private let report: @Sendable (TokenEvent) -> Void
   private let state = Mutex(State())
 
   /// - Parameter report: called for each rejected message, and for changes that a message makes to its account.
-  public init(
-    registry: any SharedEnrolmentRegistry, shelf: any MessageShelf, timekeeper: any Timekeeper,
+  package init(
+    registry: any SharedEnrollmentRegistry, messageStore: any PushMessageStore, clock: any TokenClock,
     report: @escaping @Sendable (TokenEvent) -> Void
   ) {
     self.registry = registry
-    self.shelf = shelf
-    self.timekeeper = timekeeper
+    self.messageStore = messageStore
+    self.clock = clock
     self.report = report
   }
 
@@ -57,7 +57,7 @@ public final class PushIngress: Sendable {
   /// again is useless, except for `.notKept`.
   /// - Parameter bytes: `{"messageId", "message"}`, Firebase's map, Apple's payload or Amazon's form, at most 16 KiB.
   @discardableResult
-  public func accept(_ bytes: [UInt8]) throws(Refusal) -> Acceptance {
+  package func accept(_ bytes: [UInt8]) throws(IngressError) -> Acceptance {
     do {
       let acceptance = try take(bytes)
       if case .kept = acceptance { wake() }
@@ -75,7 +75,7 @@ public final class PushIngress: Sendable {
 
   /// Like `accept`, for a channel that redelivers a message until it is acknowledged.
   /// - Returns: whether to acknowledge: the message is durable, or permanently invalid.
-  public func settles(_ bytes: [UInt8]) -> Bool {
+  package func isFinal(_ bytes: [UInt8]) -> Bool {
     do { try accept(bytes) } catch { if case .notKept = error { return false } }
     return true
   }
@@ -83,7 +83,7 @@ public final class PushIngress: Sendable {
   /// Reports whether the delivery channel of a mailbox is up (nil) or why it is not, so that the token shows no false
   /// connected state. Mailboxes without a channel, whose messages arrive only through the control socket, are not
   /// reported.
-  public func set(channelFault: String?, of mailbox: String) {
+  package func set(channelFault: String?, of mailbox: String) {
     state.withLock { $0.channelFaults[mailbox] = channelFault }
     wake()
   }
@@ -108,27 +108,29 @@ public final class PushIngress: Sendable {
 
   // MARK: One message
 
-  private func take(_ bytes: [UInt8]) throws(Refusal) -> Acceptance {
+  private func take(_ bytes: [UInt8]) throws(IngressError) -> Acceptance {
     let envelope = try Self.envelope(bytes)
     let token: JWS.Unverified
     let uid: String
-    do throws(PushMessage.Flaw) {
+    do throws(PushMessage.ParseError) {
       token = try PushMessage.token(envelope.token)
       uid = try PushMessage.mechanismUID(in: token)
     } catch { throw .forged("\(error)") }
     guard let (record, mechanism) = try find(uid) else { throw .unknownMechanism }
     let message = try Self.message(token, mechanism)
-    let kept = KeptMessage(
-      envelope, message, for: record.id, receivedAtMilliseconds: timekeeper.wallClockMilliseconds)
+    let kept = StoredMessage(
+      envelope, message, for: record.id, receivedAtMilliseconds: clock.wallClockMilliseconds)
     let isLearnt: Bool
     do { isLearnt = try learn(from: message, record, mechanism) } catch { throw .notKept(error) }
     guard isLearnt else { return try take(bytes) }
-    do { guard try shelf.keep(kept.delivered) else { return .known(record.id) } } catch { throw .notKept(error) }
-    tell(what: message, of: record.id, mechanism)
+    do { guard try messageStore.store(kept.delivered) else { return .known(record.id) } } catch {
+      throw .notKept(error)
+    }
+    notify(what: message, of: record.id, mechanism)
     return .kept(record.id)
   }
 
-  private static func envelope(_ bytes: [UInt8]) throws(Refusal) -> PushEnvelope {
+  private static func envelope(_ bytes: [UInt8]) throws(IngressError) -> PushEnvelope {
     do { return try PushEnvelope(bytes) } catch {
       switch error {
       case .tooLarge: throw .tooLarge
@@ -137,7 +139,7 @@ public final class PushIngress: Sendable {
     }
   }
 
-  private static func message(_ token: JWS.Unverified, _ mechanism: Mechanism) throws(Refusal) -> PushMessage {
+  private static func message(_ token: JWS.Unverified, _ mechanism: Mechanism) throws(IngressError) -> PushMessage {
     do { return try PushMessage(token, verifiedWith: mechanism.secret) } catch {
       switch error {
       case .forged, .algorithm, .nameless, .notAToken: throw .forged("\(error)")
@@ -146,10 +148,10 @@ public final class PushIngress: Sendable {
     }
   }
 
-  private func find(_ uid: String) throws(Refusal) -> (AccountRecord, Mechanism)? {
-    do throws(CustodyFault) {
+  private func find(_ uid: String) throws(IngressError) -> (AccountRecord, Mechanism)? {
+    do throws(StateStoreError) {
       for record in try registry.accounts(atServersOf: PingAM.kind) {
-        if let mechanism = try Mechanism(record), mechanism.facts.uid == uid { return (record, mechanism) }
+        if let mechanism = try Mechanism(record), mechanism.metadata.uid == uid { return (record, mechanism) }
       }
       return nil
     } catch { throw .notKept(error) }
@@ -160,19 +162,19 @@ public final class PushIngress: Sendable {
   /// - Returns: false if the account has changed or been removed since it was read.
   private func learn(
     from message: PushMessage, _ known: AccountRecord, _ mechanism: Mechanism
-  ) throws(CustodyFault) -> Bool {
+  ) throws(StateStoreError) -> Bool {
     var (record, mechanism) = (known, mechanism)
     let isNew = record.stage == .enrolling
-    let wasNameless = mechanism.facts.userID == nil
-    if wasNameless { mechanism.facts.userID = message.userID }
+    let wasNameless = mechanism.metadata.userID == nil
+    if wasNameless { mechanism.metadata.userID = message.userID }
     guard isNew || wasNameless && message.userID != nil else { return true }
     var entry: AuditEntry?
     if isNew {
       record.stage = .active
-      mechanism.facts.registration = nil
+      mechanism.metadata.registration = nil
       entry = AuditEntry(
         .enrolled, account: record.id, detail: "at \(record.server); a push message confirmed it",
-        wallClockMilliseconds: timekeeper.wallClockMilliseconds)
+        wallClockMilliseconds: clock.wallClockMilliseconds)
     }
     record.secrets = mechanism.encoded
     guard try registry.change(known, .put(record, entry)) else { return false }
@@ -181,16 +183,16 @@ public final class PushIngress: Sendable {
     return true
   }
 
-  private func tell(what message: PushMessage, of account: AccountID, _ mechanism: Mechanism) {
-    if let named = message.userID, let known = mechanism.facts.userID, named != known {
+  private func notify(what message: PushMessage, of account: AccountID, _ mechanism: Mechanism) {
+    if let named = message.userID, let known = mechanism.metadata.userID, named != known {
       report(
-        .trouble(account, "a push message names the user \(named.forPeople), who is not this account's: ignored"))
+        .trouble(account, "a push message names the user \(named.sanitized), who is not this account's: ignored"))
     }
     if let kind = message.unknownKind {
-      report(.trouble(account, "a push message is of the unknown kind \"\(kind.forPeople)\": used as a confirmation"))
+      report(.trouble(account, "a push message is of the unknown kind \"\(kind.sanitized)\": used as a confirmation"))
     }
     guard let sentAt = message.sentAtMilliseconds else { return }
-    let skew = timekeeper.wallClockMilliseconds.subtractingReportingOverflow(sentAt)
+    let skew = clock.wallClockMilliseconds.subtractingReportingOverflow(sentAt)
     guard skew.overflow || skew.partialValue.magnitude > Self.toleratedSkew else { return }
     let minutes = skew.overflow ? "very many" : "\(skew.partialValue.magnitude / 60_000)"
     report(
@@ -199,8 +201,8 @@ public final class PushIngress: Sendable {
   }
 }
 
-extension PushIngress.Refusal: CustomStringConvertible {
-  public var description: String {
+extension PushIngress.IngressError: CustomStringConvertible {
+  package var description: String {
     switch self {
     case .tooLarge: "the push message is larger than \(PushEnvelope.longest) bytes"
     case .malformed(let what): "not a push message: \(what)"

@@ -13,7 +13,7 @@ struct PushMessage: Sendable, Equatable {
     case biometric
   }
 
-  enum Flaw: Error, Equatable, Sendable {
+  enum ParseError: Error, Equatable, Sendable {
     case notAToken
     /// An algorithm other than HS256. AM's own implementation accepts the sender's choice; this token does not.
     case algorithm
@@ -53,7 +53,7 @@ struct PushMessage: Sendable, Equatable {
 
   /// Returns the mechanism named in a token that is not verified yet, to find its key.
   /// - Throws: `.algorithm`, `.nameless`.
-  static func mechanismUID(in token: JWS.Unverified) throws(Flaw) -> String {
+  static func mechanismUID(in token: JWS.Unverified) throws(ParseError) -> String {
     guard JSONValue(parsing: token.header)?["alg"] == .text("HS256") else { throw .algorithm }
     guard let uid = JSONValue(parsing: token.untrustedPayload)?["u"]?.text, !uid.isEmpty else { throw .nameless }
     return uid
@@ -62,11 +62,11 @@ struct PushMessage: Sendable, Equatable {
   /// Valid times: milliseconds since 1970, to the end of the year 9999.
   private static let moments: ClosedRange<Int64> = 0...253_402_300_799_999
 
-  static func token(_ text: String) throws(Flaw) -> JWS.Unverified {
+  static func token(_ text: String) throws(ParseError) -> JWS.Unverified {
     do { return try JWS.Unverified(parsing: text) } catch { throw .notAToken }
   }
 
-  init(_ token: JWS.Unverified, verifiedWith secret: SharedSecret) throws(Flaw) {
+  init(_ token: JWS.Unverified, verifiedWith secret: SharedSecret) throws(ParseError) {
     mechanismUID = try Self.mechanismUID(in: token)
     guard let verified = try? token.payload(authenticatedBy: secret.bytes) else { throw .forged }
     guard let claims = JSONValue(parsing: verified), case .object = claims else { throw .malformed("claims") }
@@ -87,7 +87,7 @@ struct PushMessage: Sendable, Equatable {
     payload = claims["p"]?.text
   }
 
-  private static func cookie(_ claim: JSONValue?) throws(Flaw) -> String? {
+  private static func cookie(_ claim: JSONValue?) throws(ParseError) -> String? {
     guard let encoded = claim?.text, !encoded.isEmpty else { return nil }
     guard let bytes = bytes(lenientBase64: encoded), let text = String(validating: bytes, as: UTF8.self),
       text.isHeaderText
@@ -96,13 +96,13 @@ struct PushMessage: Sendable, Equatable {
   }
 
   /// Reads a claim that is a decimal text, as AM sends it, or a number.
-  private static func number(_ claims: JSONValue, _ name: String) throws(Flaw) -> Int64? {
+  private static func number(_ claims: JSONValue, _ name: String) throws(ParseError) -> Int64? {
     guard let claim = claims[name], claim != .null else { return nil }
     guard let number = claim.integer ?? claim.text.flatMap({ Int64($0) }) else { throw .malformed(name) }
     return number
   }
 
-  private static func kind(_ claims: JSONValue) throws(Flaw) -> (Kind, String?) {
+  private static func kind(_ claims: JSONValue) throws(ParseError) -> (Kind, String?) {
     switch claims["k"]?.text?.lowercased() {
     case "challenge":
       let texts = (claims["n"]?.text ?? "").split(separator: ",", omittingEmptySubsequences: false)
@@ -119,7 +119,7 @@ struct PushMessage: Sendable, Equatable {
   }
 }
 
-extension PushMessage.Flaw: CustomStringConvertible {
+extension PushMessage.ParseError: CustomStringConvertible {
   var description: String {
     switch self {
     case .notAToken: "it is not a JWT"

@@ -2,15 +2,15 @@
 import Secrets
 
 /// The push part of a QR code: valid for one registration, for a minute or two.
-public struct PushRegistrationTicket: Sendable {
+package struct PushRegistrationTicket: Sendable {
   /// The registration's message ID, to be sent back.
   let messageID: String
   /// The key shared with AM for the lifetime of the account; at least 32 bytes.
   let secret: SecretBytes
   let challenge: [UInt8]
   /// Absolute http or https URLs, to be used without normalization.
-  public let registrationURL: String
-  public let authenticationURL: String
+  package let registrationURL: String
+  package let authenticationURL: String
   /// `name=value`, for the load balancer in front of AM.
   let cookie: String?
   /// AM's identifier of the user, from AM 8.0.1 on. The mailbox cannot be changed without it.
@@ -21,7 +21,7 @@ public struct PushRegistrationTicket: Sendable {
   /// The minimum key length in bytes: the length of the digest (RFC 7518 §3.2). AM always sends this length.
   private static let shortestSecret = 32
 
-  init(_ parameters: URIParameters) throws(RegistrationURI.Flaw) {
+  init(_ parameters: URIParameters) throws(RegistrationURI.ParseError) {
     messageID = try parameters.required("m")
     guard var secret = try parameters.bytes("s") else { throw .missing("s") }
     defer { cleanse(&secret) }
@@ -39,7 +39,7 @@ public struct PushRegistrationTicket: Sendable {
     resourceID = try parameters.text("pid")
   }
 
-  private static func url(_ name: String, _ parameters: URIParameters) throws(RegistrationURI.Flaw) -> String {
+  private static func url(_ name: String, _ parameters: URIParameters) throws(RegistrationURI.ParseError) -> String {
     guard let url = try parameters.text(name) else { throw .missing(name) }
     guard isPlainURL(url) else { throw .malformed(name) }
     return url

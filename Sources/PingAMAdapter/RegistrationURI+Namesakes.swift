@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-public import MobileAuth
+package import MobileAuth
 
 extension OATHCredential {
   /// The `kind` of `TokenServerRecord` for accounts with only one-time passwords.
-  public static let kind = "oath"
+  package static let kind = "oath"
 
   /// The profile of an account with only this credential.
-  public var profile: String { Self.profile(issuer, accountName) }
+  package var profile: String { Self.profile(issuer, accountName) }
 
   static func profile(_ issuer: String, _ accountName: String) -> String { "\(issuer):\(accountName)" }
 }
@@ -14,7 +14,7 @@ extension OATHCredential {
 extension RegistrationURI {
   /// The stored accounts with the same issuer and account name, under any account ID and any server: accounts at AM
   /// that have keys, and accounts with only one-time passwords.
-  public func namesakes(in registry: any EnrolmentRegistry) throws(CustodyFault) -> [AccountRecord] {
+  package func namesakes(in registry: any EnrollmentRegistry) throws(StateStoreError) -> [AccountRecord] {
     var kinds: [TokenServerID: String] = [:]
     for server in try registry.servers() { kinds[server.id] = server.kind }
     var namesakes: [AccountRecord] = []
@@ -30,8 +30,8 @@ extension RegistrationURI {
     return namesakes
   }
 
-  private func isMechanism(of account: AccountRecord) throws(CustodyFault) -> Bool {
-    guard let facts = try Mechanism(account)?.facts else { return false }
+  private func isMechanism(of account: AccountRecord) throws(StateStoreError) -> Bool {
+    guard let facts = try Mechanism(account)?.metadata else { return false }
     return facts.issuer == issuer && facts.accountName == accountName
   }
 }

@@ -6,8 +6,8 @@ import MobileAuth
 /// `otpauth://totp/…` or `otpauth://hotp/…` of any OATH server.
 ///
 /// The type has no description because it contains the account's secrets.
-public struct RegistrationURI: Sendable {
-  public enum Flaw: Error, Equatable, Sendable {
+package struct RegistrationURI: Sendable {
+  package enum ParseError: Error, Equatable, Sendable {
     case tooLong
     case notARegistration
     case malformed(String)
@@ -18,30 +18,30 @@ public struct RegistrationURI: Sendable {
     case nameless
   }
 
-  public let issuer: String
-  public let accountName: String
+  package let issuer: String
+  package let accountName: String
   /// Nil for `otpauth`.
-  public let push: PushRegistrationTicket?
+  package let push: PushRegistrationTicket?
   /// Nil for `pushauth`.
-  public let oath: OATHCredential?
+  package let oath: OATHCredential?
   /// The policies that must hold before the account can be used, as JSON text.
-  public let policies: String?
+  package let policies: String?
   /// The background color for displaying the account, such as `#032b75`.
-  public let backgroundColour: String?
+  package let backgroundColor: String?
   /// The URL of a logo.
-  public let image: String?
+  package let image: String?
 
   private enum Scheme: String { case pushauth, mfauth, otpauth }
 
   private static let longest = 8192
 
   /// Whether the text has the scheme and host of a registration URI.
-  public static func recognises(_ text: String) -> Bool { (try? parts(of: text.trimmed)) != nil }
+  package static func recognizes(_ text: String) -> Bool { (try? parts(of: text.trimmed)) != nil }
 
   /// Parses a registration URI.
   /// - Parameter text: the URI, at most 8192 bytes; white space around it is ignored.
-  /// - Throws: `Flaw` with the part that is wrong.
-  public init(_ text: String) throws(Flaw) {
+  /// - Throws: `ParseError` with the part that is wrong.
+  package init(_ text: String) throws(ParseError) {
     let text = text.trimmed
     guard text.utf8.count <= Self.longest else { throw .tooLong }
     let (scheme, oathHost, rest) = try Self.parts(of: text)
@@ -51,7 +51,7 @@ public struct RegistrationURI: Sendable {
     // AM does not escape "?" in a name. The rest of such a name cannot be recovered.
     let mark = rest.firstIndex(of: UInt8(ascii: "?")) ?? rest.endIndex
     let parameters = try URIParameters(rest[mark...].dropFirst())
-    if let version = parameters["version"], version != "1" { throw .version(version.forPeople) }
+    if let version = parameters["version"], version != "1" { throw .version(version.sanitized) }
     let told = scheme == .otpauth ? parameters["issuer"] : try parameters.text("issuer")
     let (issuer, account) = try Self.names(in: rest[..<mark], issuer: told)
     self.issuer = issuer
@@ -60,14 +60,14 @@ public struct RegistrationURI: Sendable {
     oath =
       if let oathHost { try OATHCredential(oathHost, parameters, issuer: issuer, accountName: account) } else { nil }
     policies = try parameters.text("policies")
-    backgroundColour = try Self.colour(parameters["b"])
+    backgroundColor = try Self.color(parameters["b"])
     image = scheme == .pushauth ? try parameters.text("image") : parameters["image"]
   }
 
   /// Splits the URI into scheme, OATH host and the part after the host.
   private static func parts(
     of text: Substring
-  ) throws(Flaw) -> (Scheme, OATHHost?, Substring.UTF8View) {
+  ) throws(ParseError) -> (Scheme, OATHHost?, Substring.UTF8View) {
     guard let end = text.range(of: "://") else { throw .notARegistration }
     let rest = text[end.upperBound...]
     let hostEnd = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
@@ -82,7 +82,7 @@ public struct RegistrationURI: Sendable {
   /// the path in place of the issuer.
   private static func names(
     in path: Substring.UTF8View, issuer told: String?
-  ) throws(Flaw) -> (issuer: String, account: String) {
+  ) throws(ParseError) -> (issuer: String, account: String) {
     let path = path.first == UInt8(ascii: "/") ? path.dropFirst() : path[...]
     guard let decoded = percentDecoded(path) else { throw .malformed("the name") }
     var (issuer, account) = (decoded, decoded)
@@ -104,7 +104,7 @@ public struct RegistrationURI: Sendable {
     return (issuer, account.isEmpty ? "Untitled" : account)
   }
 
-  private static func colour(_ text: String?) throws(Flaw) -> String? {
+  private static func color(_ text: String?) throws(ParseError) -> String? {
     guard let text else { return nil }
     guard (3...8).contains(text.utf8.count), text.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
       throw .malformed("b")
@@ -128,8 +128,8 @@ extension Substring {
   fileprivate func range(of separator: String) -> Range<Index>? { firstRange(of: separator) }
 }
 
-extension RegistrationURI.Flaw: CustomStringConvertible {
-  public var description: String {
+extension RegistrationURI.ParseError: CustomStringConvertible {
+  package var description: String {
     switch self {
     case .tooLong: "too long for a registration URI"
     case .notARegistration:

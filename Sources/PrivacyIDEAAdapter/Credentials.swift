@@ -15,7 +15,7 @@ struct TokenKeys: Sendable {
 }
 
 /// An enrollment request whose result at the server is unknown.
-struct OpenEnrolment: Sendable {
+struct OpenEnrollment: Sendable {
   let key: DeviceKey
   /// The enrollment URI, which contains the one-time credential.
   let uri: String
@@ -27,7 +27,7 @@ struct OpenEnrolment: Sendable {
 /// keys.
 struct PushCredentials: Sendable {
   var active: TokenKeys?
-  var next: OpenEnrolment?
+  var next: OpenEnrollment?
   /// The number of digits of the account's PIN; not secret.
   var pinLength: Int?
 
@@ -38,10 +38,10 @@ struct PushCredentials: Sendable {
   private static let version = "1"
   private static let partCount = 8
 
-  init(_ record: AccountRecord) throws(CustodyFault) {
+  init(_ record: AccountRecord) throws(StateStoreError) {
     // An account whose keys were deleted has no credentials.
     if record.secrets.count == 0 { return }
-    let damaged = CustodyFault.damaged("the keys of account \(record.id)")
+    let damaged = StateStoreError.damaged("the keys of account \(record.id)")
     guard let parts = record.secrets.parts(), parts.count == Self.partCount, parts[0].text == Self.version else {
       throw damaged
     }
@@ -56,7 +56,7 @@ struct PushCredentials: Sendable {
           server: try RSAPublicKey(pkcs1: parts[3].withExposedSecret { Array($0) }), wantsPIN: parts[4].text == "pin")
       }
       if parts[5].count > 0 {
-        next = OpenEnrolment(
+        next = OpenEnrollment(
           key: try DeviceKey(secret: parts[5]), uri: parts[6].text, giveUpAt: Int64(parts[7].text))
       }
     } catch { throw damaged }
@@ -79,7 +79,7 @@ struct EndpointCredentials: Sendable {
 
   init(pins: [String]) { self.pins = pins }
 
-  init(_ record: TokenServerRecord) throws(CustodyFault) {
+  init(_ record: TokenServerRecord) throws(StateStoreError) {
     guard let parts = record.secrets.parts() else { throw .damaged("the pins of \(record.id)") }
     pins = parts.map(\.text)
   }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Polling intervals. The short interval is used only while a user may be waiting, because a server has many tokens.
-public struct PollingPace: Sendable, Equatable {
+package struct PollingPace: Sendable, Equatable {
   /// The interval while a challenge is open, or was until recently.
-  public var fast = Duration.seconds(3)
+  package var fast = Duration.seconds(3)
   /// The interval otherwise: the longest delay from the start of a login to its indication.
-  public var idle = Duration.seconds(10)
+  package var idle = Duration.seconds(10)
   /// How long after the last open challenge, and after a start, the short interval is used.
-  public var expectation = Duration.seconds(60)
+  package var expectation = Duration.seconds(60)
   /// How long a challenge is shown. Servers do not report its lifetime: increase this if the server's is longer
   /// (default 120 s).
-  public var lifetime = Duration.seconds(120)
+  package var lifetime = Duration.seconds(120)
 
-  public init() {}
+  package init() {}
 
   /// The interval for a token that the server refuses: the refusal may be temporary.
   static let refused = Duration.seconds(300)

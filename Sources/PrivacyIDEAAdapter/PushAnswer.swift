@@ -12,7 +12,7 @@ enum PushAnswer: Sendable, Equatable {
     /// The user did not start the login.
     case unknownTrigger = "unknown_trigger"
     /// The user started the login and cancels it.
-    case cancelled
+    case canceled = "cancelled"
   }
 
   /// The signed fields after nonce and serial, in order.

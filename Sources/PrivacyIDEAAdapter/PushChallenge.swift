@@ -5,7 +5,7 @@ import JSONValues
 /// An open challenge whose server signature has been verified.
 struct PushChallenge: Sendable, Equatable {
   /// The reason why an element of the list is rejected.
-  enum Flaw: Error, Equatable, Sendable {
+  enum ParseError: Error, Equatable, Sendable {
     case notAnObject
     case missing(String)
     case tooLong(String)
@@ -30,9 +30,9 @@ struct PushChallenge: Sendable, Equatable {
   private static let longest = ["nonce": 128, "url": 1024, "question": 4096, "title": 1024, "require_presence": 4096]
 
   /// Verifies and parses an element of the list. Members are interpreted only after the signature was verified.
-  init(_ element: JSONValue, for serial: String, verifiedWith key: RSAPublicKey) throws(Flaw) {
+  init(_ element: JSONValue, for serial: String, verifiedWith key: RSAPublicKey) throws(ParseError) {
     guard case .object(let members) = element else { throw .notAnObject }
-    func text(_ name: String) throws(Flaw) -> String {
+    func text(_ name: String) throws(ParseError) -> String {
       guard let text = members[name]?.text else { throw .missing(name) }
       guard text.utf8.count <= Self.longest[name, default: 64] else { throw .tooLong(name) }
       return text
@@ -57,7 +57,7 @@ struct PushChallenge: Sendable, Equatable {
     takesReasons = try Self.capabilities(members, nonce, key)?["decline_reason"] == .bool(true)
   }
 
-  private static func options(_ presence: String) throws(Flaw) -> [String] {
+  private static func options(_ presence: String) throws(ParseError) -> [String] {
     let options = presence.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
     guard (2...10).contains(options.count), !options.contains(""), Set(options).count == options.count else {
       throw .malformed("require_presence")
@@ -68,7 +68,7 @@ struct PushChallenge: Sendable, Equatable {
   /// The server's capabilities, with a verified signature; nil if there are none or their form is unknown.
   private static func capabilities(
     _ members: [String: JSONValue], _ nonce: String, _ key: RSAPublicKey
-  ) throws(Flaw) -> JSONValue? {
+  ) throws(ParseError) -> JSONValue? {
     guard let signature = members["capabilities_signature"]?.text, let given = members["capabilities"] else {
       return nil
     }
@@ -80,7 +80,7 @@ struct PushChallenge: Sendable, Equatable {
   }
 }
 
-extension PushChallenge.Flaw: CustomStringConvertible {
+extension PushChallenge.ParseError: CustomStringConvertible {
   var description: String {
     switch self {
     case .notAnObject: "it is not an object"

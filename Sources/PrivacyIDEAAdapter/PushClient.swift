@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-import Courier
 import Cryptography
+// SPDX-License-Identifier: Apache-2.0
+import HTTP
 import JSONValues
 import MobileAuth
 
@@ -13,7 +13,7 @@ struct PushClient: Sendable {
 
   /// `https://host[:port]/path`
   let endpoint: String
-  let courier: any Courier
+  let http: any HTTPTransport
   let clock: ServerClock
 
   /// A list of open challenges, not verified.
@@ -28,9 +28,9 @@ struct PushClient: Sendable {
   ///   - publicKey: as `DeviceKey.publicKeyOnTheWire`.
   ///   - mailbox: the token's address for a push gateway; nil without an MQTT subscriber.
   /// - Returns: the server's public key for this token, which the server sends only once.
-  func enrol(
+  func enroll(
     serial: String, credential: String, publicKey: String, mailbox: String?
-  ) async throws(TokenServerFault) -> RSAPublicKey {
+  ) async throws(TokenServerError) -> RSAPublicKey {
     let body = JSONValue.object([
       "serial": .text(serial), "enrollment_credential": .text(credential), "pubkey": .text(publicKey),
       "fbtoken": .text(mailbox ?? "no_firebase_token"), "capabilities": .text("[\"decline_reason\"]"),
@@ -39,16 +39,16 @@ struct PushClient: Sendable {
     let response = try await post(body.canonical, to: endpoint, deadline: .seconds(60))
     guard response.status == 200, case .value(.bool(true), let detail?)? = Reply(response) else {
       throw response.status == 200
-        ? .unreachable("the token server's answer has an unknown form") : TokenServerFault(enrolling: response)
+        ? .unreachable("the token server's answer has an unknown form") : TokenServerError(enrolling: response)
     }
     guard detail["serial"]?.text == serial, let text = detail["public_key"]?.text,
       let key = try? RSAPublicKey(onTheWire: text)
-    else { throw .configurationInvalid("it enrolled the token without sending a usable public key") }
+    else { throw .configurationInvalid("it enrolled the token without sending a usable package key") }
     return key
   }
 
   /// Polls, and retries once with the server's time if the server rejected the time stamp.
-  func poll(serial: String, key: DeviceKey) async throws(PollFault) -> List {
+  func poll(serial: String, key: DeviceKey) async throws(PollError) -> List {
     let first = try await stamp()
     do { return List(elements: try await poll(serial, key, at: first)) } catch {
       guard case .clock(let drift) = error, let second = clock.now else { throw error }
@@ -56,7 +56,7 @@ struct PushClient: Sendable {
     }
   }
 
-  private func poll(_ serial: String, _ key: DeviceKey, at milliseconds: Int64) async throws(PollFault) -> [JSONValue] {
+  private func poll(_ serial: String, _ key: DeviceKey, at milliseconds: Int64) async throws(PollError) -> [JSONValue] {
     let stamp = timeStamp(milliseconds)
     let signature: String
     do { signature = try key.signatureOnTheWire(for: "\(serial)|\(stamp)") } catch {
@@ -68,7 +68,7 @@ struct PushClient: Sendable {
     let response = try await get(url)
     let drift = clock.hear(response, comparedWith: milliseconds)
     guard response.status == 200, let elements = Self.elements(in: response) else {
-      throw PollFault(response, drift: drift)
+      throw PollError(response, drift: drift)
     }
     return elements
   }
@@ -76,7 +76,7 @@ struct PushClient: Sendable {
   /// Parses the challenges of a response. Of a list that was truncated because of its length, parses the complete
   /// elements at the start: the server lists the oldest challenges first, and they expire first.
   private static func elements(in response: HTTPResponse) -> [JSONValue]? {
-    guard response.isCut else {
+    guard response.isTruncated else {
       guard case .value(let value, _)? = Reply(response) else { return nil }
       return value.list
     }
@@ -87,7 +87,7 @@ struct PushClient: Sendable {
 
   /// A board that does not know the time asks for it before it signs any: every answer has a `Date`, this one is an
   /// error for want of parameters.
-  private func stamp() async throws(PollFault) -> Int64 {
+  private func stamp() async throws(PollError) -> Int64 {
     if let now = clock.now { return now }
     clock.hear(try await get(endpoint))
     guard let now = clock.now else { throw .offline(.unreachable("neither the board nor the server has the time")) }
@@ -95,29 +95,29 @@ struct PushClient: Sendable {
   }
 
   /// - Returns: whether the answer was recorded, and the member `detail` of the response.
-  func answer(_ body: [UInt8], to url: String) async throws(TokenServerFault) -> (isRecorded: Bool, detail: JSONValue?)
+  func answer(_ body: [UInt8], to url: String) async throws(TokenServerError) -> (isRecorded: Bool, detail: JSONValue?)
   {
     let response = try await post(String(decoding: body, as: UTF8.self), to: url, deadline: .seconds(15))
-    guard response.status == 200 else { throw TokenServerFault(answering: response) }
+    guard response.status == 200 else { throw TokenServerError(answering: response) }
     guard case .value(.bool(let isRecorded), let detail)? = Reply(response) else { throw .unexplained(response) }
     return (isRecorded, detail)
   }
 
-  private func get(_ url: String) async throws(PollFault) -> HTTPResponse {
+  private func get(_ url: String) async throws(PollError) -> HTTPResponse {
     var request = HTTPRequest(.get, url, headers: ["User-Agent": Self.userAgent, "Accept": "application/json"])
     request.maximumBodyBytes = Self.longestList
     request.takesBeginning = true
-    do { return try await courier.send(request) } catch { throw .offline(TokenServerFault(error)) }
+    do { return try await http.send(request) } catch { throw .offline(TokenServerError(error)) }
   }
 
-  private func post(_ body: String, to url: String, deadline: Duration) async throws(TokenServerFault) -> HTTPResponse {
+  private func post(_ body: String, to url: String, deadline: Duration) async throws(TokenServerError) -> HTTPResponse {
     let request = HTTPRequest(
       .post, url, headers: ["User-Agent": Self.userAgent, "Content-Type": "application/json"], body: Array(body.utf8),
       deadline: deadline)
     do {
-      let response = try await courier.send(request)
+      let response = try await http.send(request)
       clock.hear(response)
       return response
-    } catch { throw TokenServerFault(error) }
+    } catch { throw TokenServerError(error) }
   }
 }

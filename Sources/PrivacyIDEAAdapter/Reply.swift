@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import Courier
+import HTTP
 import JSONValues
 import MobileAuth
 
@@ -28,7 +28,7 @@ enum Reply: Sendable, Equatable {
     } else {
       guard let code = result["error"]?["code"]?.integer.flatMap(Int.init(exactly:)) else { return nil }
       self = .error(
-        status: response.status, code: code, message: (result["error"]?["message"]?.text ?? "").forPeople)
+        status: response.status, code: code, message: (result["error"]?["message"]?.text ?? "").sanitized)
     }
   }
 }

@@ -17,7 +17,7 @@ struct DeviceCredentials: Sendable {
     self.pins = pins
   }
 
-  init(_ record: TokenServerRecord) throws(CustodyFault) {
+  init(_ record: TokenServerRecord) throws(StateStoreError) {
     guard let parts = record.secrets.parts(), parts.count >= 2, let key = try? P256PrivateKey(secret: parts[0])
     else { throw .damaged("the credentials for \(record.id)") }
     deviceKey = key
@@ -51,7 +51,7 @@ struct AccountCredentials: Sendable {
     self.codeDigest = codeDigest
   }
 
-  init(_ record: AccountRecord) throws(CustodyFault) {
+  init(_ record: AccountRecord) throws(StateStoreError) {
     guard let parts = record.secrets.parts(), ([0] + AccountPIN.partCounts).contains(parts.count - Self.ownParts),
       let key = try? OpenPGPKey(secret: parts[0])
     else { throw .damaged("the keys of account \(record.id)") }

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-import Courier
 import Cryptography
+// SPDX-License-Identifier: Apache-2.0
+import HTTP
 import MobileAuth
 import ReferenceProtocol
 
@@ -21,7 +21,7 @@ actor DeviceClient {
     let number: Int?
   }
 
-  private static let neverContent = TokenServerFault.unreachable("the token server repeatedly requires another proof")
+  private static let neverContent = TokenServerError.unreachable("the token server repeatedly requires another proof")
 
   /// How long before its expiry an access token is renewed.
   private static let renewalMargin = Duration.seconds(30)
@@ -31,8 +31,8 @@ actor DeviceClient {
   let issuer: String
   let clientID: String?
   private let key: P256PrivateKey
-  private let courier: any Courier
-  private let timekeeper: any Timekeeper
+  private let http: any HTTPTransport
+  private let clock: any TokenClock
   private let metadata: ServerMetadata
   /// Nil if the caller decides what an unsigned removal means.
   private let revocations: Revocations?
@@ -40,30 +40,30 @@ actor DeviceClient {
   private var asksFreshly = false
 
   private var nonce: String?
-  private var deviceToken: (text: String, number: Int, renewAt: Moment)?
+  private var deviceToken: (text: String, number: Int, renewAt: MonotonicInstant)?
   /// The number of device tokens requested so far. Distinguishes a token requested during a call from earlier ones.
   private var tokenCount = 0
   /// The server's time (Unix seconds), when it was received, and the expiry of the certificate of that connection.
-  private var serverTime: (seconds: Int64, at: Moment, expiry: Int64?)?
+  private var serverTime: (seconds: Int64, at: MonotonicInstant, expiry: Int64?)?
 
   /// - Parameter clientID: nil before the registration.
   init(
-    issuer: String, clientID: String?, key: P256PrivateKey, courier: any Courier, timekeeper: any Timekeeper,
+    issuer: String, clientID: String?, key: P256PrivateKey, http: any HTTPTransport, clock: any TokenClock,
     revocations: Revocations? = nil
   ) {
     self.revocations = revocations
     self.issuer = issuer
     self.clientID = clientID
     self.key = key
-    self.courier = courier
-    self.timekeeper = timekeeper
+    self.http = http
+    self.clock = clock
     metadata = ServerMetadata(issuer: issuer)
   }
 
   /// Unix seconds by the server's clock, or by the board's clock before the first response.
   var now: Int64 {
-    guard let serverTime else { return timekeeper.wallClockMilliseconds / 1000 }
-    return serverTime.seconds + (timekeeper.now - serverTime.at).components.seconds
+    guard let serverTime else { return clock.wallClockMilliseconds / 1000 }
+    return serverTime.seconds + (clock.now - serverTime.at).components.seconds
   }
 
   /// Unix seconds by the server's clock; nil before the first response and after the expiry of the server's
@@ -76,7 +76,7 @@ actor DeviceClient {
   /// Creates an assertion that proves knowledge of a PIN, for one path of the device API.
   func assertion(
     by key: KnowledgeKey, for profile: String, path: String, nonce: String? = nil
-  ) async throws(TokenServerFault) -> String {
+  ) async throws(TokenServerError) -> String {
     try await assertion(by: key, for: profile, audience: metadata.approvalDeviceAPI + path, nonce: nonce)
   }
 
@@ -84,7 +84,7 @@ actor DeviceClient {
   /// - Parameter audience: the only URL for which the assertion is valid.
   func assertion(
     by key: KnowledgeKey, for profile: String, audience: String, nonce: String? = nil
-  ) async throws(TokenServerFault) -> String {
+  ) async throws(TokenServerError) -> String {
     try await hearTime()
     let claims = KnowledgeAssertion.Claims(
       clientID: clientID ?? "", profileID: profile, audience: audience, identifier: Random.uuid(), now: now,
@@ -93,7 +93,7 @@ actor DeviceClient {
   }
 
   /// Ensures that `now` is the server's time, not the unset clock of a board.
-  private func hearTime() async throws(TokenServerFault) {
+  private func hearTime() async throws(TokenServerError) {
     if serverTime == nil { _ = try await call(.get, "/configuration") }
   }
 
@@ -108,7 +108,7 @@ actor DeviceClient {
     _ method: HTTPRequest.Method, _ path: String, body: [UInt8] = [], headers: HTTPHeaders = [:],
     as authority: Authority = .device, deadline: Duration = .seconds(15), takesBeginning: Bool = false,
     freshly: Bool = false, about profile: String? = nil
-  ) async throws(TokenServerFault) -> HTTPResponse {
+  ) async throws(TokenServerError) -> HTTPResponse {
     if freshly { (deviceToken, asksFreshly) = (nil, true) }
     defer { if freshly { asksFreshly = false } }
     let tokensBefore = tokenCount
@@ -117,24 +117,24 @@ actor DeviceClient {
       request.deadline = deadline
       request.takesBeginning = takesBeginning
       request.wantsNewConnection = asksFreshly
-      let token = try await authorise(&request, authority)
+      let token = try await authorize(&request, authority)
       let response: HTTPResponse
-      do { response = try await courier.send(request) } catch { throw TokenServerFault(error) }
+      do { response = try await http.send(request) } catch { throw TokenServerError(error) }
       hear(response)
       if (200..<300).contains(response.status) || response.status == 304 { return response }
       guard response.status == 401, canRetry(response, token, tokensBefore) else {
-        throw judged(
-          TokenServerFault(response), response, about: profile ?? Self.profile(in: path), isSecondAsk: freshly)
+        throw checked(
+          TokenServerError(response), response, about: profile ?? Self.profile(in: path), isSecondAsk: freshly)
       }
     }
     throw Self.neverContent
   }
 
   /// Replaces an unsigned removal by `.unconfirmedRemoval` until it is confirmed.
-  private func judged(
-    _ fault: TokenServerFault, _ response: HTTPResponse, about profile: String? = nil, isSecondAsk: Bool
-  ) -> TokenServerFault {
-    revocations?.judge(fault, response, about: profile, isSecondAsk: isSecondAsk) ?? fault
+  private func checked(
+    _ fault: TokenServerError, _ response: HTTPResponse, about profile: String? = nil, isSecondAsk: Bool
+  ) -> TokenServerError {
+    revocations?.check(fault, response, about: profile, isSecondAsk: isSecondAsk) ?? fault
   }
 
   /// Returns PROFILE of `/profiles/PROFILE/…`.
@@ -144,20 +144,20 @@ actor DeviceClient {
   }
 
   /// Opens the event stream.
-  func stream(_ path: String, headers: HTTPHeaders) async throws(TokenServerFault) -> HTTPResponseStream {
+  func stream(_ path: String, headers: HTTPHeaders) async throws(TokenServerError) -> HTTPResponseStream {
     let tokensBefore = tokenCount
     for _ in 0..<Self.tries {
       var request = HTTPRequest(.get, metadata.approvalDeviceAPI + path, headers: headers)
-      let token = try await authorise(&request, .device)
+      let token = try await authorize(&request, .device)
       let stream: HTTPResponseStream
-      do { stream = try await courier.stream(request) } catch { throw TokenServerFault(error) }
+      do { stream = try await http.stream(request) } catch { throw TokenServerError(error) }
       var response = HTTPResponse(status: stream.status, headers: stream.headers)
       response.certificateExpiry = stream.certificateExpiry
       hear(response)
       if (200..<300).contains(stream.status) { return stream }
       response.body = await Self.body(of: stream)
       guard response.status == 401, canRetry(response, token, tokensBefore) else {
-        throw judged(TokenServerFault(response), response, isSecondAsk: false)
+        throw checked(TokenServerError(response), response, isSecondAsk: false)
       }
     }
     throw Self.neverContent
@@ -165,32 +165,32 @@ actor DeviceClient {
 
   /// `POST /oauth/register`.
   /// - Parameter code: the digits of the activation code, sent as Bearer token.
-  func register(_ registration: RegistrationRequest, code: String) async throws(TokenServerFault)
+  func register(_ registration: RegistrationRequest, code: String) async throws(TokenServerError)
     -> RegistrationResponse
   {
     let request = HTTPRequest(
       .post, metadata.registrationEndpoint,
       headers: ["Content-Type": "application/json", "Authorization": "Bearer \(code)"], body: JSON.encode(registration))
     let response: HTTPResponse
-    do { response = try await courier.send(request) } catch { throw TokenServerFault(error) }
+    do { response = try await http.send(request) } catch { throw TokenServerError(error) }
     hear(response)
-    guard response.status == 201 else { throw TokenServerFault(oauth: response) }
+    guard response.status == 201 else { throw TokenServerError(oauth: response) }
     return try Self.decode(RegistrationResponse.self, response)
   }
 
   /// `POST /oauth/token`.
   func requestToken(
     grant: String, form: [(String, String)] = [], about profile: String? = nil
-  ) async throws(TokenServerFault) -> AccessTokenResponse {
+  ) async throws(TokenServerError) -> AccessTokenResponse {
     let response = try await oauth(metadata.tokenEndpoint, [("grant_type", grant)] + form)
     guard response.status == 200 else {
-      throw judged(TokenServerFault(oauth: response), response, about: profile, isSecondAsk: asksFreshly)
+      throw checked(TokenServerError(oauth: response), response, about: profile, isSecondAsk: asksFreshly)
     }
     return try Self.decode(AccessTokenResponse.self, response)
   }
 
   /// Sends a form to an OAuth endpoint, with client authentication and proof of possession.
-  private func oauth(_ url: String, _ form: [(String, String)]) async throws(TokenServerFault) -> HTTPResponse {
+  private func oauth(_ url: String, _ form: [(String, String)]) async throws(TokenServerError) -> HTTPResponse {
     guard let clientID else { throw .notAuthenticated("the device is not registered yet") }
     var last: HTTPResponse?
     for _ in 0..<Self.tries {
@@ -210,7 +210,7 @@ actor DeviceClient {
         ], body: Array(formEncoded(members).utf8))
       request.wantsNewConnection = asksFreshly
       let response: HTTPResponse
-      do { response = try await courier.send(request) } catch { throw TokenServerFault(error) }
+      do { response = try await http.send(request) } catch { throw TokenServerError(error) }
       let formerNonce = nonce
       hear(response)
       let error = try? JSON.decode(OAuthError.self, from: response.body)
@@ -222,15 +222,15 @@ actor DeviceClient {
   }
 
   /// `POST /oauth/revoke` (RFC 7009).
-  func revoke(_ token: String) async throws(TokenServerFault) {
+  func revoke(_ token: String) async throws(TokenServerError) {
     let response = try await oauth(metadata.revocationEndpoint, [("token", token)])
     guard response.status == 200 else {
-      throw judged(TokenServerFault(oauth: response), response, isSecondAsk: false)
+      throw checked(TokenServerError(oauth: response), response, isSecondAsk: false)
     }
   }
 
   /// Decodes the body. A body of another form does not come from the token server.
-  static func decode<Value: Decodable>(_ type: Value.Type, _ response: HTTPResponse) throws(TokenServerFault) -> Value {
+  static func decode<Value: Decodable>(_ type: Value.Type, _ response: HTTPResponse) throws(TokenServerError) -> Value {
     do { return try JSON.decode(type, from: response.body) } catch {
       throw .unreachable("the token server's answer has an unknown form: \(error)")
     }
@@ -240,9 +240,9 @@ actor DeviceClient {
 
   /// Adds access token and proof to the request.
   /// - Returns: the token used.
-  private func authorise(
+  private func authorize(
     _ request: inout HTTPRequest, _ authority: Authority
-  ) async throws(TokenServerFault) -> UsedToken {
+  ) async throws(TokenServerError) -> UsedToken {
     let token: UsedToken
     switch authority {
     case .user(let text): token = UsedToken(text: text, number: nil)
@@ -254,11 +254,11 @@ actor DeviceClient {
     return token
   }
 
-  private func currentDeviceToken() async throws(TokenServerFault) -> UsedToken {
-    if let deviceToken, timekeeper.now < deviceToken.renewAt {
+  private func currentDeviceToken() async throws(TokenServerError) -> UsedToken {
+    if let deviceToken, clock.now < deviceToken.renewAt {
       return UsedToken(text: deviceToken.text, number: deviceToken.number)
     }
-    let asked = timekeeper.now
+    let asked = clock.now
     let response: AccessTokenResponse
     do { response = try await requestToken(grant: Grant.clientCredentials) } catch {
       // The server refused the access token, not the operation: retry.
@@ -271,7 +271,7 @@ actor DeviceClient {
     return UsedToken(text: response.accessToken, number: tokenCount)
   }
 
-  private func proof(_ method: HTTPRequest.Method, _ url: String, _ token: String?) throws(TokenServerFault) -> String {
+  private func proof(_ method: HTTPRequest.Method, _ url: String, _ token: String?) throws(TokenServerError) -> String {
     do {
       return try DPoPProof.make(
         method: method.rawValue, url: url, nonce: nonce, accessToken: token, issuedAt: now, key: key)
@@ -292,7 +292,7 @@ actor DeviceClient {
   private func hear(_ response: HTTPResponse) {
     if let fresh = response.headers["DPoP-Nonce"] { nonce = fresh }
     if let seconds = response.headers["Date"].flatMap(unixSeconds(httpDate:)) {
-      serverTime = (seconds, timekeeper.now, response.certificateExpiry)
+      serverTime = (seconds, clock.now, response.certificateExpiry)
     }
   }
 

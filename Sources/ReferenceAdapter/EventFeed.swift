@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import Courier
+import HTTP
 import MobileAuth
 import ReferenceProtocol
 import Synchronization
@@ -12,7 +12,7 @@ struct EventFeed: Sendable {
   static let silentStreamsBeforePolling = 2
 
   let client: DeviceClient
-  let timekeeper: any Timekeeper
+  let clock: any TokenClock
   let memory: Memory
 
   /// State that is kept across connections.
@@ -47,10 +47,10 @@ struct EventFeed: Sendable {
     let stream = try await client.stream("/events", headers: headers)
     guard stream.headers["Content-Type"]?.hasPrefix("text/event-stream") == true else {
       memory.silentStreams = Self.silentStreamsBeforePolling
-      throw TokenServerFault.unreachable("the response is not an event stream; using long polling instead")
+      throw TokenServerError.unreachable("the response is not an event stream; using long polling instead")
     }
     yield(.connected)
-    let pulse = Pulse(timekeeper.now)
+    let pulse = Pulse(clock.now)
     do {
       try await withThrowingTaskGroup(of: Void.self) { group in
         defer { group.cancelAll() }
@@ -64,7 +64,7 @@ struct EventFeed: Sendable {
         }
         try await group.next()
       }
-    } catch let error as CourierError { throw TokenServerFault(error) }
+    } catch let error as HTTPTransportError { throw TokenServerError(error) }
   }
 
   private func read(
@@ -73,11 +73,11 @@ struct EventFeed: Sendable {
   ) async throws {
     var decoder = EventStreamDecoder()
     for try await chunk in stream.body {
-      pulse.beat(at: timekeeper.now)
+      pulse.beat(at: clock.now)
       memory.silentStreams = 0
       let events: [ServerSentEvent]
       do { events = try decoder.decode(chunk) } catch {
-        throw TokenServerFault.unreachable("the event stream is malformed: \(error)")
+        throw TokenServerError.unreachable("the event stream is malformed: \(error)")
       }
       for event in events {
         if !event.id.isEmpty { memory.cursor = event.id }
@@ -91,10 +91,10 @@ struct EventFeed: Sendable {
   private func watch(_ pulse: Pulse) async throws {
     while true {
       let last = pulse.last
-      try await timekeeper.sleep(until: last + Self.silence)
+      try await clock.sleep(until: last + Self.silence)
       guard pulse.last == last else { continue }
       memory.silentStreams += pulse.hasBeaten ? 0 : 1
-      throw TokenServerFault.unreachable("the event stream was silent for \(Self.silence)")
+      throw TokenServerError.unreachable("the event stream was silent for \(Self.silence)")
     }
   }
 
@@ -130,14 +130,14 @@ extension DeviceEvent {
 
 /// When the last data of the stream was received.
 private final class Pulse: Sendable {
-  private let state: Mutex<(last: Moment, hasBeaten: Bool)>
+  private let state: Mutex<(last: MonotonicInstant, hasBeaten: Bool)>
 
-  init(_ start: Moment) { state = Mutex((start, false)) }
+  init(_ start: MonotonicInstant) { state = Mutex((start, false)) }
 
-  var last: Moment { state.withLock { $0.last } }
+  var last: MonotonicInstant { state.withLock { $0.last } }
   var hasBeaten: Bool { state.withLock { $0.hasBeaten } }
 
-  func beat(at moment: Moment) { state.withLock { $0 = (moment, true) } }
+  func beat(at moment: MonotonicInstant) { state.withLock { $0 = (moment, true) } }
 }
 
 extension String {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import Courier
+import HTTP
 import ReferenceProtocol
 
 /// Parses the complete entries of a pending list that was truncated because it is too long.

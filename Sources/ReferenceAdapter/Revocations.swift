@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import Courier
+import HTTP
 import MobileAuth
 import Synchronization
 
@@ -21,15 +21,15 @@ final class Revocations: Sendable {
   static let pause = Duration.seconds(60)
 
   private struct State {
-    var claims: [Subject: Moment] = [:]
+    var claims: [Subject: MonotonicInstant] = [:]
     var onClaim: AsyncStream<Void>.Continuation?
     var proofs: @Sendable (HTTPResponse) -> Set<Subject> = { _ in [] }
   }
 
   private let state = Mutex(State())
-  private let timekeeper: any Timekeeper
+  private let clock: any TokenClock
 
-  init(_ timekeeper: any Timekeeper) { self.timekeeper = timekeeper }
+  init(_ clock: any TokenClock) { self.clock = clock }
 
   /// - Parameter proofs: returns what a response proves by notices signed with the enrollments' keys. Until this is
   ///   called, nothing is proven.
@@ -45,9 +45,9 @@ final class Revocations: Sendable {
   ///   - profile: the profile of the call, if known.
   ///   - isSecondAsk: whether the call used a new connection and a new token.
   /// - Returns: the fault itself if it is effective or no removal, else `.unconfirmedRemoval`.
-  func judge(
-    _ fault: TokenServerFault, _ response: HTTPResponse, about profile: String?, isSecondAsk: Bool
-  ) -> TokenServerFault {
+  func check(
+    _ fault: TokenServerError, _ response: HTTPResponse, about profile: String?, isSecondAsk: Bool
+  ) -> TokenServerError {
     let subject: Subject
     switch fault {
     case .deviceDeregistered: subject = .device
@@ -62,7 +62,7 @@ final class Revocations: Sendable {
   /// - Returns: whether the removal is effective; otherwise it is recorded as a first report.
   func counts(_ subject: Subject, in response: HTTPResponse? = nil, isSecondAsk: Bool) -> Bool {
     if let response, isProven(subject, by: response) { return true }
-    let now = timekeeper.now
+    let now = clock.now
     let listener = state.withLock { state -> AsyncStream<Void>.Continuation?? in
       var first = state.claims[subject]
       switch subject {
@@ -80,9 +80,9 @@ final class Revocations: Sendable {
   }
 
   /// When the second query is due; nil without a report.
-  var secondAsk: Moment? { state.withLock { $0.claims.values.min() }.map { $0 + Self.pause } }
+  var secondAsk: MonotonicInstant? { state.withLock { $0.claims.values.min() }.map { $0 + Self.pause } }
 
-  var isSecondAskDue: Bool { secondAsk.map { $0 <= timekeeper.now } ?? false }
+  var isSecondAskDue: Bool { secondAsk.map { $0 <= clock.now } ?? false }
 
   /// Deletes reports that the second query has not confirmed.
   func forget(all subjects: (Subject) -> Bool) {
@@ -105,7 +105,7 @@ final class Revocations: Sendable {
     }
     for await _ in claims {
       guard let due = secondAsk else { continue }
-      try await timekeeper.sleep(until: due)
+      try await clock.sleep(until: due)
       ask()
     }
     try Task.checkCancellation()

@@ -1,13 +1,13 @@
-// SPDX-License-Identifier: Apache-2.0
-import Courier
 import Cryptography
+// SPDX-License-Identifier: Apache-2.0
+import HTTP
 import MobileAuth
 import OpenPGP
 import ReferenceProtocol
 import Synchronization
 
 /// Statements that the token server signs with its key of an enrollment, so that a proxy cannot forge them.
-extension ReferenceTokenServer {
+extension ReferenceServerClient {
   /// The index in `VerifiedContents.answerContext` of the flag for signed receipts.
   private static let receiptFlag = 65
 
@@ -21,7 +21,7 @@ extension ReferenceTokenServer {
 
   /// Checks the receipt of an answer, if the request announced a signed one.
   /// - Throws: `.unreachable` (outcome unknown) unless the server signed a receipt for exactly this answer.
-  func requireReceipt(_ status: RequestStatus, for response: SealedResponse) throws(TokenServerFault) {
+  func requireReceipt(_ status: RequestStatus, for response: SealedResponse) throws(TokenServerError) {
     let context = response.request.contents.answerContext
     guard context.count > Self.receiptFlag, context[Self.receiptFlag] == 1 else { return }
     let pending = response.request.pending
@@ -34,7 +34,7 @@ extension ReferenceTokenServer {
   /// Checks the receipt in a later status response, if signed receipts were seen for this account since the start.
   func requireReceipt(
     _ status: RequestStatus, of transaction: TransactionID, account: AccountID
-  ) throws(TokenServerFault) {
+  ) throws(TokenServerError) {
     guard status.receipt != nil else { return }
     let profile = try self.account(account).profile
     guard status.sealedReceipt != nil || receiptSigners.withLock({ $0.contains(profile) }) else { return }
@@ -46,7 +46,7 @@ extension ReferenceTokenServer {
 
   private func receipt(
     in status: RequestStatus, of transaction: TransactionID, account id: AccountID
-  ) throws(TokenServerFault) -> ApprovalReceipt {
+  ) throws(TokenServerError) -> ApprovalReceipt {
     guard let sealed = status.sealedReceipt else { throw .unreachable("the receipt is not signed") }
     let account = try self.account(id)
     guard let receipt = Self.open(sealed, as: ApprovalReceipt.self, for: account), receipt.v == 1,

@@ -15,7 +15,7 @@ public struct ActivationURI: Sendable, Equatable {
     self.pins = pins
   }
 
-  public enum Refusal: Error, Equatable, Sendable, CustomStringConvertible {
+  public enum ParseError: Error, Equatable, Sendable, CustomStringConvertible {
     case tooLong, notAnActivationURI, missing(String), repeated(String), unknown(String), badPercentEncoding
     case badServer(String), badCode, badPin(String)
 
@@ -34,7 +34,7 @@ public struct ActivationURI: Sendable, Equatable {
     }
   }
 
-  public init(parsing text: String) throws(Refusal) {
+  public init(parsing text: String) throws(ParseError) {
     guard text.utf8.count <= 2048 else { throw .tooLong }
     let prefix = "approvaltoken://activate?"
     guard text.hasPrefix(prefix) else { throw .notAnActivationURI }

@@ -153,13 +153,13 @@ public struct KeyAcknowledgementContent: Codable, Sendable, Equatable {
 }
 
 /// `PUT /profiles/{pid}/push`. A device may change the transport of an enrolled profile without a user access token.
-public struct PushEnrolmentRequest: Codable, Sendable, Equatable {
+public struct PushEnrollmentRequest: Codable, Sendable, Equatable {
   public var transport: DeviceConfiguration.Transport
 
   public init(transport: DeviceConfiguration.Transport) { self.transport = transport }
 }
 
-public struct PushEnrolmentResponse: Codable, Sendable, Equatable {
+public struct PushEnrollmentResponse: Codable, Sendable, Equatable {
   public var pushToken: String
   /// For the transport `mqtt`: the MQTT topic to which `DeviceEvent`s of this device are published, reduced to their
   /// kind. The name contains 128 random bits.

@@ -12,7 +12,9 @@ public struct DeviceEvent: Codable, Sendable, Equatable {
     case resync
   }
 
-  public enum ClosingReason: String, Codable, Sendable { case answered, expired, cancelled, superseded, revoked }
+  public enum ClosingReason: String, Codable, Sendable {
+    case answered, expired, canceled = "cancelled", superseded, revoked
+  }
 
   public var kind: Kind
   public var transactionID: String?

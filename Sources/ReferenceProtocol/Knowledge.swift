@@ -85,7 +85,7 @@ public struct KnowledgeAssertion: Sendable, Equatable {
     }
   }
 
-  public enum Refusal: Error, Equatable, Sendable {
+  public enum VerificationError: Error, Equatable, Sendable {
     /// Not counted as an attempt; the text names the invalid part.
     case invalid(String)
     /// The times differ by more than ten minutes from the server's clock (9031).
@@ -99,7 +99,7 @@ public struct KnowledgeAssertion: Sendable, Equatable {
   /// Parses an assertion and checks everything except the signature.
   public init(
     parsing text: String, clientID: String, profileID: String, audience: String, now: Int64, nonce: String? = nil
-  ) throws(Refusal) {
+  ) throws(VerificationError) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
     guard text.utf8.count <= 4096, parts.count == 3, let header = bytes(base64URL: parts[0]),
       let payload = bytes(base64URL: parts[1]), let signature = bytes(base64URL: parts[2]), signature.count == 64

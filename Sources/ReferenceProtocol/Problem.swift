@@ -13,7 +13,7 @@ public struct Problem: Codable, Sendable, Equatable, Error {
     case customFailed = "custom-failed"
     case deviceDeregistered = "device-deregistered"
     case disenrolled
-    case enrolmentDisabled = "enrolment-disabled"
+    case enrollmentDisabled = "enrolment-disabled"
     case expired
     case featureDisabled = "feature-disabled"
     case idempotencyConflict = "idempotency-conflict"
@@ -41,7 +41,7 @@ public struct Problem: Codable, Sendable, Equatable, Error {
       case .pinIncorrect: 9009
       case .notAuthenticated: 9010
       case .alreadyEnrolled, .pushTokenInUse: 9016
-      case .enrolmentDisabled, .featureDisabled: 9017
+      case .enrollmentDisabled, .featureDisabled: 9017
       case .userAlreadyEnrolled: 9018
       case .disenrolled: 9020
       case .notEnrolled, .keysNotExchanged: 9021
@@ -62,7 +62,7 @@ public struct Problem: Codable, Sendable, Equatable, Error {
     public var status: Int {
       switch self {
       case .notAuthenticated, .deviceDeregistered: 401
-      case .userDeregistered, .outdatedApp, .outdatedOS, .enrolmentDisabled, .featureDisabled, .actionNotAllowed,
+      case .userDeregistered, .outdatedApp, .outdatedOS, .enrollmentDisabled, .featureDisabled, .actionNotAllowed,
         .disenrolled, .notEnrolled, .invalidDatetime, .authenticatorDeregistered, .configurationInvalid:
         403
       case .notFound: 404

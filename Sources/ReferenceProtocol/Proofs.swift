@@ -82,7 +82,7 @@ public struct ClientAssertion: Sendable, Equatable {
     return try? JSON.decode(Claims.self, from: unverified.untrustedPayload).sub
   }
 
-  public enum Refusal: Error, Equatable, Sendable {
+  public enum VerificationError: Error, Equatable, Sendable {
     case invalid(String)
     /// `exp` or `iat` differ by more than ten minutes from the server's clock: the device's clock is wrong (9031).
     case clockWrong
@@ -91,7 +91,7 @@ public struct ClientAssertion: Sendable, Equatable {
   /// - Returns: the assertion's `jti`; the caller must refuse a repeated one.
   public static func verify(
     _ assertion: String, clientID: String, audience: String, now: Int64, key: P256PublicKey
-  ) throws(Refusal) -> String {
+  ) throws(VerificationError) -> String {
     guard let unverified = try? JWS.Unverified(parsing: assertion),
       let payload = try? unverified.payload(verifiedBy: key),
       let claims = try? JSON.decode(Claims.self, from: payload)

@@ -98,7 +98,7 @@ public struct SealedAnswer: Codable, Sendable, Equatable {
 }
 
 /// The user's reason for a denial.
-public enum DenialReason: String, Codable, Sendable { case declined, cancelled, notMe = "not_me" }
+public enum DenialReason: String, Codable, Sendable { case declined, canceled = "cancelled", notMe = "not_me" }
 
 /// `POST /requests/{tid}/denials`, with an `Idempotency-Key`: a denial without reading the message first.
 public struct Denial: Codable, Sendable, Equatable {
@@ -109,7 +109,7 @@ public struct Denial: Codable, Sendable, Equatable {
 
 /// The state of a request on the server. All states except `open` are final.
 public enum RequestState: String, Codable, Sendable {
-  case open, authenticated, rejected, failed, expired, cancelled, superseded
+  case open, authenticated, rejected, failed, expired, canceled = "cancelled", superseded
 }
 
 /// `200` to an answer or a denial, and `GET /requests/{tid}`.

@@ -19,27 +19,27 @@ struct Server {
   func run(ready: @escaping @Sendable (String) -> Void) async throws {
     let log = Logger(label: "token-server")
     let store = try Store(path: directory.databaseFile)
-    let peppered = Peppered(try directory.pepper())
+    let hasher = KeyedHasher(try directory.pepper())
     let origin = Origin()
     let clock = ServerClock.system
     let hub = EventHub()
-    let callbacksDue = WakeUp()
+    let callbacksDue = AsyncSignal()
     let mailboxes = configuration.mqtt.map { settings in
-      Mailboxes(settings, authorityFile: settings.authorityFile.map(directory.file), peppered: peppered, log: log)
+      MailboxPublisher(settings, authorityFile: settings.authorityFile.map(directory.file), hasher: hasher, log: log)
     }
     let found = try await store.write { try $0.setAsideUnreadable(nowMs: clock.nowMs()) }
     for warning in found.warnings { log.warning("\(warning)") }
     try await mailboxes?.restore(from: store)
-    let announcer = Announcer(hub: hub, mailboxes: mailboxes, callbacks: callbacksDue, log: log)
+    let announcer = Announcer(hub: hub, mailboxPublisher: mailboxes, callbacks: callbacksDue, log: log)
     let expiry = ExpiryTimer(
       store: store, announcer: announcer, clock: clock,
       retentionHours: configuration.mobileAuthentication.resultRetentionHours)
     let nonces = DPoPNonces()
     let perSecond = Double(configuration.limits.deviceRequestsPerSecond)
-    let keyring = ServerKeyring(store: store, peppered: peppered)
+    let keyring = ServerKeyring(store: store, hasher: hasher)
     let revocations = Revocations(store: store, keyring: keyring, origin: origin)
     let gate = DeviceGate(
-      store: store, peppered: peppered, origin: origin, clock: clock, nonces: nonces,
+      store: store, hasher: hasher, origin: origin, clock: clock, nonces: nonces,
       seenProofs: ReplayCache(lifetimeMs: 300_000, capacity: 500_000, share: 62_500),
       limiter: RateLimiter(perSecond: perSecond, burst: 2 * perSecond), revocations: revocations)
     let router = Router(context: ServerContext.self)
@@ -49,7 +49,7 @@ struct Server {
     addDeviceRoutes(to: router, gate: gate, keyring: keyring, announcer: announcer, expiry: expiry)
     let starter = TransactionStarter(
       store: store, origin: origin, clock: clock, announcer: announcer, expiry: expiry, configuration: configuration)
-    let portal = PortalGate(store: store, peppered: peppered)
+    let portal = PortalGate(store: store, hasher: hasher)
     PortalRoutes(gate: portal, starter: starter).add(to: router)
     EndUserRoutes(gate: portal, configuration: configuration, clock: clock, announcer: announcer).add(to: router)
 
@@ -62,19 +62,19 @@ struct Server {
       delivery: CallbackDelivery(
         configured: configuration.callbacks, allowed: configuration.callbackPrivateAddresses, eventLoopGroup: group),
       clock: clock, wakeUp: callbacksDue, log: log)
-    let frontDoor = FrontDoor(
+    let frontDoor = HTTPService(
       application: Application(
         router: router, server: try tlsServer(connections),
         configuration: .init(address: .hostname(configuration.listen, port: configuration.port), backlog: 4096),
         onServerRunning: { [configuration] channel in
           let issuer = configuration.issuer ?? configuration.issuer(onPort: channel.localAddress?.port ?? 0)
-          origin.settle(issuer)
+          origin.resolve(issuer)
           do { try await store.write { try $0.setIssuer(issuer) } } catch { log.error("issuer not stored: \(error)") }
           ready(issuer)
         }, eventLoopGroupProvider: .shared(group), logger: Logger(label: "http")),
       hub: hub)
     let outbox = OutboxService(
-      store: store, doorbell: Doorbell(path: directory.doorbellFile), announcer: announcer, clock: clock)
+      store: store, wakePipe: WakePipe(path: directory.wakePipeFile), announcer: announcer, clock: clock)
     let report = UnreadableRowReport(store: store, log: log)
     var services = ServiceGroupConfiguration(
       services: [worker, expiry, outbox, Heartbeat(hub: hub), report, frontDoor] + (mailboxes.map { [$0] } ?? []),
@@ -87,14 +87,14 @@ struct Server {
     to router: Router<ServerContext>, gate: DeviceGate, keyring: ServerKeyring, announcer: Announcer,
     expiry: ExpiryTimer
   ) {
-    let pins = PINJudge(
+    let pins = PINVerifier(
       store: gate.store, announcer: announcer, clock: gate.clock, limit: configuration.application.maxPINAttempts)
-    let codes = ActivationDesk(
-      store: gate.store, peppered: gate.peppered, keyring: keyring, clock: gate.clock, announcer: announcer,
+    let codes = ActivationService(
+      store: gate.store, hasher: gate.hasher, keyring: keyring, clock: gate.clock, announcer: announcer,
       expiry: expiry, fleetLimit: configuration.limits.devicesPerFleetToken)
     // An assertion is valid for at most twenty minutes: ten of lifetime, ten of clock error.
     let tokens = TokenEndpoint(
-      gate: gate, codes: codes, logins: LoginDesk(gate: gate, pins: pins), wantsPIN: configuration.application.pin,
+      gate: gate, codes: codes, logins: LoginService(gate: gate, pins: pins), wantsPIN: configuration.application.pin,
       seenAssertions: ReplayCache(lifetimeMs: 1_200_000, capacity: 500_000, share: 5_000))
     OAuthRoutes(gate: gate, codes: codes, tokens: tokens, announcer: announcer).add(to: router)
     ProfileRoutes(gate: gate, keyring: keyring, announcer: announcer, configuration: configuration).add(to: router)
@@ -125,7 +125,7 @@ struct Server {
 }
 
 /// The HTTP server as a service. Its shutdown waits for open responses, so event streams must end first.
-private struct FrontDoor<Responder: HTTPResponder>: Service
+private struct HTTPService<Responder: HTTPResponder>: Service
 where Responder.Context: InitializableFromSource<ApplicationRequestContextSource> {
   let application: Application<Responder>
   let hub: EventHub

@@ -3,14 +3,14 @@ import CSQLite
 import Glibc
 
 /// A connection to a database file, with one owner. Threads must share it with a `Mutex`; each process opens its own.
-public struct Connection: ~Copyable {
+package struct Connection: ~Copyable {
   private let handle: OpaquePointer
 
   /// Opens the file, and creates it if it does not exist. If another process holds a lock, a call waits up to 5 s
   /// before it fails with `SQLITE_BUSY`.
   /// - Throws: also if the path is not a regular file that only its owner can access.
   /// - Parameter readOnly: whether to open without writing. A missing file is then not created.
-  public init(path: String, readOnly: Bool = false) throws(SQLiteError) {
+  package init(path: String, readOnly: Bool = false) throws(SQLiteError) {
     // SQLite would create the file with the mode of the umask. Use mknod instead of open: closing any descriptor of a
     // database file releases the POSIX locks of all connections of this process to it.
     guard readOnly || mknod(path, S_IFREG | 0o600, 0) == 0 || errno == EEXIST else {
@@ -40,14 +40,14 @@ public struct Connection: ~Copyable {
   }
 
   /// Runs statements without parameters and ignores their rows.
-  public func execute(_ sql: String) throws(SQLiteError) {
+  package func execute(_ sql: String) throws(SQLiteError) {
     guard sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK else { throw lastError(on: handle, call: sql) }
   }
 
   /// Runs one statement to completion.
   /// - Returns: the number of rows inserted, updated or deleted, without cascaded deletes of foreign keys.
   @discardableResult
-  public func run(_ sql: String, _ values: (any Bindable)...) throws(SQLiteError) -> Int {
+  package func run(_ sql: String, _ values: (any Bindable)...) throws(SQLiteError) -> Int {
     let statement = try Statement(sql, on: handle)
     try statement.bind(values)
     while try statement.step() {}
@@ -55,7 +55,7 @@ public struct Connection: ~Copyable {
   }
 
   /// Runs a query and reads all rows.
-  public func rows<Result>(
+  package func rows<Result>(
     _ sql: String, _ values: (any Bindable)..., as read: (borrowing Row) throws -> Result
   ) throws -> [Result] {
     let statement = try Statement(sql, on: handle)
@@ -68,13 +68,13 @@ public struct Connection: ~Copyable {
   /// Runs `body` as a transaction: all its changes are committed, or none. Other connections cannot write in the
   /// meantime.
   @discardableResult
-  public func transaction<Result>(_ body: (borrowing Connection) throws -> Result) throws -> Result {
+  package func transaction<Result>(_ body: (borrowing Connection) throws -> Result) throws -> Result {
     // IMMEDIATE: a transaction that starts as a reader cannot wait for another writer, it can only fail.
     try enclosed(by: "BEGIN IMMEDIATE", body)
   }
 
   /// Runs `body` on a consistent snapshot of the database, unaffected by concurrent writes.
-  public func snapshot<Result>(_ body: (borrowing Connection) throws -> Result) throws -> Result {
+  package func snapshot<Result>(_ body: (borrowing Connection) throws -> Result) throws -> Result {
     try enclosed(by: "BEGIN DEFERRED", body)
   }
 

@@ -5,7 +5,7 @@ extension Connection {
   /// Migrates the file from its format (`user_version`, 0 for a new file) to the newest one, in one transaction.
   /// - Parameter steps: the first migrates an empty file to format 1, the second format 1 to format 2, and so on.
   /// - Throws: `SQLiteError` also if the format is newer than the last step; the file is then unchanged.
-  public func migrate(_ steps: [(borrowing Connection) throws -> Void]) throws {
+  package func migrate(_ steps: [(borrowing Connection) throws -> Void]) throws {
     // Check without the write lock first: usually no migration is needed.
     guard try formatVersion() != steps.count else { return }
     try transaction { connection in
@@ -21,7 +21,7 @@ extension Connection {
   }
 
   /// - Throws: `SQLiteError` unless the file has the newest format.
-  public func requireFormat(_ newest: Int) throws {
+  package func requireFormat(_ newest: Int) throws {
     let version = try formatVersion()
     guard version == newest else {
       throw SQLiteError(

@@ -41,18 +41,18 @@ struct Statement: ~Copyable {
 }
 
 /// The present row of a statement. Valid only inside the closure that receives it.
-public struct Row: ~Copyable {
+package struct Row: ~Copyable {
   fileprivate let statement: OpaquePointer
 
   /// - Throws: `isDamage` if the column has another type. STRICT tables check types only on writing; a manipulated file
   ///   can contain anything.
-  public func integer(_ column: Int32) throws(SQLiteError) -> Int64 {
+  package func integer(_ column: Int32) throws(SQLiteError) -> Int64 {
     try expect(SQLITE_INTEGER, at: column, "an integer")
     return sqlite3_column_int64(statement, column)
   }
 
   /// - Throws: as `integer(_:)`, also if the text is not UTF-8.
-  public func text(_ column: Int32) throws(SQLiteError) -> String {
+  package func text(_ column: Int32) throws(SQLiteError) -> String {
     try expect(SQLITE_TEXT, at: column, "text")
     let address = sqlite3_column_text(statement, column)
     let utf8 = UnsafeBufferPointer(start: address, count: Int(sqlite3_column_bytes(statement, column)))
@@ -61,19 +61,19 @@ public struct Row: ~Copyable {
   }
 
   /// - Throws: as `integer(_:)`.
-  public func blob(_ column: Int32) throws(SQLiteError) -> [UInt8] {
+  package func blob(_ column: Int32) throws(SQLiteError) -> [UInt8] {
     try expect(SQLITE_BLOB, at: column, "a blob")
     let address = sqlite3_column_blob(statement, column)
     return Array(UnsafeRawBufferPointer(start: address, count: Int(sqlite3_column_bytes(statement, column))))
   }
 
   /// - Throws: as `text(_:)`.
-  public func optionalText(_ column: Int32) throws(SQLiteError) -> String? {
+  package func optionalText(_ column: Int32) throws(SQLiteError) -> String? {
     sqlite3_column_type(statement, column) == SQLITE_NULL ? nil : try text(column)
   }
 
   /// - Throws: as `text(_:)`.
-  public func optionalBlob(_ column: Int32) throws(SQLiteError) -> [UInt8]? {
+  package func optionalBlob(_ column: Int32) throws(SQLiteError) -> [UInt8]? {
     sqlite3_column_type(statement, column) == SQLITE_NULL ? nil : try blob(column)
   }
 

@@ -2,19 +2,19 @@
 import CSQLite
 
 /// The types of a statement's parameters: `Int64`, `String`, `[UInt8]`, or nil.
-public protocol Bindable {
+package protocol Bindable {
   /// - Returns: SQLite's result code.
   func bind(to statement: OpaquePointer, at index: Int32) -> Int32
 }
 
 extension Int64: Bindable {
-  public func bind(to statement: OpaquePointer, at index: Int32) -> Int32 {
+  package func bind(to statement: OpaquePointer, at index: Int32) -> Int32 {
     sqlite3_bind_int64(statement, index, self)
   }
 }
 
 extension String: Bindable {
-  public func bind(to statement: OpaquePointer, at index: Int32) -> Int32 {
+  package func bind(to statement: OpaquePointer, at index: Int32) -> Int32 {
     var copy = self
     return copy.withUTF8 { utf8 in
       // A null pointer would bind NULL, and an empty string may have one.
@@ -28,7 +28,7 @@ extension String: Bindable {
 }
 
 extension [UInt8]: Bindable {
-  public func bind(to statement: OpaquePointer, at index: Int32) -> Int32 {
+  package func bind(to statement: OpaquePointer, at index: Int32) -> Int32 {
     guard !isEmpty else { return sqlite3_bind_zeroblob(statement, index, 0) }
     guard let count = Int32(exactly: count) else { return SQLITE_TOOBIG }
     return approval_sqlite3_bind_blob(statement, index, self, count)
@@ -36,7 +36,7 @@ extension [UInt8]: Bindable {
 }
 
 extension Optional: Bindable where Wrapped: Bindable {
-  public func bind(to statement: OpaquePointer, at index: Int32) -> Int32 {
+  package func bind(to statement: OpaquePointer, at index: Int32) -> Int32 {
     self?.bind(to: statement, at: index) ?? sqlite3_bind_null(statement, index)
   }
 }

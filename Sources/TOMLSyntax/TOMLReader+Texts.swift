@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 extension TOMLReader {
   /// Reads a basic or a literal string, depending on `quote`; a multi-line one if it begins with three quotes.
-  mutating func text(quote: UInt8, mayBeMultiline: Bool) throws(TOMLSyntax.Flaw) {
+  mutating func text(quote: UInt8, mayBeMultiline: Bool) throws(TOMLSyntax.ParseError) {
     let isMultiline = mayBeMultiline && rest.prefix(3).elementsEqual([quote, quote, quote])
     rest.removeFirst(isMultiline ? 3 : 1)
     while let byte = rest.first {
@@ -17,33 +17,33 @@ extension TOMLReader {
       } else if byte == UInt8(ascii: "\\"), quote == UInt8(ascii: "\"") {
         try escape(isMultiline: isMultiline)
       } else if !isMultiline || !takeLineEnd() {
-        guard !Self.isControl(byte) else { throw flaw("a line end or a control character in a string") }
+        guard !Self.isControl(byte) else { throw parseError("a line end or a control character in a string") }
         rest.removeFirst()
       }
     }
-    throw flaw("a string has no closing quote")
+    throw parseError("a string has no closing quote")
   }
 
-  private mutating func escape(isMultiline: Bool) throws(TOMLSyntax.Flaw) {
+  private mutating func escape(isMultiline: Bool) throws(TOMLSyntax.ParseError) {
     rest.removeFirst()
     if isMultiline, let blank = rest.first, " \t\r\n".utf8.contains(blank) {
       skipBlanks()
-      guard takeLineEnd() else { throw flaw("blanks after a backslash, but no line end") }
+      guard takeLineEnd() else { throw parseError("blanks after a backslash, but no line end") }
       return
     }
     switch rest.popFirst() {
     case let letter? where "btnfr\"\\".utf8.contains(letter): return
     case UInt8(ascii: "u"): try codePoint(digits: 4)
     case UInt8(ascii: "U"): try codePoint(digits: 8)
-    default: throw flaw("an unknown escape sequence")
+    default: throw parseError("an unknown escape sequence")
     }
   }
 
-  private mutating func codePoint(digits: Int) throws(TOMLSyntax.Flaw) {
+  private mutating func codePoint(digits: Int) throws(TOMLSyntax.ParseError) {
     let number = UInt32(String(decoding: rest.prefix(digits), as: UTF8.self), radix: 16)
     guard rest.prefix(digits).allSatisfy(Self.isHexDigit), rest.count >= digits, let number,
       Unicode.Scalar(number) != nil
-    else { throw flaw("an escape sequence that is not a character") }
+    else { throw parseError("an escape sequence that is not a character") }
     rest.removeFirst(digits)
   }
 

@@ -2,19 +2,19 @@
 /// Checks a configuration's text before the TOML library reads it: for some invalid texts the library ends the process
 /// instead of reporting an error. Accepts the subset of TOML 1.0 that configurations need: no floating-point numbers,
 /// dates or times, and at most 32 levels of nesting.
-public enum TOMLSyntax {
-  public static let deepest = 32
+package enum TOMLSyntax {
+  package static let deepest = 32
 
-  public struct Flaw: Error, Equatable, Sendable, CustomStringConvertible {
+  package struct ParseError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The line number, from 1.
-    public let line: Int
-    public let what: String
+    package let line: Int
+    package let what: String
 
-    public var description: String { "line \(line): \(what)" }
+    package var description: String { "line \(line): \(what)" }
   }
 
   /// - Throws: the first error.
-  public static func check(_ text: String) throws(Flaw) {
+  package static func check(_ text: String) throws(ParseError) {
     var reader = TOMLReader(text)
     try reader.document()
   }
@@ -27,9 +27,9 @@ struct TOMLReader {
 
   init(_ text: String) { rest = Array(text.utf8)[...] }
 
-  func flaw(_ what: String) -> TOMLSyntax.Flaw { TOMLSyntax.Flaw(line: line, what: what) }
+  func parseError(_ what: String) -> TOMLSyntax.ParseError { TOMLSyntax.ParseError(line: line, what: what) }
 
-  mutating func document() throws(TOMLSyntax.Flaw) {
+  mutating func document() throws(TOMLSyntax.ParseError) {
     _ = take("\u{FEFF}")
     while try skipSpaceAndLines() {
       if rest.first == UInt8(ascii: "[") {
@@ -41,25 +41,25 @@ struct TOMLReader {
     }
   }
 
-  private mutating func header() throws(TOMLSyntax.Flaw) {
+  private mutating func header() throws(TOMLSyntax.ParseError) {
     rest.removeFirst()
     let isArray = take("[")
     skipBlanks()
     try key()
     skipBlanks()
-    guard take(isArray ? "]]" : "]") else { throw flaw("the name of a table has no closing bracket") }
+    guard take(isArray ? "]]" : "]") else { throw parseError("the name of a table has no closing bracket") }
   }
 
-  private mutating func keyAndValue(depth: Int) throws(TOMLSyntax.Flaw) {
+  private mutating func keyAndValue(depth: Int) throws(TOMLSyntax.ParseError) {
     try key()
     skipBlanks()
-    guard take("=") else { throw flaw("a key is not followed by \"=\"") }
+    guard take("=") else { throw parseError("a key is not followed by \"=\"") }
     skipBlanks()
     try value(depth: depth)
   }
 
   /// One name, or several separated by dots.
-  private mutating func key() throws(TOMLSyntax.Flaw) {
+  private mutating func key() throws(TOMLSyntax.ParseError) {
     repeat {
       skipBlanks()
       if let quote = rest.first, quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'") {
@@ -67,7 +67,7 @@ struct TOMLReader {
       } else {
         let name = rest.prefix(while: Self.isBare)
         guard !name.isEmpty else {
-          throw flaw("a name consists of ASCII letters, digits, \"_\" and \"-\", or is in quotes")
+          throw parseError("a name consists of ASCII letters, digits, \"_\" and \"-\", or is in quotes")
         }
         rest.removeFirst(name.count)
       }
@@ -75,7 +75,7 @@ struct TOMLReader {
     } while take(".")
   }
 
-  private mutating func value(depth: Int) throws(TOMLSyntax.Flaw) {
+  private mutating func value(depth: Int) throws(TOMLSyntax.ParseError) {
     switch rest.first {
     case let quote? where quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'"):
       try text(quote: quote, mayBeMultiline: true)
@@ -83,13 +83,13 @@ struct TOMLReader {
     case UInt8(ascii: "{"): try inlineTable(depth: depth + 1)
     default:
       guard take("true") || take("false") || integer() else {
-        throw flaw("a value is a string in quotes, a whole number, true, false, a list or a table")
+        throw parseError("a value is a string in quotes, a whole number, true, false, a list or a table")
       }
     }
   }
 
-  private mutating func array(depth: Int) throws(TOMLSyntax.Flaw) {
-    guard depth <= TOMLSyntax.deepest else { throw flaw("nested deeper than \(TOMLSyntax.deepest) levels") }
+  private mutating func array(depth: Int) throws(TOMLSyntax.ParseError) {
+    guard depth <= TOMLSyntax.deepest else { throw parseError("nested deeper than \(TOMLSyntax.deepest) levels") }
     rest.removeFirst()
     repeat {
       guard try skipSpaceAndLines() else { break }
@@ -97,12 +97,12 @@ struct TOMLReader {
       try value(depth: depth)
       _ = try skipSpaceAndLines()
     } while take(",")
-    guard take("]") else { throw flaw("a list has no closing bracket") }
+    guard take("]") else { throw parseError("a list has no closing bracket") }
   }
 
   /// A table on one line, without a trailing comma.
-  private mutating func inlineTable(depth: Int) throws(TOMLSyntax.Flaw) {
-    guard depth <= TOMLSyntax.deepest else { throw flaw("nested deeper than \(TOMLSyntax.deepest) levels") }
+  private mutating func inlineTable(depth: Int) throws(TOMLSyntax.ParseError) {
+    guard depth <= TOMLSyntax.deepest else { throw parseError("nested deeper than \(TOMLSyntax.deepest) levels") }
     rest.removeFirst()
     skipBlanks()
     if take("}") { return }
@@ -110,17 +110,17 @@ struct TOMLReader {
       try keyAndValue(depth: depth)
       skipBlanks()
     } while take(",")
-    guard take("}") else { throw flaw("a table has no closing brace") }
+    guard take("}") else { throw parseError("a table has no closing brace") }
   }
 
-  private mutating func endOfStatement() throws(TOMLSyntax.Flaw) {
+  private mutating func endOfStatement() throws(TOMLSyntax.ParseError) {
     skipBlanks()
     try skipComment()
-    guard rest.isEmpty || takeLineEnd() else { throw flaw("unexpected text at the end of the line") }
+    guard rest.isEmpty || takeLineEnd() else { throw parseError("unexpected text at the end of the line") }
   }
 
   /// - Returns: whether more text follows.
-  private mutating func skipSpaceAndLines() throws(TOMLSyntax.Flaw) -> Bool {
+  private mutating func skipSpaceAndLines() throws(TOMLSyntax.ParseError) -> Bool {
     repeat {
       skipBlanks()
       try skipComment()
@@ -128,10 +128,10 @@ struct TOMLReader {
     return !rest.isEmpty
   }
 
-  private mutating func skipComment() throws(TOMLSyntax.Flaw) {
+  private mutating func skipComment() throws(TOMLSyntax.ParseError) {
     guard rest.first == UInt8(ascii: "#") else { return }
     while let byte = rest.first, byte != UInt8(ascii: "\n"), !rest.starts(with: "\r\n".utf8) {
-      guard !Self.isControl(byte) else { throw flaw("a control character in a comment") }
+      guard !Self.isControl(byte) else { throw parseError("a control character in a comment") }
       rest.removeFirst()
     }
   }

@@ -129,8 +129,8 @@ final class Connection {
   private func take(_ count: Int) {
     // An empty packet is not a report.
     guard count > 0 else { return }
-    let fault = buffer.withBytes { bytes -> BootKeyboardDecoder.Fault? in
-      do throws(BootKeyboardDecoder.Fault) {
+    let fault = buffer.withBytes { bytes -> BootKeyboardDecoder.ReportError? in
+      do throws(BootKeyboardDecoder.ReportError) {
         try decoder.decode(UnsafeRawBufferPointer(rebasing: bytes.prefix(count)), into: sink)
         return nil
       } catch { return error }

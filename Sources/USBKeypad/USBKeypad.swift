@@ -72,7 +72,7 @@ final class USBState: Sendable {
   }
 
   /// Reports the initial state to the sink.
-  func tellSink() {
+  func notifySink() {
     if let trouble { sink.keypadIsUnavailable("\(trouble)") }
   }
 

@@ -26,7 +26,7 @@ final class USBLoop {
   }
 
   func run() {
-    state.tellSink()
+    state.notifySink()
     let events = LIBUSB_HOTPLUG_EVENT_DEVICE_ARRIVED.rawValue | LIBUSB_HOTPLUG_EVENT_DEVICE_LEFT.rawValue
     let any = LIBUSB_HOTPLUG_MATCH_ANY
     let status = libusb_hotplug_register_callback(
@@ -39,8 +39,8 @@ final class USBLoop {
       }, Unmanaged.passUnretained(self).toOpaque(), &hotplug)
     if status != 0 { state.isUnavailable(.failed("libusb_hotplug_register_callback", status)) }
     while !state.isEnded {
-      lookAtChanges()
-      lookAfterConnections()
+      handleHotplugChanges()
+      serviceConnections()
       if changes.isEmpty { libusb_handle_events_completed(context, nil) }
     }
     if status == 0 { libusb_hotplug_deregister_callback(context, hotplug) }
@@ -50,7 +50,7 @@ final class USBLoop {
     for device in refused { libusb_unref_device(device) }
   }
 
-  private func lookAtChanges() {
+  private func handleHotplugChanges() {
     let wereRefused = refused
     let news = changes
     (refused, changes) = ([], [])
@@ -104,7 +104,7 @@ final class USBLoop {
     }
   }
 
-  private func lookAfterConnections() {
+  private func serviceConnections() {
     guard let connection = connections.first, let failure = connection.failure else { return }
     switch failure {
     case .gone: part(from: connection.device, why: .unplugged)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-public import MobileAuth
+package import MobileAuth
 import SQLite
 
-extension Vault: SharedEnrolmentRegistry {
-  public func change(_ known: AccountRecord, _ change: AccountChange) throws(CustodyFault) -> Bool {
+extension Vault: SharedEnrollmentRegistry {
+  package func change(_ known: AccountRecord, _ change: AccountChange) throws(StateStoreError) -> Bool {
     try transaction { connection in
       guard let kept = try account(known.id, on: connection), kept.isSame(as: known) else { return false }
       switch change {

@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-public import MobileAuth
+package import MobileAuth
 import SQLite
 
 /// An account without its secrets, for display. Read without verification.
-public struct AccountSummary: Sendable, Equatable {
-  public let id: AccountID
-  public let server: TokenServerID
+package struct AccountSummary: Sendable, Equatable {
+  package let id: AccountID
+  package let server: TokenServerID
   /// `https://host[:port]`.
-  public let url: String
-  public let profile: String
-  public let stage: EnrolmentStage
+  package let url: String
+  package let profile: String
+  package let stage: EnrollmentStage
 }
 
 extension Vault {
   /// All token servers, ordered by ID.
-  public func servers() throws(CustodyFault) -> [TokenServerRecord] {
+  package func servers() throws(StateStoreError) -> [TokenServerRecord] {
     try snapshot { connection in
       try connection.rows("SELECT id, kind, url, box FROM servers ORDER BY id") { row in
         let (id, kind, url) = (TokenServerID(try row.text(0)), try row.text(1), try row.text(2))
-        let secrets = try keys.open(try row.blob(3), at: place(ofServer: id, kind: kind, url: url))
+        let secrets = try keys.open(try row.blob(3), at: associatedData(ofServer: id, kind: kind, url: url))
         return TokenServerRecord(id: id, kind: kind, url: url, secrets: secrets)
       }
     }
   }
 
   /// All accounts, ordered by ID.
-  public func accounts() throws(CustodyFault) -> [AccountRecord] {
+  package func accounts() throws(StateStoreError) -> [AccountRecord] {
     try snapshot { connection in
       try connection.rows("SELECT id, server, profile, stage, box FROM accounts ORDER BY id", as: account(in:))
     }
   }
 
   /// - Throws: `.unknown` if there is no such account.
-  public func account(_ id: AccountID) throws(CustodyFault) -> AccountRecord {
+  package func account(_ id: AccountID) throws(StateStoreError) -> AccountRecord {
     try snapshot { connection in
-      guard let account = try account(id, on: connection) else { throw CustodyFault.unknown("account \(id)") }
+      guard let account = try account(id, on: connection) else { throw StateStoreError.unknown("account \(id)") }
       return account
     }
   }
@@ -46,7 +46,7 @@ extension Vault {
   }
 
   /// All accounts, ordered by ID, without decrypting anything.
-  public func accountSummaries() throws(CustodyFault) -> [AccountSummary] {
+  package func accountSummaries() throws(StateStoreError) -> [AccountSummary] {
     try snapshot { connection in
       try connection.rows(
         """
@@ -62,12 +62,12 @@ extension Vault {
   }
 
   /// Stores the token server, replacing the one with the same ID.
-  public func put(_ server: TokenServerRecord) throws(CustodyFault) {
+  package func put(_ server: TokenServerRecord) throws(StateStoreError) {
     try transaction { connection in try put(server, on: connection) }
   }
 
   func put(_ server: TokenServerRecord, on connection: borrowing Connection) throws {
-    let place = place(ofServer: server.id, kind: server.kind, url: server.url)
+    let place = associatedData(ofServer: server.id, kind: server.kind, url: server.url)
     try connection.run(
       """
       INSERT INTO servers (id, kind, url, box) VALUES (?, ?, ?, ?)
@@ -77,7 +77,7 @@ extension Vault {
 
   /// Stores the account, replacing the one with the same ID, and appends the audit entry if there is one.
   /// - Throws: `.unknown` if there is no such token server, or if the ID belongs to an account of another server.
-  public func put(_ account: AccountRecord, _ entry: AuditEntry? = nil) throws(CustodyFault) {
+  package func put(_ account: AccountRecord, _ entry: AuditEntry? = nil) throws(StateStoreError) {
     try transaction { connection in
       try put(account, on: connection)
       if let entry { try append(entry, on: connection) }
@@ -86,35 +86,35 @@ extension Vault {
 
   func put(_ account: AccountRecord, on connection: borrowing Connection) throws {
     let known = try connection.rows("SELECT 1 FROM servers WHERE id = ?", account.server.text) { try $0.integer(0) }
-    guard !known.isEmpty else { throw CustodyFault.unknown("token server \(account.server)") }
+    guard !known.isEmpty else { throw StateStoreError.unknown("token server \(account.server)") }
     let kept = try connection.run(
       """
       INSERT INTO accounts (id, server, profile, stage, box) VALUES (?, ?, ?, ?, ?)
       ON CONFLICT (id) DO UPDATE SET profile = excluded.profile, stage = excluded.stage, box = excluded.box
       WHERE server = excluded.server
       """, account.id.text, account.server.text, account.profile, account.stage.rawValue,
-      keys.seal(account.secrets, at: place(of: account.id, account.server, account.profile, account.stage)))
-    guard kept == 1 else { throw CustodyFault.unknown("account \(account.id) at token server \(account.server)") }
+      keys.seal(account.secrets, at: associatedData(of: account.id, account.server, account.profile, account.stage)))
+    guard kept == 1 else { throw StateStoreError.unknown("account \(account.id) at token server \(account.server)") }
   }
 
   private func account(in row: borrowing Row) throws -> AccountRecord {
     let (id, server) = (AccountID(try row.text(0)), TokenServerID(try row.text(1)))
     let (profile, stage) = (try row.text(2), try stage(try row.text(3)))
-    let secrets = try keys.open(try row.blob(4), at: place(of: id, server, profile, stage))
+    let secrets = try keys.open(try row.blob(4), at: associatedData(of: id, server, profile, stage))
     return AccountRecord(id: id, server: server, profile: profile, stage: stage, secrets: secrets)
   }
 
-  private func stage(_ text: String) throws(CustodyFault) -> EnrolmentStage {
-    guard let stage = EnrolmentStage(rawValue: text) else { throw .damaged("an account's stage is \(text)") }
+  private func stage(_ text: String) throws(StateStoreError) -> EnrollmentStage {
+    guard let stage = EnrollmentStage(rawValue: text) else { throw .damaged("an account's stage is \(text)") }
     return stage
   }
 
-  private func place(ofServer id: TokenServerID, kind: String, url: String) -> CanonicalBytes {
+  private func associatedData(ofServer id: TokenServerID, kind: String, url: String) -> CanonicalBytes {
     CanonicalBytes("servers", id.text, kind, url)
   }
 
-  private func place(
-    of id: AccountID, _ server: TokenServerID, _ profile: String, _ stage: EnrolmentStage
+  private func associatedData(
+    of id: AccountID, _ server: TokenServerID, _ profile: String, _ stage: EnrollmentStage
   ) -> CanonicalBytes {
     CanonicalBytes("accounts", id.text, server.text, profile, stage.rawValue)
   }

@@ -6,7 +6,7 @@ import SQLite
 /// first drops old entries.
 enum AuditTable: String {
   case all = "audit"
-  case kept = "audit_kept"
+  case retained = "audit_kept"
 
   var head: String { self == .all ? "audit_head" : "audit_kept_head" }
 }
@@ -17,16 +17,16 @@ enum AuditTable: String {
 struct AuditHead {
   /// The number of the last dropped entry, and its MAC.
   var dropped: Int64
-  var droppedMark: [UInt8]
+  var droppedMAC: [UInt8]
   /// The number of the newest entry, and its MAC.
   var last: Int64
-  var lastMark: [UInt8]
+  var lastMAC: [UInt8]
 
   /// The maximum number of entries.
   static let longest = Int64.max / 2
 
   static let empty = AuditHead(
-    dropped: 0, droppedMark: [UInt8](repeating: 0, count: 32), last: 0, lastMark: [UInt8](repeating: 0, count: 32))
+    dropped: 0, droppedMAC: [UInt8](repeating: 0, count: 32), last: 0, lastMAC: [UInt8](repeating: 0, count: 32))
 
   /// - Returns: nil if the head is missing or its MAC is wrong.
   static func read(
@@ -34,11 +34,11 @@ struct AuditHead {
   ) throws -> AuditHead? {
     let heads = try connection.rows("SELECT dropped, dropped_mark, last, last_mark, mark FROM \(table.head)") { row in
       let head = AuditHead(
-        dropped: try row.integer(0), droppedMark: try row.blob(1), last: try row.integer(2),
-        lastMark: try row.blob(3))
+        dropped: try row.integer(0), droppedMAC: try row.blob(1), last: try row.integer(2),
+        lastMAC: try row.blob(3))
       return (head, mark: try row.blob(4))
     }
-    guard let (head, mark) = heads.first, keys.isAuditMark(mark, of: head.canonical(table)),
+    guard let (head, mark) = heads.first, keys.isValidAuditMAC(mark, of: head.canonical(table)),
       (0...longest).contains(head.last), (0...head.last).contains(head.dropped)
     else { return nil }
     return head
@@ -48,16 +48,16 @@ struct AuditHead {
     _ table: AuditTable = .all, to connection: borrowing Connection, _ keys: VaultKeys
   ) throws {
     try connection.run(
-      "INSERT OR REPLACE INTO \(table.head) VALUES (1, ?, ?, ?, ?, ?)", dropped, droppedMark, last, lastMark,
-      keys.auditMark(canonical(table)))
+      "INSERT OR REPLACE INTO \(table.head) VALUES (1, ?, ?, ?, ?, ?)", dropped, droppedMAC, last, lastMAC,
+      keys.auditMAC(canonical(table)))
   }
 
   private func canonical(_ table: AuditTable) -> CanonicalBytes {
     var bytes = CanonicalBytes(table.head)
     bytes.add(dropped)
-    bytes.add(droppedMark)
+    bytes.add(droppedMAC)
     bytes.add(last)
-    bytes.add(lastMark)
+    bytes.add(lastMAC)
     return bytes
   }
 }
@@ -72,7 +72,7 @@ struct AuditRow {
   let transaction: String?
   let detail: String
   let milliseconds: Int64
-  private(set) var mark: [UInt8] = []
+  private(set) var mac: [UInt8] = []
 
   /// Creates the row of an entry. The detail is limited to 500 Unicode scalars without control and format characters,
   /// because it can quote a server.
@@ -81,15 +81,15 @@ struct AuditRow {
     kind = entry.kind.rawValue
     account = entry.account?.text
     transaction = entry.transaction?.text
-    detail = entry.detail.forPeople(atMost: 500)
+    detail = entry.detail.sanitized(atMost: 500)
     milliseconds = entry.wallClockMilliseconds
-    mark = keys.auditMark(canonical(.all, after: previousMark))
+    mac = keys.auditMAC(canonical(.all, after: previousMark))
   }
 
   /// The same entry, linked into the second chain.
-  func kept(after previousMark: [UInt8], _ keys: VaultKeys) -> AuditRow {
+  func retained(after previousMark: [UInt8], _ keys: VaultKeys) -> AuditRow {
     var row = self
-    row.mark = keys.auditMark(canonical(.kept, after: previousMark))
+    row.mac = keys.auditMAC(canonical(.retained, after: previousMark))
     return row
   }
 
@@ -100,18 +100,18 @@ struct AuditRow {
     transaction = try row.optionalText(3)
     detail = try row.text(4)
     milliseconds = try row.integer(5)
-    mark = try row.blob(6)
+    mac = try row.blob(6)
   }
 
   func insert(_ table: AuditTable = .all, into connection: borrowing Connection) throws {
     try connection.run(
       "INSERT INTO \(table.rawValue) (\(Self.columns)) VALUES (?, ?, ?, ?, ?, ?, ?)", sequence, kind, account,
       transaction, detail,
-      milliseconds, mark)
+      milliseconds, mac)
   }
 
   func follows(_ previousMark: [UInt8], in table: AuditTable = .all, _ keys: VaultKeys) -> Bool {
-    keys.isAuditMark(mark, of: canonical(table, after: previousMark))
+    keys.isValidAuditMAC(mac, of: canonical(table, after: previousMark))
   }
 
   private func canonical(_ table: AuditTable, after previousMark: [UInt8]) -> CanonicalBytes {
@@ -126,12 +126,12 @@ struct AuditRow {
 extension Vault {
   func append(_ entry: AuditEntry, on connection: borrowing Connection) throws {
     guard var head = try AuditHead.read(from: connection, keys) else {
-      throw CustodyFault.damaged("the head of the audit chain has a wrong MAC")
+      throw StateStoreError.damaged("the head of the audit chain has a wrong MAC")
     }
-    let row = AuditRow(entry, sequence: head.last + 1, after: head.lastMark, keys)
+    let row = AuditRow(entry, sequence: head.last + 1, after: head.lastMAC, keys)
     try row.insert(into: connection)
     head.last = row.sequence
-    head.lastMark = row.mark
+    head.lastMAC = row.mac
     if head.last - head.dropped > auditCapacity { try dropOldestTenth(&head, on: connection) }
     try head.write(to: connection, keys)
   }
@@ -141,10 +141,10 @@ extension Vault {
   private func dropOldestTenth(_ head: inout AuditHead, on connection: borrowing Connection) throws {
     let dropped = head.last - auditCapacity + auditCapacity / 10
     let marks = try connection.rows("SELECT mark FROM audit WHERE sequence = ?", dropped) { try $0.blob(0) }
-    guard let mark = marks.first else { throw CustodyFault.damaged("audit entry \(dropped) is missing") }
-    try keepDecisions(through: dropped, after: head.droppedMark, on: connection)
+    guard let mark = marks.first else { throw StateStoreError.damaged("audit entry \(dropped) is missing") }
+    try retainDecisions(through: dropped, after: head.droppedMAC, on: connection)
     try connection.run("DELETE FROM audit WHERE sequence <= ?", dropped)
     head.dropped = dropped
-    head.droppedMark = mark
+    head.droppedMAC = mark
   }
 }

@@ -42,12 +42,12 @@ extension Vault {
 
   /// Copies decision entries to the second chain. Stops at the first entry that fails verification, so that a changed
   /// entry does not get a valid MAC.
-  /// - Parameter mark: the MAC of the entry before the first.
-  func keepDecisions(
+  /// - Parameter mac: the MAC of the entry before the first.
+  func retainDecisions(
     through last: Int64, after mark: [UInt8], on connection: borrowing Connection
   ) throws {
-    guard var head = try AuditHead.read(of: .kept, from: connection, keys) else {
-      throw CustodyFault.damaged("the head of the kept audit entries has a wrong MAC")
+    guard var head = try AuditHead.read(of: .retained, from: connection, keys) else {
+      throw StateStoreError.damaged("the head of the kept audit entries has a wrong MAC")
     }
     let rows = try connection.rows(
       "SELECT \(AuditRow.columns) FROM audit WHERE sequence <= ? ORDER BY sequence", last
@@ -59,18 +59,18 @@ extension Vault {
     var previous = mark
     for row in rows {
       guard row.follows(previous, keys) else { break }
-      previous = row.mark
+      previous = row.mac
       let isEnding = row.kind == AuditEntry.Kind.settled.rawValue && decided.contains(row.transaction)
       guard isEnding || AuditEntry.Kind(rawValue: row.kind)?.isDecision == true else { continue }
-      let kept = row.kept(after: head.lastMark, keys)
-      try kept.insert(.kept, into: connection)
-      (head.last, head.lastMark) = (kept.sequence, kept.mark)
+      let kept = row.retained(after: head.lastMAC, keys)
+      try kept.insert(.retained, into: connection)
+      (head.last, head.lastMAC) = (kept.sequence, kept.mac)
     }
-    try dropOldestKept(&head, on: connection)
-    try head.write(.kept, to: connection, keys)
+    try dropOldestRetained(&head, on: connection)
+    try head.write(.retained, to: connection, keys)
   }
 
-  private func dropOldestKept(_ head: inout AuditHead, on connection: borrowing Connection) throws {
+  private func dropOldestRetained(_ head: inout AuditHead, on connection: borrowing Connection) throws {
     let count = try connection.rows("SELECT count(*) FROM audit_kept") { try $0.integer(0) }.first ?? 0
     guard count > auditCapacity else { return }
     let oldest = try connection.rows(
@@ -79,24 +79,24 @@ extension Vault {
     ) { (try $0.integer(0), try $0.blob(1)) }
     guard let (sequence, mark) = oldest.first else { return }
     try connection.run("DELETE FROM audit_kept WHERE sequence <= ?", sequence)
-    (head.dropped, head.droppedMark) = (sequence, mark)
+    (head.dropped, head.droppedMAC) = (sequence, mark)
   }
 
   /// Verifies the second chain.
   /// - Returns: the first entry that is not as written, and why; nil if the chain is intact.
-  func keptBreak(on connection: borrowing Connection) throws -> (line: Int64, why: String)? {
-    guard let head = try AuditHead.read(of: .kept, from: connection, keys) else {
+  func retainedChainError(on connection: borrowing Connection) throws -> (line: Int64, why: String)? {
+    guard let head = try AuditHead.read(of: .retained, from: connection, keys) else {
       return (0, "the head of the kept entries has a wrong MAC")
     }
     let rows = try connection.rows("SELECT \(AuditRow.columns) FROM audit_kept ORDER BY sequence") {
       (line: try $0.integer(0), row: try? AuditRow($0))
     }
-    var mark = head.droppedMark
+    var mark = head.droppedMAC
     for (line, row) in rows {
-      guard let row, row.follows(mark, in: .kept, keys) else { return (line, "changed, added, or after a gap") }
-      mark = row.mark
+      guard let row, row.follows(mark, in: .retained, keys) else { return (line, "changed, added, or after a gap") }
+      mark = row.mac
     }
-    return mark == head.lastMark ? nil : (head.last, "missing among the kept entries")
+    return mark == head.lastMAC ? nil : (head.last, "missing among the kept entries")
   }
 }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-public import MobileAuth
+package import MobileAuth
 import SQLite
 
 /// An entry of the audit chain.
-public struct AuditLine: Sendable, Equatable {
+package struct AuditLine: Sendable, Equatable {
   /// Starts at 1 and is never reused.
-  public let sequence: Int64
-  public let entry: AuditEntry
+  package let sequence: Int64
+  package let entry: AuditEntry
 }
 
 /// The result of verifying the audit chain.
-public enum AuditVerification: Sendable, Equatable {
+package enum AuditVerification: Sendable, Equatable {
   /// - Parameters:
   ///   - lines: the number of consecutive entries; older decision entries can exist in addition.
   ///   - first: the number of the oldest of them; 1 unless older entries were dropped.
@@ -23,7 +23,7 @@ extension Vault {
   private static let bothChains = "(SELECT * FROM audit UNION ALL SELECT * FROM audit_kept)"
 
   /// The newest entries, oldest first. Not verified; see `verifyAudit()`.
-  public func auditLines(newest limit: Int) throws(CustodyFault) -> [AuditLine] {
+  package func auditLines(newest limit: Int) throws(StateStoreError) -> [AuditLine] {
     try snapshot { connection in
       try connection.rows(
         "SELECT \(AuditRow.columns) FROM \(Self.bothChains) ORDER BY sequence DESC LIMIT ?", Int64(limit),
@@ -33,7 +33,7 @@ extension Vault {
   }
 
   /// At most `limit` entries after number `sequence`, oldest first, for reading in pages.
-  public func auditLines(after sequence: Int64, limit: Int) throws(CustodyFault) -> [AuditLine] {
+  package func auditLines(after sequence: Int64, limit: Int) throws(StateStoreError) -> [AuditLine] {
     try snapshot { connection in
       try connection.rows(
         "SELECT \(AuditRow.columns) FROM \(Self.bothChains) WHERE sequence > ? ORDER BY sequence LIMIT ?", sequence,
@@ -43,31 +43,31 @@ extension Vault {
   }
 
   /// Verifies all entries of both chains.
-  public func verifyAudit() throws(CustodyFault) -> AuditVerification {
+  package func verifyAudit() throws(StateStoreError) -> AuditVerification {
     try snapshot { connection in
       guard let head = try AuditHead.read(from: connection, keys) else {
         return .broken(line: 0, why: "the head has a wrong MAC")
       }
       var next = head.dropped + 1
-      var mark = head.droppedMark
+      var mark = head.droppedMAC
       do {
         _ = try connection.rows("SELECT \(AuditRow.columns) FROM audit ORDER BY sequence") { row in
           let line = try row.integer(0)
-          guard line <= next else { throw AuditBreak(line: next, why: "missing") }
-          guard line == next, line <= head.last else { throw AuditBreak(line: line, why: "added") }
+          guard line <= next else { throw AuditChainError(line: next, why: "missing") }
+          guard line == next, line <= head.last else { throw AuditChainError(line: line, why: "added") }
           // A row that cannot be decoded (such as a text that is not UTF-8) was changed.
           guard let row = try? AuditRow(row), row.follows(mark, keys) else {
-            throw AuditBreak(line: line, why: "changed")
+            throw AuditChainError(line: line, why: "changed")
           }
           next += 1
-          mark = row.mark
+          mark = row.mac
         }
-        guard next > head.last else { throw AuditBreak(line: next, why: "missing, with all later entries") }
-        guard mark == head.lastMark else { throw AuditBreak(line: head.last, why: "not the last one in the head") }
-      } catch let found as AuditBreak {
+        guard next > head.last else { throw AuditChainError(line: next, why: "missing, with all later entries") }
+        guard mark == head.lastMAC else { throw AuditChainError(line: head.last, why: "not the last one in the head") }
+      } catch let found as AuditChainError {
         return .broken(line: found.line, why: found.why)
       }
-      if let (line, why) = try keptBreak(on: connection) { return .broken(line: line, why: why) }
+      if let (line, why) = try retainedChainError(on: connection) { return .broken(line: line, why: why) }
       return .intact(lines: head.last - head.dropped, first: head.dropped + 1)
     }
   }
@@ -76,7 +76,7 @@ extension Vault {
     let row = try AuditRow(row)
     let transaction = row.transaction.flatMap(TransactionID.init)
     guard let kind = AuditEntry.Kind(rawValue: row.kind), transaction?.text == row.transaction else {
-      throw CustodyFault.damaged("audit line \(row.sequence)")
+      throw StateStoreError.damaged("audit line \(row.sequence)")
     }
     let entry = AuditEntry(
       kind, account: row.account.map(AccountID.init), transaction: transaction, detail: row.detail,
@@ -85,7 +85,7 @@ extension Vault {
   }
 }
 
-private struct AuditBreak: Error {
+private struct AuditChainError: Error {
   let line: Int64
   let why: String
 }

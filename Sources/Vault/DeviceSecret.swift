@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
 import Glibc
-public import MobileAuth
+package import MobileAuth
 import Secrets
 
 /// The device secret: at least 32 bytes, not stored in the vault, from which the keys of the vault's records are
 /// derived.
-public struct DeviceSecret: Sendable {
+package struct DeviceSecret: Sendable {
   /// Where the device secret is stored.
-  public enum Source: Sendable, Equatable {
+  package enum Source: Sendable, Equatable {
     /// A systemd credential, encrypted to the board's TPM or host key if the board supports it.
     case systemdCredential(path: String)
     /// A file beside the vault: a copy of the whole SD card contains both.
     case file(path: String)
   }
 
-  public let source: Source
+  package let source: Source
   let bytes: SecretBytes
 
   static let credentialName = "approval-token.device-secret"
@@ -28,9 +28,9 @@ public struct DeviceSecret: Sendable {
   ///   - credentialsDirectory: the value of the environment variable `CREDENTIALS_DIRECTORY`.
   /// - Throws: `.damaged` if a vault exists without its secret (no new secret is created then); `.storage` if the
   ///   secret is invalid.
-  public static func load(
+  package static func load(
     stateDirectory: String, credentialsDirectory: String?
-  ) throws(CustodyFault) -> DeviceSecret {
+  ) throws(StateStoreError) -> DeviceSecret {
     if let credentialsDirectory {
       let path = "\(credentialsDirectory)/\(credentialName)"
       if try StateDirectory.exists(path) {
@@ -53,14 +53,14 @@ public struct DeviceSecret: Sendable {
   }
 
   /// Reads 64 hexadecimal digits, with or without a line feed, or at least 32 raw bytes. systemd sets the file mode.
-  private static func readCredential(_ path: String) throws(CustodyFault) -> SecretBytes {
+  private static func readCredential(_ path: String) throws(StateStoreError) -> SecretBytes {
     let bytes = try SecretFile.read(path) { _, count in
       (32...4096).contains(count) ? nil : "has \(count) bytes; it must have 32 to 4096 bytes, or 64 hexadecimal digits"
     }
     return secretBytes(ofHex: bytes) ?? bytes
   }
 
-  private static func readFile(_ path: String) throws(CustodyFault) -> SecretBytes {
+  private static func readFile(_ path: String) throws(StateStoreError) -> SecretBytes {
     try SecretFile.read(path) { status, count in
       if status.st_uid != geteuid() { return "belongs to user \(status.st_uid), not \(geteuid())" }
       if status.st_mode & 0o7777 != 0o400 { return "has mode \(String(status.st_mode & 0o7777, radix: 8)), not 400" }
@@ -68,7 +68,7 @@ public struct DeviceSecret: Sendable {
     }
   }
 
-  private static func makeFile(_ path: String, in directory: String) throws(CustodyFault) {
+  private static func makeFile(_ path: String, in directory: String) throws(StateStoreError) {
     let draft = "\(path).\(Random.uuid())"
     try SecretFile.write(Random.secret(32), to: draft)
     defer { unlink(draft) }

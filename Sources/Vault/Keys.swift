@@ -5,14 +5,14 @@ import Secrets
 /// The vault's keys for encryption and MACs: one key per purpose, derived from the device secret and never stored.
 struct VaultKeys: Sendable {
   private let seal: SecretBytes
-  private let mark: SecretBytes
+  private let mac: SecretBytes
   private let audit: SecretBytes
   /// The device-binding key of PINs.
   let pinBinding: SecretBytes
 
   init(of deviceSecret: DeviceSecret) {
     seal = HKDF.derive(deviceSecret.bytes, info: "approval-token/vault/seal/v1")
-    mark = HKDF.derive(deviceSecret.bytes, info: "approval-token/vault/mark/v1")
+    mac = HKDF.derive(deviceSecret.bytes, info: "approval-token/vault/mark/v1")
     audit = HKDF.derive(deviceSecret.bytes, info: "approval-token/vault/audit/v1")
     pinBinding = HKDF.derive(deviceSecret.bytes, info: "approval-token/pin-binding/v1")
   }
@@ -29,16 +29,16 @@ struct VaultKeys: Sendable {
   }
 
   /// The MAC of a row without secrets. 32 bytes.
-  func mark(_ row: CanonicalBytes) -> [UInt8] { HMACSHA256.authenticate(row.bytes, key: mark) }
+  func mac(_ row: CanonicalBytes) -> [UInt8] { HMACSHA256.authenticate(row.bytes, key: mac) }
 
-  func isMark(_ mark: [UInt8], of row: CanonicalBytes) -> Bool {
-    HMACSHA256.isValid(mark, for: row.bytes, key: self.mark)
+  func isValidMAC(_ mark: [UInt8], of row: CanonicalBytes) -> Bool {
+    HMACSHA256.isValid(mark, for: row.bytes, key: self.mac)
   }
 
   /// The MAC of an audit entry, which covers the previous entry's MAC. 32 bytes.
-  func auditMark(_ line: CanonicalBytes) -> [UInt8] { HMACSHA256.authenticate(line.bytes, key: audit) }
+  func auditMAC(_ line: CanonicalBytes) -> [UInt8] { HMACSHA256.authenticate(line.bytes, key: audit) }
 
-  func isAuditMark(_ mark: [UInt8], of line: CanonicalBytes) -> Bool {
+  func isValidAuditMAC(_ mark: [UInt8], of line: CanonicalBytes) -> Bool {
     HMACSHA256.isValid(mark, for: line.bytes, key: audit)
   }
 }

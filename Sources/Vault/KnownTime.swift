@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-public import MobileAuth
+package import MobileAuth
 import SQLite
 
 /// The latest time that each token server reported. Used only to check the validity period of that server's certificate
@@ -22,8 +22,8 @@ enum KnownTime {
       (try $0.integer(0), mark: try $0.blob(1))
     }
     guard let (seconds, mark) = found.first else { return 0 }
-    guard keys.isMark(mark, of: row(server, seconds)), (0...latest).contains(seconds) else {
-      throw CustodyFault.damaged("the latest time that \(server) reported")
+    guard keys.isValidMAC(mark, of: row(server, seconds)), (0...latest).contains(seconds) else {
+      throw StateStoreError.damaged("the latest time that \(server) reported")
     }
     return seconds
   }
@@ -31,29 +31,29 @@ enum KnownTime {
 
 extension Vault {
   /// Seconds since 1970; 0 until the server has reported a time.
-  public func latestKnownTime(of server: TokenServerID) throws(CustodyFault) -> Int64 {
+  package func latestKnownTime(of server: TokenServerID) throws(StateStoreError) -> Int64 {
     try snapshot { connection in try KnownTime.read(of: server, from: connection, keys) }
   }
 
   /// Stores a time that the server reported, if it is later than the stored one.
   /// - Parameter time: seconds since 1970; one outside 0 … the end of the year 9999 is ignored.
   /// - Throws: `.unknown` if there is no such token server.
-  public func note(time: Int64, of server: TokenServerID) throws(CustodyFault) {
+  package func note(time: Int64, of server: TokenServerID) throws(StateStoreError) {
     guard (0...KnownTime.latest).contains(time) else { return }
     try transaction { connection in
       guard time > (try KnownTime.read(of: server, from: connection, keys)) else { return }
       let known = try connection.rows("SELECT 1 FROM servers WHERE id = ?", server.text) { try $0.integer(0) }
-      guard !known.isEmpty else { throw CustodyFault.unknown("token server \(server)") }
+      guard !known.isEmpty else { throw StateStoreError.unknown("token server \(server)") }
       try connection.run(
         """
         INSERT INTO server_times (server, seconds, mark) VALUES (?, ?, ?)
         ON CONFLICT (server) DO UPDATE SET seconds = excluded.seconds, mark = excluded.mark
-        """, server.text, time, keys.mark(KnownTime.row(server, time)))
+        """, server.text, time, keys.mac(KnownTime.row(server, time)))
     }
   }
 
   /// Deletes the times of all token servers.
-  public func forgetKnownTimes() throws(CustodyFault) {
+  package func forgetKnownTimes() throws(StateStoreError) {
     try transaction { connection in _ = try connection.run("DELETE FROM server_times") }
   }
 }

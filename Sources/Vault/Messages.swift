@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-public import MobileAuth
+package import MobileAuth
 import SQLite
 
 /// The push message store. Messages are encrypted because they reveal who logs in, and from where.
-extension Vault: MessageShelf {
+extension Vault: PushMessageStore {
   private static let columns = "txn, account, reference, received, state, answer_key, box"
   /// A message whose answer is being sent is needed for retries.
   private static let hasNoIntent = "NOT EXISTS (SELECT 1 FROM intents WHERE intents.txn = messages.txn)"
 
-  public func keep(_ message: DeliveredMessage) throws(CustodyFault) -> Bool {
+  package func store(_ message: DeliveredMessage) throws(StateStoreError) -> Bool {
     try transaction { connection in
       let owner = try connection.rows("SELECT 1 FROM accounts WHERE id = ?", message.account.text) { try $0.integer(0) }
-      guard !owner.isEmpty else { throw CustodyFault.unknown("account \(message.account)") }
+      guard !owner.isEmpty else { throw StateStoreError.unknown("account \(message.account)") }
       let known = try connection.rows(
         "SELECT 1 FROM messages WHERE txn = ? OR reference = ?", message.transaction.text, message.reference
       ) { try $0.integer(0) }
@@ -21,34 +21,34 @@ extension Vault: MessageShelf {
         """
         DELETE FROM messages WHERE account = ? AND sequence NOT IN
           (SELECT sequence FROM messages WHERE account = ? ORDER BY sequence DESC LIMIT ?) AND \(Self.hasNoIntent)
-        """, message.account.text, message.account.text, Int64(ShelfLimits.perAccount))
+        """, message.account.text, message.account.text, Int64(PushMessageLimits.perAccount))
       try connection.run(
         """
         DELETE FROM messages WHERE sequence NOT IN (SELECT sequence FROM messages ORDER BY sequence DESC LIMIT ?)
           AND \(Self.hasNoIntent)
-        """, Int64(ShelfLimits.inAll))
+        """, Int64(PushMessageLimits.total))
       return true
     }
   }
 
-  public func message(_ transaction: TransactionID) throws(CustodyFault) -> DeliveredMessage? {
+  package func message(_ transaction: TransactionID) throws(StateStoreError) -> DeliveredMessage? {
     try snapshot { connection in try message(transaction, on: connection) }
   }
 
-  public func pendingMessages() throws(CustodyFault) -> [DeliveredMessage] {
+  package func pendingMessages() throws(StateStoreError) -> [DeliveredMessage] {
     try snapshot { connection in
       try messages("WHERE state = ?", DeliveredMessage.State.pending.rawValue, on: connection)
     }
   }
 
   /// The messages of one account, newest first.
-  public func messages(of account: AccountID) throws(CustodyFault) -> [DeliveredMessage] {
+  package func messages(of account: AccountID) throws(StateStoreError) -> [DeliveredMessage] {
     try snapshot { connection in try messages("WHERE account = ?", account.text, on: connection).reversed() }
   }
 
-  public func end(
+  package func end(
     _ transaction: TransactionID, as state: DeliveredMessage.State, answerKey: String?
-  ) throws(CustodyFault) {
+  ) throws(StateStoreError) {
     try self.transaction { connection in
       guard var message = try message(transaction, on: connection), message.state == .pending else { return }
       message.state = state
@@ -88,12 +88,12 @@ extension Vault: MessageShelf {
   private func message(in row: borrowing Row) throws -> DeliveredMessage {
     let text = try row.text(0)
     guard let transaction = TransactionID(text), let state = DeliveredMessage.State(rawValue: try row.text(4)) else {
-      throw CustodyFault.damaged("message \(text)")
+      throw StateStoreError.damaged("message \(text)")
     }
     let (account, reference) = (AccountID(try row.text(1)), try row.text(2))
     let (received, answerKey) = (try row.integer(3), try row.optionalText(5))
-    guard (0...KnownTime.latest * 1000).contains(received) else { throw CustodyFault.damaged("message \(text)") }
-    let place = place(of: transaction, account, reference, received, state, answerKey)
+    guard (0...KnownTime.latest * 1000).contains(received) else { throw StateStoreError.damaged("message \(text)") }
+    let place = associatedData(of: transaction, account, reference, received, state, answerKey)
     return DeliveredMessage(
       transaction: transaction, account: account, reference: reference, receivedAtMilliseconds: received, state: state,
       answerKey: answerKey, isBeingAnswered: try row.integer(7) != 0,
@@ -104,24 +104,24 @@ extension Vault: MessageShelf {
     try connection.run(
       "INSERT INTO messages (\(Self.columns)) VALUES (?, ?, ?, ?, ?, ?, ?)", message.transaction.text,
       message.account.text, message.reference, message.receivedAtMilliseconds, message.state.rawValue,
-      message.answerKey, box(of: message))
+      message.answerKey, sealedBytes(of: message))
   }
 
   private func update(_ message: DeliveredMessage, on connection: borrowing Connection) throws {
     try connection.run(
       "UPDATE messages SET state = ?, answer_key = ?, box = ? WHERE txn = ?", message.state.rawValue,
-      message.answerKey, box(of: message), message.transaction.text)
+      message.answerKey, sealedBytes(of: message), message.transaction.text)
   }
 
-  private func box(of message: DeliveredMessage) throws -> [UInt8] {
+  private func sealedBytes(of message: DeliveredMessage) throws -> [UInt8] {
     try keys.seal(
       message.contents,
-      at: place(
+      at: associatedData(
         of: message.transaction, message.account, message.reference, message.receivedAtMilliseconds, message.state,
         message.answerKey))
   }
 
-  private func place(
+  private func associatedData(
     of transaction: TransactionID, _ account: AccountID, _ reference: String, _ received: Int64,
     _ state: DeliveredMessage.State, _ answerKey: String?
   ) -> CanonicalBytes {

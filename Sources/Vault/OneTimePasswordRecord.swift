@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Cryptography
+package import Cryptography
 import MobileAuth
 import SQLite
 import Secrets
 
 /// The parameters of an account's one-time passwords, without the secret.
-public struct OneTimePasswordSetup: Sendable, Equatable {
-  public enum Factor: Sendable, Equatable {
+package struct OneTimePasswordSetup: Sendable, Equatable {
+  package enum Factor: Sendable, Equatable {
     /// The counter of the next code (RFC 4226).
     case counter(Int64)
     /// The validity period of a code in seconds, at least 1 (RFC 6238).
     case period(Int64)
   }
 
-  public var algorithm: OneTimePassword.Algorithm
+  package var algorithm: OneTimePassword.Algorithm
   /// 6 or 8.
-  public var digits: Int
-  public var factor: Factor
+  package var digits: Int
+  package var factor: Factor
 
-  public init(algorithm: OneTimePassword.Algorithm, digits: Int, factor: Factor) {
+  package init(algorithm: OneTimePassword.Algorithm, digits: Int, factor: Factor) {
     self.algorithm = algorithm
     self.digits = digits
     self.factor = factor
@@ -30,11 +30,13 @@ struct OneTimePasswordRecord {
   let account: AccountID
   var setup: OneTimePasswordSetup
   /// The encrypted secret; empty if the secret is encrypted with a PIN-derived key instead.
-  var box: [UInt8]
+  var sealedBytes: [UInt8]
 
-  var isUnderPIN: Bool { box.isEmpty }
+  var isUnderPIN: Bool { sealedBytes.isEmpty }
 
-  static func place(of account: AccountID) -> CanonicalBytes { CanonicalBytes("one_time_passwords", account.text) }
+  static func associatedData(of account: AccountID) -> CanonicalBytes {
+    CanonicalBytes("one_time_passwords", account.text)
+  }
 
   private static let columns = "account, algorithm, digits, period, counter, box, mark"
 
@@ -55,18 +57,18 @@ struct OneTimePasswordRecord {
   init(account: AccountID, setup: OneTimePasswordSetup, box: [UInt8]) {
     self.account = account
     self.setup = setup
-    self.box = box
+    self.sealedBytes = box
   }
 
   private init(_ row: borrowing Row, _ keys: VaultKeys) throws {
     account = AccountID(try row.text(0))
-    let damaged = CustodyFault.damaged("the one-time passwords of account \(account)")
+    let damaged = StateStoreError.damaged("the one-time passwords of account \(account)")
     guard let algorithm = OneTimePassword.Algorithm(rawValue: try row.text(1)) else { throw damaged }
     let (digits, period, counter) = (Int(clamping: try row.integer(2)), try row.integer(3), try row.integer(4))
     setup = OneTimePasswordSetup(
       algorithm: algorithm, digits: digits, factor: period == 0 ? .counter(counter) : .period(period))
-    box = try row.blob(5)
-    guard keys.isMark(try row.blob(6), of: canonical), OneTimePassword.digits.contains(digits), period >= 0,
+    sealedBytes = try row.blob(5)
+    guard keys.isValidMAC(try row.blob(6), of: canonical), OneTimePassword.digits.contains(digits), period >= 0,
       counter >= 0
     else {
       throw damaged
@@ -79,7 +81,8 @@ struct OneTimePasswordRecord {
       INSERT INTO one_time_passwords (\(Self.columns)) VALUES (?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT (account) DO UPDATE SET algorithm = excluded.algorithm, digits = excluded.digits,
         period = excluded.period, counter = excluded.counter, box = excluded.box, mark = excluded.mark
-      """, account.text, setup.algorithm.rawValue, Int64(setup.digits), period, counter, box, keys.mark(canonical))
+      """, account.text, setup.algorithm.rawValue, Int64(setup.digits), period, counter, sealedBytes,
+      keys.mac(canonical))
   }
 
   /// 0 for a counter-based credential.
@@ -89,7 +92,7 @@ struct OneTimePasswordRecord {
   private var canonical: CanonicalBytes {
     var bytes = CanonicalBytes("one_time_passwords", account.text, setup.algorithm.rawValue)
     for number in [Int64(setup.digits), period, counter] { bytes.add(number) }
-    bytes.add(box)
+    bytes.add(sealedBytes)
     return bytes
   }
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Cryptography
-public import MobileAuth
+package import Cryptography
+package import MobileAuth
 import PINProtection
 import SQLite
-public import Secrets
+package import Secrets
 
 /// A one-time code for display. Valid for one login, so it must not be logged.
-public struct OneTimeCode: Sendable, Equatable {
-  public let digits: String
+package struct OneTimeCode: Sendable, Equatable {
+  package let digits: String
   /// The counter, or the number of the time step.
-  public let factor: UInt64
+  package let factor: UInt64
   /// The code's validity in seconds since 1970, for time-based codes.
-  public let validity: Range<Int64>?
+  package let validity: Range<Int64>?
 }
 
-public enum OneTimePasswordVerdict: Sendable, Equatable {
+package enum OneTimePasswordResult: Sendable, Equatable {
   case code(OneTimeCode)
   /// The secret is encrypted with a PIN-derived key: unlock it with the account's PIN first.
   case pinWanted
@@ -29,13 +29,13 @@ public enum OneTimePasswordVerdict: Sendable, Equatable {
 }
 
 /// A PIN to set, whose derived key encrypts the secret.
-public struct PINGuard: Sendable {
-  public var pin: PIN
+package struct PINGuard: Sendable {
+  package var pin: PIN
   /// The attempt limit: the number of wrong PINs in a row that wipes the account, 1 to 10.
-  public var limit: Int
-  public var parameters: Scrypt.Parameters
+  package var limit: Int
+  package var parameters: Scrypt.Parameters
 
-  public init(pin: PIN, limit: Int, parameters: Scrypt.Parameters) {
+  package init(pin: PIN, limit: Int, parameters: Scrypt.Parameters) {
     self.pin = pin
     self.limit = limit
     self.parameters = parameters
@@ -49,26 +49,26 @@ extension Vault {
   ///   - known: the account before the change; nil for a new account.
   /// - Throws: `.unknown` if the account has changed since it was read, or has a credential already: a counter is never
   ///   set back. The credential of an account whose enrollment is not complete was never used, and is replaced.
-  public func keep(
+  package func store(
     _ setup: OneTimePasswordSetup, secret: SecretBytes, of account: AccountRecord, at server: TokenServerRecord,
     under pinGuard: PINGuard? = nil, replacing known: AccountRecord? = nil, _ entry: AuditEntry?
-  ) throws(CustodyFault) {
+  ) throws(StateStoreError) {
     var pin: PINRecord?
     if let pinGuard {
       precondition(PINRecord.limits.contains(pinGuard.limit), "a limit of \(pinGuard.limit) wrong PINs")
-      let keys = try box(of: secret, under: pinGuard.pin, for: account.id, pinGuard.parameters)
-      pin = PINRecord(account: account.id, limit: pinGuard.limit, failures: 0, box: keys)
+      let keys = try sealedBytes(of: secret, under: pinGuard.pin, for: account.id, pinGuard.parameters)
+      pin = PINRecord(account: account.id, limit: pinGuard.limit, failures: 0, sealedBytes: keys)
     }
-    let sealed = try custodyFaults { pin == nil ? try seal(secret, of: account.id) : [] }
+    let sealed = try mappingStateStoreErrors { pin == nil ? try seal(secret, of: account.id) : [] }
     try transaction { [pin] connection in
       let kept = try self.account(account.id, on: connection)
       if let known, kept?.isSame(as: known) != true {
-        throw CustodyFault.unknown("account \(account.id) in its former state: it has changed meanwhile")
+        throw StateStoreError.unknown("account \(account.id) in its former state: it has changed meanwhile")
       }
       let isUnfinished = kept?.stage == .enrolling
       let isFirst = try OneTimePasswordRecord.find(account.id, on: connection, keys) == nil
       guard isFirst || isUnfinished else {
-        throw CustodyFault.unknown("account \(account.id) without one-time passwords: it has them already")
+        throw StateStoreError.unknown("account \(account.id) without one-time passwords: it has them already")
       }
       try put(server, on: connection)
       try put(account, on: connection)
@@ -81,11 +81,11 @@ extension Vault {
   /// Deletes the credential of an account whose enrollment is not complete, and the PIN that protects it. Does nothing
   /// if there is none.
   /// - Throws: `.unknown` if the enrollment is complete: codes may have been shown.
-  public func dropOneTimePasswords(of account: AccountID) throws(CustodyFault) {
+  package func dropOneTimePasswords(of account: AccountID) throws(StateStoreError) {
     try transaction { connection in
       guard let record = try OneTimePasswordRecord.find(account, on: connection, keys) else { return }
       guard try self.account(account, on: connection)?.stage == .enrolling else {
-        throw CustodyFault.unknown("account \(account) whose enrollment is not complete")
+        throw StateStoreError.unknown("account \(account) whose enrollment is not complete")
       }
       try connection.run("DELETE FROM one_time_passwords WHERE account = ?", account.text)
       if record.isUnderPIN { try connection.run("DELETE FROM pins WHERE account = ?", account.text) }
@@ -93,7 +93,8 @@ extension Vault {
   }
 
   /// The parameters of all accounts with one-time passwords, and whether a PIN protects the secret.
-  public func oneTimePasswords() throws(CustodyFault) -> [AccountID: (setup: OneTimePasswordSetup, isUnderPIN: Bool)] {
+  package func oneTimePasswords() throws(StateStoreError) -> [AccountID: (setup: OneTimePasswordSetup, isUnderPIN: Bool)]
+  {
     let records = try snapshot { try OneTimePasswordRecord.all(on: $0, keys) }
     return Dictionary(uniqueKeysWithValues: records.map { ($0.account, ($0.setup, $0.isUnderPIN)) })
   }
@@ -104,9 +105,9 @@ extension Vault {
   ///   - earliest: the earliest possible time, in seconds since 1970. Times reported by token servers are not used, so
   ///     that a server cannot block the codes of other services.
   /// - Throws: `.unknown` if the account has no one-time passwords.
-  public func nextOneTimePassword(
-    of account: AccountID, unlocked secret: SecretBytes? = nil, clock: any Timekeeper, notBefore earliest: Int64
-  ) throws(CustodyFault) -> OneTimePasswordVerdict {
+  package func nextOneTimePassword(
+    of account: AccountID, unlocked secret: SecretBytes? = nil, clock: any TokenClock, notBefore earliest: Int64
+  ) throws(StateStoreError) -> OneTimePasswordResult {
     let milliseconds = clock.wallClockMilliseconds
     let isUnlocked = secret != nil
     let issued = try transaction { connection in
@@ -120,12 +121,12 @@ extension Vault {
 
   private func code(
     _ factor: UInt64, of record: OneTimePasswordRecord, _ secret: SecretBytes?
-  ) throws(CustodyFault) -> OneTimePasswordVerdict {
-    let opened = try custodyFaults {
-      try secret ?? keys.open(record.box, at: OneTimePasswordRecord.place(of: record.account))
+  ) throws(StateStoreError) -> OneTimePasswordResult {
+    let opened = try mappingStateStoreErrors {
+      try secret ?? keys.open(record.sealedBytes, at: OneTimePasswordRecord.associatedData(of: record.account))
     }
     let setup = record.setup
-    do throws(OneTimePassword.Failure) {
+    do throws(OneTimePassword.GenerationError) {
       let digits = try OneTimePassword.code(
         factor: factor, secret: opened, algorithm: setup.algorithm, digits: setup.digits)
       return .code(OneTimeCode(digits: digits, factor: factor, validity: setup.validity(of: factor)))
@@ -134,7 +135,7 @@ extension Vault {
 
   private enum Issue: Sendable {
     case allowed(OneTimePasswordRecord, factor: UInt64)
-    case refused(OneTimePasswordVerdict)
+    case refused(OneTimePasswordResult)
   }
 
   private func issue(
@@ -142,7 +143,7 @@ extension Vault {
     on connection: borrowing Connection
   ) throws -> Issue {
     guard var record = try OneTimePasswordRecord.find(account, on: connection, keys) else {
-      throw CustodyFault.unknown("one-time passwords of account \(account)")
+      throw StateStoreError.unknown("one-time passwords of account \(account)")
     }
     guard try self.account(account, on: connection)?.stage == .active else { return .refused(.locked) }
     guard isUnlocked == record.isUnderPIN else { return .refused(.pinWanted) }
@@ -165,14 +166,15 @@ extension Vault {
   }
 
   func seal(_ secret: SecretBytes, of account: AccountID) throws(CryptographyError) -> [UInt8] {
-    try keys.seal(secret, at: OneTimePasswordRecord.place(of: account))
+    try keys.seal(secret, at: OneTimePasswordRecord.associatedData(of: account))
   }
 
   /// Encrypts the credential again under the new account ID, which is part of its associated data.
   func moveOneTimePasswords(of old: AccountID, to new: AccountID, on connection: borrowing Connection) throws {
     guard let record = try OneTimePasswordRecord.find(old, on: connection, keys) else { return }
     let box =
-      record.isUnderPIN ? [] : try seal(keys.open(record.box, at: OneTimePasswordRecord.place(of: old)), of: new)
+      record.isUnderPIN
+      ? [] : try seal(keys.open(record.sealedBytes, at: OneTimePasswordRecord.associatedData(of: old)), of: new)
     try OneTimePasswordRecord(account: new, setup: record.setup, box: box).write(to: connection, keys)
   }
 }

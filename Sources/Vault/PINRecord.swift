@@ -12,7 +12,7 @@ struct PINRecord: Equatable {
   let limit: Int
   var failures: Int
   /// `SealedKeys.encoded`, encrypted like all records.
-  var box: [UInt8]
+  var sealedBytes: [UInt8]
 
   /// NIST SP 800-63B-4 requires disabling an authenticator after at most 10 failures in a row.
   static let limits = 1...10
@@ -20,23 +20,23 @@ struct PINRecord: Equatable {
   var counts: FailureCounts { FailureCounts(max: limit, previous: failures) }
 
   func sealedKeys(_ keys: VaultKeys) throws(CryptographyError) -> SealedKeys {
-    try SealedKeys(encoded: try keys.open(box, at: Self.place(of: account)))
+    try SealedKeys(encoded: try keys.open(sealedBytes, at: Self.associatedData(of: account)))
   }
 
-  static func box(
+  static func sealedBytes(
     of sealed: SealedKeys, for account: AccountID, _ keys: VaultKeys
   ) throws(CryptographyError) -> [UInt8] {
-    try keys.seal(sealed.encoded, at: place(of: account))
+    try keys.seal(sealed.encoded, at: associatedData(of: account))
   }
 
-  private static func place(of account: AccountID) -> CanonicalBytes { CanonicalBytes("pins", account.text) }
+  private static func associatedData(of account: AccountID) -> CanonicalBytes { CanonicalBytes("pins", account.text) }
 
   /// - Throws: `.unknown` if the account has no PIN here, `.damaged` if the row's MAC is wrong.
   static func read(
     _ account: AccountID, from connection: borrowing Connection, _ keys: VaultKeys
   ) throws -> PINRecord {
     guard let record = try find(account, on: connection, keys) else {
-      throw CustodyFault.unknown("PIN of account \(account)")
+      throw StateStoreError.unknown("PIN of account \(account)")
     }
     return record
   }
@@ -49,11 +49,11 @@ struct PINRecord: Equatable {
     ) { row in
       let record = PINRecord(
         account: account, limit: Int(clamping: try row.integer(0)), failures: Int(clamping: try row.integer(1)),
-        box: try row.blob(2))
-      guard keys.isMark(try row.blob(3), of: record.canonical), limits.contains(record.limit),
+        sealedBytes: try row.blob(2))
+      guard keys.isValidMAC(try row.blob(3), of: record.canonical), limits.contains(record.limit),
         (0...record.limit).contains(record.failures)
       else {
-        throw CustodyFault.damaged("the PIN record of account \(account)")
+        throw StateStoreError.damaged("the PIN record of account \(account)")
       }
       return record
     }
@@ -66,14 +66,14 @@ struct PINRecord: Equatable {
       INSERT INTO pins (account, max_failures, failures, box, mark) VALUES (?, ?, ?, ?, ?)
       ON CONFLICT (account) DO UPDATE SET max_failures = excluded.max_failures, failures = excluded.failures,
         box = excluded.box, mark = excluded.mark
-      """, account.text, Int64(limit), Int64(failures), box, keys.mark(canonical))
+      """, account.text, Int64(limit), Int64(failures), sealedBytes, keys.mac(canonical))
   }
 
   private var canonical: CanonicalBytes {
     var bytes = CanonicalBytes("pins", account.text)
     bytes.add(Int64(limit))
     bytes.add(Int64(failures))
-    bytes.add(box)
+    bytes.add(sealedBytes)
     return bytes
   }
 }

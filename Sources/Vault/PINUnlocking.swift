@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-public import MobileAuth
+package import MobileAuth
 import PINProtection
 import SQLite
-public import Secrets
+package import Secrets
 
 /// The result of one PIN attempt.
-public enum PINVerdict: Sendable {
+package enum PINUnlockResult: Sendable {
   /// The account's keys; release them after use.
   case unlocked(SecretBytes)
   /// The attempt was counted; the next one must wait.
@@ -23,9 +23,9 @@ extension Vault {
   /// Verifies a PIN and decrypts the account's keys.
   /// - Parameter clock: for the wait and the audit entry.
   /// - Throws: `.unknown` if the account has no PIN here; `.damaged` also if a stored count is missing.
-  public func unlock(
-    _ account: AccountID, with pin: PIN, clock: any Timekeeper
-  ) throws(CustodyFault) -> PINVerdict {
+  package func unlock(
+    _ account: AccountID, with pin: PIN, clock: any TokenClock
+  ) throws(StateStoreError) -> PINUnlockResult {
     switch try attempt(account, pin, clock) {
     case .over(let verdict): return verdict
     case .right(let counted, let opened):
@@ -35,7 +35,7 @@ extension Vault {
   }
 
   /// Completes a correct attempt. If another attempt was counted since, its count is not cleared.
-  func clear(_ counted: PINRecord) throws(CustodyFault) {
+  func clear(_ counted: PINRecord) throws(StateStoreError) {
     try transaction { connection in
       guard var record = try unchanged(counted, on: connection) else { return }
       record.failures = 0
@@ -46,29 +46,29 @@ extension Vault {
   /// A counted attempt; if the PIN was correct, its count is not cleared yet.
   enum Attempt {
     case right(PINRecord, SecretBytes)
-    case over(PINVerdict)
+    case over(PINUnlockResult)
   }
 
-  func attempt(_ account: AccountID, _ pin: PIN, _ clock: any Timekeeper) throws(CustodyFault) -> Attempt {
+  func attempt(_ account: AccountID, _ pin: PIN, _ clock: any TokenClock) throws(StateStoreError) -> Attempt {
     let counted: PINRecord
     switch try count(account, clock) {
     case .counted(let record): counted = record
     case .refused(let verdict): return .over(verdict)
     }
-    guard try freshly({ try PINRecord.find(account, on: $0, keys) }) == counted else {
+    guard try readUncached({ try PINRecord.find(account, on: $0, keys) }) == counted else {
       throw .damaged("the count of wrong PINs of account \(account) was written, but is missing")
     }
-    let opened = try custodyFaults { try counted.sealedKeys(keys).open(with: pin, binding: keys.pinBinding) }
+    let opened = try mappingStateStoreErrors { try counted.sealedKeys(keys).open(with: pin, binding: keys.pinBinding) }
     guard let opened else { return .over(try foundWrong(counted, clock)) }
     return .right(counted, opened)
   }
 
   private enum Counting {
     case counted(PINRecord)
-    case refused(PINVerdict)
+    case refused(PINUnlockResult)
   }
 
-  private func count(_ account: AccountID, _ clock: any Timekeeper) throws(CustodyFault) -> Counting {
+  private func count(_ account: AccountID, _ clock: any TokenClock) throws(StateStoreError) -> Counting {
     let now = clock.now
     return try transaction { connection in
       var record = try PINRecord.read(account, from: connection, keys)
@@ -84,7 +84,7 @@ extension Vault {
     }
   }
 
-  private func foundWrong(_ counted: PINRecord, _ clock: any Timekeeper) throws(CustodyFault) -> PINVerdict {
+  private func foundWrong(_ counted: PINRecord, _ clock: any TokenClock) throws(StateStoreError) -> PINUnlockResult {
     let isLast = counted.failures >= counted.limit
     try transaction { connection in
       guard !isLast else {
@@ -108,7 +108,7 @@ extension Vault {
   }
 
   private func wipe(
-    _ record: PINRecord, _ why: String, _ clock: any Timekeeper, on connection: borrowing Connection
+    _ record: PINRecord, _ why: String, _ clock: any TokenClock, on connection: borrowing Connection
   ) throws {
     let entry = AuditEntry(
       .wiped, account: record.account, detail: why, wallClockMilliseconds: clock.wallClockMilliseconds)

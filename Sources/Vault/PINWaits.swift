@@ -10,13 +10,13 @@ import Synchronization
 final class PINWaits: Sendable {
   private struct Sighting {
     var failures: Int
-    var since: Moment
+    var since: MonotonicInstant
   }
 
   private let sightings = Mutex<[AccountID: Sighting]>([:])
 
   /// The remaining delay; zero or less when it is over.
-  func remaining(for account: AccountID, failures: Int, now: Moment) -> Duration {
+  func remaining(for account: AccountID, failures: Int, now: MonotonicInstant) -> Duration {
     let since = sightings.withLock { sightings in
       if let seen = sightings[account], seen.failures == failures, seen.since <= now { return seen.since }
       sightings[account] = Sighting(failures: failures, since: now)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Cryptography
-public import MobileAuth
+package import Cryptography
+package import MobileAuth
 import PINProtection
 import SQLite
-public import Secrets
+package import Secrets
 
 /// The state of an account's PIN.
-public struct PINStatus: Sendable, Equatable {
-  public let counts: FailureCounts
+package struct PINStatus: Sendable, Equatable {
+  package let counts: FailureCounts
   /// The remaining delay before the next PIN is verified.
-  public let wait: Duration
+  package let wait: Duration
 }
 
 extension Vault {
@@ -20,16 +20,16 @@ extension Vault {
   ///   - limit: the attempt limit: the number of wrong PINs in a row that wipes the account, 1 to 10.
   ///   - clock: for the audit entry.
   /// - Throws: `.unknown` if there is no such account.
-  public func setPIN(
+  package func setPIN(
     of account: AccountID, to pin: PIN, keys: SecretBytes, limit: Int, parameters: Scrypt.Parameters,
-    clock: any Timekeeper
-  ) throws(CustodyFault) {
+    clock: any TokenClock
+  ) throws(StateStoreError) {
     precondition(PINRecord.limits.contains(limit), "a limit of \(limit) wrong PINs")
-    let box = try box(of: keys, under: pin, for: account, parameters)
+    let box = try sealedBytes(of: keys, under: pin, for: account, parameters)
     try transaction { connection in
       let known = try connection.rows("SELECT 1 FROM accounts WHERE id = ?", account.text) { try $0.integer(0) }
-      guard !known.isEmpty else { throw CustodyFault.unknown("account \(account)") }
-      try PINRecord(account: account, limit: limit, failures: 0, box: box).write(to: connection, self.keys)
+      guard !known.isEmpty else { throw StateStoreError.unknown("account \(account)") }
+      try PINRecord(account: account, limit: limit, failures: 0, sealedBytes: box).write(to: connection, self.keys)
       try append(
         AuditEntry(.pinSet, account: account, wallClockMilliseconds: clock.wallClockMilliseconds), on: connection)
     }
@@ -38,26 +38,26 @@ extension Vault {
   /// Changes the PIN. Counts as an attempt with the old PIN. After any result, including a crash, exactly one of the
   /// two PINs is valid, unless the account was wiped.
   /// - Returns: `.unlocked` if the PIN was changed.
-  public func changePIN(
-    of account: AccountID, from old: PIN, to new: PIN, parameters: Scrypt.Parameters, clock: any Timekeeper
-  ) throws(CustodyFault) -> PINVerdict {
+  package func changePIN(
+    of account: AccountID, from old: PIN, to new: PIN, parameters: Scrypt.Parameters, clock: any TokenClock
+  ) throws(StateStoreError) -> PINUnlockResult {
     switch try attempt(account, old, clock) {
     case .over(let verdict): return verdict
     case .right(let counted, let opened):
-      let box = try box(of: opened, under: new, for: account, parameters)
+      let box = try sealedBytes(of: opened, under: new, for: account, parameters)
       try transaction { connection in try replace(counted, with: box, clock, on: connection) }
       return .unlocked(opened)
     }
   }
 
   private func replace(
-    _ counted: PINRecord, with box: [UInt8], _ clock: any Timekeeper, on connection: borrowing Connection
+    _ counted: PINRecord, with box: [UInt8], _ clock: any TokenClock, on connection: borrowing Connection
   ) throws {
     guard var record = try unchanged(counted, on: connection) else {
-      throw CustodyFault.storage("another PIN was typed while that of account \(counted.account) was being changed")
+      throw StateStoreError.storage("another PIN was typed while that of account \(counted.account) was being changed")
     }
     record.failures = 0
-    record.box = box
+    record.sealedBytes = box
     try record.write(to: connection, keys)
     try append(
       AuditEntry(.pinChanged, account: counted.account, wallClockMilliseconds: clock.wallClockMilliseconds),
@@ -65,18 +65,18 @@ extension Vault {
   }
 
   /// Returns nil if the account has no PIN that this token verifies. The first call after a start begins the delay.
-  public func pinStatus(of account: AccountID, clock: any Timekeeper) throws(CustodyFault) -> PINStatus? {
+  package func pinStatus(of account: AccountID, clock: any TokenClock) throws(StateStoreError) -> PINStatus? {
     guard let record = try snapshot({ try PINRecord.find(account, on: $0, keys) }) else { return nil }
     let wait = waits.remaining(for: account, failures: record.failures, now: clock.now)
     return PINStatus(counts: record.counts, wait: max(.zero, wait))
   }
 
-  func box(
+  func sealedBytes(
     of keys: SecretBytes, under pin: PIN, for account: AccountID, _ parameters: Scrypt.Parameters
-  ) throws(CustodyFault) -> [UInt8] {
-    try custodyFaults {
+  ) throws(StateStoreError) -> [UInt8] {
+    try mappingStateStoreErrors {
       let sealed = try SealedKeys.seal(keys, under: pin, binding: self.keys.pinBinding, parameters: parameters)
-      return try PINRecord.box(of: sealed, for: account, self.keys)
+      return try PINRecord.sealedBytes(of: sealed, for: account, self.keys)
     }
   }
 }

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-public import MobileAuth
+package import MobileAuth
 import SQLite
 
 extension Vault {
   /// Moves everything of the account to the new ID. Existing audit entries keep the old ID.
   /// - Throws: `.unknown` if there is no such account, or if the new name is taken.
-  public func rename(_ old: AccountID, to new: AccountID, _ entry: AuditEntry) throws(CustodyFault) {
+  package func rename(_ old: AccountID, to new: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
     try transaction { connection in
-      guard var account = try account(old, on: connection) else { throw CustodyFault.unknown("account \(old)") }
+      guard var account = try account(old, on: connection) else { throw StateStoreError.unknown("account \(old)") }
       guard try self.account(new, on: connection) == nil else {
-        throw CustodyFault.unknown("free name \"\(new)\": another account has it")
+        throw StateStoreError.unknown("free name \"\(new)\": another account has it")
       }
       account.id = new
       try put(account, on: connection)
       // Records are bound to the account ID (associated data and MAC), so they are encrypted again under the new ID.
       if let pin = try PINRecord.find(old, on: connection, keys) {
-        let box = try PINRecord.box(of: try pin.sealedKeys(keys), for: new, keys)
-        try PINRecord(account: new, limit: pin.limit, failures: pin.failures, box: box).write(to: connection, keys)
+        let box = try PINRecord.sealedBytes(of: try pin.sealedKeys(keys), for: new, keys)
+        try PINRecord(account: new, limit: pin.limit, failures: pin.failures, sealedBytes: box).write(
+          to: connection, keys)
       }
       for var intent in try intents(on: connection) where intent.account == old {
         intent.account = new

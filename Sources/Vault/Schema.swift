@@ -104,7 +104,7 @@ enum Schema {
         id INTEGER PRIMARY KEY CHECK (id = 1), dropped INTEGER NOT NULL, dropped_mark BLOB NOT NULL,
         last INTEGER NOT NULL, last_mark BLOB NOT NULL, mark BLOB NOT NULL) STRICT;
       """)
-    try AuditHead.empty.write(.kept, to: connection, keys)
+    try AuditHead.empty.write(.retained, to: connection, keys)
   }
 
   /// Checks that the device secret is the one that the vault was created with.
@@ -112,7 +112,7 @@ enum Schema {
     let boxes = try connection.rows("SELECT box FROM canary") { try $0.blob(0) }
     guard let box = boxes.first, let opened = try? keys.open(box, at: CanonicalBytes("canary")),
       SecretBytes.constantTimeEqual(opened, SecretBytes(copying: canary))
-    else { throw CustodyFault.damaged("it was created with another device secret, or its canary was changed") }
+    else { throw StateStoreError.damaged("it was created with another device secret, or its canary was changed") }
   }
 
   private static let canary = Array("approval-token vault".utf8)

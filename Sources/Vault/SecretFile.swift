@@ -9,7 +9,7 @@ enum SecretFile {
   ///   nothing.
   static func read(
     _ path: String, unless complaint: (stat, Int) -> String?
-  ) throws(CustodyFault) -> SecretBytes {
+  ) throws(StateStoreError) -> SecretBytes {
     // O_NONBLOCK: opening a FIFO must not block the start.
     let descriptor = Glibc.open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { throw systemFault("open \(path)") }
@@ -19,7 +19,7 @@ enum SecretFile {
     guard status.st_mode & S_IFMT == S_IFREG else { throw .storage("\(path) is not a regular file") }
     let count = Int(status.st_size)
     if let complaint = complaint(status, count) { throw .storage("\(path) \(complaint)") }
-    return try SecretBytes(count: count) { (target: UnsafeMutableRawBufferPointer) throws(CustodyFault) in
+    return try SecretBytes(count: count) { (target: UnsafeMutableRawBufferPointer) throws(StateStoreError) in
       var done = 0
       while done < count {
         let got = Glibc.read(descriptor, target.baseAddress! + done, count - done)
@@ -32,11 +32,11 @@ enum SecretFile {
 
   /// Creates a file of mode 0400 and waits until its contents are durable; its name is durable only after
   /// `StateDirectory.synchronize`.
-  static func write(_ secret: SecretBytes, to path: String) throws(CustodyFault) {
+  static func write(_ secret: SecretBytes, to path: String) throws(StateStoreError) {
     let descriptor = Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o400)
     guard descriptor >= 0 else { throw systemFault("create \(path)") }
     defer { close(descriptor) }
-    try secret.withExposedSecret { (bytes: UnsafeRawBufferPointer) throws(CustodyFault) in
+    try secret.withExposedSecret { (bytes: UnsafeRawBufferPointer) throws(StateStoreError) in
       var done = 0
       while done < bytes.count {
         let put = Glibc.write(descriptor, bytes.baseAddress! + done, bytes.count - done)

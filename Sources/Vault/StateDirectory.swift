@@ -5,13 +5,13 @@ import MobileAuth
 /// The directory of the vault and the device secret, and its access checks.
 enum StateDirectory {
   /// Creates the directory if it does not exist, and checks that only this user can enter it.
-  static func prepare(_ directory: String) throws(CustodyFault) {
+  static func prepare(_ directory: String) throws(StateStoreError) {
     guard mkdir(directory, 0o700) == 0 || errno == EEXIST else { throw systemFault("mkdir \(directory)") }
     try check(directory)
   }
 
   /// Checks that only this user can enter the directory.
-  static func check(_ directory: String) throws(CustodyFault) {
+  static func check(_ directory: String) throws(StateStoreError) {
     var status = stat()
     // `stat` follows symbolic links: systemd's DynamicUser= makes /var/lib/<name> a symbolic link.
     guard stat(directory, &status) == 0 else { throw systemFault("stat \(directory)") }
@@ -26,7 +26,7 @@ enum StateDirectory {
   }
 
   /// Waits until the directory's entries are durable.
-  static func synchronize(_ directory: String) throws(CustodyFault) {
+  static func synchronize(_ directory: String) throws(StateStoreError) {
     let descriptor = Glibc.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { throw systemFault("open \(directory)") }
     defer { close(descriptor) }
@@ -34,7 +34,7 @@ enum StateDirectory {
   }
 
   /// Whether the path exists, even as a broken symbolic link.
-  static func exists(_ path: String) throws(CustodyFault) -> Bool {
+  static func exists(_ path: String) throws(StateStoreError) -> Bool {
     var status = stat()
     if lstat(path, &status) == 0 { return true }
     guard errno == ENOENT else { throw systemFault("lstat \(path)") }
@@ -43,6 +43,6 @@ enum StateDirectory {
 }
 
 /// The error for a system call that has just failed, with the text of `errno`.
-func systemFault(_ call: String) -> CustodyFault {
+func systemFault(_ call: String) -> StateStoreError {
   .storage("\(call): \(String(cString: strerror(errno)))")
 }

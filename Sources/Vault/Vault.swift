@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
-public import MobileAuth
+package import MobileAuth
 import SQLite
-public import Secrets
+package import Secrets
 import Synchronization
 
 /// The state store: accounts, answers being sent and the audit chain, in one SQLite file in a directory that only its
@@ -10,7 +10,7 @@ import Synchronization
 ///
 /// Several processes can open it concurrently. It cannot detect that the whole SD card was restored from an older copy:
 /// that would need a counter outside the SD card.
-public final class Vault: Sendable {
+package final class Vault: Sendable {
   static let fileName = "vault.sqlite3"
 
   let keys: VaultKeys
@@ -31,16 +31,16 @@ public final class Vault: Sendable {
   ///     action.
   ///   - readOnly: nothing is created, migrated or written; every call that would write throws `.storage`.
   /// - Throws: `.damaged` if the device secret is not the one that the vault was created with.
-  public static func open(
+  package static func open(
     directory: String, deviceSecret: DeviceSecret, auditCapacity: Int64 = 10_000, hourlyLimit: Int64 = 240,
     readOnly: Bool = false
-  ) throws(CustodyFault) -> Vault {
+  ) throws(StateStoreError) -> Vault {
     precondition(auditCapacity >= 10, "an audit chain of \(auditCapacity) lines")
     let keys = VaultKeys(of: deviceSecret)
     let path = "\(directory)/\(fileName)"
     guard !readOnly else {
       try StateDirectory.check(directory)
-      let connection = try custodyFaults {
+      let connection = try mappingStateStoreErrors {
         let connection = try Connection(path: path, readOnly: true)
         try connection.requireFormat(Schema.steps(keys).count)
         try Schema.checkCanary(connection, keys)
@@ -49,7 +49,7 @@ public final class Vault: Sendable {
       return Vault(path, connection, keys, auditCapacity, hourlyLimit)
     }
     try StateDirectory.prepare(directory)
-    let connection = try custodyFaults {
+    let connection = try mappingStateStoreErrors {
       let connection = try connect(to: path)
       try connection.migrate(Schema.steps(keys))
       try Schema.checkCanary(connection, keys)
@@ -60,7 +60,7 @@ public final class Vault: Sendable {
   }
 
   /// The device-binding key of PINs: 32 bytes derived from the device secret, never stored.
-  public var pinBinding: SecretBytes { keys.pinBinding }
+  package var pinBinding: SecretBytes { keys.pinBinding }
 
   private init(
     _ path: String, _ connection: consuming sending Connection, _ keys: VaultKeys, _ auditCapacity: Int64,
@@ -81,7 +81,7 @@ public final class Vault: Sendable {
   private static func connect(to path: String) throws -> Connection {
     let connection = try Connection(path: path)
     let mode = try connection.rows("PRAGMA journal_mode = TRUNCATE") { try $0.text(0) }
-    guard mode == ["truncate"] else { throw CustodyFault.storage("journal_mode is \(mode), not truncate") }
+    guard mode == ["truncate"] else { throw StateStoreError.storage("journal_mode is \(mode), not truncate") }
     try connection.execute(
       """
       PRAGMA synchronous = EXTRA;
@@ -96,26 +96,27 @@ public final class Vault: Sendable {
   /// Runs `body` in a transaction: all of it is durable when this returns, or nothing happened.
   func transaction<Result: Sendable>(
     _ body: @Sendable (borrowing Connection) throws -> Result
-  ) throws(CustodyFault) -> Result {
-    try custodyFaults { try connection.withLock { try $0.transaction(body) } }
+  ) throws(StateStoreError) -> Result {
+    try mappingStateStoreErrors { try connection.withLock { try $0.transaction(body) } }
   }
 
   /// Like `snapshot`, but uncached: reads the file over a new connection.
-  func freshly<Result: Sendable>(_ body: (borrowing Connection) throws -> Result) throws(CustodyFault) -> Result {
-    try custodyFaults { try Self.connect(to: path).snapshot(body) }
+  func readUncached<Result: Sendable>(_ body: (borrowing Connection) throws -> Result) throws(StateStoreError) -> Result
+  {
+    try mappingStateStoreErrors { try Self.connect(to: path).snapshot(body) }
   }
 
   /// Runs `body` on a consistent snapshot of the vault.
   func snapshot<Result: Sendable>(
     _ body: @Sendable (borrowing Connection) throws -> Result
-  ) throws(CustodyFault) -> Result {
-    try custodyFaults { try connection.withLock { try $0.snapshot(body) } }
+  ) throws(StateStoreError) -> Result {
+    try mappingStateStoreErrors { try connection.withLock { try $0.snapshot(body) } }
   }
 }
 
-/// Maps storage and cryptography errors to `CustodyFault`.
-func custodyFaults<Result: ~Copyable>(_ body: () throws -> Result) throws(CustodyFault) -> Result {
-  do { return try body() } catch let fault as CustodyFault { throw fault } catch let error as SQLiteError {
+/// Maps storage and cryptography errors to `StateStoreError`.
+func mappingStateStoreErrors<Result: ~Copyable>(_ body: () throws -> Result) throws(StateStoreError) -> Result {
+  do { return try body() } catch let fault as StateStoreError { throw fault } catch let error as SQLiteError {
     throw error.isDamage ? .damaged("\(error)") : .storage("\(error)")
   } catch CryptographyError.libraryFailure(let what) {
     throw .storage(what)

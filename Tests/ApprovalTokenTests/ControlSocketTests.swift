@@ -7,7 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct ControlSocketTests {
   private func path() -> String { "/tmp/at-control-\(getpid())-\(UInt32.random(in: 0 ... .max))" }
 
-  @Test func aLineGoesThereAndOneComesBack() throws {
+  @Test("A line goes there and one comes back") func aLineGoesThereAndOneComesBack() throws {
     let path = path()
     let listener = try UnixSocket.listening(at: path)
     defer { unlink(path) }
@@ -31,23 +31,23 @@ import Testing
     let client = try UnixSocket.connected(to: path)
     let server = UnixSocket(descriptor: accept(listener.descriptor, nil, nil))
     for byte in "never a line".utf8 { _ = withUnsafeBytes(of: byte) { send(client.descriptor, $0.baseAddress, 1, 0) } }
-    #expect(throws: UnixSocket.Failure.call("read", errno: ETIMEDOUT)) { try server.readLine(within: 0) }
+    #expect(throws: UnixSocket.SocketError.call("read", errno: ETIMEDOUT)) { try server.readLine(within: 0) }
   }
 
-  @Test func nobodyThereIsSaidWithAHint() {
+  @Test("Nobody there is said with a hint") func nobodyThereIsSaidWithAHint() {
     #expect {
       try ControlClient(path: path()).call(ControlCall(request: .status), Done.self)
     } throws: { error in
-      (error as? CommandFailure)?.code == .unavailable && "\(error)".contains("is not running")
+      (error as? CommandError)?.code == .unavailable && "\(error)".contains("is not running")
     }
   }
 
-  @Test func aPathThatDoesNotFitIsRefused() {
+  @Test("A path that does not fit is refused") func aPathThatDoesNotFitIsRefused() {
     let path = "/tmp/" + String(repeating: "x", count: 200)
-    #expect(throws: UnixSocket.Failure.pathTooLong(path)) { try UnixSocket.listening(at: path) }
+    #expect(throws: UnixSocket.SocketError.pathTooLong(path)) { try UnixSocket.listening(at: path) }
   }
 
-  @Test func aCallerWhoHangsUpEndsTheLine() throws {
+  @Test("A caller who hangs up ends the line") func aCallerWhoHangsUpEndsTheLine() throws {
     let path = path()
     let listener = try UnixSocket.listening(at: path)
     defer { unlink(path) }
@@ -57,28 +57,30 @@ import Testing
     client = nil
     #expect(try server.readLine() == Array("whole".utf8))
     #expect(try server.readLine() == nil)
-    #expect(throws: UnixSocket.Failure.self) {
+    #expect(throws: UnixSocket.SocketError.self) {
       for _ in 0..<1000 { try server.write(line: [UInt8](repeating: 65, count: 4096)) }
     }
   }
 }
 
 @Suite(.timeLimit(.minutes(5))) struct ConfigurationTests {
-  @Test func everyKeyIsRead() throws {
+  @Test("Every key is read") func everyKeyIsRead() throws {
     let configuration = try Configuration(
       parsing: "board = \"b\"\nstate = \"/s\"\n[tls]\nauthorities = \"/ca.pem\"", file: "f")
     #expect(configuration.board == "b" && configuration.state == "/s" && configuration.authorities == "/ca.pem")
   }
 
-  @Test(arguments: [
-    ("bord = \"b\"", "unknown key \"bord\""), ("[tls]\nverify = false", "unknown key \"tls.verify\""),
-    ("board = 5", "must be a string"), ("= = =", "not TOML"),
-  ])
+  @Test(
+    "A mistake is named",
+    arguments: [
+      ("bord = \"b\"", "unknown key \"bord\""), ("[tls]\nverify = false", "unknown key \"tls.verify\""),
+      ("board = 5", "must be a string"), ("= = =", "not TOML"),
+    ])
   func aMistakeIsNamed(toml: String, reason: String) {
     #expect {
       try Configuration(parsing: toml, file: "f")
     } throws: { error in
-      (error as? CommandFailure)?.code == .badData && "\(error)".contains(reason) && "\(error)".contains("f")
+      (error as? CommandError)?.code == .badData && "\(error)".contains(reason) && "\(error)".contains("f")
     }
   }
 }

@@ -17,6 +17,6 @@ import Testing
     let record = AccountRecord(
       id: AccountID("ann"), server: TokenServerID("oath"), profile: "P", stage: .active,
       secrets: SecretBytes(copying: Array(text.utf8)))
-    #expect(OATHAccounts.Facts(record)?.pinLength == length)
+    #expect(OATHAccounts.Metadata(record)?.pinLength == length)
   }
 }

@@ -17,14 +17,16 @@ import Testing
     let port = try freePort()
     let hints = Hints()
     let listener = try PushListener(
-      at: #require(ListenAddress("127.0.0.1:\(port)")), timekeeper: clock, onHint: { hints.add() })
+      at: #require(ListenAddress("127.0.0.1:\(port)")), clock: clock, onHint: { hints.add() })
     let running = Task { try await listener.run() }
     try await body(port, hints)
     running.cancel()
     try await running.value
   }
 
-  @Test func aPostIsAHintAndIsAnsweredWithANumberAlone() async throws {
+  @Test("A post is a hint and is answered with a number alone") func aPostIsAHintAndIsAnsweredWithANumberAlone()
+    async throws
+  {
     try await listening { port, hints in
       let caller = try Caller(to: port)
       caller.send(Self.post)
@@ -33,7 +35,7 @@ import Testing
     }
   }
 
-  @Test func aPostMayComeByteByByte() async throws {
+  @Test("A post may come byte by byte") func aPostMayComeByteByByte() async throws {
     try await listening { port, hints in
       let caller = try Caller(to: port)
       for byte in Self.post { caller.send(String(byte)) }
@@ -42,12 +44,14 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    ("POST /pull HTTP/1.1\r\nHost: board\r\nContent-Length: 2\r\n\r\n{}", 404),
-    ("GET /push HTTP/1.1\r\nHost: board\r\n\r\n", 405),
-    ("POST /push HTTP/1.1\r\nHost: board\r\nContent-Length: 16385\r\n\r\n", 413),
-    (String(repeating: "x", count: 8193), 431), ("\r\n\r\n", 400), (Self.post + Self.post, 400),
-  ])
+  @Test(
+    "Whatever else is refused and is no hint",
+    arguments: [
+      ("POST /pull HTTP/1.1\r\nHost: board\r\nContent-Length: 2\r\n\r\n{}", 404),
+      ("GET /push HTTP/1.1\r\nHost: board\r\n\r\n", 405),
+      ("POST /push HTTP/1.1\r\nHost: board\r\nContent-Length: 16385\r\n\r\n", 413),
+      (String(repeating: "x", count: 8193), 431), ("\r\n\r\n", 400), (Self.post + Self.post, 400),
+    ])
   func whateverElseIsRefusedAndIsNoHint(request: String, status: Int) async throws {
     try await listening { port, hints in
       let caller = try Caller(to: port)
@@ -58,7 +62,7 @@ import Testing
   }
 
   /// Rejected requests do not use up the rate limit; requests beyond five get 429.
-  @Test func aFloodIsAnsweredAndIsNoHint() async throws {
+  @Test("A flood is answered and is no hint") func aFloodIsAnsweredAndIsNoHint() async throws {
     let clock = SteppingClock()
     try await listening(clock) { port, hints in
       func statuses(of request: String, times: Int) async throws -> [Int?] {
@@ -82,10 +86,12 @@ import Testing
   }
 
   /// The clock advances by `step` with each reading: the time limit of two seconds passes after one short wait.
-  @Test(arguments: [
-    ("", Duration.milliseconds(1990)), ("POST /push HTTP/1.1\r\n", .seconds(1)),
-    (String(Self.post.dropLast()), .seconds(1)),
-  ])
+  @Test(
+    "Who says too little in two seconds is left",
+    arguments: [
+      ("", Duration.milliseconds(1990)), ("POST /push HTTP/1.1\r\n", .seconds(1)),
+      (String(Self.post.dropLast()), .seconds(1)),
+    ])
   func whoSaysTooLittleInTwoSecondsIsLeft(text: String, step: Duration) async throws {
     try await listening(SteppingClock(step: step)) { port, hints in
       let caller = try Caller(to: port)
@@ -95,7 +101,7 @@ import Testing
     }
   }
 
-  @Test func callersWaitForEachOther() async throws {
+  @Test("Callers wait for each other") func callersWaitForEachOther() async throws {
     try await listening { port, hints in
       let first = try Caller(to: port)
       first.send(Self.post.prefix(30))
@@ -110,7 +116,7 @@ import Testing
     }
   }
 
-  @Test func whoHangsUpBeforeTheAnswerHarmsNobody() async throws {
+  @Test("Who hangs up before the answer harms nobody") func whoHangsUpBeforeTheAnswerHarmsNobody() async throws {
     try await listening { port, hints in
       for _ in 0..<3 {
         let caller = try Caller(to: port)
@@ -124,13 +130,13 @@ import Testing
     }
   }
 
-  @Test func aPortThatIsTakenIsNamed() async throws {
+  @Test("A port that is taken is named") func aPortThatIsTakenIsNamed() async throws {
     try await listening { port, _ in
       let address = try #require(ListenAddress("127.0.0.1:\(port)"))
       #expect {
-        try PushListener(at: address, timekeeper: SteppingClock(), onHint: {})
+        try PushListener(at: address, clock: SteppingClock(), onHint: {})
       } throws: { error in
-        (error as? CommandFailure)?.code == .unavailable && "\(error)".contains("cannot listen on 127.0.0.1:\(port)")
+        (error as? CommandError)?.code == .unavailable && "\(error)".contains("cannot listen on 127.0.0.1:\(port)")
       }
     }
   }
@@ -143,23 +149,23 @@ private final class Hints: Sendable {
 }
 
 /// A clock that advances by `step` with each reading.
-private final class SteppingClock: Timekeeper {
+private final class SteppingClock: TokenClock {
   private let reading = Mutex(Duration.seconds(100))
   private let step: Duration
   let wallClockMilliseconds: Int64 = 0
 
   init(step: Duration = .zero) { self.step = step }
 
-  var now: Moment {
+  var now: MonotonicInstant {
     reading.withLock { reading in
       reading += step
-      return Moment(sinceBeginning: reading)
+      return MonotonicInstant(uptime: reading)
     }
   }
 
   func advance(by duration: Duration) { reading.withLock { $0 += duration } }
 
-  func sleep(until moment: Moment) async throws {}
+  func sleep(until moment: MonotonicInstant) async throws {}
 }
 
 private final class Caller: Sendable {

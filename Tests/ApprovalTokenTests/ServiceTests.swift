@@ -13,14 +13,14 @@ import Vault
 @testable import ApprovalToken
 
 /// A service with its own vault, a simulated board and no network.
-private final class Rig: Sendable {
+private final class ServiceFixture: Sendable {
   let path: String
   let vault: Vault
   let board: RunningBoard
   let service: TokenService
-  let desk: ControlDesk
+  let handler: ControlRequestHandler
   let events: AsyncStream<TokenEvent>.Continuation
-  private let timekeeper = SystemTimekeeper()
+  private let clock = SystemClock()
 
   init(reportHold: Duration? = nil) throws {
     var template = Array("/tmp/service-tests-XXXXXX".utf8CString)
@@ -28,21 +28,21 @@ private final class Rig: Sendable {
     path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
     vault = try Vault.open(
       directory: path, deviceSecret: try DeviceSecret.load(stateDirectory: path, credentialsDirectory: nil))
-    var profile = try BoardCatalogue.profile("simulated")
+    var profile = try BoardCatalog.profile("simulated")
     if let reportHold { profile.timing.reportHold = reportHold }
-    board = try RunningBoard(profile, timekeeper: timekeeper)
+    board = try RunningBoard(profile, clock: clock)
     let stream: AsyncStream<TokenEvent>
     (stream, events) = AsyncStream.makeStream()
     service = TokenService(
-      vault: vault, panel: board.panel, adapters: Adapters(vault: vault, authorities: nil, timekeeper: timekeeper),
-      timekeeper: timekeeper, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, events: stream
+      vault: vault, panel: board.panel, adapters: Adapters(vault: vault, authorities: nil, clock: clock),
+      clock: clock, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, events: stream
     ) {}
-    let accounts = AccountDesk(
-      service: service, vault: vault, timekeeper: timekeeper, authorities: nil, keyDerivation: board.keyDerivation,
+    let accounts = AccountService(
+      service: service, vault: vault, clock: clock, authorities: nil, keyDerivation: board.keyDerivation,
       capabilities: board.capabilities, push: PushSettings(), veryLongHold: board.profile.timing.reportHold)
-    desk = ControlDesk(
+    handler = ControlRequestHandler(
       service: service, vault: vault, board: board, accounts: accounts,
-      ingress: PushIngress(registry: vault, shelf: vault, timekeeper: timekeeper) { _ in })
+      ingress: PushIngress(registry: vault, messageStore: vault, clock: clock) { _ in })
   }
 
   deinit {
@@ -52,14 +52,14 @@ private final class Rig: Sendable {
 
   /// Enrolls an account that needs no server.
   func enroll(_ name: String) throws {
-    _ = try OATHAccounts.keep(
+    _ = try OATHAccounts.store(
       try RegistrationURI("otpauth://totp/Example:\(name)?secret=GEZDGNBVGY3TQOJQ&issuer=Example"), name: name,
-      in: vault, clock: timekeeper, progress: { _ in })
+      in: vault, clock: clock, progress: { _ in })
   }
 
   func answer<Answer: Sendable>(_ call: ControlCall, as type: Answer.Type) async throws -> Answer {
     let found = Mutex<Answer?>(nil)
-    try await desk.answer(call) { reply in found.withLock { $0 = reply as? Answer } }
+    try await handler.answer(call) { reply in found.withLock { $0 = reply as? Answer } }
     return try #require(found.withLock { $0 })
   }
 
@@ -77,46 +77,46 @@ private final class Rig: Sendable {
 @Suite(.timeLimit(.minutes(5))) struct ServiceTests {
   @Test("A lost account is shown until an account is enrolled, even if other accounts are usable")
   func lossLasts() async throws {
-    let rig = try Rig()
-    for name in ["mail", "shop"] { try rig.enroll(name) }
-    let running = [Task { await rig.board.panel.run() }, Task { _ = try? await rig.service.run() }]
-    #expect(try await rig.until(.idle(pending: 0)))
+    let fixture = try ServiceFixture()
+    for name in ["mail", "shop"] { try fixture.enroll(name) }
+    let running = [Task { await fixture.board.panel.run() }, Task { _ = try? await fixture.service.run() }]
+    #expect(try await fixture.until(.idle(pending: 0)))
     // The event that the handler reports after the last wrong PIN.
-    try rig.vault.wipe(account: AccountID("mail"), AuditEntry(.wiped, wallClockMilliseconds: 0))
-    rig.events.yield(.accountLost(AccountID("mail")))
-    rig.events.yield(.rosterChanged)
-    #expect(try await rig.until(.mustEnrol))
-    rig.service.reload()
+    try fixture.vault.wipe(account: AccountID("mail"), AuditEntry(.wiped, wallClockMilliseconds: 0))
+    fixture.events.yield(.accountLost(AccountID("mail")))
+    fixture.events.yield(.rosterChanged)
+    #expect(try await fixture.until(.mustEnroll))
+    fixture.service.reload()
     try await Task.sleep(for: .milliseconds(300))
-    #expect(await rig.board.panel.showing == .mustEnrol)
-    #expect(try await rig.answer(ControlCall(request: .status), as: ServiceStatus.self).lost == ["mail"])
-    try rig.enroll("mail2")
-    rig.service.reload()
-    #expect(try await rig.until(.idle(pending: 0)))
+    #expect(await fixture.board.panel.showing == .mustEnroll)
+    #expect(try await fixture.answer(ControlCall(request: .status), as: ServiceStatus.self).lost == ["mail"])
+    try fixture.enroll("mail2")
+    fixture.service.reload()
+    #expect(try await fixture.until(.idle(pending: 0)))
     for task in running { task.cancel() }
     for task in running { await task.value }
   }
 
   @Test("A correct PIN clears the count of wrong PINs") func rightPINClearsTheCount() async throws {
-    let rig = try Rig()
-    try rig.enroll("mail")
-    rig.service.note(FailureCounts(max: 3, previous: 2), of: AccountID("mail"))
-    rig.service.noteRightPIN(of: AccountID("mail"))
-    let pins = try await rig.answer(ControlCall(request: .status), as: ServiceStatus.self).pins
+    let fixture = try ServiceFixture()
+    try fixture.enroll("mail")
+    fixture.service.note(FailureCounts(max: 3, previous: 2), of: AccountID("mail"))
+    fixture.service.noteRightPIN(of: AccountID("mail"))
+    let pins = try await fixture.answer(ControlCall(request: .status), as: ServiceStatus.self).pins
     #expect(pins?.map(\.remainingFailureCount) == [3])
   }
 
   @Test("A press without a request, or before the guard time, is reported as ignored") func ignoredPresses()
     async throws
   {
-    let rig = try Rig()
-    let running = Task { await rig.board.panel.run() }
+    let fixture = try ServiceFixture()
+    let running = Task { await fixture.board.panel.run() }
     let hold = ControlCall(request: .hold, milliseconds: 10)
-    #expect(try await rig.answer(hold, as: Done.self).ignored == "nothing is shown")
-    #expect(try await rig.answer(ControlCall(request: .double), as: Done.self).ignored == "nothing is shown")
+    #expect(try await fixture.answer(hold, as: Done.self).ignored == "nothing is shown")
+    #expect(try await fixture.answer(ControlCall(request: .double), as: Done.self).ignored == "nothing is shown")
     let keys = ControlCall(request: .keys, keys: ["1"])
-    #expect(try await rig.answer(keys, as: Done.self).ignored == "nothing is shown")
-    let status = try await rig.answer(ControlCall(request: .status), as: ServiceStatus.self)
+    #expect(try await fixture.answer(keys, as: Done.self).ignored == "nothing is shown")
+    let status = try await fixture.answer(ControlCall(request: .status), as: ServiceStatus.self)
     #expect(status.panel?.request == nil && status.panel?.pressCounts == false)
     #expect(status.panel?.reason == "nothing is shown")
     running.cancel()
@@ -127,16 +127,16 @@ private final class Rig: Sendable {
   @Test(
     "The service refuses an enrollment with an invalid account name", arguments: ["", "a b", "a\n"])
   func impossibleName(name: String) async throws {
-    let rig = try Rig()
+    let fixture = try ServiceFixture()
     let uris = [
       "approvaltoken://activate?server=https%3A%2F%2F127.0.0.1%3A1&code=1234567890128",
       "otpauth://totp/E:a?secret=GEZDGNBVGY3TQOJQ&issuer=E",
     ]
     for uri in uris {
       await #expect {
-        try await rig.desk.answer(ControlCall(request: .enrol, uri: uri, account: name)) { _ in }
+        try await fixture.handler.answer(ControlCall(request: .enroll, uri: uri, account: name)) { _ in }
       } throws: {
-        ($0 as? CommandFailure)?.description == "a name has 1 to 64 bytes without blanks"
+        ($0 as? CommandError)?.description == "a name has 1 to 64 bytes without blanks"
       }
     }
   }
@@ -144,10 +144,10 @@ private final class Rig: Sendable {
   /// A hold without the profile's duration takes 6.2 s. No upper bound: a busy machine may take longer.
   @Test("\"Not me\" holds the simulated button for the duration of the board profile")
   func notMeHold() async throws {
-    let rig = try Rig(reportHold: .seconds(8))
-    let running = Task { await rig.board.panel.run() }
+    let fixture = try ServiceFixture(reportHold: .seconds(8))
+    let running = Task { await fixture.board.panel.run() }
     let began = ContinuousClock.now
-    #expect(try await rig.answer(ControlCall(request: .notMe), as: Done.self).ignored == "nothing is shown")
+    #expect(try await fixture.answer(ControlCall(request: .notMe), as: Done.self).ignored == "nothing is shown")
     let held = ContinuousClock.now - began
     #expect(held >= .milliseconds(8200), "\(held)")
     running.cancel()

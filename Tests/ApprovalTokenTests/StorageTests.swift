@@ -18,32 +18,32 @@ import Testing
 
   @Test("Storage is good with 32 MiB and 16 files free, and bad with less or if read-only")
   func space() {
-    #expect(Doctor.judge(Self.roomy, in: "/d").verdict == .good)
+    #expect(Doctor.check(Self.roomy, in: "/d").verdict == .good)
     var space = Self.roomy
     space.f_bavail = (32 << 20) >> 12
-    #expect(Doctor.judge(space, in: "/d").verdict == .good)
+    #expect(Doctor.check(space, in: "/d").verdict == .good)
     space.f_bavail -= 1
-    let little = Doctor.judge(space, in: "/d")
+    let little = Doctor.check(space, in: "/d")
     #expect(little.verdict == .bad && little.text.contains("31 MiB free") && little.text.contains("free space in /d"))
     space = Self.roomy
     space.f_favail = 15
-    #expect(Doctor.judge(space, in: "/d").verdict == .bad)
+    #expect(Doctor.check(space, in: "/d").verdict == .bad)
     // No file count, as on btrfs, and a size that overflows.
     space.f_files = 0
     space.f_favail = 0
     space.f_bavail = .max
     space.f_frsize = .max
-    #expect(Doctor.judge(space, in: "/d").verdict == .good)
+    #expect(Doctor.check(space, in: "/d").verdict == .good)
     space = Self.roomy
     space.f_flag = UInt(ST_RDONLY)
-    let readOnly = Doctor.judge(space, in: "/d")
+    let readOnly = Doctor.check(space, in: "/d")
     #expect(readOnly.verdict == .bad && readOnly.text.contains("/d is mounted read-only"))
   }
 
   @Test("An unwritable lock file is not reported as another serve, and a locked one is")
   func lock() throws {
     // Not even root can create a file in /proc/self.
-    let refused = try #require(throws: CommandFailure.self) { try lockState("/proc/self") }
+    let refused = try #require(throws: CommandError.self) { try lockState("/proc/self") }
     #expect(refused.description.contains("/proc/self/serve.lock cannot be written: "))
     #expect(!refused.description.contains("another"))
     var template = Array("/tmp/lock-tests-XXXXXX".utf8CString)
@@ -54,7 +54,7 @@ import Testing
       rmdir(directory)
     }
     try lockState(directory)
-    let running = try #require(throws: CommandFailure.self) { try lockState(directory) }
+    let running = try #require(throws: CommandError.self) { try lockState(directory) }
     #expect(running.description == "another `approval-token serve` uses \(directory)")
   }
 }

@@ -38,17 +38,17 @@ final class Bench: Sendable {
   @discardableResult
   private func panel(_ arguments: String...) throws -> Int32 {
     let status = system("panel " + arguments.joined(separator: " "))
-    guard status == 0 else { throw BenchFailure(what: "panel \(arguments.joined(separator: " ")): status \(status)") }
+    guard status == 0 else { throw BenchError(what: "panel \(arguments.joined(separator: " ")): status \(status)") }
     return status
   }
 }
 
-struct BenchFailure: Error {
+struct BenchError: Error {
   let what: String
 }
 
 func contents(_ path: String) throws -> String {
-  guard let file = fopen(path, "re") else { throw BenchFailure(what: "\(path): errno \(errno)") }
+  guard let file = fopen(path, "re") else { throw BenchError(what: "\(path): errno \(errno)") }
   defer { fclose(file) }
   var bytes = [UInt8](repeating: 0, count: 65_536)
   let count = fread(&bytes, 1, bytes.count, file)
@@ -59,10 +59,10 @@ func contents(_ path: String) throws -> String {
 /// Writes the bytes in one write(2), as sysfs and gadgets require.
 func overwrite(_ path: String, _ bytes: some Collection<UInt8>) throws {
   let file = open(path, O_WRONLY | O_CLOEXEC)
-  guard file >= 0 else { throw BenchFailure(what: "\(path): errno \(errno)") }
+  guard file >= 0 else { throw BenchError(what: "\(path): errno \(errno)") }
   defer { close(file) }
   guard write(file, Array(bytes), bytes.count) == bytes.count else {
-    throw BenchFailure(what: "writing \(path): errno \(errno)")
+    throw BenchError(what: "writing \(path): errno \(errno)")
   }
 }
 
@@ -76,7 +76,7 @@ func sleeps(ofThreadsCalled name: String) throws -> Int {
 /// The number of times that each thread of a process has gone to sleep so far, by thread id.
 func sleepsByThread(in process: String, where isMeant: (String) -> Bool = { _ in true }) throws -> [String: Int] {
   let folder = "/proc/\(process)/task"
-  guard let tasks = opendir(folder) else { throw BenchFailure(what: "\(folder): errno \(errno)") }
+  guard let tasks = opendir(folder) else { throw BenchError(what: "\(folder): errno \(errno)") }
   defer { closedir(tasks) }
   var counts: [String: Int] = [:]
   while let entry = readdir(tasks) {

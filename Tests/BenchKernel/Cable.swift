@@ -58,7 +58,7 @@ final class Recorder: KeySink {
 /// The gadget: the device side of the USB connection.
 struct Plug {
   static func panel(_ words: String) throws {
-    guard system("panel \(words)") == 0 else { throw BenchFailure(what: "panel \(words)") }
+    guard system("panel \(words)") == 0 else { throw BenchError(what: "panel \(words)") }
   }
 
   /// Opened only once: a gadget accepts reports faster than it can be opened.
@@ -66,11 +66,11 @@ struct Plug {
 
   init(_ device: String = "/dev/hidg0") throws {
     file = open(device, O_RDWR | O_CLOEXEC)
-    guard file >= 0 else { throw BenchFailure(what: "\(device): errno \(errno)") }
+    guard file >= 0 else { throw BenchError(what: "\(device): errno \(errno)") }
   }
 
   func send(_ report: [UInt8]) throws {
-    guard write(file, report, report.count) == report.count else { throw BenchFailure(what: "report: errno \(errno)") }
+    guard write(file, report, report.count) == report.count else { throw BenchError(what: "report: errno \(errno)") }
   }
 
   /// Presses and releases every key.

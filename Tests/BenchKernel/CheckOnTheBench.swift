@@ -6,20 +6,22 @@ import Glibc
 import Testing
 
 /// `board check` and `board probe`, as used during the wiring of a board.
-@Suite(.serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(3)))
-final class `A look at a board on the bench` {
+@Suite("A look at a board on the bench", .serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(3)))
+final class CheckOnTheBench {
   private let bench: Bench
   private let board = "boards/bench-kernel/board.toml"
 
   init() async throws {
     bench = try Bench()
-    guard system("panel plug composite") == 0 else { throw BenchFailure(what: "panel plug") }
+    guard system("panel plug composite") == 0 else { throw BenchError(what: "panel plug") }
     _ = try await eventually("a keypad") { try shell("token board probe").output.contains("1d6b:0104") ? true : nil }
   }
 
   deinit { _ = system("panel unplug") }
 
-  @Test func `finds no fault in correct wiring, and lights every LED`() async throws {
+  @Test("finds no fault in correct wiring, and lights every LED") func findsNoFaultInCorrectWiringAndLightsEveryLED()
+    async throws
+  {
     let voltmeter = Voltmeter(bench)
     let outcome = try shell("token board check \(board)")
     let seen = voltmeter.stop()
@@ -37,7 +39,7 @@ final class `A look at a board on the bench` {
     }
   }
 
-  @Test func `names each fault and its remedy`() async throws {
+  @Test("names each fault and its remedy") func namesEachFaultAndItsRemedy() async throws {
     let intruder = LineBank(
       chip: [Bench.label], inputs: [], outputs: [OutputLine(offset: 3)], consumer: "intruder"
     ) { _, _ in }
@@ -69,7 +71,8 @@ final class `A look at a board on the bench` {
     #expect(probe.status == 69 && probe.output.hasPrefix("no GPIO chip\nno keypad\n"), "\(probe)")
   }
 
-  @Test func `rejects a profile with an unknown key, naming its place and the nearest key`() throws {
+  @Test("rejects a profile with an unknown key, naming its place and the nearest key")
+  func rejectsAProfileWithAnUnknownKeyNamingItsPlaceAndTheNearestKey() throws {
     let outcome = try shell("sed 's/^bias/biass/' \(board) >/run/wrong.toml; token board check /run/wrong.toml")
     #expect(outcome.status == 65)
     #expect(
@@ -77,7 +80,7 @@ final class `A look at a board on the bench` {
     )
   }
 
-  @Test func `proposes a profile that passes its check`() throws {
+  @Test("proposes a profile that passes its check") func proposesAProfileThatPassesItsCheck() throws {
     let probe = try shell("token board probe")
     for said in [
       "label \"bench-panel\", 6 lines", "line 5  \"BUZZER\"", "keypad  1d6b:0104 at 1-1  boot keyboard",

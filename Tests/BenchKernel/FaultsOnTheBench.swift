@@ -50,8 +50,8 @@ func cancelTransfer(_ transfer: UnsafeMutableRawPointer) -> Int32 {
   return real("libusb_cancel_transfer")(transfer)
 }
 
-@Suite(.serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(3)))
-final class `Faults of libusb on the bench` {
+@Suite("Faults of libusb on the bench", .serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(3)))
+final class FaultsOnTheBench {
   private static let (inputOutput, noDevice, timeout): (Int32, Int32, Int32) = (-1, -4, -7)
   private let recorder = Recorder()
 
@@ -77,7 +77,8 @@ final class `Faults of libusb on the bench` {
     return nil
   }
 
-  @Test func `a keypad that cannot be read is reported, and used after it is plugged in again`() async throws {
+  @Test("a keypad that cannot be read is reported, and used after it is plugged in again")
+  func aKeypadThatCannotBeReadIsReportedAndUsedAfterItIsPluggedInAgain() async throws {
     submitFaults.withLock { $0 = [Self.inputOutput] }
     let keypad = try USBKeypad(into: recorder)
     #expect(await recorder.next() == .unavailable("no keypad is plugged in"))
@@ -90,7 +91,7 @@ final class `Faults of libusb on the bench` {
     keypad.close()
   }
 
-  @Test func `the set-up of a busy keypad is retried`() async throws {
+  @Test("the set-up of a busy keypad is retried") func theSetUpOfABusyKeypadIsRetried() async throws {
     controlFaults.withLock { $0 = [Self.timeout] }
     let keypad = try USBKeypad(into: recorder)
     #expect(await recorder.untilAvailable() == ["no keypad is plugged in"])
@@ -102,7 +103,8 @@ final class `Faults of libusb on the bench` {
     again.close()
   }
 
-  @Test func `reading continues after a failure, and reports that keys may be lost`() async throws {
+  @Test("reading continues after a failure, and reports that keys may be lost")
+  func readingContinuesAfterAFailureAndReportsThatKeysMayBeLost() async throws {
     let keypad = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()
     let plug = try Plug()
@@ -117,7 +119,8 @@ final class `Faults of libusb on the bench` {
     keypad.close()
   }
 
-  @Test func `a keypad that is gone when reading continues is reported as unplugged`() async throws {
+  @Test("a keypad that is gone when reading continues is reported as unplugged")
+  func aKeypadThatIsGoneWhenReadingContinuesIsReportedAsUnplugged() async throws {
     let keypad = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()
     submitFaults.withLock { $0 = [Self.noDevice] }
@@ -131,7 +134,8 @@ final class `Faults of libusb on the bench` {
   }
 
   /// The report arrives between the decision to stop and the cancellation, which then has no effect.
-  @Test func `a report during the end of reading is discarded, and the keypad is released`() async throws {
+  @Test("a report during the end of reading is discarded, and the keypad is released")
+  func aReportDuringTheEndOfReadingIsDiscardedAndTheKeypadIsReleased() async throws {
     let keypad = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()
     let plug = try Plug()

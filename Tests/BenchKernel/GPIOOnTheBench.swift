@@ -34,25 +34,26 @@ private final class Bank {
   }
 
   func nextEdge() async throws -> (isActive: Bool, at: Duration) {
-    guard case .edge(let isActive, let at) = await next() else { throw BenchFailure(what: "no edge") }
+    guard case .edge(let isActive, let at) = await next() else { throw BenchError(what: "no edge") }
     return (isActive, at)
   }
 
   func opened() async throws -> Bool {
     guard case .opened(let isActive, _) = await next() else {
-      throw BenchFailure(what: "not opened: \(trouble as Any)")
+      throw BenchError(what: "not opened: \(trouble as Any)")
     }
     return isActive
   }
 }
 
-@Suite(.serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(2)))
-struct `GPIO on the bench` {
+@Suite("GPIO on the bench", .serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(2)))
+struct GPIOOnTheBench {
   let bench: Bench
 
   init() throws { bench = try Bench() }
 
-  @Test func `a press and a release arrive, dated by the kernel`() async throws {
+  @Test("a press and a release arrive, dated by the kernel") func aPressAndAReleaseArriveDatedByTheKernel() async throws
+  {
     let bank = Bank()
     #expect(try await bank.opened() == false)
     let before = monotonicTime()
@@ -69,7 +70,7 @@ struct `GPIO on the bench` {
     #expect(bank.trouble == nil)
   }
 
-  @Test func `a bouncing contact gives one edge`() async throws {
+  @Test("a bouncing contact gives one edge") func aBouncingContactGivesOneEdge() async throws {
     var slow = button
     // Wider than usual: on a busy machine the writer of these edges may be delayed.
     slow.debounce = .milliseconds(50)
@@ -89,7 +90,8 @@ struct `GPIO on the bench` {
     }
   }
 
-  @Test func `an LED lights, is dark at first, and dark when the bank closes`() async throws {
+  @Test("an LED lights, is dark at first, and dark when the bank closes")
+  func anLEDLightsIsDarkAtFirstAndDarkWhenTheBankCloses() async throws {
     let bank = Bank()
     _ = try await bank.opened()
     #expect(try !bench.isHigh(.red))
@@ -102,7 +104,8 @@ struct `GPIO on the bench` {
     #expect(try !bench.isHigh(.red))
   }
 
-  @Test func `an LED between supply and line is dark while its line is high`() async throws {
+  @Test("an LED between supply and line is dark while its line is high")
+  func anLEDBetweenSupplyAndLineIsDarkWhileItsLineIsHigh() async throws {
     let bank = Bank(outputs: [OutputLine(offset: 2, name: "RED", isActiveLow: true)])
     _ = try await bank.opened()
     #expect(try bench.isHigh(.red))
@@ -110,7 +113,8 @@ struct `GPIO on the bench` {
     #expect(try !bench.isHigh(.red))
   }
 
-  @Test func `a button held from the start is reported as down, without an edge`() async throws {
+  @Test("a button held from the start is reported as down, without an edge")
+  func aButtonHeldFromTheStartIsReportedAsDownWithoutAnEdge() async throws {
     try bench.press()
     // A request with a bias would set gpio-sim's pull and so release the button.
     var held = button
@@ -121,7 +125,8 @@ struct `GPIO on the bench` {
     #expect(try await bank.nextEdge().isActive == false)
   }
 
-  @Test func `a line in use names its consumer, and opens when it is released`() async throws {
+  @Test("a line in use names its consumer, and opens when it is released")
+  func aLineInUseNamesItsConsumerAndOpensWhenItIsReleased() async throws {
     let intruder = Bank(consumer: "intruder")
     _ = try await intruder.opened()
     let bank = Bank()
@@ -131,7 +136,9 @@ struct `GPIO on the bench` {
     #expect(bank.trouble == nil)
   }
 
-  @Test func `wrong chips, lines and names give different errors`() async throws {
+  @Test("wrong chips, lines and names give different errors") func wrongChipsLinesAndNamesGiveDifferentErrors()
+    async throws
+  {
     let noChip = await Bank(["pinctrl-rp1", "pinctrl-bcm2711"]).next()
     #expect(
       noChip == .unavailable(.noChip(labels: ["pinctrl-rp1", "pinctrl-bcm2711"], present: [Bench.label])))
@@ -143,7 +150,8 @@ struct `GPIO on the bench` {
         == .unavailable(.otherName(offset: 0, chip: Bench.label, expected: "GPIO17", found: "BUTTON")))
   }
 
-  @Test func `a chip that is removed is reported, and recovers together with its LED`() async throws {
+  @Test("a chip that is removed is reported, and recovers together with its LED")
+  func aChipThatIsRemovedIsReportedAndRecoversTogetherWithItsLED() async throws {
     let bank = Bank()
     _ = try await bank.opened()
     bank.set(0, true)
@@ -153,13 +161,15 @@ struct `GPIO on the bench` {
     var event = await bank.next()
     // In between, it may have looked for the chip once.
     if case .unavailable(.noChip) = event { event = await bank.next() }
-    guard case .opened(isActive: false, _) = event else { throw BenchFailure(what: "\(event as Any)") }
+    guard case .opened(isActive: false, _) = event else { throw BenchError(what: "\(event as Any)") }
     #expect(try bench.isHigh(.red))
     try bench.press()
     #expect(try await bank.nextEdge().isActive)
   }
 
-  @Test func `lost edges are reported, and the level is read again`() async throws {
+  @Test("lost edges are reported, and the level is read again") func lostEdgesAreReportedAndTheLevelIsReadAgain()
+    async throws
+  {
     let bank = Bank()
     _ = try await bank.opened()
     try starvingOthers {
@@ -174,7 +184,7 @@ struct `GPIO on the bench` {
     #expect(try await bank.opened() == false)
   }
 
-  @Test func `sleeps while nothing happens`() async throws {
+  @Test("sleeps while nothing happens") func sleepsWhileNothingHappens() async throws {
     let bank = Bank()
     _ = try await bank.opened()
     // Wait until udev has processed the new device node.
@@ -186,7 +196,7 @@ struct `GPIO on the bench` {
     bank.close()
   }
 
-  @Test func `lists the chip with its lines and their users`() async throws {
+  @Test("lists the chip with its lines and their users") func listsTheChipWithItsLinesAndTheirUsers() async throws {
     let bank = Bank()
     _ = try await bank.opened()
     let chips = try describeChips().map { try $0.get() }
@@ -207,7 +217,7 @@ private func spin(for duration: Duration) {
 private func starvingOthers(_ body: () throws -> Void) throws {
   var urgent = sched_param(sched_priority: 10)
   guard sched_setscheduler(0, SCHED_FIFO, &urgent) == 0 else {
-    throw BenchFailure(what: "sched_setscheduler: errno \(errno)")
+    throw BenchError(what: "sched_setscheduler: errno \(errno)")
   }
   var ordinary = sched_param(sched_priority: 0)
   defer { sched_setscheduler(0, SCHED_OTHER, &ordinary) }

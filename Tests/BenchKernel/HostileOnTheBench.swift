@@ -10,14 +10,14 @@ private final class HostileKeypad {
   init(_ kinds: String...) throws {
     let line = "hostile-keypad \(kinds.joined(separator: " "))"
     guard system("\(line) >\(Self.log) 2>&1 </dev/null & echo $! >\(Self.log).process") == 0 else {
-      throw BenchFailure(what: line)
+      throw BenchError(what: line)
     }
   }
 
   func said(_ line: String) async throws {
     _ = try await eventually("\"\(line)\" from the hostile keypad") {
       guard let log = try? contents(Self.log) else { return nil as Bool? }
-      if log.contains("Traceback") { throw BenchFailure(what: log) }
+      if log.contains("Traceback") { throw BenchError(what: log) }
       return log.split(separator: "\n").contains(line[...]) ? true : nil
     }
   }
@@ -27,8 +27,8 @@ private final class HostileKeypad {
   deinit { pullOut() }
 }
 
-@Suite(.serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(5)))
-final class `A hostile keypad on the bench` {
+@Suite("A hostile keypad on the bench", .serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(5)))
+final class HostileOnTheBench {
   private let recorder = Recorder()
   private let keypad: USBKeypad
 
@@ -36,7 +36,9 @@ final class `A hostile keypad on the bench` {
 
   deinit { keypad.close() }
 
-  @Test func `loses and invents no key at a report every millisecond`() async throws {
+  @Test("loses and invents no key at a report every millisecond") func losesAndInventsNoKeyAtAReportEveryMillisecond()
+    async throws
+  {
     let hostile = try HostileKeypad("kilohertz")
     _ = await recorder.untilAvailable()
     #expect(await recorder.next(1500) == String(repeating: "1234567890", count: 150))
@@ -44,14 +46,16 @@ final class `A hostile keypad on the bench` {
     #expect(try inputDevices() == [])
   }
 
-  @Test func `reads each key once during a flood of rollover reports`() async throws {
+  @Test("reads each key once during a flood of rollover reports") func readsEachKeyOnceDuringAFloodOfRolloverReports()
+    async throws
+  {
     let hostile = try HostileKeypad("rollover")
     _ = await recorder.untilAvailable()
     #expect(await recorder.next(10) == "1234567890")
     try await hostile.said("sent 1530")
   }
 
-  @Test func `ignores empty packets`() async throws {
+  @Test("ignores empty packets") func ignoresEmptyPackets() async throws {
     let hostile = try HostileKeypad("empty")
     _ = await recorder.untilAvailable()
     #expect(await recorder.next(3) == "123")
@@ -59,7 +63,7 @@ final class `A hostile keypad on the bench` {
     #expect(await recorder.untilUnplugged())
   }
 
-  @Test func `rejects a report that is too short`() async throws {
+  @Test("rejects a report that is too short") func rejectsAReportThatIsTooShort() async throws {
     let hostile = try HostileKeypad("short")
     _ = await recorder.untilAvailable()
     #expect(
@@ -69,7 +73,9 @@ final class `A hostile keypad on the bench` {
     #expect(await recorder.untilUnplugged())
   }
 
-  @Test func `rejects a packet longer than the endpoint's packet size`() async throws {
+  @Test("rejects a packet longer than the endpoint's packet size") func rejectsAPacketLongerThanTheEndpointsPacketSize()
+    async throws
+  {
     let hostile = try HostileKeypad("babble")
     _ = await recorder.untilAvailable()
     #expect(
@@ -79,7 +85,8 @@ final class `A hostile keypad on the bench` {
     #expect(await recorder.untilUnplugged())
   }
 
-  @Test func `continues after a stall, and reports that keys may be lost`() async throws {
+  @Test("continues after a stall, and reports that keys may be lost")
+  func continuesAfterAStallAndReportsThatKeysMayBeLost() async throws {
     let hostile = try HostileKeypad("stall")
     _ = await recorder.untilAvailable()
     #expect(await recorder.next(1) == "1")
@@ -89,7 +96,8 @@ final class `A hostile keypad on the bench` {
     try await hostile.said("sent 6")
   }
 
-  @Test func `does not read a keyboard without the boot protocol, and keeps it off the console`() async throws {
+  @Test("does not read a keyboard without the boot protocol, and keeps it off the console")
+  func doesNotReadAKeyboardWithoutTheBootProtocolAndKeepsItOffTheConsole() async throws {
     let hostile = try HostileKeypad("no-protocol")
     #expect(await recorder.next() == .unavailable("no keypad is plugged in"))
     #expect(await recorder.next() == .unavailable("SET_PROTOCOL failed: LIBUSB_ERROR_PIPE"))
@@ -98,14 +106,15 @@ final class `A hostile keypad on the bench` {
     #expect(await recorder.next() == .unavailable("no keypad is plugged in"))
   }
 
-  @Test func `lights the NumLock LED`() async throws {
+  @Test("lights the NumLock LED") func lightsTheNumLockLED() async throws {
     let hostile = try HostileKeypad("mute")
     _ = await recorder.untilAvailable()
     try await hostile.said("report 01")
   }
 
   /// The kernel may or may not accept these descriptors. None may stop the service, and none types on the console.
-  @Test func `survives descriptors of every wrong length, and takes the next good keypad`() async throws {
+  @Test("survives descriptors of every wrong length, and takes the next good keypad")
+  func survivesDescriptorsOfEveryWrongLengthAndTakesTheNextGoodKeypad() async throws {
     let forgeries = [
       "total-too-long", "total-too-short", "interface-too-long", "interface-too-short", "hid-too-long",
       "hid-report-too-long", "endpoint-too-long", "endpoint-too-short", "length-zero", "endpoints-missing",
@@ -130,7 +139,7 @@ extension HostileKeypad {
   /// Plugs in one kind after the other, each for some seconds.
   static func play(_ kinds: [String]) async throws {
     let line = "hostile-keypad \(kinds.joined(separator: " ")) mute & echo $! >\(log).process"
-    guard system("(\(line)) >\(log) 2>&1 </dev/null") == 0 else { throw BenchFailure(what: line) }
+    guard system("(\(line)) >\(log) 2>&1 </dev/null") == 0 else { throw BenchError(what: line) }
     // Also after a failure: the next test needs the bus.
     defer { _ = system("kill -KILL $(cat \(log).process)") }
     // The last one is a keyboard that sends nothing. Wait until it has received a report.

@@ -3,13 +3,14 @@ import Glibc
 import Testing
 import USBKeypad
 
-@Suite(.serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(2)))
-final class `A keypad on the bench` {
+@Suite("A keypad on the bench", .serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(2)))
+final class KeypadOnTheBench {
   private let recorder = Recorder()
 
   deinit { for socket in 0...1 { _ = system("panel unplug \(socket) 2>/dev/null") } }
 
-  @Test func `detaches the keypad from the kernel, and keys reach only its sink`() async throws {
+  @Test("detaches the keypad from the kernel, and keys reach only its sink")
+  func detachesTheKeypadFromTheKernelAndKeysReachOnlyItsSink() async throws {
     try Plug.panel("plug")
     // The kernel's driver is attached first, as on a board without the quirk.
     #expect(try await inputDevicesAppear())
@@ -24,7 +25,7 @@ final class `A keypad on the bench` {
     #expect(try inputDevices() == [])
   }
 
-  @Test func `gives the keypad back at the end if configured`() async throws {
+  @Test("gives the keypad back at the end if configured") func givesTheKeypadBackAtTheEndIfConfigured() async throws {
     try Plug.panel("plug")
     #expect(try await inputDevicesAppear())
     let keypad = try USBKeypad(givesBack: true, into: recorder)
@@ -34,7 +35,8 @@ final class `A keypad on the bench` {
     #expect(try await inputDevicesAppear())
   }
 
-  @Test func `recovers when a keypad is unplugged during typing and plugged in again`() async throws {
+  @Test("recovers when a keypad is unplugged during typing and plugged in again")
+  func recoversWhenAKeypadIsUnpluggedDuringTypingAndPluggedInAgain() async throws {
     let keypad = try USBKeypad(into: recorder)
     #expect(await recorder.next() == .unavailable("no keypad is plugged in"))
     for _ in 0..<3 {
@@ -50,7 +52,7 @@ final class `A keypad on the bench` {
     keypad.close()
   }
 
-  @Test func `takes every interface of a composite keypad`() async throws {
+  @Test("takes every interface of a composite keypad") func takesEveryInterfaceOfACompositeKeypad() async throws {
     try Plug.panel("plug composite")
     #expect(try await inputDevicesAppear())
     let keypad = try USBKeypad(into: recorder)
@@ -61,7 +63,8 @@ final class `A keypad on the bench` {
     keypad.close()
   }
 
-  @Test func `keeps a second keypad off the console, and uses it when the first one is unplugged`() async throws {
+  @Test("keeps a second keypad off the console, and uses it when the first one is unplugged")
+  func keepsASecondKeypadOffTheConsoleAndUsesItWhenTheFirstOneIsUnplugged() async throws {
     try Plug.panel("plug keypad 0")
     let keypad = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()
@@ -77,7 +80,7 @@ final class `A keypad on the bench` {
     keypad.close()
   }
 
-  @Test func `does not claim other devices`() async throws {
+  @Test("does not claim other devices") func doesNotClaimOtherDevices() async throws {
     try Plug.panel("plug keypad 0")
     let other = KeypadSelection(identity: .init(vendor: 0x1D6B, product: 0x0105))
     let keypad = try USBKeypad(other, into: recorder)
@@ -97,7 +100,7 @@ final class `A keypad on the bench` {
     atPort.close()
   }
 
-  @Test func `reports that another program has claimed it`() async throws {
+  @Test("reports that another program has claimed it") func reportsThatAnotherProgramHasClaimedIt() async throws {
     try Plug.panel("plug")
     let first = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()
@@ -111,7 +114,8 @@ final class `A keypad on the bench` {
     first.close()
   }
 
-  @Test func `loses and invents nothing when reports come as fast as they can`() async throws {
+  @Test("loses and invents nothing when reports come as fast as they can")
+  func losesAndInventsNothingWhenReportsComeAsFastAsTheyCan() async throws {
     try Plug.panel("plug")
     let keypad = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()
@@ -123,7 +127,7 @@ final class `A keypad on the bench` {
     keypad.close()
   }
 
-  @Test func `a rollover report is ignored`() async throws {
+  @Test("a rollover report is ignored") func aRolloverReportIsIgnored() async throws {
     try Plug.panel("plug")
     let keypad = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()
@@ -135,7 +139,7 @@ final class `A keypad on the bench` {
     keypad.close()
   }
 
-  @Test func `stops after invalid reports, and reports that`() async throws {
+  @Test("stops after invalid reports, and reports that") func stopsAfterInvalidReportsAndReportsThat() async throws {
     try Plug.panel("plug wide")
     let keypad = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()
@@ -150,7 +154,7 @@ final class `A keypad on the bench` {
     keypad.close()
   }
 
-  @Test func `ignores the report descriptor, valid or not`() async throws {
+  @Test("ignores the report descriptor, valid or not") func ignoresTheReportDescriptorValidOrNot() async throws {
     try Plug.panel("plug nonsense")
     let keypad = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()
@@ -159,7 +163,7 @@ final class `A keypad on the bench` {
     keypad.close()
   }
 
-  @Test func `sleeps while no key is pressed`() async throws {
+  @Test("sleeps while no key is pressed") func sleepsWhileNoKeyIsPressed() async throws {
     try Plug.panel("plug")
     let keypad = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()

@@ -9,8 +9,8 @@ import Secrets
 import Testing
 
 /// The panel as used by the service, from the board's profile to gestures and PINs, with real lines and a real keypad.
-@Suite(.serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(2)))
-final class `The panel on the bench`: Sendable {
+@Suite("The panel on the bench", .serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(2)))
+final class PanelOnTheBench: Sendable {
   let bench: Bench
   let board: HardwareBoard
   let panel: FrontPanel
@@ -18,12 +18,12 @@ final class `The panel on the bench`: Sendable {
 
   init() async throws {
     bench = try Bench()
-    guard system("panel plug") == 0 else { throw BenchFailure(what: "panel plug") }
-    let profile = try BoardCatalogue.profile("boards/bench-kernel/board.toml")
-    let timekeeper = SystemTimekeeper()
-    board = try HardwareBoard(try #require(profile.lines), keypad: profile.keypad?.usb, timekeeper: timekeeper)
+    guard system("panel plug") == 0 else { throw BenchError(what: "panel plug") }
+    let profile = try BoardCatalog.profile("boards/bench-kernel/board.toml")
+    let clock = SystemClock()
+    board = try HardwareBoard(try #require(profile.lines), keypad: profile.keypad?.usb, clock: clock)
     let panel = FrontPanel(
-      button: board.button, indicator: board.indicator, keypad: board.keypad, timekeeper: timekeeper,
+      button: board.button, indicator: board.indicator, keypad: board.keypad, clock: clock,
       timing: profile.timing, entry: profile.keypad?.entry ?? EntrySettings())
     self.panel = panel
     running = Task { await panel.run() }
@@ -63,17 +63,18 @@ final class `The panel on the bench`: Sendable {
     events.compactMap { if case .gesture(let gesture) = $0 { gesture.kind } else { nil } }
   }
 
-  @Test func `a hold accepts`() async throws {
+  @Test("a hold accepts") func aHoldAccepts() async throws {
     let events = try await outcome { [self] in try await hold(.button, for: .milliseconds(1200)) }
     #expect(gestures(events) == [.hold])
   }
 
-  @Test func `the second button denies`() async throws {
+  @Test("the second button denies") func theSecondButtonDenies() async throws {
     let events = try await outcome { [self] in try await hold(.deny, for: .milliseconds(200)) }
     #expect(gestures(events) == [.doublePress])
   }
 
-  @Test func `a button held from before the request is ignored, and the next press is accepted`() async throws {
+  @Test("a button held from before the request is ignored, and the next press is accepted")
+  func aButtonHeldFromBeforeTheRequestIsIgnoredAndTheNextPressIsAccepted() async throws {
     try bench.press()
     try await Task.sleep(for: .milliseconds(200))
     let events = try await outcome { [self] in
@@ -83,18 +84,20 @@ final class `The panel on the bench`: Sendable {
       try await hold(.button, for: .milliseconds(1200))
     }
     #expect(gestures(events) == [.hold])
-    guard case .gesture(let gesture)? = events.last else { throw BenchFailure(what: "\(events)") }
+    guard case .gesture(let gesture)? = events.last else { throw BenchError(what: "\(events)") }
     #expect(gesture.held < .milliseconds(2000))
   }
 
-  @Test func `a hold during the removal of the chip is not a gesture`() async throws {
+  @Test("a hold during the removal of the chip is not a gesture") func aHoldDuringTheRemovalOfTheChipIsNotAGesture()
+    async throws
+  {
     let events = try await outcome { [self] in
       try bench.press()
       try await Task.sleep(for: .milliseconds(500))
       try bench.removeChip()
     }
     #expect(gestures(events) == [])
-    guard case .unavailable? = events.last else { throw BenchFailure(what: "\(events)") }
+    guard case .unavailable? = events.last else { throw BenchError(what: "\(events)") }
     #expect(!board.troubles.isEmpty)
     try bench.makeChip()
     // The chip is back; wait until the panel has detected it.
@@ -103,21 +106,21 @@ final class `The panel on the bench`: Sendable {
     #expect(gestures(again) == [.hold], "\(again)")
   }
 
-  @Test func `digits typed on the keypad are the PIN`() async throws {
+  @Test("digits typed on the keypad are the PIN") func digitsTypedOnTheKeypadAreThePIN() async throws {
     let events = try await outcome(of: .digits(count: 5)) {
       let gadget = open("/dev/hidg0", O_RDWR | O_CLOEXEC)
       defer { close(gadget) }
       for usage in [0x59, 0x5A, 0x5B, 0x63, 0x5C, 0x5D, 0x62, 0x58] as [UInt8] {
         for report in [[0, 0, usage, 0, 0, 0, 0, 0], [UInt8](repeating: 0, count: 8)] {
-          guard write(gadget, report, 8) == 8 else { throw BenchFailure(what: "report: errno \(errno)") }
+          guard write(gadget, report, 8) == 8 else { throw BenchError(what: "report: errno \(errno)") }
         }
       }
     }
-    guard case .entered(let pin)? = events.last else { throw BenchFailure(what: "\(events)") }
+    guard case .entered(let pin)? = events.last else { throw BenchError(what: "\(events)") }
     #expect(pin == PIN(digits: SecretBytes(copying: Array("12450".utf8))))
   }
 
-  @Test func `the LED shows the indications in their colors`() async throws {
+  @Test("the LED shows the indications in their colors") func theLEDShowsTheIndicationsInTheirColors() async throws {
     await panel.show(.disconnected)
     var seen: Set<[Bool]> = []
     let end = monotonicTime() + .seconds(5)
@@ -130,12 +133,13 @@ final class `The panel on the bench`: Sendable {
   }
 }
 
-@Suite(.serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(2)))
-struct `A crash on the bench` {
-  @Test func `releases the lines, and the LED is dark on this chip`() throws {
+@Suite("A crash on the bench", .serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(2)))
+struct CrashOnTheBench {
+  @Test("releases the lines, and the LED is dark on this chip") func releasesTheLinesAndTheLEDIsDarkOnThisChip() throws
+  {
     let bench = try Bench()
     guard let probe = popen("exec \(try BuiltProgram.path("bench-probe"))", "re") else {
-      throw BenchFailure(what: "popen")
+      throw BenchError(what: "popen")
     }
     var line = [CChar](repeating: 0, count: 16)
     #expect(fgets(&line, 16, probe) != nil)

@@ -8,8 +8,8 @@ import USBKeypad
 
 /// The rules in `udev/` with the bench kernel's own udev: which users can open the devices. The group exists only
 /// inside.
-@Suite(.serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(2)))
-final class `Permissions on the bench` {
+@Suite("Permissions on the bench", .serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(2)))
+final class PermissionsOnTheBench {
   private static let group: gid_t = 4711
 
   init() throws {
@@ -18,14 +18,15 @@ final class `Permissions on the bench` {
       grep -q ^approval-token: /etc/group || echo approval-token:x:\(Self.group): >>/etc/group
       mkdir -p /etc/udev/rules.d && cp udev/70-approval-token.rules /etc/udev/rules.d/ && udevadm control --reload
       """)
-    guard status == 0 else { throw BenchFailure(what: "installing the rules: status \(status)") }
+    guard status == 0 else { throw BenchError(what: "installing the rules: status \(status)") }
   }
 
   deinit {
     _ = system("rm /etc/udev/rules.d/70-approval-token.rules; udevadm control --reload; panel unplug 2>/dev/null")
   }
 
-  @Test func `the chip belongs to the group, which the error names`() throws {
+  @Test("the chip belongs to the group, which the error names") func theChipBelongsToTheGroupWhichTheErrorNames() throws
+  {
     let bench = try Bench()
     #expect(system("udevadm settle") == 0)
     let node = try #require(try describeChips().first?.get().path)
@@ -37,7 +38,9 @@ final class `Permissions on the bench` {
     withExtendedLifetime(bench) {}
   }
 
-  @Test func `the keypad belongs to the group, which the error names`() throws {
+  @Test("the keypad belongs to the group, which the error names") func theKeypadBelongsToTheGroupWhichTheErrorNames()
+    throws
+  {
     #expect(system("panel plug") == 0)
     // The bus needs some time to detect the keypad; before that `udevadm settle` has no effect.
     while try describeKeypads().isEmpty { usleep(20_000) }
@@ -55,7 +58,7 @@ final class `Permissions on the bench` {
 
   private func owner(of path: String) throws -> (gid_t, mode_t) {
     var status = stat()
-    guard stat(path, &status) == 0 else { throw BenchFailure(what: "\(path): errno \(errno)") }
+    guard stat(path, &status) == 0 else { throw BenchError(what: "\(path): errno \(errno)") }
     return (status.st_gid, status.st_mode & 0o777)
   }
 }

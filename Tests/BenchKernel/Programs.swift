@@ -27,5 +27,5 @@ func eventually<Sight>(
     if let sight = try await look() { return sight }
     try await Task.sleep(for: .milliseconds(50))
   }
-  throw BenchFailure(what: "not seen within \(limit): \(what)")
+  throw BenchError(what: "not seen within \(limit): \(what)")
 }

@@ -3,10 +3,10 @@ import Glibc
 import Testing
 
 /// `approval-token serve` with real lines and a real keypad and a token server: only the board differs from production.
-@Suite(.serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(20)))
-struct `The service on the bench` {
+@Suite("The service on the bench", .serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(20)))
+struct ServiceOnTheBench {
   /// The combinations of colors that are lit during `duration`, and the number of changes.
-  private func colours(of bench: Bench, for duration: Duration) async throws -> (seen: Set<[Bool]>, changes: Int) {
+  private func colors(of bench: Bench, for duration: Duration) async throws -> (seen: Set<[Bool]>, changes: Int) {
     var seen: Set<[Bool]> = []
     var (last, changes): ([Bool]?, Int) = (nil, 0)
     let end = ContinuousClock.now + duration
@@ -22,7 +22,8 @@ struct `The service on the bench` {
 
   private static let dark = [false, false, false]
 
-  @Test func `accepts, denies and takes a PIN, and survives the removal of its chip and its keypad`() async throws {
+  @Test("accepts, denies and takes a PIN, and survives the removal of its chip and its keypad")
+  func acceptsDeniesAndTakesAPINAndSurvivesTheRemovalOfItsChipAndItsKeypad() async throws {
     let site = try await Site()
     let (blue, amber) = ([false, false, true], [true, true, false])
     #expect(!(try site.status().contains("TROUBLE")))
@@ -30,7 +31,7 @@ struct `The service on the bench` {
     // A hold accepts; until then the LED blinks blue, once a second. The enrollment was on the panel before, so three
     // white flashes may precede. The lines for white are switched one after the other, which may be visible.
     let first = try await site.ask("login")
-    let asking = try await colours(of: site.bench, for: .seconds(4))
+    let asking = try await colors(of: site.bench, for: .seconds(4))
     #expect(asking.seen.isSuperset(of: [Self.dark, blue]) && (3...28).contains(asking.changes), "\(asking)")
     try await site.act(until: "decided request \(first)") { try await site.hold() }
     #expect(try await site.isAuthenticated(first))
@@ -63,10 +64,12 @@ struct `The service on the bench` {
 
     // A PIN is typed up to the middle, the keypad is unplugged and plugged in again, and the PIN is typed again.
     let fourth = try await site.ask("payment")
-    let wanting = try await colours(of: site.bench, for: .seconds(4))
+    let settingPendingMailbox = try await colors(of: site.bench, for: .seconds(4))
     // The two lines are switched one after the other, which may be visible.
-    #expect(wanting.seen.isSuperset(of: [Self.dark, amber]) && wanting.changes >= 3, "\(wanting)")
-    #expect(wanting.seen.allSatisfy { !$0[2] })
+    #expect(
+      settingPendingMailbox.seen.isSuperset(of: [Self.dark, amber]) && settingPendingMailbox.changes >= 3,
+      "\(settingPendingMailbox)")
+    #expect(settingPendingMailbox.seen.allSatisfy { !$0[2] })
     try site.press(String(Site.pin.prefix(3)))
     try Site.run("panel unplug")
     try await site.log("trouble: keypad: the keypad was unplugged")

@@ -54,13 +54,13 @@ final class Site {
   @discardableResult
   static func run(_ line: String) throws -> String {
     let outcome = try shell(line)
-    guard outcome.status == 0 else { throw BenchFailure(what: "\(line): \(outcome)") }
+    guard outcome.status == 0 else { throw BenchError(what: "\(line): \(outcome)") }
     return outcome.output
   }
 
   private static func begin(_ line: String, log: String) throws {
     guard system(": >\(log); \(line) >\(log) 2>&1 </dev/null & echo $! >\(log).process") == 0 else {
-      throw BenchFailure(what: line)
+      throw BenchError(what: line)
     }
   }
 
@@ -128,7 +128,7 @@ final class Site {
       try await act()
       if (try? await log(part, within: .seconds(10))) != nil { return }
     }
-    throw BenchFailure(what: "no reaction in the log: \(part)")
+    throw BenchError(what: "no reaction in the log: \(part)")
   }
 
   func hold(_ line: Bench.Line = .button) async throws {
@@ -149,7 +149,7 @@ final class Site {
       }
       if reaction != nil { return }
     }
-    throw BenchFailure(what: "no reaction to an entry for \(wanted)")
+    throw BenchError(what: "no reaction to an entry for \(wanted)")
   }
 
   func press(_ digits: String, enter: Bool = false) throws {
@@ -162,7 +162,7 @@ final class Site {
 func field(_ key: String, of json: String) throws -> String {
   let parts = json.split(separator: "\"", omittingEmptySubsequences: false)
   guard let index = parts.firstIndex(of: key[...]), index + 2 < parts.count else {
-    throw BenchFailure(what: "no \(key) in \(json)")
+    throw BenchError(what: "no \(key) in \(json)")
   }
   return String(parts[index + 2])
 }

@@ -5,7 +5,7 @@ import Testing
 @testable import GPIO
 @testable import USBKeypad
 
-@Suite(.timeLimit(.minutes(5))) struct `A proposed profile` {
+@Suite("A proposed profile", .timeLimit(.minutes(5))) struct BoardProposalTests {
   private func chip(_ label: String, _ names: [String], busy: Set<Int> = []) -> ChipDescription {
     ChipDescription(
       path: "/dev/gpiochip0", label: label,
@@ -21,31 +21,31 @@ import Testing
   }
 
   private func known() throws -> [BoardProfile] {
-    try BoardCatalogue.all().map { try $0.profile.get() }.filter { $0.kind == .gpio }
+    try BoardCatalog.all().map { try $0.profile.get() }.filter { $0.kind == .gpio }
   }
 
   private func parsed(_ proposal: BoardProposal) throws -> BoardProfile {
     try BoardProfile(parsing: try #require(proposal.toml), file: "proposal")
   }
 
-  @Test func `has the wiring of the board that has such a chip`() throws {
+  @Test("has the wiring of the board that has such a chip") func hasTheWiringOfTheBoardThatHasSuchAChip() throws {
     let chips = [chip("other", ["a"]), chip("pinctrl-rp1", (0..<54).map { "GPIO\($0)" })]
     let proposal = BoardProposal(chips: chips, keypads: [keypad(0x0E24, port: "1-1")], known: try known())
     #expect(proposal.board == "raspberry-pi-5")
     let profile = try parsed(proposal)
-    let model = try BoardCatalogue.profile("raspberry-pi-5")
+    let model = try BoardCatalog.profile("raspberry-pi-5")
     #expect(profile.lines == model.lines)
     #expect(profile.keypad?.usb?.selection.identity == .init(vendor: 0x1A2C, product: 0x0E24))
     #expect(profile.keypad?.usb?.selection.port == nil)
   }
 
-  @Test func `names no board where several have such a chip`() throws {
+  @Test("names no board where several have such a chip") func namesNoBoardWhereSeveralHaveSuchAChip() throws {
     let proposal = BoardProposal(chips: [chip("pinctrl-bcm2835", ["x"])], keypads: [], known: try known())
     #expect(proposal.board == nil)
     #expect(try parsed(proposal).lines?.button.offset == 17)
   }
 
-  @Test func `uses lines with descriptive names`() throws {
+  @Test("uses lines with descriptive names") func usesLinesWithDescriptiveNames() throws {
     let names = ["", "BUZZER", "my deny", "LED_BLUE", "LED_RED", "", "Button \"1\"\\", "led green"]
     let proposal = BoardProposal(chips: [chip("panel", names)], keypads: [], known: [])
     let lines = try #require(try parsed(proposal).lines)
@@ -57,27 +57,29 @@ import Testing
     #expect(try parsed(proposal).keypad == nil)
   }
 
-  @Test func `suggests the first free lines of a chip without names`() throws {
+  @Test("suggests the first free lines of a chip without names") func suggestsTheFirstFreeLinesOfAChipWithoutNames()
+    throws
+  {
     let chips = [chip("full", ["", ""], busy: [0]), chip("free", ["", "", "", ""], busy: [1])]
     let profile = try parsed(BoardProposal(chips: chips, keypads: [], known: []))
     #expect(profile.lines?.chips == ["free"])
     #expect(profile.lines?.button.offset == 0 && profile.lines?.led.map(\.offset) == [2])
-    #expect(profile.colours == .mono)
+    #expect(profile.colors == .mono)
   }
 
-  @Test func `says which of several keyboards is the keypad`() throws {
+  @Test("says which of several keyboards is the keypad") func saysWhichOfSeveralKeyboardsIsTheKeypad() throws {
     let keypads = [keypad(1, port: "1-1.2"), keypad(1, port: "1-1.3")]
     let profile = try parsed(BoardProposal(chips: [chip("c", ["", ""])], keypads: keypads, known: []))
     #expect(profile.keypad?.usb?.selection.port == "1-1.2")
   }
 
-  @Test func `does not exist without lines`() {
+  @Test("does not exist without lines") func doesNotExistWithoutLines() {
     #expect(BoardProposal(chips: [chip("c", ["", ""], busy: [1])], keypads: [], known: []).toml == nil)
     #expect(BoardProposal(chips: [], keypads: [], known: []).toml == nil)
   }
 
-  @Test(arguments: ["nasty\u{1B}[2J", "tab\there", "line\nbreak = 1"])
-  func `takes no control characters from a device`(name: String) throws {
+  @Test("takes no control characters from a device", arguments: ["nasty\u{1B}[2J", "tab\there", "line\nbreak = 1"])
+  func takesNoControlCharactersFromADevice(name: String) throws {
     let proposal = BoardProposal(chips: [chip("c\u{7F}", [name, ""])], keypads: [], known: [])
     let controls = try #require(proposal.toml).unicodeScalars.filter { $0.properties.generalCategory == .control }
     #expect(Set(controls) == ["\n"])

@@ -4,8 +4,8 @@ import Glibc
 import Testing
 
 /// `boards/README.md` documents exactly the keys that the parser accepts.
-@Suite(.timeLimit(.minutes(5))) struct `The documentation of profiles` {
-  private static let mono = "led.colours = \"mono\"\nled.light.line = 2\n"
+@Suite("The documentation of profiles", .timeLimit(.minutes(5))) struct DocumentationTests {
+  private static let mono = "led.colors = \"mono\"\nled.light.line = 2\n"
   private static let gpio = """
     name = "b"
     description = "d"
@@ -54,7 +54,7 @@ import Testing
     return String(decoding: text[..<count], as: UTF8.self)
   }
 
-  @Test func `names every key, and no other`() throws {
+  @Test("names every key, and no other") func namesEveryKeyAndNoOther() throws {
     let documented = try documentedKeys()
     // A table whose keys are listed need not be listed itself.
     let known = knownKeys().filter { key in documented.contains(key) || !documented.contains { $0.hasPrefix(key + ".") }

@@ -4,7 +4,7 @@ import GPIO
 import Testing
 import USBKeypad
 
-@Suite(.timeLimit(.minutes(5))) struct `A profile of real hardware` {
+@Suite("A profile of real hardware", .timeLimit(.minutes(5))) struct HardwareProfileTests {
   private static let base = """
     name = "b"
     description = "d"
@@ -13,7 +13,7 @@ import USBKeypad
 
     """
   private static let button = "button.line = 17\n"
-  private static let light = "led = { colours = \"mono\", light = { line = 22 } }\n"
+  private static let light = "led = { colors = \"mono\", light = { line = 22 } }\n"
 
   private func refusal(_ toml: String) -> String? {
     do {
@@ -22,7 +22,7 @@ import USBKeypad
     } catch { return error.why }
   }
 
-  @Test func `says which line is which, and how it is wired`() throws {
+  @Test("says which line is which, and how it is wired") func saysWhichLineIsWhichAndHowItIsWired() throws {
     let toml = """
       button = { line = 17, name = "GPIO17", bias = "pull-up", debounce_ms = 10 }
       deny_button = { line = 27, active_low = false }
@@ -50,7 +50,7 @@ import USBKeypad
   private static let wrong: [(String, String)] = [
     (light, "\"button.line\" is missing"),
     (button, "\"led.red.line\" is missing"),
-    ("\(button)led.colours = \"mono\"", "\"led.light.line\" is missing"),
+    ("\(button)led.colors = \"mono\"", "\"led.light.line\" is missing"),
     ("button.line = 1024\n\(light)", "\"button.line\" must be a whole number from 0 to 1023"),
     ("button.line = \"GPIO17\"\n\(light)", "\"button.line\" must be a whole number"),
     ("button = { line = 1, bias = \"up\" }\n\(light)", "it can be \"as-is\", \"disabled\", \"pull-up\", \"pull-down\""),
@@ -60,27 +60,27 @@ import USBKeypad
     ("\(button)\(light)buzzer.line = 17", "gives one line two uses: 17, 22, 17"),
     ("\(button)\(light)buzzer.tone = 440", "\"buzzer.line\" is missing"),
     ("button.line = 22\n\(light)", "gives one line two uses: 22, 22"),
-    ("\(button)led = { colours = \"mono\", light = { line = 2 }, red = { line = 3 } }", "unknown key \"led.red\""),
+    ("\(button)led = { colors = \"mono\", light = { line = 2 }, red = { line = 3 } }", "unknown key \"led.red\""),
     ("\(button)\(light)keypad.kind = \"simulated\"", "must be simulated on a simulated board, and there alone"),
     ("\(button)\(light)keypad = { kind = \"usb\", device = \"1a2c\" }", "\"keypad.device\" must be vendor and product"),
     ("\(button)\(light)keypad = { kind = \"usb\", device = \"1a2c:+e24\" }", "\"keypad.device\" must be"),
   ]
 
-  @Test(arguments: wrong)
-  func `names a wrong key`(toml: String, reason: String) throws {
+  @Test("names a wrong key", arguments: wrong)
+  func namesAWrongKey(toml: String, reason: String) throws {
     #expect(try #require(refusal(toml)).contains(reason))
   }
 
-  @Test func `wants at least one label`() {
+  @Test("wants at least one label") func wantsAtLeastOneLabel() {
     for chips in ["[]", "[1]", "\"c\"", "[\"c\", 1]"] {
       let toml =
         "name = \"b\"\ndescription = \"d\"\nkind = \"gpio\"\ngpio.chips = \(chips)\n" + Self.button + Self.light
-      #expect(throws: BoardProfile.Invalid.self) { try BoardProfile(parsing: toml, file: "f") }
+      #expect(throws: BoardProfile.ProfileError.self) { try BoardProfile(parsing: toml, file: "f") }
     }
   }
 
-  @Test func `every profile that ships is one`() throws {
-    let all = BoardCatalogue.all()
+  @Test("every profile that ships is one") func everyProfileThatShipsIsOne() throws {
+    let all = BoardCatalog.all()
     #expect(all.count >= 10)
     for (file, result) in all {
       let profile = try result.get()

@@ -7,16 +7,16 @@ import Secrets
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct SimulatedKeypadTests {
-  @Test func keysAreKnownByTheirNames() {
+  @Test("Keys are known by their names") func keysAreKnownByTheirNames() {
     for name in (0...9).map(String.init) + ["enter", "delete", "clear", "escape"] {
       #expect(SimulatedKeypad.Key(name) != nil, "\(name)")
     }
     for name in ["", "10", "a", "Enter", "٣", "/", ":", "-1"] { #expect(SimulatedKeypad.Key(name) == nil, "\(name)") }
   }
 
-  @Test func whatIsPressedIsWhatArrives() async throws {
-    let keypad = SimulatedKeypad(timekeeper: ManualTimekeeper())
-    let start = Moment(sinceBeginning: .zero)
+  @Test("What is pressed is what arrives") func whatIsPressedIsWhatArrives() async throws {
+    let keypad = SimulatedKeypad(clock: ManualClock())
+    let start = MonotonicInstant(uptime: .zero)
     for name in ["4", "clear", "2", "delete", "escape", "enter"] {
       keypad.press(try #require(SimulatedKeypad.Key(name)))
     }

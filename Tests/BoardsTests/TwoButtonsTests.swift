@@ -6,7 +6,7 @@ import Testing
 
 @testable import Boards
 
-@Suite(.timeLimit(.minutes(5))) struct `One button made of one line or two` {
+@Suite("One button made of one line or two", .timeLimit(.minutes(5))) struct TwoButtonsTests {
   struct Case: CustomTestStringConvertible {
     let testDescription: String
     /// The line, whether it closes, and the time in milliseconds.
@@ -39,13 +39,13 @@ import Testing
       events: [.down(at(1000)), both, .down(at(1001)), .up(at(1200)), .down(at(2000))]),
   ]
 
-  static func at(_ milliseconds: Int) -> Moment { Moment(sinceBeginning: .milliseconds(milliseconds)) }
+  static func at(_ milliseconds: Int) -> MonotonicInstant { MonotonicInstant(uptime: .milliseconds(milliseconds)) }
 
   private func hear(_ buttons: inout TwoButtons, _ line: TwoButtons.Line, _ event: InputEvent) -> [ButtonEvent] {
-    buttons.hear(line, event) { Moment(sinceBeginning: $0) }
+    buttons.hear(line, event) { MonotonicInstant(uptime: $0) }
   }
 
-  @Test(arguments: cases) func `edges`(_ table: Case) {
+  @Test("edges", arguments: cases) func edges2(_ table: Case) {
     var buttons = TwoButtons()
     let events = table.edges.flatMap { line, isActive, milliseconds in
       hear(&buttons, line, .edge(isActive: isActive, at: .milliseconds(milliseconds)))
@@ -54,18 +54,19 @@ import Testing
   }
 
   /// The gesture recognizer's result is decisive.
-  @Test(arguments: cases) func `a hold with a press of deny during it never accepts`(_ table: Case) {
-    var recogniser = GestureRecogniser(timing: GestureTiming(), armedAt: Self.at(0), isDown: false)
+  @Test("a hold with a press of deny during it never accepts", arguments: cases)
+  func aHoldWithAPressOfDenyDuringItNeverAccepts(_ table: Case) {
+    var recognizer = GestureRecognizer(timing: GestureTiming(), armedAt: Self.at(0), isDown: false)
     var gestures: [Gesture.Kind] = []
     for event in table.events {
       let findings =
         switch event {
-        case .down(let moment): recogniser.press(at: moment)
-        case .up(let moment): recogniser.release(at: moment)
+        case .down(let moment): recognizer.press(at: moment)
+        case .up(let moment): recognizer.release(at: moment)
         case .unavailable:
           {
-            recogniser = GestureRecogniser(timing: GestureTiming(), armedAt: Self.at(0), isDown: true)
-            return [GestureRecogniser.Finding]()
+            recognizer = GestureRecognizer(timing: GestureTiming(), armedAt: Self.at(0), isDown: true)
+            return [GestureRecognizer.Event]()
           }()
         }
       for case .gesture(let gesture) in findings { gestures.append(gesture.kind) }
@@ -74,7 +75,7 @@ import Testing
     #expect(gestures == (isClean ? [table.edges[0].0 == .main ? .hold : .doublePress] : []))
   }
 
-  @Test func `a button held when the line opens is not a press`() {
+  @Test("a button held when the line opens is not a press") func aButtonHeldWhenTheLineOpensIsNotAPress() {
     var buttons = TwoButtons()
     let opened = hear(&buttons, .main, .opened(isActive: true, at: .seconds(1)))
     #expect(
@@ -83,7 +84,8 @@ import Testing
     #expect(hear(&buttons, .main, .edge(isActive: true, at: .seconds(3))) == [.down(Self.at(3000))])
   }
 
-  @Test func `a line that opens released reports nothing the first time, and a release after an outage`() {
+  @Test("a line that opens released reports nothing the first time, and a release after an outage")
+  func aLineThatOpensReleasedReportsNothingTheFirstTimeAndAReleaseAfterAnOutage() {
     var buttons = TwoButtons()
     #expect(hear(&buttons, .main, .opened(isActive: false, at: .seconds(1))) == [])
     #expect(hear(&buttons, .main, .edge(isActive: true, at: .seconds(2))) == [.down(Self.at(2000))])

@@ -2,8 +2,9 @@
 import Testing
 
 /// The tests of docs/constant-time.md. Serialized: each run uses a whole core for seconds.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct `In release code, the digits of a PIN` {
-  @Test func `Affect no branch and no address between the keypad and the key derivation`() throws {
+@Suite("In release code, the digits of a PIN", .serialized, .timeLimit(.minutes(5))) struct ConstantTimeTests {
+  @Test("Affect no branch and no address between the keypad and the key derivation")
+  func affectNoBranchAndNoAddressBetweenTheKeypadAndTheKeyDerivation() throws {
     let run = try ProbeRun("path")
     #expect(run.errors == 0, "\(run.log)")
     #expect(run.exitCode == 0)
@@ -32,13 +33,14 @@ import Testing
   }
 
   @Test(
+    "Are detected where they do",
     arguments: [
       ("early-exit", "compareWithEarlyExit", "Conditional jump or move depends on uninitialised value(s)"),
       ("table", "lookUp", "Use of uninitialised value of size 8"),
       ("branch", "branch", "Conditional jump or move depends on uninitialised value(s)"),
       ("naive-decoder", "decodeNaively", "Conditional jump or move depends on uninitialised value(s)"),
     ])
-  func `Are detected where they do`(mode: String, function: String, finding: String) throws {
+  func areDetectedWhereTheyDo(mode: String, function: String, finding: String) throws {
     let run = try ProbeRun(mode)
     #expect(run.exitCode == ProbeRun.foundSomething)
     #expect(try #require(run.errors) > 0)

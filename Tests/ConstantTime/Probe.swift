@@ -13,29 +13,29 @@ struct ProbeRun {
   /// The exit code of valgrind after a finding.
   static let foundSomething: Int32 = 99
 
-  struct Fault: Error { let why: String }
+  struct ProbeError: Error { let why: String }
 
   /// - Parameter mode: the probe's argument.
   init(_ mode: String) throws {
     guard access(Self.program, X_OK) == 0 else {
-      throw Fault(
+      throw ProbeError(
         why: "\(Self.program) is missing: swift build -c release --static-swift-stdlib --product constant-time-probe")
     }
     var name = Array("/tmp/constant-time-XXXXXX".utf8CString)
     let descriptor = mkstemp(&name)
-    guard descriptor >= 0 else { throw Fault(why: "mkstemp: errno \(errno)") }
+    guard descriptor >= 0 else { throw ProbeError(why: "mkstemp: errno \(errno)") }
     defer { unlink(name) }
     close(descriptor)
     let file = String(decoding: name.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
 
     let command =
       "valgrind --error-exitcode=\(Self.foundSomething) --error-limit=no --log-file=\(file) '\(Self.program)' \(mode)"
-    guard let pipe = popen(command, "re") else { throw Fault(why: "popen: errno \(errno)") }
+    guard let pipe = popen(command, "re") else { throw ProbeError(why: "popen: errno \(errno)") }
     output = Self.text(of: pipe).split(separator: "\n").map(String.init)
     let status = pclose(pipe)
-    guard status & 0x7F == 0 else { throw Fault(why: "\(command): ended by signal \(status & 0x7F)") }
+    guard status & 0x7F == 0 else { throw ProbeError(why: "\(command): ended by signal \(status & 0x7F)") }
     exitCode = status >> 8 & 0xFF
-    guard let stream = fopen(file, "re") else { throw Fault(why: "cannot read \(file)") }
+    guard let stream = fopen(file, "re") else { throw ProbeError(why: "cannot read \(file)") }
     defer { fclose(stream) }
     log = Self.text(of: stream)
   }

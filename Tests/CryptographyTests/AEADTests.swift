@@ -2,7 +2,7 @@
 import Cryptography
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `AES-256-GCM` {
+@Suite("AES-256-GCM", .timeLimit(.minutes(5))) struct AEADTests {
   /// McGrew and Viega, "The Galois/Counter Mode of Operation", appendix B, test cases 13 to 16, also published by NIST.
   static let vectors: [(key: String, nonce: String, context: String, plain: String, cipher: String, tag: String)] = [
     (zeros(32), zeros(12), "", "", "", "530f8afbc74536b9a963b4f1c4cb738b"),
@@ -18,8 +18,8 @@ import Testing
     ),
   ]
 
-  @Test(arguments: vectors)
-  func `Decrypts the published ciphertexts, and none with one bit changed`(
+  @Test("Decrypts the published ciphertexts, and none with one bit changed", arguments: vectors)
+  func decryptsThePublishedCiphertextsAndNoneWithOneBitChanged(
     key: String, nonce: String, context: String, plain: String, cipher: String, tag: String
   ) throws {
     let box = hex(nonce + cipher + tag)
@@ -37,8 +37,8 @@ import Testing
     }
   }
 
-  @Test(arguments: [0, 1, 16, 5_000])
-  func `Decrypts its own ciphertexts, no two of which are equal`(count: Int) throws {
+  @Test("Decrypts its own ciphertexts, no two of which are equal", arguments: [0, 1, 16, 5_000])
+  func decryptsItsOwnCiphertextsNoTwoOfWhichAreEqual(count: Int) throws {
     let key = Random.secret(32)
     let plain = Random.bytes(count)
     let context = Array("where it belongs".utf8)
@@ -51,7 +51,8 @@ import Testing
     #expect(Set(boxes.map { Array($0[..<12]) }).count == 4)
   }
 
-  @Test func `Rejects ciphertexts shorter than the tag, and keys of another size`() throws {
+  @Test("Rejects ciphertexts shorter than the tag, and keys of another size")
+  func rejectsCiphertextsShorterThanTheTagAndKeysOfAnotherSize() throws {
     let box = try AES256GCM.seal(secret([1, 2, 3]), key: secret(hex(Self.key)), context: [])
     for count in 0..<28 {
       #expect(throws: CryptographyError.malformed("ciphertext of \(count) bytes")) {

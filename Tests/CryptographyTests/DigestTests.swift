@@ -2,22 +2,24 @@
 import Cryptography
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `Digests` {
+@Suite("Digests", .timeLimit(.minutes(5))) struct DigestTests {
   /// FIPS 180-4, as in NIST's "SHA256.pdf" examples.
-  @Test(arguments: [
-    ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
-    ("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
-    (
-      "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
-      "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"
-    ),
-  ])
-  func `SHA-256`(message: String, digest: String) {
+  @Test(
+    "SHA-256",
+    arguments: [
+      ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+      ("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+      (
+        "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+        "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"
+      ),
+    ])
+  func sha256(message: String, digest: String) {
     #expect(SHA256.hash(Array(message.utf8)).lowercaseHex == digest)
   }
 
   /// RFC 7638 §3.1: canonical JSON, SHA-256, Base64url.
-  @Test func `A key's thumbprint`() {
+  @Test("A key's thumbprint") func keysThumbprint() {
     let modulus = """
       0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknj\
       hMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQ\
@@ -59,13 +61,13 @@ import Testing
     ),
   ]
 
-  @Test(arguments: hmacVectors)
-  func `HMAC-SHA-256`(key: [UInt8], message: [UInt8], tag: String) {
+  @Test("HMAC-SHA-256", arguments: hmacVectors)
+  func hmacSHA256(key: [UInt8], message: [UInt8], tag: String) {
     #expect(HMACSHA256.authenticate(message, key: secret(key)).lowercaseHex == tag)
     #expect(HMACSHA256.isValid(hex(tag), for: message, key: secret(key)))
   }
 
-  @Test func `HMAC-SHA-256 of another message does not pass`() {
+  @Test("HMAC-SHA-256 of another message does not pass") func hmacSHA256OfAnotherMessageDoesNotPass() {
     let (key, message, tag) = (secret(Array("Jefe".utf8)), Array("what do ya want".utf8), 32)
     let right = HMACSHA256.authenticate(message, key: key)
     #expect(right.count == tag)
@@ -77,10 +79,11 @@ import Testing
   }
 
   @Test(
+    "Comparison in constant time is correct",
     arguments: [
       ([], [], true), ([1, 2], [1, 2], true), ([1, 2], [1, 3], false), ([1, 2], [1], false), ([], [0], false),
     ] as [([UInt8], [UInt8], Bool)])
-  func `Comparison in constant time is correct`(one: [UInt8], other: [UInt8], areEqual: Bool) {
+  func comparisonInConstantTimeIsCorrect(one: [UInt8], other: [UInt8], areEqual: Bool) {
     #expect(constantTimeEqual(one, other) == areEqual)
   }
 }

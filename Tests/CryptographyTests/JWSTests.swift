@@ -2,7 +2,7 @@
 import Cryptography
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A signed token` {
+@Suite("A signed token", .timeLimit(.minutes(5))) struct JWSTests {
   /// RFC 7515 appendix A.3.
   private static let header = "eyJhbGciOiJFUzI1NiJ9"
   private static let payload = """
@@ -20,7 +20,7 @@ import Testing
     key = try P256PublicKey(x: try #require(bytes(base64URL: Self.x)), y: try #require(bytes(base64URL: Self.y)))
   }
 
-  @Test func `The published one is accepted`() throws {
+  @Test("The published one is accepted") func publishedOneIsAccepted() throws {
     let unverified = try JWS.Unverified(parsing: "\(Self.header).\(Self.payload).\(Self.signature)")
     #expect(unverified.header == Array(#"{"alg":"ES256"}"#.utf8))
     let text = "{\"iss\":\"joe\",\r\n \"exp\":1300819380,\r\n \"http://example.com/is_root\":true}"
@@ -28,7 +28,7 @@ import Testing
     #expect(try unverified.payload(verifiedBy: key) == Array(text.utf8))
   }
 
-  @Test func `With one letter changed it is not`() throws {
+  @Test("With one letter changed it is not") func withOneLetterChangedItIsNot() throws {
     let token = Array("\(Self.header).\(Self.payload).\(Self.signature)".utf8)
     for index in token.indices {
       var changed = token
@@ -40,7 +40,8 @@ import Testing
   }
 
   /// The published private key, as DER of RFC 5915.
-  @Test func `A signature of the published key is valid for its public half`() throws {
+  @Test("A signature of the published key is valid for its public half")
+  func signatureOfThePublishedKeyIsValidForItsPublicHalf() throws {
     let scalar = try #require(bytes(base64URL: Self.d))
     let der =
       hex("30770201010420") + scalar + hex("a00a06082a8648ce3d030107 a144034200 04") + key.x + key.y
@@ -54,12 +55,14 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    "", ".", "..", "...", "a.b.c", "\(header).\(payload)", "\(header).\(payload).\(signature).",
-    "\(header).\(payload).\(signature)=", " \(header).\(payload).\(signature)", "\(header).\(payload).\(signature)\n",
-    "\(header).\(payload).+/", String(repeating: "A", count: 16_385),
-  ])
-  func `Text other than three Base64url parts is rejected`(text: String) throws {
+  @Test(
+    "Text other than three Base64url parts is rejected",
+    arguments: [
+      "", ".", "..", "...", "a.b.c", "\(header).\(payload)", "\(header).\(payload).\(signature).",
+      "\(header).\(payload).\(signature)=", " \(header).\(payload).\(signature)", "\(header).\(payload).\(signature)\n",
+      "\(header).\(payload).+/", String(repeating: "A", count: 16_385),
+    ])
+  func textOtherThanThreeBase64urlPartsIsRejected(text: String) throws {
     // Three empty parts are well formed, but not signed by any key.
     if text == ".." {
       #expect(throws: CryptographyError.notAuthentic) { try JWS.Unverified(parsing: text).payload(verifiedBy: key) }
@@ -68,13 +71,14 @@ import Testing
     }
   }
 
-  @Test func `Without a signature nothing is accepted`() throws {
+  @Test("Without a signature nothing is accepted") func withoutASignatureNothingIsAccepted() throws {
     let unsigned = try JWS.Unverified(parsing: "\([UInt8](#"{"alg":"none"}"#.utf8).base64URL).\(Self.payload).")
     #expect(throws: CryptographyError.notAuthentic) { try unsigned.payload(verifiedBy: key) }
   }
 
   /// RFC 7515 appendix A.1.
-  @Test func `The published one with a shared secret is accepted only with that secret`() throws {
+  @Test("The published one with a shared secret is accepted only with that secret")
+  func publishedOneWithASharedSecretIsAcceptedOnlyWithThatSecret() throws {
     let key = try #require(
       bytes(base64URL: "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow"))
     let token =

@@ -3,9 +3,9 @@ import Cryptography
 import Secrets
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `RSA` {
-  @Test(arguments: [2048, 3072, 4096])
-  func `The openssl program accepts our signatures, for our keys and its own`(bits: Int) throws {
+@Suite("RSA", .timeLimit(.minutes(5))) struct RSATests {
+  @Test("The openssl program accepts our signatures, for our keys and its own", arguments: [2048, 3072, 4096])
+  func opensslProgramAcceptsOurSignaturesForOurKeysAndItsOwn(bits: Int) throws {
     let openssl = try OpenSSLTool()
     #expect(try openssl.run("genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:\(bits) -outform DER -out key.der"))
     let theirs = try RSAPrivateKey(secret: secret(openssl.read("key.der")))
@@ -23,7 +23,8 @@ import Testing
     }
   }
 
-  @Test func `Signatures of the openssl program are accepted, and none with one bit changed`() throws {
+  @Test("Signatures of the openssl program are accepted, and none with one bit changed")
+  func signaturesOfTheOpensslProgramAreAcceptedAndNoneWithOneBitChanged() throws {
     let openssl = try OpenSSLTool()
     let message = Array("a text".utf8)
     try openssl.write(message, to: "message")
@@ -49,7 +50,7 @@ import Testing
     }
   }
 
-  @Test func `Keeps a key through export and import`() throws {
+  @Test("Keeps a key through export and import") func keepsAKeyThroughExportAndImport() throws {
     let key = try RSAPrivateKey(bits: 2048)
     let copy = try RSAPrivateKey(secret: key.exportedSecret())
     #expect(copy.publicKey == key.publicKey)
@@ -57,11 +58,13 @@ import Testing
     #expect(try RSAPrivateKey(bits: 2048).publicKey != key.publicKey)
   }
 
-  @Test(arguments: [
-    "-algorithm RSA -pkeyopt rsa_keygen_bits:1024", "-algorithm RSA-PSS -pkeyopt rsa_keygen_bits:2048",
-    "-algorithm EC -pkeyopt ec_paramgen_curve:P-256", "-algorithm ED25519",
-  ])
-  func `Rejects keys of another kind or size`(kind: String) throws {
+  @Test(
+    "Rejects keys of another kind or size",
+    arguments: [
+      "-algorithm RSA -pkeyopt rsa_keygen_bits:1024", "-algorithm RSA-PSS -pkeyopt rsa_keygen_bits:2048",
+      "-algorithm EC -pkeyopt ec_paramgen_curve:P-256", "-algorithm ED25519",
+    ])
+  func rejectsKeysOfAnotherKindOrSize(kind: String) throws {
     let openssl = try OpenSSLTool()
     #expect(try openssl.run("genpkey \(kind) -outform DER -out key.der"))
     #expect(try openssl.run("pkey -inform DER -in key.der -pubout -outform DER -out public.der"))
@@ -71,12 +74,13 @@ import Testing
     }
   }
 
-  @Test(arguments: [0, 1024, 2047, 4097, 1 << 40])
-  func `Generates no key that is weak or too large`(bits: Int) {
+  @Test("Generates no key that is weak or too large", arguments: [0, 1024, 2047, 4097, 1 << 40])
+  func generatesNoKeyThatIsWeakOrTooLarge(bits: Int) {
     #expect(throws: CryptographyError.malformed("RSA key of \(bits) bits")) { try RSAPrivateKey(bits: bits) }
   }
 
-  @Test func `Rejects public keys with trailing bytes and truncated ones`() throws {
+  @Test("Rejects public keys with trailing bytes and truncated ones")
+  func rejectsPublicKeysWithTrailingBytesAndTruncatedOnes() throws {
     let key = try RSAPrivateKey(bits: 2048).publicKey
     for der in [key.pkcs1 + [0], Array(key.pkcs1.dropLast()), [], key.subjectPublicKeyInfo] {
       #expect(throws: CryptographyError.malformed("RSA public key")) { try RSAPublicKey(pkcs1: der) }

@@ -20,13 +20,15 @@ extension EndToEnd {
       let transaction: String
     }
 
-    @Test func anAccountAtAMAnswersNothingUntilItIsUnlocked() async throws {
-      try await withPingAMScene { scene in
-        let token = scene.token
-        let uri = scene.am.registrationURI(
+    @Test("An account at AM answers nothing until it is unlocked") func anAccountAtAMAnswersNothingUntilItIsUnlocked()
+      async throws
+    {
+      try await withPingAMScene { fixture in
+        let token = fixture.token
+        let uri = fixture.am.registrationURI(
           "ann", oath: "secret=\(Self.secret)", policies: #"{"deviceTampering":{"score":0.8}}"#)
-        try await token.enrol(uri, name: "ann").succeeded()
-        #expect(scene.am.finishRegistration(of: "ann") != nil)
+        try await token.enroll(uri, name: "ann").succeeded()
+        #expect(fixture.am.finishRegistration(of: "ann") != nil)
 
         let nameless = try await token.command("lock", "ann")
         #expect(nameless.exit == .code(64) && nameless.errors.hasSuffix("it has deviceTampering"))
@@ -38,10 +40,10 @@ extension EndToEnd {
         let second = try await token.command("lock", "ann", "--policy", "deviceTampering", "--json")
         #expect(second.exit == .code(77) && second.errors.contains("\"number\":6100003"))
 
-        let older = try await nothingCanBeDone(in: scene, waiting: 1)
+        let older = try await nothingCanBeDone(in: fixture, waiting: 1)
         try await token.kill9()
         try await token.start()
-        let newer = try await nothingCanBeDone(in: scene, waiting: 2)
+        let newer = try await nothingCanBeDone(in: fixture, waiting: 2)
 
         let mark = try token.log.mark
         try await token.command("unlock", "ann").succeeded()
@@ -50,13 +52,13 @@ extension EndToEnd {
         for request in [newer, older] {
           try await token.answer(request.token, with: .hold, from: mark)
           try await token.log.line(with: "settled request \(request.token)", "approved", from: mark)
-          #expect(scene.am.verify(request.push) == .isTrue)
+          #expect(fixture.am.verify(request.push) == .isTrue)
         }
         try await token.command("otp", "ann").succeeded()
-        let login = try await scene.login()
+        let login = try await fixture.login()
         try await token.answer(login.token, with: .hold, from: login.mark)
-        #expect(try await scene.ending(of: login).hasPrefix("approved"))
-        #expect(scene.am.verify(login.push) == .isTrue)
+        #expect(try await fixture.ending(of: login).hasPrefix("approved"))
+        #expect(fixture.am.verify(login.push) == .isTrue)
         let acts = try await token.audit().filter { ["locked", "unlocked"].contains($0.kind) }
         #expect(acts.map(\.kind) == ["locked", "unlocked"] && acts.allSatisfy { $0.account == "ann" })
         #expect(acts.first?.detail == "with the policy deviceTampering")
@@ -71,8 +73,8 @@ extension EndToEnd {
 
     /// The message is stored and the log has the origin of the login, but the request is not shown.
     /// - Parameter count: the number of pending requests.
-    private func nothingCanBeDone(in scene: PingAMScene, waiting count: Int) async throws -> PingAMScene.Login {
-      let token = scene.token
+    private func nothingCanBeDone(in fixture: PingAMFixture, waiting count: Int) async throws -> PingAMFixture.Login {
+      let token = fixture.token
       for refused in [
         try await token.command("otp", "ann"), try await token.command("rename", "ann", "anna"),
         try await token.command("mailbox", "ann", "--set", "elsewhere"),
@@ -82,8 +84,8 @@ extension EndToEnd {
       }
       #expect(try await shown(by: token)?.contains("deviceTampering") == true)
       let mark = try token.log.mark
-      let push = try #require(scene.am.send("ann"))
-      try await scene.deliver(push)
+      let push = try #require(fixture.am.send("ann"))
+      try await fixture.deliver(push)
       let name = try await eventually("\(count) requests that wait") {
         let waiting = try await token.pending()
         return waiting.count == count ? waiting.first : nil
@@ -91,17 +93,18 @@ extension EndToEnd {
       try await token.log.line(
         with: "opened request \(name)", "locked by hand with the policy deviceTampering", "says \"", from: mark)
       #expect(try await token.audit(of: name).map(\.kind) == ["opened"])
-      #expect(try await scene.bring(push.envelope).decoded(PingAMScene.Brought.self).known)
-      #expect(scene.am.verify(push) == .waiting)
+      #expect(try await fixture.bring(push.envelope).decoded(PingAMFixture.Brought.self).known)
+      #expect(fixture.am.verify(push) == .waiting)
       try await token.shows("idle, connected")
-      return PingAMScene.Login(push: push, token: name, mark: mark)
+      return PingAMFixture.Login(push: push, token: name, mark: mark)
     }
 
     private func shown(by token: TestToken) async throws -> String? {
       try await token.command("accounts", "--json").succeeded().decoded([Shown].self).first?.locked
     }
 
-    @Test func oneTimePasswordsAreLockedWithoutAPolicy() async throws {
+    @Test("One time passwords are locked without a policy") func oneTimePasswordsAreLockedWithoutAPolicy() async throws
+    {
       try await withOneTimePasswords { token, _ in
         #expect(try await token.command("lock", "alice", "--policy", "deviceTampering").exit == .code(64))
         try await token.command("lock", "alice").succeeded()
@@ -118,7 +121,7 @@ extension EndToEnd {
       }
     }
 
-    @Test func whatAPolicyLocksNobodyUnlocks() async throws {
+    @Test("What a policy locks nobody unlocks") func whatAPolicyLocksNobodyUnlocks() async throws {
       try await withOneTimePasswords { token, folder in
         try await token.command("lock", "alice").succeeded()
         let edited = try await token.edited(in: folder)
@@ -133,9 +136,11 @@ extension EndToEnd {
       }
     }
 
-    @Test func anAccountOfTheReferenceTokenServerHasNoLock() async throws {
-      try await withScene { scene in
-        let outcome = try await scene.token.command("lock", scene.account)
+    @Test("An account of the reference token server has no lock") func anAccountOfTheReferenceTokenServerHasNoLock()
+      async throws
+    {
+      try await withScene { fixture in
+        let outcome = try await fixture.token.command("lock", fixture.account)
         #expect(outcome.exit == .code(64) && outcome.errors.contains("only accounts of PingAM"))
       }
     }
@@ -145,7 +150,7 @@ extension EndToEnd {
       defer { folder.remove() }
       let token = TestToken(state: folder.file("token"), board: "simulated")
       let uri = "otpauth://hotp/ACME:alice?secret=\(Self.secret)&policies=\(Self.policies)"
-      try await token.enrol(uri).succeeded()
+      try await token.enroll(uri).succeeded()
       try await body(token, folder)
       #expect(try await token.provesItsLog())
     }

@@ -4,45 +4,45 @@ import Testing
 
 extension EndToEnd {
   @Suite struct Answers {
-    @Test func aHoldApprovesAndThePortalIsCalledBack() async throws {
+    @Test("A hold approves and the portal is called back") func aHoldApprovesAndThePortalIsCalledBack() async throws {
       let sink = try CallbackSink()
       defer { sink.close() }
-      try await withScene(board: nil) { scene in
+      try await withScene(board: nil) { fixture in
         let callback = sink.address + "/finished"
-        let transaction = try await scene.ask(callback: callback)
-        #expect(try await scene.portal.result(of: transaction).isAuthenticated == false)
-        try await scene.token.shows("confirmation wanted")
+        let transaction = try await fixture.ask(callback: callback)
+        #expect(try await fixture.portal.result(of: transaction).isAuthenticated == false)
+        try await fixture.token.shows("confirmation wanted")
 
-        try await scene.token.answer(transaction, with: .hold)
+        try await fixture.token.answer(transaction, with: .hold)
 
-        #expect(try await scene.settled(transaction).hasPrefix("approved, receipt "))
-        let result = try await scene.portal.finalResult(of: transaction)
+        #expect(try await fixture.settled(transaction).hasPrefix("approved, receipt "))
+        let result = try await fixture.portal.finalResult(of: transaction)
         #expect(result.isAuthenticated)
         #expect(result.reason == nil)
         let call = try await sink.firstCall()
         #expect(call.path == "/finished")
         #expect(call.members == ["callback_uri": callback, "transaction_id": transaction])
-        try await scene.token.shows("idle, connected")
-        let kinds = try await scene.token.audit(of: transaction).map(\.kind)
+        try await fixture.token.shows("idle, connected")
+        let kinds = try await fixture.token.audit(of: transaction).map(\.kind)
         #expect(kinds == ["announced", "opened", "decided", "settled"])
       }
     }
 
-    @Test(arguments: [(Act.double, "declined"), (.notMe, "not_me")])
+    @Test("A refusal is not accepted", arguments: [(Act.double, "declined"), (.notMe, "not_me")])
     func aRefusalIsNotAccepted(act: Act, reason: String) async throws {
-      try await withScene(board: nil) { scene in
-        let transaction = try await scene.ask()
-        try await scene.token.answer(transaction, with: act)
+      try await withScene(board: nil) { fixture in
+        let transaction = try await fixture.ask()
+        try await fixture.token.answer(transaction, with: act)
 
         let inWords = reason.replacing("_", with: "-")
-        #expect(try await scene.settled(transaction).hasPrefix("denied (\(inWords)), receipt "))
-        let result = try await scene.portal.finalResult(of: transaction)
+        #expect(try await fixture.settled(transaction).hasPrefix("denied (\(inWords)), receipt "))
+        let result = try await fixture.portal.finalResult(of: transaction)
         #expect(!result.isAuthenticated)
         #expect(result.reason == "not_accepted")
-        let listed = try await scene.server.transaction(transaction)
+        let listed = try await fixture.server.transaction(transaction)
         #expect(listed.state == "rejected")
         #expect(listed.denialReason == reason)
-        #expect(scene.server.logged("transaction \(transaction): rejected (\(reason))") == 1)
+        #expect(fixture.server.logged("transaction \(transaction): rejected (\(reason))") == 1)
       }
     }
   }

@@ -6,7 +6,7 @@ import Testing
 extension EndToEnd {
   /// Hints over a real mosquitto, with TLS and a password: in addition to the event stream, or instead of it.
   @Suite struct Brokers {
-    private struct BrokerScene {
+    private struct BrokerFixture {
       let broker: TestBroker
       let server: TestServer
       let token: TestToken
@@ -25,7 +25,7 @@ extension EndToEnd {
     ///   - token: additional lines of the token's `[mqtt]`.
     private func withBroker(
       serverHasBroker: Bool = true, token settings: String = "", password: String = TestBroker.password,
-      _ body: (BrokerScene) async throws -> Void
+      _ body: (BrokerFixture) async throws -> Void
     ) async throws {
       let folder = try TemporaryDirectory()
       defer { folder.remove() }
@@ -43,83 +43,90 @@ extension EndToEnd {
       let board = try folder.write(QuickBoard.withButton, to: "board.toml")
       let token = TestToken(state: folder.file("token"), board: board, config: config)
       defer { token.end() }
-      try await token.enrol(try await server.activation(for: "alice")).succeeded()
+      try await token.enroll(try await server.activation(for: "alice")).succeeded()
       try await token.start()
       let portal = server.portal
       let device = try #require(try await portal.devices().first).id
-      try await body(BrokerScene(broker: broker, server: server, token: token, portal: portal, device: device))
+      try await body(BrokerFixture(broker: broker, server: server, token: token, portal: portal, device: device))
       #expect(try await token.provesItsLog())
     }
 
-    @Test func inPlaceOfTheStreamAHintBringsTheRequestAndSaysNothing() async throws {
-      try await withBroker(token: "replaces_event_stream = true") { scene in
-        try await scene.token.log.line(with: "] connected to")
-        #expect(try scene.token.log.count(of: "listening at the broker") == 1)
-        let listener = try await scene.broker.follow("approval-token/#")
-        try await scene.approve()
+    @Test("In place of the stream a hint brings the request and says nothing")
+    func inPlaceOfTheStreamAHintBringsTheRequestAndSaysNothing() async throws {
+      try await withBroker(token: "replaces_event_stream = true") { fixture in
+        try await fixture.token.log.line(with: "] connected to")
+        #expect(try fixture.token.log.count(of: "listening at the broker") == 1)
+        let listener = try await fixture.broker.follow("approval-token/#")
+        try await fixture.approve()
         let hint = try await listener.output.line(with: "\"request\"")
         #expect(hint == #"{"kind":"request"}"#)
         #expect(listener.output.count(of: "{") == listener.output.count(of: #"{"kind":"request"#))
       }
     }
 
-    @Test func withoutTheBrokerTheListIsReadAllTheSame() async throws {
-      try await withBroker(token: "replaces_event_stream = true") { scene in
-        try await scene.token.log.line(with: "] connected to")
-        let mark = try scene.token.log.mark
-        try await scene.broker.stop()
-        try await scene.token.log.line(with: "the broker cannot be reached", from: mark)
-        try await scene.approve()
-        try await scene.broker.start()
-        try await scene.token.log.line(with: "listening at the broker", from: mark)
-        try await scene.approve()
+    @Test("Without the broker the list is read all the same") func withoutTheBrokerTheListIsReadAllTheSame()
+      async throws
+    {
+      try await withBroker(token: "replaces_event_stream = true") { fixture in
+        try await fixture.token.log.line(with: "] connected to")
+        let mark = try fixture.token.log.mark
+        try await fixture.broker.stop()
+        try await fixture.token.log.line(with: "the broker cannot be reached", from: mark)
+        try await fixture.approve()
+        try await fixture.broker.start()
+        try await fixture.token.log.line(with: "listening at the broker", from: mark)
+        try await fixture.approve()
       }
     }
 
-    @Test func besideTheStreamNeitherNeedsTheOther() async throws {
-      try await withBroker { scene in
-        try await scene.token.log.line(with: "] connected to")
-        try await scene.token.log.line(with: "listening at the broker")
-        try await scene.approve()
-        let mark = try scene.token.log.mark
-        try await scene.broker.stop()
-        try await scene.token.log.line(with: "the broker cannot be reached", from: mark)
-        try await scene.approve()
-        #expect(try scene.token.log.lines.dropFirst(mark).count { $0.contains("not connected to") } == 0)
+    @Test("Beside the stream neither needs the other") func besideTheStreamNeitherNeedsTheOther() async throws {
+      try await withBroker { fixture in
+        try await fixture.token.log.line(with: "] connected to")
+        try await fixture.token.log.line(with: "listening at the broker")
+        try await fixture.approve()
+        let mark = try fixture.token.log.mark
+        try await fixture.broker.stop()
+        try await fixture.token.log.line(with: "the broker cannot be reached", from: mark)
+        try await fixture.approve()
+        #expect(try fixture.token.log.lines.dropFirst(mark).count { $0.contains("not connected to") } == 0)
       }
     }
 
-    @Test func aRestartedServerKnowsWhoListensWhere() async throws {
-      try await withBroker(token: "replaces_event_stream = true") { scene in
-        try await scene.token.log.line(with: "listening at the broker")
-        try await scene.server.kill9()
-        try await scene.server.start()
-        try await scene.server.log.line(with: "connected to the broker")
-        try await scene.approve()
+    @Test("A restarted server knows who listens where") func aRestartedServerKnowsWhoListensWhere() async throws {
+      try await withBroker(token: "replaces_event_stream = true") { fixture in
+        try await fixture.token.log.line(with: "listening at the broker")
+        try await fixture.server.kill9()
+        try await fixture.server.start()
+        try await fixture.server.log.line(with: "connected to the broker")
+        try await fixture.approve()
       }
     }
 
-    @Test func aBrokerThatRefusesUsIsSaidToDoSo() async throws {
-      try await withBroker(password: "wrong") { scene in
-        try await scene.token.log.line(with: "] connected to")
-        try await scene.token.log.line(with: "the broker refused the connection: wrong user or password")
-        try await scene.approve()
+    @Test("A broker that refuses us is said to do so") func aBrokerThatRefusesUsIsSaidToDoSo() async throws {
+      try await withBroker(password: "wrong") { fixture in
+        try await fixture.token.log.line(with: "] connected to")
+        try await fixture.token.log.line(with: "the broker refused the connection: wrong user or password")
+        try await fixture.approve()
       }
     }
 
-    @Test func aServerWithoutABrokerIsHeardByItsStream() async throws {
-      try await withBroker(serverHasBroker: false, token: "replaces_event_stream = true") { scene in
-        try await scene.token.log.line(with: "] connected to")
-        try await scene.approve()
-        #expect(try scene.token.log.count(of: "broker") == 0)
+    @Test("A server without a broker is heard by its stream") func aServerWithoutABrokerIsHeardByItsStream()
+      async throws
+    {
+      try await withBroker(serverHasBroker: false, token: "replaces_event_stream = true") { fixture in
+        try await fixture.token.log.line(with: "] connected to")
+        try await fixture.approve()
+        #expect(try fixture.token.log.count(of: "broker") == 0)
       }
     }
 
-    @Test(arguments: [
-      ("broker = \"mqtts://x\"", "broker"), ("", "broker"), ("broker = \"x\"\nuser = \"a\"", "password_file"),
-      ("broker = \"x\"\nversion = \"4\"", "version"), ("broker = \"x\"\npassword = \"a\"", "unknown key"),
-      ("broker = \"x\"\nuser = \"a\"\npassword_file = \"/nowhere\"", "/nowhere"),
-    ])
+    @Test(
+      "A configuration that cannot be is refused",
+      arguments: [
+        ("broker = \"mqtts://x\"", "broker"), ("", "broker"), ("broker = \"x\"\nuser = \"a\"", "password_file"),
+        ("broker = \"x\"\nversion = \"4\"", "version"), ("broker = \"x\"\npassword = \"a\"", "unknown key"),
+        ("broker = \"x\"\nuser = \"a\"\npassword_file = \"/nowhere\"", "/nowhere"),
+      ])
     func aConfigurationThatCannotBeIsRefused(settings: String, part: String) async throws {
       let folder = try TemporaryDirectory()
       defer { folder.remove() }

@@ -5,82 +5,88 @@ import Testing
 extension EndToEnd {
   /// Error handling of the commands: a reason, an exit code of sysexits(3), and no change of state.
   @Suite struct Commands {
-    @Test func aUsedCodeIsRefused() async throws {
-      try await withScene { scene in
-        let uri = try await scene.server.activation(for: "alice")
-        let other = TestToken(state: scene.folder.file("other"), board: "simulated")
-        try await other.enrol(uri).succeeded()
-        try await expectFailure(.code(77), saying: "used", changingNothingIn: scene) {
-          try await scene.token.enrol(uri)
+    @Test("A used code is refused") func aUsedCodeIsRefused() async throws {
+      try await withScene { fixture in
+        let uri = try await fixture.server.activation(for: "alice")
+        let other = TestToken(state: fixture.folder.file("other"), board: "simulated")
+        try await other.enroll(uri).succeeded()
+        try await expectFailure(.code(77), saying: "used", changingNothingIn: fixture) {
+          try await fixture.token.enroll(uri)
         }
       }
     }
 
-    @Test func aServerThatIsDownIsUnavailable() async throws {
-      try await withScene { scene in
-        let uri = try await scene.server.activation(for: "alice")
-        try await scene.server.stop()
-        try await expectFailure(.code(69), saying: "onnect", changingNothingIn: scene) {
-          try await scene.token.enrol(uri)
+    @Test("A server that is down is unavailable") func aServerThatIsDownIsUnavailable() async throws {
+      try await withScene { fixture in
+        let uri = try await fixture.server.activation(for: "alice")
+        try await fixture.server.stop()
+        try await expectFailure(.code(69), saying: "onnect", changingNothingIn: fixture) {
+          try await fixture.token.enroll(uri)
         }
       }
     }
 
-    @Test func aServerWithAnotherPinIsNotSpokenTo() async throws {
-      try await withScene { scene in
-        let uri = try await scene.server.activation(for: "alice")
+    @Test("A server with another pin is not spoken to") func aServerWithAnotherPinIsNotSpokenTo() async throws {
+      try await withScene { fixture in
+        let uri = try await fixture.server.activation(for: "alice")
         let pin = "pin_sha256=" + String(repeating: "A", count: 43) + "%3D"
         let wrong = uri.replacing(/pin_sha256=.*/, with: pin)
-        try await expectFailure(.code(77), saying: "--pin", changingNothingIn: scene) {
-          try await scene.token.enrol(wrong)
+        try await expectFailure(.code(77), saying: "--pin", changingNothingIn: fixture) {
+          try await fixture.token.enroll(wrong)
         }
-        let fresh = TestToken(state: scene.folder.file("fresh"), board: "simulated")
-        #expect(try await fresh.enrol(wrong).exit == .code(77))
+        let fresh = TestToken(state: fixture.folder.file("fresh"), board: "simulated")
+        #expect(try await fresh.enroll(wrong).exit == .code(77))
         #expect(try await fresh.accounts().isEmpty)
         // The failed attempt at the other server did not use up the code.
-        try await fresh.enrol(uri).succeeded()
+        try await fresh.enroll(uri).succeeded()
       }
     }
 
-    @Test(arguments: [
-      "", "hello", "https://127.0.0.1/", "approvaltoken://activate", "approvaltoken://other?server=https%3A%2F%2Fx",
-      "approvaltoken://activate?server=https%3A%2F%2F127.0.0.1%3A1",
-      "approvaltoken://activate?server=http%3A%2F%2F127.0.0.1%3A1&code=0000000000000",
-      "approvaltoken://activate?server=https%3A%2F%2F127.0.0.1%3A1&code=1234567890123",
-      "approvaltoken://activate?server=https%3A%2F%2F127.0.0.1%3A1&code=0000000000000&pin_sha256=short",
-    ])
+    @Test(
+      "A malformed URI is bad data",
+      arguments: [
+        "", "hello", "https://127.0.0.1/", "approvaltoken://activate", "approvaltoken://other?server=https%3A%2F%2Fx",
+        "approvaltoken://activate?server=https%3A%2F%2F127.0.0.1%3A1",
+        "approvaltoken://activate?server=http%3A%2F%2F127.0.0.1%3A1&code=0000000000000",
+        "approvaltoken://activate?server=https%3A%2F%2F127.0.0.1%3A1&code=1234567890123",
+        "approvaltoken://activate?server=https%3A%2F%2F127.0.0.1%3A1&code=0000000000000&pin_sha256=short",
+      ])
     func aMalformedURIIsBadData(uri: String) async throws {
       let folder = try TemporaryDirectory()
       defer { folder.remove() }
       let token = TestToken(state: folder.file("token"), board: "simulated")
-      let outcome = try await token.enrol(uri)
+      let outcome = try await token.enroll(uri)
       #expect(outcome.exit == .code(65))
       #expect(outcome.errors.hasPrefix("{\"code\":65,\"error\":"))
       #expect(try await token.command("accounts").exit == .code(65), "there is still no state")
     }
 
-    @Test(arguments: [
-      ["enroll"], ["enroll", "otpauth://totp/a?secret=GEZDGNBV"], ["enroll", "mfauth://totp/a"], ["nonsense"],
-      ["simulate", "hold", "61"], ["simulate", "hold", "soon"], ["log", "--lines", "0"],
-      ["serve", "--nonsense"], ["enroll", "approvaltoken://x", "--name", "two words"],
-    ])
+    @Test(
+      "Wrong usage is said and changes nothing",
+      arguments: [
+        ["enroll"], ["enroll", "otpauth://totp/a?secret=GEZDGNBV"], ["enroll", "mfauth://totp/a"], ["nonsense"],
+        ["simulate", "hold", "61"], ["simulate", "hold", "soon"], ["log", "--lines", "0"],
+        ["serve", "--nonsense"], ["enroll", "approvaltoken://x", "--name", "two words"],
+      ])
     func wrongUsageIsSaidAndChangesNothing(words: [String]) async throws {
       let outcome = try await run(Program.token, words)
       #expect(outcome.exit == .code(64))
       #expect(outcome.errors.contains("Usage:"))
     }
 
-    @Test func aCommandForAServiceThatDoesNotRunSaysSo() async throws {
-      try await withScene { scene in
-        let second = try ChildProcess(Program.token, ["serve", "--state", scene.token.state])
+    @Test("A command for a service that does not run says so") func aCommandForAServiceThatDoesNotRunSaysSo()
+      async throws
+    {
+      try await withScene { fixture in
+        let second = try ChildProcess(Program.token, ["serve", "--state", fixture.token.state])
         #expect(try await second.outcome().exit == .code(69), "another one serves this state already")
-        try await scene.token.stop()
+        try await fixture.token.stop()
         for words in [["pending"], ["simulate", "led"], ["simulate", "double"]] {
-          let outcome = try await run(Program.token, words + ["--state", scene.token.state])
+          let outcome = try await run(Program.token, words + ["--state", fixture.token.state])
           #expect(outcome.exit == .code(69))
           #expect(outcome.errors.contains("not running"))
         }
-        let status = try await scene.token.status()
+        let status = try await fixture.token.status()
         #expect(!status.running)
         #expect(status.accounts == 1)
       }
@@ -94,15 +100,15 @@ extension EndToEnd {
         (["double"], "denied (declined)"), (["not-me"], "denied (not-me)"),
       ])
     func simulatedPanel(gesture: [String], ending: String) async throws {
-      try await withPINScene { scene in
-        let token = scene.token
+      try await withPINScene { fixture in
+        let token = fixture.token
         @Sendable func succeed(_ words: [String]) async throws -> Outcome {
           try await run(Program.token, words + ["--state", token.state]).succeeded()
         }
         try await token.shows("idle, connected")
         #expect(try await succeed(["simulate", "press"]).output == "ignored: nothing is shown")
         #expect(try await succeed(["pending"]).output == "nothing is pending")
-        let transaction = try await scene.ask(type: gesture[0] == "keys" ? "payment" : "login")
+        let transaction = try await fixture.ask(type: gesture[0] == "keys" ? "payment" : "login")
         try await token.log.line(with: "opened request \(transaction)")
         let pending = try await succeed(["pending", "--json"]).decoded([TestToken.Pending].self)
         #expect(pending.map(\.transaction) == [transaction])
@@ -110,18 +116,18 @@ extension EndToEnd {
         try await token.shows(wanted)
         #expect(try await succeed(["simulate", "led"]).output.contains(wanted))
         try await token.answer(transaction) { _ = try await succeed(["simulate"] + gesture) }
-        #expect(try await scene.settled(transaction).hasPrefix(ending))
+        #expect(try await fixture.settled(transaction).hasPrefix(ending))
       }
     }
 
-    @Test func theLEDCanBeFollowed() async throws {
-      try await withScene { scene in
+    @Test("The LED can be followed") func theLEDCanBeFollowed() async throws {
+      try await withScene { fixture in
         let follower = try ChildProcess(
-          Program.token, ["simulate", "led", "--follow", "--json", "--state", scene.token.state])
+          Program.token, ["simulate", "led", "--follow", "--json", "--state", fixture.token.state])
         try await follower.output.line(with: "idle, connected")
-        let transaction = try await scene.ask()
+        let transaction = try await fixture.ask()
         try await follower.output.line(with: "confirmation wanted", "blue")
-        try await scene.token.answer(transaction, with: .hold)
+        try await fixture.token.answer(transaction, with: .hold)
         try await follower.output.line(with: "approved, and the token server confirmed it", "green")
       }
     }
@@ -133,9 +139,9 @@ extension EndToEnd {
         (try? await run("unshare", ["--mount", "true"]))?.exit == .code(0)
       })
     func storageThatCannotBeWritten() async throws {
-      try await withScene { scene in
-        try await scene.token.stop()
-        let state = scene.token.state
+      try await withScene { fixture in
+        try await fixture.token.stop()
+        let state = fixture.token.state
         func inNamespace(_ script: String, _ words: [String]) async throws -> Outcome {
           try await run(
             "unshare",
@@ -156,23 +162,25 @@ extension EndToEnd {
         #expect(cramped.exit == .code(1))
         #expect(cramped.output.contains("BAD   storage: "), "\(cramped.output)\(cramped.errors)")
         #expect(cramped.output.contains("free space in \(state)"))
-        try await scene.token.startConnected()
+        try await fixture.token.startConnected()
       }
     }
 
-    @Test func doctorTellsAWellTokenFromOneWithoutItsServer() async throws {
+    @Test("Doctor tells a well token from one without its server") func doctorTellsAWellTokenFromOneWithoutItsServer()
+      async throws
+    {
       struct Finding: Decodable {
         let verdict: String
         let subject: String
       }
-      try await withScene { scene in
-        let well = try await scene.token.command("doctor", "--json")
+      try await withScene { fixture in
+        let well = try await fixture.token.command("doctor", "--json")
         #expect(well.exit == .code(0))
         let findings: [Finding] = try well.decoded()
         #expect(!findings.contains { $0.verdict == "bad" })
         #expect(findings.contains { $0.verdict == "good" && $0.subject == "audit chain" })
-        try await scene.server.stop()
-        let ill = try await scene.token.command("doctor", "--json")
+        try await fixture.server.stop()
+        let ill = try await fixture.token.command("doctor", "--json")
         #expect(ill.exit == .code(1))
         let bad = try ill.decoded([Finding].self).filter { $0.verdict == "bad" }
         #expect(bad.count == 1)
@@ -183,15 +191,15 @@ extension EndToEnd {
 }
 
 private func expectFailure(
-  _ exit: ChildProcess.Exit, saying reason: String, changingNothingIn scene: Scene,
+  _ exit: ChildProcess.Exit, saying reason: String, changingNothingIn fixture: EndToEndFixture,
   _ command: () async throws -> Outcome
 ) async throws {
-  let accounts = try await scene.token.accounts()
-  let status = try await scene.token.status()
+  let accounts = try await fixture.token.accounts()
+  let status = try await fixture.token.status()
   let outcome = try await command()
   #expect(outcome.exit == exit)
   #expect(outcome.errors.contains(reason), "\(outcome.errors)")
-  #expect(try await scene.token.accounts() == accounts)
-  #expect(try await scene.token.status().accounts == status.accounts)
-  #expect(try await scene.token.audit().count { $0.kind == "enrolled" } == 1)
+  #expect(try await fixture.token.accounts() == accounts)
+  #expect(try await fixture.token.status().accounts == status.accounts)
+  #expect(try await fixture.token.audit().count { $0.kind == "enrolled" } == 1)
 }

@@ -14,49 +14,51 @@ extension EndToEnd {
     private static let chosen = "50926738"
 
     /// Reads the memory of a process that forbids it, so it needs root, as in `.ci/run`.
-    @Test(.enabled(if: geteuid() == 0, "reading the memory of a process that forbids it needs root"))
+    @Test(
+      "Holds no PIN and nothing that API n unwraps",
+      .enabled(if: geteuid() == 0, "reading the memory of a process that forbids it needs root"))
     func holdsNoPINAndNothingThatAPINUnwraps() async throws {
-      try await withPINScene(users: [], settings: "[application.pin_policy]\nlength = 8") { scene in
+      try await withPINScene(users: [], settings: "[application.pin_policy]\nlength = 8") { fixture in
         for (user, pin) in [("bob", Self.other), ("alice", Self.right)] {
-          try await scene.server.addUser(user)
-          let mark = try scene.token.log.mark
-          let uri = try await scene.server.activation(for: user)
-          try await scene.token.enrol(uri, name: user, choosing: pin).succeeded()
-          try await scene.token.log.line(with: "] connected to", from: mark)
+          try await fixture.server.addUser(user)
+          let mark = try fixture.token.log.mark
+          let uri = try await fixture.server.activation(for: user)
+          try await fixture.token.enroll(uri, name: user, choosing: pin).succeeded()
+          try await fixture.token.log.line(with: "] connected to", from: mark)
         }
         // While the token is idle: nothing of a PIN is found, but the account name is.
-        try await Self.search(scene.token, after: "choosing a PIN", secretsOf: Self.right)
+        try await Self.search(fixture.token, after: "choosing a PIN", secretsOf: Self.right)
 
-        let device = try #require(try await scene.portal.devices().first).id
-        let scene = Scene(
-          folder: scene.folder, server: scene.server, token: scene.token, portal: scene.portal, device: device,
+        let device = try #require(try await fixture.portal.devices().first).id
+        let fixture = EndToEndFixture(
+          folder: fixture.folder, server: fixture.server, token: fixture.token, portal: fixture.portal, device: device,
           account: "alice")
-        let transaction = try await scene.askForPIN()
-        try await scene.token.type(Self.wrong)
-        try await scene.token.log.line(with: "pin-wrong request \(transaction)")
-        try await Self.search(scene.token, after: "a wrong PIN", secretsOf: Self.wrong)
+        let transaction = try await fixture.askForPIN()
+        try await fixture.token.type(Self.wrong)
+        try await fixture.token.log.line(with: "pin-wrong request \(transaction)")
+        try await Self.search(fixture.token, after: "a wrong PIN", secretsOf: Self.wrong)
 
-        try await scene.token.type(Self.right)
-        #expect(try await scene.settled(transaction).hasPrefix("approved"))
-        try await Self.search(scene.token, after: "the right PIN", secretsOf: Self.right)
+        try await fixture.token.type(Self.right)
+        #expect(try await fixture.settled(transaction).hasPrefix("approved"))
+        try await Self.search(fixture.token, after: "the right PIN", secretsOf: Self.right)
 
-        let cancelled = try await scene.askForPIN()
-        try await scene.token.beginTyping(Self.unfinished)
-        try await scene.token.press("escape", "escape")
-        #expect(try await scene.settled(cancelled).hasPrefix("denied (cancelled)"))
-        try await Self.search(scene.token, after: "a cancelled PIN", secretsOf: Self.right)
+        let canceled = try await fixture.askForPIN()
+        try await fixture.token.beginTyping(Self.unfinished)
+        try await fixture.token.press("escape", "escape")
+        #expect(try await fixture.settled(canceled).hasPrefix("denied (cancelled)"))
+        try await Self.search(fixture.token, after: "a cancelled PIN", secretsOf: Self.right)
 
         // A panel task that is interrupted: the accounts are read again, and every task of the round is canceled.
-        _ = try await scene.askForPIN()
-        try await scene.token.beginTyping(Self.unfinished)
-        let reloading = try scene.token.log.mark
-        try await scene.token.command("remove", "bob").succeeded()
-        try await scene.token.log.line(with: "] connected to", from: reloading)
-        try await Self.search(scene.token, after: "a task that was cancelled", secretsOf: Self.right)
-        try await scene.token.press("escape", "escape")
+        _ = try await fixture.askForPIN()
+        try await fixture.token.beginTyping(Self.unfinished)
+        let reloading = try fixture.token.log.mark
+        try await fixture.token.command("remove", "bob").succeeded()
+        try await fixture.token.log.line(with: "] connected to", from: reloading)
+        try await Self.search(fixture.token, after: "a task that was cancelled", secretsOf: Self.right)
+        try await fixture.token.press("escape", "escape")
 
-        try await scene.changePIN(from: Self.right, to: Self.chosen)
-        try await Self.search(scene.token, after: "a PIN change", secretsOf: Self.chosen)
+        try await fixture.changePIN(from: Self.right, to: Self.chosen)
+        try await Self.search(fixture.token, after: "a PIN change", secretsOf: Self.chosen)
       }
     }
 
@@ -96,7 +98,7 @@ extension EndToEnd {
 
 /// Reads a file of unknown size: a short read is not its end.
 private func wholeText(of path: String) throws -> String {
-  guard let stream = fopen(path, "re") else { throw NotSeen(description: "\(path): errno \(errno)") }
+  guard let stream = fopen(path, "re") else { throw OutputTimeoutError(description: "\(path): errno \(errno)") }
   defer { fclose(stream) }
   var bytes: [UInt8] = []
   var chunk = [UInt8](repeating: 0, count: 65_536)

@@ -29,9 +29,9 @@ extension EndToEnd {
       #expect(try await token.provesItsLog())
     }
 
-    @Test func aCounterCountsWithAndWithoutTheService() async throws {
+    @Test("A counter counts with and without the service") func aCounterCountsWithAndWithoutTheService() async throws {
       try await withToken { token, _ in
-        try await token.enrol(hotp()).succeeded()
+        try await token.enroll(hotp()).succeeded()
         #expect(try await token.command("otp").succeeded().output == codes[0])
         try await token.start()
         #expect(try await token.command("otp", "alice").succeeded().output == codes[1])
@@ -44,17 +44,17 @@ extension EndToEnd {
       }
     }
 
-    @Test func policiesInTheURIHoldForItsCodesToo() async throws {
+    @Test("Policies in the URI hold for its codes too") func policiesInTheURIHoldForItsCodesToo() async throws {
       try await withToken { token, folder in
         func policies(_ json: String) -> String { "&policies=\(Data(json.utf8).base64EncodedString())" }
-        let biometric = try await token.enrol(hotp("bob") + policies(#"{"biometricAvailable":{}}"#))
+        let biometric = try await token.enroll(hotp("bob") + policies(#"{"biometricAvailable":{}}"#))
         #expect(biometric.exit == .code(77) && biometric.errors.contains("biometricAvailable"))
         #expect(biometric.errors.contains("\"number\":6100005"))
-        let odd = try await token.enrol(hotp("bob") + policies("[]"))
+        let odd = try await token.enroll(hotp("bob") + policies("[]"))
         #expect(odd.exit != .code(0) && odd.errors.contains("policies"))
         #expect(try await token.accounts().isEmpty)
 
-        let known = try await token.enrol(hotp() + policies(#"{"deviceTampering":{"score":0.8},"unheardOf":{}}"#))
+        let known = try await token.enroll(hotp() + policies(#"{"deviceTampering":{"score":0.8},"unheardOf":{}}"#))
         #expect(try known.succeeded().errors.contains("the policy unheardOf is unknown to this token"))
         #expect(try await token.command("otp").succeeded().output == codes[0])
         let refused = try await token.edited(in: folder).command("otp")
@@ -62,7 +62,7 @@ extension EndToEnd {
       }
     }
 
-    @Test func timeMakesTheCodeThatOthersMake() async throws {
+    @Test("Time makes the code that others make") func timeMakesTheCodeThatOthersMake() async throws {
       try await withToken { token, folder in
         let uri = "otpauth://totp/ACME:bob?secret=\(secret)&algorithm=SHA256&digits=8&period=60"
         let file = try folder.write(uri + "\n", to: "uri")
@@ -88,13 +88,13 @@ extension EndToEnd {
       return String(format: "%08d", number % 100_000_000)
     }
 
-    @Test func aPINIsTypedOnTheTokenFirst() async throws {
+    @Test("API n is typed on the token first") func aPINIsTypedOnTheTokenFirst() async throws {
       try await withToken { token, _ in
         #expect(try await token.command("enroll", hotp(), "--ask-pin").exit == .code(69))
         try await token.start()
-        let enrolment = try token.begin("enroll", hotp(), "--ask-pin", "--json")
+        let enrollment = try token.begin("enroll", hotp(), "--ask-pin", "--json")
         try await token.choose("135792")
-        try await enrolment.outcome().succeeded()
+        try await enrollment.outcome().succeeded()
 
         let wrong = try token.begin("otp", "alice")
         try await token.type("246813")
@@ -118,14 +118,14 @@ extension EndToEnd {
       }
     }
 
-    @Test func nobodyEnrolsOverACounter() async throws {
+    @Test("Nobody enrolls over a counter") func nobodyEnrollsOverACounter() async throws {
       try await withToken { token, _ in
-        try await token.enrol(hotp()).succeeded()
+        try await token.enroll(hotp()).succeeded()
         try await token.command("otp").succeeded()
-        #expect(try await token.enrol(hotp()).exit == .code(64))
-        let second = try await token.enrol(hotp(), name: "second")
+        #expect(try await token.enroll(hotp()).exit == .code(64))
+        let second = try await token.enroll(hotp(), name: "second")
         #expect(second.exit == .code(64) && second.errors.contains(#"already enrolled here, as account \"alice\""#))
-        try await token.enrol(hotp("carol")).succeeded()
+        try await token.enroll(hotp("carol")).succeeded()
         let unnamed = try await token.command("otp")
         #expect(unnamed.exit == .code(64) && unnamed.errors.contains("name one of: alice, carol"))
         #expect(try await token.command("otp", "nobody").exit == .code(64))
@@ -137,16 +137,18 @@ extension EndToEnd {
       }
     }
 
-    @Test(arguments: [
-      "otpauth://hotp/ACME:alice", "otpauth://hotp/ACME:alice?secret=", "otpauth://hotp/ACME:alice?secret=10",
-      "otpauth://totp/ACME:alice?secret=IBAUEQ2E&period=0", "otpauth://totp/ACME:alice?secret=IBAUEQ2E&digits=7",
-      "otpauth://totp/ACME:alice?secret=IBAUEQ2E&algorithm=rot13", "otpauth://motp/ACME:alice?secret=IBAUEQ2E",
-    ])
+    @Test(
+      "A malformed URI is bad data",
+      arguments: [
+        "otpauth://hotp/ACME:alice", "otpauth://hotp/ACME:alice?secret=", "otpauth://hotp/ACME:alice?secret=10",
+        "otpauth://totp/ACME:alice?secret=IBAUEQ2E&period=0", "otpauth://totp/ACME:alice?secret=IBAUEQ2E&digits=7",
+        "otpauth://totp/ACME:alice?secret=IBAUEQ2E&algorithm=rot13", "otpauth://motp/ACME:alice?secret=IBAUEQ2E",
+      ])
     func aMalformedURIIsBadData(uri: String) async throws {
       let folder = try TemporaryDirectory()
       defer { folder.remove() }
       let token = TestToken(state: folder.file("token"), board: "simulated")
-      let outcome = try await token.enrol(uri)
+      let outcome = try await token.enroll(uri)
       #expect(outcome.exit == .code(65))
       #expect(!outcome.errors.contains("IBAU"), "no secret is repeated")
     }

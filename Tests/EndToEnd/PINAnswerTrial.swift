@@ -3,14 +3,14 @@ import ProgramHarness
 
 /// One request that requires the PIN, one entry, one kill.
 struct PINAnswerTrial {
-  let scene: Scene
+  let fixture: EndToEndFixture
 
-  private enum Cut {
+  private enum PowerLoss {
     case sinceOpened(Duration)
     case sinceTyped(Duration)
     case sinceDecided(Duration)
 
-    static func random(using dice: inout Dice) -> Cut {
+    static func random(using dice: inout Dice) -> PowerLoss {
       switch Int.random(in: 0..<6, using: &dice) {
       case 0: .sinceOpened(dice.milliseconds(0...700))
       case 1...2: .sinceTyped(dice.milliseconds(0...500))
@@ -20,13 +20,14 @@ struct PINAnswerTrial {
   }
 
   func run(_ model: inout PINModel, _ dice: inout Dice) async throws {
-    let (token, server) = (scene.token, scene.server)
+    let (token, server) = (fixture.token, fixture.server)
     let isRight = model.failures >= 3 || Bool.random(using: &dice)
     let isAnsweredAgain = model.failures >= 2 || Int.random(in: 0..<4, using: &dice) == 0
-    let cut = Cut.random(using: &dice)
+    let cut = PowerLoss.random(using: &dice)
     let wrongBefore = server.logged(": PIN wrong")
-    let transaction = try await scene.askForPIN()
-    let typist = Typist(token: token, keys: (isRight ? model.pin : Scene.wrongPIN).map(String.init) + ["enter"])
+    let transaction = try await fixture.askForPIN()
+    let typist = Typist(
+      token: token, keys: (isRight ? model.pin : EndToEndFixture.wrongPIN).map(String.init) + ["enter"])
     let process = try token.running
     let typing = Task { await typist.answer(transaction) }
     switch cut {
@@ -42,10 +43,10 @@ struct PINAnswerTrial {
     await typing.value
     try await token.startConnected()
 
-    let result = try await scene.portal.result(of: transaction)
+    let result = try await fixture.portal.result(of: transaction)
     let failures = try await server.pinFailures()
     let told = process.errors.count(of: "pin-wrong request \(transaction)")
-    let judged = server.logged(": PIN wrong") - wrongBefore
+    let verified = server.logged(": PIN wrong") - wrongBefore
     try model.require(!result.isAuthenticated || isRight, "approved with a wrong PIN")
     try model.require(!result.isAuthenticated || typist.didType, "approved without a PIN")
     if result.isAuthenticated {
@@ -55,16 +56,16 @@ struct PINAnswerTrial {
       }
     } else {
       let most = !isRight && typist.didType ? 1 : 0
-      try model.require((told...most).contains(judged), "\(judged) judged, \(told) told, at most \(most) typed")
-      try model.require(failures == model.failures + judged, "\(failures ?? -1) after \(model.failures) + \(judged)")
+      try model.require((told...most).contains(verified), "\(verified) verified, \(told) told, at most \(most) typed")
+      try model.require(failures == model.failures + verified, "\(failures ?? -1) after \(model.failures) + \(verified)")
       try await token.log.line(with: "opened request \(transaction)")
     }
     try model.require(
-      result.usedAuthenticationAttempts ?? 0 == (result.isAuthenticated ? 1 : judged), "attempts of the portal's")
+      result.usedAuthenticationAttempts ?? 0 == (result.isAuthenticated ? 1 : verified), "attempts of the portal's")
     model.failures = failures ?? 0
     let shown = try await token.status().pin()?.previousFailureCount
     try model.require(shown == failures, "the token shows \(shown ?? -1) failures")
-    model.count(result.isAuthenticated ? "approved" : judged > 0 ? "wrong" : "untouched")
+    model.count(result.isAuthenticated ? "approved" : verified > 0 ? "wrong" : "untouched")
     try await end(transaction, result, isAnsweredAgain, &model)
   }
 
@@ -72,15 +73,15 @@ struct PINAnswerTrial {
     _ transaction: String, _ result: Portal.Result, _ isAnsweredAgain: Bool, _ model: inout PINModel
   ) async throws {
     if !result.isAuthenticated, isAnsweredAgain {
-      try await scene.token.type(model.pin)
-      try await scene.token.log.line(with: "settled request \(transaction)", "approved, receipt ")
-      try model.require(try await scene.server.pinFailures() == 0, "the right PIN does not clear the count")
+      try await fixture.token.type(model.pin)
+      try await fixture.token.log.line(with: "settled request \(transaction)", "approved, receipt ")
+      try model.require(try await fixture.server.pinFailures() == 0, "the right PIN does not clear the count")
       model.failures = 0
     } else if !result.isAuthenticated {
-      try await scene.portal.cancel(transaction)
-      try await scene.token.log.line(with: "settled request \(transaction)", "cancelled")
+      try await fixture.portal.cancel(transaction)
+      try await fixture.token.log.line(with: "settled request \(transaction)", "cancelled")
     }
-    let decisions = try await scene.token.audit(of: transaction).count { $0.kind == "decided" }
+    let decisions = try await fixture.token.audit(of: transaction).count { $0.kind == "decided" }
     try model.require(decisions <= 2, "\(decisions) decisions")
   }
 }

@@ -3,16 +3,16 @@ import ProgramHarness
 
 /// One PIN change, one kill: afterwards exactly one of the two PINs is valid, and the token knows which.
 struct PINChangeTrial {
-  let scene: Scene
+  let fixture: EndToEndFixture
 
-  private enum Cut {
+  private enum PowerLoss {
     case sinceBegun(Duration)
     /// After the last Enter, while both sides write.
     case sinceChosen(Duration)
     /// After the server accepted the new PIN, possibly before the token received the response.
     case sinceChanged(Duration)
 
-    static func random(using dice: inout Dice) -> Cut {
+    static func random(using dice: inout Dice) -> PowerLoss {
       switch Int.random(in: 0..<5, using: &dice) {
       case 0: .sinceBegun(dice.milliseconds(0...2500))
       case 1...2: .sinceChosen(dice.milliseconds(0...500))
@@ -22,10 +22,10 @@ struct PINChangeTrial {
   }
 
   func run(_ model: inout PINModel, _ dice: inout Dice) async throws {
-    let (token, server) = (scene.token, scene.server)
+    let (token, server) = (fixture.token, fixture.server)
     var chosen = dice.pin()
     while chosen == model.pin { chosen = dice.pin() }
-    let cut = Cut.random(using: &dice)
+    let cut = PowerLoss.random(using: &dice)
     let isOtherTried = Int.random(in: 0..<3, using: &dice) == 0
     let mark = try server.log.mark
     let changedBefore = server.logged(": PIN changed")

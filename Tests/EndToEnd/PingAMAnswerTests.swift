@@ -10,21 +10,21 @@ extension EndToEnd {
   /// verified as in AM's published source.
   @Suite struct PingAMAnswers {
     /// The answer is verified with the `openssl` command.
-    @Test(arguments: Carrier.allCases)
+    @Test("Yes lets in", arguments: Carrier.allCases)
     func yesLetsIn(by carrier: Carrier) async throws {
-      try await withPingAMScene(by: carrier) { scene in
-        try await scene.enrol("ann")
-        let login = try await scene.login()
-        try await scene.token.answer(login.token, with: .hold, from: login.mark)
-        #expect(try await scene.ending(of: login).hasPrefix("approved, receipt \(login.push.messageID)"))
-        #expect(scene.am.verify(login.push) == .isTrue)
+      try await withPingAMScene(by: carrier) { fixture in
+        try await fixture.enroll("ann")
+        let login = try await fixture.login()
+        try await fixture.token.answer(login.token, with: .hold, from: login.mark)
+        #expect(try await fixture.ending(of: login).hasPrefix("approved, receipt \(login.push.messageID)"))
+        #expect(fixture.am.verify(login.push) == .isTrue)
         // Registration and answer, each with the cookie of its own message.
-        #expect(scene.am.strays == 0)
-        let secret = try #require(scene.am.secret(of: "ann"))
-        let answer = try await claims(try #require(scene.am.received.last), signedWith: secret, in: scene.folder)
+        #expect(fixture.am.strays == 0)
+        let secret = try #require(fixture.am.secret(of: "ann"))
+        let answer = try await claims(try #require(fixture.am.received.last), signedWith: secret, in: fixture.folder)
         #expect(Set(answer.keys) == ["response"])
         let registration = try await claims(
-          try #require(scene.am.received.first), signedWith: secret, in: scene.folder)
+          try #require(fixture.am.received.first), signedWith: secret, in: fixture.folder)
         let names = [
           "response", "mechanismUid", "deviceId", "deviceName", "deviceType", "communicationType",
         ]
@@ -33,84 +33,84 @@ extension EndToEnd {
     }
 
     /// At the broker with the older version of MQTT.
-    @Test(arguments: Carrier.allCases)
+    @Test("No keeps out", arguments: Carrier.allCases)
     func noKeepsOut(by carrier: Carrier) async throws {
-      try await withPingAMScene(by: carrier, mqtt: #"version = "3.1.1""#) { scene in
-        try await scene.enrol("ann")
+      try await withPingAMScene(by: carrier, mqtt: #"version = "3.1.1""#) { fixture in
+        try await fixture.enroll("ann")
         for act in [Act.double, .notMe] {
-          let login = try await scene.login()
-          try await scene.token.answer(login.token, with: act, from: login.mark)
-          #expect(try await scene.ending(of: login).hasPrefix("denied"))
-          #expect(scene.am.verify(login.push) == .isFalse)
+          let login = try await fixture.login()
+          try await fixture.token.answer(login.token, with: act, from: login.mark)
+          #expect(try await fixture.ending(of: login).hasPrefix("denied"))
+          #expect(fixture.am.verify(login.push) == .isFalse)
         }
-        let secret = try #require(scene.am.secret(of: "ann"))
-        let answer = try await claims(try #require(scene.am.received.last), signedWith: secret, in: scene.folder)
+        let secret = try #require(fixture.am.secret(of: "ann"))
+        let answer = try await claims(try #require(fixture.am.received.last), signedWith: secret, in: fixture.folder)
         #expect(Set(answer.keys) == ["response", "deny"] && answer["deny"] as? Bool == true)
       }
     }
 
-    @Test(arguments: Carrier.allCases)
+    @Test("The number of the login page lets in", arguments: Carrier.allCases)
     func theNumberOfTheLoginPageLetsIn(by carrier: Carrier) async throws {
-      try await withPingAMScene(by: carrier) { scene in
-        try await scene.enrol("ann")
+      try await withPingAMScene(by: carrier) { fixture in
+        try await fixture.enroll("ann")
         for isRight in [true, false] {
-          let login = try await scene.login(.challenge)
+          let login = try await fixture.login(.challenge)
           let right = try #require(login.push.number)
           let typed = isRight ? right : try #require(login.push.candidates.first { $0 != right })
-          try await scene.token.type("\(typed)", when: .number)
+          try await fixture.token.type("\(typed)", when: .number)
           // AM stores either answer; only the login page shows the result.
-          #expect(try await scene.ending(of: login).hasPrefix("approved"))
-          #expect(scene.am.verify(login.push, type: .challenge) == (isRight ? .isTrue : .isFalse))
+          #expect(try await fixture.ending(of: login).hasPrefix("approved"))
+          #expect(fixture.am.verify(login.push, type: .challenge) == (isRight ? .isTrue : .isFalse))
         }
-        let secret = try #require(scene.am.secret(of: "ann"))
-        let answer = try await claims(try #require(scene.am.received.last), signedWith: secret, in: scene.folder)
+        let secret = try #require(fixture.am.secret(of: "ann"))
+        let answer = try await claims(try #require(fixture.am.received.last), signedWith: secret, in: fixture.folder)
         #expect(Set(answer.keys) == ["response", "challengeResponse"] && answer["challengeResponse"] is String)
       }
     }
 
-    @Test(arguments: Carrier.allCases)
+    @Test("A number that cannot be right is never sent", arguments: Carrier.allCases)
     func aNumberThatCannotBeRightIsNeverSent(by carrier: Carrier) async throws {
-      try await withPingAMScene(by: carrier) { scene in
-        try await scene.enrol("ann")
-        let login = try await scene.login(.challenge)
+      try await withPingAMScene(by: carrier) { fixture in
+        try await fixture.enroll("ann")
+        let login = try await fixture.login(.challenge)
         let impossible = try #require((10...99).first { !login.push.candidates.contains($0) })
-        let received = scene.am.received.count
-        for _ in 1...3 { try await scene.token.type("\(impossible)", when: .number) }
-        #expect(try await scene.ending(of: login).contains("matched no number that the portal can show"))
-        #expect(scene.am.received.count == received)
-        #expect(scene.am.verify(login.push, type: .challenge) == .waiting)
-        #expect(try await scene.token.pending().isEmpty)
+        let received = fixture.am.received.count
+        for _ in 1...3 { try await fixture.token.type("\(impossible)", when: .number) }
+        #expect(try await fixture.ending(of: login).contains("matched no number that the portal can show"))
+        #expect(fixture.am.received.count == received)
+        #expect(fixture.am.verify(login.push, type: .challenge) == .waiting)
+        #expect(try await fixture.token.pending().isEmpty)
       }
     }
 
-    @Test(arguments: Carrier.allCases)
+    @Test("The PIN stands for a fingerprint", arguments: Carrier.allCases)
     func thePINStandsForAFingerprint(by carrier: Carrier) async throws {
-      try await withPingAMScene(by: carrier, settings: "pin_for_biometric = true\npin_digits = 5") { scene in
-        try await scene.enrol("ann", choosing: "13589")
-        let login = try await scene.login(.biometric)
-        try await scene.token.type("24680", until: TestToken.pinWrong)
-        #expect(try await scene.token.status().pin(of: "ann")?.previousFailureCount == 1)
-        #expect(scene.am.verify(login.push) == .waiting)
-        try await scene.token.type("13589")
-        #expect(try await scene.ending(of: login).hasPrefix("approved"))
-        #expect(scene.am.verify(login.push) == .isTrue)
+      try await withPingAMScene(by: carrier, settings: "pin_for_biometric = true\npin_digits = 5") { fixture in
+        try await fixture.enroll("ann", choosing: "13589")
+        let login = try await fixture.login(.biometric)
+        try await fixture.token.type("24680", until: TestToken.pinWrong)
+        #expect(try await fixture.token.status().pin(of: "ann")?.previousFailureCount == 1)
+        #expect(fixture.am.verify(login.push) == .waiting)
+        try await fixture.token.type("13589")
+        #expect(try await fixture.ending(of: login).hasPrefix("approved"))
+        #expect(fixture.am.verify(login.push) == .isTrue)
       }
     }
 
-    @Test(arguments: Carrier.allCases)
+    @Test("What wants a fingerprint can only be denied where no PIN may stand for it", arguments: Carrier.allCases)
     func whatWantsAFingerprintCanOnlyBeDeniedWhereNoPINMayStandForIt(by carrier: Carrier) async throws {
-      try await withPingAMScene(by: carrier, settings: "pin_for_biometric = false") { scene in
-        try await scene.enrol("ann")
-        let login = try await scene.login(.biometric)
-        try await scene.token.log.line(
+      try await withPingAMScene(by: carrier, settings: "pin_for_biometric = false") { fixture in
+        try await fixture.enroll("ann")
+        let login = try await fixture.login(.biometric)
+        try await fixture.token.log.line(
           with: "opened request \(login.token)", "can only be denied", "pin_for_biometric = false", from: login.mark)
         // From here on the hold would be accepted.
-        try await scene.token.asks("PIN wanted")
-        try await scene.token.hold(seconds: 1)
-        #expect(scene.am.verify(login.push) == .waiting)
-        try await scene.token.answer(login.token, with: .double, from: login.mark)
-        #expect(try await scene.ending(of: login).hasPrefix("denied"))
-        #expect(scene.am.verify(login.push, type: .biometric) == .isFalse)
+        try await fixture.token.asks("PIN wanted")
+        try await fixture.token.hold(seconds: 1)
+        #expect(fixture.am.verify(login.push) == .waiting)
+        try await fixture.token.answer(login.token, with: .double, from: login.mark)
+        #expect(try await fixture.ending(of: login).hasPrefix("denied"))
+        #expect(fixture.am.verify(login.push, type: .biometric) == .isFalse)
       }
     }
   }

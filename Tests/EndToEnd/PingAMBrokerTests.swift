@@ -8,176 +8,178 @@ import Testing
 extension EndToEnd {
   /// Push messages of PingAM over a real mosquitto, and the one-time passwords of `mfauth`.
   @Suite struct PingAMAtTheBroker {
-    @Test func whatIsPublishedIsAnsweredAlsoWhatCameWhileTheTokenWasOff() async throws {
-      try await withPingAMSceneAtBroker { scene, broker in
-        try await scene.enrol("ann")
-        let mailbox = try await scene.mailbox(of: "ann")
+    @Test("What is published is answered also what came while the token was off")
+    func whatIsPublishedIsAnsweredAlsoWhatCameWhileTheTokenWasOff() async throws {
+      try await withPingAMSceneAtBroker { fixture, broker in
+        try await fixture.enroll("ann")
+        let mailbox = try await fixture.mailbox(of: "ann")
         let presence = try await broker.follow("\(mailbox)/presence")
         try await presence.output.line(with: "online")
-        let mark = try scene.token.log.mark
-        let push = try #require(scene.am.send("ann", .plain, timeout: 120))
+        let mark = try fixture.token.log.mark
+        let push = try #require(fixture.am.send("ann", .plain, timeout: 120))
         try await broker.publish(push, to: mailbox)
-        try await scene.accept(push, from: mark)
+        try await fixture.accept(push, from: mark)
         // A repeated message is recognized; neither it nor an invalid message blocks others.
         try await broker.publish(push, to: mailbox)
         try await broker.publish("nonsense", to: mailbox)
 
-        try await scene.token.kill9()
+        try await fixture.token.kill9()
         try await presence.output.line(with: "offline")
-        let later = try #require(scene.am.send("ann", .plain, timeout: 120))
+        let later = try #require(fixture.am.send("ann", .plain, timeout: 120))
         try await broker.publish(later, to: mailbox)
         try await broker.stop()
         try await broker.start()
-        try await scene.token.start()
-        try await scene.accept(later)
-        #expect(try await scene.token.pending().isEmpty)
+        try await fixture.token.start()
+        try await fixture.accept(later)
+        #expect(try await fixture.token.pending().isEmpty)
       }
     }
 
     /// Two realms are two mechanisms with one topic each.
-    @Test func aBrokerThatIsAwayIsFoundAgain() async throws {
-      try await withPingAMSceneAtBroker { scene, broker in
-        let beta = scene.server.realm("beta", .am74)
-        try await scene.enrol("ann")
-        try await scene.enrol("ann", at: beta, as: "ann-beta")
-        let mailboxes = [try await scene.mailbox(of: "ann"), try await scene.mailbox(of: "ann-beta")]
-        try await scene.token.log.line(with: "fetching push messages")
+    @Test("A broker that is away is found again") func aBrokerThatIsAwayIsFoundAgain() async throws {
+      try await withPingAMSceneAtBroker { fixture, broker in
+        let beta = fixture.server.realm("beta", .am74)
+        try await fixture.enroll("ann")
+        try await fixture.enroll("ann", at: beta, as: "ann-beta")
+        let mailboxes = [try await fixture.mailbox(of: "ann"), try await fixture.mailbox(of: "ann-beta")]
+        try await fixture.token.log.line(with: "fetching push messages")
 
         try await broker.stop()
-        let away = try scene.token.log.mark
-        try await scene.token.log.line(with: "trying again in")
+        let away = try fixture.token.log.mark
+        try await fixture.token.log.line(with: "trying again in")
         try await Task.sleep(for: .seconds(15))
-        let attempts = try scene.token.log.lines.dropFirst(away).count { $0.contains("trying again in") }
+        let attempts = try fixture.token.log.lines.dropFirst(away).count { $0.contains("trying again in") }
         // The backoff of two accounts: pauses of at least 0.5, 1, 2, 4 and 8 s, and of at most twice these times.
         #expect((4...12).contains(attempts), "\(attempts) attempts")
         _ = try await eventually("two servers that cannot be heard") {
-          try await scene.token.status().servers.map(\.connection) == ["disconnected", "disconnected"] ? true : nil
+          try await fixture.token.status().servers.map(\.connection) == ["disconnected", "disconnected"] ? true : nil
         }
-        try await scene.token.shows("idle, not connected")
+        try await fixture.token.shows("idle, not connected")
         // Nothing else is affected: messages can still be delivered over the control socket.
-        let brought = try await scene.login(by: .socket)
-        try await scene.token.answer(brought.token, with: .hold, from: brought.mark)
-        #expect(try await scene.ending(of: brought).hasPrefix("approved"))
+        let brought = try await fixture.login(by: .socket)
+        try await fixture.token.answer(brought.token, with: .hold, from: brought.mark)
+        #expect(try await fixture.ending(of: brought).hasPrefix("approved"))
 
         try await broker.start()
-        for (realm, mailbox) in [(scene.am, mailboxes[0]), (beta, mailboxes[1])] {
+        for (realm, mailbox) in [(fixture.am, mailboxes[0]), (beta, mailboxes[1])] {
           let push = try #require(realm.send("ann", .plain, timeout: 120))
-          let mark = try scene.token.log.mark
+          let mark = try fixture.token.log.mark
           try await broker.publish(push, to: mailbox)
-          try await scene.accept(push, at: realm, from: mark, within: .seconds(70))
+          try await fixture.accept(push, at: realm, from: mark, within: .seconds(70))
         }
-        #expect(try await scene.token.status().servers.map(\.connection) == ["connected", "connected"])
-        try await scene.token.shows("idle, connected")
+        #expect(try await fixture.token.status().servers.map(\.connection) == ["connected", "connected"])
+        try await fixture.token.shows("idle, connected")
       }
     }
 
     /// The broker identifies a session by its client id, and assigns it to the latest connection.
-    @Test func mailboxesThatBeginAlikeKeepTheirSessions() async throws {
-      try await withPingAMSceneAtBroker { scene, _ in
+    @Test("Mailboxes that begin alike keep their sessions") func mailboxesThatBeginAlikeKeepTheirSessions() async throws
+    {
+      try await withPingAMSceneAtBroker { fixture, _ in
         let users = ["ann", "bob"]
-        for user in users { try await scene.enrol(user) }
+        for user in users { try await fixture.enroll(user) }
         for user in users {
-          try await scene.token.command("mailbox", user, "--set", "tokens/of/the/second-floor/\(user)").succeeded()
+          try await fixture.token.command("mailbox", user, "--set", "tokens/of/the/second-floor/\(user)").succeeded()
         }
         for user in users {
           _ = try await eventually("the new mailbox of \(user) at AM") {
-            scene.am.profiles.first { $0.user == user }?.deviceID.hasSuffix("/\(user)") == true ? true : nil
+            fixture.am.profiles.first { $0.user == user }?.deviceID.hasSuffix("/\(user)") == true ? true : nil
           }
         }
         for user in users + users {
-          let login = try await scene.login(of: user)
-          try await scene.token.answer(login.token, with: .hold, from: login.mark)
-          #expect(try await scene.ending(of: login).hasPrefix("approved"))
+          let login = try await fixture.login(of: user)
+          try await fixture.token.answer(login.token, with: .hold, from: login.mark)
+          #expect(try await fixture.ending(of: login).hasPrefix("approved"))
         }
-        #expect(try scene.token.log.count(of: "another client has connected with the same client id") == 0)
+        #expect(try fixture.token.log.count(of: "another client has connected with the same client id") == 0)
       }
     }
 
-    @Test func aLockedAccountShowsNoCode() async throws {
-      try await withPingAMScene { scene in
-        let uri = scene.am.registrationURI(
+    @Test("A locked account shows no code") func aLockedAccountShowsNoCode() async throws {
+      try await withPingAMScene { fixture in
+        let uri = fixture.am.registrationURI(
           "ann", oath: "secret=IBAUEQ2EIVDEOSCJJJFUYTKOJ5IFCUST", policies: #"{"deviceTampering":{"score":0.8}}"#)
-        try await scene.token.enrol(uri, name: "ann").succeeded()
-        try await scene.token.command("otp", "ann").succeeded()
-        let refused = try await scene.token.edited(in: scene.folder).command("otp", "ann")
+        try await fixture.token.enroll(uri, name: "ann").succeeded()
+        try await fixture.token.command("otp", "ann").succeeded()
+        let refused = try await fixture.token.edited(in: fixture.folder).command("otp", "ann")
         #expect(refused.exit == .code(77) && refused.errors.contains("deviceTampering") && refused.output.isEmpty)
       }
     }
 
     /// Codes of RFC 4226, appendix D.
-    @Test func onePINServesBothHalvesOfACombinedURI() async throws {
-      try await withPingAMScene { scene in
+    @Test("One PIN serves both halves of a combined URI") func onePINServesBothHalvesOfACombinedURI() async throws {
+      try await withPingAMScene { fixture in
         let oath = "secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&counter=0"
-        let uri = scene.am.registrationURI("ann", oath: oath).replacing("mfauth://totp", with: "mfauth://hotp")
-        let enrolment = try scene.token.begin("enroll", uri, "--name", "ann", "--ask-pin", "--json")
-        try await scene.token.choose("135792")
-        try await enrolment.outcome().succeeded()
-        #expect(scene.am.finishRegistration(of: "ann") != nil)
+        let uri = fixture.am.registrationURI("ann", oath: oath).replacing("mfauth://totp", with: "mfauth://hotp")
+        let enrollment = try fixture.token.begin("enroll", uri, "--name", "ann", "--ask-pin", "--json")
+        try await fixture.token.choose("135792")
+        try await enrollment.outcome().succeeded()
+        #expect(fixture.am.finishRegistration(of: "ann") != nil)
 
-        let first = try scene.token.begin("otp", "ann")
-        try await scene.token.type("246813")
-        try await scene.token.type("135792")
+        let first = try fixture.token.begin("otp", "ann")
+        try await fixture.token.type("246813")
+        try await fixture.token.type("135792")
         #expect(try await first.outcome().succeeded().output == "755224")
 
-        let login = try await scene.login(.biometric)
-        try await scene.token.type("246813", until: TestToken.pinWrong)
-        try await scene.token.type("135792")
-        #expect(try await scene.ending(of: login).hasPrefix("approved"))
-        #expect(scene.am.verify(login.push) == .isTrue)
+        let login = try await fixture.login(.biometric)
+        try await fixture.token.type("246813", until: TestToken.pinWrong)
+        try await fixture.token.type("135792")
+        #expect(try await fixture.ending(of: login).hasPrefix("approved"))
+        #expect(fixture.am.verify(login.push) == .isTrue)
 
-        let change = try scene.token.begin("pin", "change", "ann")
-        try await scene.token.type("135792")
-        try await scene.token.choose("975312")
+        let change = try fixture.token.begin("pin", "change", "ann")
+        try await fixture.token.type("135792")
+        try await fixture.token.choose("975312")
         try await change.outcome().succeeded()
-        try await scene.token.stop()
-        let alone = try await scene.token.command("otp", "ann")
+        try await fixture.token.stop()
+        let alone = try await fixture.token.command("otp", "ann")
         #expect(alone.exit == .code(69) && alone.output.isEmpty && alone.errors.contains("PIN"))
-        try await scene.token.start()
-        let second = try scene.token.begin("otp", "ann")
-        try await scene.token.type("975312")
+        try await fixture.token.start()
+        let second = try fixture.token.begin("otp", "ann")
+        try await fixture.token.type("975312")
         #expect(try await second.outcome().succeeded().output == "287082")
 
-        let pushOnly = try await scene.token.command("enroll", scene.am.registrationURI("bob"), "--ask-pin")
+        let pushOnly = try await fixture.token.command("enroll", fixture.am.registrationURI("bob"), "--ask-pin")
         #expect(pushOnly.exit == .code(64) && pushOnly.errors.contains("--ask-pin"))
         #expect(pushOnly.errors.contains("pin_for_biometric"))
       }
     }
 
-    @Test func anAccountAndAMailboxAreEnrolledOnce() async throws {
-      try await withPingAMScene { scene in
+    @Test("An account and a mailbox are enrolled once") func anAccountAndAMailboxAreEnrolledOnce() async throws {
+      try await withPingAMScene { fixture in
         let secret = "secret=IBAUEQ2EIVDEOSCJJJFUYTKOJ5IFCUST"
-        let ann = scene.am.registrationURI("ann", oath: secret)
-        try await scene.token.command("enroll", ann, "--mailbox", "desk/ann").succeeded()
-        #expect(scene.am.finishRegistration(of: "ann")?.deviceID == "desk/ann")
-        #expect(try await scene.mailbox(of: "ann") == "desk/ann")
+        let ann = fixture.am.registrationURI("ann", oath: secret)
+        try await fixture.token.command("enroll", ann, "--mailbox", "desk/ann").succeeded()
+        #expect(fixture.am.finishRegistration(of: "ann")?.deviceID == "desk/ann")
+        #expect(try await fixture.mailbox(of: "ann") == "desk/ann")
         for (uri, mailbox, why) in [
-          (scene.am.registrationURI("bob"), "desk/ann", "is the mailbox of the account \"ann\""),
-          (scene.am.registrationURI("bob"), "desk/+", "--mailbox takes"),
+          (fixture.am.registrationURI("bob"), "desk/ann", "is the mailbox of the account \"ann\""),
+          (fixture.am.registrationURI("bob"), "desk/+", "--mailbox takes"),
           ("otpauth://totp/Example:bob?\(secret)", "desk/bob", "--mailbox is for push mechanisms of PingAM"),
         ] {
-          let refused = try await scene.token.command("enroll", uri, "--mailbox", mailbox)
+          let refused = try await fixture.token.command("enroll", uri, "--mailbox", mailbox)
           #expect(refused.exit == .code(64) && refused.errors.contains(why), "\(refused)")
         }
 
-        let alone = try await scene.token.enrol("otpauth://hotp/Example:ann?\(secret)", name: "second")
+        let alone = try await fixture.token.enroll("otpauth://hotp/Example:ann?\(secret)", name: "second")
         #expect(
           alone.exit == .code(64) && alone.errors.contains(#"already enrolled here, as account \"ann\""#), "\(alone)")
-        try await scene.token.enrol("otpauth://hotp/Example:bob?\(secret)", name: "codes").succeeded()
-        let both = try await scene.token.enrol(scene.am.registrationURI("bob", oath: secret), name: "second")
+        try await fixture.token.enroll("otpauth://hotp/Example:bob?\(secret)", name: "codes").succeeded()
+        let both = try await fixture.token.enroll(fixture.am.registrationURI("bob", oath: secret), name: "second")
         #expect(both.exit == .code(77) && both.errors.contains(#"it is the account \"codes\""#), "\(both)")
-        #expect(try await scene.token.accounts().map(\.account) == ["ann", "codes"])
+        #expect(try await fixture.token.accounts().map(\.account) == ["ann", "codes"])
       }
     }
 
-    @Test func aCombinedURIGivesOneTimePasswordsToo() async throws {
-      try await withPingAMScene { scene in
+    @Test("A combined URI gives one time passwords too") func aCombinedURIGivesOneTimePasswordsToo() async throws {
+      try await withPingAMScene { fixture in
         let oath = "secret=IBAUEQ2EIVDEOSCJJJFUYTKOJ5IFCUST&period=30&digits=6"
-        try await scene.token.enrol(scene.am.registrationURI("ann", oath: oath), name: "ann").succeeded()
-        #expect(scene.am.finishRegistration(of: "ann") != nil)
-        let code = try await scene.token.command("otp", "ann").succeeded().output
+        try await fixture.token.enroll(fixture.am.registrationURI("ann", oath: oath), name: "ann").succeeded()
+        #expect(fixture.am.finishRegistration(of: "ann") != nil)
+        let code = try await fixture.token.command("otp", "ann").succeeded().output
         #expect(code.wholeMatch(of: /[0-9]{6}/) != nil)
-        try await scene.token.command("remove", "ann").succeeded()
-        #expect(try await scene.token.command("otp", "ann").exit == .code(64))
+        try await fixture.token.command("remove", "ann").succeeded()
+        #expect(try await fixture.token.command("otp", "ann").exit == .code(64))
       }
     }
   }

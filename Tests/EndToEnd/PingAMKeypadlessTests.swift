@@ -9,28 +9,28 @@ extension EndToEnd {
     private static let blinking = "\"one of the choices; no keypad: watch\""
     private static let open = "\"hold if that was what the portal shows\""
 
-    @Test func theNumberIsHeldOrTheLoginDenied() async throws {
-      try await withPingAMScene(board: QuickBoard.withButton) { scene in
-        try await scene.enrol("ann")
-        let login = try await scene.login(.challenge)
+    @Test("The number is held or the login denied") func theNumberIsHeldOrTheLoginDenied() async throws {
+      try await withPingAMScene(board: QuickBoard.withButton) { fixture in
+        try await fixture.enroll("ann")
+        let login = try await fixture.login(.challenge)
         let right = try #require(login.push.number)
         let place = try #require(login.push.candidates.firstIndex(of: right))
-        try await hold(afterNumber: place + 1, in: scene)
-        #expect(try await scene.ending(of: login).hasPrefix("approved"))
-        #expect(scene.am.verify(login.push, type: .challenge) == .isTrue)
-        let decided = try await scene.token.audit(of: login.token).first { $0.kind == "decided" }
+        try await hold(afterNumber: place + 1, in: fixture)
+        #expect(try await fixture.ending(of: login).hasPrefix("approved"))
+        #expect(fixture.am.verify(login.push, type: .challenge) == .isTrue)
+        let decided = try await fixture.token.audit(of: login.token).first { $0.kind == "decided" }
         #expect(decided?.detail.hasPrefix("accept by choice, held") == true)
 
-        let other = try await scene.login(.challenge)
-        try await scene.token.answer(other.token, with: .double, from: other.mark)
-        #expect(try await scene.ending(of: other).hasPrefix("denied"))
-        #expect(scene.am.verify(other.push, type: .challenge) == .isFalse)
+        let other = try await fixture.login(.challenge)
+        try await fixture.token.answer(other.token, with: .double, from: other.mark)
+        #expect(try await fixture.ending(of: other).hasPrefix("denied"))
+        #expect(fixture.am.verify(other.push, type: .challenge) == .isFalse)
       }
     }
 
     /// Watches the numbers, waits longer than the guard time, and holds the button.
-    private func hold(afterNumber place: Int, in scene: PingAMScene) async throws {
-      let eyes = try scene.token.watchLED()
+    private func hold(afterNumber place: Int, in fixture: PingAMFixture) async throws {
+      let eyes = try fixture.token.watchLED()
       var mark = 0
       for _ in 1...place {
         // Two nines take 13 s, and a window takes 6 s.
@@ -40,7 +40,7 @@ extension EndToEnd {
         }
       }
       try await Task.sleep(for: .milliseconds(500))
-      try await scene.token.hold(seconds: 1)
+      try await fixture.token.hold(seconds: 1)
     }
   }
 }

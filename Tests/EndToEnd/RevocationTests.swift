@@ -5,114 +5,131 @@ import Testing
 extension EndToEnd {
   /// Deleted and revoked accounts.
   @Suite struct Revocations {
-    @Test func aDeletedDeviceWipesItselfAndCanBeEnrolledAgain() async throws {
-      try await withScene { scene in
-        try await scene.server.command("device", "delete", scene.device)
-        try await scene.token.log.line(with: "wiped")
-        try await scene.token.shows("must be enrolled (again)")
-        #expect(try await scene.token.accounts().isEmpty)
-        #expect(try await scene.portal.devices().isEmpty)
+    @Test("A deleted device wipes itself and can be enrolled again")
+    func aDeletedDeviceWipesItselfAndCanBeEnrolledAgain() async throws {
+      try await withScene { fixture in
+        try await fixture.server.command("device", "delete", fixture.device)
+        try await fixture.token.log.line(with: "wiped")
+        try await fixture.token.shows("must be enrolled (again)")
+        #expect(try await fixture.token.accounts().isEmpty)
+        #expect(try await fixture.portal.devices().isEmpty)
 
-        try await scene.token.enrol(try await scene.server.activation(for: "alice")).succeeded()
-        try await scene.token.shows("idle, connected")
-        let devices = try await scene.portal.devices()
+        try await fixture.token.enroll(try await fixture.server.activation(for: "alice")).succeeded()
+        try await fixture.token.shows("idle, connected")
+        let devices = try await fixture.portal.devices()
         #expect(devices.count == 1)
-        try await expectApproval(on: try #require(devices.first).id, in: scene)
+        try await expectApproval(on: try #require(devices.first).id, in: fixture)
       }
     }
 
-    @Test func aDeviceDeletedWhileItWasOffIsEnrolledAsANewOne() async throws {
-      try await withScene { scene in
-        try await scene.token.stop()
-        try await scene.server.command("device", "delete", scene.device)
-        try await scene.token.enrol(try await scene.server.activation(for: "alice"), name: "new").succeeded()
-        #expect(try await scene.token.accounts() == [.init(account: "new", stage: "active")])
-        try await scene.token.startConnected()
-        let devices = try await scene.portal.devices().map(\.id)
-        #expect(devices.count == 1 && devices != [scene.device])
-        try await expectApproval(on: try #require(devices.first), in: scene)
+    @Test("A device deleted while it was off is enrolled as a new one")
+    func aDeviceDeletedWhileItWasOffIsEnrolledAsANewOne() async throws {
+      try await withScene { fixture in
+        try await fixture.token.stop()
+        try await fixture.server.command("device", "delete", fixture.device)
+        try await fixture.token.enroll(try await fixture.server.activation(for: "alice"), name: "new").succeeded()
+        #expect(try await fixture.token.accounts() == [.init(account: "new", stage: "active")])
+        try await fixture.token.startConnected()
+        let devices = try await fixture.portal.devices().map(\.id)
+        #expect(devices.count == 1 && devices != [fixture.device])
+        try await expectApproval(on: try #require(devices.first), in: fixture)
       }
     }
 
-    @Test func disablingMobileAuthenticationEndsTheAccountUntilItIsEnrolledAgain() async throws {
-      try await withScene { scene in
-        let reply = try await scene.portal.call(
-          "POST", "/users/alice/devices/\(scene.device)/disableMobileAuthentication")
+    @Test("Disabling mobile authentication ends the account until it is enrolled again")
+    func disablingMobileAuthenticationEndsTheAccountUntilItIsEnrolledAgain() async throws {
+      try await withScene { fixture in
+        let reply = try await fixture.portal.call(
+          "POST", "/users/alice/devices/\(fixture.device)/disableMobileAuthentication")
         #expect(reply.status == 204)
-        try await scene.token.log.line(with: "disenrolled")
-        try await scene.token.shows("must be enrolled (again)")
+        try await fixture.token.log.line(with: "disenrolled")
+        try await fixture.token.shows("must be enrolled (again)")
         #expect(
-          try await scene.token.accounts() == [.init(account: scene.account, stage: "must-enrol-again")])
-        #expect(try await scene.token.command("doctor").exit == .code(1))
+          try await fixture.token.accounts() == [.init(account: fixture.account, stage: "must-enrol-again")])
+        #expect(try await fixture.token.command("doctor").exit == .code(1))
 
-        try await scene.token.enrol(try await scene.server.activation(for: "alice")).succeeded()
-        try await scene.token.shows("idle, connected")
-        #expect(try await scene.token.accounts().map(\.stage) == ["active"])
-        try await expectApproval(on: scene.device, in: scene)
+        try await fixture.token.enroll(try await fixture.server.activation(for: "alice")).succeeded()
+        try await fixture.token.shows("idle, connected")
+        #expect(try await fixture.token.accounts().map(\.stage) == ["active"])
+        try await expectApproval(on: fixture.device, in: fixture)
       }
     }
 
-    @Test func aRemovedAccountIsGoneHereAndThere() async throws {
-      try await withScene { scene in
-        struct Facts: Decodable { let serverTold: Bool }
-        let facts = try await scene.token.command("remove", scene.account, "--json").succeeded().decoded(Facts.self)
-        #expect(facts.serverTold)
-        try await scene.token.shows("must be enrolled (again)")
-        #expect(try await scene.token.accounts().isEmpty)
-        #expect(try await scene.portal.devices().isEmpty)
-        try await scene.expectRemoval()
+    @Test("A removed account is gone here and there") func aRemovedAccountIsGoneHereAndThere() async throws {
+      try await withScene { fixture in
+        struct Facts: Decodable {
+          let serverNotified: Bool
+          private enum CodingKeys: String, CodingKey {
+            case serverNotified = "serverTold"
+          }
+        }
+        let facts = try await fixture.token.command("remove", fixture.account, "--json").succeeded().decoded(Facts.self)
+        #expect(facts.serverNotified)
+        try await fixture.token.shows("must be enrolled (again)")
+        #expect(try await fixture.token.accounts().isEmpty)
+        #expect(try await fixture.portal.devices().isEmpty)
+        try await fixture.expectRemoval()
       }
     }
 
-    @Test func anAccountCanBeRemovedWithoutItsServer() async throws {
-      try await withScene { scene in
-        try await scene.server.stop()
-        struct Facts: Decodable { let serverTold: Bool }
-        let facts = try await scene.token.command("remove", scene.account, "--json").succeeded().decoded(Facts.self)
-        #expect(!facts.serverTold)
-        #expect(try await scene.token.accounts().isEmpty)
+    @Test("An account can be removed without its server") func anAccountCanBeRemovedWithoutItsServer() async throws {
+      try await withScene { fixture in
+        try await fixture.server.stop()
+        struct Facts: Decodable {
+          let serverNotified: Bool
+          private enum CodingKeys: String, CodingKey {
+            case serverNotified = "serverTold"
+          }
+        }
+        let facts = try await fixture.token.command("remove", fixture.account, "--json").succeeded().decoded(Facts.self)
+        #expect(!facts.serverNotified)
+        #expect(try await fixture.token.accounts().isEmpty)
       }
     }
 
-    @Test func twoPeopleShareOneTokenAndEachIsRemovedAlone() async throws {
-      try await withScene { scene in
-        try await scene.server.addUser("bob")
-        let mark = try scene.token.log.mark
-        try await scene.token.enrol(try await scene.server.activation(for: "bob"), name: "bob").succeeded()
-        try await scene.token.log.line(with: "] connected to", from: mark)
-        let devices = try await scene.server.devices()
-        #expect(devices.map(\.deviceId) == [scene.device])
+    @Test("Two people share one token and each is removed alone") func twoPeopleShareOneTokenAndEachIsRemovedAlone()
+      async throws
+    {
+      try await withScene { fixture in
+        try await fixture.server.addUser("bob")
+        let mark = try fixture.token.log.mark
+        try await fixture.token.enroll(try await fixture.server.activation(for: "bob"), name: "bob").succeeded()
+        try await fixture.token.log.line(with: "] connected to", from: mark)
+        let devices = try await fixture.server.devices()
+        #expect(devices.map(\.deviceId) == [fixture.device])
         #expect(devices.first?.users.map(\.user).sorted() == ["alice", "bob"])
 
-        let forBob = try await scene.portal.ask("bob", on: scene.device)
-        try await scene.token.log.line(with: "opened request \(forBob) account bob")
-        try await scene.token.answer(forBob, with: .hold)
-        #expect(try await scene.portal.finalResult(of: forBob).isAuthenticated)
+        let forBob = try await fixture.portal.ask("bob", on: fixture.device)
+        try await fixture.token.log.line(with: "opened request \(forBob) account bob")
+        try await fixture.token.answer(forBob, with: .hold)
+        #expect(try await fixture.portal.finalResult(of: forBob).isAuthenticated)
 
-        try await scene.token.command("remove", "bob").succeeded()
-        #expect(try await scene.token.accounts() == [.init(account: scene.account, stage: "active")])
-        #expect(try await scene.portal.devices(of: "bob").isEmpty)
-        try await expectApproval(on: scene.device, in: scene)
+        try await fixture.token.command("remove", "bob").succeeded()
+        #expect(try await fixture.token.accounts() == [.init(account: fixture.account, stage: "active")])
+        #expect(try await fixture.portal.devices(of: "bob").isEmpty)
+        try await expectApproval(on: fixture.device, in: fixture)
       }
     }
 
-    @Test func enrollingTheSamePersonAnewReplacesTheAccount() async throws {
-      try await withScene { scene in
-        try await scene.token.enrol(try await scene.server.activation(for: "alice"), name: "again").succeeded()
+    @Test("Enrolling the same person anew replaces the account") func enrollingTheSamePersonAnewReplacesTheAccount()
+      async throws
+    {
+      try await withScene { fixture in
+        try await fixture.token.enroll(try await fixture.server.activation(for: "alice"), name: "again").succeeded()
         _ = try await eventually("one account") {
-          let accounts = try await scene.token.accounts()
+          let accounts = try await fixture.token.accounts()
           return accounts == [.init(account: "again", stage: "active")] ? true : nil
         }
-        #expect(try await scene.portal.devices().map(\.id) == [scene.device])
-        try await scene.token.shows("idle, connected")
-        try await expectApproval(on: scene.device, in: scene)
+        #expect(try await fixture.portal.devices().map(\.id) == [fixture.device])
+        try await fixture.token.shows("idle, connected")
+        try await expectApproval(on: fixture.device, in: fixture)
       }
     }
   }
 }
 
-private func expectApproval(on device: String, in scene: Scene) async throws {
-  let transaction = try await scene.portal.ask(on: device)
-  try await scene.token.answer(transaction, with: .hold)
-  #expect(try await scene.portal.finalResult(of: transaction).isAuthenticated)
+private func expectApproval(on device: String, in fixture: EndToEndFixture) async throws {
+  let transaction = try await fixture.portal.ask(on: device)
+  try await fixture.token.answer(transaction, with: .hold)
+  #expect(try await fixture.portal.finalResult(of: transaction).isAuthenticated)
 }

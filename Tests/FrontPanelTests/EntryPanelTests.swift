@@ -6,12 +6,12 @@ import Secrets
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct EntryPanelTests {
-  private let timekeeper = ManualTimekeeper()
+  private let clock = ManualClock()
   private let button = TestButton()
   private let indicator = TestIndicator()
   private let keypad: KeypadChannel
 
-  init() { keypad = KeypadChannel(timekeeper: timekeeper) }
+  init() { keypad = KeypadChannel(clock: clock) }
 
   private typealias Events = AsyncStream<PanelEvent>.Iterator
 
@@ -22,7 +22,7 @@ import Testing
     var settings = EntrySettings()
     settings.feedback = feedback
     let panel = FrontPanel(
-      button: button, indicator: indicator, keypad: hasKeypad ? keypad : nil, timekeeper: timekeeper, entry: settings)
+      button: button, indicator: indicator, keypad: hasKeypad ? keypad : nil, clock: clock, entry: settings)
     let running = Task { await panel.run() }
     await panel.show(.pinWanted)
     try await body(panel)
@@ -37,7 +37,7 @@ import Testing
     var events = panel.events(for: .digits(count: 5)).makeAsyncIterator()
     #expect(await events.next() == .unavailable("keypad: test"))
     keypad.keypadIsAvailable()
-    timekeeper.advance(by: .seconds(1))
+    clock.advance(by: .seconds(1))
     return events
   }
 
@@ -58,7 +58,8 @@ import Testing
 
   private func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }
 
-  @Test func digitsAndEnterAreAnEntryAndTheLastThingThatHappens() async throws {
+  @Test("Digits and enter are an entry and the last thing that happens")
+  func digitsAndEnterAreAnEntryAndTheLastThingThatHappens() async throws {
     try await onPanel { panel in
       var events = await armed(panel)
       type("12D3579E99")
@@ -69,7 +70,9 @@ import Testing
     }
   }
 
-  @Test func theFirstDigitShowsAndItsDeletionHidesAgain() async throws {
+  @Test("The first digit shows and its deletion hides again") func theFirstDigitShowsAndItsDeletionHidesAgain()
+    async throws
+  {
     try await onPanel { panel in
       var events = await armed(panel)
       type("1")
@@ -81,15 +84,17 @@ import Testing
     }
   }
 
-  @Test func aWrongNumberOfDigitsIsShownBrieflyAndForgotten() async throws {
+  @Test("A wrong number of digits is shown briefly and forgotten") func aWrongNumberOfDigitsIsShownBrieflyAndForgotten()
+    async throws
+  {
     try await onPanel { panel in
       var events = await armed(panel)
       type("1234E")
       #expect(await events.next() == .touched)
       #expect(await events.next() == .released)
       try await until(panel, shows: .pinRefused(rule: 4))
-      await timekeeper.untilAsleep(2)
-      timekeeper.advance(by: Indication.pinRefused(rule: 4).pattern.length)
+      await clock.untilAsleep(2)
+      clock.advance(by: Indication.pinRefused(rule: 4).pattern.length)
       try await until(panel, shows: .pinWanted)
       type("56789E")
       #expect(await events.next() == .touched)
@@ -116,14 +121,14 @@ import Testing
     }
   }
 
-  @Test func whatIsLeftTypedIsWiped() async throws {
+  @Test("What is left typed is wiped") func whatIsLeftTypedIsWiped() async throws {
     try await onPanel { panel in
       var events = await armed(panel)
       type("1")
       #expect(await events.next() == .touched)
       // The LED and the idle timeout.
-      await timekeeper.untilAsleep(2)
-      timekeeper.advance(by: .seconds(30))
+      await clock.untilAsleep(2)
+      clock.advance(by: .seconds(30))
       #expect(await events.next() == .released)
       #expect(await panel.showing == .pinWanted)
       type("23456E")
@@ -132,7 +137,9 @@ import Testing
     }
   }
 
-  @Test func aKeypadThatIsPulledOutTakesTheEntryWithIt() async throws {
+  @Test("A keypad that is pulled out takes the entry with it") func aKeypadThatIsPulledOutTakesTheEntryWithIt()
+    async throws
+  {
     try await onPanel { panel in
       var events = await armed(panel)
       type("123")
@@ -148,14 +155,16 @@ import Testing
     }
   }
 
-  @Test func aBoardWithoutAKeypadSaysSoWhenDigitsAreWanted() async throws {
+  @Test("A board without a keypad says so when digits are wanted") func aBoardWithoutAKeypadSaysSoWhenDigitsAreWanted()
+    async throws
+  {
     try await onPanel(hasKeypad: false) { panel in
       var events = panel.events(for: .digits(count: 5)).makeAsyncIterator()
       #expect(await events.next() == .unavailable("this board has no keypad"))
     }
   }
 
-  @Test func theNextPromptBeginsWithNothingTyped() async throws {
+  @Test("The next prompt begins with nothing typed") func theNextPromptBeginsWithNothingTyped() async throws {
     try await onPanel { panel in
       var former = await armed(panel)
       type("123")
@@ -165,14 +174,14 @@ import Testing
       #expect(await former.next() == nil)
       // Digits in transit may be indicated as ignored.
       #expect(await panel.showing != .entering)
-      timekeeper.advance(by: .seconds(1))
+      clock.advance(by: .seconds(1))
       type("45E")
       #expect(await events.next() == .touched)
       #expect(await events.next() == .released)
     }
   }
 
-  @Test func whoStopsListeningLeavesNothingTyped() async throws {
+  @Test("Who stops listening leaves nothing typed") func whoStopsListeningLeavesNothingTyped() async throws {
     try await onPanel { panel in
       var events: Events? = await armed(panel)
       type("123")
@@ -185,7 +194,7 @@ import Testing
     }
   }
 
-  @Test func escapeTwiceCancelsWhateverIsAsked() async throws {
+  @Test("Escape twice cancels whatever is asked") func escapeTwiceCancelsWhateverIsAsked() async throws {
     try await onPanel { panel in
       var events = await armed(panel)
       type("12XX")
@@ -196,11 +205,12 @@ import Testing
     }
   }
 
-  @Test func aHoldMeansNothingWhileDigitsAreWantedAndADoublePressDenies() async throws {
+  @Test("A hold means nothing while digits are wanted and a double press denies")
+  func aHoldMeansNothingWhileDigitsAreWantedAndADoublePressDenies() async throws {
     try await onPanel { panel in
       var events = await armed(panel)
       let edges: [(Int64, Bool)] = [(0, true), (2000, false), (5000, true), (5100, false), (5300, true), (5400, false)]
-      let start = timekeeper.now
+      let start = clock.now
       for (at, isDown) in edges {
         let moment = start + .milliseconds(at)
         button.continuation.yield(isDown ? .down(moment) : .up(moment))
@@ -211,12 +221,13 @@ import Testing
     }
   }
 
-  @Test func aFingerThatLeavesTheButtonDoesNotUnpinWhatIsTyped() async throws {
+  @Test("A finger that leaves the button does not unpin what is typed")
+  func aFingerThatLeavesTheButtonDoesNotUnpinWhatIsTyped() async throws {
     try await onPanel { panel in
       var events = await armed(panel)
       type("1")
       #expect(await events.next() == .touched)
-      let now = timekeeper.now
+      let now = clock.now
       button.continuation.yield(.down(now))
       button.continuation.yield(.up(now + .seconds(1)))
       button.continuation.yield(.unavailable("line gone"))
@@ -227,7 +238,7 @@ import Testing
     }
   }
 
-  @Test func aPINIsNotTakenWhileTheButtonIsGone() async throws {
+  @Test("API n is not taken while the button is gone") func aPINIsNotTakenWhileTheButtonIsGone() async throws {
     try await onPanel { panel in
       var events = await armed(panel)
       button.continuation.yield(.unavailable("line gone"))
@@ -241,16 +252,16 @@ import Testing
       // A prompt armed in the meantime is notified immediately.
       events = panel.events(for: .digits(count: 5)).makeAsyncIterator()
       #expect(await events.next() == .unavailable("line gone"))
-      button.continuation.yield(.up(timekeeper.now))
+      button.continuation.yield(.up(clock.now))
       try await eventually { await panel.troubles.isEmpty }
-      timekeeper.advance(by: .seconds(1))
+      clock.advance(by: .seconds(1))
       type("13579E")
       #expect(await events.next() == .touched)
       #expect(await events.next() == .entered(pin("13579")))
     }
   }
 
-  @Test func whatIsWrongIsToldWhenItChanges() async throws {
+  @Test("What is wrong is told when it changes") func whatIsWrongIsToldWhenItChanges() async throws {
     try await onPanel { panel in
       var changes = panel.troubleChanges.makeAsyncIterator()
       #expect(await panel.troubles == [])
@@ -263,13 +274,13 @@ import Testing
       keypad.keypadIsAvailable()
       await changes.next()
       #expect(await panel.troubles == ["line gone"])
-      button.continuation.yield(.up(timekeeper.now))
+      button.continuation.yield(.up(clock.now))
       await changes.next()
       #expect(await panel.troubles == [])
     }
   }
 
-  @Test(arguments: ["1", "9", "17D"])
+  @Test("Feedback for each key is the same for each key", arguments: ["1", "9", "17D"])
   func feedbackForEachKeyIsTheSameForEachKey(keys: String) async throws {
     try await onPanel(feedback: .eachKey) { panel in
       var events = await armed(panel)
@@ -278,8 +289,8 @@ import Testing
         type(String(key))
         if index == 0 { #expect(await events.next() == .touched) }
         try await eventually { indicator.lit.last == .some(nil) && indicator.lit.count != before }
-        await timekeeper.untilAsleep(2)
-        timekeeper.advance(by: .milliseconds(80))
+        await clock.untilAsleep(2)
+        clock.advance(by: .milliseconds(80))
         try await eventually { indicator.lit.last == .some(.amber) }
         #expect(Array(indicator.lit.dropFirst(before)).suffix(2) == [nil, .amber])
       }
@@ -288,8 +299,10 @@ import Testing
 }
 
 @Suite(.timeLimit(.minutes(5))) struct KeypadChannelTests {
-  @Test func aKeyThatNobodyWillHearOfLeavesNoDigitBehind() async {
-    let keypad = KeypadChannel(timekeeper: ManualTimekeeper())
+  @Test("A key that nobody will hear of leaves no digit behind") func aKeyThatNobodyWillHearOfLeavesNoDigitBehind()
+    async
+  {
+    let keypad = KeypadChannel(clock: ManualClock())
     for _ in 0..<200 {
       keypad.press(.digit, digit: 0x31)
       keypad.press(.enter, digit: 0)
@@ -307,14 +320,14 @@ import Testing
     #expect(heard == DigitQueue.capacity / 2)
   }
 
-  @Test func keysCarryTheirMomentAndNotTheirDigit() async {
-    let timekeeper = ManualTimekeeper()
-    timekeeper.advance(by: .seconds(7))
-    let keypad = KeypadChannel(timekeeper: timekeeper)
+  @Test("Keys carry their moment and not their digit") func keysCarryTheirMomentAndNotTheirDigit() async {
+    let clock = ManualClock()
+    clock.advance(by: .seconds(7))
+    let keypad = KeypadChannel(clock: clock)
     keypad.press(.digit, digit: 0x37)
     keypad.keypadIsUnavailable("gone")
     var events = keypad.events.makeAsyncIterator()
-    #expect(await events.next() == .key(.digit, Moment(sinceBeginning: .seconds(7))))
+    #expect(await events.next() == .key(.digit, MonotonicInstant(uptime: .seconds(7))))
     #expect(await events.next() == .unavailable("gone"))
   }
 }

@@ -18,9 +18,11 @@ private func kind(_ key: Character) -> KeyKind {
 }
 
 @Suite(.timeLimit(.minutes(5))) struct EntryTests {
-  typealias Finding = EntryRecogniser.Finding
+  typealias Finding = EntryRecognizer.Event
 
-  private func moment(_ milliseconds: Int) -> Moment { Moment(sinceBeginning: .milliseconds(5_000_000 + milliseconds)) }
+  private func moment(_ milliseconds: Int) -> MonotonicInstant {
+    MonotonicInstant(uptime: .milliseconds(5_000_000 + milliseconds))
+  }
 
   private func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }
 
@@ -28,19 +30,19 @@ private func kind(_ key: Character) -> KeyKind {
   /// timeouts when due, as the panel does.
   private func findings(_ keys: [(Int, Character)], prompt: Prompt = .digits(count: 5), until end: Int = 0) -> [Finding]
   {
-    var recogniser = EntryRecogniser(for: prompt, earliestKey: moment(500), idle: .seconds(30))
+    var recognizer = EntryRecognizer(for: prompt, earliestKey: moment(500), idle: .seconds(30))
     let queue = DigitQueue()
     var findings: [Finding] = []
-    func pass(_ recogniser: inout EntryRecogniser, until limit: Int) {
-      while let next = recogniser.nextMoment, next <= moment(limit) { findings += recogniser.time(next) }
+    func pass(_ recognizer: inout EntryRecognizer, until limit: Int) {
+      while let next = recognizer.nextDeadline, next <= moment(limit) { findings += recognizer.time(next) }
     }
     for (at, key) in keys {
-      pass(&recogniser, until: at)
+      pass(&recognizer, until: at)
       if kind(key) == .digit { queue.put(key.asciiValue!) { true } }
-      findings += recogniser.key(kind(key), at: moment(at), digits: queue)
+      findings += recognizer.key(kind(key), at: moment(at), digits: queue)
       #expect(queue.count == 0, "every digit is taken")
     }
-    pass(&recogniser, until: end)
+    pass(&recognizer, until: end)
     return findings.filter { $0 != .keyed }
   }
 
@@ -49,21 +51,24 @@ private func kind(_ key: Character) -> KeyKind {
     findings(zip(0..., keys).map { (500 + 100 * $0, $1) }, prompt: prompt)
   }
 
-  @Test(arguments: [
-    ("13579E", "13579"), ("O1O3579E", "13579"), ("12D3579E", "13579"), ("9DD13579E", "13579"),
-    ("99C13579E", "13579"), ("99X13579E", "13579"), ("X1X13579E", "13579"), ("123E13579E", "13579"),
-    ("123456E13579E", "13579"), ("00000E", "00000"), ("135790DE", "13579"),
-  ])
+  @Test(
+    "What is typed is entered",
+    arguments: [
+      ("13579E", "13579"), ("O1O3579E", "13579"), ("12D3579E", "13579"), ("9DD13579E", "13579"),
+      ("99C13579E", "13579"), ("99X13579E", "13579"), ("X1X13579E", "13579"), ("123E13579E", "13579"),
+      ("123456E13579E", "13579"), ("00000E", "00000"), ("135790DE", "13579"),
+    ])
   func whatIsTypedIsEntered(keys: String, entered: String) {
     #expect(findings(keys).last == .entered(pin(entered)))
   }
 
   @Test(
+    "Keys do what they are for",
     arguments: [
-      ("", []), ("E", [.wrongLength]), ("D", []), ("C", []), ("O", []), ("X", []), ("XX", [.cancelled]),
+      ("", []), ("E", [.wrongLength]), ("D", []), ("C", []), ("O", []), ("X", []), ("XX", [.canceled]),
       ("1", [.touched]), ("123", [.touched]), ("1D", [.touched, .released]), ("12D", [.touched]),
-      ("12C", [.touched, .released]), ("12X", [.touched, .released]), ("12XX", [.touched, .released, .cancelled]),
-      ("XOX", [.cancelled]), ("XCX", []), ("X1X", [.touched, .released]), ("XEX", [.wrongLength]),
+      ("12C", [.touched, .released]), ("12X", [.touched, .released]), ("12XX", [.touched, .released, .canceled]),
+      ("XOX", [.canceled]), ("XCX", []), ("X1X", [.touched, .released]), ("XEX", [.wrongLength]),
       ("1234E", [.touched, .released, .wrongLength]), ("123456E", [.touched, .released, .wrongLength]),
       ("1234E5", [.touched, .released, .wrongLength, .touched]),
     ] as [(String, [Finding])])
@@ -72,25 +77,27 @@ private func kind(_ key: Character) -> KeyKind {
   }
 
   @Test(
+    "A confirmation can only be canceled",
     arguments: [
-      ("12345E", []), ("X", []), ("XX", [.cancelled]), ("X1X", [.cancelled]),
+      ("12345E", []), ("X", []), ("XX", [.canceled]), ("X1X", [.canceled]),
     ] as [(String, [Finding])])
-  func aConfirmationCanOnlyBeCancelled(keys: String, expected: [Finding]) {
+  func aConfirmationCanOnlyBeCanceled(keys: String, expected: [Finding]) {
     for prompt in [Prompt.confirmation, .denial] { #expect(findings(keys, prompt: prompt) == expected) }
   }
 
-  @Test func whatCannotBeUndoneCanOnlyBeGivenUpByKeys() {
+  @Test("What cannot be undone can only be given up by keys") func whatCannotBeUndoneCanOnlyBeGivenUpByKeys() {
     #expect(findings("12345ECD", prompt: .veryLongHold) == [])
-    #expect(findings("12XX", prompt: .veryLongHold) == [.cancelled])
+    #expect(findings("12XX", prompt: .veryLongHold) == [.canceled])
   }
 
-  @Test func keysBeforeTheEndOfTheGuardTimeCountForNothing() {
+  @Test("Keys before the end of the guard time count for nothing") func keysBeforeTheEndOfTheGuardTimeCountForNothing()
+  {
     #expect(
       findings([(0, "9"), (499, "9"), (500, "1"), (600, "E")], prompt: .digits(count: 1)).last == .entered(pin("1")))
     #expect(findings([(499, "X"), (500, "X")]) == [.tooEarly])
   }
 
-  @Test func whatWaitsTooLongIsWiped() {
+  @Test("What waits too long is wiped") func whatWaitsTooLongIsWiped() {
     #expect(findings([(1000, "1"), (30_999, "2")], until: 60_998) == [.touched])
     #expect(findings([(1000, "1"), (30_999, "2")], until: 60_999) == [.touched, .released])
     // Also if the timeout of the recognizer was not called in time.
@@ -98,17 +105,17 @@ private func kind(_ key: Character) -> KeyKind {
     #expect(findings([(1000, "X"), (31_000, "X")]) == [])
   }
 
-  @Test func everyKeyThatMeansSomethingIsTold() {
-    var recogniser = EntryRecogniser(for: .digits(count: 5), earliestKey: moment(0), idle: .seconds(30))
+  @Test("Every key that means something is told") func everyKeyThatMeansSomethingIsTold() {
+    var recognizer = EntryRecognizer(for: .digits(count: 5), earliestKey: moment(0), idle: .seconds(30))
     let queue = DigitQueue()
     for key in KeyKind.allCases {
       if key == .digit { queue.put(0x31) { true } }
-      #expect(recogniser.key(key, at: moment(0), digits: queue).contains(.keyed) == (key != .other), "\(key)")
+      #expect(recognizer.key(key, at: moment(0), digits: queue).contains(.keyed) == (key != .other), "\(key)")
     }
   }
 
   /// For random keys the entry equals that of a simple line editor at Enter.
-  @Test func aRandomTypistEntersWhatANaiveLineWouldHold() {
+  @Test("A random typist enters what a naive line would hold") func aRandomTypistEntersWhatANaiveLineWouldHold() {
     let seed = UInt64.random(in: .min ... .max)
     var random = SeededGenerator(seed: seed)
     let alphabet = Array("0123456789012345678901234567890123456789EEEDCXO")
@@ -125,7 +132,7 @@ private func kind(_ key: Character) -> KeyKind {
         case "D": line = String(line.dropLast())
         case "C": line = ""
         case "X":
-          if escaped { expected.append(.cancelled) }
+          if escaped { expected.append(.canceled) }
           line = ""
         case "O": continue
         default: line.append(key)
@@ -134,7 +141,7 @@ private func kind(_ key: Character) -> KeyKind {
       }
       let outcomes = findings(String(keys)).filter {
         switch $0 {
-        case .entered, .cancelled: true
+        case .entered, .canceled: true
         default: false
         }
       }

@@ -6,24 +6,26 @@ import Testing
 
 /// Edges as (milliseconds, is down), from the moment the prompt was armed.
 @Suite(.timeLimit(.minutes(5))) struct GestureTests {
-  typealias Finding = GestureRecogniser.Finding
+  typealias Finding = GestureRecognizer.Event
 
   private func findings(
     _ edges: [(Int64, Bool)], prompt: Prompt = .confirmation, downAtStart: Bool = false, until end: Int64 = 60_000
   ) -> [Finding] {
-    func moment(_ milliseconds: Int64) -> Moment { Moment(sinceBeginning: .milliseconds(1_000_000 + milliseconds)) }
-    var recogniser = GestureRecogniser(
+    func moment(_ milliseconds: Int64) -> MonotonicInstant {
+      MonotonicInstant(uptime: .milliseconds(1_000_000 + milliseconds))
+    }
+    var recognizer = GestureRecognizer(
       for: prompt, timing: GestureTiming(), armedAt: moment(0), isDown: downAtStart)
     var findings: [Finding] = []
     func pass(until limit: Int64) {
       // Call the recognizer's timeouts when due, as the panel does.
-      while let next = recogniser.nextMoment, next <= moment(limit) {
-        findings += recogniser.time(next)
+      while let next = recognizer.nextDeadline, next <= moment(limit) {
+        findings += recognizer.time(next)
       }
     }
     for (milliseconds, isDown) in edges {
       pass(until: milliseconds)
-      findings += isDown ? recogniser.press(at: moment(milliseconds)) : recogniser.release(at: moment(milliseconds))
+      findings += isDown ? recognizer.press(at: moment(milliseconds)) : recognizer.release(at: moment(milliseconds))
     }
     pass(until: end)
     return findings
@@ -35,14 +37,16 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    (500, 1300, Gesture.Kind.hold), (600, 6599, .hold), (600, 6600, .veryLongHold), (600, 10_599, .veryLongHold),
-  ])
+  @Test(
+    "A hold is judged when it is released",
+    arguments: [
+      (500, 1300, Gesture.Kind.hold), (600, 6599, .hold), (600, 6600, .veryLongHold), (600, 10_599, .veryLongHold),
+    ])
   func aHoldIsJudgedWhenItIsReleased(down: Int64, up: Int64, kind: Gesture.Kind) {
     #expect(gestures([(down, true), (up, false)]) == [kind])
   }
 
-  @Test func whereOnlyDenyingMeansSomethingAHoldIsNothing() {
+  @Test("Where only denying means something a hold is nothing") func whereOnlyDenyingMeansSomethingAHoldIsNothing() {
     #expect(findings([(600, true), (2600, false)], prompt: .denial) == [.touched, .released])
     for edges in [
       [(600, true), (700, false), (900, true), (1000, false)], [(600, true), (7000, false)],
@@ -55,37 +59,37 @@ import Testing
     }
   }
 
-  @Test func aHoldThatIsNotReleasedIsNothing() {
+  @Test("A hold that is not released is nothing") func aHoldThatIsNotReleasedIsNothing() {
     #expect(gestures([(600, true)]) == [])
   }
 
-  @Test func aShortOrMiddlingPressIsNothing() {
+  @Test("A short or middling press is nothing") func aShortOrMiddlingPressIsNothing() {
     #expect(findings([(600, true), (700, false)]) == [.touched, .released])
     #expect(findings([(600, true), (1399, false)]) == [.touched, .released])
   }
 
-  @Test(arguments: [(Int64(600), true), (601, false)])
+  @Test("Two presses deny if their beginnings are close", arguments: [(Int64(600), true), (601, false)])
   func twoPressesDenyIfTheirBeginningsAreClose(gap: Int64, isDeny: Bool) {
     let kinds = gestures([(1000, true), (1100, false), (1000 + gap, true), (1100 + gap, false)])
     #expect(kinds == (isDeny ? [.doublePress] : []))
   }
 
-  @Test func aSecondPressDeniesHoweverLongItIsHeld() {
+  @Test("A second press denies however long it is held") func aSecondPressDeniesHoweverLongItIsHeld() {
     #expect(gestures([(1000, true), (1100, false), (1300, true), (9000, false)]) == [.doublePress])
   }
 
-  @Test func aPressBeforeTheGuardTimeCountsForNothing() {
+  @Test("A press before the guard time counts for nothing") func aPressBeforeTheGuardTimeCountsForNothing() {
     #expect(gestures([(499, true), (5000, false)]) == [])
     // It does not disturb a later hold either.
     #expect(gestures([(100, true), (200, false), (2000, true), (3000, false)]) == [.hold])
   }
 
-  @Test func aButtonHeldFromBeforeCountsForNothing() {
+  @Test("A button held from before counts for nothing") func aButtonHeldFromBeforeCountsForNothing() {
     #expect(gestures([(2000, false)], downAtStart: true) == [])
     #expect(gestures([(2000, false), (3000, true), (4000, false)], downAtStart: true) == [.hold])
   }
 
-  @Test func aStuckButtonIsReportedOnceAndCountsForNothing() {
+  @Test("A stuck button is reported once and counts for nothing") func aStuckButtonIsReportedOnceAndCountsForNothing() {
     #expect(
       findings([(600, true), (20_000, false)]) == [
         .touched, .longEnoughToAccept, .longEnoughToReport, .stuck, .released,
@@ -94,7 +98,7 @@ import Testing
     #expect(findings([], downAtStart: true) == [.stuck])
   }
 
-  @Test func theThresholdsAreToldBeforeTheRelease() {
+  @Test("The thresholds are told before the release") func theThresholdsAreToldBeforeTheRelease() {
     #expect(
       findings([(600, true), (7000, false)]) == [
         .touched, .longEnoughToAccept, .longEnoughToReport, .gesture(Gesture(.veryLongHold, held: .milliseconds(6400))),
@@ -102,6 +106,7 @@ import Testing
   }
 
   @Test(
+    "Other prompts leave gestures out",
     arguments: [
       ([(600, true), (2600, false)], [.touched, .released], [.touched, .released]),
       (
@@ -120,21 +125,21 @@ import Testing
     #expect(findings(edges, prompt: .veryLongHold) == veryLongHold)
   }
 
-  @Test func aLineThatCameBackBeginsAgain() {
-    func moment(_ milliseconds: Int64) -> Moment { Moment(sinceBeginning: .milliseconds(milliseconds)) }
-    var recogniser = GestureRecogniser(timing: GestureTiming(), armedAt: moment(0), isDown: false)
-    #expect(recogniser.press(at: moment(600)) == [.touched])
-    recogniser.forget(at: moment(700))
-    #expect(recogniser.release(at: moment(2000)) == [])
-    #expect(recogniser.press(at: moment(2100)) == [.touched])
+  @Test("A line that came back begins again") func aLineThatCameBackBeginsAgain() {
+    func moment(_ milliseconds: Int64) -> MonotonicInstant { MonotonicInstant(uptime: .milliseconds(milliseconds)) }
+    var recognizer = GestureRecognizer(timing: GestureTiming(), armedAt: moment(0), isDown: false)
+    #expect(recognizer.press(at: moment(600)) == [.touched])
+    recognizer.forget(at: moment(700))
+    #expect(recognizer.release(at: moment(2000)) == [])
+    #expect(recognizer.press(at: moment(2100)) == [.touched])
   }
 
-  @Test func afterAGestureNothingMoreHappens() {
+  @Test("After a gesture nothing more happens") func afterAGestureNothingMoreHappens() {
     #expect(gestures([(600, true), (1600, false), (3000, true), (4000, false)]) == [.hold])
   }
 
   /// For random presses there is at most one gesture, and it accepts only after a hold.
-  @Test func aRandomHammererNeverAcceptsWithoutAHold() {
+  @Test("A random hammerer never accepts without a hold") func aRandomHammererNeverAcceptsWithoutAHold() {
     var generator = SystemRandomNumberGenerator()
     let seed = UInt64.random(in: .min ... .max, using: &generator)
     var random = SeededGenerator(seed: seed)

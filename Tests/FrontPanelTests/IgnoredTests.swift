@@ -7,15 +7,15 @@ import Testing
 
 /// Ignored presses and keys are indicated.
 @Suite(.timeLimit(.minutes(5))) struct IgnoredTests {
-  private let timekeeper = ManualTimekeeper()
+  private let clock = ManualClock()
   private let button = TestButton()
   private let indicator = TestIndicator()
   private let keypad: KeypadChannel
 
-  init() { keypad = KeypadChannel(timekeeper: timekeeper) }
+  init() { keypad = KeypadChannel(clock: clock) }
 
   private func onPanel(_ body: (FrontPanel) async throws -> Void) async rethrows {
-    let panel = FrontPanel(button: button, indicator: indicator, keypad: keypad, timekeeper: timekeeper)
+    let panel = FrontPanel(button: button, indicator: indicator, keypad: keypad, clock: clock)
     let running = Task { await panel.run() }
     try await body(panel)
     running.cancel()
@@ -37,10 +37,10 @@ import Testing
     await onPanel { panel in
       await panel.show(shown)
       #expect(await panel.readiness == .nothingShown)
-      button.continuation.yield(.down(timekeeper.now))
+      button.continuation.yield(.down(clock.now))
       #expect(await turn { await panel.showing == .ignored })
-      await timekeeper.untilAsleep(2)
-      timekeeper.advance(by: Indication.ignored.pattern.length)
+      await clock.untilAsleep(2)
+      clock.advance(by: Indication.ignored.pattern.length)
       #expect(await turn { await panel.showing == shown })
     }
   }
@@ -50,9 +50,9 @@ import Testing
       await panel.show(.confirmationWanted)
       let events = panel.events(for: .confirmation)
       #expect(await turn { await panel.readiness == .guardTime })
-      button.continuation.yield(.down(timekeeper.now))
+      button.continuation.yield(.down(clock.now))
       #expect(await turn { await panel.showing == .ignored })
-      timekeeper.advance(by: .seconds(1))
+      clock.advance(by: .seconds(1))
       #expect(await panel.readiness == .counts)
       withExtendedLifetime(events) {}
     }
@@ -63,18 +63,18 @@ import Testing
       let wrong = Indication.pinWrong(remaining: 2)
       let showing = Task { await panel.show(wrong) }
       #expect(await turn { await panel.showing == wrong })
-      timekeeper.advance(by: .seconds(1))
+      clock.advance(by: .seconds(1))
       keypad.press(.digit, digit: 0x31)
       #expect(await turn { await panel.showing == .ignored })
-      timekeeper.advance(by: Indication.ignored.pattern.length)
+      clock.advance(by: Indication.ignored.pattern.length)
       #expect(await turn { await panel.showing == wrong })
       keypad.press(.digit, digit: 0x32)
       #expect(await turn { keypad.digits.count == 0 })
       // The indication is repeated once from its beginning.
-      timekeeper.advance(by: wrong.pattern.length - .milliseconds(1))
+      clock.advance(by: wrong.pattern.length - .milliseconds(1))
       for _ in 0..<1000 { await Task.yield() }
       #expect(await panel.showing == wrong)
-      timekeeper.advance(by: .milliseconds(1))
+      clock.advance(by: .milliseconds(1))
       await showing.value
     }
   }
@@ -103,12 +103,12 @@ import Testing
       await panel.note(openRequests: 3)
       // To the end of the fourth second, and then dark for 1 s.
       for _ in 0..<8 {
-        await timekeeper.untilAsleep()
-        timekeeper.advance(by: timekeeper.untilNextWakes ?? .zero)
+        await clock.untilAsleep()
+        clock.advance(by: clock.untilNextWakes ?? .zero)
         for _ in 0..<100 { await Task.yield() }
       }
-      #expect(await turn { timekeeper.untilNextWakes == .milliseconds(80) })
-      #expect(timekeeper.now == Moment(sinceBeginning: .seconds(5)))
+      #expect(await turn { clock.untilNextWakes == .milliseconds(80) })
+      #expect(clock.now == MonotonicInstant(uptime: .seconds(5)))
     }
   }
 }

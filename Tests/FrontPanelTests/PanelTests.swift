@@ -5,30 +5,30 @@ import MobileAuth
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct PanelTests {
-  private let timekeeper = ManualTimekeeper()
+  private let clock = ManualClock()
   private let button = TestButton()
   private let indicator = TestIndicator()
 
   private func panel() -> FrontPanel {
-    FrontPanel(button: button, indicator: indicator, timekeeper: timekeeper)
+    FrontPanel(button: button, indicator: indicator, clock: clock)
   }
 
   private func until(file: String = #fileID, line: Int = #line, _ condition: () -> Bool) async throws {
     try await eventually(file: file, line: line) { condition() }
   }
 
-  @Test func aHoldAfterTheGuardTimeIsDelivered() async {
+  @Test("A hold after the guard time is delivered") func aHoldAfterTheGuardTimeIsDelivered() async {
     let panel = panel()
     let running = Task { await panel.run() }
     await panel.show(.confirmationWanted)
     var events = panel.events(for: .confirmation).makeAsyncIterator()
-    timekeeper.advance(by: .seconds(1))
+    clock.advance(by: .seconds(1))
     // The prompt is armed asynchronously, so the press is repeated until it is accepted.
-    let holding = Task { [button, timekeeper] in
+    let holding = Task { [button, clock] in
       while !Task.isCancelled {
-        button.continuation.yield(.down(timekeeper.now))
-        timekeeper.advance(by: .seconds(1))
-        button.continuation.yield(.up(timekeeper.now))
+        button.continuation.yield(.down(clock.now))
+        clock.advance(by: .seconds(1))
+        button.continuation.yield(.up(clock.now))
         await Task.yield()
       }
     }
@@ -43,60 +43,61 @@ import Testing
     #expect(indicator.lit.last == .some(nil))
   }
 
-  @Test func aConfirmationIsPlayedToItsEnd() async throws {
+  @Test("A confirmation is played to its end") func aConfirmationIsPlayedToItsEnd() async throws {
     let panel = panel()
     let showing = Task { await panel.show(.confirmed) }
-    await timekeeper.untilAsleep(2)
+    await clock.untilAsleep(2)
     #expect(indicator.lit == [.green])
-    timekeeper.advance(by: .milliseconds(600))
+    clock.advance(by: .milliseconds(600))
     try await until { indicator.lit.count == 2 }
-    timekeeper.advance(by: .milliseconds(300))
+    clock.advance(by: .milliseconds(300))
     try await until { indicator.lit.count == 3 }
-    timekeeper.advance(by: .milliseconds(600))
+    clock.advance(by: .milliseconds(600))
     try await until { indicator.lit.count == 4 }
-    timekeeper.advance(by: .milliseconds(300))
+    clock.advance(by: .milliseconds(300))
     await showing.value
     #expect(indicator.lit == [.green, nil, .green, nil])
   }
 
   /// It is played to its end the first time and does not delay callers when shown again.
-  @Test func aFailureIsSeenOnce() async {
+  @Test("A failure is seen once") func aFailureIsSeenOnce() async {
     let panel = panel()
     let showing = Task { await panel.show(.misconfigured) }
     // The LED, and the call of `show`.
-    await timekeeper.untilAsleep(2)
+    await clock.untilAsleep(2)
     #expect(indicator.lit == [.red])
-    timekeeper.advance(by: .milliseconds(2_500))
+    clock.advance(by: .milliseconds(2_500))
     await showing.value
     await panel.show(.misconfigured)
   }
 
   /// The user can choose an option only after it is completely shown.
-  @Test func anOptionIsShownToItsEnd() async throws {
+  @Test("An option is shown to its end") func anOptionIsShownToItsEnd() async throws {
     let panel = panel()
     let showing = Task { await panel.show(.option([1, 0])) }
-    let lit: [LEDColour?] = [nil, .violet, nil, .violet, nil]
+    let lit: [LEDColor?] = [nil, .violet, nil, .violet, nil]
     // Dark for 1 s, one blink, a dark step, a long blink, and a pause.
     for (index, milliseconds) in [1_000, 300, 1_500, 1_200].enumerated() {
-      await timekeeper.untilAsleep(2)
+      await clock.untilAsleep(2)
       #expect(indicator.lit == Array(lit.prefix(index + 1)))
-      timekeeper.advance(by: .milliseconds(milliseconds))
+      clock.advance(by: .milliseconds(milliseconds))
     }
     try await until { indicator.lit == lit }
-    #expect(timekeeper.untilNextWakes == .milliseconds(700))
-    timekeeper.advance(by: .milliseconds(700))
+    #expect(clock.untilNextWakes == .milliseconds(700))
+    clock.advance(by: .milliseconds(700))
     await showing.value
   }
 
-  @Test func whetherDigitsCanBeTypedIsTheBoardsAndNotThePlugs() async {
+  @Test("Whether digits can be typed is the boards and not the plugs")
+  func whetherDigitsCanBeTypedIsTheBoardsAndNotThePlugs() async {
     #expect(!panel().canType)
-    let keypad = KeypadChannel(timekeeper: timekeeper)
-    let withKeypad = FrontPanel(button: button, indicator: indicator, keypad: keypad, timekeeper: timekeeper)
+    let keypad = KeypadChannel(clock: clock)
+    let withKeypad = FrontPanel(button: button, indicator: indicator, keypad: keypad, clock: clock)
     keypad.keypadIsUnavailable("unplugged")
     #expect(withKeypad.canType)
   }
 
-  @Test func showingTheSameAgainDoesNotStumble() async {
+  @Test("Showing the same again does not stumble") func showingTheSameAgainDoesNotStumble() async {
     let panel = panel()
     await panel.show(.confirmationWanted)
     await panel.show(.confirmationWanted)
@@ -105,7 +106,8 @@ import Testing
     #expect(indicator.lit == [.blue, .white])
   }
 
-  @Test func aLineThatGoesAwayIsReportedAndForgetsWhatWasHeld() async {
+  @Test("A line that goes away is reported and forgets what was held")
+  func aLineThatGoesAwayIsReportedAndForgetsWhatWasHeld() async {
     let panel = panel()
     let running = Task { await panel.run() }
     var events = panel.events(for: .confirmation).makeAsyncIterator()
@@ -128,7 +130,7 @@ import Testing
 }
 
 @Suite(.timeLimit(.minutes(5))) struct LEDTests {
-  @Test(arguments: Indication.legend)
+  @Test("A pattern is a function of time alone", arguments: Indication.legend)
   func aPatternIsAFunctionOfTimeAlone(indication: Indication) {
     let pattern = indication.pattern
     var elapsed = Duration.zero
@@ -140,7 +142,7 @@ import Testing
     }
   }
 
-  @Test func idleBlipsAsManyTimesAsRequestsWaitAtMostFive() {
+  @Test("Idle blips as many times as requests wait at most five") func idleBlipsAsManyTimesAsRequestsWaitAtMostFive() {
     for (pending, blips) in [(0, 1), (1, 1), (3, 3), (5, 5), (9, 5)] {
       let pattern = Indication.idle(pending: pending).pattern
       let lit = (0..<10_000).filter {
@@ -151,13 +153,13 @@ import Testing
     }
   }
 
-  @Test func anIdleTokenSleepsForSeconds() {
+  @Test("An idle token sleeps for seconds") func anIdleTokenSleepsForSeconds() {
     let pattern = Indication.idle(pending: 0).pattern
     #expect(pattern.nextChange(after: .milliseconds(60)) == .seconds(10))
   }
 
-  @Test func noTwoStatesLookAlikeInColour() {
-    let looks = Indication.legend.map { "\($0.pattern)\($0.colour)" }
+  @Test("No two states look alike in color") func noTwoStatesLookAlikeInColor() {
+    let looks = Indication.legend.map { "\($0.pattern)\($0.color)" }
     #expect(Set(looks).count == looks.count)
   }
 }
@@ -172,9 +174,11 @@ import Testing
   }
 
   /// A zero is visible and distinct from a one.
-  @Test(arguments: [
-    ([4, 2], [300, 300, 300, 300, 300, 300]), ([0, 3], [1200, 300, 300, 300]), ([1, 0], [300, 1200]), ([0], [1200]),
-  ])
+  @Test(
+    "An option is spelled once",
+    arguments: [
+      ([4, 2], [300, 300, 300, 300, 300, 300]), ([0, 3], [1200, 300, 300, 300]), ([1, 0], [300, 1200]), ([0], [1200]),
+    ])
   func anOptionIsSpelledOnce(digits: [Int], lengths: [Int]) {
     let flashes = flashes(of: Indication.option(digits).pattern)
     #expect(flashes.map(\.count) == lengths)
@@ -184,7 +188,7 @@ import Testing
   }
 
   /// A code is spelled twice, with `digit` blinks for each digit and a long blink for zero.
-  @Test(arguments: [([2, 0], 6), ([0, 0], 4), ([9, 9], 36), ([6, 3], 18)])
+  @Test("A code is spelled twice", arguments: [([2, 0], 6), ([0, 0], 4), ([9, 9], 36), ([6, 3], 18)])
   func aCodeIsSpelledTwice(digits: [Int], flashes: Int) {
     let pattern = Indication.code(digits).pattern
     let length = Int(pattern.length.components.seconds * 1000) + 1000

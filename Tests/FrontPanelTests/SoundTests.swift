@@ -5,11 +5,11 @@ import MobileAuth
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct SoundTests {
-  private let timekeeper = ManualTimekeeper()
+  private let clock = ManualClock()
   private let sounder = TestSounder()
 
   private func panel() -> FrontPanel {
-    FrontPanel(button: TestButton(), indicator: TestIndicator(), sounder: sounder, timekeeper: timekeeper)
+    FrontPanel(button: TestButton(), indicator: TestIndicator(), sounder: sounder, clock: clock)
   }
 
   private func until(file: String = #fileID, line: Int = #line, _ condition: () -> Bool) async throws {
@@ -22,20 +22,20 @@ import Testing
     return isDone()
   }
 
-  @Test func aRequestBeepsOnce() async throws {
+  @Test("A request beeps once") func aRequestBeepsOnce() async throws {
     let panel = panel()
     await panel.show(.confirmationWanted)
     try await until { sounder.heard == [true] }
     await panel.show(.confirmationWanted)
     // The LED sleeps, too.
-    await timekeeper.untilAsleep(2)
-    timekeeper.advance(by: .milliseconds(100))
+    await clock.untilAsleep(2)
+    clock.advance(by: .milliseconds(100))
     try await until { sounder.heard == [true, false, false] }
     await panel.show(.confirmationWanted)
     #expect(sounder.heard == [true, false, false])
   }
 
-  @Test func whatComesNextCutsABeepShort() async {
+  @Test("What comes next cuts a beep short") func whatComesNextCutsABeepShort() async {
     let panel = panel()
     await panel.show(.confirmationWanted)
     #expect(await turn { sounder.heard == [true] })
@@ -43,13 +43,13 @@ import Testing
     await panel.show(.pinWanted)
     #expect(await turn { sounder.heard == [true, true] })
     // The LED and the second beep sleep; the first beep has ended.
-    #expect(await turn { timekeeper.untilNextWakes == .milliseconds(100) })
-    timekeeper.advance(by: .milliseconds(100))
+    #expect(await turn { clock.untilNextWakes == .milliseconds(100) })
+    clock.advance(by: .milliseconds(100))
     #expect(await turn { sounder.heard == [true, true, false, false] })
   }
 
   /// The sounds reveal that an action is required and how it ended, and nothing about typed digits.
-  @Test func onlyWhatWantsAHandOrEndsIsHeard() {
+  @Test("Only what wants a hand or ends is heard") func onlyWhatWantsAHandOrEndsIsHeard() {
     let heard = Indication.legend.filter { $0.sound != nil }
     #expect(
       heard == [

@@ -7,22 +7,22 @@ import Testing
 
 /// A real panel with a real handler: input for one request never answers another request.
 @Suite(.timeLimit(.minutes(5))) struct SwapTests {
-  private let timekeeper = ManualTimekeeper()
+  private let clock = ManualClock()
   private let button = TestButton()
   private let keypad: KeypadChannel
-  private let server = ScriptedTokenServer()
+  private let server = ScriptedServerClient()
   private let inbox: Inbox
 
   init() {
-    keypad = KeypadChannel(timekeeper: timekeeper)
-    inbox = Inbox(timekeeper: timekeeper)
+    keypad = KeypadChannel(clock: clock)
+    inbox = Inbox(clock: clock)
   }
 
   private func request(_ number: Int, lives: Duration = .seconds(600)) throws -> PendingMobileAuthRequest {
     PendingMobileAuthRequest(
       transaction: try #require(TransactionID("00000000-0000-4000-8000-00000000000\(number)")), server: server.id,
       account: AccountID("A"), sentAtMilliseconds: 0, timeToLive: lives, message: nil,
-      deadline: timekeeper.now + lives)
+      deadline: clock.now + lives)
   }
 
   private func announce(_ requests: PendingMobileAuthRequest...) {
@@ -31,10 +31,11 @@ import Testing
   }
 
   private func onPanel(_ body: (FrontPanel) async throws -> Void) async throws {
-    let panel = FrontPanel(button: button, indicator: TestIndicator(), keypad: keypad, timekeeper: timekeeper)
+    let panel = FrontPanel(button: button, indicator: TestIndicator(), keypad: keypad, clock: clock)
     let handler = Handler(
-      servers: [server], inbox: inbox, errands: Errands(inbox: inbox), panel: panel, custody: MemoryCustody(),
-      timekeeper: timekeeper, mustEnrol: false, random: { 0.5 }, makeIdempotencyKey: { "key" }, report: { _ in })
+      servers: [server], inbox: inbox, panelTasks: PanelTaskQueue(inbox: inbox), panel: panel,
+      stateStore: MemoryStateStore(),
+      clock: clock, mustEnroll: false, random: { 0.5 }, makeIdempotencyKey: { "key" }, report: { _ in })
     let running = [Task { await panel.run() }, Task { _ = try? await handler.run() }]
     try await body(panel)
     for task in running { task.cancel() }
@@ -48,7 +49,7 @@ import Testing
     for _ in 0..<400 {
       for _ in 0..<60 { await Task.yield() }
       if await isDone(panel) { return }
-      timekeeper.advance(by: .milliseconds(50))
+      clock.advance(by: .milliseconds(50))
     }
     Issue.record("it took too long; the panel shows \(await panel.showing)", sourceLocation: sourceLocation)
   }
@@ -58,9 +59,9 @@ import Testing
   private func settle() async { for _ in 0..<150 { await Task.yield() } }
 
   private func hold() {
-    button.continuation.yield(.down(timekeeper.now))
-    timekeeper.advance(by: .seconds(1))
-    button.continuation.yield(.up(timekeeper.now))
+    button.continuation.yield(.down(clock.now))
+    clock.advance(by: .seconds(1))
+    button.continuation.yield(.up(clock.now))
   }
 
   @Test(
@@ -73,15 +74,15 @@ import Testing
       announce(try request(2), old)
       await pass(panel) { await $0.showing == .anotherRequest }
       await settle()
-      timekeeper.advance(by: .milliseconds(milliseconds))
+      clock.advance(by: .milliseconds(milliseconds))
       await settle()
-      button.continuation.yield(.down(timekeeper.now))
+      button.continuation.yield(.down(clock.now))
       await settle()
       for _ in 0..<40 {
-        timekeeper.advance(by: .milliseconds(100))
+        clock.advance(by: .milliseconds(100))
         await settle()
       }
-      button.continuation.yield(.up(timekeeper.now))
+      button.continuation.yield(.up(clock.now))
       await settle()
       #expect(server.delivered.isEmpty)
       await pass(panel, until: isReady)

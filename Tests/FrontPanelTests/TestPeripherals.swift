@@ -10,10 +10,10 @@ final class TestButton: Button {
 }
 
 final class TestIndicator: Indicator {
-  private let state = Mutex<[LEDColour?]>([])
+  private let state = Mutex<[LEDColor?]>([])
 
-  var lit: [LEDColour?] { state.withLock { $0 } }
-  func light(_ colour: LEDColour?) { state.withLock { $0.append(colour) } }
+  var lit: [LEDColor?] { state.withLock { $0 } }
+  func light(_ color: LEDColor?) { state.withLock { $0.append(color) } }
 }
 
 final class TestSounder: Sounder {

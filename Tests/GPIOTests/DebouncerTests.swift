@@ -3,7 +3,7 @@ import ApprovalTestKit
 import GPIO
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `Debouncing a contact` {
+@Suite("Debouncing a contact", .timeLimit(.minutes(5))) struct DebouncerTests {
   /// Input edges as (active, milliseconds), and the expected settled edges.
   struct Case: CustomTestStringConvertible {
     let testDescription: String
@@ -38,7 +38,7 @@ import Testing
       edges: [(true, 10), (true, 9.999), (false, 50), (false, 49.99)], settled: [(true, 10), (false, 49.99)]),
   ]
 
-  @Test(arguments: cases) func `settles as it should`(_ table: Case) {
+  @Test("settles as it should", arguments: cases) func settlesAsItShould(_ table: Case) {
     var debouncer = Debouncer(isActive: false)
     var settled: [Debouncer.Edge] = []
     for (isActive, at) in table.edges {
@@ -51,33 +51,36 @@ import Testing
     for (one, other) in zip(settled, expected) { #expect(abs((one.at - other.at) / .milliseconds(1)) < 0.02) }
   }
 
-  @Test func `has a timeout only while a bounce is settling`() {
+  @Test("has a timeout only while a bounce is settling") func hasATimeoutOnlyWhileABounceIsSettling() {
     var debouncer = Debouncer(window: .milliseconds(5), isActive: false)
-    #expect(debouncer.nextMoment == nil)
+    #expect(debouncer.nextDeadline == nil)
     _ = debouncer.edge(isActive: true, at: .milliseconds(10))
-    #expect(debouncer.nextMoment == .milliseconds(15) + .nanoseconds(1))
+    #expect(debouncer.nextDeadline == .milliseconds(15) + .nanoseconds(1))
     #expect(debouncer.time(.milliseconds(15)) == nil)
-    #expect(debouncer.time(debouncer.nextMoment!) == Debouncer.Edge(isActive: true, at: .milliseconds(10)))
-    #expect(debouncer.nextMoment == nil)
+    #expect(debouncer.time(debouncer.nextDeadline!) == Debouncer.Edge(isActive: true, at: .milliseconds(10)))
+    #expect(debouncer.nextDeadline == nil)
   }
 
-  @Test func `a level that was read corrects lost edges`() {
+  @Test("a level that was read corrects lost edges") func aLevelThatWasReadCorrectsLostEdges() {
     var debouncer = Debouncer(isActive: true)
     #expect(debouncer.level(isActive: true, at: .milliseconds(5)) == nil)
-    #expect(debouncer.nextMoment == nil)
+    #expect(debouncer.nextDeadline == nil)
     #expect(debouncer.level(isActive: false, at: .milliseconds(10)) == nil)
     #expect(debouncer.time(.milliseconds(20)) == Debouncer.Edge(isActive: false, at: .milliseconds(10)))
   }
 
-  @Test(arguments: [(Duration.zero, 1), (.milliseconds(7), 7), (.seconds(9), 50)])
-  func `keeps the window within its bounds`(_ window: Duration, _ milliseconds: Int) {
+  @Test(
+    "keeps the window within its bounds", arguments: [(Duration.zero, 1), (.milliseconds(7), 7), (.seconds(9), 50)])
+  func keepsTheWindowWithinItsBounds(_ window: Duration, _ milliseconds: Int) {
     var debouncer = Debouncer(window: window, isActive: false)
     _ = debouncer.edge(isActive: true, at: .zero)
-    #expect(debouncer.nextMoment == .milliseconds(milliseconds) + .nanoseconds(1))
+    #expect(debouncer.nextDeadline == .milliseconds(milliseconds) + .nanoseconds(1))
   }
 
   /// A worn switch: every press is reported once, and no hold is longer than the time for which the contact was closed.
-  @Test(arguments: 0..<200) func `counts every press once, however it bounces`(_ seed: UInt64) {
+  @Test("counts every press once, however it bounces", arguments: 0..<200) func countsEveryPressOnceHoweverItBounces(
+    _ seed: UInt64
+  ) {
     var random = SeededGenerator(seed: seed)
     var debouncer = Debouncer(isActive: false)
     var settled: [Debouncer.Edge] = []

@@ -10,7 +10,7 @@ private func decode(
   try report.withUnsafeBytes { try decoder.decode($0, into: sink) }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct `A boot keyboard's reports` {
+@Suite("A boot keyboard's reports", .timeLimit(.minutes(5))) struct BootKeyboardDecoderTests {
   /// The keys decoded from a sequence of reports with these usages.
   private func keys(_ reports: [[UInt8]]) throws -> String {
     var decoder = BootKeyboardDecoder()
@@ -19,7 +19,7 @@ private func decode(
     return sink.keys
   }
 
-  @Test func `Mean what the usage table says, every usage of it`() throws {
+  @Test("Mean what the usage table says, every usage of it") func meanWhatTheUsageTableSaysEveryUsageOfIt() throws {
     var expected: [UInt8: String] = [0x00: "", 0x01: "", 0x02: "", 0x03: "", 0x53: "", 0xB0: "00", 0xB1: "000"]
     for (usage, key) in zip(UInt8(0x1E)..., "1234567890") { expected[usage] = String(key) }
     for (usage, key) in zip(UInt8(0x59)..., "1234567890") { expected[usage] = String(key) }
@@ -32,6 +32,7 @@ private func decode(
   }
 
   @Test(
+    "Are distinguished by the keys down before",
     arguments: [
       ("one key after the other", [[0x59], [], [0x5A], []], "12"),
       ("the same key twice", [[0x59], [], [0x59], []], "11"),
@@ -47,11 +48,11 @@ private func decode(
       ("a failure among keys", [[0x59, 2], [0x5A, 0, 0, 0, 0, 3], [0x5B]], "3"),
       ("a gap before the key", [[0, 0, 0, 0, 0, 0x60]], "8"),
     ] as [(String, [[UInt8]], String)])
-  func `Are distinguished by the keys down before`(what: String, reports: [[UInt8]], expected: String) throws {
+  func areDistinguishedByTheKeysDownBefore(what: String, reports: [[UInt8]], expected: String) throws {
     #expect(try keys(reports) == expected, "\(what)")
   }
 
-  @Test func `Do not depend on modifiers or on the reserved byte`() throws {
+  @Test("Do not depend on modifiers or on the reserved byte") func doNotDependOnModifiersOrOnTheReservedByte() throws {
     var decoder = BootKeyboardDecoder()
     let sink = SinkOfKeys()
     for byte in UInt8.min ... .max {
@@ -61,22 +62,22 @@ private func decode(
     #expect(sink.keys == String(repeating: "9", count: 256))
   }
 
-  @Test(arguments: [0, 1, 7, 9, 64])
-  func `Of another length are rejected and change nothing`(length: Int) throws {
+  @Test("Of another length are rejected and change nothing", arguments: [0, 1, 7, 9, 64])
+  func ofAnotherLengthAreRejectedAndChangeNothing(length: Int) throws {
     var decoder = BootKeyboardDecoder()
     let sink = SinkOfKeys()
     try decode([0x59], with: &decoder, into: sink)
     let wrong = UnsafeMutableRawBufferPointer.allocate(byteCount: length, alignment: 1)
     defer { wrong.deallocate() }
     wrong.initializeMemory(as: UInt8.self, repeating: 0x5A)
-    var fault: BootKeyboardDecoder.Fault?
+    var fault: BootKeyboardDecoder.ReportError?
     do { try decoder.decode(UnsafeRawBufferPointer(wrong), into: sink) } catch { fault = error }
     #expect(fault == .length(length))
     try decode([0x59], with: &decoder, into: sink)
     #expect(sink.keys == "1")
   }
 
-  @Test func `Start again for another keypad`() throws {
+  @Test("Start again for another keypad") func startAgainForAnotherKeypad() throws {
     var decoder = BootKeyboardDecoder()
     let sink = SinkOfKeys()
     try decode([0x59], with: &decoder, into: sink)
@@ -86,7 +87,7 @@ private func decode(
   }
 
   /// Compares with a decoder that uses sets and branches.
-  @Test func `At random are decoded as by a simple decoder`() throws {
+  @Test("At random are decoded as by a simple decoder") func atRandomAreDecodedAsByASimpleDecoder() throws {
     let seed = UInt64.random(in: .min ... .max)
     var random = Xorshift(state: seed | 1)
     // Mostly keys with an effect and often the same key, so that holding, moving and repeating occur.

@@ -3,11 +3,11 @@ import Foundation
 
 /// Debian's GnuPG with a temporary home directory.
 final class GnuPG {
-  struct Missing: Error, CustomStringConvertible {
+  struct MissingProgramError: Error, CustomStringConvertible {
     let description = "no gpg here: install the package `gnupg`"
   }
 
-  struct Failure: Error, CustomStringConvertible {
+  struct GnuPGError: Error, CustomStringConvertible {
     let description: String
   }
 
@@ -30,10 +30,10 @@ final class GnuPG {
   private let home: URL
 
   init() throws {
-    guard FileManager.default.isExecutableFile(atPath: "/usr/bin/gpg") else { throw Missing() }
+    guard FileManager.default.isExecutableFile(atPath: "/usr/bin/gpg") else { throw MissingProgramError() }
     // Short, because the path of the agent's socket is limited to 107 bytes.
     var path = Array("/tmp/gpg-XXXXXX".utf8CString)
-    guard mkdtemp(&path) != nil else { throw Failure(description: "mkdtemp: errno \(errno)") }
+    guard mkdtemp(&path) != nil else { throw GnuPGError(description: "mkdtemp: errno \(errno)") }
     home = URL(fileURLWithPath: String(decoding: path.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self))
   }
 
@@ -50,7 +50,7 @@ final class GnuPG {
   func run(_ arguments: String..., reading input: [UInt8]? = nil) throws -> Outcome {
     let outcome = try attempt(arguments, reading: input)
     guard outcome.exitCode == 0 else {
-      throw Failure(description: "gpg \(arguments): exit \(outcome.exitCode)\n\(outcome.complaints)")
+      throw GnuPGError(description: "gpg \(arguments): exit \(outcome.exitCode)\n\(outcome.complaints)")
     }
     return outcome
   }
@@ -110,7 +110,7 @@ extension GnuPG {
   func generateKey(_ userID: String, _ kind: String...) throws -> String {
     let outcome = try attempt(["--quick-generate-key", userID] + kind)
     guard let fingerprint = outcome.words(after: "KEY_CREATED")?.last else {
-      throw Failure(description: "gpg made no key\n\(outcome.complaints)")
+      throw GnuPGError(description: "gpg made no key\n\(outcome.complaints)")
     }
     return fingerprint
   }

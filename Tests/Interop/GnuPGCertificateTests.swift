@@ -8,7 +8,7 @@ import Testing
 
   init() throws { gpg = try GnuPG() }
 
-  @Test func `refuses RSA`() throws {
+  @Test("refuses RSA") func refusesRSA() throws {
     let key = try gpg.generateKey("peer", "rsa2048", "sign,cert", "never")
     try gpg.run("--quick-add-key", key, "rsa2048", "encr", "never")
     expect(.unsupported("RSA key, expected EDDSA"), try gpg.export(key))
@@ -18,7 +18,8 @@ import Testing
     #expect(throws: error) { try OpenPGPCertificate(parsing: bytes, at: time) }
   }
 
-  @Test func `refuses certificates that cannot sign or cannot encrypt`() throws {
+  @Test("refuses certificates that cannot sign or cannot encrypt")
+  func refusesCertificatesThatCannotSignOrCannotEncrypt() throws {
     let key = try gpg.generateKey("peer", "ed25519", "cert", "never")
     expect(.unsupported("0 subkeys"), try gpg.export(key))
     try gpg.run("--quick-add-key", key, "cv25519", "encr", "never")
@@ -27,20 +28,22 @@ import Testing
     expect(.unsupported("2 subkeys"), try gpg.export(key))
   }
 
-  @Test func `refuses secret keys and more than one`() throws {
+  @Test("refuses secret keys and more than one") func refusesSecretKeysAndMoreThanOne() throws {
     let (one, other) = (try gpg.generateKey("one"), try gpg.generateKey("other"))
     expect(.unsupported("first packet of a key: 5"), try gpg.run("--export-secret-keys", one).output)
     expect(.unsupported("2 primary keys"), try gpg.export(one, other))
   }
 
-  @Test func `refuses revoked certificates`() throws {
+  @Test("refuses revoked certificates") func refusesRevokedCertificates() throws {
     let key = try gpg.generateKey("peer")
     _ = try OpenPGPCertificate(parsing: gpg.export(key))
     try gpg.revoke(key)
     expect(.certificateNotValid("revoked primary key"), try gpg.export(key))
   }
 
-  @Test func `accepts several user IDs, and signatures by other keys`() throws {
+  @Test("accepts several user IDs, and signatures by other keys") func acceptsSeveralUserIDsAndSignaturesByOtherKeys()
+    throws
+  {
     let (key, stranger) = (try gpg.generateKey("peer"), try gpg.generateKey("stranger"))
     try gpg.run("--quick-add-uid", key, "peer at work")
     try gpg.run("--local-user", stranger, "--quick-sign-key", key)
@@ -48,7 +51,8 @@ import Testing
   }
 
   /// A renewed certificate has signatures newer than its keys. They must be valid also with a clock that is behind.
-  @Test func `expiration can be renewed, and is checked by the clock unless it is behind`() throws {
+  @Test("expiration can be renewed, and is checked by the clock unless it is behind")
+  func expirationCanBeRenewedAndIsCheckedByTheClockUnlessItIsBehind() throws {
     let year: Int64 = 31_536_000
     let key = try gpg.generateKey("peer", "future-default", "default", "seconds=1000")
     let listed = try gpg.run("--with-colons", "--list-keys").status

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
-import Courier
 import Cryptography
-import CurlCourier
+import CurlHTTP
 import Foundation
+import HTTP
 import MobileAuth
 import PrivacyIDEAAdapter
 import ProgramHarness
@@ -19,38 +19,38 @@ extension InteropPrivacyIDEA {
   @Suite final class Adapter {
     private let server: PushServer
     private let registry = MemoryRegistry()
-    private let timekeeper = SystemTimekeeper()
+    private let clock = SystemClock()
     private let panel = ScriptedPanel()
 
     init() throws { server = try PushServer.shared.get() }
 
-    private func courier() -> CurlCourier { CurlCourier(trust: ServerTrust(authorityFile: server.authority)) }
+    private func http() -> CurlHTTPTransport { CurlHTTPTransport(trust: ServerTrust(authorityFile: server.authority)) }
 
-    private func enrol(_ url: String) async throws -> AccountRecord {
-      var settings = PushEnrolment.Settings()
+    private func enroll(_ url: String) async throws -> AccountRecord {
+      var settings = PushEnrollment.Settings()
       settings.keyBits = 2048
-      let enrolment = PushEnrolment(
-        registry: registry, timekeeper: timekeeper, settings: settings, pinDesk: nil, progress: { _ in },
-        makeCourier: { CurlCourier(trust: $0) })
-      return try await enrolment.enrol(url, name: "desk", trust: ServerTrust(authorityFile: server.authority))
+      let enrollment = PushEnrollment(
+        registry: registry, clock: clock, settings: settings, pinPrompter: nil, progress: { _ in },
+        makeHTTPTransport: { CurlHTTPTransport(trust: $0) })
+      return try await enrollment.enroll(url, name: "desk", trust: ServerTrust(authorityFile: server.authority))
     }
 
     /// Runs listener and handler, as the service does, while `body` runs.
-    private func serve(_ body: (PrivacyIDEATokenServer) async throws -> Void) async throws {
+    private func serve(_ body: (PrivacyIDEAServerClient) async throws -> Void) async throws {
       var pace = PollingPace()
       pace.fast = .milliseconds(300)
       let record = try #require(try registry.servers().first)
-      let token = try PrivacyIDEATokenServer(
-        record, accounts: registry.accounts(), judge: nil, courier: courier(), timekeeper: timekeeper, pace: pace,
+      let token = try PrivacyIDEAServerClient(
+        record, accounts: registry.accounts(), pinVerifier: nil, http: http(), clock: clock, pace: pace,
         random: { 0.5 }, report: { _ in })
-      let inbox = Inbox(timekeeper: timekeeper)
+      let inbox = Inbox(clock: clock)
       let handler = Handler(
-        servers: [token], inbox: inbox, errands: Errands(inbox: inbox), panel: panel, custody: registry,
-        timekeeper: timekeeper, mustEnrol: false, random: { 0.5 }, makeIdempotencyKey: { Random.uuid() },
+        servers: [token], inbox: inbox, panelTasks: PanelTaskQueue(inbox: inbox), panel: panel, stateStore: registry,
+        clock: clock, mustEnroll: false, random: { 0.5 }, makeIdempotencyKey: { Random.uuid() },
         report: { _ in }
       )
-      let listener = Listener(
-        to: token, inbox: inbox, custody: registry, timekeeper: timekeeper, random: { 0.5 }, report: { _ in })
+      let listener = RequestListener(
+        to: token, inbox: inbox, stateStore: registry, clock: clock, random: { 0.5 }, report: { _ in })
       let running = Task { try await handler.run() }
       let listening = Task { try await listener.run() }
       defer {
@@ -65,10 +65,10 @@ extension InteropPrivacyIDEA {
       .entered(PIN(digits: SecretBytes(copying: Array(digits.utf8))))
     }
 
-    @Test
-    func `Enroll, approve, deny, choose, expire, enroll again, delete`() async throws {
+    @Test("Enroll, approve, deny, choose, expire, enroll again, delete")
+    func enrollApproveDenyChooseExpireEnrollAgainDelete() async throws {
       let (serial, url) = try server.makeToken()
-      #expect(try await enrol(url).profile == serial)
+      #expect(try await enroll(url).profile == serial)
 
       try await serve { _ in
         // Approve.
@@ -78,7 +78,7 @@ extension InteropPrivacyIDEA {
         panel.perform(.gesture(Gesture(.hold, held: .seconds(1))))
         await panel.until(showing: .idle(pending: 0))
         #expect(try server.challengeStatus(login.transaction) == "accept")
-        #expect(try server.finalise(serial, login.transaction) == "ACCEPT")
+        #expect(try server.finalize(serial, login.transaction) == "ACCEPT")
         #expect(panel.shown.contains(.confirmed))
 
         // Deny, with each reason.
@@ -90,7 +90,7 @@ extension InteropPrivacyIDEA {
           panel.perform(.gesture(Gesture(gesture, held: .seconds(7))))
           await panel.until(showing: .idle(pending: 0))
           #expect(try server.challengeStatus(login.transaction) == status)
-          #expect(try server.finalise(serial, login.transaction) == "REJECT")
+          #expect(try server.finalize(serial, login.transaction) == "REJECT")
         }
 
         // A number that the portal shows: wrong, then right.
@@ -135,7 +135,7 @@ extension InteropPrivacyIDEA {
         let code = try #require(digits).map(String.init).joined()
         #expect(code.count == 2)
         #expect(try server.challengeStatus(login.transaction) == "pending")
-        #expect(try server.finalise(serial, login.transaction, code: code) == "ACCEPT")
+        #expect(try server.finalize(serial, login.transaction, code: code) == "ACCEPT")
         try server.removePolicy("code")
 
         // No answer.
@@ -144,12 +144,12 @@ extension InteropPrivacyIDEA {
         await panel.until(challenges: 9)
         await panel.until(showing: .idle(pending: 0))
         #expect(try server.challengeStatus(login.transaction) == "pending")
-        #expect(try server.finalise(serial, login.transaction) != "ACCEPT")
+        #expect(try server.finalize(serial, login.transaction) != "ACCEPT")
         try server.set("PushChallengeValidityTime", to: "120")
       }
 
       // Enrolled again: the old keys are invalid, the new ones work.
-      _ = try await enrol(server.makeToken(again: serial).url)
+      _ = try await enroll(server.makeToken(again: serial).url)
       try await serve { token in
         let login = try server.trigger(serial)
         await panel.until(challenges: 10)

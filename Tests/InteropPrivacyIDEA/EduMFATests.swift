@@ -5,48 +5,52 @@ import Testing
 extension InteropPrivacyIDEA {
   /// eduMFA's own token type. It accepts elliptic keys, has no reasons, and would let an approval overrule a denial.
   @Suite struct EduMFA {
-    @Test func `Enrolled with RSA and with P-256, approved and denied`() async throws {
+    @Test("Enrolled with RSA and with P-256, approved and denied") func enrolledWithRSAAndWithP256ApprovedAndDenied()
+      async throws
+    {
       let server = try PushServer(.eduMFA)
       // A SubjectPublicKeyInfo of P-256 has 91 bytes.
       for (setting, lengths) in [("elliptic = false", 300...2000), ("elliptic = true", 124...124)] {
-        let scene = try PushScene(at: server, settings: setting)
-        try await scene.token.start()
+        let fixture = try PushServerFixture(at: server, settings: setting)
+        try await fixture.token.start()
         let (serial, url) = try server.makeToken()
         #expect(url.hasPrefix("edumfa-push://edumfa/"))
-        try await scene.enrol(url, as: "desk")
+        try await fixture.enroll(url, as: "desk")
         #expect(lengths.contains(try server.deviceKey(of: serial).count))
         for (act, ending, verdict) in [
           (Act.hold, "approved, receipt ", "ACCEPT"), (.double, "denied (declined)", "REJECT"),
           (.notMe, "denied (not-me)", "REJECT"),
         ] {
-          try await scene.answer(serial, act, ending, verdict)
+          try await fixture.answer(serial, act, ending, verdict)
         }
-        try await scene.end()
+        try await fixture.end()
       }
     }
 
-    @Test func `The older token type, which uses privacyIDEA's protocol`() async throws {
+    @Test("The older token type, which uses privacyIDEA's protocol") func olderTokenTypeWhichUsesPrivacyIDEAsProtocol()
+      async throws
+    {
       let server = try PushServer(.eduMFA, tokenType: "push")
-      let scene = try PushScene(at: server)
-      try await scene.token.start()
+      let fixture = try PushServerFixture(at: server)
+      try await fixture.token.start()
       let (serial, url) = try server.makeToken()
       #expect(url.hasPrefix("otpauth://pipush/") && serial.hasPrefix("PIPU"))
-      try await scene.enrol(url, as: "desk")
+      try await fixture.enroll(url, as: "desk")
       for (act, ending, verdict) in [
         (Act.hold, "approved, receipt ", "ACCEPT"), (.double, "denied (declined)", "REJECT"),
       ] {
-        try await scene.answer(serial, act, ending, verdict)
+        try await fixture.answer(serial, act, ending, verdict)
       }
-      try await scene.end()
+      try await fixture.end()
     }
   }
 }
 
-extension PushScene {
+extension PushServerFixture {
   fileprivate func answer(_ serial: String, _ act: Act, _ ending: String, _ verdict: String) async throws {
     let login = try await login(with: serial)
     try await token.answer(login.token, with: act, from: login.mark)
     #expect(try await self.ending(of: login).hasPrefix(ending))
-    #expect(try server.finalise(serial, login.portal) == verdict)
+    #expect(try server.finalize(serial, login.portal) == verdict)
   }
 }

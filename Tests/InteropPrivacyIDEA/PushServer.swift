@@ -5,7 +5,7 @@ import Synchronization
 
 /// A private privacyIDEA or eduMFA on loopback, with administrator and portal calls by curl.
 final class PushServer: Sendable {
-  struct Failure: Error, CustomStringConvertible { let description: String }
+  struct PushServerError: Error, CustomStringConvertible { let description: String }
 
   enum Product: String {
     case privacyIDEA = "privacyidea"
@@ -62,7 +62,8 @@ final class PushServer: Sendable {
     let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
     guard line != "\(word)\n" else { return }
     process.waitUntilExit()
-    throw Failure(description: "\(product) did not start: exit \(process.terminationStatus), 69 is PyPI out of reach")
+    throw PushServerError(
+      description: "\(product) did not start: exit \(process.terminationStatus), 69 is PyPI out of reach")
   }
 
   /// Stops the server; when this returns, its port is closed.
@@ -92,7 +93,7 @@ final class PushServer: Sendable {
   private func configure(_ path: String, _ settings: [String: Any]) throws {
     let answer = try call(path, json: settings)
     guard (answer["result"] as? [String: Any])?["status"] as? Bool == true else {
-      throw Failure(description: "\(path): \(answer)")
+      throw PushServerError(description: "\(path): \(answer)")
     }
   }
 
@@ -131,7 +132,7 @@ final class PushServer: Sendable {
     if let user { body.merge(["user": user, "realm": "lab"]) { $1 } }
     let detail = try call("token/init", json: body)["detail"] as? [String: Any] ?? [:]
     guard let serial = detail["serial"] as? String, let url = (detail["pushurl"] as? [String: Any])?["value"] as? String
-    else { throw Failure(description: "no push token: \(detail)") }
+    else { throw PushServerError(description: "no push token: \(detail)") }
     return (serial, url)
   }
 
@@ -161,7 +162,7 @@ final class PushServer: Sendable {
     let answer = try call("validate/triggerchallenge", form: form)
     let detail = answer["detail"] as? [String: Any] ?? [:]
     guard let transaction = detail["transaction_id"] as? String else {
-      throw Failure(description: "not triggered: \(answer)")
+      throw PushServerError(description: "not triggered: \(answer)")
     }
     let challenge = (detail["multi_challenge"] as? [[String: Any]])?.first
     return (transaction, challenge?["presence_answer"] as? String)
@@ -174,15 +175,15 @@ final class PushServer: Sendable {
   }
 
   /// Finishes the login as a portal.
-  func finalise(_ serial: String, _ transaction: String, code: String = "") throws -> String {
-    try finalise(["serial": serial, "transaction_id": transaction, "pass": code])
+  func finalize(_ serial: String, _ transaction: String, code: String = "") throws -> String {
+    try finalize(["serial": serial, "transaction_id": transaction, "pass": code])
   }
 
-  func finalise(user: String, _ transaction: String) throws -> String {
-    try finalise(["user": user, "realm": "lab", "transaction_id": transaction, "pass": ""])
+  func finalize(user: String, _ transaction: String) throws -> String {
+    try finalize(["user": user, "realm": "lab", "transaction_id": transaction, "pass": ""])
   }
 
-  private func finalise(_ form: [String: String]) throws -> String {
+  private func finalize(_ form: [String: String]) throws -> String {
     let answer = try call("validate/check", form: form)
     return (answer["result"] as? [String: Any])?["authentication"] as? String ?? "\(answer)"
   }
@@ -209,7 +210,7 @@ final class PushServer: Sendable {
     let data = output.fileHandleForReading.readDataToEndOfFile()
     curl.waitUntilExit()
     guard let answer = try? JSONSerialization.jsonObject(with: data) as? [String: Any] else {
-      throw Failure(description: "\(path): \(String(decoding: data, as: UTF8.self))")
+      throw PushServerError(description: "\(path): \(String(decoding: data, as: UTF8.self))")
     }
     return answer
   }

@@ -9,7 +9,9 @@ import Testing
 /// separate processes without other activity.
 @Suite("Cost", .timeLimit(.minutes(3)))
 struct CostTests {
-  @Test func `Ten thousand messages need no more memory than a few`() async throws {
+  @Test("Ten thousand messages need no more memory than a few") func tenThousandMessagesNeedNoMoreMemoryThanAFew()
+    async throws
+  {
     let broker = try await TestBroker()
     let away = Consumer(of: broker.broker())
     try await away.isConnected()
@@ -18,7 +20,7 @@ struct CostTests {
     try await broker.publish(String(repeating: "x", count: 4096), to: "mailbox/1", "--repeat", "\(count)")
     let settings = ExitSettings(port: broker.port, authority: broker.authority)
     await #expect(processExitsWith: .success) { [settings = settings as ExitSettings, count = count as Int] in
-      let mailbox = Mailbox(at: settings.broker, topic: "mailbox/1", clientID: "token1")
+      let mailbox = Subscriber(at: settings.broker, topic: "mailbox/1", clientID: "token1")
       let arrived = Mutex(0)
       let early = Observed(0)
       let isDone = Observed(false)
@@ -41,12 +43,12 @@ struct CostTests {
     }
   }
 
-  @Test func `An idle connection sleeps`() async throws {
+  @Test("An idle connection sleeps") func idleConnectionSleeps() async throws {
     let broker = try await TestBroker()
     let settings = ExitSettings(port: broker.port, authority: broker.authority)
     await #expect(processExitsWith: .success) { [settings = settings as ExitSettings] in
       let isUp = Observed(false)
-      let mailbox = Mailbox(
+      let mailbox = Subscriber(
         at: settings.broker, topic: "mailbox/1", clientID: "token1",
         report: { report in isUp.change { $0 = report == .connected } })
       #expect(ThisProcess.threads(named: "mqtt").isEmpty)
@@ -58,14 +60,15 @@ struct CostTests {
     }
   }
 
-  @Test func `Canceled at any moment, it leaves nothing behind`() async throws {
+  @Test("Canceled at any moment, it leaves nothing behind") func canceledAtAnyMomentItLeavesNothingBehind() async throws
+  {
     let broker = try await TestBroker()
     let seed = UInt64.random(in: .min ... .max)
     let settings = ExitSettings(port: broker.port, authority: broker.authority)
     await #expect(processExitsWith: .success, "seed \(seed)") {
       [settings = settings as ExitSettings, seed = seed as UInt64] in
       var state = seed
-      let mailbox = Mailbox(at: settings.broker, topic: "mailbox/1", clientID: "token1", presence: "presence/1")
+      let mailbox = Subscriber(at: settings.broker, topic: "mailbox/1", clientID: "token1", presence: "presence/1")
       let publisher = Publisher(at: settings.broker, clientID: "server")
       var descriptors = 0
       for round in 0..<200 {
@@ -74,12 +77,12 @@ struct CostTests {
         // The first step of splitmix64: enough to distribute the moments over the set-up of a connection.
         state &+= 0x9E37_79B9_7F4A_7C15
         try await Task.sleep(for: .microseconds(Int64(state >> 33) % 40_000))
-        let cancelled = ContinuousClock.now
+        let canceled = ContinuousClock.now
         for task in tasks {
           task.cancel()
           _ = await task.result
         }
-        #expect(.now - cancelled < .seconds(5))
+        #expect(.now - canceled < .seconds(5))
         guard round == 5 || round == 199 else { continue }
         // Name resolution and TCP connects end later, without further calls.
         _ = try await eventually("the end of the thread") { ThisProcess.threads(named: "mqtt").isEmpty ? true : nil }

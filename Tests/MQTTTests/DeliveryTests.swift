@@ -6,8 +6,8 @@ import Testing
 /// Messages of a real mosquitto broker, with TLS and a password.
 @Suite("Delivery", .timeLimit(.minutes(2)))
 struct DeliveryTests {
-  @Test(arguments: [Broker.Version.v311, .v5])
-  func `A message arrives, once`(version: Broker.Version) async throws {
+  @Test("A message arrives, once", arguments: [Broker.Version.v311, .v5])
+  func messageArrivesOnce(version: Broker.Version) async throws {
     let broker = try await TestBroker()
     let consumer = Consumer(of: broker.broker(version: version))
     try await consumer.isConnected()
@@ -23,8 +23,8 @@ struct DeliveryTests {
     try await next.got(["three"])
   }
 
-  @Test(arguments: [Broker.Version.v311, .v5])
-  func `Messages published during a disconnection are queued`(version: Broker.Version) async throws {
+  @Test("Messages published during a disconnection are queued", arguments: [Broker.Version.v311, .v5])
+  func messagesPublishedDuringADisconnectionAreQueued(version: Broker.Version) async throws {
     let broker = try await TestBroker()
     let first = Consumer(of: broker.broker(version: version))
     try await first.isConnected()
@@ -33,8 +33,8 @@ struct DeliveryTests {
     try await Consumer(of: broker.broker(version: version)).got(["one", "two", "three"])
   }
 
-  @Test(arguments: [Broker.Version.v311, .v5])
-  func `A message that was not stored is delivered again`(version: Broker.Version) async throws {
+  @Test("A message that was not stored is delivered again", arguments: [Broker.Version.v311, .v5])
+  func messageThatWasNotStoredIsDeliveredAgain(version: Broker.Version) async throws {
     let broker = try await TestBroker()
     let tries = Observed(0)
     let consumer = Consumer(
@@ -54,7 +54,8 @@ struct DeliveryTests {
 
   /// When they are delivered again, all three are in one TLS record, and libmosquitto queues their PUBACKs before its
   /// first callback.
-  @Test func `Messages after one that was not stored are not acknowledged either`() async throws {
+  @Test("Messages after one that was not stored are not acknowledged either")
+  func messagesAfterOneThatWasNotStoredAreNotAcknowledgedEither() async throws {
     let broker = try await TestBroker()
     let away = Consumer(of: broker.broker())
     try await away.isConnected()
@@ -68,7 +69,8 @@ struct DeliveryTests {
     try await Consumer(of: broker.broker()).got(["one", "two", "three"])
   }
 
-  @Test func `A message in processing when the task is canceled is delivered again`() async throws {
+  @Test("A message in processing when the task is canceled is delivered again")
+  func messageInProcessingWhenTheTaskIsCanceledIsDeliveredAgain() async throws {
     let broker = try await TestBroker()
     let looking = Observed(false)
     let slow = Consumer(
@@ -86,7 +88,7 @@ struct DeliveryTests {
     try await Consumer(of: broker.broker()).got(["one"])
   }
 
-  @Test func `Retained messages are ignored`() async throws {
+  @Test("Retained messages are ignored") func retainedMessagesAreIgnored() async throws {
     for version in [Broker.Version.v311, .v5] {
       let broker = try await TestBroker()
       try await broker.publish("old", to: "mailbox/1", "-r")
@@ -97,14 +99,16 @@ struct DeliveryTests {
     }
   }
 
-  @Test(arguments: [(Broker.Version.v311, [Mailbox.Report.connected, .refused(bytes: 16_385)]), (.v5, [.connected])])
-  func `A message that is too long is dropped without delaying others`(
-    version: Broker.Version, reports: [Mailbox.Report]
+  @Test(
+    "A message that is too long is dropped without delaying others",
+    arguments: [(Broker.Version.v311, [Subscriber.Report.connected, .refused(bytes: 16_385)]), (.v5, [.connected])])
+  func messageThatIsTooLongIsDroppedWithoutDelayingOthers(
+    version: Broker.Version, reports: [Subscriber.Report]
   ) async throws {
     let broker = try await TestBroker()
     let consumer = Consumer(of: broker.broker(version: version))
     try await consumer.isConnected()
-    let longest = String(repeating: "x", count: Mailbox.maximumMessageBytes)
+    let longest = String(repeating: "x", count: Subscriber.maximumMessageBytes)
     // In MQTT 5 the broker enforces the limit, which includes the packet's header.
     try await broker.publish(longest + (version == .v5 ? String(repeating: "x", count: 1024) : "x"), to: "mailbox/1")
     try await broker.publish(longest, to: "mailbox/1")

@@ -7,8 +7,8 @@ import Testing
 /// Brokers that stop, restart, or do not exist.
 @Suite("Outages", .timeLimit(.minutes(2)))
 struct OutageTests {
-  @Test(arguments: [Broker.Version.v311, .v5])
-  func `A restarted broker still has undelivered messages`(version: Broker.Version) async throws {
+  @Test("A restarted broker still has undelivered messages", arguments: [Broker.Version.v311, .v5])
+  func restartedBrokerStillHasUndeliveredMessages(version: Broker.Version) async throws {
     let broker = try await TestBroker()
     let consumer = Consumer(of: broker.broker(version: version))
     try await consumer.isConnected()
@@ -29,7 +29,8 @@ struct OutageTests {
     try await next.got(["kept", "two"])
   }
 
-  @Test func `The backoff grows to a minute while a broker is down, with jitter`() async throws {
+  @Test("The backoff grows to a minute while a broker is down, with jitter")
+  func backoffGrowsToAMinuteWhileABrokerIsDownWithJitter() async throws {
     let broker = try await TestBroker()
     try await broker.stop()
     let gate = Observed(false)
@@ -53,12 +54,14 @@ struct OutageTests {
     try await consumer.isConnected()
   }
 
-  @Test func `After a power loss the presence is offline immediately`() async throws {
+  @Test("After a power loss the presence is offline immediately") func afterAPowerLossThePresenceIsOfflineImmediately()
+    async throws
+  {
     let broker = try await TestBroker()
     let presence = try await broker.follow("presence/1")
     let settings = ExitSettings(port: broker.port, authority: broker.authority)
     await #expect(processExitsWith: .signal(SIGKILL)) { [settings = settings as ExitSettings] in
-      let mailbox = Mailbox(
+      let mailbox = Subscriber(
         at: settings.broker, topic: "mailbox/1", clientID: "token1", presence: "presence/1",
         report: { report in
           guard report == .connected else { return }
@@ -77,7 +80,8 @@ struct OutageTests {
     try await later.output.line(with: "offline")
   }
 
-  @Test func `Presence says online, and offline when the task is cancelled`() async throws {
+  @Test("Presence says online, and offline when the task is cancelled")
+  func presenceSaysOnlineAndOfflineWhenTheTaskIsCancelled() async throws {
     let broker = try await TestBroker()
     let presence = try await broker.follow("presence/1")
     let consumer = Consumer(of: broker.broker(), presence: "presence/1")

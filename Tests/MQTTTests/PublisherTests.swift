@@ -6,8 +6,8 @@ import Testing
 /// The publisher, observed with mosquitto's own client.
 @Suite("Publisher", .timeLimit(.minutes(2)))
 struct PublisherTests {
-  @Test(arguments: [Broker.Version.v311, .v5])
-  func `A posted message is delivered`(version: Broker.Version) async throws {
+  @Test("A posted message is delivered", arguments: [Broker.Version.v311, .v5])
+  func postedMessageIsDelivered(version: Broker.Version) async throws {
     let broker = try await TestBroker()
     let follower = try await broker.follow("hints/+")
     let publisher = Running(at: broker.broker(version: version))
@@ -16,7 +16,8 @@ struct PublisherTests {
     try await publisher.isDone()
   }
 
-  @Test func `Equal messages for a broker that is down are queued once`() async throws {
+  @Test("Equal messages for a broker that is down are queued once")
+  func equalMessagesForABrokerThatIsDownAreQueuedOnce() async throws {
     let broker = try await TestBroker()
     let follower = try await broker.follow("hints/+")
     follower.send(9)
@@ -37,7 +38,7 @@ struct PublisherTests {
     #expect(broker.log?.count(of: "Received PUBLISH from server") == 4)
   }
 
-  @Test func `A restart of the broker loses nothing`() async throws {
+  @Test("A restart of the broker loses nothing") func restartOfTheBrokerLosesNothing() async throws {
     let broker = try await TestBroker()
     let consumer = Consumer(of: broker.broker(), topic: "hints/1")
     try await consumer.isConnected()
@@ -52,7 +53,9 @@ struct PublisherTests {
     try await publisher.isDone()
   }
 
-  @Test func `Invalid topics are rejected without delaying others`() async throws {
+  @Test("Invalid topics are rejected without delaying others") func invalidTopicsAreRejectedWithoutDelayingOthers()
+    async throws
+  {
     let broker = try await TestBroker()
     let consumer = Consumer(of: broker.broker(), topic: "hints/1")
     try await consumer.isConnected()
@@ -64,7 +67,7 @@ struct PublisherTests {
     try await publisher.isDone()
   }
 
-  @Test func `The queue is bounded`() async throws {
+  @Test("The queue is bounded") func queueIsBounded() async throws {
     let broker = try await TestBroker()
     let refused = Observed([Publisher.Report]())
     let full = Publisher(
@@ -101,7 +104,7 @@ struct PublisherTests {
 
     func sees(_ what: String, _ condition: @escaping @Sendable ([Publisher.Report]) -> Bool) async throws {
       guard await reports.first(within: patience, { condition($0) ? true : nil }) != nil else {
-        throw NotSeen(description: "\(what), but \(reports.value)")
+        throw OutputTimeoutError(description: "\(what), but \(reports.value)")
       }
     }
   }

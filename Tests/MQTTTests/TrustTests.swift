@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import Courier
+import HTTP
 import MQTT
 import ProgramHarness
 import Testing
@@ -55,12 +55,12 @@ struct TrustTests {
     Row(what: "no client id", clientID: "", expected: .unusable("client id")),
   ]
 
-  @Test func `Each with its reason`() async throws {
+  @Test("Each with its reason") func eachWithItsReason() async throws {
     let broker = try await TestBroker(readable: "mailbox/1")
-    for row in Self.rows { try await judge(row, at: broker) }
+    for row in Self.rows { try await verify(row, at: broker) }
   }
 
-  private func judge(_ row: Row, at broker: TestBroker) async throws {
+  private func verify(_ row: Row, at broker: TestBroker) async throws {
     let wrong = try await broker.pin(of: "other-ca")
     var trust = ServerTrust(authorityFile: row.authority.map(broker.directory.file))
     switch row.pin {
@@ -68,8 +68,8 @@ struct TrustTests {
     case .right: trust.pins = [wrong, try await broker.pin()]
     case .wrong: trust.pins = [wrong]
     }
-    let reached = Observed(Mailbox.Report?.none)
-    let mailbox = Mailbox(
+    let reached = Observed(Subscriber.Report?.none)
+    let mailbox = Subscriber(
       at: broker.broker(host: row.host, trust: trust, password: row.password, version: row.version),
       topic: row.topic, clientID: row.clientID, report: { report in reached.change { $0 = $0 ?? report } },
       sleep: { _ in throw CancellationError() })

@@ -4,157 +4,164 @@ import MobileAuth
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct HandlerTests {
-  @Test(arguments: [
-    (accept, "approved, receipt receipt-1", Indication.confirmed),
-    (deny, "denied (declined), receipt receipt-1", .denied),
-    (notMe, "denied (not-me), receipt receipt-1", .denied),
-  ])
+  @Test(
+    "A gesture becomes the servers word",
+    arguments: [
+      (accept, "approved, receipt receipt-1", Indication.confirmed),
+      (deny, "denied (declined), receipt receipt-1", .denied),
+      (notMe, "denied (not-me), receipt receipt-1", .denied),
+    ])
   func aGestureBecomesTheServersWord(gesture: PanelEvent, outcome: String, shown: Indication) async throws {
-    let world = World()
-    try await world.withHandler {
-      world.announce(world.request(1))
-      await world.panel.until(challenges: 1)
-      world.panel.perform(gesture)
-      await world.panel.until(showing: .idle(pending: 0))
+    let fixture = HandlerFixture()
+    try await fixture.withHandler {
+      fixture.announce(fixture.request(1))
+      await fixture.panel.until(challenges: 1)
+      fixture.panel.perform(gesture)
+      await fixture.panel.until(showing: .idle(pending: 0))
     }
-    #expect(world.custody.outcomes(of: World.transaction(1)) == [outcome])
-    #expect(world.panel.shown.contains(shown))
-    #expect(world.panel.shown.contains(.talkingToServer))
-    #expect(world.server.delivered.count == 1)
-    #expect(try world.custody.unsettledIntents().isEmpty)
-    #expect(world.custody.audit.map(\.kind) == [.announced, .opened, .decided, .settled])
+    #expect(fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)) == [outcome])
+    #expect(fixture.panel.shown.contains(shown))
+    #expect(fixture.panel.shown.contains(.talkingToServer))
+    #expect(fixture.server.delivered.count == 1)
+    #expect(try fixture.stateStore.unresolvedIntents().isEmpty)
+    #expect(fixture.stateStore.audit.map(\.kind) == [.announced, .opened, .decided, .settled])
   }
 
-  @Test func duplicatesAreHandledOnce() async throws {
-    let world = World()
-    try await world.withHandler {
-      let request = world.request(1)
-      world.announce(request)
-      world.announce(request)
-      await world.panel.until(challenges: 1)
-      world.panel.perform(accept)
-      await world.panel.until(showing: .idle(pending: 0))
+  @Test("Duplicates are handled once") func duplicatesAreHandledOnce() async throws {
+    let fixture = HandlerFixture()
+    try await fixture.withHandler {
+      let request = fixture.request(1)
+      fixture.announce(request)
+      fixture.announce(request)
+      await fixture.panel.until(challenges: 1)
+      fixture.panel.perform(accept)
+      await fixture.panel.until(showing: .idle(pending: 0))
       // A list requested before the answer was sent.
-      world.announce(request)
-      world.announce(world.request(2))
-      await world.panel.until(challenges: 2)
+      fixture.announce(request)
+      fixture.announce(fixture.request(2))
+      await fixture.panel.until(challenges: 2)
     }
-    #expect(world.server.delivered.count == 1)
-    #expect(world.custody.audit.filter { $0.kind == .announced }.map(\.transaction) == [1, 2].map(World.transaction))
+    #expect(fixture.server.delivered.count == 1)
+    #expect(
+      fixture.stateStore.audit.filter { $0.kind == .announced }.map(\.transaction)
+        == [1, 2].map(HandlerFixture.transaction))
   }
 
-  @Test func theNewestComesFirstAndTheOldStaysPending() async throws {
-    let world = World()
-    try await world.withHandler {
-      world.announce(world.request(2), world.request(1))
-      await world.panel.until(challenges: 1)
-      world.panel.perform(accept)
-      await world.panel.until(challenges: 2)
-      world.panel.perform(deny)
-      await world.panel.until(showing: .idle(pending: 0))
+  @Test("The newest comes first and the old stays pending") func theNewestComesFirstAndTheOldStaysPending() async throws
+  {
+    let fixture = HandlerFixture()
+    try await fixture.withHandler {
+      fixture.announce(fixture.request(2), fixture.request(1))
+      await fixture.panel.until(challenges: 1)
+      fixture.panel.perform(accept)
+      await fixture.panel.until(challenges: 2)
+      fixture.panel.perform(deny)
+      await fixture.panel.until(showing: .idle(pending: 0))
     }
-    #expect(world.server.delivered.map(\.request.pending.transaction) == [2, 1].map(World.transaction))
+    #expect(fixture.server.delivered.map(\.request.pending.transaction) == [2, 1].map(HandlerFixture.transaction))
   }
 
-  @Test func anUntouchedRequestMakesWayForANewerOne() async throws {
-    let world = World()
-    try await world.withHandler {
-      let old = world.request(1, sentAt: 1000)
-      world.announce(old)
-      await world.panel.until(challenges: 1)
-      world.announce(old, world.request(2, sentAt: 2000))
-      await world.panel.until(challenges: 2)
-      world.panel.perform(accept)
-      await world.panel.until(challenges: 3)
+  @Test("An untouched request makes way for a newer one") func anUntouchedRequestMakesWayForANewerOne() async throws {
+    let fixture = HandlerFixture()
+    try await fixture.withHandler {
+      let old = fixture.request(1, sentAt: 1000)
+      fixture.announce(old)
+      await fixture.panel.until(challenges: 1)
+      fixture.announce(old, fixture.request(2, sentAt: 2000))
+      await fixture.panel.until(challenges: 2)
+      fixture.panel.perform(accept)
+      await fixture.panel.until(challenges: 3)
     }
-    #expect(world.server.delivered.map(\.request.pending.transaction) == [World.transaction(2)])
-    #expect(world.custody.outcomes(of: World.transaction(1)).isEmpty)
+    #expect(fixture.server.delivered.map(\.request.pending.transaction) == [HandlerFixture.transaction(2)])
+    #expect(fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)).isEmpty)
   }
 
-  @Test func aTouchedRequestIsNeverSwapped() async throws {
-    let world = World()
-    try await world.withHandler {
-      let old = world.request(1, sentAt: 1000)
-      world.announce(old)
-      await world.panel.until(challenges: 1)
-      world.panel.perform(.touched)
+  @Test("A touched request is never swapped") func aTouchedRequestIsNeverSwapped() async throws {
+    let fixture = HandlerFixture()
+    try await fixture.withHandler {
+      let old = fixture.request(1, sentAt: 1000)
+      fixture.announce(old)
+      await fixture.panel.until(challenges: 1)
+      fixture.panel.perform(.touched)
       // The "stuck" audit entry is written only after the touch was handled, so it shows that point without a clock.
-      world.panel.perform(.unavailable("settle"))
-      try await eventually { world.custody.audit.contains(where: { $0.kind == .panelUnavailable }) }
-      world.announce(old, world.request(2, sentAt: 2000))
-      world.panel.perform(accept)
-      await world.panel.until(challenges: 2)
+      fixture.panel.perform(.unavailable("settle"))
+      try await eventually { fixture.stateStore.audit.contains(where: { $0.kind == .panelUnavailable }) }
+      fixture.announce(old, fixture.request(2, sentAt: 2000))
+      fixture.panel.perform(accept)
+      await fixture.panel.until(challenges: 2)
     }
-    #expect(world.server.delivered.first?.request.pending.transaction == World.transaction(1))
+    #expect(fixture.server.delivered.first?.request.pending.transaction == HandlerFixture.transaction(1))
   }
 
-  @Test func expiryWhileHoldingApprovesNothing() async throws {
-    let world = World()
-    try await world.withHandler {
-      world.announce(world.request(1, lives: .seconds(10)))
-      await world.panel.until(challenges: 1)
-      world.panel.perform(.touched)
-      world.timekeeper.advance(by: .seconds(10))
-      await world.panel.until(showing: .idle(pending: 0))
-      world.panel.perform(accept)
+  @Test("Expiry while holding approves nothing") func expiryWhileHoldingApprovesNothing() async throws {
+    let fixture = HandlerFixture()
+    try await fixture.withHandler {
+      fixture.announce(fixture.request(1, lives: .seconds(10)))
+      await fixture.panel.until(challenges: 1)
+      fixture.panel.perform(.touched)
+      fixture.clock.advance(by: .seconds(10))
+      await fixture.panel.until(showing: .idle(pending: 0))
+      fixture.panel.perform(accept)
       // The answer after that shows that the former press was handled and ignored.
-      world.announce(world.request(2))
-      await world.panel.until(challenges: 2)
-      world.panel.perform(deny)
-      await world.panel.until(showing: .idle(pending: 0))
+      fixture.announce(fixture.request(2))
+      await fixture.panel.until(challenges: 2)
+      fixture.panel.perform(deny)
+      await fixture.panel.until(showing: .idle(pending: 0))
     }
-    #expect(world.custody.outcomes(of: World.transaction(1)) == ["expired"])
-    #expect(world.server.delivered.map(\.request.pending.transaction) == [World.transaction(2)])
-    #expect(world.server.delivered.map(\.decision) == [.deny(.declined)])
+    #expect(fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)) == ["expired"])
+    #expect(fixture.server.delivered.map(\.request.pending.transaction) == [HandlerFixture.transaction(2)])
+    #expect(fixture.server.delivered.map(\.decision) == [.deny(.declined)])
   }
 
-  @Test(arguments: [
-    (RemoteState.authenticated, "approved elsewhere"), (.rejected, "denied elsewhere"), (.superseded, "superseded"),
-    (.cancelled, "cancelled"), (.expired, "expired"),
-  ])
+  @Test(
+    "A request that left the list is over",
+    arguments: [
+      (RemoteState.authenticated, "approved elsewhere"), (.rejected, "denied elsewhere"), (.superseded, "superseded"),
+      (.canceled, "cancelled"), (.expired, "expired"),
+    ])
   func aRequestThatLeftTheListIsOver(state: RemoteState, outcome: String) async throws {
-    let world = World()
-    try await world.withHandler {
-      world.announce(world.request(1))
-      await world.panel.until(challenges: 1)
-      world.panel.perform(.touched)
-      world.server.set(status: RemoteStatus(state: state), of: World.transaction(1))
-      world.announce()
-      await world.panel.until(showing: .idle(pending: 0))
-      world.panel.perform(accept)
-      #expect(await World.turn { !world.custody.outcomes(of: World.transaction(1)).isEmpty })
-      world.announce(world.request(2))
-      await world.panel.until(challenges: 2)
-      world.panel.perform(deny)
-      #expect(await World.turn { !world.custody.outcomes(of: World.transaction(2)).isEmpty })
+    let fixture = HandlerFixture()
+    try await fixture.withHandler {
+      fixture.announce(fixture.request(1))
+      await fixture.panel.until(challenges: 1)
+      fixture.panel.perform(.touched)
+      fixture.server.set(status: RemoteStatus(state: state), of: HandlerFixture.transaction(1))
+      fixture.announce()
+      await fixture.panel.until(showing: .idle(pending: 0))
+      fixture.panel.perform(accept)
+      #expect(await HandlerFixture.turn { !fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)).isEmpty })
+      fixture.announce(fixture.request(2))
+      await fixture.panel.until(challenges: 2)
+      fixture.panel.perform(deny)
+      #expect(await HandlerFixture.turn { !fixture.stateStore.outcomes(of: HandlerFixture.transaction(2)).isEmpty })
     }
-    #expect(world.custody.outcomes(of: World.transaction(1)) == [outcome])
-    #expect(world.server.delivered.map(\.request.pending.transaction) == [World.transaction(2)])
-    #expect(world.server.delivered.map(\.decision) == [.deny(.declined)])
+    #expect(fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)) == [outcome])
+    #expect(fixture.server.delivered.map(\.request.pending.transaction) == [HandlerFixture.transaction(2)])
+    #expect(fixture.server.delivered.map(\.decision) == [.deny(.declined)])
   }
 
-  @Test func aStuckButtonIsWrittenDown() async throws {
-    let world = World()
-    try await world.withHandler {
-      world.announce(world.request(1))
-      await world.panel.until(challenges: 1)
-      world.panel.perform(.stuck)
-      world.panel.perform(.released)
-      world.panel.perform(deny)
-      await world.panel.until(showing: .idle(pending: 0))
+  @Test("A stuck button is written down") func aStuckButtonIsWrittenDown() async throws {
+    let fixture = HandlerFixture()
+    try await fixture.withHandler {
+      fixture.announce(fixture.request(1))
+      await fixture.panel.until(challenges: 1)
+      fixture.panel.perform(.stuck)
+      fixture.panel.perform(.released)
+      fixture.panel.perform(deny)
+      await fixture.panel.until(showing: .idle(pending: 0))
     }
-    #expect(world.custody.audit.contains { $0.kind == .buttonStuck })
-    #expect(world.custody.outcomes(of: World.transaction(1)) == ["denied (declined), receipt receipt-1"])
+    #expect(fixture.stateStore.audit.contains { $0.kind == .buttonStuck })
+    #expect(fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)) == ["denied (declined), receipt receipt-1"])
   }
 
-  @Test func aWrongClockChangesNothing() async throws {
-    let world = World(wallClockMilliseconds: 0)
-    try await world.withHandler {
-      world.announce(world.request(1, sentAt: 1_790_000_000_000))
-      await world.panel.until(challenges: 1)
-      world.panel.perform(accept)
-      await world.panel.until(showing: .idle(pending: 0))
+  @Test("A wrong clock changes nothing") func aWrongClockChangesNothing() async throws {
+    let fixture = HandlerFixture(wallClockMilliseconds: 0)
+    try await fixture.withHandler {
+      fixture.announce(fixture.request(1, sentAt: 1_790_000_000_000))
+      await fixture.panel.until(challenges: 1)
+      fixture.panel.perform(accept)
+      await fixture.panel.until(showing: .idle(pending: 0))
     }
-    #expect(world.custody.outcomes(of: World.transaction(1)) == ["approved, receipt receipt-1"])
+    #expect(fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)) == ["approved, receipt receipt-1"])
   }
 }

@@ -8,32 +8,32 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct ImpossibleTests {
   private static let typed = PanelEvent.entered(PIN(digits: SecretBytes(copying: Array("13579".utf8))))
 
-  @Test(arguments: [accept, Self.typed], [true, false])
+  @Test("Nothing accepts it", arguments: [accept, Self.typed], [true, false])
   func nothingAcceptsIt(event: PanelEvent, canType: Bool) async throws {
-    let world = World(canType: canType)
-    world.server.set(challenge: .impossible)
-    try await world.withHandler {
-      world.announce(world.request(1))
-      await world.panel.until(challenges: 1)
-      world.panel.perform(event)
-      world.panel.perform(deny)
-      await world.panel.until(showing: .idle(pending: 0))
+    let fixture = HandlerFixture(canType: canType)
+    fixture.server.set(challenge: .impossible)
+    try await fixture.withHandler {
+      fixture.announce(fixture.request(1))
+      await fixture.panel.until(challenges: 1)
+      fixture.panel.perform(event)
+      fixture.panel.perform(deny)
+      await fixture.panel.until(showing: .idle(pending: 0))
     }
-    #expect(world.panel.prompts == [.denial] && world.panel.shown.contains(.pinWanted))
-    #expect(world.server.delivered.map(\.decision) == [.deny(.declined)])
-    #expect(world.custody.outcomes(of: World.transaction(1)) == ["denied (declined), receipt receipt-1"])
+    #expect(fixture.panel.prompts == [.denial] && fixture.panel.shown.contains(.pinWanted))
+    #expect(fixture.server.delivered.map(\.decision) == [.deny(.declined)])
+    #expect(fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)) == ["denied (declined), receipt receipt-1"])
   }
 
-  @Test(arguments: [(deny, DenialReason.declined), (notMe, .notMe)])
+  @Test("It is denied", arguments: [(deny, DenialReason.declined), (notMe, .notMe)])
   func itIsDenied(event: PanelEvent, reason: DenialReason) async throws {
-    let world = World()
-    world.server.set(challenge: .impossible)
-    try await world.withHandler {
-      world.announce(world.request(1))
-      await world.panel.until(challenges: 1)
-      world.panel.perform(event)
-      await world.panel.until(showing: .idle(pending: 0))
+    let fixture = HandlerFixture()
+    fixture.server.set(challenge: .impossible)
+    try await fixture.withHandler {
+      fixture.announce(fixture.request(1))
+      await fixture.panel.until(challenges: 1)
+      fixture.panel.perform(event)
+      await fixture.panel.until(showing: .idle(pending: 0))
     }
-    #expect(world.server.delivered.map(\.decision) == [.deny(reason)])
+    #expect(fixture.server.delivered.map(\.decision) == [.deny(reason)])
   }
 }

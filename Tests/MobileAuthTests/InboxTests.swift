@@ -4,82 +4,85 @@ import MobileAuth
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct InboxTests {
-  private func order(_ world: World) -> [TransactionID] { world.inbox.requests.map(\.transaction) }
+  private func order(_ fixture: HandlerFixture) -> [TransactionID] { fixture.inbox.requests.map(\.transaction) }
 
   @Test("A server's timestamp does not make its request the newest") func timestampsDecideNoOrder() {
-    let world = World()
-    world.announce(world.request(1, sentAt: .max))
-    world.announceElsewhere(world.request(2, of: world.otherServer, sentAt: 1))
-    #expect(order(world) == [2, 1].map(World.transaction))
+    let fixture = HandlerFixture()
+    fixture.announce(fixture.request(1, sentAt: .max))
+    fixture.announceElsewhere(fixture.request(2, of: fixture.otherServer, sentAt: 1))
+    #expect(order(fixture) == [2, 1].map(HandlerFixture.transaction))
   }
 
   @Test("Requests of one list keep the list's order, and requests of later lists come first")
   func listOrderThenFirstSeen() {
-    let world = World()
-    let first = [3, 1, 2].map { world.request($0, sentAt: Int64($0)) }
-    world.inbox.replace(requestsOf: world.server.id, with: first)
-    #expect(order(world) == [3, 1, 2].map(World.transaction))
+    let fixture = HandlerFixture()
+    let first = [3, 1, 2].map { fixture.request($0, sentAt: Int64($0)) }
+    fixture.inbox.replace(requestsOf: fixture.server.id, with: first)
+    #expect(order(fixture) == [3, 1, 2].map(HandlerFixture.transaction))
     // Neither another order of the same list nor a reload of the accounts changes the order.
-    world.inbox.replace(requestsOf: world.server.id, with: first.reversed() + [world.request(4)])
-    #expect(order(world) == [4, 3, 1, 2].map(World.transaction))
-    world.inbox.forget(world.server.id)
-    world.inbox.replace(requestsOf: world.server.id, with: first.reversed())
-    #expect(order(world) == [3, 1, 2].map(World.transaction))
+    fixture.inbox.replace(requestsOf: fixture.server.id, with: first.reversed() + [fixture.request(4)])
+    #expect(order(fixture) == [4, 3, 1, 2].map(HandlerFixture.transaction))
+    fixture.inbox.forget(fixture.server.id)
+    fixture.inbox.replace(requestsOf: fixture.server.id, with: first.reversed())
+    #expect(order(fixture) == [3, 1, 2].map(HandlerFixture.transaction))
   }
 
   @Test("Only the newest 200 requests of a list are read") func longListIsCapped() {
-    let world = World()
-    world.inbox.replace(requestsOf: world.server.id, with: (1...500).map { world.request($0) })
-    #expect(order(world) == (1...Inbox.longestList).map(World.transaction))
+    let fixture = HandlerFixture()
+    fixture.inbox.replace(requestsOf: fixture.server.id, with: (1...500).map { fixture.request($0) })
+    #expect(order(fixture) == (1...Inbox.longestList).map(HandlerFixture.transaction))
     #expect(Inbox.longestList == 200)
   }
 
   @Test("A list of any length restores no ended request, neither the server's own nor another's")
   func endingsOutliveALyingList() {
-    let world = World()
-    let request = world.request(1)
-    world.announce(request)
-    world.inbox.finish(request)
+    let fixture = HandlerFixture()
+    let request = fixture.request(1)
+    fixture.announce(request)
+    fixture.inbox.finish(request)
     for number in 1...Inbox.longestList {
-      let other = world.request(1000 + number)
-      world.inbox.replace(requestsOf: world.server.id, with: [other])
-      world.inbox.finish(other)
+      let other = fixture.request(1000 + number)
+      fixture.inbox.replace(requestsOf: fixture.server.id, with: [other])
+      fixture.inbox.finish(other)
     }
-    for number in 1...3000 { world.inbox.finish(world.request(10_000 + number, of: world.otherServer)) }
-    world.announce(request)
-    #expect(world.inbox.requests.isEmpty)
+    for number in 1...3000 { fixture.inbox.finish(fixture.request(10_000 + number, of: fixture.otherServer)) }
+    fixture.announce(request)
+    #expect(fixture.inbox.requests.isEmpty)
   }
 
-  @Test func anExpiredRequestIsGoneAndADeadlineNeverMovesAway() {
-    let world = World()
-    world.announce(world.request(1, lives: .seconds(5)))
-    world.announce(world.request(1, lives: .seconds(500)))
-    world.timekeeper.advance(by: .seconds(5))
-    #expect(world.inbox.requests.isEmpty)
+  @Test("An expired request is gone and a deadline never moves away")
+  func anExpiredRequestIsGoneAndADeadlineNeverMovesAway() {
+    let fixture = HandlerFixture()
+    fixture.announce(fixture.request(1, lives: .seconds(5)))
+    fixture.announce(fixture.request(1, lives: .seconds(500)))
+    fixture.clock.advance(by: .seconds(5))
+    #expect(fixture.inbox.requests.isEmpty)
   }
 
-  @Test func oneServerCannotTakeAnothersTransaction() {
-    let world = World()
-    world.announce(world.request(1))
-    var stolen = world.request(1)
+  @Test("One server cannot take anothers transaction") func oneServerCannotTakeAnothersTransaction() {
+    let fixture = HandlerFixture()
+    fixture.announce(fixture.request(1))
+    var stolen = fixture.request(1)
     stolen.server = TokenServerID("liar.example")
-    world.inbox.replace(requestsOf: stolen.server, with: [stolen])
-    #expect(world.inbox.requests.map(\.server) == [world.server.id])
+    fixture.inbox.replace(requestsOf: stolen.server, with: [stolen])
+    #expect(fixture.inbox.requests.map(\.server) == [fixture.server.id])
   }
 
-  @Test func whatIsFinishedStaysFinished() {
-    let world = World()
-    let request = world.request(1)
-    world.announce(request)
-    world.inbox.finish(request)
-    world.announce(request)
-    #expect(world.inbox.requests.isEmpty)
+  @Test("What is finished stays finished") func whatIsFinishedStaysFinished() {
+    let fixture = HandlerFixture()
+    let request = fixture.request(1)
+    fixture.announce(request)
+    fixture.inbox.finish(request)
+    fixture.announce(request)
+    #expect(fixture.inbox.requests.isEmpty)
   }
 
-  @Test(arguments: [
-    "", "1", "00000000-0000-4000-8000-00000000000", "00000000-0000-4000-8000-00000000000g",
-    "../../../etc/passwd", "00000000-0000-4000-8000-0000000000011",
-  ])
+  @Test(
+    "Only a UUID is a transaction",
+    arguments: [
+      "", "1", "00000000-0000-4000-8000-00000000000", "00000000-0000-4000-8000-00000000000g",
+      "../../../etc/passwd", "00000000-0000-4000-8000-0000000000011",
+    ])
   func onlyAUUIDIsATransaction(text: String) {
     #expect(TransactionID(text) == nil)
   }

@@ -5,120 +5,130 @@ import Testing
 @testable import MobileAuth
 
 @Suite(.timeLimit(.minutes(5))) struct ListenerTests {
-  private func listener(_ world: World) -> Listener {
-    Listener(
-      to: world.server, inbox: world.inbox, custody: world.custody, timekeeper: world.timekeeper, random: { 0.5 },
-      report: { [recorder = world.recorder] in recorder.add($0) })
+  private func listener(_ fixture: HandlerFixture) -> RequestListener {
+    RequestListener(
+      to: fixture.server, inbox: fixture.inbox, stateStore: fixture.stateStore, clock: fixture.clock, random: { 0.5 },
+      report: { [recorder = fixture.recorder] in recorder.add($0) })
   }
 
   private func until(file: String = #fileID, line: Int = #line, _ condition: () -> Bool) async throws {
     try await eventually(file: file, line: line) { condition() }
   }
 
-  @Test func theListIsReadOnConnectOnHintsAndNowAndThen() async throws {
-    let world = World()
-    world.server.set(list: [world.request(1)])
-    let running = Task { try await listener(world).run() }
-    try await until { world.inbox.contains(World.transaction(1)) }
-    world.server.set(list: [world.request(2)])
-    world.server.hint(.pendingChanged)
-    try await until { world.inbox.contains(World.transaction(2)) }
-    #expect(!world.inbox.contains(World.transaction(1)))
+  @Test("The list is read on connect on hints and now and then") func theListIsReadOnConnectOnHintsAndNowAndThen()
+    async throws
+  {
+    let fixture = HandlerFixture()
+    fixture.server.set(list: [fixture.request(1)])
+    let running = Task { try await listener(fixture).run() }
+    try await until { fixture.inbox.contains(HandlerFixture.transaction(1)) }
+    fixture.server.set(list: [fixture.request(2)])
+    fixture.server.hint(.pendingChanged)
+    try await until { fixture.inbox.contains(HandlerFixture.transaction(2)) }
+    #expect(!fixture.inbox.contains(HandlerFixture.transaction(1)))
     // A lost hint delays a request by ten minutes but does not lose it.
-    world.server.set(list: [world.request(3, lives: .seconds(900))])
-    await world.timekeeper.untilAsleep()
-    world.timekeeper.advance(by: .seconds(600))
-    try await until { world.inbox.contains(World.transaction(3)) }
+    fixture.server.set(list: [fixture.request(3, lives: .seconds(900))])
+    await fixture.clock.untilAsleep()
+    fixture.clock.advance(by: .seconds(600))
+    try await until { fixture.inbox.contains(HandlerFixture.transaction(3)) }
     running.cancel()
     _ = try? await running.value
   }
 
-  @Test func aServerDownForHoursIsTriedWithGrowingPauses() async throws {
-    let world = World()
-    world.server.fail("validate", .unreachable("a"), .unreachable("b"), .unreachable("c"), .unreachable("d"))
-    let running = Task { try await listener(world).run() }
+  @Test("A server down for hours is tried with growing pauses") func aServerDownForHoursIsTriedWithGrowingPauses()
+    async throws
+  {
+    let fixture = HandlerFixture()
+    fixture.server.fail("validate", .unreachable("a"), .unreachable("b"), .unreachable("c"), .unreachable("d"))
+    let running = Task { try await listener(fixture).run() }
     for (attempt, pause) in [750, 1500, 3000, 6000].enumerated() {
-      await world.timekeeper.untilAsleep()
-      #expect(world.server.calls(of: "validate") == attempt + 1)
-      #expect(world.timekeeper.untilNextWakes == .milliseconds(pause))
-      world.timekeeper.advance(by: .milliseconds(pause))
-      try await until { world.server.calls(of: "validate") == attempt + 2 }
+      await fixture.clock.untilAsleep()
+      #expect(fixture.server.calls(of: "validate") == attempt + 1)
+      #expect(fixture.clock.untilNextWakes == .milliseconds(pause))
+      fixture.clock.advance(by: .milliseconds(pause))
+      try await until { fixture.server.calls(of: "validate") == attempt + 2 }
     }
-    try await until { world.inbox.connections[world.server.id] == .connected }
+    try await until { fixture.inbox.connections[fixture.server.id] == .connected }
     running.cancel()
     _ = try? await running.value
   }
 
-  @Test func aDeregisteredDeviceIsWipedAndTheListenerEnds() async throws {
-    let world = World()
-    world.server.fail("validate", .deviceDeregistered)
-    #expect(try await listener(world).run() == .serverWiped)
-    #expect(world.custody.wipedServers == [world.server.id])
-    #expect(world.recorder.events.contains(.rosterChanged))
+  @Test("A deregistered device is wiped and the listener ends") func aDeregisteredDeviceIsWipedAndTheListenerEnds()
+    async throws
+  {
+    let fixture = HandlerFixture()
+    fixture.server.fail("validate", .deviceDeregistered)
+    #expect(try await listener(fixture).run() == .serverWiped)
+    #expect(fixture.stateStore.wipedServers == [fixture.server.id])
+    #expect(fixture.recorder.events.contains(.rosterChanged))
   }
 
   @Test(
     "A request missing from the list probably expired if its time limit is near; otherwise its end is unknown",
     arguments: [(0, false), (44, false), (45, true), (60, true), (90, true)])
   func unexplainedEndings(secondsAfter: Int, isExpiry: Bool) throws {
-    let world = World()
-    let request = world.request(1, lives: .seconds(60))
-    let ending = request.unexplainedEnding(at: world.timekeeper.now + .seconds(secondsAfter))
+    let fixture = HandlerFixture()
+    let request = fixture.request(1, lives: .seconds(60))
+    let ending = request.unexplainedEnding(at: fixture.clock.now + .seconds(secondsAfter))
     #expect(ending.contains("probably expired") == isExpiry)
     #expect(ending.contains("how is not known") == !isExpiry)
   }
 
-  @Test func removedAndDisenrolledAccountsAreCleanedUpOthersUntouched() async throws {
-    let world = World()
-    world.server.set(
+  @Test("Removed and disenrolled accounts are cleaned up others untouched")
+  func removedAndDisenrolledAccountsAreCleanedUpOthersUntouched() async throws {
+    let fixture = HandlerFixture()
+    fixture.server.set(
       validation: Validation(removedAccounts: [AccountID("A")], disenrolledAccounts: [AccountID("B")]))
-    let running = Task { try await listener(world).run() }
-    try await until { world.recorder.events.contains(.rosterChanged) }
-    #expect(world.custody.wipedAccounts == [AccountID("A")])
-    #expect(world.custody.droppedKeys == [AccountID("B")])
+    let running = Task { try await listener(fixture).run() }
+    try await until { fixture.recorder.events.contains(.rosterChanged) }
+    #expect(fixture.stateStore.wipedAccounts == [AccountID("A")])
+    #expect(fixture.stateStore.droppedKeys == [AccountID("B")])
     running.cancel()
     _ = try? await running.value
   }
 
-  @Test(arguments: [TokenServerFault.outdated("old"), .configurationInvalid("bad"), .clockWrong])
-  func whatOnlyAPersonCanMendStopsTheListener(fault: TokenServerFault) async throws {
-    let world = World()
-    world.server.fail("validate", fault)
-    #expect(try await listener(world).run() == .stopped(fault))
-    #expect(world.inbox.connections[world.server.id] == .stopped)
+  @Test(
+    "What only a person can mend stops the listener",
+    arguments: [TokenServerError.outdated("old"), .configurationInvalid("bad"), .clockWrong])
+  func whatOnlyAPersonCanMendStopsTheListener(fault: TokenServerError) async throws {
+    let fixture = HandlerFixture()
+    fixture.server.fail("validate", fault)
+    #expect(try await listener(fixture).run() == .stopped(fault))
+    #expect(fixture.inbox.connections[fixture.server.id] == .stopped)
   }
 
   /// The connection is not restarted, and requests delivered another way are found at once.
-  @Test func aChannelThatIsDownShowsAndHeals() async throws {
-    let world = World()
-    let running = Task { try await listener(world).run() }
-    try await until { world.inbox.connections[world.server.id] == .connected }
-    world.server.set(list: [world.request(1)])
-    world.server.hint(.disconnected("no broker"))
-    try await until { world.recorder.events.contains(.disconnected(world.server.id, "no broker")) }
-    #expect(world.inbox.connections[world.server.id] == .disconnected)
-    #expect(world.inbox.contains(World.transaction(1)))
-    world.server.set(list: [world.request(2)])
-    world.server.hint(.pendingChanged)
-    try await until { world.inbox.contains(World.transaction(2)) }
-    #expect(world.inbox.connections[world.server.id] == .disconnected)
-    world.server.hint(.connected)
-    try await until { world.inbox.connections[world.server.id] == .connected }
-    #expect(world.server.calls(of: "validate") == 1)
+  @Test("A channel that is down shows and heals") func aChannelThatIsDownShowsAndHeals() async throws {
+    let fixture = HandlerFixture()
+    let running = Task { try await listener(fixture).run() }
+    try await until { fixture.inbox.connections[fixture.server.id] == .connected }
+    fixture.server.set(list: [fixture.request(1)])
+    fixture.server.hint(.disconnected("no broker"))
+    try await until { fixture.recorder.events.contains(.disconnected(fixture.server.id, "no broker")) }
+    #expect(fixture.inbox.connections[fixture.server.id] == .disconnected)
+    #expect(fixture.inbox.contains(HandlerFixture.transaction(1)))
+    fixture.server.set(list: [fixture.request(2)])
+    fixture.server.hint(.pendingChanged)
+    try await until { fixture.inbox.contains(HandlerFixture.transaction(2)) }
+    #expect(fixture.inbox.connections[fixture.server.id] == .disconnected)
+    fixture.server.hint(.connected)
+    try await until { fixture.inbox.connections[fixture.server.id] == .connected }
+    #expect(fixture.server.calls(of: "validate") == 1)
     running.cancel()
     _ = try? await running.value
   }
 
-  @Test func aBrokenStreamShowsAndHeals() async throws {
-    let world = World()
-    let running = Task { try await listener(world).run() }
-    try await until { world.inbox.connections[world.server.id] == .connected }
-    world.server.breakStream(.unreachable("cable"))
-    #expect(await World.turn { world.recorder.events.contains(.disconnected(world.server.id, "cable (9001)")) })
-    #expect(world.inbox.connections[world.server.id] == .disconnected)
-    #expect(await World.turn { world.timekeeper.untilNextWakes == .milliseconds(750) })
-    world.timekeeper.advance(by: .milliseconds(750))
-    #expect(await World.turn { world.inbox.connections[world.server.id] == .connected })
+  @Test("A broken stream shows and heals") func aBrokenStreamShowsAndHeals() async throws {
+    let fixture = HandlerFixture()
+    let running = Task { try await listener(fixture).run() }
+    try await until { fixture.inbox.connections[fixture.server.id] == .connected }
+    fixture.server.breakStream(.unreachable("cable"))
+    #expect(
+      await HandlerFixture.turn { fixture.recorder.events.contains(.disconnected(fixture.server.id, "cable (9001)")) })
+    #expect(fixture.inbox.connections[fixture.server.id] == .disconnected)
+    #expect(await HandlerFixture.turn { fixture.clock.untilNextWakes == .milliseconds(750) })
+    fixture.clock.advance(by: .milliseconds(750))
+    #expect(await HandlerFixture.turn { fixture.inbox.connections[fixture.server.id] == .connected })
     running.cancel()
     _ = try? await running.value
   }

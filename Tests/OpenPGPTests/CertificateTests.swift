@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct CertificateTests {
   private static let key = try! OpenPGPKey.generate(userID: "board")
 
-  @Test func `a generated certificate is of the profile`() throws {
+  @Test("a generated certificate is of the profile") func aGeneratedCertificateIsOfTheProfile() throws {
     let bytes = Self.key.certificate.bytes
     let packets = try bytes.withUnsafeBytes { try Packet.sequence(in: $0) }
     #expect(packets.map(\.tag) == [6, 13, 2, 14, 2])
@@ -21,12 +21,12 @@ import Testing
     #expect(Self.key.certificate.validUntil == .max)
   }
 
-  @Test func `a certificate survives serialization`() throws {
+  @Test("a certificate survives serialization") func aCertificateSurvivesSerialization() throws {
     #expect(try OpenPGPCertificate(parsing: Self.key.certificate.bytes) == Self.key.certificate)
   }
 
-  @Test(arguments: ["", String(repeating: "x", count: 128), "a\0b"])
-  func `user IDs have a limited length`(userID: String) {
+  @Test("user IDs have a limited length", arguments: ["", String(repeating: "x", count: 128), "a\0b"])
+  func userIDsHaveALimitedLength(userID: String) {
     #expect(throws: OpenPGPError.unsupported("user ID of \(userID.utf8.count) bytes")) {
       try OpenPGPKey.generate(userID: userID)
     }
@@ -44,25 +44,27 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    Case("RSA", .unsupported("RSA key, expected EDDSA")) { $0.primary.algorithm = "RSA" },
-    Case("P-256", .unsupported("ECDSA key, expected EDDSA")) {
-      ($0.primary.algorithm, $0.primary.curve) = ("ECDSA", "NIST P-256")
-    },
-    Case("no subkey", .unsupported("0 subkeys")) { $0.subkey = nil },
-    Case("subkey that signs", .unsupported("EDDSA key, expected ECDH")) { $0.subkey = ("EDDSA", nil, "sign") },
-    Case("subkey on P-256", .unsupported("NIST P-256 key, expected Curve25519")) {
-      $0.subkey = ("ECDH", "NIST P-256", "encrypt")
-    },
-    Case("revoked", .certificateNotValid("revoked primary key")) { $0.isRevoked = true },
-    Case("expired", .certificateNotValid("expired primary key")) { $0.lifetime = 60 },
-  ])
-  func `rejects a certificate with`(_ forged: Case) throws {
+  @Test(
+    "rejects a certificate with",
+    arguments: [
+      Case("RSA", .unsupported("RSA key, expected EDDSA")) { $0.primary.algorithm = "RSA" },
+      Case("P-256", .unsupported("ECDSA key, expected EDDSA")) {
+        ($0.primary.algorithm, $0.primary.curve) = ("ECDSA", "NIST P-256")
+      },
+      Case("no subkey", .unsupported("0 subkeys")) { $0.subkey = nil },
+      Case("subkey that signs", .unsupported("EDDSA key, expected ECDH")) { $0.subkey = ("EDDSA", nil, "sign") },
+      Case("subkey on P-256", .unsupported("NIST P-256 key, expected Curve25519")) {
+        $0.subkey = ("ECDH", "NIST P-256", "encrypt")
+      },
+      Case("revoked", .certificateNotValid("revoked primary key")) { $0.isRevoked = true },
+      Case("expired", .certificateNotValid("expired primary key")) { $0.lifetime = 60 },
+    ])
+  func rejectsACertificateWith(_ forged: Case) throws {
     let bytes = try forged.forgery.bytes()
     #expect(throws: forged.error) { try OpenPGPCertificate(parsing: bytes, at: 1_800_001_000) }
   }
 
-  @Test func `rejects a secret key in place of a certificate`() throws {
+  @Test("rejects a secret key in place of a certificate") func rejectsASecretKeyInPlaceOfACertificate() throws {
     let secret = Self.key.secret.withExposedSecret { Array($0) }
     #expect(throws: OpenPGPError.unsupported("first packet of a key: 5")) { try OpenPGPCertificate(parsing: secret) }
     #expect(throws: OpenPGPError.unsupported("packet 5 in a key")) {
@@ -70,12 +72,12 @@ import Testing
     }
   }
 
-  @Test func `rejects a certificate in place of a secret key`() {
+  @Test("rejects a certificate in place of a secret key") func rejectsACertificateInPlaceOfASecretKey() {
     let bytes = SecretBytes(copying: Self.key.certificate.bytes)
     #expect(throws: OpenPGPError.unsupported("first packet of a key: 6")) { try OpenPGPKey(secret: bytes) }
   }
 
-  @Test func `rejects two certificates, none, and too large ones`() throws {
+  @Test("rejects two certificates, none, and too large ones") func rejectsTwoCertificatesNoneAndTooLargeOnes() throws {
     let bytes = Self.key.certificate.bytes
     let second = try OpenPGPKey.generate(userID: "second").certificate.bytes
     #expect(throws: OpenPGPError.unsupported("2 primary keys")) { try OpenPGPCertificate(parsing: bytes + second) }
@@ -87,7 +89,7 @@ import Testing
 
   /// The user ID, the keys and the signatures are all protected: a certificate with any changed bit is not accepted as
   /// a different certificate.
-  @Test func `no changed bit makes another certificate`() throws {
+  @Test("no changed bit makes another certificate") func noChangedBitMakesAnotherCertificate() throws {
     let original = Self.key.certificate
     for position in original.bytes.indices {
       for bit in 0..<8 {

@@ -7,7 +7,8 @@ import Testing
   private let other = try! OpenPGPKey.generate(userID: "other")
   private let plaintext = Array("approve transfer of 10".utf8)
 
-  @Test func `no changed bit of the encrypted packet gets through`() throws {
+  @Test("no changed bit of the encrypted packet gets through") func noChangedBitOfTheEncryptedPacketGetsThrough() throws
+  {
     let sealed = try one.seal(plaintext, to: other.certificate)
     forEachBit(of: sealed, in: sealed[encryptedPacket(sealed)...].indices) { changed, what in
       expectRefusal(of: changed, what)
@@ -16,7 +17,8 @@ import Testing
 
   /// The packet of the session key is not protected. A few of its bits have no effect (the bit count of a number, the
   /// top bit of a Curve25519 point). A change of any other bit never gives another plaintext.
-  @Test func `no changed bit of the session key makes another plaintext`() throws {
+  @Test("no changed bit of the session key makes another plaintext")
+  func noChangedBitOfTheSessionKeyMakesAnotherPlaintext() throws {
     let sealed = try one.seal(plaintext, to: other.certificate)
     var opened = 0
     forEachBit(of: sealed, in: 0..<encryptedPacket(sealed)) { changed, what in
@@ -49,7 +51,7 @@ import Testing
     } catch {}
   }
 
-  @Test func `no shortened or lengthened message gets through`() throws {
+  @Test("no shortened or lengthened message gets through") func noShortenedOrLengthenedMessageGetsThrough() throws {
     let sealed = try one.seal(plaintext, to: other.certificate)
     for length in sealed.indices { expectRefusal(of: Array(sealed[..<length]), "first \(length)") }
     for start in sealed.indices.dropFirst() { expectRefusal(of: Array(sealed[start...]), "from \(start)") }
@@ -59,7 +61,9 @@ import Testing
   }
 
   /// With librnp 0.18.0 it would (CVE-2025-13470), but sealing fails there before.
-  @Test func `a message's session key does not open another message`() throws {
+  @Test("a message's session key does not open another message") func aMessagesSessionKeyDoesNotOpenAnotherMessage()
+    throws
+  {
     let first = try one.seal(plaintext, to: other.certificate)
     let second = try one.seal(plaintext, to: other.certificate)
     expectRefusal(of: Array(first[..<encryptedPacket(first)] + second[encryptedPacket(second)...]), "crossed")

@@ -5,8 +5,9 @@ import Testing
 
 func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }
 
-@Suite(.timeLimit(.minutes(5))) struct `A PIN policy` {
+@Suite("A PIN policy", .timeLimit(.minutes(5))) struct PINPolicyTests {
   @Test(
+    "Names the rule that is broken",
     arguments: [
       ("13574", nil), ("11223", nil), ("12321", nil), ("86428", nil), ("89012", nil), ("21098", nil),
       ("12345", .sequence), ("13579", .sequence), ("97531", .sequence), ("02468", .sequence), ("98765", .sequence),
@@ -14,18 +15,19 @@ func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digit
       ("20202", .blockListed), ("24680", nil), ("23456", .blockListed), ("99999", .blockListed),
       ("1357", .length), ("135790", .length), ("1234", .length), ("1", .length), ("11", .length),
     ] as [(String, PINRule?)])
-  func `Names the rule that is broken`(digits: String, rule: PINRule?) throws {
+  func namesTheRuleThatIsBroken(digits: String, rule: PINRule?) throws {
     let policy = try PINPolicy(
       length: 5, maxRepeats: 2, sequencesAllowed: false, blockList: ["20202", "23456", "99999", "135790", "1"])
     #expect(policy.violation(by: pin(digits)) == rule)
   }
 
-  @Test func `Has the error numbers of enrollment apps`() {
+  @Test("Has the error numbers of enrollment apps") func hasTheErrorNumbersOfEnrollmentApps() {
     #expect(PINRule.allCases.map(\.number) == [9011, 9012, 9013, 9014])
     #expect(PINRule.allCases.map(\.ordinal) == [1, 2, 3, 4])
   }
 
-  @Test func `Gives the same result as a simple implementation for all five-digit PINs`() throws {
+  @Test("Gives the same result as a simple implementation for all five-digit PINs")
+  func givesTheSameResultAsASimpleImplementationForAllFiveDigitPINs() throws {
     let cases = [
       PolicyCase(maxRepeats: nil, sequences: true, blocked: []),
       PolicyCase(maxRepeats: 1, sequences: true, blocked: []),
@@ -49,7 +51,9 @@ func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digit
   }
 
   /// Random PINs of up to the maximum length. Nothing overflows.
-  @Test(arguments: [6, 31, 32]) func `Gives the same result for longer PINs`(length: Int) throws {
+  @Test("Gives the same result for longer PINs", arguments: [6, 31, 32]) func givesTheSameResultForLongerPINs(
+    length: Int
+  ) throws {
     let long = PolicyCase(maxRepeats: length - 1, sequences: false, blocked: [String(repeating: "7", count: length)])
     let policy = try PINPolicy(
       length: length, maxRepeats: long.maxRepeats, sequencesAllowed: false, blockList: long.blocked)
@@ -60,14 +64,14 @@ func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digit
     }
   }
 
-  @Test func `Is rejected with bounds that no PIN can satisfy`() {
-    #expect(throws: PINPolicy.Fault.length(4)) { try PINPolicy(length: 4) }
-    #expect(throws: PINPolicy.Fault.length(33)) { try PINPolicy(length: 33) }
-    #expect(throws: PINPolicy.Fault.maxRepeats(0)) { try PINPolicy(length: 5, maxRepeats: 0) }
+  @Test("Is rejected with bounds that no PIN can satisfy") func isRejectedWithBoundsThatNoPINCanSatisfy() {
+    #expect(throws: PINPolicy.PolicyError.length(4)) { try PINPolicy(length: 4) }
+    #expect(throws: PINPolicy.PolicyError.length(33)) { try PINPolicy(length: 33) }
+    #expect(throws: PINPolicy.PolicyError.maxRepeats(0)) { try PINPolicy(length: 5, maxRepeats: 0) }
     for text in ["", "1234x", "１２３４５", "12 45"] {
-      #expect(throws: PINPolicy.Fault.blockListEntry(1)) { try PINPolicy(length: 5, blockList: ["00000", text]) }
+      #expect(throws: PINPolicy.PolicyError.blockListEntry(1)) { try PINPolicy(length: 5, blockList: ["00000", text]) }
     }
-    #expect(throws: PINPolicy.Fault.blockListTooLong(10_001)) {
+    #expect(throws: PINPolicy.PolicyError.blockListTooLong(10_001)) {
       try PINPolicy(length: 5, blockList: Array(repeating: "00000", count: 10_001))
     }
   }

@@ -5,13 +5,13 @@ import Testing
 
 @testable import PINProtection
 
-@Suite(.timeLimit(.minutes(5))) struct `Sealed keys` {
+@Suite("Sealed keys", .timeLimit(.minutes(5))) struct SealedKeysTests {
   private let keys = Random.secret(100)
   private let sealed: SealedKeys
 
   init() throws { sealed = try SealedKeys.seal(keys, under: pin("13579"), binding: binding, parameters: cheap) }
 
-  @Test func `Open only with their PIN on their device`() throws {
+  @Test("Open only with their PIN on their device") func openOnlyWithTheirPINOnTheirDevice() throws {
     let stored = try SealedKeys(encoded: sealed.encoded)
     #expect(same(try #require(try stored.open(with: pin("13579"), binding: binding)), keys))
     for digits in ["13578", "1357", "135790", "00000"] {
@@ -21,7 +21,7 @@ import Testing
   }
 
   /// A changed byte has the effect of a wrong PIN (parameters, salt, commitment) or of damage (ciphertext).
-  @Test func `Never give other keys for a changed byte`() throws {
+  @Test("Never give other keys for a changed byte") func neverGiveOtherKeysForAChangedByte() throws {
     let good = bytes(sealed.encoded)
     for index in good.indices {
       var bad = good
@@ -34,7 +34,7 @@ import Testing
     }
   }
 
-  @Test func `Are rejected in any other form`() {
+  @Test("Are rejected in any other form") func areRejectedInAnyOtherForm() {
     let good = bytes(sealed.encoded)
     for bad in [[], Array(good[..<51]), [0] + good.dropFirst(), [1, 64] + good.dropFirst(2)] {
       #expect(throws: CryptographyError.self, "\(bad)") { try SealedKeys(encoded: secret(bad)) }

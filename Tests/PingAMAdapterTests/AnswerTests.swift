@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
-import Courier
+import HTTP
 import Secrets
 import Synchronization
 import TestAM
@@ -10,93 +10,105 @@ import Vault
 @testable import MobileAuth
 @testable import PingAMAdapter
 
-@Suite(.timeLimit(.minutes(5))) struct `Answering` {
-  private let world: AMWorld
+@Suite("Answering", .timeLimit(.minutes(5))) struct AnswerTests {
+  private let fixture: PingAMFixture
 
   init() async throws {
-    world = try AMWorld()
-    try await world.enrolled(pin: pin("13579"))
+    fixture = try PingAMFixture()
+    try await fixture.enrolled(pin: pin("13579"))
   }
 
-  @Test(arguments: [false, true]) func `An approval completes the login`(legacy: Bool) async throws {
-    let push = try world.bring(legacy: legacy)
-    let server = try world.server()
-    let verdict = try await server.deliver(try await world.answer(server, .hold))
+  @Test("An approval completes the login", arguments: [false, true]) func approvalCompletesTheLogin(legacy: Bool)
+    async throws
+  {
+    let push = try fixture.bring(legacy: legacy)
+    let server = try fixture.server()
+    let verdict = try await server.deliver(try await fixture.answer(server, .hold))
     #expect(verdict.decision == .accept && verdict.receipt.hasPrefix(push.messageID))
-    #expect(world.am.verify(push) == .isTrue)
+    #expect(fixture.am.verify(push) == .isTrue)
     // The cookie of this message, not that of the QR code.
-    #expect(push.cookie != "amlbcookie=01" && world.requests.withLock { $0.last?.headers["Cookie"] } == push.cookie)
-    #expect(world.am.strays == 0)
+    #expect(push.cookie != "amlbcookie=01" && fixture.requests.withLock { $0.last?.headers["Cookie"] } == push.cookie)
+    #expect(fixture.am.strays == 0)
     #expect(try await server.pendingRequests().isEmpty)
   }
 
-  @Test func `Goes to the long path of the realm where the QR code names that`() async throws {
-    let world = try AMWorld(namesRealmInFull: true)
-    try await world.enrolled()
-    let push = try world.bring()
-    let server = try world.server()
-    _ = try await server.deliver(try await world.answer(server, .hold))
-    #expect(world.am.verify(push) == .isTrue)
-    let urls = world.requests.withLock { $0.map(\.url) }
+  @Test("Goes to the long path of the realm where the QR code names that")
+  func goesToTheLongPathOfTheRealmWhereTheQRCodeNamesThat() async throws {
+    let fixture = try PingAMFixture(namesRealmInFull: true)
+    try await fixture.enrolled()
+    let push = try fixture.bring()
+    let server = try fixture.server()
+    _ = try await server.deliver(try await fixture.answer(server, .hold))
+    #expect(fixture.am.verify(push) == .isTrue)
+    let urls = fixture.requests.withLock { $0.map(\.url) }
     #expect(urls.count == 2 && urls.allSatisfy { $0.contains("/am/json/realms/root/realms/alpha/push/sns/message?") })
   }
 
   @Test(
-    arguments: [Gesture.Kind.doublePress, .veryLongHold, .cancelKeys], [TestAM.PushType.plain, .challenge, .biometric])
-  func `A denial rejects the login, of any kind`(gesture: Gesture.Kind, type: TestAM.PushType) async throws {
-    let push = try world.bring(type)
-    let server = try world.server()
-    let verdict = try await server.deliver(try await world.answer(server, gesture))
+    "A denial rejects the login, of any kind", arguments: [Gesture.Kind.doublePress, .veryLongHold, .cancelKeys],
+    [TestAM.PushType.plain, .challenge, .biometric])
+  func denialRejectsTheLoginOfAnyKind(gesture: Gesture.Kind, type: TestAM.PushType) async throws {
+    let push = try fixture.bring(type)
+    let server = try fixture.server()
+    let verdict = try await server.deliver(try await fixture.answer(server, gesture))
     #expect(verdict.decision != .accept)
-    #expect(world.am.verify(push, type: type) == .isFalse)
+    #expect(fixture.am.verify(push, type: type) == .isFalse)
   }
 
-  @Test func `With the right number completes the login, with another rejects it, and both are stored`() async throws {
-    let server = try world.server()
+  @Test("With the right number completes the login, with another rejects it, and both are stored")
+  func withTheRightNumberCompletesTheLoginWithAnotherRejectsItAndBothAreStored() async throws {
+    let server = try fixture.server()
     for isRight in [true, false] {
-      let push = try world.bring(.challenge)
+      let push = try fixture.bring(.challenge)
       let request = try await server.open(try #require(try await server.pendingRequests().first))
       guard case .choice(let choice) = request.contents.challenge else {
         Issue.record("no number")
         return
       }
-      #expect(choice.slipsAllowed == 3 && choice.digitCount == 2)
+      #expect(choice.maxInvalidEntries == 3 && choice.digitCount == 2)
       let right = "\(try #require(push.number))"
       let typed = isRight ? right : try #require(choice.options.first { $0 != right })
-      _ = try await server.deliver(try await world.answer(server, .enter, choice: typed))
-      #expect(world.am.verify(push, type: .challenge) == (isRight ? .isTrue : .isFalse))
+      _ = try await server.deliver(try await fixture.answer(server, .enter, choice: typed))
+      #expect(fixture.am.verify(push, type: .challenge) == (isRight ? .isTrue : .isFalse))
     }
   }
 
-  @Test func `With the PIN where AM requires user verification`() async throws {
-    let push = try world.bring(.biometric)
-    let server = try world.server()
-    await #expect(throws: TokenServerFault.pinIncorrect(FailureCounts(max: 3, previous: 1))) {
-      try await world.answer(server, .enter, pin: pin("24680"))
+  @Test("With the PIN where AM requires user verification") func withThePINWhereAMRequiresUserVerification()
+    async throws
+  {
+    let push = try fixture.bring(.biometric)
+    let server = try fixture.server()
+    await #expect(throws: TokenServerError.pinIncorrect(FailureCounts(max: 3, previous: 1))) {
+      try await fixture.answer(server, .enter, pin: pin("24680"))
     }
-    #expect(world.am.verify(push) == .waiting)
-    _ = try await server.deliver(try await world.answer(server, .enter, pin: pin("13579")))
-    #expect(world.am.verify(push) == .isTrue)
+    #expect(fixture.am.verify(push) == .waiting)
+    _ = try await server.deliver(try await fixture.answer(server, .enter, pin: pin("13579")))
+    #expect(fixture.am.verify(push) == .isTrue)
     #expect(try await server.validate().failureCounts == [AccountID("ann"): FailureCounts(max: 3, previous: 1)])
   }
 
-  @Test func `Can only be a denial where AM requires user verification and there is no PIN`() async throws {
-    let world = try AMWorld()
-    try await world.enrolled()
-    try await expectOnlyNo(in: world, at: try world.server(), because: "approval-token pin change")
+  @Test("Can only be a denial where AM requires user verification and there is no PIN")
+  func canOnlyBeADenialWhereAMRequiresUserVerificationAndThereIsNoPIN() async throws {
+    let fixture = try PingAMFixture()
+    try await fixture.enrolled()
+    try await expectOnlyNo(in: fixture, at: try fixture.server(), because: "approval-token pin change")
   }
 
-  @Test func `Can only be a denial where no PIN may replace a fingerprint`() async throws {
-    world.takesPIN.withLock { $0 = false }
-    try await expectOnlyNo(in: world, at: try world.server(), because: "pin_for_biometric = false")
+  @Test("Can only be a denial where no PIN may replace a fingerprint")
+  func canOnlyBeADenialWhereNoPINMayReplaceAFingerprint() async throws {
+    fixture.takesPIN.withLock { $0 = false }
+    try await expectOnlyNo(in: fixture, at: try fixture.server(), because: "pin_for_biometric = false")
   }
 
-  @Test func `Can only be a denial where the PIN cannot be typed`() async throws {
-    try await expectOnlyNo(in: world, at: try world.server(canType: false), because: "no keypad")
+  @Test("Can only be a denial where the PIN cannot be typed") func canOnlyBeADenialWhereThePINCannotBeTyped()
+    async throws
+  {
+    try await expectOnlyNo(in: fixture, at: try fixture.server(canType: false), because: "no keypad")
   }
 
-  private func expectOnlyNo(in world: AMWorld, at server: PingAMTokenServer, because why: String) async throws {
-    let push = try world.bring(.biometric)
+  private func expectOnlyNo(in fixture: PingAMFixture, at server: PingAMServerClient, because why: String) async throws
+  {
+    let push = try fixture.bring(.biometric)
     let request = try await server.open(try #require(try await server.pendingRequests().first))
     #expect(request.contents.challenge == .impossible)
     #expect(request.contents.type.hasPrefix("push with user verification, can only be denied: "))
@@ -106,41 +118,42 @@ import Vault
         by: Gesture(gesture, held: .seconds(1)), typing: pin("13579"), after: .seconds(1), idempotencyKey: "key")
       #expect(response == nil)
     }
-    let verdict = try await server.deliver(try await world.answer(server, .doublePress))
+    let verdict = try await server.deliver(try await fixture.answer(server, .doublePress))
     #expect(verdict.decision == .deny(.declined))
-    #expect(world.am.verify(push, type: .biometric) == .isFalse)
+    #expect(fixture.am.verify(push, type: .biometric) == .isFalse)
   }
 
-  @Test func `That was given up is not asked for again`() async throws {
-    _ = try world.bring()
-    let server = try world.server()
-    server.ended(try #require(try await server.pendingRequests().first).transaction)
+  @Test("That was given up is not asked for again") func thatWasGivenUpIsNotAskedForAgain() async throws {
+    _ = try fixture.bring()
+    let server = try fixture.server()
+    server.requestDidEnd(try #require(try await server.pendingRequests().first).transaction)
     #expect(try await server.pendingRequests().isEmpty)
   }
 
-  @Test func `Is possible with a PIN that was chosen later`() async throws {
-    let world = try AMWorld()
-    let account = try await world.enrolled()
-    try world.vault.put(try PingAM.with(pinLength: 5, account), nil)
-    world.judge.hasPIN.withLock { _ = $0.insert(account.id) }
-    let push = try #require(world.am.send("ann", .biometric))
-    try world.ingress.accept(push.envelope)
-    let server = try world.server()
-    _ = try await server.deliver(try await world.answer(server, .enter, pin: pin("13579")))
-    #expect(world.am.verify(push) == .isTrue)
+  @Test("Is possible with a PIN that was chosen later") func isPossibleWithAPINThatWasChosenLater() async throws {
+    let fixture = try PingAMFixture()
+    let account = try await fixture.enrolled()
+    try fixture.vault.put(try PingAM.with(pinLength: 5, account), nil)
+    fixture.pinVerifier.hasPIN.withLock { _ = $0.insert(account.id) }
+    let push = try #require(fixture.am.send("ann", .biometric))
+    try fixture.ingress.accept(push.envelope)
+    let server = try fixture.server()
+    _ = try await server.deliver(try await fixture.answer(server, .enter, pin: pin("13579")))
+    #expect(fixture.am.verify(push) == .isTrue)
   }
 
   // MARK: Locks
 
-  @Test func `Is locked while a policy does not hold, and open again when it does`() async throws {
-    let world = try AMWorld()
-    try await world.enrolled(policies: #"{"deviceTampering": {"score": 0.5}}"#)
-    try world.ingress.accept(try #require(world.am.send("ann")).envelope)
-    let server = try world.server()
+  @Test("Is locked while a policy does not hold, and open again when it does")
+  func isLockedWhileAPolicyDoesNotHoldAndOpenAgainWhenItDoes() async throws {
+    let fixture = try PingAMFixture()
+    try await fixture.enrolled(policies: #"{"deviceTampering": {"score": 0.5}}"#)
+    try fixture.ingress.accept(try #require(fixture.am.send("ann")).envelope)
+    let server = try fixture.server()
     let pending = try #require(try await server.pendingRequests().first)
-    world.isTamperedWith.withLock { $0 = true }
+    fixture.isTamperedWith.withLock { $0 = true }
     await #expect { try await server.open(pending) } throws: { "\($0)".contains("locked") }
-    world.isTamperedWith.withLock { $0 = false }
+    fixture.isTamperedWith.withLock { $0 = false }
     _ = try await server.open(pending)
   }
 }

@@ -5,7 +5,7 @@ import Testing
 import Vault
 
 /// A vault with a concurrent change at the most inconvenient moment: between the read and the change of an account.
-final class ContestedRegistry: SharedEnrolmentRegistry, AuditRecorder {
+final class ContestedRegistry: SharedEnrollmentRegistry, AuditRecorder {
   private let vault: Vault
   private let meanwhile: @Sendable () throws -> Void
   private let changesLeft: Mutex<Int>
@@ -19,12 +19,12 @@ final class ContestedRegistry: SharedEnrolmentRegistry, AuditRecorder {
     changesLeft = Mutex(changes)
   }
 
-  func record(_ entry: AuditEntry) throws(CustodyFault) { try vault.record(entry) }
-  func servers() throws(CustodyFault) -> [TokenServerRecord] { try vault.servers() }
-  func accounts() throws(CustodyFault) -> [AccountRecord] { try vault.accounts() }
-  func put(_ server: TokenServerRecord) throws(CustodyFault) { try vault.put(server) }
-  func put(_ account: AccountRecord, _ entry: AuditEntry?) throws(CustodyFault) { try vault.put(account, entry) }
-  func change(_ known: AccountRecord, _ change: AccountChange) throws(CustodyFault) -> Bool {
+  func record(_ entry: AuditEntry) throws(StateStoreError) { try vault.record(entry) }
+  func servers() throws(StateStoreError) -> [TokenServerRecord] { try vault.servers() }
+  func accounts() throws(StateStoreError) -> [AccountRecord] { try vault.accounts() }
+  func put(_ server: TokenServerRecord) throws(StateStoreError) { try vault.put(server) }
+  func put(_ account: AccountRecord, _ entry: AuditEntry?) throws(StateStoreError) { try vault.put(account, entry) }
+  func change(_ known: AccountRecord, _ change: AccountChange) throws(StateStoreError) -> Bool {
     let isTheMoment = changesLeft.withLock { left in
       left -= 1
       return left == -1

@@ -8,16 +8,16 @@ import Vault
 
 @testable import PingAMAdapter
 
-@Suite(.timeLimit(.minutes(5))) struct `What a push message says` {
-  private let world: AMWorld
+@Suite("What a push message says", .timeLimit(.minutes(5))) struct MessageContentTests {
+  private let fixture: PingAMFixture
 
   init() async throws {
-    world = try AMWorld(.am800)
-    try await world.enrolled()
+    fixture = try PingAMFixture(.am800)
+    try await fixture.enrolled()
   }
 
   private func mechanism() throws -> Mechanism {
-    let record = try #require(try world.vault.accounts().first)
+    let record = try #require(try fixture.vault.accounts().first)
     return try #require(try Mechanism(record))
   }
 
@@ -25,20 +25,21 @@ import Vault
   private func bring(_ claims: [String: JSONValue], number: UInt8 = 1) throws {
     let mechanism = try mechanism()
     var all = claims
-    all["u"] = .text(mechanism.facts.uid)
+    all["u"] = .text(mechanism.metadata.uid)
     all["c"] = .text([number].base64)
     let envelope: [String: JSONValue] = [
       "messageId": .text("AUTHENTICATE:\(number)"), "message": .text(mechanism.secret.token(all)),
     ]
-    try world.ingress.accept(Array(JSONValue.object(envelope).canonical.utf8))
+    try fixture.ingress.accept(Array(JSONValue.object(envelope).canonical.utf8))
   }
 
-  @Test func `Is shown and logged: the journey's payload, the login's origin, the time`() async throws {
+  @Test("Is shown and logged: the journey's payload, the login's origin, the time")
+  func isShownAndLoggedTheJourneysPayloadTheLoginsOriginTheTime() async throws {
     let payload = #"{ "amount": "12 €", "to": "Bob" }"#
     let context = #"{"remoteIp":"198.51.100.7","userAgent":"Mozilla/5.0"}"#
-    let push = try #require(world.am.send("ann", .challenge, payload: payload))
-    try world.ingress.accept(push.envelope)
-    let server = try world.server()
+    let push = try #require(fixture.am.send("ann", .challenge, payload: payload))
+    try fixture.ingress.accept(push.envelope)
+    let server = try fixture.server()
     let pending = try #require(try await server.pendingRequests().first)
     #expect(pending.userInfo["payload"] == payload && pending.userInfo["context"] == context)
     #expect(pending.sentAtMilliseconds == 1_795_253_339_000)
@@ -49,11 +50,11 @@ import Vault
     #expect(try await server.open(pending).contents.type == parts.joined(separator: ", "))
   }
 
-  @Test func `Ends with an ellipsis where it is too long`() async throws {
+  @Test("Ends with an ellipsis where it is too long") func endsWithAnEllipsisWhereItIsTooLong() async throws {
     func text(_ length: Int) -> String { String(repeating: "x", count: length) }
     func cut(_ length: Int) -> String { text(length - 1) + "…" }
     try bring(["m": .text(text(156)), "x": .text(text(1001)), "p": .text(text(3073))])
-    let server = try world.server()
+    let server = try fixture.server()
     let pending = try #require(try await server.pendingRequests().first)
     #expect(pending.message == cut(155))
     #expect(pending.userInfo["context"] == cut(1000) && pending.userInfo["payload"] == cut(3072))
@@ -61,29 +62,29 @@ import Vault
     #expect(type == "push, says \"\(cut(155))\", login from \(cut(150)), payload \(cut(100))")
   }
 
-  @Test func `Is all there where it is just short enough`() async throws {
+  @Test("Is all there where it is just short enough") func isAllThereWhereItIsJustShortEnough() async throws {
     let text = String(repeating: "x", count: 155)
     try bring(["m": .text(text)])
-    #expect(try await world.server().pendingRequests().first?.message == text)
+    #expect(try await fixture.server().pendingRequests().first?.message == text)
   }
 
-  @Test func `Names no user with an empty name`() throws {
+  @Test("Names no user with an empty name") func namesNoUserWithAnEmptyName() throws {
     for (number, (name, known)) in ([("", nil), ("d1", "d1"), ("", "d1")] as [(String, String?)]).enumerated() {
       try bring(["d": .text(name)], number: UInt8(number))
-      #expect(try mechanism().facts.userID == known)
+      #expect(try mechanism().metadata.userID == known)
     }
-    #expect(!world.told.texts.contains { $0.contains("names the user") })
+    #expect(!fixture.told.texts.contains { $0.contains("names the user") })
   }
 
-  @Test func `May have blanks in its JSON, as old AM prints it`() async throws {
-    let push = try #require(world.am.send("ann", isLegacy: true))
+  @Test("May have blanks in its JSON, as old AM prints it") func mayHaveBlanksInItsJSONAsOldAMPrintsIt() async throws {
+    let push = try #require(fixture.am.send("ann", isLegacy: true))
     for part in push.message.split(separator: ".").prefix(2) {
       let json = String(decoding: try #require(bytes(base64URL: String(part))), as: UTF8.self)
       #expect(json.hasPrefix("{ ") && json.contains(" : "))
     }
-    try world.ingress.accept(push.envelope)
-    let server = try world.server()
-    _ = try await server.deliver(try await world.answer(server, .hold))
-    #expect(world.am.verify(push) == .isTrue)
+    try fixture.ingress.accept(push.envelope)
+    let server = try fixture.server()
+    _ = try await server.deliver(try await fixture.answer(server, .hold))
+    #expect(fixture.am.verify(push) == .isTrue)
   }
 }

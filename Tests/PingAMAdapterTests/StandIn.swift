@@ -8,7 +8,7 @@ import Testing
 @testable import TestAM
 
 /// The stand-in for AM behaves like AM's published source, including its quirks, for any input.
-@Suite(.timeLimit(.minutes(5))) struct `The stand-in for AM` {
+@Suite("The stand-in for AM", .timeLimit(.minutes(5))) struct StandInTests {
   let clock = Clock()
   let am: TestAM
 

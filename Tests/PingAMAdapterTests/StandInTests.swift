@@ -6,8 +6,9 @@ import Testing
 @testable import TestAM
 
 /// The behavior of its endpoint and its nodes.
-extension `The stand-in for AM` {
-  @Test func `Answers what is no request of a device's as its endpoint does`() {
+extension StandInTests {
+  @Test("Answers what is no request of a device's as its endpoint does")
+  func answersWhatIsNoRequestOfADevicesAsItsEndpointDoes() {
     let body = ["messageId": JSONValue.text("AUTHENTICATE:1"), "jwt": .text("a.b.c")]
     #expect(post("authenticate", body) == 400, "an unknown id")
     #expect(post("authenticate", body, version: nil) == 400)
@@ -33,6 +34,7 @@ extension `The stand-in for AM` {
   }
 
   @Test(
+    "Checks an answer by its claims",
     arguments: [
       ([:], 200, TestAM.Outcome.isTrue), (["deny": .bool(true)], 200, .isFalse),
       (["deny": .bool(false)], 200, .isFalse),
@@ -41,14 +43,15 @@ extension `The stand-in for AM` {
       (["challengeResponse": .text("4.2")], 500, .waiting), (["challengeResponse": .null], 200, .isTrue),
       (["exp": .integer(0), "nbf": .integer(.max)], 200, .isTrue),
     ] as [([String: JSONValue], Int, TestAM.Outcome)])
-  func `Checks an answer by its claims`(claims: [String: JSONValue], status: Int, outcome: TestAM.Outcome) throws {
+  func checksAnAnswerByItsClaims(claims: [String: JSONValue], status: Int, outcome: TestAM.Outcome) throws {
     let secret = try enrolled()
     let push = try #require(am.send("ann"))
     #expect(try answer(push, secret, adding: claims) == status)
     #expect(am.verify(push) == outcome)
   }
 
-  @Test func `Counts what a balancer would lead elsewhere, and has another cookie for each message`() throws {
+  @Test("Counts what a balancer would lead elsewhere, and has another cookie for each message")
+  func countsWhatABalancerWouldLeadElsewhereAndHasAnotherCookieForEachMessage() throws {
     let secret = try enrolled()
     let (one, other) = (try #require(am.send("ann")), try #require(am.send("ann")))
     #expect(one.cookie != other.cookie && one.cookie != "amlbcookie=01")
@@ -57,7 +60,8 @@ extension `The stand-in for AM` {
     #expect(am.strays == before + 1)
   }
 
-  @Test func `Takes a missing number for the right one, and a wrong signature for none`() throws {
+  @Test("Takes a missing number for the right one, and a wrong signature for none")
+  func takesAMissingNumberForTheRightOneAndAWrongSignatureForNone() throws {
     let secret = try enrolled()
     let push = try #require(am.send("ann", .challenge))
     #expect(try answer(push, [UInt8](repeating: 1, count: 32)) == 400)
@@ -65,7 +69,9 @@ extension `The stand-in for AM` {
     #expect(am.verify(push, type: .challenge) == .isTrue)
   }
 
-  @Test func `Counts the last answer, until it is consumed or too old`() throws {
+  @Test("Counts the last answer, until it is consumed or too old") func countsTheLastAnswerUntilItIsConsumedOrTooOld()
+    throws
+  {
     let secret = try enrolled()
     let push = try #require(am.send("ann", timeout: 300))
     #expect(try answer(push, secret, adding: ["deny": .bool(true)]) == 200)
@@ -78,7 +84,8 @@ extension `The stand-in for AM` {
     #expect(am.verify(late) == .expired)
   }
 
-  @Test func `Waits from its first poll on, and takes an answer that it does not wait for any more`() throws {
+  @Test("Waits from its first poll on, and takes an answer that it does not wait for any more")
+  func waitsFromItsFirstPollOnAndTakesAnAnswerThatItDoesNotWaitForAnyMore() throws {
     let secret = try enrolled()
     let push = try #require(am.send("ann", timeout: 30))
     clock.now.withLock { $0 += 20_000 }
@@ -90,7 +97,9 @@ extension `The stand-in for AM` {
     #expect(try answer(push, secret) == 200)
   }
 
-  @Test(arguments: TestAM.Version.allCases) func `Has the quirks of its version`(version: TestAM.Version) throws {
+  @Test("Has the quirks of its version", arguments: TestAM.Version.allCases) func hasTheQuirksOfItsVersion(
+    version: TestAM.Version
+  ) throws {
     let am = Self.make(version, clock)
     let uri = am.registrationURI("ann", issuer: "A:B")
     #expect(uri.hasPrefix(version >= .am73 ? "pushauth://push/A:B:ann?" : "pushauth://push/forgerock:ann?"))

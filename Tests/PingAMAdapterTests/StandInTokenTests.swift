@@ -6,7 +6,7 @@ import Testing
 @testable import TestAM
 
 /// The verification of signed device messages.
-extension `The stand-in for AM` {
+extension StandInTests {
   /// Computed with Python's hmac; the key is 64 bytes starting at 0.
   private static let signed = [
     "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJyZXNwb25zZSI6IngifQ.e8o0A2owZZXZxZmANQb3upfuuSMtdzfSmSvU7kUhI_k",
@@ -16,7 +16,7 @@ extension `The stand-in for AM` {
       + "SCzF8jVn_HK8B8zFRDMVZV_lQAmqnUGQ",
   ]
 
-  @Test func `Accepts the header's choice of three algorithms`() throws {
+  @Test("Accepts the header's choice of three algorithms") func acceptsTheHeadersChoiceOfThreeAlgorithms() throws {
     for text in Self.signed {
       let token = try SignedToken(text)
       #expect(token.isSigned(with: [UInt8](0..<64)) && token.claims["response"] == .text("x"))
@@ -31,35 +31,38 @@ extension `The stand-in for AM` {
     }
   }
 
-  @Test(arguments: [
-    (#"{"alg":"HS256","typ":"JWS"}"#, 200), (#"{"typ":"JWE","alg":"HS256"}"#, 200),
-    (#"{"alg":"HS384","typ":"JWT"}"#, 400), (#"{"alg":"HS256"}"#, 500), (#"{"alg":"HS256","typ":"JOSE"}"#, 500),
-    (#"{"typ":"JWT"}"#, 500), (#"{"alg":"none","typ":"JWT"}"#, 500), (#"{"alg":"RS256","typ":"JWT"}"#, 500),
-    (#"{"alg":"ES256","typ":"JWT"}"#, 500), (#"{"alg":"HS256","typ":"JWT","\u0061lg":"HS256"}"#, 500),
-    (#"["alg"]"#, 500), ("{", 500),
-    (#"{"alg":"HS256","typ":"JWT","a":{"b":1,"b":1}}"#, 500),
-    (#"{"alg":"HS256","typ":"JWT","a":{"alg":["typ"]}}"#, 200),
-  ])
-  func `Has its own mind about headers`(header: String, status: Int) throws {
+  @Test(
+    "Has its own mind about headers",
+    arguments: [
+      (#"{"alg":"HS256","typ":"JWS"}"#, 200), (#"{"typ":"JWE","alg":"HS256"}"#, 200),
+      (#"{"alg":"HS384","typ":"JWT"}"#, 400), (#"{"alg":"HS256"}"#, 500), (#"{"alg":"HS256","typ":"JOSE"}"#, 500),
+      (#"{"typ":"JWT"}"#, 500), (#"{"alg":"none","typ":"JWT"}"#, 500), (#"{"alg":"RS256","typ":"JWT"}"#, 500),
+      (#"{"alg":"ES256","typ":"JWT"}"#, 500), (#"{"alg":"HS256","typ":"JWT","\u0061lg":"HS256"}"#, 500),
+      (#"["alg"]"#, 500), ("{", 500),
+      (#"{"alg":"HS256","typ":"JWT","a":{"b":1,"b":1}}"#, 500),
+      (#"{"alg":"HS256","typ":"JWT","a":{"alg":["typ"]}}"#, 200),
+    ])
+  func hasItsOwnMindAboutHeaders(header: String, status: Int) throws {
     let secret = try enrolled()
     let push = try #require(am.send("ann"))
     #expect(try answer(push, secret, header: header) == status)
   }
 
-  @Test(arguments: ["", "a.b", "e30.e30", "e30.e30.e30.e30", "!.!.!", "e30=.e30.e30"])
-  func `Fails over what is no token`(text: String) throws {
+  @Test("Fails over what is no token", arguments: ["", "a.b", "e30.e30", "e30.e30.e30.e30", "!.!.!", "e30=.e30.e30"])
+  func failsOverWhatIsNoToken(text: String) throws {
     _ = try enrolled()
     let push = try #require(am.send("ann"))
     #expect(post("authenticate", ["messageId": .text(push.messageID), "jwt": .text(text)]) == 500)
   }
 
   @Test(
+    "Registers every device that the push provider accepts",
     arguments: [
       (["mechanismUid": .null], 200), (["deviceId": .null], 400), (["deviceId": .text("")], 400),
       (["communicationType": .null], 500), (["communicationType": .text("pigeon")], 200),
       (["response": .null], 500), (["response": .text("x")], 400), (["deviceName": .text("mine")], 200),
     ] as [([String: JSONValue], Int)])
-  func `Registers every device that the push provider accepts`(claims: [String: JSONValue], status: Int) throws {
+  func registersEveryDeviceThatThePushProviderAccepts(claims: [String: JSONValue], status: Int) throws {
     let (body, _) = try registration(at: am, claims)
     #expect(post("register", body) == status)
     let profile = am.finishRegistration(of: "ann")
@@ -70,7 +73,7 @@ extension `The stand-in for AM` {
     _ = try #require(am.send("ann"))
   }
 
-  @Test func `Refuses whom the push provider refuses`() throws {
+  @Test("Refuses whom the push provider refuses") func refusesWhomThePushProviderRefuses() throws {
     am.set(providerRefuses: true)
     let (body, _) = try registration(at: am)
     #expect(post("register", body) == 400)
@@ -95,7 +98,8 @@ extension `The stand-in for AM` {
     #expect(am.profiles.map(\.deviceType) == ["android"])
   }
 
-  @Test func `Accepts a registration that its node no longer waits for`() throws {
+  @Test("Accepts a registration that its node no longer waits for")
+  func acceptsARegistrationThatItsNodeNoLongerWaitsFor() throws {
     let (body, _) = try registration(at: am)
     clock.now.withLock { $0 += 60_001 }
     #expect(post("register", body) == 200)

@@ -9,14 +9,14 @@ import Testing
   /// Without the check, a change of the PIN traps.
   @Test("An invalid stored PIN length is reported as damage", arguments: [-1, 0, 4, 33, .max])
   func impossiblePINLength(length: Int) throws {
-    #expect(throws: CustodyFault.damaged("the keys of account ann")) { try PingAM.pinLength(of: record(length)) }
+    #expect(throws: StateStoreError.damaged("the keys of account ann")) { try PingAM.pinLength(of: record(length)) }
   }
 
   @Test("A valid stored PIN length is read", arguments: [nil, 5, 32])
   func possiblePINLength(length: Int?) throws { #expect(try PingAM.pinLength(of: record(length)) == length) }
 
   private func record(_ pinLength: Int?) -> AccountRecord {
-    var facts = Mechanism.Facts(
+    var facts = Mechanism.Metadata(
       uid: "u", issuer: "AM", accountName: "ann", registrationURL: "https://am.example/r",
       authenticationURL: "https://am.example/a", deviceToken: "mailbox")
     facts.pinLength = pinLength

@@ -25,7 +25,9 @@ import Testing
     )
   }
 
-  @Test(arguments: Vectors.all("challenge-answers")) func `Challenges are answered`(vector: JSONValue) throws {
+  @Test("Challenges are answered", arguments: Vectors.all("challenge-answers")) func challengesAreAnswered(
+    vector: JSONValue
+  ) throws {
     func text(_ name: String) throws -> String { try #require(vector[name]?.text) }
     let secret = SharedSecret(bytes: SecretBytes(copying: Self.bytes(hex: try text("secret_hex"))))
     let challenge = Self.bytes(hex: try text("challenge_hex"))
@@ -38,12 +40,12 @@ import Testing
     }
   }
 
-  @Test func `A registration says what it should`() throws {
+  @Test("A registration says what it should") func registrationSaysWhatItShould() throws {
     let vector = Vectors.one("registration", "own-reg")
     let uri = try RegistrationURI(try #require(Vectors.one("registration-uris", "own-uri-8")["uri"]?.text))
     let ticket = try #require(uri.push)
     let mechanism = Mechanism(
-      facts: Mechanism.Facts(
+      facts: Mechanism.Metadata(
         uid: "5a0e7c1e-6b1d-4d6c-9a6e-2b8a0f6d1c11", issuer: uri.issuer, accountName: uri.accountName,
         registrationURL: ticket.registrationURL, authenticationURL: ticket.authenticationURL,
         deviceToken: "linux-token-1"),
@@ -58,7 +60,9 @@ import Testing
   }
 
   /// From the text of a QR code to the codes.
-  @Test(arguments: Vectors.all("one-time-passwords")) func `One-time passwords are made`(vector: JSONValue) throws {
+  @Test("One-time passwords are made", arguments: Vectors.all("one-time-passwords")) func oneTimePasswordsAreMade(
+    vector: JSONValue
+  ) throws {
     func all(_ many: String, _ one: String) -> [JSONValue] {
       vector[many]?.list ?? [vector[one]].compactMap(\.self)
     }
@@ -79,7 +83,7 @@ import Testing
     }
   }
 
-  @Test(arguments: Vectors.all("push-messages")) func `Messages are read`(vector: JSONValue) throws {
+  @Test("Messages are read", arguments: Vectors.all("push-messages")) func messagesAreRead(vector: JSONValue) throws {
     let token = try PushMessage.token(try #require(vector["message"]?.text))
     let message = try PushMessage(token, verifiedWith: Self.secret)
     let claims = try #require(vector["claims"])
@@ -100,30 +104,34 @@ import Testing
     if let life = expected["ttl"]?.integer { #expect(message.timeToLive == life) }
   }
 
-  @Test(arguments: Vectors.all("refused-messages")) func `Messages are refused`(vector: JSONValue) throws {
-    let flaws: [String: PushMessage.Flaw?] = [
+  @Test("Messages are refused", arguments: Vectors.all("refused-messages")) func messagesAreRefused(vector: JSONValue)
+    throws
+  {
+    let parseErrors: [String: PushMessage.ParseError?] = [
       "own-push-badsig": .forged, "own-push-unknown": nil, "own-push-ttl": .malformed("t"),
       "own-push-noc": .missing("c"), "own-push-none": .algorithm, "own-push-384": .algorithm,
     ]
     let token = try PushMessage.token(try #require(vector["message"]?.text))
     let id = try #require(vector["id"]?.text)
-    let flaw = try #require(flaws[id])
-    guard let flaw else {
+    let parseError = try #require(parseErrors[id])
+    guard let parseError else {
       // Correctly signed, for a mechanism that is unknown here.
       return #expect(try PushMessage(token, verifiedWith: Self.secret).mechanismUID.hasPrefix("00000000-"))
     }
-    #expect(throws: flaw) { try PushMessage(token, verifiedWith: Self.secret) }
+    #expect(throws: parseError) { try PushMessage(token, verifiedWith: Self.secret) }
   }
 
-  @Test(arguments: [
-    ("own-auth-accept", "own-push-default", PushAnswer.accept(number: nil)),
-    ("own-auth-accept", "own-push-legacy", .accept(number: nil)),
-    ("own-auth-accept", "own-push-biometric", .accept(number: nil)),
-    ("own-auth-deny", "own-push-default", .deny), ("own-auth-deny", "own-push-legacy", .deny),
-    ("own-auth-deny", "own-push-biometric", .deny), ("own-auth-number", "own-push-challenge", .accept(number: "42")),
-    ("own-auth-number-deny", "own-push-challenge", .deny),
-  ])
-  func `Answers say what they should`(answer: String, push: String, decision: PushAnswer) throws {
+  @Test(
+    "Answers say what they should",
+    arguments: [
+      ("own-auth-accept", "own-push-default", PushAnswer.accept(number: nil)),
+      ("own-auth-accept", "own-push-legacy", .accept(number: nil)),
+      ("own-auth-accept", "own-push-biometric", .accept(number: nil)),
+      ("own-auth-deny", "own-push-default", .deny), ("own-auth-deny", "own-push-legacy", .deny),
+      ("own-auth-deny", "own-push-biometric", .deny), ("own-auth-number", "own-push-challenge", .accept(number: "42")),
+      ("own-auth-number-deny", "own-push-challenge", .deny),
+    ])
+  func answersSayWhatTheyShould(answer: String, push: String, decision: PushAnswer) throws {
     let vector = Vectors.one("answers", answer)
     let token = try PushMessage.token(try #require(Vectors.one("push-messages", push)["message"]?.text))
     let message = try PushMessage(token, verifiedWith: Self.secret)

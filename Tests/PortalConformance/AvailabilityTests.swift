@@ -4,18 +4,20 @@ import Testing
 
 /// The types and devices available for a user.
 @Suite(.timeLimit(.minutes(5))) struct AvailabilityTests {
-  @Test(arguments: [
-    "/oauth/api/v4/authenticate/user/nobody/enabled", "/oauth/api/v4/authenticate/user/nobody/device/00/enabled",
-    "/oauth/api/v4/authenticate/user/no%20body%2F/enabled",
-  ])
+  @Test(
+    "Nobody",
+    arguments: [
+      "/oauth/api/v4/authenticate/user/nobody/enabled", "/oauth/api/v4/authenticate/user/nobody/device/00/enabled",
+      "/oauth/api/v4/authenticate/user/no%20body%2F/enabled",
+    ])
   func nobody(path: String) throws {
-    let reply = try Portal(TokenServer()).get(path)
+    let reply = try Portal(TokenServerProcess()).get(path)
     #expect(reply.status == 200)
     #expect(reply.text == #"{"enabled":[]}"#)
   }
 
-  @Test func anEnrolledDevice() throws {
-    let portal = try Portal(TokenServer())
+  @Test("An enrolled device") func anEnrolledDevice() throws {
+    let portal = try Portal(TokenServerProcess())
     let device = try DeviceClient.enrolled(at: portal.server, as: "alice@example.org")
     let user = "/oauth/api/v4/authenticate/user/alice%40example.org"
     #expect(
@@ -34,9 +36,9 @@ import Testing
       ])
   }
 
-  @Test func version3ListsApplications() throws {
-    let settings = "[mobile_authentication]\npush_enrolment_mode = \"override\"\nportal_platform_alias = \"android\""
-    let portal = try Portal(TokenServer(configuration: configuration(settings)))
+  @Test("Version 3 lists applications") func version3ListsApplications() throws {
+    let settings = "[mobile_authentication]\npush_enrollment_mode = \"override\"\nportal_platform_alias = \"android\""
+    let portal = try Portal(TokenServerProcess(configuration: configuration(settings)))
     let device = try DeviceClient.enrolled(at: portal.server, as: "alice")
     let base = "/oauth/api/v3/authenticate/user/alice"
     let options = try portal.get("\(base)/enabled").json["enabled"] as? [[String: any Sendable]]

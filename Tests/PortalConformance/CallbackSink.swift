@@ -15,10 +15,10 @@ final class CallbackSink: Sendable {
 
   init() throws {
     guard let script = Bundle.module.path(forResource: "callback_sink", ofType: "py") else {
-      throw Curl.Failure(description: "callback_sink.py is not among the resources")
+      throw Curl.CurlError(description: "callback_sink.py is not among the resources")
     }
     program = try RunningProgram("/usr/bin/env", ["python3", "-u", script])
-    guard let port = program.nextLine() else { throw Curl.Failure(description: "python3 did not start") }
+    guard let port = program.nextLine() else { throw Curl.CurlError(description: "python3 did not start") }
     url = "http://127.0.0.1:\(port)"
   }
 

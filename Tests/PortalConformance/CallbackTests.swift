@@ -18,7 +18,7 @@ import Testing
       username = "token-server"
       password = "a:b"
       """
-    portal = try Portal(TokenServer(configuration: configuration(settings)))
+    portal = try Portal(TokenServerProcess(configuration: configuration(settings)))
     device = try DeviceClient.enrolled(at: portal.server, as: "alice")
   }
 
@@ -28,7 +28,7 @@ import Testing
     return transaction
   }
 
-  @Test func exactlyTwoMembers() throws {
+  @Test("Exactly two members") func exactlyTwoMembers() throws {
     let transaction = try finish(callingBack: "/204/plain")
     let call = try #require(sink.calls(to: "/204/plain", count: 1).first)
     let body = try JSONSerialization.jsonObject(with: Data(call.body.utf8)) as? [String: String]
@@ -37,37 +37,37 @@ import Testing
     #expect(call.headers["authorization"] == nil)
   }
 
-  @Test func configuredCredentials() throws {
+  @Test("Configured credentials") func configuredCredentials() throws {
     _ = try finish(callingBack: "/204/protected")
     let call = try #require(sink.calls(to: "/204/protected", count: 1).first)
     #expect(call.headers["authorization"] == "Basic dG9rZW4tc2VydmVyOmE6Yg==")
   }
 
-  @Test func triedAgainUntilDelivered() throws {
+  @Test("Tried again until delivered") func triedAgainUntilDelivered() throws {
     let transaction = try finish(callingBack: "/500-then-204/x")
     let calls = try sink.calls(to: "/500-then-204/x", count: 2)
     #expect(calls.count == 2)
     #expect(calls.allSatisfy { $0.body.contains(transaction) })
   }
 
-  @Test func aRedirectIsNotFollowedButTriedAgain() throws {
+  @Test("A redirect is not followed but tried again") func aRedirectIsNotFollowedButTriedAgain() throws {
     _ = try finish(callingBack: "/302-then-204/x")
     #expect(try sink.calls(to: "/302-then-204/x", count: 2).count == 2)
     #expect(try sink.calls(to: "/204/redirected", count: 0).isEmpty)
   }
 
-  @Test func aDeadPortalHoldsUpNobody() throws {
+  @Test("A dead portal holds up nobody") func aDeadPortalHoldsUpNobody() throws {
     let dead = try portal.transaction(["device_id": device.clientID, "callback_uri": "http://127.0.0.1:9/dead"])
     try device.deny(dead, .declined).expect(200)
     _ = try finish(callingBack: "/204/alive")
     #expect(try sink.calls(to: "/204/alive", count: 1).count == 1)
   }
 
-  @Test func aCallbackSurvivesKillMinusNine() throws {
+  @Test("A callback survives kill minus nine") func aCallbackSurvivesKillMinusNine() throws {
     let transaction = try finish(callingBack: "/500-then-204/restart")
     #expect(try sink.calls(to: "/500-then-204/restart", count: 1).count == 1)
     _ = portal.server.stop(killing: true)
-    let again = try TokenServer(directory: portal.server.directory)
+    let again = try TokenServerProcess(directory: portal.server.directory)
     let calls = try sink.calls(to: "/500-then-204/restart", count: 2)
     #expect(calls.last?.body.contains(transaction) == true)
     _ = again

@@ -10,13 +10,13 @@ import Testing
   let device: DeviceClient
 
   init() throws {
-    portal = try Portal(TokenServer())
+    portal = try Portal(TokenServerProcess())
     device = try DeviceClient.enrolled(at: portal.server, as: "alice")
   }
 
   private let devices = "/oauth/api/v4/users/alice/devices"
 
-  @Test func listed() throws {
+  @Test("Listed") func listed() throws {
     let listed = try #require(
       (portal.get(devices).expect(200).json["devices"] as? [[String: any Sendable]])?.first)
     #expect(listed["id"] as? String == device.clientID)
@@ -30,7 +30,7 @@ import Testing
     #expect(listed["pushAuthenticationEnabled"] as? Bool == true)
   }
 
-  @Test func listedInVersion3() throws {
+  @Test("Listed in version 3") func listedInVersion3() throws {
     let list = try portal.get("/oauth/api/v3/users/alice/devices").expect(200).json["devices"]
     let listed = try #require((list as? [[String: any Sendable]])?.first)
     #expect(
@@ -40,13 +40,13 @@ import Testing
       ])
   }
 
-  @Test func nobodysDevices() throws {
+  @Test("Nobodys devices") func nobodysDevices() throws {
     let reply = try portal.get("/oauth/api/v4/users/nobody/devices")
     #expect(reply.status == 404)
     #expect(reply.text == #"{"error":"No devices found"}"#)
   }
 
-  @Test func deletedTwice() throws {
+  @Test("Deleted twice") func deletedTwice() throws {
     for _ in 1...2 { #expect(try portal.send("DELETE", "\(devices)/\(device.clientID)").status == 204) }
     #expect(try portal.send("DELETE", "\(devices)/never-was").status == 204)
     #expect(try portal.get(devices).status == 404)
@@ -54,13 +54,13 @@ import Testing
     #expect(start.json["error_code"] as? Int == 1001)
   }
 
-  @Test func deletedAllAtOnce() throws {
+  @Test("Deleted all at once") func deletedAllAtOnce() throws {
     _ = try DeviceClient.enrolled(at: portal.server, as: "alice", profile: "PROF02")
     #expect(try portal.send("DELETE", devices).status == 204)
     #expect(try portal.get(devices).status == 404)
   }
 
-  @Test func deletedInBulk() throws {
+  @Test("Deleted in bulk") func deletedInBulk() throws {
     let other = try DeviceClient.enrolled(at: portal.server, as: "alice", profile: "PROF02")
     let body = #"{"delete":["\#(device.clientID)","never-was"]}"#
     #expect(try portal.send("POST", devices, "--json", body).status == 204)
@@ -69,7 +69,7 @@ import Testing
     #expect(try portal.send("POST", devices, "--json", #"{"delete":1}"#).status == 400)
   }
 
-  @Test func disabled() throws {
+  @Test("Disabled") func disabled() throws {
     let path = "\(devices)/\(device.clientID)"
     for operation in ["disablePushAuthentication", "disableMobileAuthentication", "disableFingerprint"] {
       for _ in 1...2 { #expect(try portal.send("POST", "\(path)/\(operation)").status == 204) }
@@ -79,7 +79,7 @@ import Testing
     #expect(listed?["pushAuthenticationEnabled"] as? Bool == false)
   }
 
-  @Test func disablingPushKeepsTheKeys() throws {
+  @Test("Disabling push keeps the keys") func disablingPushKeepsTheKeys() throws {
     #expect(try portal.send("POST", "\(devices)/\(device.clientID)/disablePushAuthentication").status == 204)
     let listed = (try portal.get(devices).json["devices"] as? [[String: any Sendable]])?.first
     #expect(listed?["mobileAuthenticationEnabled"] as? Bool == true)

@@ -27,7 +27,7 @@ import Testing
 
   init() throws {
     sink = try CallbackSink()
-    portal = try Portal(TokenServer(configuration: configuration(Self.settings, types: Self.types)))
+    portal = try Portal(TokenServerProcess(configuration: configuration(Self.settings, types: Self.types)))
     device = try DeviceClient.enrolledWithPIN(at: portal.server, as: "alice")
   }
 
@@ -42,7 +42,7 @@ import Testing
     try sink.calls(to: "/204/payment", count: count).count { $0.body.contains(transaction) }
   }
 
-  @Test func offered() throws {
+  @Test("Offered") func offered() throws {
     let options = try portal.get("/oauth/api/v4/authenticate/user/alice/enabled").json["enabled"]
     let listed = try #require(options as? [[String: any Sendable]])
     #expect(listed.map { $0["type"] as? String } == ["payment", "login"])
@@ -52,14 +52,14 @@ import Testing
   }
 
   /// A user who was enrolled before the server required a PIN is available only for types without a PIN.
-  @Test func notOfferedWithoutAPIN() throws {
-    let former = try TokenServer(configuration: configuration())
+  @Test("Not offered without API n") func notOfferedWithoutAPIN() throws {
+    let former = try TokenServerProcess(configuration: configuration())
     let device = try DeviceClient.enrolled(at: former, as: "bob")
     let (id, secret) = try former.addPortal()
     #expect(former.stop() == 0)
     try configuration(Self.settings, types: Self.types)
       .write(toFile: former.directory + "/config.toml", atomically: true, encoding: .utf8)
-    let server = try TokenServer(directory: former.directory)
+    let server = try TokenServerProcess(directory: former.directory)
     let user = server.url + "/oauth/api/v4/authenticate/user"
     func get(_ path: String) throws -> [String: any Sendable] {
       try server.curl("--user", "\(id):\(secret)", user + path).expect(200).json
@@ -73,7 +73,7 @@ import Testing
     #expect(refused.status == 404 && refused.json["error_code"] as? Int == 1001)
   }
 
-  @Test func started() throws {
+  @Test("Started") func started() throws {
     let reply = try portal.start(["device_id": device.clientID, "type": "payment"]).expect(200)
     #expect(reply.json["auth_method"] as? String == "push_with_pin")
     let result = try portal.result(reply.json["transaction_id"] as? String ?? "")
@@ -84,7 +84,7 @@ import Testing
     #expect(plain["used_authentication_attempts"] == nil)
   }
 
-  @Test func acceptedAfterAWrongPIN() throws {
+  @Test("Accepted after a wrong PIN") func acceptedAfterAWrongPIN() throws {
     let transaction = try start()
     let fetched = try device.fetch(transaction)
     let wrong = try device.send(device.answerWithPIN(fetched, Self.wrong), to: transaction).expect(422)
@@ -102,7 +102,7 @@ import Testing
     #expect(result["used_authentication_attempts"] as? Int == 2)
   }
 
-  @Test func deniedWithoutAPIN() throws {
+  @Test("Denied without API n") func deniedWithoutAPIN() throws {
     let transaction = try start()
     try device.deny(transaction, .notMe).expect(200)
     #expect(try calls(about: transaction, after: 1) == 1)
@@ -112,7 +112,7 @@ import Testing
     #expect(result["used_authentication_attempts"] as? Int == 0)
   }
 
-  @Test func theLimit() throws {
+  @Test("The limit") func theLimit() throws {
     let other = try device.secondUser("bob", profile: "PROF02")
     let (transaction, open) = (try start(), try start())
     var fetched = try device.fetch(transaction)
@@ -135,7 +135,7 @@ import Testing
     #expect(try portal.result(answered)["is_authenticated"] as? Bool == true)
   }
 
-  @Test func theDeviceIsListedWithItsTokens() throws {
+  @Test("The device is listed with its tokens") func theDeviceIsListedWithItsTokens() throws {
     let listed = try portal.get("/oauth/api/v4/users/alice/devices").expect(200).json["devices"]
     let types = (listed as? [[String: any Sendable]])?.first?["tokenTypes"] as? [String]
     #expect(types == ["access_token", "refresh_token"])

@@ -4,11 +4,11 @@ import ServerTestSupport
 
 /// A portal that uses curl.
 struct Portal {
-  let server: TokenServer
+  let server: TokenServerProcess
   let id: String
   let secret: String
 
-  init(_ server: TokenServer, _ options: String...) throws {
+  init(_ server: TokenServerProcess, _ options: String...) throws {
     self.server = server
     (id, secret) = try server.addPortal("portal")
   }

@@ -4,8 +4,8 @@ import Testing
 
 /// Authentication and permissions of portals, and the error responses.
 @Suite(.timeLimit(.minutes(5))) struct PortalAccessTests {
-  @Test func basicAndFormCredentials() throws {
-    let portal = try Portal(TokenServer())
+  @Test("Basic and form credentials") func basicAndFormCredentials() throws {
+    let portal = try Portal(TokenServerProcess())
     let url = portal.api + "/authenticate/user"
     let basic = try portal.server.curl("--user", "\(portal.id):\(portal.secret)", "--data", "type=login", url)
     let form = try portal.server.curl(
@@ -17,9 +17,9 @@ import Testing
     }
   }
 
-  @Test(arguments: ["portal:wrong", "stranger:wrong", "portal:", ":"])
+  @Test("Wrong credentials", arguments: ["portal:wrong", "stranger:wrong", "portal:", ":"])
   func wrongCredentials(credentials: String) throws {
-    let portal = try Portal(TokenServer())
+    let portal = try Portal(TokenServerProcess())
     let reply = try portal.server.curl("--user", credentials, portal.api + "/authenticate/user/alice/enabled")
     #expect(reply.status == 401)
     #expect(reply.json["error"] as? String == "invalid_client")
@@ -28,14 +28,14 @@ import Testing
     #expect(reply.headers["content-type"] == "application/json;charset=UTF-8")
   }
 
-  @Test func noCredentials() throws {
-    let portal = try Portal(TokenServer())
+  @Test("No credentials") func noCredentials() throws {
+    let portal = try Portal(TokenServerProcess())
     #expect(try portal.server.curl(portal.api + "/users/alice/devices").status == 401)
     #expect(try portal.server.curl(portal.api + "/authenticate/transaction/x").status == 401)
   }
 
-  @Test func eachAPIIsAPermissionOfItsOwn() throws {
-    let server = try TokenServer()
+  @Test("Each API is a permission of its own") func eachAPIIsAPermissionOfItsOwn() throws {
+    let server = try TokenServerProcess()
     let (id, secret) = try server.addPortal("shop", "--no-end-user")
     let refused = try server.curl("--user", "\(id):\(secret)", server.url + "/oauth/api/v4/users/alice/devices")
     #expect(refused.status == 403)
@@ -45,20 +45,22 @@ import Testing
         == 200)
   }
 
-  @Test func nothingMayBeCached() throws {
-    let reply = try Portal(TokenServer()).get("/oauth/api/v4/authenticate/user/alice/enabled")
+  @Test("Nothing may be cached") func nothingMayBeCached() throws {
+    let reply = try Portal(TokenServerProcess()).get("/oauth/api/v4/authenticate/user/alice/enabled")
     #expect(reply.headers["cache-control"] == "no-cache, no-store, must-revalidate")
     #expect(reply.headers["pragma"] == "no-cache")
     #expect(reply.headers["date"] != nil)
   }
 
-  @Test(arguments: ["/oauth/authenticate/user/alice/enabled", "/oauth/api/v2/authenticate/user/alice/enabled"])
+  @Test(
+    "Versions 1 and 2 are gone",
+    arguments: ["/oauth/authenticate/user/alice/enabled", "/oauth/api/v2/authenticate/user/alice/enabled"])
   func versions1And2AreGone(path: String) throws {
-    #expect(try Portal(TokenServer()).get(path).status == 404)
+    #expect(try Portal(TokenServerProcess()).get(path).status == 404)
   }
 
-  @Test func version3WithSeveralDevicesPerUser() throws {
-    let portal = try Portal(TokenServer())
+  @Test("Version 3 with several devices per user") func version3WithSeveralDevicesPerUser() throws {
+    let portal = try Portal(TokenServerProcess())
     for reply in [
       try portal.get("/oauth/api/v3/authenticate/user/alice/enabled"),
       try portal.start(["app_id": "approval-token"], version: "v3"),
@@ -68,24 +70,25 @@ import Testing
     }
   }
 
-  @Test func mobileAuthenticationSwitchedOff() throws {
-    let portal = try Portal(TokenServer(configuration: configuration("[mobile_authentication]\nenabled = false")))
+  @Test("Mobile authentication switched off") func mobileAuthenticationSwitchedOff() throws {
+    let portal = try Portal(
+      TokenServerProcess(configuration: configuration("[mobile_authentication]\nenabled = false")))
     let reply = try portal.get("/oauth/api/v4/authenticate/user/alice/enabled")
     #expect(reply.status == 404)
     #expect(reply.json["error_code"] as? Int == 1000)
   }
 
-  @Test(arguments: ["sms", "sms/resend"], ["v3", "v4"])
+  @Test("Sms is disabled", arguments: ["sms", "sms/resend"], ["v3", "v4"])
   func smsIsDisabled(path: String, version: String) throws {
-    let mode = "[mobile_authentication]\npush_enrolment_mode = \"single\""
-    let portal = try Portal(TokenServer(configuration: configuration(mode)))
+    let mode = "[mobile_authentication]\npush_enrollment_mode = \"single\""
+    let portal = try Portal(TokenServerProcess(configuration: configuration(mode)))
     let reply = try portal.send("POST", "/oauth/api/\(version)/authenticate/user/alice/\(path)")
     #expect(reply.status == 404)
     #expect(reply.json["error_code"] as? Int == 3000)
   }
 
-  @Test func aHostileBodyIsRefused() throws {
-    let portal = try Portal(TokenServer())
+  @Test("A hostile body is refused") func aHostileBodyIsRefused() throws {
+    let portal = try Portal(TokenServerProcess())
     let path = "/oauth/api/v4/authenticate/user"
     #expect(
       try portal.send("POST", path, "--data", "type=login&type=login").json["error"] as? String == "invalid_request")

@@ -35,7 +35,7 @@ import Testing
 
   init() throws {
     sink = try CallbackSink()
-    portal = try Portal(TokenServer(configuration: configuration(types: Self.types)))
+    portal = try Portal(TokenServerProcess(configuration: configuration(types: Self.types)))
     device = try DeviceClient.enrolled(at: portal.server, as: "alice")
   }
 
@@ -56,7 +56,7 @@ import Testing
       && !sink.calls(to: "/204/login", count: 1).contains { $0.body.contains(transaction) }
   }
 
-  @Test func beforeTheEnd() throws {
+  @Test("Before the end") func beforeTheEnd() throws {
     let transaction = try start()
     let result = try portal.result(transaction)
     #expect(result["is_authenticated"] as? Bool == false)
@@ -68,7 +68,7 @@ import Testing
     #expect(abs((result["timestamp"] as? Double ?? 0) / 1000 - Date().timeIntervalSince1970) < 60)
   }
 
-  @Test func accepted() throws {
+  @Test("Accepted") func accepted() throws {
     let transaction = try start()
     try device.send(device.answer(transaction, .accept), to: transaction).expect(200)
     #expect(try isCalledBack(about: transaction))
@@ -78,7 +78,7 @@ import Testing
     #expect(result["not_authenticated_reason"] == nil)
   }
 
-  @Test(arguments: [DenialReason.declined, .cancelled, .notMe])
+  @Test("Denied", arguments: [DenialReason.declined, .canceled, .notMe])
   func denied(reason: DenialReason) throws {
     let transaction = try start()
     try device.deny(transaction, reason).expect(200)
@@ -89,14 +89,14 @@ import Testing
     #expect(result["authentication_method"] as? String == "push")
   }
 
-  @Test func deniedInASealedAnswer() throws {
+  @Test("Denied in a sealed answer") func deniedInASealedAnswer() throws {
     let transaction = try start()
     try device.send(device.answer(transaction, .deny), to: transaction).expect(200)
     #expect(try isCalledBack(about: transaction))
     #expect(try portal.result(transaction).reason == "not_accepted")
   }
 
-  @Test func badAnswersCloseItOnlyTogether() throws {
+  @Test("Bad answers close it only together") func badAnswersCloseItOnlyTogether() throws {
     let transaction = try start()
     for _ in 1...4 {
       let reply = try device.send(SealedAnswer(answer: "bm90IE9wZW5QR1A="), to: transaction)
@@ -111,8 +111,8 @@ import Testing
     #expect(try device.pending().isEmpty)
   }
 
-  @Test(arguments: ["disableMobileAuthentication", "disablePushAuthentication", nil])
-  func enrolmentRemovedMeanwhile(operation: String?) throws {
+  @Test("Enrollment removed meanwhile", arguments: ["disableMobileAuthentication", "disablePushAuthentication", nil])
+  func enrollmentRemovedMeanwhile(operation: String?) throws {
     let transaction = try start()
     let path = "/oauth/api/v4/users/alice/devices/\(device.clientID)"
     if let operation {
@@ -127,13 +127,13 @@ import Testing
     #expect(result["authentication_method"] == nil)
   }
 
-  @Test func notDelivered() throws {
+  @Test("Not delivered") func notDelivered() throws {
     let transaction = try start("delivered")
     #expect(try isCalledBack("delivered", about: transaction))
     #expect(try portal.result(transaction).reason == "failed_to_send")
   }
 
-  @Test func expired() throws {
+  @Test("Expired") func expired() throws {
     let cursor = try device.events(after: nil)?.cursor
     let transaction = try start("brief")
     var page = try device.events(after: cursor)
@@ -149,7 +149,7 @@ import Testing
     #expect(try isNotCalledBack(about: transaction))
   }
 
-  @Test func expiredAndThePortalWantsToKnow() throws {
+  @Test("Expired and the portal wants to know") func expiredAndThePortalWantsToKnow() throws {
     let transaction = try start("brief-and-told")
     #expect(try isCalledBack("brief-and-told", about: transaction))
     #expect(try portal.result(transaction).reason == "expired")
@@ -158,7 +158,7 @@ import Testing
     #expect(try late.decoded(Problem.self).slug == .expired)
   }
 
-  @Test func replacedByANewerOne() throws {
+  @Test("Replaced by a newer one") func replacedByANewerOne() throws {
     let older = try start("newest")
     let newer = try start("newest")
     #expect(try device.pending().map(\.transactionID) == [newer])
@@ -169,7 +169,7 @@ import Testing
     #expect(try late.decoded(Problem.self).state == .superseded)
   }
 
-  @Test func withdrawnByThePortal() throws {
+  @Test("Withdrawn by the portal") func withdrawnByThePortal() throws {
     let transaction = try start()
     let path = "/oauth/api/v4/authenticate/transaction/\(transaction)"
     #expect(try portal.send("DELETE", path).status == 204)
@@ -177,11 +177,11 @@ import Testing
     #expect(try portal.result(transaction).reason == nil)
     let late = try device.deny(transaction, .declined)
     #expect(late.status == 409)
-    #expect(try late.decoded(Problem.self).state == .cancelled)
+    #expect(try late.decoded(Problem.self).state == .canceled)
     #expect(try isNotCalledBack(about: transaction))
   }
 
-  @Test func unknown() throws {
+  @Test("Unknown") func unknown() throws {
     for method in ["GET", "DELETE"] {
       let path = "/oauth/api/v4/authenticate/transaction/7e9b1f5c-0000-4000-8000-000000000000"
       let reply = try portal.send(method, path)

@@ -5,8 +5,8 @@ import Testing
 
 /// `POST …/authenticate/user`: its parameters and responses.
 @Suite(.timeLimit(.minutes(5))) struct StartTests {
-  @Test func aStartedTransaction() throws {
-    let portal = try Portal(TokenServer())
+  @Test("A started transaction") func aStartedTransaction() throws {
+    let portal = try Portal(TokenServerProcess())
     let device = try DeviceClient.enrolled(at: portal.server, as: "alice")
     let reply = try portal.start(["device_id": device.clientID])
     #expect(reply.status == 200)
@@ -18,9 +18,9 @@ import Testing
     #expect(told?["platform"] as? String == "linux")
   }
 
-  @Test(arguments: [(155, 200), (156, 400)])
+  @Test("The longest message", arguments: [(155, 200), (156, 400)])
   func theLongestMessage(length: Int, status: Int) throws {
-    let portal = try Portal(TokenServer())
+    let portal = try Portal(TokenServerProcess())
     let device = try DeviceClient.enrolled(at: portal.server, as: "alice")
     let message = String(repeating: "é", count: length)
     let reply = try portal.start(["device_id": device.clientID, "message": message])
@@ -29,6 +29,7 @@ import Testing
   }
 
   @Test(
+    "Wrong parameters",
     arguments: [
       (["type": nil], 400, 1003), (["type": "lottery"], 404, 3005), (["user_id": nil], 400, 1003),
       (["device_id": nil], 400, 1003), (["device_id": "00"], 404, 1001), (["user_id": "nobody"], 404, 1001),
@@ -36,21 +37,21 @@ import Testing
       (["type": "payment", "message": nil], 400, 1003),
     ] as [([String: String?], Int, Int)])
   func wrongParameters(change: [String: String?], status: Int, code: Int) throws {
-    let portal = try Portal(TokenServer())
+    let portal = try Portal(TokenServerProcess())
     let device = try DeviceClient.enrolled(at: portal.server, as: "alice")
     let reply = try portal.start(["device_id": device.clientID].merging(change) { $1 })
     #expect(reply.status == status, "\(change)")
     #expect(reply.json["error_code"] as? Int == code, "\(change)")
   }
 
-  @Test func theTypesOwnMessageInTheUsersLanguage() throws {
+  @Test("The types own message in the users language") func theTypesOwnMessageInTheUsersLanguage() throws {
     let types = """
       [[type]]
       name = "login"
       method = "push"
       messages = { en = "Log in?", nl = "Inloggen?" }
       """
-    let portal = try Portal(TokenServer(configuration: configuration(types: types)))
+    let portal = try Portal(TokenServerProcess(configuration: configuration(types: types)))
     let device = try DeviceClient.enrolled(at: portal.server, as: "alice")
     for (language, message) in [(nil, "Log in?"), ("nl", "Inloggen?"), ("fr", "Log in?")] {
       let id = try portal.transaction(["device_id": device.clientID, "message": nil, "language_code": language])
@@ -58,14 +59,14 @@ import Testing
     }
   }
 
-  @Test func theCallbackMustBeOnTheListWhenThereIsOne() throws {
+  @Test("The callback must be on the list when there is one") func theCallbackMustBeOnTheListWhenThereIsOne() throws {
     let settings = """
       [mobile_authentication]
       callback_allow_list = true
       [[callback]]
       url = "https://portal.example/finished"
       """
-    let portal = try Portal(TokenServer(configuration: configuration(settings)))
+    let portal = try Portal(TokenServerProcess(configuration: configuration(settings)))
     let device = try DeviceClient.enrolled(at: portal.server, as: "alice")
     let good = ["device_id": device.clientID, "callback_uri": "https://portal.example/finished"]
     #expect(try portal.start(good).status == 200)
@@ -74,16 +75,20 @@ import Testing
     #expect(bad.json["error_code"] as? Int == 1003)
   }
 
-  @Test(arguments: ["otp", "sms", "push_with_fingerprint", "telepathy"])
+  @Test(
+    "A method this version does not offer is refused at the start",
+    arguments: ["otp", "sms", "push_with_fingerprint", "telepathy"])
   func aMethodThisVersionDoesNotOfferIsRefusedAtTheStart(method: String) {
     let types = "[[type]]\nname = \"login\"\nmethod = \"\(method)\"\n"
-    let failure = #expect(throws: Curl.Failure.self) { try TokenServer(configuration: configuration(types: types)) }
+    let failure = #expect(throws: Curl.CurlError.self) {
+      try TokenServerProcess(configuration: configuration(types: types))
+    }
     #expect(failure?.description.contains("not \"\(method)\"") == true)
   }
 
-  @Test func version3NamesAnApplication() throws {
-    let mode = "[mobile_authentication]\npush_enrolment_mode = \"single\""
-    let portal = try Portal(TokenServer(configuration: configuration(mode)))
+  @Test("Version 3 names an application") func version3NamesAnApplication() throws {
+    let mode = "[mobile_authentication]\npush_enrollment_mode = \"single\""
+    let portal = try Portal(TokenServerProcess(configuration: configuration(mode)))
     let device = try DeviceClient.enrolled(at: portal.server, as: "alice")
     #expect(try portal.start(version: "v3").json["error_code"] as? Int == 1003)
     #expect(try portal.start(["app_id": "other"], version: "v3").json["error_code"] as? Int == 1001)

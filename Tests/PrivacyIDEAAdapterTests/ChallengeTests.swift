@@ -5,7 +5,7 @@ import Testing
 
 @testable import PrivacyIDEAAdapter
 
-@Suite(.timeLimit(.minutes(5))) struct `A challenge` {
+@Suite("A challenge", .timeLimit(.minutes(5))) struct ChallengeTests {
   static let serverKey = try! RSAPrivateKey(bits: 2048)
   static let serial = "PIPU0001"
 
@@ -29,14 +29,16 @@ import Testing
 
   static func signature(_ text: String) -> String { try! serverKey.signature(for: Array(text.utf8)).base32 }
 
-  private func read(_ members: [String: JSONValue]) throws(PushChallenge.Flaw) -> PushChallenge {
+  private func read(_ members: [String: JSONValue]) throws(PushChallenge.ParseError) -> PushChallenge {
     try PushChallenge(.object(members), for: Self.serial, verifiedWith: Self.serverKey.publicKey)
   }
 
-  @Test(arguments: [
-    "", "a|b", "|", "Größe 日本語 👩‍👩‍👧 e\u{301}", "\u{0}\n\u{2028}", String(repeating: "ü", count: 512),
-  ])
-  func `May say anything`(text: String) throws {
+  @Test(
+    "May say anything",
+    arguments: [
+      "", "a|b", "|", "Größe 日本語 👩‍👩‍👧 e\u{301}", "\u{0}\n\u{2028}", String(repeating: "ü", count: 512),
+    ])
+  func maySayAnything(text: String) throws {
     let challenge = try read(Self.element(["question": text, "title": String(text.prefix(128))]))
     #expect(challenge.question.unicodeScalars.elementsEqual(text.unicodeScalars))
     // An escaped text is the same text.
@@ -50,89 +52,98 @@ import Testing
   }
 
   /// Composed and decomposed letters look the same and compare equal in Swift, but have different signatures.
-  @Test func `Is verified over code points, not over what looks the same`() {
+  @Test("Is verified over code points, not over what looks the same")
+  func isVerifiedOverCodePointsNotOverWhatLooksTheSame() {
     var members = Self.element(["question": "e\u{301}"])
     members["question"] = .text("\u{E9}")
-    #expect(throws: PushChallenge.Flaw.forged) { try read(members) }
+    #expect(throws: PushChallenge.ParseError.forged) { try read(members) }
   }
 
-  @Test(arguments: ["nonce", "url", "serial", "question", "title", "sslverify", "signature"])
-  func `Has every field, as text`(name: String) {
+  @Test(
+    "Has every field, as text", arguments: ["nonce", "url", "serial", "question", "title", "sslverify", "signature"])
+  func hasEveryFieldAsText(name: String) {
     for wrong in [nil, JSONValue.null, .integer(1), .list([.text("x")])] {
       var members = Self.element()
       members[name] = wrong
-      #expect(throws: PushChallenge.Flaw.missing(name)) { try read(members) }
+      #expect(throws: PushChallenge.ParseError.missing(name)) { try read(members) }
     }
   }
 
-  @Test(arguments: ["nonce", "url", "question", "title"])
-  func `Is forged if a single letter is another`(name: String) {
+  @Test("Is forged if a single letter is another", arguments: ["nonce", "url", "question", "title"])
+  func isForgedIfASingleLetterIsAnother(name: String) {
     var members = Self.element()
     members[name] = .text("Log out?")
-    #expect(throws: PushChallenge.Flaw.forged) { try read(members) }
+    #expect(throws: PushChallenge.ParseError.forged) { try read(members) }
   }
 
-  @Test func `Of another token, of another server or not signed at all is rejected`() throws {
-    #expect(throws: PushChallenge.Flaw.otherToken) { try read(Self.element(["serial": "PIPU0002"])) }
+  @Test("Of another token, of another server or not signed at all is rejected")
+  func ofAnotherTokenOfAnotherServerOrNotSignedAtAllIsRejected() throws {
+    #expect(throws: PushChallenge.ParseError.otherToken) { try read(Self.element(["serial": "PIPU0002"])) }
     let other = try RSAPrivateKey(bits: 2048).publicKey
-    #expect(throws: PushChallenge.Flaw.forged) {
+    #expect(throws: PushChallenge.ParseError.forged) {
       try PushChallenge(.object(Self.element()), for: Self.serial, verifiedWith: other)
     }
     for signature in ["", "MY======", Self.signature("x"), Self.signature("x").lowercased()] {
       var members = Self.element()
       members["signature"] = .text(signature)
-      #expect(throws: PushChallenge.Flaw.forged) { try read(members) }
+      #expect(throws: PushChallenge.ParseError.forged) { try read(members) }
     }
-    #expect(throws: PushChallenge.Flaw.notAnObject) {
+    #expect(throws: PushChallenge.ParseError.notAnObject) {
       try PushChallenge(.text("x"), for: Self.serial, verifiedWith: other)
     }
   }
 
   /// The fields are joined without escapes: one signed text must not be readable in two ways.
-  @Test func `That requires presence cannot be presented as one that does not`() {
+  @Test("That requires presence cannot be presented as one that does not")
+  func thatRequiresPresenceCannotBePresentedAsOneThatDoesNot() {
     var members = Self.element(["require_presence": "M,H,A"])
     members["require_presence"] = nil
-    #expect(throws: PushChallenge.Flaw.forged) { try read(members) }
+    #expect(throws: PushChallenge.ParseError.forged) { try read(members) }
     members["sslverify"] = .text("1|M,H,A")
-    #expect(throws: PushChallenge.Flaw.malformed("sslverify, nonce or url")) { try read(members) }
+    #expect(throws: PushChallenge.ParseError.malformed("sslverify, nonce or url")) { try read(members) }
     members["title"] = .text("Example|1")
     members["sslverify"] = .text("M,H,A")
-    #expect(throws: PushChallenge.Flaw.malformed("sslverify, nonce or url")) { try read(members) }
+    #expect(throws: PushChallenge.ParseError.malformed("sslverify, nonce or url")) { try read(members) }
     var plain = Self.element(["title": "Example|1"])
     plain["title"] = .text("Example")
     plain["require_presence"] = .text("1")
-    #expect(throws: PushChallenge.Flaw.malformed("require_presence")) { try read(plain) }
+    #expect(throws: PushChallenge.ParseError.malformed("require_presence")) { try read(plain) }
   }
 
-  @Test(arguments: [
-    ("M,H,A", ["M", "H", "A"]), ("07,42", ["07", "42"]), ("dark blue,Größe,a|b", ["dark blue", "Größe", "a|b"]),
-    ("0,1,2,3,4,5,6,7,8,9", ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]),
-  ])
-  func `Gives its options in the order sent`(presence: String, options: [String]) throws {
+  @Test(
+    "Gives its options in the order sent",
+    arguments: [
+      ("M,H,A", ["M", "H", "A"]), ("07,42", ["07", "42"]), ("dark blue,Größe,a|b", ["dark blue", "Größe", "a|b"]),
+      ("0,1,2,3,4,5,6,7,8,9", ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]),
+    ])
+  func givesItsOptionsInTheOrderSent(presence: String, options: [String]) throws {
     #expect(try read(Self.element(["require_presence": presence])).options == options)
   }
 
-  @Test(arguments: ["", "M", "M,", "M,M", ",", "1,2,3,4,5,6,7,8,9,10,11"])
-  func `With unusable options is refused`(presence: String) {
-    #expect(throws: PushChallenge.Flaw.malformed("require_presence")) {
+  @Test("With unusable options is refused", arguments: ["", "M", "M,", "M,M", ",", "1,2,3,4,5,6,7,8,9,10,11"])
+  func withUnusableOptionsIsRefused(presence: String) {
+    #expect(throws: PushChallenge.ParseError.malformed("require_presence")) {
       try read(Self.element(["require_presence": presence]))
     }
   }
 
-  @Test(arguments: [
-    (#"{"decline_reason":true}"#, true), (#"{"decline_reason":false}"#, false), ("{}", false),
-    (#"{"decline_reason":"true"}"#, false), (#"{"decline_reason":true,"z":{"values":[1,null,"a\"\\ü"]}}"#, true),
-  ])
-  func `Says whether it accepts reasons`(capabilities: String, takesReasons: Bool) throws {
+  @Test(
+    "Says whether it accepts reasons",
+    arguments: [
+      (#"{"decline_reason":true}"#, true), (#"{"decline_reason":false}"#, false), ("{}", false),
+      (#"{"decline_reason":"true"}"#, false), (#"{"decline_reason":true,"z":{"values":[1,null,"a\"\\ü"]}}"#, true),
+    ])
+  func saysWhetherItAcceptsReasons(capabilities: String, takesReasons: Bool) throws {
     var members = Self.element(capabilities: capabilities)
     #expect(try read(members).takesReasons == takesReasons)
     members["capabilities"] = JSONValue(parsing: Array(capabilities.utf8))
     #expect(try read(members).takesReasons == takesReasons)
     members["capabilities_signature"] = .text(Self.signature("x"))
-    #expect(throws: PushChallenge.Flaw.forgedCapabilities) { try read(members) }
+    #expect(throws: PushChallenge.ParseError.forgedCapabilities) { try read(members) }
   }
 
-  @Test func `Works without capabilities that are missing or unreadable`() throws {
+  @Test("Works without capabilities that are missing or unreadable")
+  func worksWithoutCapabilitiesThatAreMissingOrUnreadable() throws {
     #expect(try !read(Self.element()).takesReasons)
     for wrong in ["not JSON", "[]", "7"] {
       #expect(try !read(Self.element(capabilities: wrong)).takesReasons)
@@ -145,16 +156,16 @@ import Testing
   }
 
   /// A signature over one challenge's capabilities is not valid for another.
-  @Test func `Takes no capabilities of another challenge`() {
+  @Test("Takes no capabilities of another challenge") func takesNoCapabilitiesOfAnotherChallenge() {
     var members = Self.element()
     let other = Self.element(["nonce": "OTHER234"], capabilities: #"{"decline_reason":true}"#)
     for name in ["capabilities", "capabilities_signature"] { members[name] = other[name] }
-    #expect(throws: PushChallenge.Flaw.forgedCapabilities) { try read(members) }
+    #expect(throws: PushChallenge.ParseError.forgedCapabilities) { try read(members) }
   }
 
-  @Test(arguments: [("question", 4097), ("title", 1025), ("nonce", 129), ("url", 1025)])
-  func `Is not endless`(name: String, count: Int) {
-    #expect(throws: PushChallenge.Flaw.tooLong(name)) {
+  @Test("Is not endless", arguments: [("question", 4097), ("title", 1025), ("nonce", 129), ("url", 1025)])
+  func isNotEndless(name: String, count: Int) {
+    #expect(throws: PushChallenge.ParseError.tooLong(name)) {
       try read(Self.element([name: String(repeating: "x", count: count)]))
     }
   }

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-import Courier
 import Cryptography
+// SPDX-License-Identifier: Apache-2.0
+import HTTP
 import JSONValues
 import MobileAuth
 import Synchronization
@@ -28,7 +28,7 @@ final class FakePushServer: Sendable {
     var keys: [String: RSAPublicKey] = [:]
     var challenges: [Challenge] = []
     /// The times of the requests.
-    var polls: [Moment] = []
+    var polls: [MonotonicInstant] = []
     /// The number of polls per serial.
     var pollCounts: [String: Int] = [:]
     /// The values of `fbtoken` in enrollments.
@@ -48,11 +48,11 @@ final class FakePushServer: Sendable {
 
   let state = Mutex(State())
   let product: Product
-  private let timekeeper: any Timekeeper
+  private let clock: any TokenClock
 
-  init(_ product: Product = .privacyIDEA, timekeeper: any Timekeeper) {
+  init(_ product: Product = .privacyIDEA, clock: any TokenClock) {
     self.product = product
-    self.timekeeper = timekeeper
+    self.clock = clock
   }
 
   /// - Returns: an enrollment URL.
@@ -94,7 +94,7 @@ final class FakePushServer: Sendable {
   }
 
   func respond(to request: HTTPRequest) -> HTTPResponse {
-    let now = timekeeper.wallClockMilliseconds + state.withLock { $0.drift }.milliseconds
+    let now = clock.wallClockMilliseconds + state.withLock { $0.drift }.milliseconds
     var response: HTTPResponse
     if let failure = state.withLock({ $0.failures.isEmpty ? nil : $0.failures.removeFirst() }) {
       response = failure
@@ -105,14 +105,14 @@ final class FakePushServer: Sendable {
     }
     if request.method == .get, let missing = state.withLock({ $0.missingBytes }) {
       response.body.removeLast(min(missing, response.body.count))
-      response.isCut = true
+      response.isTruncated = true
     }
     response.headers["Date"] = httpDate(now)
     return response
   }
 
   private func poll(_ url: String, _ now: Int64) -> HTTPResponse {
-    state.withLock { $0.polls.append(timekeeper.now) }
+    state.withLock { $0.polls.append(clock.now) }
     guard let mark = url.firstIndex(of: "?") else { return Self.error(400, 905) }
     let pairs = url[url.index(after: mark)...].split(separator: "&").map { $0.split(separator: "=", maxSplits: 1) }
     let query = Dictionary(uniqueKeysWithValues: pairs.map { (String($0[0]), String($0[1])) })
@@ -154,10 +154,10 @@ final class FakePushServer: Sendable {
 
   private func post(_ body: JSONValue) -> HTTPResponse {
     guard let serial = body["serial"]?.text else { return Self.error(400, 905) }
-    return body["pubkey"] == nil ? answer(serial, body) : enrol(serial, body)
+    return body["pubkey"] == nil ? answer(serial, body) : enroll(serial, body)
   }
 
-  private func enrol(_ serial: String, _ body: JSONValue) -> HTTPResponse {
+  private func enroll(_ serial: String, _ body: JSONValue) -> HTTPResponse {
     state.withLock { state in
       guard let credential = state.credentials[serial] else { return Self.error(404, 601) }
       guard body["enrollment_credential"]?.text == credential else { return Self.error(400, 905) }

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-import Courier
 import Cryptography
+// SPDX-License-Identifier: Apache-2.0
+import HTTP
 import JSONValues
 import MobileAuth
 import Secrets
@@ -8,18 +8,18 @@ import Testing
 
 @testable import PrivacyIDEAAdapter
 
-@Suite(.timeLimit(.minutes(5))) struct `The worked examples` {
+@Suite("The worked examples", .timeLimit(.minutes(5))) struct VectorTests {
   private let key = WorkedExamples.key
 
   private func pollElement() throws -> JSONValue {
     try #require(WorkedExamples.json("pollAnswer")["result"]?["value"]?.list?.first)
   }
 
-  @Test func `The public key is sent in the server's format`() {
+  @Test("The public key is sent in the server's format") func publicKeyIsSentInTheServersFormat() {
     #expect(key.publicKeyOnTheWire == WorkedExamples["enrolmentPublicKey"])
   }
 
-  @Test func `The server's key is read from the enrolment's answer`() throws {
+  @Test("The server's key is read from the enrollment's answer") func serversKeyIsReadFromTheEnrollmentsAnswer() throws {
     let reply = try #require(Reply(HTTPResponse(status: 200, body: Array(WorkedExamples["enrolmentAnswer"].utf8))))
     guard case .value(.bool(true), let detail?) = reply else {
       Issue.record("\(reply)")
@@ -31,13 +31,13 @@ import Testing
     #expect(WorkedExamples.serverKey.bits == 4096)
   }
 
-  @Test func `A poll is signed so`() throws {
+  @Test("A poll is signed so") func pollIsSignedSo() throws {
     let form = WorkedExamples.form("pollQuery")
     #expect(try key.signatureOnTheWire(for: WorkedExamples["pollText"]) == form["signature"])
     #expect(WorkedExamples["pollText"] == "\(WorkedExamples.serial)|\(form["timestamp"]!)")
   }
 
-  @Test func `The challenge and its capabilities verify`() throws {
+  @Test("The challenge and its capabilities verify") func challengeAndItsCapabilitiesVerify() throws {
     let challenge = try PushChallenge(
       pollElement(), for: WorkedExamples.serial, verifiedWith: WorkedExamples.serverKey)
     #expect(challenge.nonce == "URO32X52CZN3FJKZRMEJU5PP7R5F5VDG")
@@ -47,7 +47,7 @@ import Testing
     #expect(challenge.takesReasons)
   }
 
-  @Test func `Capabilities are signed as canonical JSON`() throws {
+  @Test("Capabilities are signed as canonical JSON") func capabilitiesAreSignedAsCanonicalJSON() throws {
     let read = JSONValue(parsing: Array(try #require(pollElement()["capabilities"]?.text).utf8))
     let signed = JSONValue.object([
       "nonce": .text("URO32X52CZN3FJKZRMEJU5PP7R5F5VDG"), "capabilities": try #require(read),
@@ -55,17 +55,19 @@ import Testing
     #expect(signed.canonical == WorkedExamples["capabilitiesText"])
   }
 
-  @Test func `The presence challenge verifies and keeps its order`() throws {
+  @Test("The presence challenge verifies and keeps its order") func presenceChallengeVerifiesAndKeepsItsOrder() throws {
     let challenge = try PushChallenge(
       WorkedExamples.json("presenceChallenge"), for: WorkedExamples.serial, verifiedWith: WorkedExamples.serverKey)
     #expect(challenge.options == ["M", "H", "A"])
   }
 
-  @Test(arguments: [
-    ("challengeText", "pollAnswer", "signature"), ("capabilitiesText", "pollAnswer", "capabilities_signature"),
-    ("presenceChallengeText", "presenceChallenge", "signature"), ("ecChallengeText", "ecChallenge", "signature"),
-  ])
-  func `The server has signed exactly these texts`(text: String, example: String, member: String) throws {
+  @Test(
+    "The server has signed exactly these texts",
+    arguments: [
+      ("challengeText", "pollAnswer", "signature"), ("capabilitiesText", "pollAnswer", "capabilities_signature"),
+      ("presenceChallengeText", "presenceChallenge", "signature"), ("ecChallengeText", "ecChallenge", "signature"),
+    ])
+  func serverHasSignedExactlyTheseTexts(text: String, example: String, member: String) throws {
     let element = example == "pollAnswer" ? try pollElement() : WorkedExamples.json(example)
     let key = example == "ecChallenge" ? WorkedExamples.ellipticServerKey : WorkedExamples.serverKey
     let signature = try #require(element[member]?.text)
@@ -74,11 +76,13 @@ import Testing
     #expect(!key.isValidSignature(onTheWire: signature.lowercased(), for: WorkedExamples[text]))
   }
 
-  @Test(arguments: [
-    (PushAnswer.accept(presence: nil), "accept"), (.decline(nil), "decline"), (.decline(.unknownTrigger), "reason"),
-    (.accept(presence: "M"), "presence"),
-  ])
-  func `Answers are signed and sent so`(answer: PushAnswer, name: String) throws {
+  @Test(
+    "Answers are signed and sent so",
+    arguments: [
+      (PushAnswer.accept(presence: nil), "accept"), (.decline(nil), "decline"), (.decline(.unknownTrigger), "reason"),
+      (.accept(presence: "M"), "presence"),
+    ])
+  func answersAreSignedAndSentSo(answer: PushAnswer, name: String) throws {
     let nonce = String(WorkedExamples[name + "Text"].prefix(32))
     #expect(answer.signedText(nonce: nonce, serial: WorkedExamples.serial) == WorkedExamples[name + "Text"])
     let body = try answer.body(nonce: nonce, serial: WorkedExamples.serial, key: key)
@@ -87,14 +91,15 @@ import Testing
   }
 
   /// This token has no push address to change; the signature has the same form.
-  @Test func `A change of the push address is signed so`() throws {
+  @Test("A change of the push address is signed so") func changeOfThePushAddressIsSignedSo() throws {
     let form = WorkedExamples.form("addressBody")
     let text = WorkedExamples["addressText"]
     #expect(text == [form["new_fb_token"]!, form["serial"]!, form["timestamp"]!].joined(separator: "|"))
     #expect(try key.signatureOnTheWire(for: text) == form["signature"])
   }
 
-  @Test func `What the server says to an accept, with and without a code for the portal`() throws {
+  @Test("What the server says to an accept, with and without a code for the portal")
+  func whatTheServerSaysToAnAcceptWithAndWithoutACodeForThePortal() throws {
     for (name, code) in [("acceptAnswer", String?.none), ("codeAnswer", "63")] {
       let reply = Reply(HTTPResponse(status: 200, body: Array(WorkedExamples[name].utf8)))
       guard case .value(.bool(true), let detail)? = reply else {
@@ -105,7 +110,7 @@ import Testing
     }
   }
 
-  @Test func `eduMFA's elliptic example verifies, both ways`() throws {
+  @Test("eduMFA's elliptic example verifies, both ways") func eduMFAsEllipticExampleVerifiesBothWays() throws {
     guard case .p256(let key) = WorkedExamples.ellipticKey else {
       Issue.record("not P-256")
       return
@@ -128,12 +133,14 @@ import Testing
   }
 
   /// The rows of the error table, as bytes if they have any.
-  @Test(arguments: [
-    ("staleAnswer", Duration?.some(.seconds(90)), PollFault.clock(.seconds(90))),
-    ("wrongSignatureAnswer", .seconds(1), .notKnown), ("staleAnswer", nil, .notKnown),
-  ])
-  func `Error answers to a poll`(name: String, drift: Duration?, fault: PollFault) {
+  @Test(
+    "Error answers to a poll",
+    arguments: [
+      ("staleAnswer", Duration?.some(.seconds(90)), PollError.clock(.seconds(90))),
+      ("wrongSignatureAnswer", .seconds(1), .notKnown), ("staleAnswer", nil, .notKnown),
+    ])
+  func errorAnswersToAPoll(name: String, drift: Duration?, fault: PollError) {
     let response = HTTPResponse(status: 400, body: Array(WorkedExamples[name].utf8))
-    #expect(PollFault(response, drift: drift) == fault)
+    #expect(PollError(response, drift: drift) == fault)
   }
 }

@@ -1,31 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
-import Courier
+import HTTP
 import JSONValues
 import MobileAuth
 import Testing
 
 @testable import PrivacyIDEAAdapter
 
-@Suite(.timeLimit(.minutes(5))) struct `On the wire` {
-  @Test(arguments: [
-    (Int64(0), "1970-01-01T00:00:00.000Z"), (951_782_400_123, "2000-02-29T00:00:00.123Z"),
-    (1_795_253_339_009, "2026-11-21T09:28:59.009Z"), (4_107_542_399_999, "2100-02-28T23:59:59.999Z"),
-    (4_107_542_400_000, "2100-03-01T00:00:00.000Z"), (1_767_225_600_000, "2026-01-01T00:00:00.000Z"),
-  ])
-  func `Time stamps are UTC`(milliseconds: Int64, text: String) { #expect(timeStamp(milliseconds) == text) }
+@Suite("On the wire", .timeLimit(.minutes(5))) struct WireTests {
+  @Test(
+    "Time stamps are UTC",
+    arguments: [
+      (Int64(0), "1970-01-01T00:00:00.000Z"), (951_782_400_123, "2000-02-29T00:00:00.123Z"),
+      (1_795_253_339_009, "2026-11-21T09:28:59.009Z"), (4_107_542_399_999, "2100-02-28T23:59:59.999Z"),
+      (4_107_542_400_000, "2100-03-01T00:00:00.000Z"), (1_767_225_600_000, "2026-01-01T00:00:00.000Z"),
+    ])
+  func timeStampsAreUTC(milliseconds: Int64, text: String) { #expect(timeStamp(milliseconds) == text) }
 
-  @Test func `Time is the server's after its first response, and unknown before on a board with an unset clock`() {
-    let timekeeper = ManualTimekeeper(wallClockMilliseconds: 0)
-    let clock = ServerClock(timekeeper)
+  @Test("Time is the server's after its first response, and unknown before on a board with an unset clock")
+  func timeIsTheServersAfterItsFirstResponseAndUnknownBeforeOnABoardWithAnUnsetClock() {
+    let manualClock = ManualClock(wallClockMilliseconds: 0)
+    let clock = ServerClock(manualClock)
     #expect(clock.now == nil)
     let response = HTTPResponse(status: 400, headers: ["Date": "Sat, 21 Nov 2026 09:28:59 GMT"])
     #expect(clock.hear(response, comparedWith: 1_795_253_339_500 - 90_000) == .seconds(90))
-    timekeeper.advance(by: .seconds(61))
+    manualClock.advance(by: .seconds(61))
     #expect(clock.now == 1_795_253_400_500)
     #expect(clock.hear(HTTPResponse(status: 502, headers: ["Date": "yesterday"]), comparedWith: 0) == nil)
     #expect(clock.now == 1_795_253_400_500)
-    #expect(ServerClock(ManualTimekeeper(wallClockMilliseconds: 1_795_253_339_009)).now == 1_795_253_339_009)
+    #expect(ServerClock(ManualClock(wallClockMilliseconds: 1_795_253_339_009)).now == 1_795_253_339_009)
   }
 
   private static func error(_ status: Int, _ code: Int) -> HTTPResponse {
@@ -39,77 +42,89 @@ import Testing
     HTTPResponse(status: status, body: Array("<html><h1>\(status)</h1></html>".utf8))
   }
 
-  @Test(arguments: [
-    (error(400, 10), Duration?.some(.seconds(1)), PollFault.notKnown),
-    (error(400, 10), .seconds(90), .clock(.seconds(90))),
-    (error(400, 10), nil, .notKnown), (error(400, -311), .seconds(90), .clock(.seconds(90))),
-    (error(400, -311), .zero, .notKnown), (error(403, 303), .zero, .forbidden("ERR")),
-    (error(403, -311), .zero, .forbidden("ERR")), (error(400, 905), .zero, .misplaced("ERR (905)")),
-    (error(404, 601), .zero, .misplaced("ERR (601)")), (error(404, -311), .zero, .misplaced("ERR (-311)")),
-    // A redirect is not followed.
-    (
-      HTTPResponse(status: 301, headers: ["Location": "https://elsewhere/"]), .zero,
-      .offline(.unreachable("status 301 without a known error message"))
-    ),
-    (error(500, -500), .zero, .offline(.unreachable("status 500 without a known error message"))),
-    (
-      page(502), .zero,
-      .offline(.unreachable("status 502 without a known error message"))
-    ),
-    (
-      HTTPResponse(status: 200, body: Array("<html>welcome".utf8)), .zero,
-      .offline(.unreachable("status 200 without a known error message"))
-    ),
-    (
-      page(405), .zero,
-      .offline(.unreachable("status 405 without a known error message"))
-    ),
-    (HTTPResponse(status: 429, headers: ["Retry-After": "7"]), .zero, .offline(.rateLimited(retryAfter: .seconds(7)))),
-    (HTTPResponse(status: 429, headers: ["Retry-After": "-7"]), .zero, .offline(.rateLimited(retryAfter: nil))),
-    // A proxy's JSON is not a result, nor is its HTML.
-    (
-      HTTPResponse(status: 400, body: Array(#"{"error": {"code": 10}}"#.utf8)), .zero,
-      .offline(.unreachable("status 400 without a known error message"))
-    ),
-  ])
-  func `What a poll's error means`(response: HTTPResponse, drift: Duration?, fault: PollFault) {
-    #expect(PollFault(response, drift: drift) == fault)
+  @Test(
+    "What a poll's error means",
+    arguments: [
+      (error(400, 10), Duration?.some(.seconds(1)), PollError.notKnown),
+      (error(400, 10), .seconds(90), .clock(.seconds(90))),
+      (error(400, 10), nil, .notKnown), (error(400, -311), .seconds(90), .clock(.seconds(90))),
+      (error(400, -311), .zero, .notKnown), (error(403, 303), .zero, .forbidden("ERR")),
+      (error(403, -311), .zero, .forbidden("ERR")), (error(400, 905), .zero, .misplaced("ERR (905)")),
+      (error(404, 601), .zero, .misplaced("ERR (601)")), (error(404, -311), .zero, .misplaced("ERR (-311)")),
+      // A redirect is not followed.
+      (
+        HTTPResponse(status: 301, headers: ["Location": "https://elsewhere/"]), .zero,
+        .offline(.unreachable("status 301 without a known error message"))
+      ),
+      (error(500, -500), .zero, .offline(.unreachable("status 500 without a known error message"))),
+      (
+        page(502), .zero,
+        .offline(.unreachable("status 502 without a known error message"))
+      ),
+      (
+        HTTPResponse(status: 200, body: Array("<html>welcome".utf8)), .zero,
+        .offline(.unreachable("status 200 without a known error message"))
+      ),
+      (
+        page(405), .zero,
+        .offline(.unreachable("status 405 without a known error message"))
+      ),
+      (
+        HTTPResponse(status: 429, headers: ["Retry-After": "7"]), .zero, .offline(.rateLimited(retryAfter: .seconds(7)))
+      ),
+      (HTTPResponse(status: 429, headers: ["Retry-After": "-7"]), .zero, .offline(.rateLimited(retryAfter: nil))),
+      // A proxy's JSON is not a result, nor is its HTML.
+      (
+        HTTPResponse(status: 400, body: Array(#"{"error": {"code": 10}}"#.utf8)), .zero,
+        .offline(.unreachable("status 400 without a known error message"))
+      ),
+    ])
+  func whatAPollsErrorMeans(response: HTTPResponse, drift: Duration?, fault: PollError) {
+    #expect(PollError(response, drift: drift) == fault)
   }
 
-  @Test(arguments: [
-    (error(404, 601), TokenServerFault.requestNotFound), (error(404, -311), .requestNotFound),
-    (error(400, 905), .answerInvalid("ERR (905)")), (error(403, 303), .refused("ERR")),
-    (error(400, -311), .answerInvalid("ERR (-311)")), (error(403, -311), .refused("ERR")),
-    (error(500, -500), .unreachable("status 500 without a known error message")),
-    (page(404), .unreachable("status 404 without a known error message")),
-    (page(405), .unreachable("status 405 without a known error message")),
-    (page(429), .rateLimited(retryAfter: nil)),
-    (page(503), .unreachable("status 503 without a known error message")),
-  ])
-  func `What an answer's error means`(response: HTTPResponse, fault: TokenServerFault) {
-    #expect(TokenServerFault(answering: response) == fault)
+  @Test(
+    "What an answer's error means",
+    arguments: [
+      (error(404, 601), TokenServerError.requestNotFound), (error(404, -311), .requestNotFound),
+      (error(400, 905), .answerInvalid("ERR (905)")), (error(403, 303), .refused("ERR")),
+      (error(400, -311), .answerInvalid("ERR (-311)")), (error(403, -311), .refused("ERR")),
+      (error(500, -500), .unreachable("status 500 without a known error message")),
+      (page(404), .unreachable("status 404 without a known error message")),
+      (page(405), .unreachable("status 405 without a known error message")),
+      (page(429), .rateLimited(retryAfter: nil)),
+      (page(503), .unreachable("status 503 without a known error message")),
+    ])
+  func whatAnAnswersErrorMeans(response: HTTPResponse, fault: TokenServerError) {
+    #expect(TokenServerError(answering: response) == fault)
   }
 
-  @Test(arguments: [
-    (error(400, 905), 10000), (error(400, -311), 10000), (error(404, 601), 9016), (error(404, -311), 9016),
-    (error(403, 303), 9017), (error(403, -311), 9017), (error(500, -500), 9001), (HTTPResponse(status: 503), 9001),
-    // A 404 from a proxy does not mean that the server does not know the token.
-    (page(404), 9001), (page(400), 9001), (page(301), 9001),
-  ])
-  func `What an enrolment's error means`(response: HTTPResponse, number: Int) {
-    #expect(TokenServerFault(enrolling: response).number == number)
+  @Test(
+    "What an enrollment's error means",
+    arguments: [
+      (error(400, 905), 10000), (error(400, -311), 10000), (error(404, 601), 9016), (error(404, -311), 9016),
+      (error(403, 303), 9017), (error(403, -311), 9017), (error(500, -500), 9001), (HTTPResponse(status: 503), 9001),
+      // A 404 from a proxy does not mean that the server does not know the token.
+      (page(404), 9001), (page(400), 9001), (page(301), 9001),
+    ])
+  func whatAnEnrolmentsErrorMeans(response: HTTPResponse, number: Int) {
+    #expect(TokenServerError(enrolling: response).number == number)
   }
 
-  @Test(arguments: [
-    (#"{"b":1,"a":[true,false,null]}"#, #"{"a":[true,false,null],"b":1}"#),
-    (#"{"é":"\u00fc\/\u0001\u001f\n\"","z":-9007199254740993}"#, #"{"z":-9007199254740993,"é":"ü/\u0001\u001f\n\""}"#),
-    // U+FB33 sorts after a surrogate pair by UTF-16, and before it by code point.
-    ("{\"\u{FB33}\":1,\"\u{1F600}\":2}", "{\"\u{1F600}\":2,\"\u{FB33}\":1}"), ("1.5", "1.5"),
-  ])
-  func `Canonical JSON`(text: String, canonical: String) throws {
+  @Test(
+    "Canonical JSON",
+    arguments: [
+      (#"{"b":1,"a":[true,false,null]}"#, #"{"a":[true,false,null],"b":1}"#),
+      (
+        #"{"é":"\u00fc\/\u0001\u001f\n\"","z":-9007199254740993}"#, #"{"z":-9007199254740993,"é":"ü/\u0001\u001f\n\""}"#
+      ),
+      // U+FB33 sorts after a surrogate pair by UTF-16, and before it by code point.
+      ("{\"\u{FB33}\":1,\"\u{1F600}\":2}", "{\"\u{1F600}\":2,\"\u{FB33}\":1}"), ("1.5", "1.5"),
+    ])
+  func canonicalJSON(text: String, canonical: String) throws {
     #expect(try #require(JSONValue(parsing: Array(text.utf8))).canonical == canonical)
   }
 
-  @Test(arguments: ["", "{", "{}x", #"{"a":}"#, "nul", "\u{FEFF}"])
-  func `What is not JSON is nothing`(text: String) { #expect(JSONValue(parsing: Array(text.utf8)) == nil) }
+  @Test("What is not JSON is nothing", arguments: ["", "{", "{}x", #"{"a":}"#, "nul", "\u{FEFF}"])
+  func whatIsNotJSONIsNothing(text: String) { #expect(JSONValue(parsing: Array(text.utf8)) == nil) }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
-import Courier
+import HTTP
 import MobileAuth
 import ReferenceProtocol
 import Synchronization
@@ -13,37 +13,40 @@ import Testing
 
   init() throws { server = try FakeServer() }
 
-  @Test func theFirstCallLearnsTheNonceAndTheTimeAndOneTokenServesMany() async throws {
-    let courier = server.makeCourier()
-    let client = server.client(courier)
+  @Test("The first call learns the nonce and the time and one token serves many")
+  func theFirstCallLearnsTheNonceAndTheTimeAndOneTokenServesMany() async throws {
+    let http = server.makeHTTPTransport()
+    let client = server.client(http)
     server.on("/x", "{}")
     for _ in 0..<3 { #expect(try await client.call(.get, "/x").status == 200) }
     #expect(server.tokensGiven == 1)
     // One refused token request to learn the nonce, one that works, three calls.
-    #expect(courier.requests.count == 5)
+    #expect(http.requests.count == 5)
     // The board's clock is not set.
     #expect(await client.now == 1_795_219_200)
   }
 
-  @Test func aStaleNonceCostsOneMoreRoundTrip() async throws {
-    let client = server.client(server.makeCourier())
+  @Test("A stale nonce costs one more round trip") func aStaleNonceCostsOneMoreRoundTrip() async throws {
+    let client = server.client(server.makeHTTPTransport())
     server.on("/x", "{}")
     _ = try await client.call(.get, "/x")
     server.turnNonce()
     #expect(try await client.call(.get, "/x").status == 200)
   }
 
-  @Test func aTokenIsRenewedBeforeItEndsAndWhenItIsRefused() async throws {
-    let client = server.client(server.makeCourier())
+  @Test("A token is renewed before it ends and when it is refused") func aTokenIsRenewedBeforeItEndsAndWhenItIsRefused()
+    async throws
+  {
+    let client = server.client(server.makeHTTPTransport())
     server.on("/x", "{}")
     _ = try await client.call(.get, "/x")
-    server.timekeeper.advance(by: .seconds(869))
+    server.clock.advance(by: .seconds(869))
     _ = try await client.call(.get, "/x")
     #expect(server.tokensGiven == 1)
-    server.timekeeper.advance(by: .seconds(1))
+    server.clock.advance(by: .seconds(1))
     _ = try await client.call(.get, "/x")
     #expect(server.tokensGiven == 2)
-    server.on("/x") { request throws(CourierError) in
+    server.on("/x") { request throws(HTTPTransportError) in
       request.headers["Authorization"] == "DPoP T3"
         ? HTTPResponse(status: 200)
         : HTTPResponse(status: 401, body: JSON.encode(Problem(.notAuthenticated, issuer: FakeServer.url)))
@@ -55,13 +58,13 @@ import Testing
   /// second finds it already replaced. Fails if that counts as a final refusal.
   @Test("Two concurrent calls survive an access token that the server no longer knows", .timeLimit(.minutes(1)))
   func twoCallsOutliveUnknownToken() async throws {
-    let courier = MeetingCourier(server.makeCourier())
+    let http = RendezvousHTTPTransport(server.makeHTTPTransport())
     let client = DeviceClient(
-      issuer: FakeServer.url, clientID: FakeServer.clientID, key: server.deviceKey, courier: courier,
-      timekeeper: server.timekeeper)
+      issuer: FakeServer.url, clientID: FakeServer.clientID, key: server.deviceKey, http: http,
+      clock: server.clock)
     server.on("/known", "{}")
     _ = try await client.call(.get, "/known")
-    server.on("/x") { request throws(CourierError) in
+    server.on("/x") { request throws(HTTPTransportError) in
       request.headers["Authorization"] == "DPoP T1"
         ? HTTPResponse(status: 401, body: JSON.encode(Problem(.notAuthenticated, issuer: FakeServer.url)))
         : HTTPResponse(status: 200)
@@ -74,18 +77,18 @@ import Testing
 
   @Test("A new access token that is refused ends the call and is not requested again")
   func refusedFreshTokenStops() async throws {
-    let client = server.client(server.makeCourier())
+    let client = server.client(server.makeHTTPTransport())
     server.on("/x", problem: .notAuthenticated)
-    await #expect(throws: TokenServerFault.notAuthenticated("d")) { try await client.call(.get, "/x") }
+    await #expect(throws: TokenServerError.notAuthenticated("d")) { try await client.call(.get, "/x") }
     #expect(server.tokensGiven == 1)
-    await #expect(throws: TokenServerFault.notAuthenticated("d")) { try await client.call(.get, "/x") }
+    await #expect(throws: TokenServerError.notAuthenticated("d")) { try await client.call(.get, "/x") }
     #expect(server.tokensGiven == 2)
   }
 
   @Test("A server time after the certificate's expiry is not trusted")
   func timeBeyondCertificateIsNotVouchedFor() async throws {
     for (expiry, vouched) in [(nil, nil), (1_795_219_199, nil), (1_795_219_200, 1_795_219_200)] as [(Int64?, Int64?)] {
-      let client = server.client(server.makeCourier())
+      let client = server.client(server.makeHTTPTransport())
       server.on("/x") { _ in
         var response = HTTPResponse(status: 200)
         response.certificateExpiry = expiry
@@ -97,94 +100,102 @@ import Testing
     }
   }
 
-  @Test func aServerThatNeverIsContentIsGivenUpOn() async throws {
-    let courier = server.makeCourier()
-    let client = server.client(courier)
-    server.on("/x") { [server] _ throws(CourierError) in
+  @Test("A server that never is content is given up on") func aServerThatNeverIsContentIsGivenUpOn() async throws {
+    let http = server.makeHTTPTransport()
+    let client = server.client(http)
+    server.on("/x") { [server] _ throws(HTTPTransportError) in
       server.turnNonce()
       return HTTPResponse(status: 401, headers: ["WWW-Authenticate": "DPoP error=\"use_dpop_nonce\""])
     }
-    await #expect(throws: TokenServerFault.self) { try await client.call(.get, "/x") }
-    #expect(courier.requests.count < 10)
+    await #expect(throws: TokenServerError.self) { try await client.call(.get, "/x") }
+    #expect(http.requests.count < 10)
   }
 
-  @Test(arguments: [
-    (Problem.Slug.deviceDeregistered, TokenServerFault.deviceDeregistered), (.userDeregistered, .userDeregistered),
-    (.outdatedApp, .outdated("d")), (.outdatedOS, .outdated("d")), (.alreadyEnrolled, .alreadyEnrolled("d")),
-    (.userAlreadyEnrolled, .alreadyEnrolled("d")), (.pushTokenInUse, .alreadyEnrolled("d")),
-    (.enrolmentDisabled, .enrolmentDisabled("d")), (.featureDisabled, .enrolmentDisabled("d")),
-    (.disenrolled, .disenrolled), (.notEnrolled, .notEnrolled), (.keysNotExchanged, .notEnrolled),
-    (.invalidDatetime, .clockWrong), (.configurationInvalid, .configurationInvalid("d")),
-    (.notFound, .requestNotFound), (.expired, .requestNotFound), (.answerInvalid, .answerInvalid("d")),
-    (.invalidRequest, .answerInvalid("d")), (.idempotencyConflict, .answerInvalid("d")),
-    (.rateLimited, .rateLimited(retryAfter: nil)),
-    // Without the counts, the response is not the server's.
-    (.pinIncorrect, .unreachable("status 422 without a known error message")), (.customFailed, .refused("d")),
-    (.biometricFailed, .refused("d")), (.authenticatorDeregistered, .refused("d")),
-    (.actionNotAllowed, .notAuthenticated("d")),
-  ])
-  func everyProblemIsAFault(slug: Problem.Slug, fault: TokenServerFault) async throws {
-    let client = server.client(server.makeCourier())
+  @Test(
+    "Every problem is a fault",
+    arguments: [
+      (Problem.Slug.deviceDeregistered, TokenServerError.deviceDeregistered), (.userDeregistered, .userDeregistered),
+      (.outdatedApp, .outdated("d")), (.outdatedOS, .outdated("d")), (.alreadyEnrolled, .alreadyEnrolled("d")),
+      (.userAlreadyEnrolled, .alreadyEnrolled("d")), (.pushTokenInUse, .alreadyEnrolled("d")),
+      (.enrollmentDisabled, .enrollmentDisabled("d")), (.featureDisabled, .enrollmentDisabled("d")),
+      (.disenrolled, .disenrolled), (.notEnrolled, .notEnrolled), (.keysNotExchanged, .notEnrolled),
+      (.invalidDatetime, .clockWrong), (.configurationInvalid, .configurationInvalid("d")),
+      (.notFound, .requestNotFound), (.expired, .requestNotFound), (.answerInvalid, .answerInvalid("d")),
+      (.invalidRequest, .answerInvalid("d")), (.idempotencyConflict, .answerInvalid("d")),
+      (.rateLimited, .rateLimited(retryAfter: nil)),
+      // Without the counts, the response is not the server's.
+      (.pinIncorrect, .unreachable("status 422 without a known error message")), (.customFailed, .refused("d")),
+      (.biometricFailed, .refused("d")), (.authenticatorDeregistered, .refused("d")),
+      (.actionNotAllowed, .notAuthenticated("d")),
+    ])
+  func everyProblemIsAFault(slug: Problem.Slug, fault: TokenServerError) async throws {
+    let client = server.client(server.makeHTTPTransport())
     server.on("/x", problem: slug)
     await #expect(throws: fault) { try await client.call(.get, "/x") }
   }
 
-  @Test(arguments: [
-    (500, "<html>", TokenServerFault.unreachable("status 500 without a known error message")),
-    (403, "<html>proxy says no</html>", .unreachable("status 403 without a known error message")),
-    (
-      404, #"{"type":"https://h/problems/brand-new","title":"","status":404,"code":1,"retryable":false}"#,
-      .unreachable("status 404 without a known error message")
-    ),
-    (429, "", .rateLimited(retryAfter: .seconds(7))),
-  ])
-  func whatIsNotTheServersOwnWordDecidesNothing(status: Int, body: String, fault: TokenServerFault) async throws {
-    let client = server.client(server.makeCourier())
+  @Test(
+    "What is not the servers own word decides nothing",
+    arguments: [
+      (500, "<html>", TokenServerError.unreachable("status 500 without a known error message")),
+      (403, "<html>proxy says no</html>", .unreachable("status 403 without a known error message")),
+      (
+        404, #"{"type":"https://h/problems/brand-new","title":"","status":404,"code":1,"retryable":false}"#,
+        .unreachable("status 404 without a known error message")
+      ),
+      (429, "", .rateLimited(retryAfter: .seconds(7))),
+    ])
+  func whatIsNotTheServersOwnWordDecidesNothing(status: Int, body: String, fault: TokenServerError) async throws {
+    let client = server.client(server.makeHTTPTransport())
     server.on("/x", status: status, body, headers: ["Retry-After": "7"])
     await #expect(throws: fault) { try await client.call(.get, "/x") }
   }
 
-  @Test(arguments: [
-    (OAuthError("invalid_client", "gone", code: 9002), TokenServerFault.deviceDeregistered),
-    (OAuthError("invalid_client", "late", code: 9031), .clockWrong),
-    (OAuthError("invalid_client", "who"), .unreachable("the token server gives no access token: who")),
-    (OAuthError("slow_down"), .rateLimited(retryAfter: nil)),
-  ])
-  func everyOAuthErrorIsAFault(error: OAuthError, fault: TokenServerFault) async throws {
-    let client = server.client(server.makeCourier())
+  @Test(
+    "Every OAuth error is a fault",
+    arguments: [
+      (OAuthError("invalid_client", "gone", code: 9002), TokenServerError.deviceDeregistered),
+      (OAuthError("invalid_client", "late", code: 9031), .clockWrong),
+      (OAuthError("invalid_client", "who"), .unreachable("the token server gives no access token: who")),
+      (OAuthError("slow_down"), .rateLimited(retryAfter: nil)),
+    ])
+  func everyOAuthErrorIsAFault(error: OAuthError, fault: TokenServerError) async throws {
+    let client = server.client(server.makeHTTPTransport())
     server.on("/oauth/token") { _ in HTTPResponse(status: 401, body: JSON.encode(error)) }
     await #expect(throws: fault) { try await client.call(.get, "/x") }
   }
 
-  @Test(arguments: [
-    CourierError.unreachable("r"), .timedOut(after: .seconds(1)), .untrusted("pin"), .tooLarge(limit: 1),
-    .redirected(to: "https://evil"), .malformed("m"),
-  ])
-  func everyCourierErrorLeavesTheOutcomeOpen(error: CourierError) async throws {
-    let client = server.client(server.makeCourier())
-    server.on("/x") { _ throws(CourierError) in throw error }
+  @Test(
+    "Every transport error leaves the outcome open",
+    arguments: [
+      HTTPTransportError.unreachable("r"), .timedOut(after: .seconds(1)), .untrusted("pin"), .tooLarge(limit: 1),
+      .redirected(to: "https://evil"), .malformed("m"),
+    ])
+  func everyTransportErrorLeavesTheOutcomeOpen(error: HTTPTransportError) async throws {
+    let client = server.client(server.makeHTTPTransport())
+    server.on("/x") { _ throws(HTTPTransportError) in throw error }
     let fault =
       error == .untrusted("pin")
-      ? TokenServerFault.untrusted(error.description) : TokenServerFault.unreachable(error.description)
+      ? TokenServerError.untrusted(error.description) : TokenServerError.unreachable(error.description)
     #expect(fault.effect == .retry)
     await #expect(throws: fault) { try await client.call(.get, "/x") }
   }
 }
 
 /// Delays the first two requests for `/x` until both have arrived.
-private final class MeetingCourier: Courier {
-  private let courier: RecordingCourier
+private final class RendezvousHTTPTransport: HTTPTransport {
+  private let http: RecordingHTTPTransport
   private let waiting = Mutex((count: 0, first: CheckedContinuation<Void, Never>?.none))
 
-  init(_ courier: RecordingCourier) { self.courier = courier }
+  init(_ http: RecordingHTTPTransport) { self.http = http }
 
-  func send(_ request: HTTPRequest) async throws(CourierError) -> HTTPResponse {
+  func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
     if request.url.hasSuffix("/x") { await meet() }
-    return try await courier.send(request)
+    return try await http.send(request)
   }
 
-  func stream(_ request: HTTPRequest) async throws(CourierError) -> HTTPResponseStream {
-    try await courier.stream(request)
+  func stream(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponseStream {
+    try await http.stream(request)
   }
 
   private func meet() async {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
-import Courier
+import HTTP
 import MobileAuth
 import ReferenceProtocol
 import Synchronization
@@ -9,8 +9,8 @@ import Testing
 @testable import ReferenceAdapter
 
 @Suite(.timeLimit(.minutes(5))) struct EventFeedTests {
-  private func feed(_ server: FakeServer, _ courier: RecordingCourier) -> EventFeed {
-    EventFeed(client: server.client(courier), timekeeper: server.timekeeper, memory: EventFeed.Memory())
+  private func feed(_ server: FakeServer, _ http: RecordingHTTPTransport) -> EventFeed {
+    EventFeed(client: server.client(http), clock: server.clock, memory: EventFeed.Memory())
   }
 
   private static func stream(_ text: String) -> @Sendable (HTTPRequest) -> HTTPResponseStream {
@@ -30,7 +30,9 @@ import Testing
     func add(_ hint: Hint) { state.withLock { $0.append(hint) } }
   }
 
-  @Test func eventsBecomeHintsAndTheCursorIsRemembered() async throws {
+  @Test("Events become hints and the cursor is remembered") func eventsBecomeHintsAndTheCursorIsRemembered()
+    async throws
+  {
     let server = try FakeServer(
       stream: Self.stream(
         """
@@ -51,14 +53,14 @@ import Testing
 
 
         """))
-    let courier = server.makeCourier()
-    let feed = feed(server, courier)
+    let http = server.makeHTTPTransport()
+    let feed = feed(server, http)
     let hints = Hints()
     try await feed.run { hints.add($0) }
     #expect(hints.all == [.connected, .pendingChanged, .revoked])
     #expect(feed.memory.cursor == "10")
     try await feed.run { _ in }
-    #expect(courier.requests.last { $0.url.hasSuffix("/events") }?.headers["Last-Event-ID"] == "10")
+    #expect(http.requests.last { $0.url.hasSuffix("/events") }?.headers["Last-Event-ID"] == "10")
   }
 
   @Test("A delivery is reported without delaying the next event") func reportsAreBesideTheReader()
@@ -68,11 +70,11 @@ import Testing
     let server = try FakeServer(stream: { _ in
       HTTPResponseStream(status: 200, headers: ["Content-Type": "text/event-stream"], body: events)
     })
-    let courier = HangingReports(courier: server.makeCourier())
+    let http = HangingReports(http: server.makeHTTPTransport())
     let client = DeviceClient(
-      issuer: FakeServer.url, clientID: FakeServer.clientID, key: server.deviceKey, courier: courier,
-      timekeeper: server.timekeeper)
-    let feed = EventFeed(client: client, timekeeper: server.timekeeper, memory: EventFeed.Memory())
+      issuer: FakeServer.url, clientID: FakeServer.clientID, key: server.deviceKey, http: http,
+      clock: server.clock)
+    let feed = EventFeed(client: client, clock: server.clock, memory: EventFeed.Memory())
     let hints = Hints()
     let running = Task { try await feed.run { hints.add($0) } }
     for id in 1...2 {
@@ -80,58 +82,61 @@ import Testing
       sending.yield(Array("id: \(id)\ndata: \(data)\n\n".utf8))
     }
     let start = ContinuousClock.now
-    while hints.all.count < 3 || courier.reports.all.isEmpty, ContinuousClock.now - start < .seconds(180) {
+    while hints.all.count < 3 || http.reports.all.isEmpty, ContinuousClock.now - start < .seconds(180) {
       try await Task.sleep(for: .milliseconds(1))
     }
     #expect(hints.all == [.connected, .pendingChanged, .pendingChanged])
-    #expect(courier.reports.all.count == 1)
+    #expect(http.reports.all.count == 1)
     running.cancel()
     _ = try? await running.value
   }
 
   /// A server that does not accept delivery reports.
-  private struct HangingReports: Courier {
-    let courier: RecordingCourier
+  private struct HangingReports: HTTPTransport {
+    let http: RecordingHTTPTransport
     let reports = Hints()
 
-    func send(_ request: HTTPRequest) async throws(CourierError) -> HTTPResponse {
-      guard request.url.hasSuffix("/events/acks") else { return try await courier.send(request) }
+    func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
+      guard request.url.hasSuffix("/events/acks") else { return try await http.send(request) }
       reports.add(.pendingChanged)
       try? await Task.sleep(for: .seconds(3600))
       throw .unreachable("canceled")
     }
 
-    func stream(_ request: HTTPRequest) async throws(CourierError) -> HTTPResponseStream {
-      try await courier.stream(request)
+    func stream(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponseStream {
+      try await http.stream(request)
     }
   }
 
-  @Test func anEndlessLineBreaksTheStreamAndNothingElse() async throws {
+  @Test("An endless line breaks the stream and nothing else") func anEndlessLineBreaksTheStreamAndNothingElse()
+    async throws
+  {
     let server = try FakeServer(stream: Self.stream("data: " + String(repeating: "x", count: 1 << 20)))
-    let feed = feed(server, server.makeCourier())
-    await #expect(throws: TokenServerFault.self) { try await feed.run { _ in } }
+    let feed = feed(server, server.makeHTTPTransport())
+    await #expect(throws: TokenServerError.self) { try await feed.run { _ in } }
   }
 
-  @Test func aSilentStreamIsDeadAfterTwoBeatsAndPolledAfterTwoDeaths() async throws {
+  @Test("A silent stream is dead after two beats and polled after two deaths")
+  func aSilentStreamIsDeadAfterTwoBeatsAndPolledAfterTwoDeaths() async throws {
     let server = try FakeServer()
-    let courier = server.makeCourier()
-    let feed = feed(server, courier)
+    let http = server.makeHTTPTransport()
+    let feed = feed(server, http)
     for _ in 0..<EventFeed.silentStreamsBeforePolling {
       let running = Task { try await feed.run { _ in } }
-      await server.timekeeper.untilAsleep()
-      server.timekeeper.advance(by: EventFeed.silence)
-      await #expect(throws: TokenServerFault.self) { try await running.value }
+      await server.clock.untilAsleep()
+      server.clock.advance(by: EventFeed.silence)
+      await #expect(throws: TokenServerError.self) { try await running.value }
     }
     let polls = Counter()
-    server.on("/events") { request throws(CourierError) in
+    server.on("/events") { request throws(HTTPTransportError) in
       guard polls.increment() == 1 else { throw .unreachable("enough") }
       return HTTPResponse(
         status: 200, body: JSON.encode(EventPage(cursor: "3", events: [DeviceEvent(.request, transactionID: "t")])))
     }
     let hints = Hints()
-    await #expect(throws: TokenServerFault.self) { try await feed.run { hints.add($0) } }
+    await #expect(throws: TokenServerError.self) { try await feed.run { hints.add($0) } }
     #expect(hints.all == [.connected, .pendingChanged])
-    #expect(courier.requests.last { $0.url.contains("/events") }?.headers["Prefer"] == "wait=55")
+    #expect(http.requests.last { $0.url.contains("/events") }?.headers["Prefer"] == "wait=55")
     #expect(feed.memory.cursor == "3")
   }
 }

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-import Courier
 import Cryptography
+// SPDX-License-Identifier: Apache-2.0
+import HTTP
 import MobileAuth
 import OpenPGP
 import ReferenceProtocol
@@ -22,7 +22,7 @@ extension FakeServer {
       return HTTPResponse(status: 200, body: JSON.encode(response))
     }
     let signer = server
-    on("/profiles/PROFIL/pin-changes") { request throws(CourierError) in
+    on("/profiles/PROFIL/pin-changes") { request throws(HTTPTransportError) in
       guard let change = try? JSON.decode(PINChangeRequest.self, from: request.body),
         let binary = bytes(base64: change.ephemeralCertificate),
         let recipient = try? OpenPGPCertificate(parsing: binary),

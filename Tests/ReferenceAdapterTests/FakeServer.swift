@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
-import Courier
 import Cryptography
+import HTTP
 import MobileAuth
 import OpenPGP
 import ReferenceProtocol
@@ -13,23 +13,23 @@ import Synchronization
 /// The server's side of the reference protocol at the level of the HTTP client: nonces, tokens, and a scripted response
 /// per path.
 final class FakeServer: Sendable {
-  typealias Route = @Sendable (HTTPRequest) throws(CourierError) -> HTTPResponse
+  typealias Route = @Sendable (HTTPRequest) throws(HTTPTransportError) -> HTTPResponse
 
   static let url = "https://token.example"
   static let clientID = String(repeating: "A", count: 64)
 
-  let timekeeper = ManualTimekeeper(wallClockMilliseconds: 0)
+  let clock = ManualClock(wallClockMilliseconds: 0)
   let deviceKey: P256PrivateKey
   let token: OpenPGPKey
   let server: OpenPGPKey
   private let state = Mutex((nonce: 1, tokens: 0, routes: [String: Route]()))
   private let stream: @Sendable (HTTPRequest) -> HTTPResponseStream
   /// The adapter's store of enrollments.
-  let registry: any EnrolmentRegistry
+  let registry: any EnrollmentRegistry
 
   init(
-    registry: any EnrolmentRegistry = MemoryRegistry(),
-    stream: @escaping @Sendable (HTTPRequest) -> HTTPResponseStream = RecordingCourier.silentStream
+    registry: any EnrollmentRegistry = MemoryRegistry(),
+    stream: @escaping @Sendable (HTTPRequest) -> HTTPResponseStream = RecordingHTTPTransport.silentStream
   ) throws {
     self.registry = registry
     deviceKey = try P256PrivateKey()
@@ -55,15 +55,15 @@ final class FakeServer: Sendable {
   private var nonce: String { state.withLock { "nonce-\($0.nonce)" } }
   private var common: HTTPHeaders { ["DPoP-Nonce": nonce, "Date": "Sat, 21 Nov 2026 00:00:00 GMT"] }
 
-  func makeCourier() -> RecordingCourier {
-    RecordingCourier(stream: stream) { [self] request throws(CourierError) in
+  func makeHTTPTransport() -> RecordingHTTPTransport {
+    RecordingHTTPTransport(stream: stream) { [self] request throws(HTTPTransportError) in
       var response = try answer(request)
       for (name, value) in common.fields { response.headers[name] = response.headers[name] ?? value }
       return response
     }
   }
 
-  private func answer(_ request: HTTPRequest) throws(CourierError) -> HTTPResponse {
+  private func answer(_ request: HTTPRequest) throws(HTTPTransportError) -> HTTPResponse {
     let path = String(request.url.dropFirst(Self.url.count))
     let token = request.headers["Authorization"].map { String($0.dropFirst("DPoP ".count)) }
     guard let text = request.headers["DPoP"],
@@ -87,34 +87,34 @@ final class FakeServer: Sendable {
     return try route(request)
   }
 
-  func client(_ courier: RecordingCourier) -> DeviceClient {
+  func client(_ http: RecordingHTTPTransport) -> DeviceClient {
     DeviceClient(
-      issuer: Self.url, clientID: Self.clientID, key: deviceKey, courier: courier, timekeeper: timekeeper)
+      issuer: Self.url, clientID: Self.clientID, key: deviceKey, http: http, clock: clock)
   }
 
   static let pinBinding = SecretBytes(copying: [UInt8](repeating: 3, count: 32))
 
   /// The adapter, enrolled with one account "A", profile "PROFIL".
-  func adapter(_ courier: RecordingCourier, pin: AccountPIN? = nil) throws -> ReferenceTokenServer {
+  func adapter(_ http: RecordingHTTPTransport, pin: AccountPIN? = nil) throws -> ReferenceServerClient {
     let device = DeviceCredentials(deviceKey: deviceKey, clientID: Self.clientID, pins: [])
     var account = AccountCredentials(key: token, serverCertificate: server.certificate, codeDigest: [])
     account.pin = pin
     let id = TokenServerID("token.example")
     try registry.put(
-      TokenServerRecord(id: id, kind: ReferenceTokenServer.kind, url: Self.url, secrets: device.encoded()))
+      TokenServerRecord(id: id, kind: ReferenceServerClient.kind, url: Self.url, secrets: device.encoded()))
     try registry.put(
       AccountRecord(id: AccountID("A"), server: id, profile: "PROFIL", stage: .active, secrets: account.encoded()), nil)
-    return try reopened(courier)
+    return try reopened(http)
   }
 
   /// A new adapter over the registry's current contents, as after a restart.
   func reopened(
-    _ courier: RecordingCourier, pinBinding: SecretBytes = FakeServer.pinBinding,
+    _ http: RecordingHTTPTransport, pinBinding: SecretBytes = FakeServer.pinBinding,
     capabilities: ApprovalCapabilities? = nil
-  ) throws -> ReferenceTokenServer {
-    try ReferenceTokenServer(
+  ) throws -> ReferenceServerClient {
+    try ReferenceServerClient(
       registry.servers()[0], accounts: registry.accounts(), registry: registry, pinBinding: pinBinding,
-      courier: courier, timekeeper: timekeeper, capabilities: capabilities)
+      http: http, clock: clock, capabilities: capabilities)
   }
 
   static let transaction = "00000000-0000-4000-8000-000000000001"
@@ -129,7 +129,7 @@ final class FakeServer: Sendable {
   var pending: PendingMobileAuthRequest {
     PendingMobileAuthRequest(
       transaction: TransactionID(Self.transaction)!, server: TokenServerID("token.example"), account: AccountID("A"),
-      sentAtMilliseconds: 1, timeToLive: .seconds(60), message: nil, deadline: timekeeper.now + .seconds(60))
+      sentAtMilliseconds: 1, timeToLive: .seconds(60), message: nil, deadline: clock.now + .seconds(60))
   }
 
   /// Returns this plaintext as the request's message.
@@ -141,18 +141,18 @@ final class FakeServer: Sendable {
 }
 
 /// A store of enrollments in memory.
-final class MemoryRegistry: EnrolmentRegistry {
+final class MemoryRegistry: EnrollmentRegistry {
   private let state = Mutex((servers: [TokenServerRecord](), accounts: [AccountRecord]()))
 
-  func servers() throws(CustodyFault) -> [TokenServerRecord] { state.withLock { $0.servers } }
-  func accounts() throws(CustodyFault) -> [AccountRecord] { state.withLock { $0.accounts } }
-  func put(_ server: TokenServerRecord) throws(CustodyFault) {
+  func servers() throws(StateStoreError) -> [TokenServerRecord] { state.withLock { $0.servers } }
+  func accounts() throws(StateStoreError) -> [AccountRecord] { state.withLock { $0.accounts } }
+  func put(_ server: TokenServerRecord) throws(StateStoreError) {
     state.withLock { state in
       state.servers.removeAll { $0.id == server.id }
       state.servers.append(server)
     }
   }
-  func put(_ account: AccountRecord, _ entry: AuditEntry?) throws(CustodyFault) {
+  func put(_ account: AccountRecord, _ entry: AuditEntry?) throws(StateStoreError) {
     state.withLock { state in
       state.accounts.removeAll { $0.id == account.id }
       state.accounts.append(account)

@@ -16,12 +16,12 @@ import Vault
 /// An attacker who has the device secret and everything that the adapter wrote about a PIN. The key derivation is cheap
 /// here so that all PINs can be tried; the cost of a guess is not tested.
 @Suite(.timeLimit(.minutes(5))) struct OfflineOracleTests {
-  private static let cheap = Scrypt.Parameters(cost: 4, blockSize: 2, parallelisation: 1)
-  private static let dearer = Scrypt.Parameters(cost: 8, blockSize: 2, parallelisation: 1)
+  private static let cheap = Scrypt.Parameters(cost: 4, blockSize: 2, parallelization: 1)
+  private static let dearer = Scrypt.Parameters(cost: 8, blockSize: 2, parallelization: 1)
 
   private static func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }
 
-  @Test func aWholeLifeOfTheAdapterTellsNoPIN() async throws {
+  @Test("A whole life of the adapter tells no PIN") func aWholeLifeOfTheAdapterTellsNoPIN() async throws {
     let life = try await Life()
     let attack = await OfflineAttack(on: life.loot, pins: OfflineAttack.fiveDigits)
     // The first PIN, two changes, and another key derivation. Some byte sequences of OpenPGP keys look like tokens,
@@ -32,7 +32,7 @@ import Vault
   }
 
   /// An adapter that reuses the refresh token when the PIN changes.
-  @Test func oneTokenUnderTwoPINsWouldTellBoth() async throws {
+  @Test("One token under two PINs would tell both") func oneTokenUnderTwoPINsWouldTellBoth() async throws {
     let life = try await Life(reusingToken: true)
     // A subset of the PINs is enough to show that the attack detects it.
     let pins = OfflineAttack.fiveDigits.filter { $0.hasSuffix("79") || $0.hasSuffix("80") }
@@ -52,16 +52,16 @@ import Vault
       try FileManager.default.createDirectory(
         atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
       defer { try? FileManager.default.removeItem(atPath: directory) }
-      let card = try WatchedCard(directory)
+      let card = try WatchedStorage(directory)
       let server = try FakeServer(registry: card)
       server.on("/configuration", "{}")
-      let courier = server.makeCourier()
+      let http = server.makeHTTPTransport()
       var token = Random.bytes(32)
       let first = try ProtectedToken(
         SecretBytes(copying: token), under: OfflineOracleTests.pin("13579"), binding: card.vault.pinBinding,
         parameters: OfflineOracleTests.cheap)
       tokens.append((token, "13579"))
-      _ = try server.adapter(courier, pin: AccountPIN(first))
+      _ = try server.adapter(http, pin: AccountPIN(first))
       var former = "13579"
       for (next, parameters) in [
         ("24680", OfflineOracleTests.cheap), ("86420", OfflineOracleTests.cheap), ("86420", OfflineOracleTests.dearer),
@@ -69,7 +69,7 @@ import Vault
         if !reusingToken { token = Random.bytes(32) }
         server.serveChange(of: SecretBytes(copying: token))
         server.on("/profiles/PROFIL/pin-changes/C/commit", status: 204, "")
-        let adapter = try server.reopened(courier, pinBinding: card.vault.pinBinding)
+        let adapter = try server.reopened(http, pinBinding: card.vault.pinBinding)
         let account = try adapter.account(AccountID("A"))
         for typed in ["00000", former, "99999"] {
           _ = try adapter.knowledgeKey(of: account, typed: OfflineOracleTests.pin(typed))
@@ -86,7 +86,7 @@ import Vault
 }
 
 /// A vault that keeps every state of its storage.
-private final class WatchedCard: EnrolmentRegistry {
+private final class WatchedStorage: EnrollmentRegistry {
   let vault: Vault
   private let directory: String
   private let states = Mutex((opened: [[UInt8]](), written: [[UInt8]]()))
@@ -97,20 +97,20 @@ private final class WatchedCard: EnrolmentRegistry {
       directory: directory, deviceSecret: DeviceSecret.load(stateDirectory: directory, credentialsDirectory: nil))
   }
 
-  func servers() throws(CustodyFault) -> [TokenServerRecord] { try vault.servers() }
-  func accounts() throws(CustodyFault) -> [AccountRecord] { try vault.accounts() }
+  func servers() throws(StateStoreError) -> [TokenServerRecord] { try vault.servers() }
+  func accounts() throws(StateStoreError) -> [AccountRecord] { try vault.accounts() }
 
-  func put(_ server: TokenServerRecord) throws(CustodyFault) {
+  func put(_ server: TokenServerRecord) throws(StateStoreError) {
     try vault.put(server)
     try look()
   }
 
-  func put(_ account: AccountRecord, _ entry: AuditEntry?) throws(CustodyFault) {
+  func put(_ account: AccountRecord, _ entry: AuditEntry?) throws(StateStoreError) {
     try vault.put(account, entry)
     try look()
   }
 
-  private func look() throws(CustodyFault) {
+  private func look() throws(StateStoreError) {
     let opened = try vault.accounts().map(\.secrets) + vault.servers().map(\.secrets)
     let files = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
     let written = files.compactMap { FileManager.default.contents(atPath: "\(directory)/\($0)") }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
-import Courier
 import Cryptography
+import HTTP
 import MobileAuth
 import OpenPGP
 import PINProtection
@@ -15,14 +15,14 @@ import Testing
 /// PINs over the network: the data that the server receives and that the token stores.
 @Suite(.timeLimit(.minutes(5))) struct PINTests {
   private let server: FakeServer
-  private let courier: RecordingCourier
+  private let http: RecordingHTTPTransport
   /// The refresh token `RT`.
   private let token = SecretBytes(copying: Array(0..<32))
-  private static let cheap = Scrypt.Parameters(cost: 16, blockSize: 1, parallelisation: 1)
+  private static let cheap = Scrypt.Parameters(cost: 16, blockSize: 1, parallelization: 1)
 
   init() throws {
     server = try FakeServer()
-    courier = server.makeCourier()
+    http = server.makeHTTPTransport()
   }
 
   private func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }
@@ -31,8 +31,8 @@ import Testing
     try ProtectedToken(token, under: pin(digits), binding: FakeServer.pinBinding, parameters: Self.cheap)
   }
 
-  private func enrolled() throws -> ReferenceTokenServer {
-    try server.adapter(courier, pin: AccountPIN(protected("13579", token)))
+  private func enrolled() throws -> ReferenceServerClient {
+    try server.adapter(http, pin: AccountPIN(protected("13579", token)))
   }
 
   private func publicKey(_ token: SecretBytes) throws -> Ed25519.PublicKey {
@@ -60,12 +60,14 @@ import Testing
   }()
 
   /// Runs a handler with one request until `body` returns.
-  private func withHandler(_ adapter: ReferenceTokenServer, _ body: (ScriptedPanel) async throws -> Void) async throws {
+  private func withHandler(_ adapter: ReferenceServerClient, _ body: (ScriptedPanel) async throws -> Void) async throws
+  {
     let panel = ScriptedPanel()
-    let inbox = Inbox(timekeeper: server.timekeeper)
+    let inbox = Inbox(clock: server.clock)
     let handler = Handler(
-      servers: [adapter], inbox: inbox, errands: Errands(inbox: inbox), panel: panel, custody: MemoryCustody(),
-      timekeeper: server.timekeeper, mustEnrol: false, random: { 0.5 }, makeIdempotencyKey: { Random.uuid() },
+      servers: [adapter], inbox: inbox, panelTasks: PanelTaskQueue(inbox: inbox), panel: panel,
+      stateStore: MemoryStateStore(),
+      clock: server.clock, mustEnroll: false, random: { 0.5 }, makeIdempotencyKey: { Random.uuid() },
       report: { _ in })
     inbox.set(.connected, to: adapter.id)
     inbox.replace(requestsOf: adapter.id, with: [server.pending])
@@ -74,7 +76,7 @@ import Testing
     running.cancel()
   }
 
-  @Test(arguments: [("13579", true), ("13578", false)])
+  @Test("An answer is proved by whatever was typed", arguments: [("13579", true), ("13578", false)])
   func anAnswerIsProvedByWhateverWasTyped(typed: String, isRight: Bool) async throws {
     let adapter = try enrolled()
     try server.serve(JSON.encode(request(attempt: 2)))
@@ -87,7 +89,7 @@ import Testing
       panel.perform(.entered(pin(typed)))
       await panel.until(showing: .idle(pending: 0))
     }
-    let posted = try #require(courier.requests.last { $0.url.hasSuffix("/answers") })
+    let posted = try #require(http.requests.last { $0.url.hasSuffix("/answers") })
     let sealed = try JSON.decode(SealedAnswer.self, from: posted.body)
     let message = try #require(bytes(base64: sealed.answer))
     let answer = try JSON.decode(
@@ -101,7 +103,9 @@ import Testing
     #expect(claim.isProved(by: proof, key) == isRight)
   }
 
-  @Test func aWrongPINIsAskedForAgainAndADenialNeedsNone() async throws {
+  @Test("A wrong PIN is asked for again and a denial needs none") func aWrongPINIsAskedForAgainAndADenialNeedsNone()
+    async throws
+  {
     let adapter = try enrolled()
     try server.serve(JSON.encode(request()))
     let answers = Counter()
@@ -118,7 +122,7 @@ import Testing
       panel.perform(.gesture(Gesture(.doublePress, held: .milliseconds(100))))
       await panel.until(showing: .idle(pending: 0))
     }
-    let bodies = try courier.requests.filter { $0.url.hasSuffix("/answers") }.map { request in
+    let bodies = try http.requests.filter { $0.url.hasSuffix("/answers") }.map { request in
       let message = try #require(bytes(base64: JSON.decode(SealedAnswer.self, from: request.body).answer))
       return try JSON.decode(ApprovalAnswer.self, from: server.server.open(message, from: server.token.certificate))
     }
@@ -126,36 +130,40 @@ import Testing
     #expect(bodies.map(\.decision) == [.accept, .deny])
   }
 
-  @Test(arguments: [
-    (nil, nil), (3, nil), (0, 0), (3, 4), (3, -1), (1_000_000, 1),
-  ])
+  @Test(
+    "A challenge without sense in its counts is refused",
+    arguments: [
+      (nil, nil), (3, nil), (0, 0), (3, 4), (3, -1), (1_000_000, 1),
+    ])
   func aChallengeWithoutSenseInItsCountsIsRefused(max: Int?, previous: Int?) async throws {
     let adapter = try enrolled()
     var request = request()
     request.maxFailureCount = max
     request.previousFailureCount = previous
     try server.serve(JSON.encode(request))
-    let fault = await #expect(throws: TokenServerFault.self) { try await adapter.open(server.pending) }
+    let fault = await #expect(throws: TokenServerError.self) { try await adapter.open(server.pending) }
     #expect(fault?.number == 10018)
   }
 
-  @Test func anAccountWithoutAPINAnswersNoRequestForOne() async throws {
-    let adapter = try server.adapter(courier)
+  @Test("An account without API n answers no request for one") func anAccountWithoutAPINAnswersNoRequestForOne()
+    async throws
+  {
+    let adapter = try server.adapter(http)
     try server.serve(JSON.encode(request()))
-    await #expect(throws: TokenServerFault.notHandleable("it needs a PIN, and the account has none")) {
+    await #expect(throws: TokenServerError.notHandleable("it needs a PIN, and the account has none")) {
       try await adapter.open(server.pending)
     }
-    await #expect(throws: TokenServerFault.refused("account A has no PIN")) {
+    await #expect(throws: TokenServerError.refused("account A has no PIN")) {
       try await adapter.logIn(AccountID("A"), typing: pin("13579"))
     }
   }
 
-  @Test func aLostLoginIsRepeatedAsTheSameAttempt() async throws {
+  @Test("A lost login is repeated as the same attempt") func aLostLoginIsRepeatedAsTheSameAttempt() async throws {
     let adapter = try enrolled()
     // The client asked for the time first, because the board's clock is not set.
     server.on("/configuration", "{}")
     let calls = Counter()
-    server.on("/oauth/token") { request throws(CourierError) in
+    server.on("/oauth/token") { request throws(HTTPTransportError) in
       guard String(decoding: request.body, as: UTF8.self).contains("grant-type%3Ajwt-bearer") else {
         let device = AccessTokenResponse(accessToken: "D", expiresIn: 900, scope: .device)
         return HTTPResponse(status: 200, body: JSON.encode(device))
@@ -165,10 +173,10 @@ import Testing
       return HTTPResponse(status: 200, body: JSON.encode(user))
     }
     async let session = adapter.logIn(AccountID("A"), typing: pin("13579"))
-    await server.timekeeper.untilAsleep()
-    server.timekeeper.advance(by: .seconds(1))
+    await server.clock.untilAsleep()
+    server.clock.advance(by: .seconds(1))
     #expect(try await session.account == AccountID("A"))
-    let forms = courier.requests.filter { $0.url.hasSuffix("/oauth/token") }.map {
+    let forms = http.requests.filter { $0.url.hasSuffix("/oauth/token") }.map {
       String(decoding: $0.body, as: UTF8.self)
     }.filter { $0.contains("grant-type%3Ajwt-bearer") && $0.contains("assertion=") }
     let assertions = Set(
@@ -190,7 +198,9 @@ import Testing
   }
 
   /// The new PIN has one digit more because the policy changed in between.
-  @Test(arguments: [("committed", "246802"), ("void", "13579"), ("pending", "13579")], AfterTheCut.allCases)
+  @Test(
+    "After a cut the server says which PIN counts",
+    arguments: [("committed", "246802"), ("void", "13579"), ("pending", "13579")], AfterTheCut.allCases)
   func afterACutTheServerSaysWhichPINCounts(decision: (state: String, right: String), next step: AfterTheCut)
     async throws
   {
@@ -198,20 +208,20 @@ import Testing
     let next = SecretBytes(copying: Array(100..<132))
     server.serveChange(of: next, length: 6)
     // The response to the commit is lost, and so are those of its repeats.
-    server.on("/profiles/PROFIL/pin-changes/C/commit") { _ throws(CourierError) in
+    server.on("/profiles/PROFIL/pin-changes/C/commit") { _ throws(HTTPTransportError) in
       throw .timedOut(after: .seconds(15))
     }
     let ticket = try await adapter.beginPINChange(AccountID("A"), typing: pin("13579"), session: nil)
     let finishing = Task { try await adapter.finishPINChange(ticket, choosing: pin("246802"), parameters: Self.cheap) }
-    for _ in ReferenceTokenServer.pauses {
-      await server.timekeeper.untilAsleep()
-      server.timekeeper.advance(by: .seconds(2))
+    for _ in ReferenceServerClient.pauses {
+      await server.clock.untilAsleep()
+      server.clock.advance(by: .seconds(2))
     }
-    await #expect(throws: TokenServerFault.self) { try await finishing.value }
+    await #expect(throws: TokenServerError.self) { try await finishing.value }
 
     server.on("/profiles/PROFIL/pin-changes/C", #"{"state":"\#(decision.state)"}"#)
     // A start queries the server; so does every operation that needs the PIN before that.
-    let asking = step == .validation ? try server.reopened(courier) : adapter
+    let asking = step == .validation ? try server.reopened(http) : adapter
     switch step {
     case .validation:
       server.on(
@@ -229,7 +239,7 @@ import Testing
       #expect(try await asking.pinLength(of: AccountID("A")) == decision.right.count)
     }
     let expected = try publicKey(decision.state == "committed" ? next : token)
-    for known in [asking, try server.reopened(courier)] {
+    for known in [asking, try server.reopened(http)] {
       let account = try known.account(AccountID("A"))
       #expect(account.pin?.current.length == decision.right.count)
       #expect(try known.knowledgeKey(of: account, typed: pin(decision.right)).publicKey == expected)
@@ -238,14 +248,15 @@ import Testing
     }
   }
 
-  @Test func aRequestIsNotOpenedWhileNobodySaysWhichPINCounts() async throws {
+  @Test("A request is not opened while nobody says which PIN counts")
+  func aRequestIsNotOpenedWhileNobodySaysWhichPINCounts() async throws {
     var pin = AccountPIN(try protected("13579", token))
     pin.next = AccountPIN.Change(id: "C", token: try protected("24680", SecretBytes(copying: Array(100..<132))))
-    let adapter = try server.adapter(courier, pin: pin)
+    let adapter = try server.adapter(http, pin: pin)
     try server.serve(JSON.encode(request()))
-    server.on("/profiles/PROFIL/pin-changes/C") { _ throws(CourierError) in throw .timedOut(after: .seconds(15)) }
+    server.on("/profiles/PROFIL/pin-changes/C") { _ throws(HTTPTransportError) in throw .timedOut(after: .seconds(15)) }
     await #expect { try await adapter.open(server.pending) } throws: { error in
-      (error as? TokenServerFault)?.effect == .retry
+      (error as? TokenServerError)?.effect == .retry
     }
     #expect(try adapter.account(AccountID("A")).pin?.next != nil)
   }

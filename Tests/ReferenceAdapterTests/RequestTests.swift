@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
-import Courier
 import Cryptography
+import HTTP
 import OpenPGP
 import ReferenceProtocol
 import Secrets
@@ -15,26 +15,26 @@ import Testing
 
   init() throws { server = try FakeServer() }
 
-  private func adapter() throws -> ReferenceTokenServer { try server.adapter(server.makeCourier()) }
+  private func adapter() throws -> ReferenceServerClient { try server.adapter(server.makeHTTPTransport()) }
 
-  @Test func aSealedRequestIsOpenedAndVerified() async throws {
+  @Test("A sealed request is opened and verified") func aSealedRequestIsOpenedAndVerified() async throws {
     try server.serve(JSON.encode(server.request()))
     let request = try await adapter().open(server.pending)
     #expect(request.contents.type == "login")
     #expect(request.contents.message == "m")
   }
 
-  private func refusal(_ change: (inout ApprovalRequest) -> Void) async throws -> TokenServerFault? {
+  private func refusal(_ change: (inout ApprovalRequest) -> Void) async throws -> TokenServerError? {
     var request = server.request()
     change(&request)
     try server.serve(JSON.encode(request))
     do {
       _ = try await adapter().open(server.pending)
       return nil
-    } catch { return error as? TokenServerFault }
+    } catch { return error as? TokenServerError }
   }
 
-  @Test func aRequestForSomebodyElseIsNotHandled() async throws {
+  @Test("A request for somebody else is not handled") func aRequestForSomebodyElseIsNotHandled() async throws {
     let changes: [(inout ApprovalRequest) -> Void] = [
       { $0.v = 2 }, { $0.iss = "https://evil.example" }, { $0.clientID = String(repeating: "B", count: 64) },
       { $0.profileID = "OTHERS" }, { $0.transactionID = "00000000-0000-4000-8000-000000000002" },
@@ -47,23 +47,23 @@ import Testing
     }
   }
 
-  @Test func aForgedMessageReleasesNothing() async throws {
+  @Test("A forged message releases nothing") func aForgedMessageReleasesNothing() async throws {
     let stranger = try OpenPGPKey.generate(userID: "stranger")
     let plaintext = JSON.encode(server.request())
     try server.serve(plaintext, from: stranger)
-    await #expect(throws: TokenServerFault.self) { try await adapter().open(server.pending) }
+    await #expect(throws: TokenServerError.self) { try await adapter().open(server.pending) }
     try server.serve(plaintext, to: stranger.certificate)
-    await #expect(throws: TokenServerFault.self) { try await adapter().open(server.pending) }
+    await #expect(throws: TokenServerError.self) { try await adapter().open(server.pending) }
     try server.serve(Array("not JSON".utf8))
-    await #expect(throws: TokenServerFault.self) { try await adapter().open(server.pending) }
+    await #expect(throws: TokenServerError.self) { try await adapter().open(server.pending) }
     try server.serve(Array(String(repeating: "[", count: 100_000).utf8))
-    await #expect(throws: TokenServerFault.self) { try await adapter().open(server.pending) }
+    await #expect(throws: TokenServerError.self) { try await adapter().open(server.pending) }
     for body in [
       #"{"message":"%%%","expires_in_ms":1}"#, #"{"message":"","expires_in_ms":1}"#,
       #"{"message":"AAAA","expires_in_ms":1}"#,
     ] {
       server.on("/requests/\(FakeServer.transaction)/message", body)
-      await #expect(throws: TokenServerFault.self) { try await adapter().open(server.pending) }
+      await #expect(throws: TokenServerError.self) { try await adapter().open(server.pending) }
     }
   }
 
@@ -80,11 +80,11 @@ import Testing
     #expect(asking?.effect == .retry)
   }
 
-  private func fault(of body: () async throws -> Void) async -> TokenServerFault? {
+  private func fault(of body: () async throws -> Void) async -> TokenServerError? {
     do {
       try await body()
       return nil
-    } catch { return error as? TokenServerFault }
+    } catch { return error as? TokenServerError }
   }
 
   @Test(
@@ -93,14 +93,14 @@ import Testing
       nil, ApprovalCapabilities(display: .none, keypad: true, button: true, led: .mono),
     ])
   func validationHasTheCapabilities(capabilities: ApprovalCapabilities?) async throws {
-    let courier = server.makeCourier()
-    _ = try server.adapter(courier)
+    let http = server.makeHTTPTransport()
+    _ = try server.adapter(http)
     server.on(
       "/validations",
       #"{"configuration":{"transports":["sse"],"openpgp_profiles":[],"minimum_software_version":"0","#
         + #""pin_required":true,"server_time_ms":1},"removed_profiles":[],"disenrolled_profiles":[]}"#)
-    _ = try await server.reopened(courier, capabilities: capabilities).validate()
-    let request = try #require(courier.requests.last { $0.url.hasSuffix("/validations") })
+    _ = try await server.reopened(http, capabilities: capabilities).validate()
+    let request = try #require(http.requests.last { $0.url.hasSuffix("/validations") })
     #expect(try JSON.decode(ValidationRequest.self, from: request.body).approvalCapabilities == capabilities)
   }
 
@@ -108,19 +108,19 @@ import Testing
   func lapsedAccountIsDeregistered()
     async throws
   {
-    let courier = server.makeCourier()
-    _ = try server.adapter(courier)
+    let http = server.makeHTTPTransport()
+    _ = try server.adapter(http)
     var record = try #require(try server.registry.accounts().first)
-    record.stage = .mustEnrolAgain
+    record.stage = .mustEnrollAgain
     record.secrets = SecretBytes(copying: [])
     try server.registry.put(record, nil)
     server.on("/profiles/PROFIL", status: 204, "")
-    try await server.reopened(courier).deregister(AccountID("A"))
-    #expect(courier.requests.last?.method == .delete)
-    #expect(courier.requests.last?.url.hasSuffix("/profiles/PROFIL") == true)
+    try await server.reopened(http).deregister(AccountID("A"))
+    #expect(http.requests.last?.method == .delete)
+    #expect(http.requests.last?.url.hasSuffix("/profiles/PROFIL") == true)
   }
 
-  @Test func theListShowsOnlyWhatIsOurs() async throws {
+  @Test("The list shows only what is ours") func theListShowsOnlyWhatIsOurs() async throws {
     func entry(_ id: String, profile: String = "PROFIL", expires: Int64 = 5, by: String? = nil) -> PendingEntry {
       PendingEntry(
         transactionID: id, profileID: profile, message: nil, typeHint: "login", sentAtMs: 1, timeToLiveMs: 60_000,
@@ -136,7 +136,7 @@ import Testing
     server.on("/pending") { _ in HTTPResponse(status: 200, body: JSON.encode(list)) }
     let pending = try await adapter().pendingRequests()
     #expect(pending.map(\.transaction.text) == [good])
-    #expect(pending[0].deadline == server.timekeeper.now + .milliseconds(5))
+    #expect(pending[0].deadline == server.clock.now + .milliseconds(5))
   }
 
   private func receipt(_ change: (inout ApprovalReceipt) -> Void = { _ in }, for body: [UInt8]) -> ApprovalReceipt {
@@ -151,7 +151,7 @@ import Testing
   /// The outcome of a confirmation for a request that announced a signed receipt.
   private func outcome(
     signedBy signer: OpenPGPKey?, _ change: @escaping @Sendable (inout ApprovalReceipt) -> Void = { _ in }
-  ) async throws -> TokenServerFault? {
+  ) async throws -> TokenServerError? {
     var request = server.request()
     request.signedReceipt = true
     try server.serve(JSON.encode(request))
@@ -228,7 +228,7 @@ import Testing
     let kept = min(cut, whole.count)
     server.on("/pending") { request in
       var response = HTTPResponse(status: 200, body: Array(whole.prefix(kept)))
-      response.isCut = request.takesBeginning
+      response.isTruncated = request.takesBeginning
       return response
     }
     let shown = try await adapter().pendingRequests().map(\.transaction.text)
@@ -238,22 +238,23 @@ import Testing
   }
 
   /// A complete run through the domain, checking the answer as the server does.
-  @Test func anAnswerSaysWhoWhatAndHowAndRepeatsAreTheSameBytes() async throws {
-    let courier = server.makeCourier()
-    let adapter = try server.adapter(courier)
+  @Test("An answer says who what and how and repeats are the same bytes")
+  func anAnswerSaysWhoWhatAndHowAndRepeatsAreTheSameBytes() async throws {
+    let http = server.makeHTTPTransport()
+    let adapter = try server.adapter(http)
     try server.serve(JSON.encode(server.request()))
     let attempts = Counter()
-    server.on("/requests/\(FakeServer.transaction)/answers") { _ throws(CourierError) in
+    server.on("/requests/\(FakeServer.transaction)/answers") { _ throws(HTTPTransportError) in
       if attempts.increment() == 1 { throw .timedOut(after: .seconds(15)) }
       return HTTPResponse(status: 200, body: JSON.encode(RequestStatus(state: .authenticated, receipt: "R")))
     }
-    let custody = MemoryCustody()
+    let stateStore = MemoryStateStore()
     let panel = ScriptedPanel()
-    let inbox = Inbox(timekeeper: server.timekeeper)
+    let inbox = Inbox(clock: server.clock)
     let handler = Handler(
-      servers: [adapter], inbox: inbox, errands: Errands(inbox: inbox), panel: panel, custody: custody,
-      timekeeper: server.timekeeper,
-      mustEnrol: false, random: { 0.5 }, makeIdempotencyKey: { Random.uuid() }, report: { _ in })
+      servers: [adapter], inbox: inbox, panelTasks: PanelTaskQueue(inbox: inbox), panel: panel, stateStore: stateStore,
+      clock: server.clock,
+      mustEnroll: false, random: { 0.5 }, makeIdempotencyKey: { Random.uuid() }, report: { _ in })
     inbox.set(.connected, to: adapter.id)
     inbox.replace(requestsOf: adapter.id, with: [server.pending])
     let running = Task { try await handler.run() }
@@ -261,12 +262,12 @@ import Testing
     panel.perform(.gesture(Gesture(.hold, held: .milliseconds(900))))
     await panel.until(showing: .outcomeUnknown)
     // The panel's time limit, and the pause before the next attempt.
-    await server.timekeeper.untilAsleep(2)
-    server.timekeeper.advance(by: .seconds(1))
+    await server.clock.untilAsleep(2)
+    server.clock.advance(by: .seconds(1))
     await panel.until(showing: .idle(pending: 0))
     running.cancel()
 
-    let answers = courier.requests.filter { $0.url.hasSuffix("/answers") }
+    let answers = http.requests.filter { $0.url.hasSuffix("/answers") }
     #expect(answers.count == 2)
     #expect(answers[0].body == answers[1].body)
     #expect(answers[0].headers["Idempotency-Key"] == answers[1].headers["Idempotency-Key"])
@@ -279,6 +280,6 @@ import Testing
     #expect(answer.nonce == server.request().nonce)
     #expect(answer.decision == .accept && answer.reason == nil && answer.methodUsed == .push)
     #expect(answer.gesture.kind == .hold && answer.gesture.heldMs == 900)
-    #expect(custody.outcomes(of: server.pending.transaction) == ["approved, receipt R"])
+    #expect(stateStore.outcomes(of: server.pending.transaction) == ["approved, receipt R"])
   }
 }

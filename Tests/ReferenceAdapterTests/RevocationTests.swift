@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
-import Courier
 import Cryptography
+import HTTP
 import MobileAuth
 import OpenPGP
 import ReferenceProtocol
@@ -14,13 +14,13 @@ import Testing
 /// with a new access token.
 @Suite(.timeLimit(.minutes(5))) struct RevocationTests {
   private let server: FakeServer
-  private let courier: RecordingCourier
-  private let adapter: ReferenceTokenServer
+  private let http: RecordingHTTPTransport
+  private let adapter: ReferenceServerClient
 
   init() throws {
     server = try FakeServer()
-    courier = server.makeCourier()
-    adapter = try server.adapter(courier)
+    http = server.makeHTTPTransport()
+    adapter = try server.adapter(http)
     validate(removing: [])
   }
 
@@ -36,16 +36,16 @@ import Testing
   func unsignedDeviceRemoval() async throws {
     server.on("/validations", problem: .deviceDeregistered)
     for seconds in [0, 1, 58] {
-      server.timekeeper.advance(by: .seconds(seconds))
-      await #expect(throws: TokenServerFault.unconfirmedRemoval(number: 9002)) { try await adapter.validate() }
+      server.clock.advance(by: .seconds(seconds))
+      await #expect(throws: TokenServerError.unconfirmedRemoval(number: 9002)) { try await adapter.validate() }
     }
-    let early = courier.requests.filter { $0.wantsNewConnection }
+    let early = http.requests.filter { $0.wantsNewConnection }
     #expect(early.isEmpty)
     let tokens = server.tokensGiven
-    server.timekeeper.advance(by: .seconds(1))
-    await #expect(throws: TokenServerFault.deviceDeregistered) { try await adapter.validate() }
+    server.clock.advance(by: .seconds(1))
+    await #expect(throws: TokenServerError.deviceDeregistered) { try await adapter.validate() }
     #expect(server.tokensGiven == tokens + 1)
-    #expect(courier.requests.last?.wantsNewConnection == true)
+    #expect(http.requests.last?.wantsNewConnection == true)
   }
 
   @Test("A removal that the second response does not repeat has no effect")
@@ -61,7 +61,7 @@ import Testing
     let first = try await adapter.validate()
     #expect(first.removedAccounts.isEmpty && first.unconfirmedRemovals == [AccountID("A")])
     #expect(try await adapter.pendingRequests().isEmpty)
-    server.timekeeper.advance(by: .seconds(60))
+    server.clock.advance(by: .seconds(60))
     validate(removing: [])
     #expect(try await adapter.validate() == Validation())
     #expect(try await adapter.pendingRequests().count == 1)
@@ -70,11 +70,11 @@ import Testing
   @Test("An account is removed after two unsigned responses")
   func accountRemovedTwice() async throws {
     server.on("/requests/\(FakeServer.transaction)/message", problem: .userDeregistered)
-    await #expect(throws: TokenServerFault.unconfirmedRemoval(number: 9003)) { try await adapter.open(server.pending) }
+    await #expect(throws: TokenServerError.unconfirmedRemoval(number: 9003)) { try await adapter.open(server.pending) }
     validate(removing: ["PROFIL"])
-    server.timekeeper.advance(by: .seconds(59))
+    server.clock.advance(by: .seconds(59))
     #expect(try await adapter.validate().removedAccounts.isEmpty)
-    server.timekeeper.advance(by: .seconds(1))
+    server.clock.advance(by: .seconds(1))
     #expect(try await adapter.validate().removedAccounts == [AccountID("A")])
   }
 
@@ -85,9 +85,9 @@ import Testing
     let first = try await adapter.validate()
     #expect(first.disenrolledAccounts.isEmpty && first.unconfirmedDisenrollments == [AccountID("A")])
     #expect(first.unconfirmedRemovals.isEmpty)
-    server.timekeeper.advance(by: .seconds(59))
+    server.clock.advance(by: .seconds(59))
     #expect(try await adapter.validate().disenrolledAccounts.isEmpty)
-    server.timekeeper.advance(by: .seconds(1))
+    server.clock.advance(by: .seconds(1))
     let tokens = server.tokensGiven
     if !isSaidAgain { validate(removing: []) }
     let second = try await adapter.validate()
@@ -101,10 +101,10 @@ import Testing
     arguments: [(Problem.Slug.disenrolled, 9020), (.notEnrolled, 9021)])
   func unsignedKeyLoss(slug: Problem.Slug, number: Int) async throws {
     server.on("/requests/\(FakeServer.transaction)/message", problem: slug)
-    await #expect(throws: TokenServerFault.unconfirmedRemoval(number: number)) {
+    await #expect(throws: TokenServerError.unconfirmedRemoval(number: number)) {
       try await adapter.open(server.pending)
     }
-    server.timekeeper.advance(by: .seconds(60))
+    server.clock.advance(by: .seconds(60))
     validate(removing: [], disenrolling: ["PROFIL"])
     #expect(try await adapter.validate().disenrolledAccounts == [AccountID("A")])
   }
@@ -120,21 +120,21 @@ import Testing
       server.on("/requests/\(FakeServer.transaction)/message") { _ in HTTPResponse(status: 403, body: body) }
     }
     answer(.disenrolled)
-    await #expect(throws: TokenServerFault.disenrolled) { try await adapter.open(server.pending) }
+    await #expect(throws: TokenServerError.disenrolled) { try await adapter.open(server.pending) }
     answer(.userDeregistered)
-    await #expect(throws: TokenServerFault.unconfirmedRemoval(number: 9003)) { try await adapter.open(server.pending) }
+    await #expect(throws: TokenServerError.unconfirmedRemoval(number: 9003)) { try await adapter.open(server.pending) }
   }
 
   @Test("A proven revocation takes effect at once")
   func provenRevocation() {
-    let revocations = Revocations(server.timekeeper)
+    let revocations = Revocations(server.clock)
     revocations.use { _ in [.profile("PROFIL")] }
     let answer = HTTPResponse(status: 401)
-    func judge(_ profile: String?) -> TokenServerFault {
-      revocations.judge(.userDeregistered, answer, about: profile, isSecondAsk: false)
+    func check(_ profile: String?) -> TokenServerError {
+      revocations.check(.userDeregistered, answer, about: profile, isSecondAsk: false)
     }
-    #expect(judge("PROFIL") == .userDeregistered)
-    #expect(judge("OTHER") == .unconfirmedRemoval(number: 9003))
+    #expect(check("PROFIL") == .userDeregistered)
+    #expect(check("OTHER") == .unconfirmedRemoval(number: 9003))
     #expect(revocations.isStopped("OTHER") && !revocations.isStopped("PROFIL"))
   }
 
@@ -155,8 +155,8 @@ import Testing
       let problem = JSON.encode(Problem(.userDeregistered, issuer: FakeServer.url, detail: "d"))
       let body = Array(#"{"revocations":["\#(text)"],"#.utf8) + problem.dropFirst()
       server.on("/requests/\(FakeServer.transaction)/message") { _ in HTTPResponse(status: 403, body: body) }
-      let adapter = try server.adapter(server.makeCourier())
-      let fault = counts ? TokenServerFault.userDeregistered : .unconfirmedRemoval(number: 9003)
+      let adapter = try server.adapter(server.makeHTTPTransport())
+      let fault = counts ? TokenServerError.userDeregistered : .unconfirmedRemoval(number: 9003)
       await #expect(throws: fault) { try await adapter.open(server.pending) }
     }
   }
@@ -168,33 +168,33 @@ import Testing
   func enrollmentAsksAgain(isGone: Bool) async throws {
     let registry = ApprovalTestKit.MemoryRegistry()
     let server = try FakeServer(registry: registry)
-    let courier = server.makeCourier()
-    _ = try server.adapter(courier)
+    let http = server.makeHTTPTransport()
+    _ = try server.adapter(http)
     server.on("/configuration", problem: .deviceDeregistered)
-    let enrollment = Enrolment(registry: registry, timekeeper: server.timekeeper, pinDesk: nil, progress: { _ in }) {
-      _ in courier
+    let enrollment = Enrollment(registry: registry, clock: server.clock, pinPrompter: nil, progress: { _ in }) {
+      _ in http
     }
     let uri = ActivationURI(
       server: FakeServer.url, code: try #require(ActivationCode("0000000000000")), pins: [])
     let running = Task {
-      try await enrollment.enrol(
+      try await enrollment.enroll(
         uri, name: "new", trust: ServerTrust(),
         capabilities: .init(display: .none, keypad: false, button: true, led: .mono))
     }
-    await server.timekeeper.untilAsleep()
-    let (asked, tokens) = (courier.requests.count, server.tokensGiven)
-    server.timekeeper.advance(by: .seconds(59))
-    #expect(courier.requests.count == asked)
+    await server.clock.untilAsleep()
+    let (asked, tokens) = (http.requests.count, server.tokensGiven)
+    server.clock.advance(by: .seconds(59))
+    #expect(http.requests.count == asked)
     #expect(registry.audit.isEmpty)
     if !isGone {
       let configuration = DeviceConfiguration(
         transports: [.sse], openPGPProfiles: [], minimumSoftwareVersion: "0", pinPolicy: nil, serverTimeMs: 1)
       server.on("/configuration") { _ in HTTPResponse(status: 200, body: JSON.encode(configuration)) }
     }
-    server.timekeeper.advance(by: .seconds(1))
+    server.clock.advance(by: .seconds(1))
     // The fake server implements no further step, so the enrollment fails.
-    await #expect(throws: TokenServerFault.self) { try await running.value }
-    let second = courier.requests.dropFirst(asked).first { $0.url.hasSuffix("/configuration") }
+    await #expect(throws: TokenServerError.self) { try await running.value }
+    let second = http.requests.dropFirst(asked).first { $0.url.hasSuffix("/configuration") }
     #expect(second?.wantsNewConnection == true)
     #expect(server.tokensGiven > tokens)
     #expect(registry.audit.contains { $0.kind == .wiped } == isGone)
@@ -203,12 +203,12 @@ import Testing
 
   @Test("The time for the second ask wakes the listener")
   func secondAskIsDue() async throws {
-    let revocations = Revocations(server.timekeeper)
+    let revocations = Revocations(server.clock)
     let (asks, asking) = AsyncStream.makeStream(of: Void.self)
     let watching = Task { try await revocations.watch { asking.yield() } }
     #expect(!revocations.counts(.device, isSecondAsk: true))
-    await server.timekeeper.untilAsleep()
-    server.timekeeper.advance(by: Revocations.pause)
+    await server.clock.untilAsleep()
+    server.clock.advance(by: Revocations.pause)
     var iterator = asks.makeAsyncIterator()
     #expect(await iterator.next() != nil)
     #expect(revocations.isSecondAskDue)

@@ -7,55 +7,61 @@ import Testing
   private static let pin = SHA256.hash([1]).base64
   private static let code = "1234567890128"
 
-  @Test(arguments: [
-    "", "http://example.org", "approvaltoken://", "approvaltoken://activate", "approvaltoken://other?server=x",
-    "APPROVALTOKEN://activate?server=https%3A%2F%2Fh&code=1234567890128",
-  ])
+  @Test(
+    "Something else is not an activation URI",
+    arguments: [
+      "", "http://example.org", "approvaltoken://", "approvaltoken://activate", "approvaltoken://other?server=x",
+      "APPROVALTOKEN://activate?server=https%3A%2F%2Fh&code=1234567890128",
+    ])
   func somethingElseIsNotAnActivationURI(text: String) {
-    #expect(throws: ActivationURI.Refusal.notAnActivationURI) { try ActivationURI(parsing: text) }
+    #expect(throws: ActivationURI.ParseError.notAnActivationURI) { try ActivationURI(parsing: text) }
   }
 
-  @Test(arguments: [
-    ("code=\(code)", ActivationURI.Refusal.missing("server")),
-    ("server=https%3A%2F%2Fh", .missing("code")),
-    ("", .unknown("")),
-    ("server=https%3A%2F%2Fh&code=\(code)&colour=red", .unknown("colour")),
-    ("server=https%3A%2F%2Fh&server=https%3A%2F%2Fi&code=\(code)", .repeated("server")),
-    ("server=https%3A%2F%2Fh&code=\(code)&code=\(code)", .repeated("code")),
-    ("server=https%3A%2F%2Fh&code=1234567890123", .badCode),
-    ("server=https%3A%2F%2Fh&code=12345", .badCode),
-    ("server=https%3A%2F%2Fh&code=123456789012x", .badCode),
-    ("server=http%3A%2F%2Fh&code=\(code)", .badServer("http://h")),
-    ("server=h&code=\(code)", .badServer("h")),
-    ("server=https%3A%2F%2F&code=\(code)", .badServer("https://")),
-    ("server=https%3A%2F%2Fh%2Fpath&code=\(code)", .badServer("https://h/path")),
-    ("server=https%3A%2F%2Fu%3Ap%40h&code=\(code)", .badServer("https://u:p@h")),
-    ("server=https%3A%2F%2Fh%3A0&code=\(code)", .badServer("https://h:0")),
-    ("server=https%3A%2F%2Fh%3A65536&code=\(code)", .badServer("https://h:65536")),
-    ("server=https%3A%2F%2Fh%0D%0AX&code=\(code)", .badServer("https://h\r\nX")),
-    ("server=https%3A%2F%2Fh&code=\(code)&pin_sha256=abc", .badPin("abc")),
-    ("server=https%3A%2F%2Fh&code=\(code)&pin_sha256=", .badPin("")),
-    ("server=https%3A%2F%2Fh%&code=\(code)", .badPercentEncoding),
-    ("server=https%3A%2F%2Fh%G0&code=\(code)", .badPercentEncoding),
-    ("server=https%3A%2F%2Fh%FF&code=\(code)", .badPercentEncoding),
-  ])
-  func aDamagedURIIsRefusedAndTheReasonNamed(query: String, refusal: ActivationURI.Refusal) {
+  @Test(
+    "A damaged URI is refused and the reason named",
+    arguments: [
+      ("code=\(code)", ActivationURI.ParseError.missing("server")),
+      ("server=https%3A%2F%2Fh", .missing("code")),
+      ("", .unknown("")),
+      ("server=https%3A%2F%2Fh&code=\(code)&colour=red", .unknown("colour")),
+      ("server=https%3A%2F%2Fh&server=https%3A%2F%2Fi&code=\(code)", .repeated("server")),
+      ("server=https%3A%2F%2Fh&code=\(code)&code=\(code)", .repeated("code")),
+      ("server=https%3A%2F%2Fh&code=1234567890123", .badCode),
+      ("server=https%3A%2F%2Fh&code=12345", .badCode),
+      ("server=https%3A%2F%2Fh&code=123456789012x", .badCode),
+      ("server=http%3A%2F%2Fh&code=\(code)", .badServer("http://h")),
+      ("server=h&code=\(code)", .badServer("h")),
+      ("server=https%3A%2F%2F&code=\(code)", .badServer("https://")),
+      ("server=https%3A%2F%2Fh%2Fpath&code=\(code)", .badServer("https://h/path")),
+      ("server=https%3A%2F%2Fu%3Ap%40h&code=\(code)", .badServer("https://u:p@h")),
+      ("server=https%3A%2F%2Fh%3A0&code=\(code)", .badServer("https://h:0")),
+      ("server=https%3A%2F%2Fh%3A65536&code=\(code)", .badServer("https://h:65536")),
+      ("server=https%3A%2F%2Fh%0D%0AX&code=\(code)", .badServer("https://h\r\nX")),
+      ("server=https%3A%2F%2Fh&code=\(code)&pin_sha256=abc", .badPin("abc")),
+      ("server=https%3A%2F%2Fh&code=\(code)&pin_sha256=", .badPin("")),
+      ("server=https%3A%2F%2Fh%&code=\(code)", .badPercentEncoding),
+      ("server=https%3A%2F%2Fh%G0&code=\(code)", .badPercentEncoding),
+      ("server=https%3A%2F%2Fh%FF&code=\(code)", .badPercentEncoding),
+    ])
+  func aDamagedURIIsRefusedAndTheReasonNamed(query: String, refusal: ActivationURI.ParseError) {
     #expect(throws: refusal) { try ActivationURI(parsing: "approvaltoken://activate?" + query) }
   }
 
-  @Test func anEndlessURIIsRefusedUnread() {
-    #expect(throws: ActivationURI.Refusal.tooLong) {
+  @Test("An endless URI is refused unread") func anEndlessURIIsRefusedUnread() {
+    #expect(throws: ActivationURI.ParseError.tooLong) {
       try ActivationURI(parsing: "approvaltoken://activate?server=" + String(repeating: "a", count: 8192))
     }
   }
 
-  @Test(arguments: ["https://h", "https://example.org:8443", "https://127.0.0.1:1", "https://[::1]:65535"])
+  @Test(
+    "A URI survives the round trip",
+    arguments: ["https://h", "https://example.org:8443", "https://127.0.0.1:1", "https://[::1]:65535"])
   func aURISurvivesTheRoundTrip(server: String) throws {
     let uri = ActivationURI(server: server, code: ActivationCode.random(), pins: [Self.pin])
     #expect(try ActivationURI(parsing: uri.text) == uri)
   }
 
-  @Test func theCheckDigitCatchesEverySingleWrongDigit() throws {
+  @Test("The check digit catches every single wrong digit") func theCheckDigitCatchesEverySingleWrongDigit() throws {
     let code = ActivationCode.random().digits
     #expect(ActivationCode(code) != nil)
     for (index, digit) in code.enumerated() {
@@ -68,7 +74,7 @@ import Testing
   }
 
   /// The example number of ISO/IEC 7812-1: 7992739871 has the check digit 3.
-  @Test func theCheckDigitIsLuhns() {
+  @Test("The check digit is luhns") func theCheckDigitIsLuhns() {
     #expect(ActivationCode("0079927398713") != nil)
     #expect(ActivationCode("0079 9273 9871-3")?.digits == "0079927398713")
   }

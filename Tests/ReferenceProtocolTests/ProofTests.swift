@@ -13,7 +13,7 @@ import Testing
     try DPoPProof.make(method: method, url: url + "?a=b", nonce: "n", accessToken: token, issuedAt: 0, key: key)
   }
 
-  @Test func aProofIsForOneRequestOfOneKey() throws {
+  @Test("A proof is for one request of one key") func aProofIsForOneRequestOfOneKey() throws {
     let verified = try DPoPProof(verifying: proof(), method: "GET", url: url + "?c=d", accessToken: "t")
     #expect(verified.key == JWK(key.publicKey))
     #expect(verified.nonce == "n")
@@ -21,21 +21,23 @@ import Testing
     #expect(again.identifier != verified.identifier)
   }
 
-  @Test(arguments: [
-    ("POST", "https://h/device/v1/pending", "t"), ("GET", "https://h/other", "t"),
-    ("GET", "https://h/device/v1/pending", "u"),
-  ])
+  @Test(
+    "Another method URL or token is refused",
+    arguments: [
+      ("POST", "https://h/device/v1/pending", "t"), ("GET", "https://h/other", "t"),
+      ("GET", "https://h/device/v1/pending", "u"),
+    ])
   func anotherMethodURLOrTokenIsRefused(method: String, url: String, token: String) throws {
     let proof = try proof()
     #expect(throws: WireError.self) { try DPoPProof(verifying: proof, method: method, url: url, accessToken: token) }
   }
 
-  @Test func aProofWithoutTheTokenIsNotAProofForIt() throws {
+  @Test("A proof without the token is not a proof for it") func aProofWithoutTheTokenIsNotAProofForIt() throws {
     let proof = try proof(token: nil)
     #expect(throws: WireError.self) { try DPoPProof(verifying: proof, method: "GET", url: url, accessToken: "t") }
   }
 
-  @Test func everyFlippedLetterIsNoticed() throws {
+  @Test("Every flipped letter is noticed") func everyFlippedLetterIsNoticed() throws {
     let proof = Array(try proof())
     for index in stride(from: 0, to: proof.count, by: 7) where proof[index] != "." {
       var changed = proof
@@ -46,33 +48,34 @@ import Testing
     }
   }
 
-  @Test(arguments: ["", ".", "..", "a.b.c", "eyJ9.e30.", String(repeating: "A", count: 20_000)])
+  @Test("Nonsense is refused", arguments: ["", ".", "..", "a.b.c", "eyJ9.e30.", String(repeating: "A", count: 20_000)])
   func nonsenseIsRefused(text: String) {
     #expect(throws: WireError.self) { try DPoPProof(verifying: text, method: "GET", url: url, accessToken: nil) }
   }
 
   @Test(
+    "An assertion holds for ten minutes of skew",
     arguments: [
-      (0, 0, nil), (599, 0, nil), (-599, 0, nil), (601, 0, ClientAssertion.Refusal.clockWrong),
+      (0, 0, nil), (599, 0, nil), (-599, 0, nil), (601, 0, ClientAssertion.VerificationError.clockWrong),
       (-601, 0, .clockWrong), (-1_795_000_000, 0, .clockWrong),
-    ] as [(Int64, Int, ClientAssertion.Refusal?)])
-  func anAssertionHoldsForTenMinutesOfSkew(skew: Int64, _: Int, refusal: ClientAssertion.Refusal?) throws {
+    ] as [(Int64, Int, ClientAssertion.VerificationError?)])
+  func anAssertionHoldsForTenMinutesOfSkew(skew: Int64, _: Int, refusal: ClientAssertion.VerificationError?) throws {
     let now: Int64 = 1_795_219_200
     let assertion = try ClientAssertion.make(clientID: "C", audience: "https://h", now: now + skew, key: key)
     #expect(ClientAssertion.claimedClientID(assertion) == "C")
-    func verify() throws(ClientAssertion.Refusal) -> String {
+    func verify() throws(ClientAssertion.VerificationError) -> String {
       try ClientAssertion.verify(assertion, clientID: "C", audience: "https://h", now: now, key: key.publicKey)
     }
     if let refusal { #expect(throws: refusal) { try verify() } } else { #expect(try !verify().isEmpty) }
   }
 
-  @Test func anAssertionIsForOneServerFromOneClient() throws {
+  @Test("An assertion is for one server from one client") func anAssertionIsForOneServerFromOneClient() throws {
     let assertion = try ClientAssertion.make(clientID: "C", audience: "https://h", now: 0, key: key)
     let other = try P256PrivateKey().publicKey
     for (client, audience, key) in [
       ("D", "https://h", key.publicKey), ("C", "https://i", key.publicKey), ("C", "https://h", other),
     ] {
-      #expect(throws: ClientAssertion.Refusal.self) {
+      #expect(throws: ClientAssertion.VerificationError.self) {
         try ClientAssertion.verify(assertion, clientID: client, audience: audience, now: 0, key: key)
       }
     }

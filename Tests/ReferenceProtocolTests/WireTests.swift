@@ -10,44 +10,48 @@ import Testing
     } catch { return error }
   }
 
-  @Test(arguments: [
-    ("", "not JSON"), ("nonsense", "not JSON"), ("[]", "\"\" is not a"), ("{}", "\"server_time_ms\" is missing"),
-    (#"{"server_time_ms":"1","requests":[]}"#, "\"server_time_ms\" is not a"),
-    (#"{"server_time_ms":1e400,"requests":[]}"#, ""),
-    (#"{"server_time_ms":1,"requests":null}"#, "\"requests\" is null"),
-    (#"{"server_time_ms":1,"requests":{}}"#, "\"requests\" is not a"),
-    (#"{"server_time_ms":1,"requests":[{}]}"#, "is missing"),
-  ])
+  @Test(
+    "A wrong list says what is wrong",
+    arguments: [
+      ("", "not JSON"), ("nonsense", "not JSON"), ("[]", "\"\" is not a"), ("{}", "\"server_time_ms\" is missing"),
+      (#"{"server_time_ms":"1","requests":[]}"#, "\"server_time_ms\" is not a"),
+      (#"{"server_time_ms":1e400,"requests":[]}"#, ""),
+      (#"{"server_time_ms":1,"requests":null}"#, "\"requests\" is null"),
+      (#"{"server_time_ms":1,"requests":{}}"#, "\"requests\" is not a"),
+      (#"{"server_time_ms":1,"requests":[{}]}"#, "is missing"),
+    ])
   func aWrongListSaysWhatIsWrong(text: String, reason: String) throws {
     let error = try #require(decode(PendingList.self, text))
     #expect("\(error)".contains(reason), "\(error)")
   }
 
-  @Test(arguments: [
-    #"{"state":"won"}"#, #"{"state":"AUTHENTICATED"}"#, #"{"state":1}"#, #"{"state":null}"#,
-  ])
+  @Test(
+    "An unknown state is refused",
+    arguments: [
+      #"{"state":"won"}"#, #"{"state":"AUTHENTICATED"}"#, #"{"state":1}"#, #"{"state":null}"#,
+    ])
   func anUnknownStateIsRefused(text: String) {
     #expect(decode(RequestStatus.self, text) != nil)
   }
 
-  @Test func unknownMembersAreIgnored() throws {
+  @Test("Unknown members are ignored") func unknownMembersAreIgnored() throws {
     #expect(decode(RequestStatus.self, #"{"state":"open","new":{"a":[1]}}"#) == nil)
   }
 
   /// 100,000 brackets deep, in an object and bare: refused, not a stack overflow.
-  @Test(arguments: ["[", #"{"a":"#])
+  @Test("A bomb is refused", arguments: ["[", #"{"a":"#])
   func aBombIsRefused(opening: String) {
     #expect(decode(PendingList.self, String(repeating: opening, count: 100_000)) != nil)
     #expect(
       decode(RequestStatus.self, #"{"state":"open","x":"# + String(repeating: "[", count: 100_000)) != nil)
   }
 
-  @Test func equalValuesHaveEqualBytes() {
+  @Test("Equal values have equal bytes") func equalValuesHaveEqualBytes() {
     let value = RequestStatus(state: .open, receipt: "a/b", expiresInMs: 5)
     #expect(JSON.encode(value) == Array(#"{"expires_in_ms":5,"receipt":"a/b","state":"open"}"#.utf8))
   }
 
-  @Test(arguments: Problem.Slug.allCases)
+  @Test("A problem carries its slug number and status", arguments: Problem.Slug.allCases)
   func aProblemCarriesItsSlugNumberAndStatus(slug: Problem.Slug) throws {
     let problem = try JSON.decode(Problem.self, from: JSON.encode(Problem(slug, issuer: "https://h", detail: "d")))
     #expect(problem.slug == slug)

@@ -8,7 +8,7 @@ import Testing
 
 /// The pending list, fetches and answers, against the running server.
 @Suite(.timeLimit(.minutes(5))) struct AnswerTests {
-  let server: TokenServer
+  let server: TokenServerProcess
   let device: DeviceClient
   let portal: (id: String, secret: String)
 
@@ -25,7 +25,7 @@ import Testing
     return try reply.expect(200).json["transaction_id"] as? String ?? ""
   }
 
-  @Test func theListAndItsTag() throws {
+  @Test("The list and its tag") func theListAndItsTag() throws {
     let empty = try device.call("GET", "/device/v1/pending").expect(200)
     let ids = [try ask(), try ask()]
     let reply = try device.call("GET", "/device/v1/pending").expect(200)
@@ -38,7 +38,7 @@ import Testing
     #expect(try device.call("GET", "/device/v1/pending", headers: ["If-None-Match: \(tag)"]).status == 200)
   }
 
-  @Test func everyFetchGivesTheSameBytes() throws {
+  @Test("Every fetch gives the same bytes") func everyFetchGivesTheSameBytes() throws {
     let transaction = try ask()
     let (first, second) = (try device.fetch(transaction), try device.fetch(transaction))
     #expect(first.bytes == second.bytes)
@@ -47,7 +47,7 @@ import Testing
     #expect(first.request.expiresInMs == 60_000)
   }
 
-  @Test func aRepeatedAnswerGetsTheSameReceipt() throws {
+  @Test("A repeated answer gets the same receipt") func aRepeatedAnswerGetsTheSameReceipt() throws {
     let transaction = try ask()
     let answer = try device.answer(transaction, .accept)
     let key = Random.uuid()
@@ -66,12 +66,12 @@ import Testing
         == .alreadyHandled)
   }
 
-  @Test(arguments: ["", "x", "123"])
+  @Test("An answer needs a key", arguments: ["", "x", "123"])
   func anAnswerNeedsAKey(key: String) throws {
     #expect(try device.deny(try ask(), .declined, key: key).decoded(Problem.self).slug == .invalidRequest)
   }
 
-  @Test func anAnswerByAnotherKeyIsNoAnswer() throws {
+  @Test("An answer by another key is no answer") func anAnswerByAnotherKeyIsNoAnswer() throws {
     let transaction = try ask()
     let stranger = try OpenPGPKey.generate(userID: "stranger")
     let (bytes, _) = try device.fetch(transaction)
@@ -82,7 +82,7 @@ import Testing
     try device.send(device.answer(transaction, .accept), to: transaction).expect(200)
   }
 
-  @Test func aRequestOfAnotherDeviceIsUnknown() throws {
+  @Test("A request of another device is unknown") func aRequestOfAnotherDeviceIsUnknown() throws {
     let transaction = try ask()
     let other = try DeviceClient.enrolled(at: server, as: "bob")
     for path in ["", "/message"] {
@@ -92,14 +92,14 @@ import Testing
     #expect(try other.deny(transaction, .declined).decoded(Problem.self).slug == .notFound)
   }
 
-  @Test func aRestartInBetweenChangesNothing() throws {
+  @Test("A restart in between changes nothing") func aRestartInBetweenChangesNothing() throws {
     let transaction = try ask()
     let answer = try device.answer(transaction, .accept)
     let key = Random.uuid()
     try device.send(answer, to: transaction, key: key).expect(200)
     let port = server.port
     _ = server.stop(killing: true)
-    let again = try TokenServer(directory: server.directory, port: port)
+    let again = try TokenServerProcess(directory: server.directory, port: port)
     #expect(
       try device.send(answer, to: transaction, key: key).expect(200).decoded(RequestStatus.self).state == .authenticated
     )

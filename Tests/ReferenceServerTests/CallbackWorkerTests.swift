@@ -14,7 +14,7 @@ import Testing
 @testable import ReferenceServer
 
 /// A portal's listening socket. It accepts connections and responds only if configured to.
-private final class Listener: Sendable {
+private final class CallbackListener: Sendable {
   let port: Int
   private let descriptor: Int32
   private let accepted = Atomic(0)
@@ -76,7 +76,7 @@ private final class Listener: Sendable {
   @Test("A portal that does not respond delays only its own callbacks")
   func oneSlowPortal() async throws {
     let temporary = try TemporaryStore()
-    let (slow, good) = (try Listener(answering: false), try Listener(answering: true))
+    let (slow, good) = (try CallbackListener(answering: false), try CallbackListener(answering: true))
     defer {
       slow.end()
       good.end()
@@ -88,7 +88,7 @@ private final class Listener: Sendable {
     }
     let worker = CallbackWorker(
       store: temporary.store, delivery: delivery(allowing: ["127.0.0.1"]), clock: ServerClock { 1000 },
-      wakeUp: WakeUp(),
+      wakeUp: AsyncSignal(),
       log: quiet)
     let running = Task { try await worker.run() }
     let deadline = ContinuousClock.now + .seconds(60)
@@ -108,7 +108,7 @@ private final class Listener: Sendable {
   @Test("Each callback is sent once, even if the previous one ends quickly")
   func madeOnce() async throws {
     let temporary = try TemporaryStore()
-    let portal = try Listener(answering: true)
+    let portal = try CallbackListener(answering: true)
     defer { portal.end() }
     let url = "http://127.0.0.1:\(portal.port)/"
     let count = 300
@@ -117,7 +117,7 @@ private final class Listener: Sendable {
     }
     let worker = CallbackWorker(
       store: temporary.store, delivery: delivery(allowing: ["127.0.0.1"]), clock: ServerClock { 1000 },
-      wakeUp: WakeUp(), log: quiet)
+      wakeUp: AsyncSignal(), log: quiet)
     let running = Task { try await worker.run() }
     let deadline = ContinuousClock.now + .seconds(60)
     var waiting = count
@@ -134,7 +134,7 @@ private final class Listener: Sendable {
   /// Fails if the address is checked only after the connection.
   @Test("A callback to this machine is made only if the configuration allows its address")
   func privateAddress() async throws {
-    let portal = try Listener(answering: true)
+    let portal = try CallbackListener(answering: true)
     defer { portal.end() }
     let temporary = try TemporaryStore()
     try await temporary.store.write {
@@ -169,7 +169,7 @@ private final class Listener: Sendable {
 
   @Test("A portal's certificate must match the host in its URL", arguments: ["localhost", "127.0.0.1"])
   func certificates(host: String) async throws {
-    let server = try TokenServer()
+    let server = try TokenServerProcess()
     let temporary = try TemporaryStore()
     let url = "https://\(host):\(server.port)/callback?a=b"
     try await temporary.store.write { try $0.insertCallback("t", url: url, dueAtMs: 1) }
@@ -201,7 +201,7 @@ private final class Listener: Sendable {
   @Test("A callback to a slow portal is canceled when the server stops")
   func cancellation() async throws {
     let temporary = try TemporaryStore()
-    let slow = try Listener(answering: false)
+    let slow = try CallbackListener(answering: false)
     defer { slow.end() }
     try await temporary.store.write {
       try $0.insertCallback("t", url: "http://127.0.0.1:\(slow.port)/", dueAtMs: 1)

@@ -10,7 +10,7 @@ import Testing
     try run(BuiltProgram.path("token-server"), arguments)
   }
 
-  @Test func initMakesAPrivateDirectoryOnce() throws {
+  @Test("Init makes a private directory once") func initMakesAPrivateDirectoryOnce() throws {
     let directory = NSTemporaryDirectory() + "init-\(UUID().uuidString)"
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(try serverProgram("init", "--directory", directory).status == 0)
@@ -27,7 +27,7 @@ import Testing
     #expect(again.errors.contains("already exists"))
   }
 
-  @Test(arguments: ["not a host", "a..b", "-", ""])
+  @Test("A bad host leaves nothing behind", arguments: ["not a host", "a..b", "-", ""])
   func aBadHostLeavesNothingBehind(host: String) throws {
     let parent = NSTemporaryDirectory() + "init-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
@@ -38,6 +38,7 @@ import Testing
   }
 
   @Test(
+    "Bad input",
     arguments: [
       (["nonsense"], 64), (["serve", "--port", "70000"], 64), (["user", "add"], 64),
       (["serve", "--directory", "/nowhere"], 1), (["user", "add", "x", "--directory", "/nowhere"], 1),
@@ -50,15 +51,15 @@ import Testing
     #expect(output.bytes.isEmpty)
   }
 
-  @Test func twoServersInOneDirectory() throws {
-    let server = try TokenServer()
+  @Test("Two servers in one directory") func twoServersInOneDirectory() throws {
+    let server = try TokenServerProcess()
     let second = try serverProgram("serve", "--directory", server.directory, "--port", "0")
     #expect(second.status == 1)
     #expect(second.errors.contains("already running"))
   }
 
-  @Test func unknownThingsAreRefused() throws {
-    let server = try TokenServer()
+  @Test("Unknown things are refused") func unknownThingsAreRefused() throws {
+    let server = try TokenServerProcess()
     for arguments in [
       ["activation-code", "nobody"], ["device", "delete", "none"], ["fleet-token", "delete", "none"],
     ] {
@@ -67,7 +68,7 @@ import Testing
     }
   }
 
-  @Test func listsInJSON() throws {
+  @Test("Lists in JSON") func listsInJSON() throws {
     let ready = try ReadyServer()
     let (server, device) = (ready.server, ready.device)
     for (arguments, text) in [
@@ -81,7 +82,7 @@ import Testing
     }
   }
 
-  @Test func initWithAPIN() throws {
+  @Test("Init with API n") func initWithAPIN() throws {
     let directory = NSTemporaryDirectory() + "init-\(UUID().uuidString)"
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(try serverProgram("init", "--directory", directory, "--pin").status == 0)
@@ -89,14 +90,14 @@ import Testing
     #expect(types.text == "login  push  60 s\npayment  push_with_pin  120 s\n")
   }
 
-  @Test func theDeviceListShowsHowPINsStand() throws {
-    let scene = try PINScene()
+  @Test("The device list shows how PINs stand") func theDeviceListShowsHowPINsStand() throws {
+    let fixture = try PINFixture()
     func list(_ options: String...) throws -> String {
-      try run(BuiltProgram.path("token-server"), ["device", "list", "--directory", scene.server.directory] + options)
+      try run(BuiltProgram.path("token-server"), ["device", "list", "--directory", fixture.server.directory] + options)
         .text
     }
-    let device = try DeviceClient(scene.server)
-    let code = try scene.server.activationCode(for: "alice")
+    let device = try DeviceClient(fixture.server)
+    let code = try fixture.server.activationCode(for: "alice")
     try device.register(code).expect(201)
     try device.activateForPIN(code).expect(200)
     #expect(try list().contains("alice  profile PROF01, not enrolled, PIN not chosen yet"))

@@ -5,7 +5,7 @@ import Testing
 @testable import ReferenceServer
 
 @Suite(.timeLimit(.minutes(5))) struct ConfigurationTests {
-  @Test(arguments: [false, true])
+  @Test("What init writes is the defaults", arguments: [false, true])
   func whatInitWritesIsTheDefaults(pin: Bool) throws {
     let configuration = try ConfigurationFile.parse(ConfigurationTemplate.text(pin: pin))
     var expected = ServerConfiguration()
@@ -18,7 +18,7 @@ import Testing
     #expect((configuration.application.pinPolicy != nil) == pin)
   }
 
-  @Test func everySetting() throws {
+  @Test("Every setting") func everySetting() throws {
     let configuration = try ConfigurationFile.parse(
       """
       listen = "::1"
@@ -30,8 +30,8 @@ import Testing
       key = "b.key"
       [mobile_authentication]
       enabled = false
-      enrolment = false
-      push_enrolment_mode = "override"
+      enrollment = false
+      push_enrollment_mode = "override"
       unique_server_keys = true
       max_message_length = 10
       callback_allow_list = true
@@ -76,7 +76,8 @@ import Testing
     #expect(
       configuration.mobileAuthentication
         == .init(
-          enabled: false, enrolment: false, pushEnrolmentMode: .override, uniqueServerKeys: true, maxMessageLength: 10,
+          enabled: false, enrollment: false, pushEnrollmentMode: .override, uniqueServerKeys: true,
+          maxMessageLength: 10,
           callbackAllowList: true, portalPlatformAlias: "ios", resultRetentionHours: 1, minimumSoftwareVersion: "2.1"))
     #expect(configuration.limits == .init(deviceRequestsPerSecond: 7, openRequestsPerDevice: 3))
     #expect(
@@ -102,52 +103,59 @@ import Testing
       ])
   }
 
-  @Test(arguments: [
-    ("prot = 1", "prot"), ("[mobile_authentication]\nenrollment = true", "enrollment"), ("port = 70000", "port"),
-    ("port = \"x\"", "port"), ("issuer = \"http://a\"", "issuer"), ("issuer = \"https://a/\"", "issuer"),
-    ("[mobile_authentication]\npush_enrolment_mode = \"many\"", "push_enrolment_mode"),
-    ("[mobile_authentication]\nmax_message_length = 0", "max_message_length"),
-    ("[[callback]]\nurl = \"ftp://a\"", "ftp://a"),
-    ("[[callback]]\nurl = \"http://a\"\nusername = \"u\"", "both username and password"),
-    ("[[callback]]\nusername = \"u\"", "url"), ("[[type]]\nname = \"a\"", "method"),
-    ("[[type]]\nname = \"a\"\nmethod = \"otp\"", "not \"otp\""),
-    ("[[type]]\nname = \"\"\nmethod = \"push\"", "name"),
-    ("[[type]]\nname = \"a\"\nmethod = \"push\"\nrequest_expires_in = 0", "request_expires_in"),
-    ("[[type]]\nname = \"a\"\nmethod = \"push\"\n[[type]]\nname = \"a\"\nmethod = \"push\"", "twice"),
-    ("listen = ", "line 1"),
-    ("[application]\nmax_pin_attempts = 0", "\"application.max_pin_attempts\" is 0; it must be 1 to 10"),
-    ("[application]\nmax_pin_attempts = 11", "\"application.max_pin_attempts\" is 11; it must be 1 to 10"),
-    ("[application.pin_policy]\nlength = 4", "\"application.pin_policy.length\" is 4; it must be 5 to 32"),
-    ("[application.pin_policy]\nlength = 33", "\"application.pin_policy.length\" is 33"),
-    ("[application.pin_policy]\nmax_repeats = 0", "\"application.pin_policy.max_repeats\" is 0"),
-    ("[application.pin_policy]\nblock_list = [\"1234\"]", "has \"1234\"; a PIN has 5 digits"),
-    ("[application.pin_policy]\nlength = 6\nblock_list = [\"12345\"]", "a PIN has 6 digits"),
-    ("[application.pin_policy]\nblock_list = [\"1234x\"]", "block_list"),
-    ("[application.pin_policy]\nblocklist = []", "blocklist"),
-    ("[mqtt]\nusername = \"u\"", "mqtt.broker"), ("[mqtt]\nbroker = \"mqtts://b\"", "mqtt.broker"),
-    ("[mqtt]\nbroker = \"b\"\nusername = \"u\"", "both username and password"),
-    ("[mqtt]\nbroker = \"b\"\ntopic_prefix = \"a/#\"", "mqtt.topic_prefix"),
-    ("[[type]]\nname = \"a\"\nmethod = \"push_with_pin\"", "needs application.pin = true"),
-  ])
+  @Test(
+    "Refused",
+    arguments: [
+      ("prot = 1", "prot"),
+      ("[mobile_authentication]\nenrolment = true", "is now called \"mobile_authentication.enrollment\""), ("port = 70000", "port"),
+      ("port = \"x\"", "port"), ("issuer = \"http://a\"", "issuer"), ("issuer = \"https://a/\"", "issuer"),
+      ("[mobile_authentication]\npush_enrollment_mode = \"many\"", "push_enrollment_mode"),
+      ("[mobile_authentication]\nmax_message_length = 0", "max_message_length"),
+      ("[[callback]]\nurl = \"ftp://a\"", "ftp://a"),
+      ("[[callback]]\nurl = \"http://a\"\nusername = \"u\"", "both username and password"),
+      ("[[callback]]\nusername = \"u\"", "url"), ("[[type]]\nname = \"a\"", "method"),
+      ("[[type]]\nname = \"a\"\nmethod = \"otp\"", "not \"otp\""),
+      ("[[type]]\nname = \"\"\nmethod = \"push\"", "name"),
+      ("[[type]]\nname = \"a\"\nmethod = \"push\"\nrequest_expires_in = 0", "request_expires_in"),
+      ("[[type]]\nname = \"a\"\nmethod = \"push\"\n[[type]]\nname = \"a\"\nmethod = \"push\"", "twice"),
+      ("listen = ", "line 1"),
+      ("[application]\nmax_pin_attempts = 0", "\"application.max_pin_attempts\" is 0; it must be 1 to 10"),
+      ("[application]\nmax_pin_attempts = 11", "\"application.max_pin_attempts\" is 11; it must be 1 to 10"),
+      ("[application.pin_policy]\nlength = 4", "\"application.pin_policy.length\" is 4; it must be 5 to 32"),
+      ("[application.pin_policy]\nlength = 33", "\"application.pin_policy.length\" is 33"),
+      ("[application.pin_policy]\nmax_repeats = 0", "\"application.pin_policy.max_repeats\" is 0"),
+      ("[application.pin_policy]\nblock_list = [\"1234\"]", "has \"1234\"; a PIN has 5 digits"),
+      ("[application.pin_policy]\nlength = 6\nblock_list = [\"12345\"]", "a PIN has 6 digits"),
+      ("[application.pin_policy]\nblock_list = [\"1234x\"]", "block_list"),
+      ("[application.pin_policy]\nblocklist = []", "blocklist"),
+      ("[mqtt]\nusername = \"u\"", "mqtt.broker"), ("[mqtt]\nbroker = \"mqtts://b\"", "mqtt.broker"),
+      ("[mqtt]\nbroker = \"b\"\nusername = \"u\"", "both username and password"),
+      ("[mqtt]\nbroker = \"b\"\ntopic_prefix = \"a/#\"", "mqtt.topic_prefix"),
+      ("[[type]]\nname = \"a\"\nmethod = \"push_with_pin\"", "needs application.pin = true"),
+    ])
   func refused(text: String, names: String) {
-    let refusal = #expect(throws: ConfigurationFile.Refusal.self) { try ConfigurationFile.parse(text) }
+    let refusal = #expect(throws: ConfigurationFile.ConfigurationError.self) { try ConfigurationFile.parse(text) }
     #expect(refusal?.description.contains(names) == true, "\(refusal?.description ?? "")")
   }
 
-  @Test(arguments: [
-    ("127.0.0.1", "https://127.0.0.1:1"), ("::1", "https://[::1]:1"), ("0.0.0.0", "https://localhost:1"),
-    ("::", "https://localhost:1"), ("auth.local", "https://auth.local:1"),
-  ])
+  @Test(
+    "What the server calls itself",
+    arguments: [
+      ("127.0.0.1", "https://127.0.0.1:1"), ("::1", "https://[::1]:1"), ("0.0.0.0", "https://localhost:1"),
+      ("::", "https://localhost:1"), ("auth.local", "https://auth.local:1"),
+    ])
   func whatTheServerCallsItself(listen: String, issuer: String) {
     var configuration = ServerConfiguration()
     configuration.listen = listen
     #expect(configuration.issuer(onPort: 1) == issuer)
   }
 
-  @Test(arguments: [
-    ("1.0.0", "1.0", false), ("0.9", "1.0", true), ("1.10", "1.9", false), ("1.9", "1.10", true),
-    ("2.0-beta1", "2.0", false), ("", "0.0.1", true),
-  ])
+  @Test(
+    "Versions",
+    arguments: [
+      ("1.0.0", "1.0", false), ("0.9", "1.0", true), ("1.10", "1.9", false), ("1.9", "1.10", true),
+      ("2.0-beta1", "2.0", false), ("", "0.0.1", true),
+    ])
   func versions(one: String, other: String, isOlder: Bool) {
     #expect((SoftwareVersion(one) < SoftwareVersion(other)) == isOlder)
   }

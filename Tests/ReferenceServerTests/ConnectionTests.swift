@@ -41,7 +41,7 @@ import Testing
 
   @Test("A connection is closed when its request is not complete in time", arguments: [0, 5])
   func deadline(bytes: Int) throws {
-    let server = try TokenServer(configuration: Self.brief)
+    let server = try TokenServerProcess(configuration: Self.brief)
     let socket = try connect(to: server.port, from: "127.0.0.1")
     defer { close(socket) }
     // Never a complete record, but always another byte.
@@ -69,7 +69,7 @@ import Testing
     let stream = try device.openEventStream()
     let sockets = try (0..<4).map { _ in try connect(to: server.port, from: "127.0.0.1") }
     defer { sockets.forEach { close($0) } }
-    #expect(throws: Curl.Failure.self) { try server.curl("--max-time", "5", server.url + ServerMetadata.path) }
+    #expect(throws: Curl.CurlError.self) { try server.curl("--max-time", "5", server.url + ServerMetadata.path) }
     close(sockets[0])
     var isServed = false
     for _ in 0..<50 where !isServed {
@@ -121,14 +121,14 @@ import Testing
   }
 }
 
-private struct SocketFailure: Error {
+private struct SocketError: Error {
   let what: String
   let number: Int32
 }
 
 private func connect(to port: Int, from source: String) throws -> Int32 {
   let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-  guard descriptor >= 0 else { throw SocketFailure(what: "socket", number: errno) }
+  guard descriptor >= 0 else { throw SocketError(what: "socket", number: errno) }
   func address(_ text: String, _ port: UInt16) -> sockaddr_in {
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
@@ -143,7 +143,7 @@ private func connect(to port: Int, from source: String) throws -> Int32 {
     }
     guard result == 0 else {
       close(descriptor)
-      throw SocketFailure(what: what, number: errno)
+      throw SocketError(what: what, number: errno)
     }
   }
   try call("bind", address(source, 0)) { bind(descriptor, $0, $1) }
@@ -158,6 +158,6 @@ private func raiseDescriptorLimit(to wanted: UInt) throws {
   guard limit.rlim_cur < wanted else { return }
   limit.rlim_cur = min(limit.rlim_max, wanted)
   guard limit.rlim_cur >= wanted, setrlimit(resource, &limit) == 0 else {
-    throw SocketFailure(what: "at least \(wanted) open files are needed", number: errno)
+    throw SocketError(what: "at least \(wanted) open files are needed", number: errno)
   }
 }

@@ -7,7 +7,7 @@ import Testing
 
 /// Proofs, nonces, revoked devices, events and shutdown, against the running server.
 @Suite(.timeLimit(.minutes(5))) struct DeviceGateTests {
-  let server: TokenServer
+  let server: TokenServerProcess
   let device: DeviceClient
   let portal: (id: String, secret: String)
 
@@ -16,7 +16,7 @@ import Testing
     (server, device, portal) = (ready.server, ready.device, ready.portal)
   }
 
-  @Test func aStaleNonceIsAskedForAgain() throws {
+  @Test("A stale nonce is asked for again") func aStaleNonceIsAskedForAgain() throws {
     device.nonce = "stale"
     let reply = try server.curl(device.arguments("GET", "/device/v1/pending"))
     #expect(reply.status == 401)
@@ -28,7 +28,7 @@ import Testing
     #expect(token.status == 200)
   }
 
-  @Test func aProofCountsOnce() throws {
+  @Test("A proof counts once") func aProofCountsOnce() throws {
     let arguments = try device.arguments("GET", "/device/v1/pending")
     #expect(try server.curl(arguments).status == 200)
     let replayed = try server.curl(arguments)
@@ -36,18 +36,20 @@ import Testing
     #expect(replayed.headers["www-authenticate"]?.contains("invalid_dpop_proof") == true)
   }
 
-  @Test func aStolenTokenIsWorthless() throws {
+  @Test("A stolen token is worthless") func aStolenTokenIsWorthless() throws {
     let thief = try DeviceClient(server)
     #expect(try thief.call("GET", "/device/v1/pending", token: device.deviceToken).status == 401)
   }
 
-  @Test func aRevokedTokenIsWorthless() throws {
+  @Test("A revoked token is worthless") func aRevokedTokenIsWorthless() throws {
     try device.token(["token=\(device.deviceToken ?? "")"], path: "/oauth/revoke").expect(200)
     let reply = try device.call("GET", "/device/v1/pending")
     #expect(reply.headers["www-authenticate"]?.contains("invalid_token") == true)
   }
 
-  @Test func anAdministratorDeletesADeviceThatIsConnected() throws {
+  @Test("An administrator deletes a device that is connected") func anAdministratorDeletesADeviceThatIsConnected()
+    throws
+  {
     let stream = try device.openEventStream()
     try server.admin("device", "delete", device.clientID)
     var lines: [String] = []
@@ -57,7 +59,7 @@ import Testing
     #expect(try device.logIn().json["error_code"] as? Int == 9002)
   }
 
-  @Test func aDeviceDeregistersItself() throws {
+  @Test("A device deregisters itself") func aDeviceDeregistersItself() throws {
     let path = "/oauth/register/\(device.clientID)"
     let other = try DeviceClient.enrolled(at: server, as: "bob")
     #expect(try other.call("DELETE", path).status == 403)
@@ -65,7 +67,7 @@ import Testing
     #expect(try device.call("DELETE", path).decoded(Problem.self).slug == .deviceDeregistered)
   }
 
-  @Test func aDeletedUserIsToldApartFromAStranger() throws {
+  @Test("A deleted user is told apart from a stranger") func aDeletedUserIsToldApartFromAStranger() throws {
     try device.call("DELETE", "/device/v1/profiles/PROF01").expect(204)
     try device.call("DELETE", "/device/v1/profiles/PROF01").expect(204)
     #expect(
@@ -73,7 +75,7 @@ import Testing
     #expect(try device.call("DELETE", "/device/v1/profiles/NOBODY/push").decoded(Problem.self).slug == .notFound)
   }
 
-  @Test func aNewerStreamEndsTheOlder() throws {
+  @Test("A newer stream ends the older") func aNewerStreamEndsTheOlder() throws {
     let older = try device.openEventStream()
     let newer = try device.openEventStream()
     while older.nextLine() != nil {}
@@ -81,16 +83,16 @@ import Testing
     newer.send(SIGTERM)
   }
 
-  @Test func aCursorOfBeforeARestartMeansReadTheList() throws {
+  @Test("A cursor of before a restart means read the list") func aCursorOfBeforeARestartMeansReadTheList() throws {
     let cursor = try device.events(after: nil)?.cursor
     let port = server.port
     #expect(server.stop() == 0)
-    let again = try TokenServer(directory: server.directory, port: port)
+    let again = try TokenServerProcess(directory: server.directory, port: port)
     #expect(try device.events(after: cursor)?.events == [DeviceEvent(.resync)])
     _ = again
   }
 
-  @Test func aStreamResumesBehindItsLastEvent() throws {
+  @Test("A stream resumes behind its last event") func aStreamResumesBehindItsLastEvent() throws {
     let cursor = try device.events(after: nil)?.cursor
     let started = try server.curl(
       "--user", "\(portal.id):\(portal.secret)", "--data", "type=login&user_id=alice&device_id=\(device.clientID)",
@@ -102,12 +104,12 @@ import Testing
     stream.send(SIGTERM)
   }
 
-  @Test func aLongPollWithoutNewsIsEmpty() throws {
+  @Test("A long poll without news is empty") func aLongPollWithoutNewsIsEmpty() throws {
     let cursor = try device.events(after: nil)?.cursor
     #expect(try device.events(after: cursor, wait: 0) == nil)
   }
 
-  @Test func theServerStopsWithStreamsOpen() throws {
+  @Test("The server stops with streams open") func theServerStopsWithStreamsOpen() throws {
     let stream = try device.openEventStream()
     let started = ContinuousClock.now
     #expect(server.stop() == 0)
@@ -117,8 +119,8 @@ import Testing
     #expect(stream.waitForEnd() == 0)
   }
 
-  @Test func nothingSecretIsLogged() throws {
-    let server = try TokenServer()
+  @Test("Nothing secret is logged") func nothingSecretIsLogged() throws {
+    let server = try TokenServerProcess()
     let device = try DeviceClient.enrolled(at: server, as: "alice")
     let code = try server.activationCode(for: "carol")
     try device.activate(code)

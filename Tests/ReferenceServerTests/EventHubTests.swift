@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct EventHubTests {
   private func request(_ id: String) -> DeviceEvent { DeviceEvent(.request, transactionID: id) }
 
-  @Test func resumedFromACursor() {
+  @Test("Resumed from a cursor") func resumedFromACursor() {
     let hub = EventHub()
     let start = hub.events(of: "c", after: nil).cursor
     hub.publish(request("1"), to: "c")
@@ -19,19 +19,20 @@ import Testing
     #expect(hub.events(of: "other", after: nil).events.isEmpty)
   }
 
-  @Test(arguments: ["", "x", "0.0", "1.2.3", "99999"])
+  @Test("A strange cursor means read the list", arguments: ["", "x", "0.0", "1.2.3", "99999"])
   func aStrangeCursorMeansReadTheList(cursor: String) {
     #expect(EventHub().events(of: "c", after: cursor).events == [DeviceEvent(.resync)])
   }
 
-  @Test func aCursorOfAnEarlierProcessOrOfTheFutureMeansReadTheList() {
+  @Test("A cursor of an earlier process or of the future means read the list")
+  func aCursorOfAnEarlierProcessOrOfTheFutureMeansReadTheList() {
     let (hub, earlier) = (EventHub(), EventHub())
     #expect(hub.events(of: "c", after: earlier.events(of: "c", after: nil).cursor).events == [DeviceEvent(.resync)])
     let epoch = hub.events(of: "c", after: nil).cursor.split(separator: ".")[0]
     #expect(hub.events(of: "c", after: "\(epoch).7").events == [DeviceEvent(.resync)])
   }
 
-  @Test func tooLongAwayMeansReadTheList() {
+  @Test("Too long away means read the list") func tooLongAwayMeansReadTheList() {
     let hub = EventHub()
     let start = hub.events(of: "c", after: nil).cursor
     for number in 1...EventHistory.remembered { hub.publish(request("\(number)"), to: "c") }
@@ -40,7 +41,7 @@ import Testing
     #expect(hub.events(of: "c", after: start).events == [DeviceEvent(.resync)])
   }
 
-  @Test func aNewerStreamEndsTheOlder() async {
+  @Test("A newer stream ends the older") func aNewerStreamEndsTheOlder() async {
     let hub = EventHub()
     let older = hub.listen("c", isStream: true, after: nil)
     let newer = hub.listen("c", isStream: true, after: nil)
@@ -56,7 +57,7 @@ import Testing
     #expect(!hub.isListening("c"))
   }
 
-  @Test func heartbeatsGoToStreamsOnly() async {
+  @Test("Heartbeats go to streams only") func heartbeatsGoToStreamsOnly() async {
     let hub = EventHub()
     let stream = hub.listen("a", isStream: true, after: nil)
     let poll = hub.listen("b", isStream: false, after: nil)
@@ -66,7 +67,9 @@ import Testing
     #expect(await poll.frames.reduce(into: 0) { count, _ in count += 1 } == 0)
   }
 
-  @Test func whoDoesNotReadLosesTheStreamButMissesNothing() async {
+  @Test("Who does not read loses the stream but misses nothing") func whoDoesNotReadLosesTheStreamButMissesNothing()
+    async
+  {
     let hub = EventHub()
     let stream = hub.listen("c", isStream: true, after: nil)
     for number in 1...100 { hub.publish(request("\(number)"), to: "c") }
@@ -74,7 +77,7 @@ import Testing
     #expect(hub.events(of: "c", after: stream.missed.cursor).events == [DeviceEvent(.resync)])
   }
 
-  @Test func nobodyListensAfterTheEnd() async {
+  @Test("Nobody listens after the end") func nobodyListensAfterTheEnd() async {
     let hub = EventHub()
     hub.close()
     let late = hub.listen("c", isStream: true, after: nil)
@@ -82,8 +85,8 @@ import Testing
     #expect(!hub.isListening("c"))
   }
 
-  @Test func ringsAreNotLost() async {
-    let wakeUp = WakeUp()
+  @Test("Rings are not lost") func ringsAreNotLost() async {
+    let wakeUp = AsyncSignal()
     // A signal before the wait ends it immediately; without a signal the wait lasts as long as requested.
     for hasRung in [true, false, true] {
       if hasRung { wakeUp.ring() }

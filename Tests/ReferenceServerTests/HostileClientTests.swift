@@ -11,9 +11,9 @@ import Testing
 
 /// Malicious requests against the running server, which must survive them.
 @Suite(.timeLimit(.minutes(5))) struct HostileClientTests {
-  let server: TokenServer
+  let server: TokenServerProcess
 
-  init() throws { server = try TokenServer() }
+  init() throws { server = try TokenServerProcess() }
 
   private func requireAlive() throws {
     try server.curl(server.url + ServerMetadata.path).expect(200)
@@ -108,7 +108,7 @@ import Testing
 
   @Test("A fleet token registers at most the configured number of devices")
   func fullFleet() throws {
-    let server = try TokenServer(configuration: "[limits]\ndevices_per_fleet_token = 2\n")
+    let server = try TokenServerProcess(configuration: "[limits]\ndevices_per_fleet_token = 2\n")
     let token = try #require(try server.admin("fleet-token", "add", "fleet")["token"] as? String)
     let devices = [try DeviceClient(server), try DeviceClient(server), try DeviceClient(server)]
     try devices[0].register(token).expect(201)
@@ -136,14 +136,14 @@ import Testing
   @Test("Of 300 concurrent guesses from one address, only the 10 allowed wrong ones are checked")
   func parallelGuesses() async throws {
     let temporary = try TemporaryStore()
-    let desk = temporary.makeActivationDesk()
-    let outcomes = await guesses(300, at: desk) { _ in "192.0.2.1" }
+    let activation = temporary.makeActivationService()
+    let outcomes = await guesses(300, at: activation) { _ in "192.0.2.1" }
     #expect(outcomes["invalid_token"] == 10)
     #expect(outcomes["slow_down"] == 290)
     // The total limit has lost only these 10: 59 other addresses may still have 10 wrong guesses each.
-    let others = await guesses(590, at: desk) { "198.51.100.\($0 % 59)" }
+    let others = await guesses(590, at: activation) { "198.51.100.\($0 % 59)" }
     #expect(others["invalid_token"] == 590)
-    let last = await guesses(1, at: desk) { _ in "203.0.113.1" }
+    let last = await guesses(1, at: activation) { _ in "203.0.113.1" }
     // One more attempt may have been refilled meanwhile.
     #expect((last["slow_down"] ?? 0) + (last["invalid_token"] ?? 0) == 1)
   }
@@ -151,22 +151,22 @@ import Testing
   @Test("Correct codes do not use up the limit")
   func rightCodes() async throws {
     let temporary = try TemporaryStore()
-    let desk = temporary.makeActivationDesk()
+    let activation = temporary.makeActivationService()
     let key = try P256PrivateKey().publicKey
     let code = ActivationCode.random()
-    let hash = temporary.peppered.hash(code.digits, for: .activationCode)
+    let hash = temporary.hasher.hash(code.digits, for: .activationCode)
     try await temporary.store.write { database in
       try database.run("INSERT INTO user (id, created_at_ms) VALUES ('alice', 0)")
       try database.insertActivationCode(hash, userID: "alice", expiresAtMs: 1_000_000)
     }
     for _ in 1...30 {
-      _ = try await desk.register(.sample(key), key: key, credential: code.digits, peer: "192.0.2.1")
+      _ = try await activation.register(.sample(key), key: key, credential: code.digits, peer: "192.0.2.1")
     }
   }
 
   /// - Returns: the number of responses per error.
   private func guesses(
-    _ count: Int, at desk: ActivationDesk, from address: @escaping @Sendable (Int) -> String
+    _ count: Int, at activation: ActivationService, from address: @escaping @Sendable (Int) -> String
   ) async -> [String: Int] {
     await withTaskGroup(of: String.self) { group in
       for number in 0..<count {
@@ -174,9 +174,9 @@ import Testing
           do {
             let key = try P256PrivateKey().publicKey
             let guess = ActivationCode.random().digits
-            _ = try await desk.register(.sample(key), key: key, credential: guess, peer: address(number))
+            _ = try await activation.register(.sample(key), key: key, credential: guess, peer: address(number))
             return "registered"
-          } catch { return (error as? Refusal)?.body.error ?? "\(error)" }
+          } catch { return (error as? ResponseError)?.body.error ?? "\(error)" }
         }
       }
       return await group.reduce(into: [:]) { $0[$1, default: 0] += 1 }

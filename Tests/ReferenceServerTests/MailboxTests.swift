@@ -19,39 +19,39 @@ import Testing
     _ transport: DeviceConfiguration.Transport, of device: DeviceClient
   ) throws -> Curl.Reply {
     try device.call(
-      "PUT", "/device/v1/profiles/\(device.profileID)/push", body: PushEnrolmentRequest(transport: transport))
+      "PUT", "/device/v1/profiles/\(device.profileID)/push", body: PushEnrollmentRequest(transport: transport))
   }
 
   private func transports(of device: DeviceClient) throws -> [DeviceConfiguration.Transport] {
     try device.call("GET", "/device/v1/configuration").expect(200).decoded(DeviceConfiguration.self).transports
   }
 
-  @Test func aDeviceChoosesForItselfAndKeepsItsMailbox() throws {
-    let server = try TokenServer(configuration: Self.broker)
+  @Test("A device chooses for itself and keeps its mailbox") func aDeviceChoosesForItselfAndKeepsItsMailbox() throws {
+    let server = try TokenServerProcess(configuration: Self.broker)
     let (alice, bob) = (
       try DeviceClient.enrolled(at: server, as: "alice"), try DeviceClient.enrolled(at: server, as: "bob")
     )
     #expect(try transports(of: alice) == [.sse, .longpoll, .mqtt])
-    let first = try setTransport(.mqtt, of: alice).expect(200).decoded(PushEnrolmentResponse.self)
+    let first = try setTransport(.mqtt, of: alice).expect(200).decoded(PushEnrollmentResponse.self)
     let mailbox = try #require(first.mailbox)
     #expect(mailbox.hasPrefix("hints/") && mailbox.dropFirst(6).count == 32)
     #expect(!mailbox.lowercased().contains(alice.clientID.prefix(8).lowercased()))
-    #expect(try setTransport(.mqtt, of: alice).expect(200).decoded(PushEnrolmentResponse.self) == first)
-    let others = try setTransport(.mqtt, of: bob).expect(200).decoded(PushEnrolmentResponse.self)
+    #expect(try setTransport(.mqtt, of: alice).expect(200).decoded(PushEnrollmentResponse.self) == first)
+    let others = try setTransport(.mqtt, of: bob).expect(200).decoded(PushEnrollmentResponse.self)
     #expect(others.mailbox != nil && others.mailbox != mailbox && others.pushToken != first.pushToken)
-    let back = try setTransport(.sse, of: alice).expect(200).decoded(PushEnrolmentResponse.self)
+    let back = try setTransport(.sse, of: alice).expect(200).decoded(PushEnrollmentResponse.self)
     #expect(back.mailbox == nil && back.pushToken == first.pushToken)
   }
 
-  @Test func itIsNoWayToPushEnrolment() throws {
+  @Test("It is no way to push enrollment") func itIsNoWayToPushEnrollment() throws {
     let device = try ReadyServer(configuration: Self.broker).device
     try device.call("DELETE", "/device/v1/profiles/\(device.profileID)/push").expect(204)
     #expect(try setTransport(.mqtt, of: device).status == 401)
-    try device.enrolForPush().expect(200)
+    try device.enrollForPush().expect(200)
     try setTransport(.mqtt, of: device).expect(200)
   }
 
-  @Test func withoutABrokerThereIsNone() throws {
+  @Test("Without a broker there is none") func withoutABrokerThereIsNone() throws {
     let device = try ReadyServer().device
     #expect(try transports(of: device) == [.sse, .longpoll])
     let reply = try setTransport(.mqtt, of: device)

@@ -10,18 +10,18 @@ import Testing
 
 /// From an activation code to an active PIN, against the running server.
 @Suite(.timeLimit(.minutes(5))) struct PINActivationTests {
-  let scene: PINScene
+  let fixture: PINFixture
   let device: DeviceClient
   let code: String
 
   init() throws {
-    scene = try PINScene()
-    device = try DeviceClient(scene.server)
-    code = try scene.server.activationCode(for: "alice")
+    fixture = try PINFixture()
+    device = try DeviceClient(fixture.server)
+    code = try fixture.server.activationCode(for: "alice")
     try device.register(code).expect(201)
   }
 
-  @Test func thePolicyIsTold() throws {
+  @Test("The policy is told") func thePolicyIsTold() throws {
     try device.logIn().expect(200)
     let configuration = try device.call("GET", "/device/v1/configuration").decoded(DeviceConfiguration.self)
     #expect(configuration.pinRequired)
@@ -31,7 +31,7 @@ import Testing
           length: 5, maxRepeats: nil, sequencesAllowed: false, blockList: [], maxFailureCount: 3))
   }
 
-  @Test(arguments: [nil, "", "x", "AAAA"])
+  @Test("A certificate for the exchange is needed", arguments: [nil, "", "x", "AAAA"])
   func aCertificateForTheExchangeIsNeeded(certificate: String?) throws {
     let reply = try device.token(
       ["grant_type=\(Grant.preAuthorizedCode)", "pre-authorized_code=\(code)", "profile_id=PROF01"]
@@ -41,7 +41,7 @@ import Testing
     try device.activateForPIN(code).expect(200)
   }
 
-  @Test func theRefreshTokenIsGivenUntilThePINIsChosen() throws {
+  @Test("The refresh token is given until the PIN is chosen") func theRefreshTokenIsGivenUntilThePINIsChosen() throws {
     try device.activateForPIN(code).expect(200)
     let (first, firstNonce) = (try #require(device.refreshToken), device.pinNonce)
     #expect(first.count == 32)
@@ -60,7 +60,7 @@ import Testing
     try device.logInWithPIN(second).expect(200)
   }
 
-  @Test func anActivePINCannotBeAskedThere() throws {
+  @Test("An active PIN cannot be asked there") func anActivePINCannotBeAskedThere() throws {
     try device.activateForPIN(code).expect(200)
     let nonce = device.pinNonce
     try device.activatePIN().expect(204)
@@ -72,7 +72,7 @@ import Testing
     #expect(try device.failureCounts()?.previousFailureCount == 0)
   }
 
-  @Test func aPendingRefreshTokenIsTriedOnce() throws {
+  @Test("A pending refresh token is tried once") func aPendingRefreshTokenIsTriedOnce() throws {
     try device.activateForPIN(code).expect(200)
     let path = "/device/v1/profiles/PROF01/pin"
     #expect(
@@ -82,7 +82,7 @@ import Testing
     try device.activatePIN().expect(204)
   }
 
-  @Test func withoutItsPINAProfileIsGoodForNothing() throws {
+  @Test("Without its PIN a profile is good for nothing") func withoutItsPINAProfileIsGoodForNothing() throws {
     try device.activateForPIN(code).expect(200)
     #expect(try device.exchangeKeys().slug == .actionNotAllowed)
     let login = try device.logInWithPIN()
@@ -92,13 +92,15 @@ import Testing
     #expect(try device.beginPINChange().reply.slug == .actionNotAllowed)
   }
 
-  @Test func andLapsesAfterTenMinutes() throws {
+  @Test("And lapses after ten minutes") func andLapsesAfterTenMinutes() throws {
     try device.activateForPIN(code).expect(200)
-    try scene.database().write { try $0.execute(sql: "UPDATE knowledge SET proposed_at_ms = proposed_at_ms - 600000") }
+    try fixture.database().write {
+      try $0.execute(sql: "UPDATE knowledge SET proposed_at_ms = proposed_at_ms - 600000")
+    }
     #expect(try device.activatePIN().slug == .userDeregistered)
     // The timer notifies clients; a restarted server checks immediately.
-    _ = scene.server.stop(killing: true)
-    let again = try PINScene(after: scene)
+    _ = fixture.server.stop(killing: true)
+    let again = try PINFixture(after: fixture)
     try device.logIn().expect(200)
     var page = try device.events(after: nil)
     let validation = ValidationRequest(softwareVersion: "1.0.0", osVersion: "x", profiles: ["PROF01"])
@@ -112,7 +114,7 @@ import Testing
     _ = again
   }
 
-  @Test func activationNeedsTheUser() throws {
+  @Test("Activation needs the user") func activationNeedsTheUser() throws {
     try device.activateForPIN(code).expect(200)
     device.userToken = nil
     try device.logIn().expect(200)
@@ -120,7 +122,7 @@ import Testing
     #expect(try device.activatePIN().slug == .notAuthenticated)
   }
 
-  @Test func aServerWithoutPINsGivesNoRefreshToken() throws {
+  @Test("A server without PINs gives no refresh token") func aServerWithoutPINsGivesNoRefreshToken() throws {
     let ready = try ReadyServer()
     let (server, device) = (ready.server, ready.device)
     let response = try device.activateForPIN(server.activationCode(for: "alice")).decoded(AccessTokenResponse.self)

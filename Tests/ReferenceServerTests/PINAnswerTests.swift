@@ -8,26 +8,26 @@ import Testing
 
 /// Answers that need the PIN, against the running server.
 @Suite(.timeLimit(.minutes(5))) struct PINAnswerTests {
-  let scene: PINScene
+  let fixture: PINFixture
   let device: DeviceClient
 
   init() throws {
-    (scene, device) = try PINScene.enrolled()
+    (fixture, device) = try PINFixture.enrolled()
   }
 
-  @Test func theRequestSaysHowThePINStands() throws {
-    let transaction = try scene.ask(device)
+  @Test("The request says how the PIN stands") func theRequestSaysHowThePINStands() throws {
+    let transaction = try fixture.ask(device)
     let (first, again) = (try device.fetch(transaction), try device.fetch(transaction))
     #expect(first.bytes == again.bytes)
     #expect(first.request.method == .pushWithPIN)
     #expect(first.request.maxFailureCount == 3 && first.request.previousFailureCount == 0)
     #expect(first.request.remainingFailureCount == 3)
-    let plain = try device.fetch(scene.ask(device, type: "login")).request
+    let plain = try device.fetch(fixture.ask(device, type: "login")).request
     #expect(plain.method == .push && plain.maxFailureCount == nil)
   }
 
-  @Test func theRightPIN() throws {
-    let transaction = try scene.ask(device)
+  @Test("The right PIN") func theRightPIN() throws {
+    let transaction = try fixture.ask(device)
     let answer = try device.answerWithPIN(device.fetch(transaction))
     let key = Random.uuid()
     let first = try device.send(answer, to: transaction, key: key).expect(200)
@@ -36,24 +36,24 @@ import Testing
     #expect(try device.failureCounts()?.previousFailureCount == 0)
   }
 
-  @Test func aWrongPINThenTheRightOne() throws {
-    let transaction = try scene.ask(device)
+  @Test("A wrong PIN then the right one") func aWrongPINThenTheRightOne() throws {
+    let transaction = try fixture.ask(device)
     let fetched = try device.fetch(transaction)
     let wrong = try device.send(device.answerWithPIN(fetched, .wrong), to: transaction)
     #expect(wrong.status == 422 && wrong.slug == .pinIncorrect && wrong.counts == [3, 1, 2])
     #expect(try wrong.decoded(Problem.self).code == 9009)
     let nonce = try #require(try wrong.decoded(Problem.self).nonce)
     #expect(nonce != fetched.request.nonce)
-    #expect(try scene.result(transaction)["is_authenticated"] as? Bool == false)
+    #expect(try fixture.result(transaction)["is_authenticated"] as? Bool == false)
     // The bytes on the token are still the request; only the nonce has changed.
     let right = try device.answerWithPIN(fetched, attempt: 2, nonce: nonce)
     #expect(try device.send(right, to: transaction).expect(200).decoded(RequestStatus.self).state == .authenticated)
-    #expect(try scene.result(transaction)["used_authentication_attempts"] as? Int == 2)
+    #expect(try fixture.result(transaction)["used_authentication_attempts"] as? Int == 2)
     #expect(try device.failureCounts()?.previousFailureCount == 0)
   }
 
-  @Test func aTokenThatForgotFetchesWhatItNeeds() throws {
-    let transaction = try scene.ask(device)
+  @Test("A token that forgot fetches what it needs") func aTokenThatForgotFetchesWhatItNeeds() throws {
+    let transaction = try fixture.ask(device)
     let first = try device.fetch(transaction)
     try device.send(device.answerWithPIN(first, .wrong), to: transaction).expect(422)
     let second = try device.fetch(transaction)
@@ -65,7 +65,7 @@ import Testing
     let nonce = try wrong.expect(422).decoded(Problem.self).nonce
     _ = try device.fetch(transaction)
     try device.send(device.answerWithPIN(second, attempt: 3, nonce: nonce), to: transaction).expect(200)
-    #expect(try scene.result(transaction)["used_authentication_attempts"] as? Int == 3)
+    #expect(try fixture.result(transaction)["used_authentication_attempts"] as? Int == 3)
   }
 
   typealias Change = @Sendable (inout ApprovalAnswer) -> Void
@@ -77,9 +77,9 @@ import Testing
     ("request", { $0.requestSHA256 = Random.bytes(32).base64URL }),
   ]
 
-  @Test func whatIsNoAttemptIsNotCounted() throws {
+  @Test("What is no attempt is not counted") func whatIsNoAttemptIsNotCounted() throws {
     for (name, change) in Self.changes {
-      let transaction = try scene.ask(device)
+      let transaction = try fixture.ask(device)
       let fetched = try device.fetch(transaction)
       let answer = try device.answerWithPIN(fetched, .wrong, change: change)
       #expect(try device.send(answer, to: transaction).slug == .answerInvalid, "\(name)")
@@ -88,13 +88,13 @@ import Testing
     }
   }
 
-  @Test func aProofIsForItsNonceRequestAndDecision() throws {
+  @Test("A proof is for its nonce request and decision") func aProofIsForItsNonceRequestAndDecision() throws {
     typealias Change = (inout ApprovalClaim) -> Void
     let changes: [Change] = [
       { $0.nonce = Random.bytes(32) }, { $0.requestSHA256 = Random.bytes(32) }, { $0.decision = .deny },
     ]
     for change in changes {
-      let transaction = try scene.ask(device)
+      let transaction = try fixture.ask(device)
       let fetched = try device.fetch(transaction)
       var claim = ApprovalClaim(
         nonce: bytes(base64URL: fetched.request.nonce)!, requestSHA256: SHA256.hash(fetched.bytes), decision: .accept)
@@ -106,29 +106,29 @@ import Testing
     }
   }
 
-  @Test func aNonceIsGoodOnce() throws {
-    let transaction = try scene.ask(device)
+  @Test("A nonce is good once") func aNonceIsGoodOnce() throws {
+    let transaction = try fixture.ask(device)
     let fetched = try device.fetch(transaction)
     try device.send(device.answerWithPIN(fetched, .wrong), to: transaction).expect(422)
     #expect(try device.send(device.answerWithPIN(fetched, attempt: 2), to: transaction).slug == .answerInvalid)
     #expect(try device.failureCounts()?.previousFailureCount == 1)
   }
 
-  @Test func aRefusalNeedsNoPIN() throws {
-    let (first, second) = (try scene.ask(device), try scene.ask(device))
+  @Test("A refusal needs no PIN") func aRefusalNeedsNoPIN() throws {
+    let (first, second) = (try fixture.ask(device), try fixture.ask(device))
     try device.deny(first, .declined).expect(200)
     let fetched = try device.fetch(second)
     let wrong = try device.send(device.answerWithPIN(fetched, .wrong), to: second)
     let nonce = try wrong.decoded(Problem.self).nonce
     let refusal = try device.answerWithPIN(fetched, attempt: 2, nonce: nonce) {
-      ($0.decision, $0.reason, $0.pinProof) = (.deny, .cancelled, nil)
+      ($0.decision, $0.reason, $0.pinProof) = (.deny, .canceled, nil)
     }
     #expect(try device.send(refusal, to: second).expect(200).decoded(RequestStatus.self).state == .rejected)
     #expect(try device.failureCounts()?.previousFailureCount == 1)
   }
 
-  @Test func theSameAnswerIsTheSameAttempt() throws {
-    let transaction = try scene.ask(device)
+  @Test("The same answer is the same attempt") func theSameAnswerIsTheSameAttempt() throws {
+    let transaction = try fixture.ask(device)
     let fetched = try device.fetch(transaction)
     let (answer, key) = (try device.answerWithPIN(fetched, .wrong), Random.uuid())
     let first = try device.send(answer, to: transaction, key: key).expect(422)
@@ -138,10 +138,12 @@ import Testing
     #expect(try device.failureCounts()?.previousFailureCount == 1)
   }
 
-  @Test func theLimitTakesThatUserOffTheDeviceAndNoOther() throws {
+  @Test("The limit takes that user off the device and no other") func theLimitTakesThatUserOffTheDeviceAndNoOther()
+    throws
+  {
     let other = try device.secondUser("bob", profile: "PROF02")
-    let (answered, open) = (try scene.ask(device), try scene.ask(device))
-    let others = try scene.ask(other, user: "bob")
+    let (answered, open) = (try fixture.ask(device), try fixture.ask(device))
+    let others = try fixture.ask(other, user: "bob")
     try device.logInWithPIN(.wrong).expect(400)
     let cursor = try device.events(after: nil)?.cursor
     var fetched = try device.fetch(answered)
@@ -152,7 +154,7 @@ import Testing
     #expect(last.status == 403 && last.slug == .userDeregistered && last.counts == [3, 3, 0])
     #expect(try device.send(answer, to: answered, key: key).body == last.body)
     #expect(try device.deny(open, .declined).slug == .alreadyHandled)
-    #expect(try scene.result(answered)["used_authentication_attempts"] as? Int == 2)
+    #expect(try fixture.result(answered)["used_authentication_attempts"] as? Int == 2)
     #expect(
       try device.events(after: cursor)?.events == [
         DeviceEvent(.requestClosed, transactionID: answered, profileID: "PROF01", reason: .answered),

@@ -9,11 +9,11 @@ import Testing
 
 /// PIN changes in two phases, against the running server.
 @Suite(.timeLimit(.minutes(5))) struct PINChangeTests {
-  let scene: PINScene
+  let fixture: PINFixture
   let device: DeviceClient
 
   init() throws {
-    (scene, device) = try PINScene.enrolled()
+    (fixture, device) = try PINFixture.enrolled()
   }
 
   private func begin() throws -> (id: String, refreshToken: SecretBytes) {
@@ -22,9 +22,9 @@ import Testing
     return try #require(change)
   }
 
-  @Test func theNewOneCountsFromItsCommit() throws {
+  @Test("The new one counts from its commit") func theNewOneCountsFromItsCommit() throws {
     let old = try #require(device.refreshToken)
-    let transaction = try scene.ask(device)
+    let transaction = try fixture.ask(device)
     let fetched = try device.fetch(transaction)
     let (id, new) = try begin()
     #expect(!SecretBytes.constantTimeEqual(old, new))
@@ -40,7 +40,7 @@ import Testing
     #expect(try device.failureCounts()?.previousFailureCount == 0)
   }
 
-  @Test func anAssertionOfTheOldPINOpensNothingAfterIt() throws {
+  @Test("An assertion of the old PIN opens nothing after it") func anAssertionOfTheOldPINOpensNothingAfterIt() throws {
     let assertion = try device.assertion("/oauth/token")
     try device.logInWithPIN(assertion: assertion).expect(200)
     let path = "/device/v1/profiles/PROF01/pin-changes"
@@ -52,20 +52,20 @@ import Testing
     #expect(try device.failureCounts()?.previousFailureCount == 0)
   }
 
-  @Test func aLostAnswerToTheCommit() throws {
+  @Test("A lost answer to the commit") func aLostAnswerToTheCommit() throws {
     let (id, new) = try begin()
     let assertion = try device.assertion(
       "/device/v1/profiles/PROF01/pin-changes/\(id)/commit", new, nonce: id)
     for _ in 1...2 { try device.commitPINChange(id, new, assertion: assertion).expect(204) }
-    _ = scene.server.stop(killing: true)
-    let again = try PINScene(after: scene)
+    _ = fixture.server.stop(killing: true)
+    let again = try PINFixture(after: fixture)
     #expect(try device.pinChangeState(id) == .committed)
     try device.commitPINChange(id, new).expect(204)
     try device.logInWithPIN(new).expect(200)
     _ = again
   }
 
-  @Test func aLostAnswerToTheBeginning() throws {
+  @Test("A lost answer to the beginning") func aLostAnswerToTheBeginning() throws {
     let assertion = try device.assertion("/device/v1/profiles/PROF01/pin-changes")
     let first = try #require(try device.beginPINChange(assertion: assertion).change)
     let second = try #require(try device.beginPINChange(assertion: assertion).change)
@@ -75,15 +75,18 @@ import Testing
     try device.commitPINChange(second.id, second.refreshToken).expect(204)
   }
 
-  @Test func aChangeThatIsNotCommittedIsVoidAfterTenMinutes() throws {
+  @Test("A change that is not committed is void after ten minutes")
+  func aChangeThatIsNotCommittedIsVoidAfterTenMinutes() throws {
     let (id, new) = try begin()
-    try scene.database().write { try $0.execute(sql: "UPDATE pin_change SET created_at_ms = created_at_ms - 600000") }
+    try fixture.database().write { try $0.execute(sql: "UPDATE pin_change SET created_at_ms = created_at_ms - 600000") }
     #expect(try device.pinChangeState(id) == .void)
     #expect(try device.commitPINChange(id, new).slug == .notFound)
     try device.logInWithPIN().expect(200)
   }
 
-  @Test func aNewPINCannotBeGuessedAtWhileItsChangeIsOpen() throws {
+  @Test("A new PIN cannot be guessed at while its change is open") func aNewPINCannotBeGuessedAtWhileItsChangeIsOpen()
+    throws
+  {
     let (id, new) = try begin()
     #expect(try device.commitPINChange(id, .wrong).slug == .answerInvalid)
     #expect(try device.commitPINChange(id, new).slug == .notFound)
@@ -91,7 +94,7 @@ import Testing
     try device.logInWithPIN().expect(200)
   }
 
-  @Test func aWrongPINCounts() throws {
+  @Test("A wrong PIN counts") func aWrongPINCounts() throws {
     let first = try device.beginPINChange(.wrong).reply
     #expect(first.status == 422 && first.slug == .pinIncorrect && first.counts == [3, 1, 2])
     #expect(try first.decoded(Problem.self).nonce == nil)
@@ -102,7 +105,7 @@ import Testing
     #expect(try device.call("GET", "/device/v1/pending").status == 200)
   }
 
-  @Test func whatIsNoAttemptIsNotCounted() throws {
+  @Test("What is no attempt is not counted") func whatIsNoAttemptIsNotCounted() throws {
     let elsewhere = try device.assertion("/oauth/token", .wrong)
     #expect(try device.beginPINChange(assertion: elsewhere).reply.slug == .invalidRequest)
     let path = "/device/v1/profiles/PROF01/pin-changes"
@@ -115,13 +118,13 @@ import Testing
     #expect(try device.failureCounts()?.previousFailureCount == 0)
   }
 
-  @Test func itNeedsTheUserAndEndsWithThem() throws {
+  @Test("It needs the user and ends with them") func itNeedsTheUserAndEndsWithThem() throws {
     let user = device.userToken
     device.userToken = device.deviceToken
     #expect(try device.beginPINChange().reply.slug == .notAuthenticated)
     device.userToken = user
     let (id, new) = try begin()
-    #expect(try DeviceClient.enrolledWithPIN(at: scene.server, as: "bob").pinChangeState(id) == .void)
+    #expect(try DeviceClient.enrolledWithPIN(at: fixture.server, as: "bob").pinChangeState(id) == .void)
     try device.call("DELETE", "/device/v1/profiles/PROF01").expect(204)
     #expect(try device.commitPINChange(id, new).slug == .userDeregistered)
   }

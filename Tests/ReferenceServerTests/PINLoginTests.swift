@@ -9,22 +9,22 @@ import Testing
 
 /// The `jwt-bearer` grant, against the running server.
 @Suite(.timeLimit(.minutes(5))) struct PINLoginTests {
-  let scene: PINScene
+  let fixture: PINFixture
   let device: DeviceClient
 
   init() throws {
-    (scene, device) = try PINScene.enrolled()
+    (fixture, device) = try PINFixture.enrolled()
   }
 
-  @Test func theRightPINGivesAUserToken() throws {
+  @Test("The right PIN gives a user token") func theRightPINGivesAUserToken() throws {
     let response = try device.logInWithPIN().expect(200).decoded(AccessTokenResponse.self)
     #expect(response.scope == .user && response.profileID == "PROF01" && response.expiresIn == 900)
     #expect(response.sealedToken == nil)
     // It is a user token: only a user may enroll for push.
-    try device.enrolForPush().expect(200)
+    try device.enrollForPush().expect(200)
   }
 
-  @Test func aWrongPINCountsUntilTheUserIsGone() throws {
+  @Test("A wrong PIN counts until the user is gone") func aWrongPINCountsUntilTheUserIsGone() throws {
     for failures in 1...2 {
       let reply = try device.logInWithPIN(.wrong)
       #expect(reply.status == 400 && reply.json["error"] as? String == "invalid_grant")
@@ -46,7 +46,7 @@ import Testing
     #expect(try device.logInWithPIN().errorCode == 9003)
     let token = device.userToken
     #expect(try device.call("PUT", "/device/v1/profiles/PROF01/push", token: token).status == 401)
-    try scene.database().read { database in
+    try fixture.database().read { database in
       for table in ["knowledge", "pin_attempt", "pin_change"] {
         let left = try Int.fetchOne(database, sql: "SELECT COUNT(*) FROM \(table)")
         #expect(left == 0, "\(table)")
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func theSameAssertionIsTheSameAttempt() throws {
+  @Test("The same assertion is the same attempt") func theSameAssertionIsTheSameAttempt() throws {
     let wrong = try device.assertion("/oauth/token", .wrong, identifier: "one")
     for _ in 1...4 {
       let reply = try device.logInWithPIN(assertion: wrong)
@@ -84,7 +84,7 @@ import Testing
     ),
   ]
 
-  @Test func whatIsNoAttemptIsNotCounted() throws {
+  @Test("What is no attempt is not counted") func whatIsNoAttemptIsNotCounted() throws {
     for (name, code, change) in Self.changes {
       let reply = try device.logInWithPIN(assertion: device.assertion("/oauth/token", .wrong, change: change))
       #expect(reply.status == 400 && reply.errorCode == code, "\(name)")
@@ -95,19 +95,19 @@ import Testing
     #expect(try device.failureCounts()?.previousFailureCount == 0)
   }
 
-  @Test func twoTokensOfOneUserCountApart() throws {
-    let other = try DeviceClient.enrolledWithPIN(at: scene.server, as: "alice")
+  @Test("Two tokens of one user count apart") func twoTokensOfOneUserCountApart() throws {
+    let other = try DeviceClient.enrolledWithPIN(at: fixture.server, as: "alice")
     for _ in 1...3 { try device.logInWithPIN(.wrong).expect(400) }
     #expect(try device.logInWithPIN().errorCode == 9003)
     #expect(try other.failureCounts()?.previousFailureCount == 0)
     try other.logInWithPIN().expect(200)
   }
 
-  @Test func nobodyElseBurnsAttempts() throws {
-    let stranger = try DeviceClient.enrolledWithPIN(at: scene.server, as: "mallory")
+  @Test("Nobody else burns attempts") func nobodyElseBurnsAttempts() throws {
+    let stranger = try DeviceClient.enrolledWithPIN(at: fixture.server, as: "mallory")
     stranger.profileID = "PROF01"
     let claims = KnowledgeAssertion.Claims(
-      clientID: device.clientID, profileID: "PROF01", audience: scene.server.url + "/oauth/token", identifier: "x",
+      clientID: device.clientID, profileID: "PROF01", audience: fixture.server.url + "/oauth/token", identifier: "x",
       now: Int64(Date().timeIntervalSince1970))
     let forged = try stranger.knowledgeKey(.wrong).assertion(claims)
     #expect(try stranger.logInWithPIN(assertion: forged).errorCode == 10015)

@@ -25,31 +25,31 @@ import Testing
     return before >= 0 && wrong.sorted() == (Array(1..<(before + 1)) + Array(1..<(failuresNow + 1))).sorted()
   }
 
-  @Test func eightAnswersToOneRequestAndOneIsRight() throws {
-    let (scene, device) = try PINScene.enrolled(attempts: 10)
-    let transaction = try scene.ask(device)
+  @Test("Eight answers to one request and one is right") func eightAnswersToOneRequestAndOneIsRight() throws {
+    let (fixture, device) = try PINFixture.enrolled(attempts: 10)
+    let transaction = try fixture.ask(device)
     let fetched = try device.fetch(transaction)
     let commands = try (0..<8).map { index in
       try Self.command(device, device.answerWithPIN(fetched, index == 4 ? nil : .wrong), to: transaction)
     }
-    let replies = try scene.server.curl.race(commands)
+    let replies = try fixture.server.curl.race(commands)
     // The first verified answer uses up the nonce or ends the request; the others are not attempts.
-    let judged = replies.filter { $0.status == 200 || $0.slug == .pinIncorrect }
-    #expect(judged.count == 1, "\(replies.map(\.status))")
-    let isRight = judged.first?.status == 200
+    let verified = replies.filter { $0.status == 200 || $0.slug == .pinIncorrect }
+    #expect(verified.count == 1, "\(replies.map(\.status))")
+    let isRight = verified.first?.status == 200
     #expect(isRight == (replies[4].status == 200))
     #expect(try device.failureCounts()?.previousFailureCount == (isRight ? 0 : 1))
-    #expect(try scene.result(transaction)["used_authentication_attempts"] as? Int == 1)
+    #expect(try fixture.result(transaction)["used_authentication_attempts"] as? Int == 1)
   }
 
-  @Test func eightAnswersToEightRequestsAndOneIsRight() throws {
-    let (scene, device) = try PINScene.enrolled(attempts: 10)
+  @Test("Eight answers to eight requests and one is right") func eightAnswersToEightRequestsAndOneIsRight() throws {
+    let (fixture, device) = try PINFixture.enrolled(attempts: 10)
     let commands = try (0..<8).map { index in
-      let transaction = try scene.ask(device)
+      let transaction = try fixture.ask(device)
       let answer = try device.answerWithPIN(device.fetch(transaction), index == 4 ? nil : .wrong)
       return try Self.command(device, answer, to: transaction)
     }
-    let replies = try scene.server.curl.race(commands)
+    let replies = try fixture.server.curl.race(commands)
     #expect(replies[4].status == 200)
     let wrong = replies.filter { $0.slug == .pinIncorrect }.compactMap { $0.counts[1] }
     #expect(wrong.count == 7)
@@ -57,27 +57,27 @@ import Testing
     #expect(Self.areCountedOnce(wrong, failuresNow: failures), "\(wrong), \(failures) now")
   }
 
-  @Test func onlyTheLimitIsEverJudged() throws {
-    let (scene, device) = try PINScene.enrolled(attempts: 3)
+  @Test("Only the limit is ever verified") func onlyTheLimitIsEverVerified() throws {
+    let (fixture, device) = try PINFixture.enrolled(attempts: 3)
     var commands: [Curl.Command] = []
     for _ in 0..<4 {
-      let transaction = try scene.ask(device)
+      let transaction = try fixture.ask(device)
       commands.append(
         try Self.command(device, device.answerWithPIN(device.fetch(transaction), .wrong), to: transaction))
       commands.append((try device.tokenArguments(device.loginForm(.wrong)), nil))
     }
-    let replies = try scene.server.curl.race(commands)
+    let replies = try fixture.server.curl.race(commands)
     #expect(replies.compactMap { $0.counts[1] }.sorted() == [1, 2, 3])
     #expect(replies.filter { $0.counts[2] == 0 }.count == 1)
     #expect(try device.logInWithPIN().errorCode == 9003)
   }
 
-  @Test func aLoginAndAnAnswer() throws {
-    let (scene, device) = try PINScene.enrolled(attempts: 10)
+  @Test("A login and an answer") func aLoginAndAnAnswer() throws {
+    let (fixture, device) = try PINFixture.enrolled(attempts: 10)
     for _ in 1...5 {
-      let transaction = try scene.ask(device)
+      let transaction = try fixture.ask(device)
       let answer = try device.answerWithPIN(device.fetch(transaction), .wrong)
-      let replies = try scene.server.curl.race([
+      let replies = try fixture.server.curl.race([
         Self.command(device, answer, to: transaction), (device.tokenArguments(device.loginForm()), nil),
       ])
       #expect(replies[0].slug == .pinIncorrect && replies[1].status == 200)
@@ -89,12 +89,12 @@ import Testing
     }
   }
 
-  @Test func theSameAnswerEightTimesAtOnce() throws {
-    let (scene, device) = try PINScene.enrolled()
-    let transaction = try scene.ask(device)
+  @Test("The same answer eight times at once") func theSameAnswerEightTimesAtOnce() throws {
+    let (fixture, device) = try PINFixture.enrolled()
+    let transaction = try fixture.ask(device)
     let (answer, key) = (try device.answerWithPIN(device.fetch(transaction), .wrong), Random.uuid())
     let commands = try (0..<8).map { _ in try Self.command(device, answer, to: transaction, key: key) }
-    let replies = try scene.server.curl.race(commands)
+    let replies = try fixture.server.curl.race(commands)
     #expect(Set(replies.map(\.body)).count == 1)
     #expect(replies[0].counts == [3, 1, 2])
     #expect(try device.failureCounts()?.previousFailureCount == 1)
@@ -102,27 +102,27 @@ import Testing
 
   /// A trigger in the server's database makes every verdict fail, so that kill -9 happens between count and verdict.
   private func killBetweenCountAndVerdict(
-    _ scene: PINScene, _ send: () throws -> Curl.Reply
-  ) throws -> PINScene {
-    try scene.database().write {
+    _ fixture: PINFixture, _ send: () throws -> Curl.Reply
+  ) throws -> PINFixture {
+    try fixture.database().write {
       try $0.execute(
         sql: """
           CREATE TRIGGER no_verdict BEFORE DELETE ON pin_attempt BEGIN SELECT RAISE(ABORT, 'killed here'); END
           """)
     }
     #expect(try send().status == 500)
-    _ = scene.server.stop(killing: true)
-    try scene.database().write { try $0.execute(sql: "DROP TRIGGER no_verdict") }
-    return try PINScene(after: scene)
+    _ = fixture.server.stop(killing: true)
+    try fixture.database().write { try $0.execute(sql: "DROP TRIGGER no_verdict") }
+    return try PINFixture(after: fixture)
   }
 
-  @Test(arguments: [true, false])
+  @Test("An answer killed between count and verdict", arguments: [true, false])
   func anAnswerKilledBetweenCountAndVerdict(isRight: Bool) throws {
-    let (first, device) = try PINScene.enrolled()
+    let (first, device) = try PINFixture.enrolled()
     let transaction = try first.ask(device)
     let fetched = try device.fetch(transaction)
     let (answer, key) = (try device.answerWithPIN(fetched, isRight ? nil : .wrong), Random.uuid())
-    let scene = try killBetweenCountAndVerdict(first) { try device.send(answer, to: transaction, key: key) }
+    let fixture = try killBetweenCountAndVerdict(first) { try device.send(answer, to: transaction, key: key) }
     #expect(try device.failureCounts()?.previousFailureCount == 1)
     // Another answer with the same key is not verified; the same answer is, and is not counted again.
     #expect(try device.send(device.answerWithPIN(fetched), to: transaction, key: key).slug == .idempotencyConflict)
@@ -131,23 +131,23 @@ import Testing
     #expect(reply.counts == (isRight ? [nil, nil, nil] : [3, 1, 2]))
     #expect(try device.failureCounts()?.previousFailureCount == (isRight ? 0 : 1))
     #expect(try device.send(answer, to: transaction, key: key).body == reply.body)
-    #expect(try scene.result(transaction)["used_authentication_attempts"] as? Int == 1)
+    #expect(try fixture.result(transaction)["used_authentication_attempts"] as? Int == 1)
   }
 
-  @Test func anotherAnswerCountsOn() throws {
-    let (first, device) = try PINScene.enrolled()
+  @Test("Another answer counts on") func anotherAnswerCountsOn() throws {
+    let (first, device) = try PINFixture.enrolled()
     let transaction = try first.ask(device)
     let fetched = try device.fetch(transaction)
-    let scene = try killBetweenCountAndVerdict(first) {
+    let fixture = try killBetweenCountAndVerdict(first) {
       try device.send(device.answerWithPIN(fetched, .wrong), to: transaction)
     }
     let reply = try device.send(device.answerWithPIN(fetched, .wrong), to: transaction)
     #expect(reply.counts == [3, 2, 1])
-    _ = scene
+    _ = fixture
   }
 
-  @Test func aLoginKilledBetweenCountAndVerdict() throws {
-    let (first, device) = try PINScene.enrolled()
+  @Test("A login killed between count and verdict") func aLoginKilledBetweenCountAndVerdict() throws {
+    let (first, device) = try PINFixture.enrolled()
     let (lost, repeated) = (
       try device.assertion("/oauth/token", .wrong), try device.assertion("/oauth/token", .wrong)
     )
@@ -162,25 +162,25 @@ import Testing
     _ = third
   }
 
-  @Test func theSameLoginEightTimesAtOnce() throws {
-    let (scene, device) = try PINScene.enrolled()
+  @Test("The same login eight times at once") func theSameLoginEightTimesAtOnce() throws {
+    let (fixture, device) = try PINFixture.enrolled()
     let assertion = try device.assertion("/oauth/token", .wrong)
     let commands = try (0..<8).map { _ -> Curl.Command in
       (try device.tokenArguments(device.loginForm(assertion: assertion)), nil)
     }
-    let replies = try scene.server.curl.race(commands)
+    let replies = try fixture.server.curl.race(commands)
     #expect(replies.allSatisfy { $0.counts == [3, 1, 2] })
   }
 
-  @Test func twoCommitsAtOnce() throws {
-    let (scene, device) = try PINScene.enrolled()
+  @Test("Two commits at once") func twoCommitsAtOnce() throws {
+    let (fixture, device) = try PINFixture.enrolled()
     let change = try #require(try device.beginPINChange().change)
     let path = "/device/v1/profiles/PROF01/pin-changes/\(change.id)/commit"
     let commands = try (0..<4).map { _ -> Curl.Command in
       let assertion = try device.assertion(path, change.refreshToken, nonce: change.id)
       return (try device.arguments("POST", path), JSON.encode(PINChangeCommit(assertion: assertion)))
     }
-    #expect(try scene.server.curl.race(commands).allSatisfy { $0.status == 204 })
+    #expect(try fixture.server.curl.race(commands).allSatisfy { $0.status == 204 })
     try device.logInWithPIN(change.refreshToken).expect(200)
   }
 }

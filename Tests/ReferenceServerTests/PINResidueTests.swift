@@ -14,11 +14,11 @@ import Testing
       + [secret.lowercaseHex, secret.uppercaseHex, secret.base64, secret.base64URL].map { Array($0.utf8) }
   }
 
-  @Test func neitherRefreshTokensNorProofsAreWritten() throws {
-    let scene = try PINScene()
-    let device = try DeviceClient.enrolledWithPIN(at: scene.server, as: "alice")
+  @Test("Neither refresh tokens nor proofs are written") func neitherRefreshTokensNorProofsAreWritten() throws {
+    let fixture = try PINFixture()
+    let device = try DeviceClient.enrolledWithPIN(at: fixture.server, as: "alice")
     let old = try #require(device.refreshToken)
-    let transaction = try scene.ask(device)
+    let transaction = try fixture.ask(device)
     var proofs: [[UInt8]] = []
     func answer(_ token: SecretBytes, attempt: Int) throws {
       let answer = try device.answerWithPIN(device.fetch(transaction), token, attempt: attempt) {
@@ -36,10 +36,10 @@ import Testing
     let signatures = try [login, order].map {
       try #require(bytes(base64URL: String($0.split(separator: ".")[2])))
     }
-    #expect(scene.server.stop() == 0)
+    #expect(fixture.server.stop() == 0)
     #expect(proofs.count == 2 && proofs.allSatisfy { $0.count == 64 })
     let files = ["token-server.db", "token-server.db-wal", "log"].compactMap { name in
-      FileManager.default.contents(atPath: scene.server.directory + "/" + name).map { (name, $0) }
+      FileManager.default.contents(atPath: fixture.server.directory + "/" + name).map { (name, $0) }
     }
     #expect(files.map(\.0).contains("token-server.db") && files.map(\.0).contains("log"))
     // Positive control: each profile's public key is found.

@@ -39,7 +39,7 @@ import Testing
           VALUES (?, ?, ?, x'00', 0, 't', 'mqtt')
           """, [client, profile, user + profile])
       }
-      let fresh = try FreshKnowledge.sample(clientID: client, profileID: "WAITS")
+      let fresh = try NewKnowledgeKey.sample(clientID: client, profileID: "WAITS")
       _ = try database.propose(fresh, nonce: "n", nowMs: 0)
       try database.insertPINChange("p" + client, fresh, nowMs: 0)
       try database.insert(Transaction.sample("t" + client, expiresAtMs: 9))
@@ -55,7 +55,7 @@ import Testing
         "INSERT INTO fleet_token (hash, name, created_at_ms) VALUES (?, ?, 0)", [Data(user.utf8), user])
       try database.run("INSERT INTO server_key VALUES (?, x'00', 0)", [user])
       try database.insert(
-        Verdict(requestHash: [], status: 200, body: []), key: "k", clientID: client, nowMs: 0)
+        StoredReply(requestHash: [], status: 200, body: []), key: "k", clientID: client, nowMs: 0)
       try database.run("INSERT INTO pin_attempt VALUES (?, 'WAITS', 'k', x'', 0)", [client])
       try database.run("INSERT INTO running VALUES (?, 'x')", [user])
     }
@@ -109,7 +109,7 @@ import Testing
   private static func expectAliceServed(_ database: Database, _ poison: String) throws {
     let comment = Comment(rawValue: poison)
     #expect(try database.nextExpiryMs().map { $0 <= 9 } == true, comment)
-    #expect(try database.nextLapseMs().map { $0 <= Knowledge.pendingForMs } == true, comment)
+    #expect(try database.nextLapseMs().map { $0 <= PINVerifierRecord.pendingForMs } == true, comment)
     #expect(try database.nextCallbackMs(after: 0).map { $0 <= 1 } == true, comment)
     #expect(try database.devices(withTransport: .mqtt).contains("C1"), comment)
     #expect(try database.devices().contains { $0.id == "C1" }, comment)
@@ -122,7 +122,7 @@ import Testing
     _ = try database.profiles(of: "bobSTAYS")
     var effects = try database.setAsideUnreadable(nowMs: 10)
     effects.add(try database.expireTransactions(nowMs: 10))
-    effects.add(try database.lapseProfiles(nowMs: Knowledge.pendingForMs))
+    effects.add(try database.lapseProfiles(nowMs: PINVerifierRecord.pendingForMs))
     effects.add(try database.collectOutbox(nowMs: 10))
     #expect(try database.transaction("tC1")?.state == .expired, comment)
     #expect(try database.profile("WAITS", on: "C1")?.isDeleted == true, comment)
@@ -174,10 +174,10 @@ import Testing
   }
 }
 
-extension FreshKnowledge {
-  fileprivate static func sample(clientID: String, profileID: String) throws -> FreshKnowledge {
+extension NewKnowledgeKey {
+  fileprivate static func sample(clientID: String, profileID: String) throws -> NewKnowledgeKey {
     // The pepper of the test: any 32 bytes.
-    try FreshKnowledge(
-      clientID: clientID, profileID: profileID, peppered: Peppered(.init(copying: [UInt8](repeating: 1, count: 32))))
+    try NewKnowledgeKey(
+      clientID: clientID, profileID: profileID, hasher: KeyedHasher(.init(copying: [UInt8](repeating: 1, count: 32))))
   }
 }

@@ -12,14 +12,14 @@ import Testing
 @testable import ReferenceServer
 
 extension TemporaryStore {
-  var peppered: Peppered { Peppered(SecretBytes(copying: [UInt8](repeating: 1, count: 32))) }
+  var hasher: KeyedHasher { KeyedHasher(SecretBytes(copying: [UInt8](repeating: 1, count: 32))) }
 
-  func makeActivationDesk() -> ActivationDesk {
+  func makeActivationService() -> ActivationService {
     let announcer = Announcer(
-      hub: EventHub(), callbacks: WakeUp(), log: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+      hub: EventHub(), callbacks: AsyncSignal(), log: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     let clock = ServerClock { 0 }
-    return ActivationDesk(
-      store: store, peppered: peppered, keyring: ServerKeyring(store: store, peppered: peppered), clock: clock,
+    return ActivationService(
+      store: store, hasher: hasher, keyring: ServerKeyring(store: store, hasher: hasher), clock: clock,
       announcer: announcer,
       expiry: ExpiryTimer(store: store, announcer: announcer, clock: clock, retentionHours: 1), fleetLimit: 10)
   }
@@ -80,7 +80,7 @@ extension TemporaryStore {
 
   @Test("With one invalid row in any table, the server starts and another user can answer")
   func everyTable() throws {
-    let server = try TokenServer()
+    let server = try TokenServerProcess()
     let portal = try server.addPortal()
     let victim = try DeviceClient.enrolled(at: server, as: "victim")
     let device = try DeviceClient.enrolled(at: server, as: "alice")
@@ -103,7 +103,7 @@ extension TemporaryStore {
     }
     try database.close()
 
-    let again = try TokenServer(directory: server.directory, port: port)
+    let again = try TokenServerProcess(directory: server.directory, port: port)
     let transaction = try #require(try ask("alice", on: device).expect(200).json["transaction_id"] as? String)
     try device.send(device.answer(transaction, .accept), to: transaction).expect(200)
     _ = try ask("victim", on: victim)

@@ -79,7 +79,7 @@ import Testing
     #expect(
       try tokenRequest("grant_type=\(Grant.jwtBearer)&assertion=a&profile_id=p")
         == .logIn(assertion: "a", profileID: "p"))
-    #expect(throws: TokenRequest.Flaw.unsupportedGrant) { try tokenRequest("grant_type=password") }
+    #expect(throws: TokenRequest.ParseError.unsupportedGrant) { try tokenRequest("grant_type=password") }
     for form in [
       "", "grant_type=", "\(preAuthorized)&profile_id=AB12CD", "grant_type=\(Grant.jwtBearer)&assertion=a",
     ]
@@ -90,7 +90,7 @@ import Testing
       #expect {
         try tokenRequest(form)
       } throws: {
-        if case .invalid? = $0 as? TokenRequest.Flaw { true } else { false }
+        if case .invalid? = $0 as? TokenRequest.ParseError { true } else { false }
       }
     }
   }
@@ -111,14 +111,14 @@ import Testing
     #expect(try order(needed + "&language_code=de").message == "Anmelden?")
     #expect(try order(needed + "&language_code=fr").message == "Log in?")
     #expect(try order(needed + "&message=" + String(repeating: "%C3%BC", count: 155)).message.count == 155)
-    #expect(throws: StartOrder.Flaw.messageTooLong) {
+    #expect(throws: StartOrder.ParseError.messageTooLong) {
       try order(needed + "&message=" + String(repeating: "%C3%BC", count: 156))
     }
   }
 
   @Test("A start order requires a known type, a user and a permitted callback")
   func orders() throws {
-    #expect(throws: StartOrder.Flaw.unknownType) { try order("type=x") }
+    #expect(throws: StartOrder.ParseError.unknownType) { try order("type=x") }
     for form in [
       "", "type=login", "type=login&user_id=ann", needed.replacing("example/", with: "example:65536/"),
       needed.replacing("ann", with: ""),
@@ -126,10 +126,10 @@ import Testing
       #expect {
         try order(form)
       } throws: {
-        if case .badParameter? = $0 as? StartOrder.Flaw { true } else { false }
+        if case .badParameter? = $0 as? StartOrder.ParseError { true } else { false }
       }
     }
-    #expect(throws: StartOrder.Flaw.badParameter(#""callback_uri" is not one of the configured callbacks."#)) {
+    #expect(throws: StartOrder.ParseError.badParameter(#""callback_uri" is not one of the configured callbacks."#)) {
       try order(needed, allowList: true)
     }
     #expect(try order(needed + "known", allowList: true).callbackURI == "https://portal.example/known")

@@ -15,7 +15,7 @@ final class ManualUptime: Sendable {
 }
 
 @Suite(.timeLimit(.minutes(5))) struct DPoPNonceTests {
-  @Test func freshForAtLeastOneAndAtMostFiveMinutes() {
+  @Test("Fresh for at least one and at most five minutes") func freshForAtLeastOneAndAtMostFiveMinutes() {
     let uptime = ManualUptime()
     let nonces = DPoPNonces { uptime.nowMs }
     uptime.advance(29_999)
@@ -27,7 +27,7 @@ final class ManualUptime: Sendable {
     #expect(!nonces.isFresh(nonce))
   }
 
-  @Test func changes() {
+  @Test("Changes") func changes() {
     let uptime = ManualUptime()
     let nonces = DPoPNonces { uptime.nowMs }
     let first = nonces.current()
@@ -35,7 +35,7 @@ final class ManualUptime: Sendable {
     #expect(nonces.current() != first)
   }
 
-  @Test func nobodyElsesAreFresh() {
+  @Test("Nobody elses are fresh") func nobodyElsesAreFresh() {
     let nonces = DPoPNonces()
     var altered = bytes(base64URL: nonces.current())!
     altered[39] ^= 1
@@ -67,7 +67,7 @@ final class ManualUptime: Sendable {
     }
   }
 
-  @Test func forgotten() {
+  @Test("Forgotten") func forgotten() {
     let nonces = DPoPNonces()
     let nonce = nonces.current()
     nonces.forgetAll()
@@ -77,7 +77,7 @@ final class ManualUptime: Sendable {
 }
 
 @Suite(.timeLimit(.minutes(5))) struct ReplayCacheTests {
-  @Test func seenForItsLifetimeAndByItsOwner() {
+  @Test("Seen for its lifetime and by its owner") func seenForItsLifetimeAndByItsOwner() {
     let uptime = ManualUptime()
     let cache = ReplayCache(lifetimeMs: 1000, capacity: 10, share: 10) { uptime.nowMs }
     #expect(cache.remember("a", of: "x") == .new)
@@ -90,7 +90,7 @@ final class ManualUptime: Sendable {
     #expect(cache.remember("a", of: "x") == .new)
   }
 
-  @Test func fullIsSaid() {
+  @Test("Full is said") func fullIsSaid() {
     let cache = ReplayCache(lifetimeMs: 1000, capacity: 2, share: 2) { 0 }
     #expect(cache.remember("a", of: "x") == .new)
     #expect(cache.remember("b", of: "x") == .new)
@@ -116,7 +116,7 @@ final class ManualUptime: Sendable {
 }
 
 @Suite(.timeLimit(.minutes(5))) struct RateLimiterTests {
-  @Test func burstThenRate() {
+  @Test("Burst then rate") func burstThenRate() {
     let uptime = ManualUptime()
     let limiter = RateLimiter(perSecond: 2, burst: 3) { uptime.nowMs }
     #expect((1...4).map { _ in limiter.allows("a") } == [true, true, true, false])
@@ -138,7 +138,7 @@ final class ManualUptime: Sendable {
     #expect(!limiter.allows("a"))
   }
 
-  @Test func boundedMemory() {
+  @Test("Bounded memory") func boundedMemory() {
     let uptime = ManualUptime()
     let limiter = RateLimiter(perSecond: 1, burst: 1, capacity: 2) { uptime.nowMs }
     #expect(limiter.allows("a") && limiter.allows("b"))
@@ -148,40 +148,44 @@ final class ManualUptime: Sendable {
   }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct PepperedTests {
-  @Test func purposesAndPeppersDiffer() {
-    let one = Peppered(SecretBytes(copying: [UInt8](repeating: 1, count: 32)))
-    let other = Peppered(SecretBytes(copying: [UInt8](repeating: 2, count: 32)))
-    let hashes = [one, other].flatMap { pepper in Peppered.Purpose.allCases.map { pepper.hash("secret", for: $0) } }
-    #expect(Set(hashes).count == 2 * Peppered.Purpose.allCases.count)
+@Suite(.timeLimit(.minutes(5))) struct KeyedHasherTests {
+  @Test("Purposes and peppers differ") func purposesAndPeppersDiffer() {
+    let one = KeyedHasher(SecretBytes(copying: [UInt8](repeating: 1, count: 32)))
+    let other = KeyedHasher(SecretBytes(copying: [UInt8](repeating: 2, count: 32)))
+    let hashes = [one, other].flatMap { pepper in KeyedHasher.Purpose.allCases.map { pepper.hash("secret", for: $0) } }
+    #expect(Set(hashes).count == 2 * KeyedHasher.Purpose.allCases.count)
     #expect(one.hash("secret", for: .portalSecret) == one.hash("secret", for: .portalSecret))
   }
 }
 
 @Suite(.timeLimit(.minutes(5))) struct CallbackScheduleTests {
-  @Test(arguments: [(1, 1_000), (2, 5_000), (3, 30_000), (4, 120_000), (5, 600_000), (6, 1_800_000), (60, 1_800_000)])
+  @Test(
+    "Delays",
+    arguments: [(1, 1_000), (2, 5_000), (3, 30_000), (4, 120_000), (5, 600_000), (6, 1_800_000), (60, 1_800_000)])
   func delays(attempts: Int, delayMs: Int64) {
     #expect(CallbackSchedule.delayMs(afterFailures: attempts, jitter: 0) == delayMs)
     #expect(CallbackSchedule.delayMs(afterFailures: attempts, jitter: -1) == delayMs * 8 / 10)
     #expect(CallbackSchedule.delayMs(afterFailures: attempts, jitter: 1) == delayMs * 12 / 10)
   }
 
-  @Test(arguments: [
-    ("https://a/b", true), ("http://127.0.0.1:1/x?y=z", true), ("HTTP://a", true), ("ftp://a", false), ("a", false),
-    ("https://", false), ("https:///x", false), ("https://a/#f", false), ("", false), ("https://a", true),
-    ("https://portal.example:65535/x?y=%20", true), ("https://[2001:db8::1]:443/", true), ("https://a:443", true),
-    ("https://portal:65536/", false), ("https://portal:0/", false), ("https://portal:/", false),
-    ("https://portal:99999999999999999999/", false), ("https://portal:+1/", false), ("https://portal:1e3/", false),
-    ("https://portal/\r\nX-Injected: 1", false), ("https://portal/\n", false), ("https://portal/ x", false),
-    ("https://portal/\u{e9}", false), ("https://p\u{f6}rtal/", false), ("https://portal/%", false),
-    ("https://portal/%2", false), ("https://portal/%zz", false), ("https://user:secret@portal/", false),
-    ("https://portal/a@b", true), ("https://[::1", false), ("https://[::1]x/", false), ("https://[::zz]/", false),
-    ("https://a..b/", false), ("https://portal\\x/", false), ("https://portal/\"", false),
-    ("https://portal/{x}", false),
-    ("https:/portal/", false), ("https//portal", false), ("http+unix://x/y", false), ("https://portal/[x]", false),
-    ("https://portal/\0", false), ("https://" + String(repeating: "a", count: 64) + "/", false),
-    ("https://a/" + String(repeating: "x", count: 2048), false),
-  ])
+  @Test(
+    "Urls",
+    arguments: [
+      ("https://a/b", true), ("http://127.0.0.1:1/x?y=z", true), ("HTTP://a", true), ("ftp://a", false), ("a", false),
+      ("https://", false), ("https:///x", false), ("https://a/#f", false), ("", false), ("https://a", true),
+      ("https://portal.example:65535/x?y=%20", true), ("https://[2001:db8::1]:443/", true), ("https://a:443", true),
+      ("https://portal:65536/", false), ("https://portal:0/", false), ("https://portal:/", false),
+      ("https://portal:99999999999999999999/", false), ("https://portal:+1/", false), ("https://portal:1e3/", false),
+      ("https://portal/\r\nX-Injected: 1", false), ("https://portal/\n", false), ("https://portal/ x", false),
+      ("https://portal/\u{e9}", false), ("https://p\u{f6}rtal/", false), ("https://portal/%", false),
+      ("https://portal/%2", false), ("https://portal/%zz", false), ("https://user:secret@portal/", false),
+      ("https://portal/a@b", true), ("https://[::1", false), ("https://[::1]x/", false), ("https://[::zz]/", false),
+      ("https://a..b/", false), ("https://portal\\x/", false), ("https://portal/\"", false),
+      ("https://portal/{x}", false),
+      ("https:/portal/", false), ("https//portal", false), ("http+unix://x/y", false), ("https://portal/[x]", false),
+      ("https://portal/\0", false), ("https://" + String(repeating: "a", count: 64) + "/", false),
+      ("https://a/" + String(repeating: "x", count: 2048), false),
+    ])
   func urls(text: String, isAcceptable: Bool) { #expect(CallbackURL.isAcceptable(text) == isAcceptable) }
 }
 
@@ -200,7 +204,7 @@ final class ManualUptime: Sendable {
     #expect(CallbackConnection.mayCall(address, []) == isPublic)
   }
 
-  @Test func allowedAddresses() throws {
+  @Test("Allowed addresses") func allowedAddresses() throws {
     let allowed = [try #require(AddressRange("127.0.0.0/8")), try #require(AddressRange("10.1.2.3"))]
     for address in ["127.0.0.1", "127.255.255.255", "10.1.2.3", "::ffff:10.1.2.3"] {
       #expect(CallbackConnection.mayCall(address, allowed))
@@ -228,7 +232,7 @@ final class ManualUptime: Sendable {
 }
 
 @Suite(.timeLimit(.minutes(5))) struct ConnectionTableTests {
-  @Test func limits() {
+  @Test("Limits") func limits() {
     let table = ConnectionTable(limit: 5, limitPerSource: 2)
     #expect(table.enter(from: "a") && table.enter(from: "a") && !table.enter(from: "a"))
     #expect(table.enter(from: "b"))
@@ -253,7 +257,7 @@ final class ManualUptime: Sendable {
     #expect(text.printable().contains("?"))
   }
 
-  @Test func printable() {
+  @Test("Printable") func printable() {
     for text in ["", "Büro 1, Gerät Nr. 7", "日本語 🔑"] { #expect(text.isPrintable && text.printable() == text) }
     #expect(String(repeating: "x", count: 3000).printable().count == 2001)
   }

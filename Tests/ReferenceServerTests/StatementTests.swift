@@ -9,7 +9,7 @@ import Testing
 
 /// Signed receipts and revocations of the server, against the running server.
 @Suite(.timeLimit(.minutes(5))) struct StatementTests {
-  let server: TokenServer
+  let server: TokenServerProcess
   let device: DeviceClient
   let portal: (id: String, secret: String)
 

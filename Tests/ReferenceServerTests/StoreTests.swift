@@ -19,9 +19,9 @@ final class TemporaryStore: Sendable {
 }
 
 @Suite(.timeLimit(.minutes(5))) struct WriteQueueTests {
-  private struct Wrong: Error, Equatable {}
+  private struct TestError: Error, Equatable {}
 
-  @Test func durableMode() async throws {
+  @Test("Durable mode") func durableMode() async throws {
     let temporary = try TemporaryStore()
     let mode = try await temporary.store.write { database in
       (try Int.fetchOne(database, sql: "PRAGMA synchronous"), try String.fetchOne(database, sql: "PRAGMA journal_mode"))
@@ -30,7 +30,7 @@ final class TemporaryStore: Sendable {
     #expect(mode.1 == "wal")
   }
 
-  @Test func aChangeThatThrowsTakesBackOnlyItself() async throws {
+  @Test("A change that throws takes back only itself") func aChangeThatThrowsTakesBackOnlyItself() async throws {
     let temporary = try TemporaryStore()
     let store = temporary.store
     await withTaskGroup { group in
@@ -39,10 +39,10 @@ final class TemporaryStore: Sendable {
           do {
             try await store.write { database in
               try database.run("INSERT INTO user (id, created_at_ms) VALUES (?, 0)", ["u\(number)"])
-              if number % 2 == 0 { throw Wrong() }
+              if number % 2 == 0 { throw TestError() }
             }
             #expect(number % 2 == 1)
-          } catch { #expect(error as? Wrong == Wrong() && number % 2 == 0) }
+          } catch { #expect(error as? TestError == TestError() && number % 2 == 0) }
         }
       }
     }
@@ -50,7 +50,7 @@ final class TemporaryStore: Sendable {
     #expect(count == 100)
   }
 
-  @Test func theResultComesAfterTheCommit() async throws {
+  @Test("The result comes after the commit") func theResultComesAfterTheCommit() async throws {
     let temporary = try TemporaryStore()
     let store = temporary.store
     try await withThrowingTaskGroup { group in
@@ -68,25 +68,25 @@ final class TemporaryStore: Sendable {
 }
 
 @Suite(.timeLimit(.minutes(5))) struct TransactionStoreTests {
-  @Test func theFirstEndingWins() async throws {
+  @Test("The first ending wins") func theFirstEndingWins() async throws {
     let temporary = try TemporaryStore()
     let store = temporary.store
     _ = try await store.write { try $0.insert(.sample()) }
-    let endings: [Ending] = [.accepted, .denied, .expired, .cancelled, .superseded, .invalidAnswers]
-    let winners = try await withThrowingTaskGroup(of: Ending?.self) { group in
+    let endings: [TransactionOutcome] = [.accepted, .denied, .expired, .canceled, .superseded, .invalidAnswers]
+    let winners = try await withThrowingTaskGroup(of: TransactionOutcome?.self) { group in
       for ending in endings {
         group.addTask {
           try await store.write { try $0.end(.sample(), ending, nowMs: 1) } == nil ? nil : ending
         }
       }
-      return try await group.reduce(into: [Ending]()) { if let ending = $1 { $0.append(ending) } }
+      return try await group.reduce(into: [TransactionOutcome]()) { if let ending = $1 { $0.append(ending) } }
     }
     #expect(winners.count == 1)
     let stored = try await store.read { try $0.transaction("t1") }
     #expect(stored?.state == winners.first?.state)
   }
 
-  @Test func theCallbackIsStoredWithTheEnding() async throws {
+  @Test("The callback is stored with the ending") func theCallbackIsStoredWithTheEnding() async throws {
     let temporary = try TemporaryStore()
     let store = temporary.store
     let effects = try await store.write { database in
@@ -103,7 +103,7 @@ final class TemporaryStore: Sendable {
     #expect(try await store.read { try $0.nextCallbackMs(after: 6) } == 7)
   }
 
-  @Test func expiry() async throws {
+  @Test("Expiry") func expiry() async throws {
     let temporary = try TemporaryStore()
     let effects = try await temporary.store.write { database in
       try database.insert(.sample("early", expiresAtMs: 10))
@@ -121,7 +121,7 @@ final class TemporaryStore: Sendable {
     #expect(left.2.map(\.transactionID) == ["told"])
   }
 
-  @Test func newestFirstTiesById() async throws {
+  @Test("Newest first ties by id") func newestFirstTiesById() async throws {
     let temporary = try TemporaryStore()
     let ids = try await temporary.store.write { database in
       for id in ["b", "a", "c"] { try database.insert(.sample(id)) }
@@ -130,7 +130,7 @@ final class TemporaryStore: Sendable {
     #expect(ids == ["a", "b", "c"])
   }
 
-  @Test func forgottenAfterTheirTime() async throws {
+  @Test("Forgotten after their time") func forgottenAfterTheirTime() async throws {
     let temporary = try TemporaryStore()
     try await temporary.store.write { database in
       for id in ["old", "new"] { try database.insert(.sample(id)) }
@@ -143,10 +143,10 @@ final class TemporaryStore: Sendable {
     }
   }
 
-  @Test func theOutboxIsEmptiedOnce() async throws {
+  @Test("The outbox is emptied once") func theOutboxIsEmptiedOnce() async throws {
     let temporary = try TemporaryStore()
     var effects = Effects()
-    effects.tell("C1", DeviceEvent(.deviceRevoked))
+    effects.notify("C1", DeviceEvent(.deviceRevoked))
     let posted = effects
     try await temporary.store.write { try $0.post(posted) }
     let collected = try await temporary.store.write {

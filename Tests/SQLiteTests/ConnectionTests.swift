@@ -3,23 +3,23 @@ import Glibc
 import SQLite
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A connection` {
-  private let playground: Playground
+@Suite("A connection", .timeLimit(.minutes(5))) struct ConnectionTests {
+  private let fixture: DatabaseFixture
 
-  init() throws { playground = try Playground() }
+  init() throws { fixture = try DatabaseFixture() }
 
-  @Test func `Creates a file that only its owner can access`() throws {
+  @Test("Creates a file that only its owner can access") func createsAFileThatOnlyItsOwnerCanAccess() throws {
     let before = umask(0)
     defer { umask(before) }
-    try playground.connection().execute("CREATE TABLE t (x)")
+    try fixture.connection().execute("CREATE TABLE t (x)")
     var status = stat()
-    #expect(lstat(playground.database, &status) == 0)
+    #expect(lstat(fixture.database, &status) == 0)
     #expect(status.st_mode == S_IFREG | 0o600)
   }
 
-  @Test(arguments: ["readable", "symbolic link", "directory", "FIFO"])
-  func `Rejects other kinds of files`(what: String) throws {
-    let path = playground.database
+  @Test("Rejects other kinds of files", arguments: ["readable", "symbolic link", "directory", "FIFO"])
+  func rejectsOtherKindsOfFiles(what: String) throws {
+    let path = fixture.database
     switch what {
     case "readable": mknod(path, S_IFREG | 0o604, 0)
     case "symbolic link": symlink("/dev/null", path)
@@ -27,30 +27,30 @@ import Testing
     default: mkfifo(path, 0o600)
     }
     chmod(path, what == "readable" ? 0o604 : 0o700)
-    let error = #expect(throws: SQLiteError.self) { _ = try playground.connection() }
+    let error = #expect(throws: SQLiteError.self) { _ = try fixture.connection() }
     #expect(error?.call == "open \(path)")
     #expect(error?.message == "not a regular file that only its owner can read and write")
     rmdir(path)
   }
 
-  @Test func `Names a missing directory`() {
-    let error = #expect(throws: SQLiteError.self) { _ = try Connection(path: "\(playground.path)/no/file") }
-    #expect(error?.description == "create \(playground.path)/no/file: No such file or directory (SQLite 14)")
+  @Test("Names a missing directory") func namesAMissingDirectory() {
+    let error = #expect(throws: SQLiteError.self) { _ = try Connection(path: "\(fixture.path)/no/file") }
+    #expect(error?.description == "create \(fixture.path)/no/file: No such file or directory (SQLite 14)")
   }
 
-  @Test func `Reports a file that is not a database as damaged`() throws {
-    mknod(playground.database, S_IFREG | 0o600, 0)
-    let descriptor = open(playground.database, O_WRONLY)
+  @Test("Reports a file that is not a database as damaged") func reportsAFileThatIsNotADatabaseAsDamaged() throws {
+    mknod(fixture.database, S_IFREG | 0o600, 0)
+    let descriptor = open(fixture.database, O_WRONLY)
     #expect(write(descriptor, [UInt8](repeating: 1, count: 4096), 4096) == 4096)
     close(descriptor)
-    let connection = try playground.connection()
+    let connection = try fixture.connection()
     let error = #expect(throws: SQLiteError.self) { try connection.rows("SELECT * FROM sqlite_schema") { _ in } }
     #expect(error?.isDamage == true)
     #expect(error?.message == "file is not a database")
   }
 
-  @Test func `Names the statement and SQLite's reason`() throws {
-    let connection = try playground.connection()
+  @Test("Names the statement and SQLite's reason") func namesTheStatementAndSQLitesReason() throws {
+    let connection = try fixture.connection()
     try connection.execute("CREATE TABLE t (x INTEGER NOT NULL UNIQUE) STRICT")
     try connection.run("INSERT INTO t VALUES (?)", Int64(1))
     let failures: [(sql: String, value: any Bindable, call: String, message: String)] = [
@@ -69,8 +69,8 @@ import Testing
     #expect(error?.description == "CREATE TABLE t (x): table t already exists (SQLite 1)")
   }
 
-  @Test func `Counts the rows a statement changed`() throws {
-    let connection = try playground.connection()
+  @Test("Counts the rows a statement changed") func countsTheRowsAStatementChanged() throws {
+    let connection = try fixture.connection()
     try connection.execute("CREATE TABLE t (x)")
     #expect(try connection.run("INSERT INTO t VALUES (1), (2), (3)") == 3)
     #expect(try connection.run("DELETE FROM t WHERE x > ?", Int64(1)) == 2)

@@ -2,22 +2,22 @@
 import SQLite
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) final class `Migrations` {
-  private struct Regret: Error {}
+@Suite("Migrations", .timeLimit(.minutes(5))) final class MigrationTests {
+  private struct RollbackError: Error {}
   private typealias Step = (borrowing Connection) throws -> Void
 
-  private let playground: Playground
+  private let fixture: DatabaseFixture
   private let connection: Connection
   private let first: Step = { try $0.execute("CREATE TABLE t (x INTEGER)") }
   private let second: Step = { try $0.execute("INSERT INTO t VALUES (2)") }
   private let third: Step = { try $0.execute("INSERT INTO t VALUES (3)") }
 
   init() throws {
-    playground = try Playground()
-    connection = try playground.connection()
+    fixture = try DatabaseFixture()
+    connection = try fixture.connection()
   }
 
-  @Test func `Run once each, in order, from any format`() throws {
+  @Test("Run once each, in order, from any format") func runOnceEachInOrderFromAnyFormat() throws {
     try connection.migrate([first])
     #expect(try numbers() == [])
     for _ in 1...2 {
@@ -26,16 +26,16 @@ import Testing
     }
   }
 
-  @Test func `That fail leave the file unchanged`() throws {
+  @Test("That fail leave the file unchanged") func thatFailLeaveTheFileUnchanged() throws {
     try connection.migrate([first])
-    #expect(throws: Regret.self) { try connection.migrate([first, second, { _ in throw Regret() }]) }
+    #expect(throws: RollbackError.self) { try connection.migrate([first, second, { _ in throw RollbackError() }]) }
     #expect(try numbers() == [])
     try connection.migrate([first, second])
     #expect(try numbers() == [2])
   }
 
-  @Test(arguments: [3, -1])
-  func `Do not touch a file of a format they do not know`(format: Int) throws {
+  @Test("Do not touch a file of a format they do not know", arguments: [3, -1])
+  func doNotTouchAFileOfAFormatTheyDoNotKnow(format: Int) throws {
     try connection.migrate([first, second])
     try connection.execute("PRAGMA user_version = \(format)")
     let error = #expect(throws: SQLiteError.self) { try connection.migrate([first, second]) }

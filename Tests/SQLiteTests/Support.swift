@@ -3,7 +3,7 @@ import Glibc
 import SQLite
 
 /// A directory for one database, removed with its last reference.
-final class Playground {
+final class DatabaseFixture {
   let path: String
   var database: String { "\(path)/test.sqlite3" }
 

@@ -3,15 +3,15 @@ import SQLite
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A transaction` {
-  private struct Regret: Error {}
+@Suite("A transaction", .timeLimit(.minutes(5))) struct TransactionTests {
+  private struct RollbackError: Error {}
 
-  private let playground: Playground
+  private let fixture: DatabaseFixture
 
-  init() throws { playground = try Playground() }
+  init() throws { fixture = try DatabaseFixture() }
 
-  @Test func `Is committed completely or not at all`() throws {
-    let connection = try playground.connection()
+  @Test("Is committed completely or not at all") func isCommittedCompletelyOrNotAtAll() throws {
+    let connection = try fixture.connection()
     try connection.execute("CREATE TABLE t (x INTEGER UNIQUE)")
     let sum = try connection.transaction { connection in
       try connection.run("INSERT INTO t VALUES (1)")
@@ -19,10 +19,10 @@ import Testing
       return 3
     }
     #expect(sum == 3)
-    #expect(throws: Regret.self) {
+    #expect(throws: RollbackError.self) {
       try connection.transaction { connection in
         try connection.run("INSERT INTO t VALUES (3)")
-        throw Regret()
+        throw RollbackError()
       }
     }
     #expect(throws: SQLiteError.self) {
@@ -33,11 +33,11 @@ import Testing
     }
     #expect(try numbers(connection) == [1, 2])
     try connection.transaction { try $0.run("INSERT INTO t VALUES (5)") }
-    #expect(try numbers(try playground.connection()) == [1, 2, 5])
+    #expect(try numbers(try fixture.connection()) == [1, 2, 5])
   }
 
-  @Test func `That fails only at the commit has no effect`() throws {
-    let connection = try playground.connection()
+  @Test("That fails only at the commit has no effect") func thatFailsOnlyAtTheCommitHasNoEffect() throws {
+    let connection = try fixture.connection()
     try connection.execute(
       """
       PRAGMA foreign_keys = ON; CREATE TABLE u (x INTEGER PRIMARY KEY);
@@ -51,9 +51,10 @@ import Testing
     try connection.transaction { try $0.run("INSERT INTO u VALUES (1)") }
   }
 
-  @Test func `Waits for the transaction of another connection`() async throws {
-    try playground.connection().execute("CREATE TABLE t (x); INSERT INTO t VALUES (0)")
-    let path = playground.database
+  @Test("Waits for the transaction of another connection") func waitsForTheTransactionOfAnotherConnection() async throws
+  {
+    try fixture.connection().execute("CREATE TABLE t (x); INSERT INTO t VALUES (0)")
+    let path = fixture.database
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<4 {
         group.addTask {
@@ -68,13 +69,14 @@ import Testing
       }
       try await group.waitForAll()
     }
-    #expect(try numbers(try playground.connection()) == [200])
+    #expect(try numbers(try fixture.connection()) == [200])
   }
 
-  @Test func `Isolates a reader's snapshot from another connection's writes`() throws {
-    let reader = try playground.connection()
+  @Test("Isolates a reader's snapshot from another connection's writes")
+  func isolatesAReadersSnapshotFromAnotherConnectionsWrites() throws {
+    let reader = try fixture.connection()
     try reader.execute("CREATE TABLE t (x); INSERT INTO t VALUES (1)")
-    let writer = try playground.connection()
+    let writer = try fixture.connection()
     try writer.execute("PRAGMA busy_timeout = 0")
     let seen = try reader.snapshot { reader in
       let before = try numbers(reader)

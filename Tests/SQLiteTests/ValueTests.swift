@@ -2,44 +2,46 @@
 import SQLite
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) final class `Values in and out` {
-  private let playground: Playground
+@Suite("Values in and out", .timeLimit(.minutes(5))) final class ValueTests {
+  private let fixture: DatabaseFixture
   private let connection: Connection
 
   init() throws {
-    playground = try Playground()
-    connection = try playground.connection()
+    fixture = try DatabaseFixture()
+    connection = try fixture.connection()
     try connection.execute("CREATE TABLE t (x ANY) STRICT")
   }
 
-  @Test(arguments: [.min, -1, 0, 1, .max] as [Int64])
-  func `Integers are read back`(value: Int64) throws {
+  @Test("Integers are read back", arguments: [.min, -1, 0, 1, .max] as [Int64])
+  func integersAreReadBack(value: Int64) throws {
     try connection.run("INSERT INTO t VALUES (?)", value)
     #expect(try connection.rows("SELECT x FROM t") { try $0.integer(0) } == [value])
   }
 
-  @Test(arguments: [
-    "", "plain", "é\u{1F511}", "nul\u{0}inside", "'; DROP TABLE t; --", String(repeating: "x", count: 70_000),
-  ])
-  func `Strings are read back`(value: String) throws {
+  @Test(
+    "Strings are read back",
+    arguments: [
+      "", "plain", "é\u{1F511}", "nul\u{0}inside", "'; DROP TABLE t; --", String(repeating: "x", count: 70_000),
+    ])
+  func stringsAreReadBack(value: String) throws {
     try connection.run("INSERT INTO t VALUES (?)", value)
     #expect(try connection.rows("SELECT x FROM t") { try $0.text(0) } == [value])
     #expect(try connection.rows("SELECT x FROM t") { try $0.optionalText(0) } == [value])
   }
 
-  @Test(arguments: [[], [0], [0, 255, 0], [UInt8](repeating: 7, count: 70_000)] as [[UInt8]])
-  func `Blobs are read back`(value: [UInt8]) throws {
+  @Test("Blobs are read back", arguments: [[], [0], [0, 255, 0], [UInt8](repeating: 7, count: 70_000)] as [[UInt8]])
+  func blobsAreReadBack(value: [UInt8]) throws {
     try connection.run("INSERT INTO t VALUES (?)", value)
     #expect(try connection.rows("SELECT x FROM t") { try $0.blob(0) } == [value])
   }
 
-  @Test func `NULL is read back as nil, not as an empty value`() throws {
+  @Test("NULL is read back as nil, not as an empty value") func nullIsReadBackAsNilNotAsAnEmptyValue() throws {
     for value in [String?.none, "", "full"] { try connection.run("INSERT INTO t VALUES (?)", value) }
     #expect(try connection.rows("SELECT x FROM t") { try $0.optionalText(0) } == [nil, "", "full"])
     #expect(try connection.rows("SELECT count(x) FROM t") { try $0.integer(0) } == [2])
   }
 
-  @Test func `Several parameters and columns keep their order`() throws {
+  @Test("Several parameters and columns keep their order") func severalParametersAndColumnsKeepTheirOrder() throws {
     let row = try connection.rows("SELECT ?, ?, ?", Int64(1), "two", [3] as [UInt8]) {
       (try $0.integer(0), try $0.text(1), try $0.blob(2))
     }
@@ -48,11 +50,13 @@ import Testing
   }
 
   /// A manipulated file can contain any type, whatever the table's declaration says.
-  @Test(arguments: [
-    ("1", "integer"), ("'1'", "text"), ("x'31'", "blob"), ("1.0", "none"), ("NULL", "none"),
-    ("CAST(x'ff' AS TEXT)", "none"),
-  ])
-  func `A column of another type is damage`(sql: String, type: String) {
+  @Test(
+    "A column of another type is damage",
+    arguments: [
+      ("1", "integer"), ("'1'", "text"), ("x'31'", "blob"), ("1.0", "none"), ("NULL", "none"),
+      ("CAST(x'ff' AS TEXT)", "none"),
+    ])
+  func columnOfAnotherTypeIsDamage(sql: String, type: String) {
     let readers: [(String, (borrowing Row) throws -> Void)] = [
       ("integer", { _ = try $0.integer(0) }), ("text", { _ = try $0.text(0) }), ("blob", { _ = try $0.blob(0) }),
     ]

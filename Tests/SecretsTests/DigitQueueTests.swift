@@ -2,7 +2,7 @@
 import Secrets
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A queue of digits` {
+@Suite("A queue of digits", .timeLimit(.minutes(5))) struct DigitQueueTests {
   private func drained(_ queue: DigitQueue) -> String {
     var typed = TypedDigits()
     while queue.count > 0 { queue.move(to: &typed) }
@@ -13,13 +13,13 @@ import Testing
     for digit in digits.utf8 { queue.put(digit) { true } }
   }
 
-  @Test func `Returns them in the order of arrival`() {
+  @Test("Returns them in the order of arrival") func returnsThemInTheOrderOfArrival() {
     let queue = DigitQueue()
     put("31415", into: queue)
     #expect(drained(queue) == "31415")
   }
 
-  @Test func `Wraps around its end any number of times`() {
+  @Test("Wraps around its end any number of times") func wrapsAroundItsEndAnyNumberOfTimes() {
     let queue = DigitQueue()
     for round in 0..<20 {
       let digits = String((0..<23).map { Character("\(($0 * 7 + round) % 10)") })
@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  @Test func `Removes a digit again whose event could not be sent`() {
+  @Test("Removes a digit again whose event could not be sent") func removesADigitAgainWhoseEventCouldNotBeSent() {
     let queue = DigitQueue()
     put("1", into: queue)
     #expect(!queue.put(0x32) { false })
@@ -36,14 +36,14 @@ import Testing
     #expect(drained(queue) == "13")
   }
 
-  @Test func `Discards only the oldest digit`() {
+  @Test("Discards only the oldest digit") func discardsOnlyTheOldestDigit() {
     let queue = DigitQueue()
     put("123", into: queue)
     queue.discard()
     #expect(drained(queue) == "23")
   }
 
-  @Test func `Sends no event when it is full`() {
+  @Test("Sends no event when it is full") func sendsNoEventWhenItIsFull() {
     let queue = DigitQueue()
     var announced = 0
     for _ in 0..<(DigitQueue.capacity + 10) {

@@ -3,7 +3,7 @@ import Secrets
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct Masks {
-  @Test func `Answer every question about two bytes`() {
+  @Test("Answer every question about two bytes") func answerEveryQuestionAboutTwoBytes() {
     var wrong: [(UInt8, UInt8)] = []
     for one in UInt8.min ... .max {
       for other in UInt8.min ... .max {

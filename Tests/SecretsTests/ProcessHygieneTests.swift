@@ -3,13 +3,13 @@ import Glibc
 import Secrets
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A process that forbids memory dumps` {
+@Suite("A process that forbids memory dumps", .timeLimit(.minutes(5))) struct ProcessHygieneTests {
   /// prctl is variadic, so Swift cannot call it by name. On Linux, integers are passed in the same way for variadic
   /// functions.
   private typealias ProcessControl = @convention(c) (Int32, UInt, UInt, UInt, UInt) -> Int32
 
   /// Afterwards dumps are permitted again, so that other tests of the process can be debugged.
-  @Test func `Leaves no core dump and admits no debugger`() throws {
+  @Test("Leaves no core dump and admits no debugger") func leavesNoCoreDumpAndAdmitsNoDebugger() throws {
     let control = unsafeBitCast(try #require(dlsym(nil, "prctl")), to: ProcessControl.self)
     let (getDumpable, setDumpable) = (Int32(3), Int32(4))
     defer { _ = control(setDumpable, 1, 0, 0, 0) }

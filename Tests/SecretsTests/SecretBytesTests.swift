@@ -4,11 +4,11 @@ import Secrets
 import Testing
 
 /// Serialized: the kernel's description of the process's memory is read line by line.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct `Secret bytes` {
-  private struct Regret: Error, Equatable {}
+@Suite("Secret bytes", .serialized, .timeLimit(.minutes(5))) struct SecretBytesTests {
+  private struct RollbackError: Error, Equatable {}
 
-  @Test(arguments: [0, 1, 32, 4_095, 4_096, 4_097, 20_000])
-  func `Have the written contents and length`(count: Int) {
+  @Test("Have the written contents and length", arguments: [0, 1, 32, 4_095, 4_096, 4_097, 20_000])
+  func haveTheWrittenContentsAndLength(count: Int) {
     let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) }
     let copied = SecretBytes(copying: bytes)
     let filled = SecretBytes(count: count) { (target: UnsafeMutableRawBufferPointer) in
@@ -23,23 +23,26 @@ import Testing
   }
 
   @Test(
+    "Are equal only if every byte is equal",
     arguments: [
       ([], [], true), ([1, 2, 3], [1, 2, 3], true), ([1, 2, 3], [1, 2], false), ([1, 2], [1, 2, 3], false),
       ([], [0], false), ([1, 2, 3], [0, 2, 3], false), ([1, 2, 3], [1, 2, 131], false), ([0, 0], [0, 0], true),
     ] as [([UInt8], [UInt8], Bool)])
-  func `Are equal only if every byte is equal`(one: [UInt8], other: [UInt8], areEqual: Bool) {
+  func areEqualOnlyIfEveryByteIsEqual(one: [UInt8], other: [UInt8], areEqual: Bool) {
     #expect(SecretBytes.constantTimeEqual(SecretBytes(copying: one), SecretBytes(copying: other)) == areEqual)
   }
 
-  @Test func `Rethrow errors of the closures that fill and read them`() {
-    #expect(throws: Regret()) {
-      try SecretBytes(count: 32) { (_: UnsafeMutableRawBufferPointer) throws(Regret) in throw Regret() }
+  @Test("Rethrow errors of the closures that fill and read them") func rethrowErrorsOfTheClosuresThatFillAndReadThem() {
+    #expect(throws: RollbackError()) {
+      try SecretBytes(count: 32) { (_: UnsafeMutableRawBufferPointer) throws(RollbackError) in throw RollbackError() }
     }
     let secret = SecretBytes(copying: [1])
-    #expect(throws: Regret()) { try secret.withExposedSecret { (_) throws(Regret) in throw Regret() } }
+    #expect(throws: RollbackError()) {
+      try secret.withExposedSecret { (_) throws(RollbackError) in throw RollbackError() }
+    }
   }
 
-  @Test func `Have no description`() {
+  @Test("Have no description") func haveNoDescription() {
     let secret = SecretBytes(copying: Array("correct horse".utf8))
     var dumped = ""
     dump(secret, to: &dumped)
@@ -48,8 +51,8 @@ import Testing
     }
   }
 
-  @Test(arguments: [1, 4_096, 10_000])
-  func `Are locked in memory and left out of core dumps, every page`(count: Int) throws {
+  @Test("Are locked in memory and left out of core dumps, every page", arguments: [1, 4_096, 10_000])
+  func areLockedInMemoryAndLeftOutOfCoreDumpsEveryPage(count: Int) throws {
     var limit = rlimit()
     getrlimit(__rlimit_resource_t(__RLIMIT_MEMLOCK.rawValue), &limit)
     try #require(limit.rlim_cur >= 1 << 20, "locking needs RLIMIT_MEMLOCK of 1 MiB, here it is \(limit.rlim_cur)")
@@ -62,7 +65,7 @@ import Testing
     }
   }
 
-  @Test func `Share no page with another secret`() {
+  @Test("Share no page with another secret") func shareNoPageWithAnotherSecret() {
     let secrets = (0..<8).map { SecretBytes(copying: [UInt8($0)]) }
     let pages = secrets.map { $0.withExposedSecret { UInt(bitPattern: $0.baseAddress) / UInt(getpagesize()) } }
     #expect(Set(pages).count == 8)
@@ -70,7 +73,7 @@ import Testing
 
   /// The kernel zeroes a page before it is used again, so the zeroing itself cannot be observed here. The test observes
   /// that the page is unmapped, and so is no longer in this process.
-  @Test func `Are unmapped with their last reference`() {
+  @Test("Are unmapped with their last reference") func areUnmappedWithTheirLastReference() {
     var secret: SecretBytes? = SecretBytes(copying: [UInt8](repeating: 0x5A, count: 3 << 20))
     let middle = secret!.withExposedSecret { UInt(bitPattern: $0.baseAddress) + 1 << 20 }
     #expect(memoryFlags(at: middle)?.contains("dd") == true)
@@ -78,7 +81,7 @@ import Testing
     #expect(memoryFlags(at: middle)?.contains("dd") != true)
   }
 
-  @Test func `In ordinary memory are zeroed on request`() {
+  @Test("In ordinary memory are zeroed on request") func inOrdinaryMemoryAreZeroedOnRequest() {
     var bytes: [UInt8] = [1, 2, 3]
     cleanse(&bytes)
     #expect(bytes == [0, 0, 0])

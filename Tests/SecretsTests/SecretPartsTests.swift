@@ -2,9 +2,11 @@
 import Secrets
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `Several secrets in one` {
-  @Test(arguments: [[], [[]], [[1]], [[], [], []], [[1, 2, 3], [], [UInt8](repeating: 9, count: 70_000), [255]]])
-  func `Are split into the original parts`(parts: [[UInt8]]) throws {
+@Suite("Several secrets in one", .timeLimit(.minutes(5))) struct SecretPartsTests {
+  @Test(
+    "Are split into the original parts",
+    arguments: [[], [[]], [[1]], [[], [], []], [[1, 2, 3], [], [UInt8](repeating: 9, count: 70_000), [255]]])
+  func areSplitIntoTheOriginalParts(parts: [[UInt8]]) throws {
     let joined = SecretBytes.joining(parts.map { SecretBytes(copying: $0) })
     #expect(joined.count == parts.reduce(0) { $0 + 4 + $1.count })
     let apart = try #require(joined.parts())
@@ -12,10 +14,11 @@ import Testing
   }
 
   @Test(
+    "That are not an encoding are not split",
     arguments: [
       [0], [0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 2, 7], [0, 0, 0, 1, 7, 0], [255, 255, 255, 255], [127, 255, 255, 255, 0],
     ] as [[UInt8]])
-  func `That are not an encoding are not split`(bytes: [UInt8]) {
+  func thatAreNotAnEncodingAreNotSplit(bytes: [UInt8]) {
     #expect(SecretBytes(copying: bytes).parts() == nil)
   }
 }

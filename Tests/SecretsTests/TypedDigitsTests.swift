@@ -2,7 +2,7 @@
 import Secrets
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `Typed digits` {
+@Suite("Typed digits", .timeLimit(.minutes(5))) struct TypedDigitsTests {
   private func digits(_ typed: borrowing TypedDigits, _ count: Int) -> String? {
     typed.pin(count: count).map { $0.digits.withExposedSecret { String(decoding: $0, as: UTF8.self) } }
   }
@@ -13,7 +13,7 @@ import Testing
     return typed
   }
 
-  @Test func `Become a PIN only with the required number`() {
+  @Test("Become a PIN only with the required number") func becomeAPINOnlyWithTheRequiredNumber() {
     let typed = typing("13579")
     #expect(digits(typed, 5) == "13579")
     #expect(digits(typed, 4) == nil)
@@ -21,7 +21,7 @@ import Testing
     #expect(digits(TypedDigits(), 0) == nil)
   }
 
-  @Test func `Are deleted one by one, and all together`() {
+  @Test("Are deleted one by one, and all together") func areDeletedOneByOneAndAllTogether() {
     var typed = typing("1234")
     typed.deleteLast()
     typed.append(0x39)
@@ -33,14 +33,14 @@ import Testing
     #expect(digits(typed, 1) == "7")
   }
 
-  @Test func `Are limited to the longest PIN`() {
+  @Test("Are limited to the longest PIN") func areLimitedToTheLongestPIN() {
     let long = String(repeating: "12345678", count: 4)
     let typed = typing(long + "9")
     #expect(typed.count == PIN.longest)
     #expect(digits(typed, 32) == long)
   }
 
-  @Test func `Do not change a PIN that was made of them`() {
+  @Test("Do not change a PIN that was made of them") func doNotChangeAPINThatWasMadeOfThem() {
     var typed = typing("24680")
     let pin = typed.pin(count: 5)
     typed.clear()
@@ -49,9 +49,9 @@ import Testing
   }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct `A secret buffer` {
-  @Test(arguments: [0, 1, 4_096, 5_000])
-  func `Is zero at first, keeps what is written, and is zero again when wiped`(count: Int) {
+@Suite("A secret buffer", .timeLimit(.minutes(5))) struct SecretBufferTests {
+  @Test("Is zero at first, keeps what is written, and is zero again when wiped", arguments: [0, 1, 4_096, 5_000])
+  func isZeroAtFirstKeepsWhatIsWrittenAndIsZeroAgainWhenWiped(count: Int) {
     var buffer = SecretBuffer(count: count)
     #expect(buffer.withBytes { $0.count == count && $0.allSatisfy { $0 == 0 } })
     buffer.withMutableBytes { for index in $0.indices { $0[index] = 0x5A } }

@@ -21,7 +21,7 @@ public struct Curl: Sendable {
     }
   }
 
-  public struct Failure: Error, CustomStringConvertible {
+  public struct CurlError: Error, CustomStringConvertible {
     public let description: String
     public init(description: String) { self.description = description }
   }
@@ -31,7 +31,7 @@ public struct Curl: Sendable {
   /// - Parameter arguments: as on curl's command line, including the URL.
   public func callAsFunction(_ arguments: [String], input: [UInt8]? = nil) throws -> Reply {
     let output = try run(Self.program, all(arguments + (input == nil ? [] : ["--data-binary", "@-"])), input: input)
-    guard output.status == 0 else { throw Failure(description: "curl ended with \(output.status): \(output.errors)") }
+    guard output.status == 0 else { throw CurlError(description: "curl ended with \(output.status): \(output.errors)") }
     return try Self.parse(output.bytes)
   }
 
@@ -46,11 +46,11 @@ public struct Curl: Sendable {
   static func parse(_ bytes: [UInt8]) throws -> Reply {
     let separator = Array("\r\n\r\n".utf8)
     guard let end = bytes.indices.first(where: { bytes[$0...].starts(with: separator) }) else {
-      throw Failure(description: "no HTTP head in \(String(decoding: bytes, as: UTF8.self))")
+      throw CurlError(description: "no HTTP head in \(String(decoding: bytes, as: UTF8.self))")
     }
     let lines = String(decoding: bytes[..<end], as: UTF8.self).split(separator: "\r\n")
     guard let status = lines.first?.split(separator: " ").dropFirst().first.flatMap({ Int($0) }) else {
-      throw Failure(description: "no status line")
+      throw CurlError(description: "no status line")
     }
     var headers: [String: String] = [:]
     for line in lines.dropFirst() {

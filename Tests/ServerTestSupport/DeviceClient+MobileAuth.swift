@@ -31,8 +31,8 @@ extension DeviceClient {
   }
 
   @discardableResult
-  public func enrolForPush() throws -> Curl.Reply {
-    try call("PUT", profilePath + "/push", body: PushEnrolmentRequest(transport: .sse), token: userToken)
+  public func enrollForPush() throws -> Curl.Reply {
+    try call("PUT", profilePath + "/push", body: PushEnrollmentRequest(transport: .sse), token: userToken)
   }
 
   public func pending() throws -> [PendingEntry] {
@@ -94,6 +94,6 @@ extension DeviceClient {
     while let line = stream.nextLine() {
       if line == ":" { return stream }
     }
-    throw Curl.Failure(description: "the stream ended before it began")
+    throw Curl.CurlError(description: "the stream ended before it began")
   }
 }

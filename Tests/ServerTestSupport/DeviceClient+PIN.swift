@@ -8,14 +8,14 @@ public import Secrets
 /// PIN operations. In these tests the refresh token represents the correct PIN, and another refresh token a wrong one.
 extension DeviceClient {
   /// As `enrolled`, at a server with PINs.
-  public static func enrolledWithPIN(at server: TokenServer, as user: String, profile: String = "PROF01") throws
+  public static func enrolledWithPIN(at server: TokenServerProcess, as user: String, profile: String = "PROF01") throws
     -> DeviceClient
   {
     let device = try DeviceClient(server)
     device.profileID = profile
     let code = try server.activationCode(for: user)
     try device.register(code).expect(201)
-    try device.finishEnrolment(with: code)
+    try device.finishEnrollment(with: code)
     return device
   }
 
@@ -23,16 +23,16 @@ extension DeviceClient {
   public func secondUser(_ user: String, profile: String) throws -> DeviceClient {
     let other = try DeviceClient(server, key: key)
     (other.clientID, other.profileID) = (clientID, profile)
-    try other.finishEnrolment(with: server.activationCode(for: user))
+    try other.finishEnrollment(with: server.activationCode(for: user))
     return other
   }
 
-  private func finishEnrolment(with code: String) throws {
+  private func finishEnrollment(with code: String) throws {
     try activateForPIN(code).expect(200)
     try activatePIN().expect(204)
     try exchangeKeys().expect(200)
     try acknowledgeKeys().expect(204)
-    try enrolForPush().expect(200)
+    try enrollForPush().expect(200)
     try logIn().expect(200)
   }
 

@@ -8,7 +8,7 @@ public import Secrets
 /// A device client made of the wire types and `curl`, sufficient to enroll and answer, without code of the token. Each
 /// instance belongs to one test.
 public final class DeviceClient: @unchecked Sendable {
-  public let server: TokenServer
+  public let server: TokenServerProcess
   public let key: P256PrivateKey
   public let openPGP: OpenPGPKey
   public var clientID = ""
@@ -25,14 +25,14 @@ public final class DeviceClient: @unchecked Sendable {
   public private(set) var retries = 0
 
   /// - Parameter key: the key of a registered device; nil creates a new one.
-  public init(_ server: TokenServer, key: P256PrivateKey? = nil) throws {
+  public init(_ server: TokenServerProcess, key: P256PrivateKey? = nil) throws {
     self.server = server
     self.key = try key ?? P256PrivateKey()
     openPGP = try OpenPGPKey.generate(userID: "device")
   }
 
   /// The same device at another server, which has a copy of the first server's data.
-  init(_ other: DeviceClient, at server: TokenServer) {
+  init(_ other: DeviceClient, at server: TokenServerProcess) {
     self.server = server
     (key, openPGP, clientID, profileID) = (other.key, other.openPGP, other.clientID, other.profileID)
     (userToken, deviceToken, nonce) = (other.userToken, other.deviceToken, nil)
@@ -41,7 +41,7 @@ public final class DeviceClient: @unchecked Sendable {
   }
 
   /// A client that is registered and activated, has exchanged keys, and is enrolled for push.
-  public static func enrolled(at server: TokenServer, as user: String, profile: String = "PROF01") throws
+  public static func enrolled(at server: TokenServerProcess, as user: String, profile: String = "PROF01") throws
     -> DeviceClient
   {
     let device = try DeviceClient(server)
@@ -51,7 +51,7 @@ public final class DeviceClient: @unchecked Sendable {
     try device.activate(code).expect(200)
     try device.exchangeKeys().expect(200)
     try device.acknowledgeKeys().expect(204)
-    try device.enrolForPush().expect(200)
+    try device.enrollForPush().expect(200)
     try device.logIn().expect(200)
     return device
   }
@@ -146,7 +146,7 @@ extension Curl.Reply {
   @discardableResult
   public func expect(_ status: Int) throws -> Curl.Reply {
     guard self.status == status else {
-      throw Curl.Failure(description: "HTTP \(self.status) instead of \(status): \(text)")
+      throw Curl.CurlError(description: "HTTP \(self.status) instead of \(status): \(text)")
     }
     return self
   }

@@ -5,7 +5,7 @@ import Synchronization
 /// A running server with one portal and one device of the user alice, with the profile PROF01. Each test has its own
 /// copy of a server at which the device was enrolled over HTTP, once for all tests of this process.
 public struct ReadyServer: Sendable {
-  public let server: TokenServer
+  public let server: TokenServerProcess
   public let device: DeviceClient
   public let portal: (id: String, secret: String)
 
@@ -14,7 +14,7 @@ public struct ReadyServer: Sendable {
   ///   - withPIN: whether alice has a PIN and the configuration contains `pin = true`.
   public init(configuration: String? = nil, withPIN: Bool = false) throws {
     let original = try withPIN ? Original.withPIN.current() : Original.withoutPIN.current()
-    server = try TokenServer(
+    server = try TokenServerProcess(
       configuration: configuration, directory: ServerDirectories.copy(of: original.device.server.directory))
     device = DeviceClient(original.device, at: server)
     portal = original.portal
@@ -31,12 +31,12 @@ private struct Original: Sendable {
 
   init(withPIN: Bool) throws {
     let pin = "[application]\npin = true\n[[type]]\nname = \"login\"\nmethod = \"push\""
-    let server = try TokenServer(configuration: withPIN ? pin : nil)
+    let server = try TokenServerProcess(configuration: withPIN ? pin : nil)
     portal = try server.addPortal()
     device =
       try withPIN
       ? DeviceClient.enrolledWithPIN(at: server, as: "alice") : DeviceClient.enrolled(at: server, as: "alice")
-    guard server.stop() == 0 else { throw Curl.Failure(description: "the server did not stop: \(server.log)") }
+    guard server.stop() == 0 else { throw Curl.CurlError(description: "the server did not stop: \(server.log)") }
     ServerDirectories.keep(server.directory)
   }
 

@@ -11,7 +11,7 @@ enum ServerDirectories {
   private static let initialized = Result {
     let made = path()
     let output = try run(BuiltProgram.path("token-server"), ["init", "--directory", made])
-    guard output.status == 0 else { throw Curl.Failure(description: "init: \(output.errors)") }
+    guard output.status == 0 else { throw Curl.CurlError(description: "init: \(output.errors)") }
     keep(made)
     return made
   }
@@ -40,7 +40,7 @@ enum ServerDirectories {
     let (manager, copy) = (FileManager.default, path())
     try manager.createDirectory(
       atPath: copy, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-    for name in try manager.contentsOfDirectory(atPath: directory) where !["lock", "doorbell", "log"].contains(name) {
+    for name in try manager.contentsOfDirectory(atPath: directory) where !["lock", "wake.pipe", "log"].contains(name) {
       try manager.copyItem(atPath: "\(directory)/\(name)", toPath: "\(copy)/\(name)")
     }
     return copy

@@ -35,7 +35,7 @@ private let malformed = [
   @Test("A malformed text is rejected, with its line number", arguments: malformed)
   func malformedIsRefused(text: String, line: Int) {
     var found = 0
-    do throws(TOMLSyntax.Flaw) { try TOMLSyntax.check(text) } catch { found = error.line }
+    do throws(TOMLSyntax.ParseError) { try TOMLSyntax.check(text) } catch { found = error.line }
     #expect(found == line)
   }
 }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import USBKeypad
 
-@Suite(.timeLimit(.minutes(5))) struct `Reading what a device says it is` {
+@Suite("Reading what a device says it is", .timeLimit(.minutes(5))) struct KeypadSelectionTests {
   /// Traps if the count is used without the array.
   @Test("Descriptors with counts of missing interfaces and endpoints are not a keypad")
   func countsWithoutLists() {
@@ -77,24 +77,28 @@ import Testing
     Case(testDescription: "no interface at all", interfaces: [], hid: [], boot: nil),
   ]
 
-  @Test(arguments: cases) func `finds the keys and everything beside them`(_ table: Case) {
+  @Test("finds the keys and everything beside them", arguments: cases) func findsTheKeysAndEverythingBesideThem(
+    _ table: Case
+  ) {
     let found = withConfiguration(table.interfaces) { KeypadDescription.interfaces(of: $0) }
     #expect(found.0 == table.hid)
     #expect(found.1 == table.boot)
   }
 
-  @Test(arguments: [
-    // Any keyboard is accepted.
-    (KeypadSelection(), true, true), (KeypadSelection(), false, false),
-    (KeypadSelection(identity: .init(vendor: 0x1D6B, product: 0x0104)), true, true),
-    // Selected by its numbers although it is not a keyboard; this must be reported.
-    (KeypadSelection(identity: .init(vendor: 0x1D6B, product: 0x0104)), false, true),
-    (KeypadSelection(identity: .init(vendor: 0x1D6B, product: 0x0105)), true, false),
-    (KeypadSelection(identity: .init(vendor: 0x1D6C, product: 0x0104)), true, false),
-    (KeypadSelection(port: "1-1.2"), true, true), (KeypadSelection(port: "1-1"), true, false),
-    (KeypadSelection(identity: .init(vendor: 0x1D6B, product: 0x0104), port: "2-1.2"), true, false),
-  ])
-  func `selects a device by its numbers, its port, both or neither`(
+  @Test(
+    "selects a device by its numbers, its port, both or neither",
+    arguments: [
+      // Any keyboard is accepted.
+      (KeypadSelection(), true, true), (KeypadSelection(), false, false),
+      (KeypadSelection(identity: .init(vendor: 0x1D6B, product: 0x0104)), true, true),
+      // Selected by its numbers although it is not a keyboard; this must be reported.
+      (KeypadSelection(identity: .init(vendor: 0x1D6B, product: 0x0104)), false, true),
+      (KeypadSelection(identity: .init(vendor: 0x1D6B, product: 0x0105)), true, false),
+      (KeypadSelection(identity: .init(vendor: 0x1D6C, product: 0x0104)), true, false),
+      (KeypadSelection(port: "1-1.2"), true, true), (KeypadSelection(port: "1-1"), true, false),
+      (KeypadSelection(identity: .init(vendor: 0x1D6B, product: 0x0104), port: "2-1.2"), true, false),
+    ])
+  func selectsADeviceByItsNumbersItsPortBothOrNeither(
     _ selection: KeypadSelection, _ isKeyboard: Bool, _ isMeant: Bool
   ) {
     let device = KeypadDescription(

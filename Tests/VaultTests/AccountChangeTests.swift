@@ -4,13 +4,13 @@ import Secrets
 import Testing
 import Vault
 
-@Suite(.timeLimit(.minutes(5))) struct `A change of an account that was read` {
-  private let playground: Playground
+@Suite("A change of an account that was read", .timeLimit(.minutes(5))) struct AccountChangeTests {
+  private let fixture: VaultFixture
   private let vault: Vault
 
   init() throws {
-    playground = try Playground(in: "/dev/shm")
-    vault = try playground.vault()
+    fixture = try VaultFixture(in: "/dev/shm")
+    vault = try fixture.vault()
     try vault.put(server(acme))
     try vault.put(account(alice))
   }
@@ -20,20 +20,20 @@ import Vault
     .wipe(entry(.removed, alice)),
   ]
 
-  @Test func `Happens while it is as it was`() throws {
+  @Test("Happens while it is as it was") func happensWhileItIsAsItWas() throws {
     let known = try vault.account(alice)
     #expect(try vault.change(known, .put(account(alice, "new key"), entry(.enrolled, alice))))
     let kept = try vault.account(alice)
     #expect(SecretBytes.constantTimeEqual(kept.secrets, secrets("new key")))
     #expect(try vault.change(kept, .dropKeys(entry(.disenrolled, alice))))
     let emptied = try vault.account(alice)
-    #expect(emptied.stage == .mustEnrolAgain && emptied.secrets.count == 0)
+    #expect(emptied.stage == .mustEnrollAgain && emptied.secrets.count == 0)
     #expect(try vault.change(emptied, .wipe(entry(.removed, alice))))
     #expect(try vault.accounts().isEmpty)
     #expect(try vault.auditLines(newest: 9).map(\.entry.kind) == [.enrolled, .disenrolled, .removed])
   }
 
-  @Test(arguments: [0, 1, 2]) func `Does not happen to another one`(index: Int) throws {
+  @Test("Does not happen to another one", arguments: [0, 1, 2]) func doesNotHappenToAnotherOne(index: Int) throws {
     let known = try vault.account(alice)
     var others = [known, known, known]
     others[0].stage = .enrolling
@@ -51,10 +51,10 @@ import Vault
   }
 
   /// A second process has the vault open, too.
-  @Test func `Is repeated after a concurrent change`() throws {
-    let other = try playground.vault()
+  @Test("Is repeated after a concurrent change") func isRepeatedAfterAConcurrentChange() throws {
+    let other = try fixture.vault()
     var tries = 0
-    let kept = try vault.update(alice) { known throws(CustodyFault) in
+    let kept = try vault.update(alice) { known throws(StateStoreError) in
       tries += 1
       if tries == 1 { try other.put(account(alice, stage: .enrolling), nil) }
       var changed = known

@@ -4,14 +4,14 @@ import SQLite
 import Testing
 import Vault
 
-@Suite(.timeLimit(.minutes(5))) struct `Audit lines` {
-  private let playground: Playground
+@Suite("Audit lines", .timeLimit(.minutes(5))) struct AuditLineTests {
+  private let fixture: VaultFixture
 
-  init() throws { playground = try Playground(in: "/dev/shm") }
+  init() throws { fixture = try VaultFixture(in: "/dev/shm") }
 
-  @Test(arguments: AuditEntry.Kind.allCases)
-  func `Come back as they were written`(kind: AuditEntry.Kind) throws {
-    let vault = try playground.vault()
+  @Test("Come back as they were written", arguments: AuditEntry.Kind.allCases)
+  func comeBackAsTheyWereWritten(kind: AuditEntry.Kind) throws {
+    let vault = try fixture.vault()
     let entries = [
       AuditEntry(kind, account: alice, transaction: login, detail: "ab \u{1F511}", wallClockMilliseconds: .max),
       AuditEntry(kind, wallClockMilliseconds: .min),
@@ -23,8 +23,8 @@ import Vault
     #expect(try vault.verifyAudit() == .intact(lines: 3, first: 1))
   }
 
-  @Test func `Can be read in pages and from the end`() throws {
-    let vault = try playground.vault()
+  @Test("Can be read in pages and from the end") func canBeReadInPagesAndFromTheEnd() throws {
+    let vault = try fixture.vault()
     for number in 1...7 { try vault.record(entry(.opened, nil, "\(number)")) }
     #expect(try vault.auditLines(newest: 2).map(\.sequence) == [6, 7])
     #expect(try vault.auditLines(newest: 0).isEmpty)
@@ -34,8 +34,8 @@ import Vault
     #expect(try vault.auditLines(after: 7, limit: 3).isEmpty)
   }
 
-  @Test func `Are truncated where a foreign text is too long`() throws {
-    let vault = try playground.vault()
+  @Test("Are truncated where a foreign text is too long") func areTruncatedWhereAForeignTextIsTooLong() throws {
+    let vault = try fixture.vault()
     // One letter with many combining accents is one Character; the bound counts scalars.
     try vault.record(entry(.refused, nil, "e" + String(repeating: "\u{301}", count: 100_000)))
     let detail = try vault.auditLines(newest: 1)[0].entry.detail.unicodeScalars
@@ -43,8 +43,9 @@ import Vault
     #expect(try vault.verifyAudit() == .intact(lines: 1, first: 1))
   }
 
-  @Test func `Are dropped a tenth at a time, and the rest still verifies`() throws {
-    let vault = try playground.vault(auditCapacity: 20)
+  @Test("Are dropped a tenth at a time, and the rest still verifies")
+  func areDroppedATenthAtATimeAndTheRestStillVerifies() throws {
+    let vault = try fixture.vault(auditCapacity: 20)
     for number in 1...20 { try vault.record(entry(.opened, nil, "\(number)")) }
     #expect(try vault.verifyAudit() == .intact(lines: 20, first: 1))
     try vault.record(entry(.opened, nil, "21"))
@@ -59,26 +60,26 @@ import Vault
     }
     let kept = try vault.auditLines(newest: 100)
     #expect(kept.map(\.entry.detail) == kept.map { "\($0.sequence)" })
-    try playground.raw { try $0.execute("DELETE FROM audit WHERE sequence = \(kept[0].sequence)") }
+    try fixture.raw { try $0.execute("DELETE FROM audit WHERE sequence = \(kept[0].sequence)") }
     #expect(try vault.verifyAudit() == .broken(line: kept[0].sequence, why: "missing"))
   }
 
   /// Fails if a server that sends many requests displaces decision entries.
   @Test("Many push requests neither displace decision entries nor fill the chain")
   func pushBombingKeepsDecisions() throws {
-    let vault = try playground.vault(auditCapacity: 20, hourlyLimit: 6)
+    let vault = try fixture.vault(auditCapacity: 20, hourlyLimit: 6)
     try vault.put(server(acme))
     try vault.put(account(alice))
     try vault.record(entry(.enrolled, alice))
     try vault.journal(intent(login, alice), about(login, .decided))
-    try vault.settle(login, about(login, .settled))
+    try vault.resolveIntent(login, about(login, .settled))
     for hour in 1...40 {
       for number in 1...50 {
         for kind in [AuditEntry.Kind.announced, .opened] {
           try vault.record(AuditEntry(kind, account: alice, detail: "\(number)", wallClockMilliseconds: ms(hour)))
         }
         let end = AuditEntry(.settled, account: alice, detail: "expired", wallClockMilliseconds: ms(hour))
-        try vault.settle(payment, end)
+        try vault.resolveIntent(payment, end)
       }
     }
     let kinds = try vault.auditLines(newest: 100).map(\.entry.kind)
@@ -86,18 +87,21 @@ import Vault
     #expect(kinds.contains(.leftOut))
     // Six entries per hour, and one that reports the omission.
     #expect(try vault.auditLines(newest: 1)[0].sequence == 3 + 40 * 7)
-    guard case .intact = try vault.verifyAudit() else { return #expect(Bool(false), "the chains do not verify") }
-    #expect(try playground.vault(auditCapacity: 20).auditLines(newest: 100).count == kinds.count)
+    guard case .intact = try vault.verifyAudit() else {
+      Issue.record("the chains do not verify")
+      return
+    }
+    #expect(try fixture.vault(auditCapacity: 20).auditLines(newest: 100).count == kinds.count)
   }
 
   @Test("The end of an answered request is recorded even above the hourly limit")
   func answersAreAlwaysWrittenDown() throws {
-    let vault = try playground.vault(hourlyLimit: 1)
+    let vault = try fixture.vault(hourlyLimit: 1)
     try vault.put(server(acme))
     try vault.put(account(alice))
     for _ in 1...5 { try vault.record(entry(.opened, alice)) }
     try vault.journal(intent(login, alice), about(login, .decided))
-    try vault.settle(login, about(login, .settled))
+    try vault.resolveIntent(login, about(login, .settled))
     #expect(try vault.auditLines(newest: 9).map(\.entry.kind) == [.opened, .leftOut, .decided, .settled])
   }
 
@@ -109,19 +113,22 @@ import Vault
       "UPDATE audit_kept_head SET last = 1",
     ])
   func keptLinesVerify(sql: String) throws {
-    let vault = try playground.vault(auditCapacity: 10)
+    let vault = try fixture.vault(auditCapacity: 10)
     for _ in 1...3 { try vault.record(entry(.locked, nil)) }
     for _ in 1...30 { try vault.record(entry(.opened, nil)) }
     #expect(try vault.auditLines(newest: 100).filter { $0.entry.kind == .locked }.map(\.sequence) == [1, 2, 3])
-    try playground.raw { try $0.execute(sql) }
-    guard case .broken = try vault.verifyAudit() else { return #expect(Bool(false), "not found") }
+    try fixture.raw { try $0.execute(sql) }
+    guard case .broken = try vault.verifyAudit() else {
+      Issue.record("not found")
+      return
+    }
   }
 
   @Test("An entry that was changed before it is kept does not get a valid MAC")
   func changedLinesAreNotKept() throws {
-    let vault = try playground.vault(auditCapacity: 10)
+    let vault = try fixture.vault(auditCapacity: 10)
     for _ in 1...3 { try vault.record(entry(.locked, nil)) }
-    try playground.raw { try $0.execute("UPDATE audit SET detail = 'another' WHERE sequence = 2") }
+    try fixture.raw { try $0.execute("UPDATE audit SET detail = 'another' WHERE sequence = 2") }
     for _ in 1...30 { try vault.record(entry(.opened, nil)) }
     #expect(try vault.auditLines(newest: 100).filter { $0.entry.kind == .locked }.map(\.sequence) == [1, 3])
   }

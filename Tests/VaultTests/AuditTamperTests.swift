@@ -5,14 +5,14 @@ import Testing
 import Vault
 
 /// An attacker who has the SD card, but not the device secret, edits the audit chain.
-@Suite(.timeLimit(.minutes(5))) struct `An audit chain that was tampered with` {
-  private let playground: Playground
+@Suite("An audit chain that was tampered with", .timeLimit(.minutes(5))) struct AuditTamperTests {
+  private let fixture: VaultFixture
   private let vault: Vault
 
   /// Six entries, with and without account and transaction.
   init() throws {
-    playground = try Playground(in: "/dev/shm")
-    vault = try playground.vault()
+    fixture = try VaultFixture(in: "/dev/shm")
+    vault = try fixture.vault()
     for number in 1...6 {
       try vault.record(
         AuditEntry(
@@ -22,9 +22,9 @@ import Vault
     #expect(try vault.verifyAudit() == .intact(lines: 6, first: 1))
   }
 
-  @Test(arguments: 1...6 as ClosedRange<Int64>)
-  func `Every changed byte of a line is found at that line`(line: Int64) throws {
-    try playground.raw { raw in
+  @Test("Every changed byte of a line is found at that line", arguments: 1...6 as ClosedRange<Int64>)
+  func everyChangedByteOfALineIsFoundAtThatLine(line: Int64) throws {
+    try fixture.raw { raw in
       for column in ["kind", "account", "txn", "detail", "mark"] {
         let cells = try raw.rows(
           "SELECT CAST(\(column) AS BLOB) FROM audit WHERE sequence = ? AND \(column) NOT NULL", line
@@ -52,53 +52,57 @@ import Vault
     }
   }
 
-  @Test(arguments: [
-    ("an account appears", "UPDATE audit SET account = 'alice' WHERE sequence = 3", 3),
-    ("an account is empty, not absent", "UPDATE audit SET account = '' WHERE sequence = 3", 3),
-    ("an account disappears", "UPDATE audit SET account = NULL WHERE sequence = 4", 4),
-    ("text moves to the next column", "UPDATE audit SET account = 'alic', txn = 'e' WHERE sequence = 4", 4),
-    ("the beginning is gone", "DELETE FROM audit WHERE sequence = 1", 1),
-    ("a line is gone", "DELETE FROM audit WHERE sequence = 4", 4),
-    ("the tail is gone", "DELETE FROM audit WHERE sequence >= 5", 5),
-    ("everything is gone", "DELETE FROM audit", 1),
-    (
-      "a line is gone and the rest moves up",
-      "DELETE FROM audit WHERE sequence = 3; UPDATE audit SET sequence = sequence - 1 WHERE sequence > 3", 3
-    ),
-    (
-      "two lines change places",
-      """
-      UPDATE audit SET sequence = 100 WHERE sequence = 2; UPDATE audit SET sequence = 2 WHERE sequence = 5;
-      UPDATE audit SET sequence = 5 WHERE sequence = 100
-      """, 2
-    ),
-    ("a line is added", "INSERT INTO audit VALUES (7, 'decided', NULL, NULL, 'forged', 0, zeroblob(32))", 7),
-    (
-      "a line is repeated",
-      """
-      INSERT INTO audit SELECT 7, kind, account, txn, detail, milliseconds, mark FROM audit WHERE sequence = 6
-      """, 7
-    ),
-    (
-      "a line stands before the first",
-      "INSERT INTO audit VALUES (0, 'decided', NULL, NULL, 'forged', 0, zeroblob(32))", 0
-    ),
-  ])
-  func `Lines that move, come or go are found`(_ what: String, sql: String, line: Int64) throws {
-    try playground.raw { try $0.execute(sql) }
+  @Test(
+    "Lines that move, come or go are found",
+    arguments: [
+      ("an account appears", "UPDATE audit SET account = 'alice' WHERE sequence = 3", 3),
+      ("an account is empty, not absent", "UPDATE audit SET account = '' WHERE sequence = 3", 3),
+      ("an account disappears", "UPDATE audit SET account = NULL WHERE sequence = 4", 4),
+      ("text moves to the next column", "UPDATE audit SET account = 'alic', txn = 'e' WHERE sequence = 4", 4),
+      ("the beginning is gone", "DELETE FROM audit WHERE sequence = 1", 1),
+      ("a line is gone", "DELETE FROM audit WHERE sequence = 4", 4),
+      ("the tail is gone", "DELETE FROM audit WHERE sequence >= 5", 5),
+      ("everything is gone", "DELETE FROM audit", 1),
+      (
+        "a line is gone and the rest moves up",
+        "DELETE FROM audit WHERE sequence = 3; UPDATE audit SET sequence = sequence - 1 WHERE sequence > 3", 3
+      ),
+      (
+        "two lines change places",
+        """
+        UPDATE audit SET sequence = 100 WHERE sequence = 2; UPDATE audit SET sequence = 2 WHERE sequence = 5;
+        UPDATE audit SET sequence = 5 WHERE sequence = 100
+        """, 2
+      ),
+      ("a line is added", "INSERT INTO audit VALUES (7, 'decided', NULL, NULL, 'forged', 0, zeroblob(32))", 7),
+      (
+        "a line is repeated",
+        """
+        INSERT INTO audit SELECT 7, kind, account, txn, detail, milliseconds, mark FROM audit WHERE sequence = 6
+        """, 7
+      ),
+      (
+        "a line stands before the first",
+        "INSERT INTO audit VALUES (0, 'decided', NULL, NULL, 'forged', 0, zeroblob(32))", 0
+      ),
+    ])
+  func linesThatMoveComeOrGoAreFound(_ what: String, sql: String, line: Int64) throws {
+    try fixture.raw { try $0.execute(sql) }
     expectBreak(at: line, what)
   }
 
-  @Test(arguments: [
-    "UPDATE audit_head SET last = 5, last_mark = (SELECT mark FROM audit WHERE sequence = 5)",
-    "UPDATE audit_head SET dropped = 1, dropped_mark = (SELECT mark FROM audit WHERE sequence = 1)",
-    "UPDATE audit_head SET last_mark = zeroblob(32)", "UPDATE audit_head SET dropped_mark = x'00'",
-    "UPDATE audit_head SET mark = zeroblob(32)", "DELETE FROM audit_head",
-  ])
-  func `A head that was edited fits nothing, and nothing is written after it`(sql: String) throws {
-    try playground.raw { try $0.execute(sql) }
+  @Test(
+    "A head that was edited fits nothing, and nothing is written after it",
+    arguments: [
+      "UPDATE audit_head SET last = 5, last_mark = (SELECT mark FROM audit WHERE sequence = 5)",
+      "UPDATE audit_head SET dropped = 1, dropped_mark = (SELECT mark FROM audit WHERE sequence = 1)",
+      "UPDATE audit_head SET last_mark = zeroblob(32)", "UPDATE audit_head SET dropped_mark = x'00'",
+      "UPDATE audit_head SET mark = zeroblob(32)", "DELETE FROM audit_head",
+    ])
+  func headThatWasEditedFitsNothingAndNothingIsWrittenAfterIt(sql: String) throws {
+    try fixture.raw { try $0.execute(sql) }
     expectBreak(at: 0, sql)
-    let fault = #expect(throws: CustodyFault.self) { try vault.record(entry(.settled)) }
+    let fault = #expect(throws: StateStoreError.self) { try vault.record(entry(.settled)) }
     guard case .damaged = fault else {
       Issue.record("\(String(describing: fault))")
       return
@@ -106,8 +110,8 @@ import Vault
     #expect(try vault.auditLines(newest: 10).count == 6)
   }
 
-  @Test func `An older head does not hide newer lines`() throws {
-    try playground.raw { raw in
+  @Test("An older head does not hide newer lines") func olderHeadDoesNotHideNewerLines() throws {
+    try fixture.raw { raw in
       try raw.execute("CREATE TABLE kept AS SELECT * FROM audit_head")
       try vault.record(entry(.settled))
       try raw.execute("REPLACE INTO audit_head SELECT * FROM kept")
@@ -115,9 +119,9 @@ import Vault
     expectBreak(at: 7, "older head")
   }
 
-  @Test func `A kind that no line can have is damage to the reader`() throws {
-    try playground.raw { try $0.execute("UPDATE audit SET kind = 'approved' WHERE sequence = 6") }
-    #expect(throws: CustodyFault.damaged("audit line 6")) { try vault.auditLines(newest: 1) }
+  @Test("A kind that no line can have is damage to the reader") func kindThatNoLineCanHaveIsDamageToTheReader() throws {
+    try fixture.raw { try $0.execute("UPDATE audit SET kind = 'approved' WHERE sequence = 6") }
+    #expect(throws: StateStoreError.damaged("audit line 6")) { try vault.auditLines(newest: 1) }
     #expect(try vault.auditLines(after: 0, limit: 5).count == 5)
   }
 

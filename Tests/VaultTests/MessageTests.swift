@@ -6,13 +6,13 @@ import Testing
 
 @testable import Vault
 
-@Suite(.timeLimit(.minutes(5))) struct `The shelf of messages` {
-  private let playground: Playground
+@Suite("Stored push messages", .timeLimit(.minutes(5))) struct MessageTests {
+  private let fixture: VaultFixture
   private let vault: Vault
 
   init() throws {
-    playground = try Playground(in: "/dev/shm")
-    vault = try playground.vault()
+    fixture = try VaultFixture(in: "/dev/shm")
+    vault = try fixture.vault()
     try vault.put(TokenServerRecord(id: acme, kind: "pingam", url: "https://am", secrets: secrets("pins")))
     for account in [alice, bob] {
       try vault.put(
@@ -34,58 +34,60 @@ import Testing
       receivedAtMilliseconds: 1_760_000_000_000 + Int64(number), contents: secrets("contents of \(number)"))
   }
 
-  @Test func `Keeps what another process then finds`() throws {
-    #expect(try vault.keep(message(1)))
-    let found = try #require(try playground.vault().message(transaction(1)))
+  @Test("Keeps what another process then finds") func keepsWhatAnotherProcessThenFinds() throws {
+    #expect(try vault.store(message(1)))
+    let found = try #require(try fixture.vault().message(transaction(1)))
     #expect(found.account == alice && found.reference == "message 1" && found.state == .pending)
     #expect(found.receivedAtMilliseconds == 1_760_000_000_001 && !found.isBeingAnswered && found.answerKey == nil)
     #expect(bytes(found.contents) == Array("contents of 1".utf8))
     #expect(try vault.message(transaction(2)) == nil)
   }
 
-  @Test func `Keeps one of each transaction and of each name`() throws {
-    #expect(try vault.keep(message(1)))
-    #expect(try vault.keep(message(1, reference: "another")) == false)
-    #expect(try vault.keep(message(2, for: bob, reference: "message 1")) == false)
+  @Test("Keeps one of each transaction and of each name") func keepsOneOfEachTransactionAndOfEachName() throws {
+    #expect(try vault.store(message(1)))
+    #expect(try vault.store(message(1, reference: "another")) == false)
+    #expect(try vault.store(message(2, for: bob, reference: "message 1")) == false)
     try vault.end(transaction(1), as: .approved, answerKey: "k")
-    #expect(try vault.keep(message(1)) == false)
+    #expect(try vault.store(message(1)) == false)
     #expect(try vault.message(transaction(1))?.state == .approved)
   }
 
-  @Test func `Ends a message once`() throws {
-    _ = try vault.keep(message(1))
+  @Test("Ends a message once") func endsAMessageOnce() throws {
+    _ = try vault.store(message(1))
     try vault.end(transaction(1), as: .denied, answerKey: "k1")
     try vault.end(transaction(1), as: .approved, answerKey: "k2")
-    let found = try #require(try playground.vault().message(transaction(1)))
+    let found = try #require(try fixture.vault().message(transaction(1)))
     #expect(found.state == .denied && found.answerKey == "k1")
     #expect(try vault.pendingMessages().isEmpty)
     try vault.end(transaction(9), as: .failed, answerKey: nil)
   }
 
-  @Test func `Knows which are being answered`() throws {
-    for number in 1...2 { _ = try vault.keep(message(number)) }
+  @Test("Knows which are being answered") func knowsWhichAreBeingAnswered() throws {
+    for number in 1...2 { _ = try vault.store(message(number)) }
     let intent = AnswerIntent(
       transaction: try transaction(2), server: acme, account: alice, idempotencyKey: "k", decision: .accept)
     try vault.journal(intent, AuditEntry(.decided, wallClockMilliseconds: 0))
     #expect(try vault.pendingMessages().map(\.isBeingAnswered) == [false, true])
-    try vault.settle(transaction(2), AuditEntry(.settled, wallClockMilliseconds: 0))
+    try vault.resolveIntent(transaction(2), AuditEntry(.settled, wallClockMilliseconds: 0))
     #expect(try vault.pendingMessages().map(\.isBeingAnswered) == [false, false])
   }
 
-  @Test func `Keeps a limited number for each account, and drops the oldest`() throws {
-    _ = try vault.keep(message(1000, for: bob))
-    for number in 1...ShelfLimits.perAccount + 2 { _ = try vault.keep(message(number)) }
+  @Test("Keeps a limited number for each account, and drops the oldest")
+  func keepsALimitedNumberForEachAccountAndDropsTheOldest() throws {
+    _ = try vault.store(message(1000, for: bob))
+    for number in 1...PushMessageLimits.perAccount + 2 { _ = try vault.store(message(number)) }
     let kept = try vault.pendingMessages()
     #expect(kept.filter { $0.account == alice }.map(\.reference) == (3...34).map { "message \($0)" })
     #expect(kept.filter { $0.account == bob }.count == 1)
   }
 
-  @Test func `Keeps what is being answered, however many come after it`() throws {
-    _ = try vault.keep(message(1))
+  @Test("Keeps what is being answered, however many come after it")
+  func keepsWhatIsBeingAnsweredHoweverManyComeAfterIt() throws {
+    _ = try vault.store(message(1))
     let intent = AnswerIntent(
       transaction: try transaction(1), server: acme, account: alice, idempotencyKey: "k", decision: .accept)
     try vault.journal(intent, AuditEntry(.decided, wallClockMilliseconds: 0))
-    for number in 2...ShelfLimits.perAccount + 2 { _ = try vault.keep(message(number)) }
+    for number in 2...PushMessageLimits.perAccount + 2 { _ = try vault.store(message(number)) }
     let kept = try vault.pendingMessages()
     #expect(kept.map(\.reference) == ([1] + (3...34)).map { "message \($0)" })
     #expect(kept.first?.isBeingAnswered == true)
@@ -93,27 +95,29 @@ import Testing
     for account in 0..<16 {
       let id = AccountID("account \(account)")
       try vault.put(AccountRecord(id: id, server: acme, profile: "p", stage: .active, secrets: secrets("keys")))
-      for number in 0..<32 { _ = try vault.keep(message(1000 + account * 100 + number, for: id)) }
+      for number in 0..<32 { _ = try vault.store(message(1000 + account * 100 + number, for: id)) }
     }
     #expect(try vault.pendingMessages().filter { $0.account == alice }.map(\.reference) == ["message 1"])
-    try vault.settle(transaction(1), AuditEntry(.settled, wallClockMilliseconds: 0))
-    _ = try vault.keep(message(9000, for: AccountID("account 0")))
+    try vault.resolveIntent(transaction(1), AuditEntry(.settled, wallClockMilliseconds: 0))
+    _ = try vault.store(message(9000, for: AccountID("account 0")))
     #expect(try vault.message(transaction(1)) == nil)
   }
 
-  @Test func `Keeps a limited total number`() throws {
+  @Test("Keeps a limited total number") func keepsALimitedTotalNumber() throws {
     for account in 0..<17 {
       let id = AccountID("account \(account)")
       try vault.put(AccountRecord(id: id, server: acme, profile: "p", stage: .active, secrets: secrets("keys")))
-      for number in 0..<32 { _ = try vault.keep(message(account * 100 + number, for: id)) }
+      for number in 0..<32 { _ = try vault.store(message(account * 100 + number, for: id)) }
     }
     let kept = try vault.pendingMessages()
-    #expect(kept.count == ShelfLimits.inAll && kept.first?.account == AccountID("account 1"))
+    #expect(kept.count == PushMessageLimits.total && kept.first?.account == AccountID("account 1"))
   }
 
-  @Test func `Follows its account: renamed, without keys, or removed`() throws {
-    _ = try vault.keep(message(1))
-    _ = try vault.keep(message(2, for: bob))
+  @Test("Follows its account: renamed, without keys, or removed") func followsItsAccountRenamedWithoutKeysOrRemoved()
+    throws
+  {
+    _ = try vault.store(message(1))
+    _ = try vault.store(message(2, for: bob))
     let carol = AccountID("carol")
     try vault.rename(alice, to: carol, AuditEntry(.renamed, wallClockMilliseconds: 0))
     #expect(try vault.message(transaction(1))?.account == carol)
@@ -121,24 +125,27 @@ import Testing
     #expect(try vault.message(transaction(1)) == nil)
     try vault.wipe(account: bob, AuditEntry(.wiped, wallClockMilliseconds: 0))
     #expect(try vault.message(transaction(2)) == nil)
-    #expect(throws: CustodyFault.unknown("account bob")) { try vault.keep(message(3, for: bob)) }
+    #expect(throws: StateStoreError.unknown("account bob")) { try vault.store(message(3, for: bob)) }
   }
 
-  @Test(arguments: [
-    "UPDATE messages SET state = 'pending'", "UPDATE messages SET account = 'bob'",
-    "UPDATE messages SET reference = 'x'", "UPDATE messages SET received = received + 1",
-    "UPDATE messages SET answer_key = 'x'", "UPDATE messages SET box = zeroblob(40)",
-  ])
-  func `Detects changes in storage`(statement: String) throws {
-    _ = try vault.keep(message(1))
+  @Test(
+    "Detects changes in storage",
+    arguments: [
+      "UPDATE messages SET state = 'pending'", "UPDATE messages SET account = 'bob'",
+      "UPDATE messages SET reference = 'x'", "UPDATE messages SET received = received + 1",
+      "UPDATE messages SET answer_key = 'x'", "UPDATE messages SET box = zeroblob(40)",
+    ])
+  func detectsChangesInStorage(statement: String) throws {
+    _ = try vault.store(message(1))
     try vault.end(transaction(1), as: .approved, answerKey: "k")
-    try playground.raw { try $0.execute(statement) }
-    #expect(throws: CustodyFault.self) { try vault.message(transaction(1)) }
+    try fixture.raw { try $0.execute(statement) }
+    #expect(throws: StateStoreError.self) { try vault.message(transaction(1)) }
   }
 
-  @Test func `Reveals no contents of a message to a thief of the SD card`() throws {
-    _ = try vault.keep(message(1))
-    let card = try contents(of: playground.database)
+  @Test("Reveals no contents of a message to a thief of the SD card")
+  func revealsNoContentsOfAMessageToAThiefOfTheSDCard() throws {
+    _ = try vault.store(message(1))
+    let card = try contents(of: fixture.database)
     #expect(!card.indices.contains { card[$0...].starts(with: Array("contents of".utf8)) })
   }
 }

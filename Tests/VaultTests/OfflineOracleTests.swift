@@ -9,18 +9,19 @@ import Vault
 /// An attacker has the whole SD card, every byte that was ever written to it, the device secret, and time to try all
 /// PINs. Key derivations are cheap here (N = 2 and 16) so that the test can do the same; N changes the cost of a guess,
 /// not what it reveals.
-@Suite(.timeLimit(.minutes(5))) struct `Offline, with everything that was ever on the card` {
-  @Test func `Nothing distinguishes five-digit PINs where the server verifies them`() async throws {
-    let life = try ServerJudgedLife()
-    try life.enrol(alice, "13579")
+@Suite("Offline, with everything that was ever on the card", .timeLimit(.minutes(5))) struct OfflineOracleTests {
+  @Test("Nothing distinguishes five-digit PINs where the server verifies them")
+  func nothingDistinguishesFiveDigitPINsWhereTheServerVerifiesThem() async throws {
+    let life = try ServerVerifiedLifetime()
+    try life.enroll(alice, "13579")
     // The same user chose the same PIN again.
-    try life.enrol(bob, "13579")
+    try life.enroll(bob, "13579")
     try life.answer(alice, "13579", "accepted")
     for wrong in ["13578", "00000"] { try life.answer(alice, wrong, "wrong PIN") }
     try life.change(alice, to: "86420")
     try life.change(alice, to: "55555", isCommitted: false)
     // The same PIN, with another cost.
-    try life.change(alice, to: "86420", parameters: Scrypt.Parameters(cost: 16, blockSize: 1, parallelisation: 1))
+    try life.change(alice, to: "86420", parameters: Scrypt.Parameters(cost: 16, blockSize: 1, parallelization: 1))
     try life.change(alice, to: "13579")
     try life.answer(alice, "86420", "wrong PIN")
     try life.vault.wipe(account: bob, entry(.wiped, bob))
@@ -45,9 +46,10 @@ import Vault
   }
 
   /// Among enough random bytes, some look like a token that would need a hundred thousand derivations of 64 MiB.
-  @Test func `What only looks like a token keeps the thief from nothing`() async throws {
-    let life = try ServerJudgedLife()
-    try life.enrol(alice, "13579")
+  @Test("What only looks like a token keeps the thief from nothing")
+  func whatOnlyLooksLikeATokenKeepsTheThiefFromNothing() async throws {
+    let life = try ServerVerifiedLifetime()
+    try life.enroll(alice, "13579")
     var loot = try life.loot()
     let count = await OfflineAttack(on: loot, pins: []).blobCount
     loot.add(opened: [1, 10, 32, 16] + [UInt8](repeating: 7, count: 48))
@@ -55,10 +57,12 @@ import Vault
   }
 
   /// The same program, in a build that wraps one token twice.
-  @Test(arguments: [("13579", "the same PIN, a new salt"), ("86420", "another PIN")])
-  func `One token wrapped twice reveals its PINs`(newPIN: String, what: String) async throws {
-    let life = try ServerJudgedLife()
-    try life.enrol(alice, "13579")
+  @Test(
+    "One token wrapped twice reveals its PINs",
+    arguments: [("13579", "the same PIN, a new salt"), ("86420", "another PIN")])
+  func oneTokenWrappedTwiceRevealsItsPINs(newPIN: String, what: String) async throws {
+    let life = try ServerVerifiedLifetime()
+    try life.enroll(alice, "13579")
     try life.change(alice, to: newPIN, token: life.token(of: alice))
     // A fifth of the PINs is enough to show that the attack finds the sign.
     let pins = OfflineAttack.fiveDigits.filter { $0.hasSuffix("9") || $0.hasSuffix("0") }
@@ -68,10 +72,12 @@ import Vault
   }
 
   /// Every other sign that the attack knows is shown to it once.
-  @Test(arguments: Mistake.allCases) func `A mistake reveals the PIN`(mistake: Mistake) async throws {
-    let life = try ServerJudgedLife()
+  @Test("A mistake reveals the PIN", arguments: Mistake.allCases) func mistakeRevealsThePIN(mistake: Mistake)
+    async throws
+  {
+    let life = try ServerVerifiedLifetime()
     let token = Random.secret(32)
-    try life.enrol(alice, "01357", token: mistake.made(of: token))
+    try life.enroll(alice, "01357", token: mistake.made(of: token))
     try life.vault.record(entry(.settled, alice, mistake.note(of: token)))
     if mistake == .related { try life.change(alice, to: "01357", token: mistake.next(after: life.token(of: alice))) }
     var loot = try life.loot()
@@ -83,8 +89,10 @@ import Vault
   }
 
   /// A limit of the form without a verifying server: see docs/pin.md.
-  @Test func `Where the token verifies it, trying all finds the PIN`() throws {
-    let life = try ServerJudgedLife()
+  @Test("Where the token verifies it, trying all finds the PIN") func whereTheTokenVerifiesItTryingAllFindsThePIN()
+    throws
+  {
+    let life = try ServerVerifiedLifetime()
     try life.vault.put(account(alice))
     try life.vault.setPIN(of: alice, to: pin("13579"), keys: secrets("keys"))
     for wrong in 1...2 { #expect(try life.vault.unlock(alice, "0000\(wrong)").text.hasPrefix("wrong")) }

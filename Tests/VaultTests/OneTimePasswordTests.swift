@@ -8,17 +8,17 @@ import Testing
 import Vault
 import VaultModel
 
-@Suite(.timeLimit(.minutes(5))) struct `One-time passwords in the vault` {
-  private let playground: Playground
+@Suite("One-time passwords in the vault", .timeLimit(.minutes(5))) struct OneTimePasswordTests {
+  private let fixture: VaultFixture
   private let vault: Vault
   private let counting = OneTimePasswordSetup(algorithm: .sha1, digits: 6, factor: .counter(0))
   private let ticking = OneTimePasswordSetup(algorithm: .sha256, digits: 6, factor: .period(30))
   private let secret = secretBytes(base32: "IBAUEQ2EIVDEOSCJJJFUYTKOJ5IFCUST")
 
   init() throws {
-    playground = try Playground(in: "/dev/shm")
-    vault = try playground.vault()
-    try vault.keep(counting, secret: secret, of: account(alice), at: server(acme), entry(.enrolled, alice))
+    fixture = try VaultFixture(in: "/dev/shm")
+    vault = try fixture.vault()
+    try vault.store(counting, secret: secret, of: account(alice), at: server(acme), entry(.enrolled, alice))
   }
 
   private let carol = AccountID("carol")
@@ -31,17 +31,18 @@ import VaultModel
     try (0..<count).compactMap { _ in try vault.next(of: account, clock: clock()).digits }
   }
 
-  @Test func `A counter moves on with every code, across processes and starts`() throws {
+  @Test("A counter moves on with every code, across processes and starts")
+  func counterMovesOnWithEveryCodeAcrossProcessesAndStarts() throws {
     #expect(try codes(2, in: vault) == ["467851", "443220"])
-    #expect(try codes(2, in: playground.vault()) == ["307694", "553707"])
+    #expect(try codes(2, in: fixture.vault()) == ["307694", "553707"])
     #expect(try codes(1, in: vault) == ["597237"])
     #expect(try vault.oneTimePasswords()[alice]?.setup.factor == .counter(5))
     let shown = try vault.auditLines(newest: 10).map(\.entry).filter { $0.kind == .codeShown }.map(\.detail)
     #expect(shown == (0..<5).map { "number \($0)" })
   }
 
-  @Test func `Time gives a code and how long it is good`() throws {
-    try vault.keep(ticking, secret: secret, of: account(bob), at: server(acme), entry(.enrolled, bob))
+  @Test("Time gives a code and how long it is good") func timeGivesACodeAndHowLongItIsGood() throws {
+    try vault.store(ticking, secret: secret, of: account(bob), at: server(acme), entry(.enrolled, bob))
     for seconds in [1_790_000_100, 1_790_000_123, 1_790_000_129] as [Int64] {
       guard case .code(let code) = try vault.next(of: bob, clock: clock(seconds)) else {
         Issue.record("there is a code at \(seconds)")
@@ -54,8 +55,10 @@ import VaultModel
     #expect(next.digits != nil && next.digits != "819780")
   }
 
-  @Test func `A clock that is known to be behind makes no code of time`() throws {
-    try vault.keep(ticking, secret: secret, of: account(bob), at: server(acme), entry(.enrolled, bob))
+  @Test("A clock that is known to be behind makes no code of time") func clockThatIsKnownToBeBehindMakesNoCodeOfTime()
+    throws
+  {
+    try vault.store(ticking, secret: secret, of: account(bob), at: server(acme), entry(.enrolled, bob))
     // The time reported by a token server, which may be malicious, does not block codes for other services.
     try vault.note(time: 253_402_300_799, of: acme)
     #expect(try vault.next(of: bob, clock: clock(1_790_000_000)).digits != nil)
@@ -66,68 +69,71 @@ import VaultModel
     #expect(try vault.next(of: bob, clock: clock(release), notBefore: release).digits != nil)
   }
 
-  @Test func `An account that is not active shows none`() throws {
-    for stage in [EnrolmentStage.enrolling, .mustEnrolAgain] {
+  @Test("An account that is not active shows none") func accountThatIsNotActiveShowsNone() throws {
+    for stage in [EnrollmentStage.enrolling, .mustEnrollAgain] {
       try vault.put(account(alice, stage: stage))
       #expect(try vault.next(of: alice, clock: clock()) == .locked)
     }
     #expect(try vault.oneTimePasswords()[alice]?.setup == counting)
   }
 
-  @Test func `What MD5 has no code for is passed over`() throws {
+  @Test("What MD5 has no code for is passed over") func whatMD5HasNoCodeForIsPassedOver() throws {
     let setup = OneTimePasswordSetup(algorithm: .md5, digits: 6, factor: .counter(1))
-    try vault.keep(setup, secret: secret, of: account(bob), at: server(acme), entry(.enrolled, bob))
+    try vault.store(setup, secret: secret, of: account(bob), at: server(acme), entry(.enrolled, bob))
     #expect(try vault.next(of: bob, clock: clock()) == .noCode)
     #expect(try codes(2, of: bob, in: vault) == ["355679", "600421"])
   }
 
-  @Test func `The last counter is not followed by the first`() throws {
+  @Test("The last counter is not followed by the first") func lastCounterIsNotFollowedByTheFirst() throws {
     let setup = OneTimePasswordSetup(algorithm: .sha1, digits: 6, factor: .counter(.max - 1))
-    try vault.keep(setup, secret: secret, of: account(bob), at: server(acme), entry(.enrolled, bob))
+    try vault.store(setup, secret: secret, of: account(bob), at: server(acme), entry(.enrolled, bob))
     #expect(try vault.next(of: bob, clock: clock()).digits != nil)
     for _ in 1...2 { #expect(try vault.next(of: bob, clock: clock()) == .usedUp) }
   }
 
-  @Test func `Enrolling again does not set a counter back`() throws {
+  @Test("Enrolling again does not set a counter back") func enrollingAgainDoesNotSetACounterBack() throws {
     _ = try codes(3, in: vault)
-    #expect(throws: CustodyFault.self) {
-      try vault.keep(counting, secret: secret, of: account(alice), at: server(acme), entry(.enrolled, alice))
+    #expect(throws: StateStoreError.self) {
+      try vault.store(counting, secret: secret, of: account(alice), at: server(acme), entry(.enrolled, alice))
     }
     #expect(try vault.oneTimePasswords()[alice]?.setup.factor == .counter(3))
     // The credential of an account that is not enrolled yet was never used.
     for setup in [counting, ticking] {
-      try vault.keep(setup, secret: secret, of: account(carol, stage: .enrolling), at: server(acme), nil)
+      try vault.store(setup, secret: secret, of: account(carol, stage: .enrolling), at: server(acme), nil)
       #expect(try vault.oneTimePasswords()[carol]?.setup == setup)
     }
-    #expect(throws: CustodyFault.unknown("one-time passwords of account bob")) {
+    #expect(throws: StateStoreError.unknown("one-time passwords of account bob")) {
       try vault.next(of: bob, clock: clock())
     }
   }
 
-  @Test(arguments: [
-    "UPDATE one_time_passwords SET counter = 0", "UPDATE one_time_passwords SET period = 30",
-    "UPDATE one_time_passwords SET algorithm = 'md5'", "UPDATE one_time_passwords SET digits = 8",
-    "UPDATE one_time_passwords SET box = x''",
-    "UPDATE one_time_passwords SET algorithm = 'rot13'", "UPDATE one_time_passwords SET mark = zeroblob(32)",
-    "UPDATE one_time_passwords SET account = 'bob'",
-  ])
-  func `Changes in storage are detected`(sql: String) throws {
+  @Test(
+    "Changes in storage are detected",
+    arguments: [
+      "UPDATE one_time_passwords SET counter = 0", "UPDATE one_time_passwords SET period = 30",
+      "UPDATE one_time_passwords SET algorithm = 'md5'", "UPDATE one_time_passwords SET digits = 8",
+      "UPDATE one_time_passwords SET box = x''",
+      "UPDATE one_time_passwords SET algorithm = 'rot13'", "UPDATE one_time_passwords SET mark = zeroblob(32)",
+      "UPDATE one_time_passwords SET account = 'bob'",
+    ])
+  func changesInStorageAreDetected(sql: String) throws {
     try vault.put(account(bob))
     _ = try codes(1, in: vault)
-    try playground.raw { try $0.execute(sql) }
+    try fixture.raw { try $0.execute(sql) }
     let name = sql.contains("bob") ? bob : alice
-    #expect(throws: CustodyFault.damaged("the one-time passwords of account \(name)")) {
+    #expect(throws: StateStoreError.damaged("the one-time passwords of account \(name)")) {
       try vault.next(of: name, clock: clock())
     }
   }
 
-  @Test func `A new name takes the counter along, and who loses its keys loses this secret`() throws {
+  @Test("A new name takes the counter along, and who loses its keys loses this secret")
+  func newNameTakesTheCounterAlongAndWhoLosesItsKeysLosesThisSecret() throws {
     _ = try codes(2, in: vault)
     try vault.rename(alice, to: bob, entry(.renamed, bob))
     #expect(try codes(1, of: bob, in: vault) == ["307694"])
     try vault.dropKeys(of: bob, entry(.disenrolled, bob))
     #expect(try vault.oneTimePasswords().isEmpty)
-    try vault.keep(counting, secret: secret, of: account(alice), at: server(acme), entry(.enrolled, alice))
+    try vault.store(counting, secret: secret, of: account(alice), at: server(acme), entry(.enrolled, alice))
     try vault.wipe(account: alice, entry(.removed, alice))
     #expect(try vault.oneTimePasswords().isEmpty)
   }
@@ -136,11 +142,13 @@ import VaultModel
 
   private func keepUnderPIN() throws {
     let pinGuard = PINGuard(pin: pin("13579"), limit: 3, parameters: cheap)
-    try vault.keep(
+    try vault.store(
       counting, secret: secret, of: account(bob), at: server(acme), under: pinGuard, entry(.enrolled, bob))
   }
 
-  @Test func `The PIN has the secret, and without it there is no code`() throws {
+  @Test("The PIN has the secret, and without it there is no code") func pinHasTheSecretAndWithoutItThereIsNoCode()
+    throws
+  {
     try keepUnderPIN()
     for _ in 1...2 { #expect(try vault.next(of: bob, clock: clock()) == .pinWanted) }
     guard case .unlocked(let opened) = try vault.unlock(bob, with: pin("13579"), clock: clock()) else {
@@ -154,38 +162,39 @@ import VaultModel
     #expect(try vault.next(of: alice, unlocked: opened, clock: clock()) == .pinWanted)
   }
 
-  @Test func `An unfinished enrollment can delete them, and only their PIN`() throws {
+  @Test("An unfinished enrollment can delete them, and only their PIN")
+  func unfinishedEnrollmentCanDeleteThemAndOnlyTheirPIN() throws {
     let pinGuard = PINGuard(pin: pin("13579"), limit: 3, parameters: cheap)
     for (name, pinGuard) in [(bob, pinGuard), (carol, nil)] as [(AccountID, PINGuard?)] {
       let unfinished = account(name, stage: .enrolling)
-      try vault.keep(counting, secret: secret, of: unfinished, at: server(acme), under: pinGuard, nil)
+      try vault.store(counting, secret: secret, of: unfinished, at: server(acme), under: pinGuard, nil)
     }
     try vault.setPIN(of: carol, to: pin("24680"), keys: secret)
     for name in [bob, carol, carol] { try vault.dropOneTimePasswords(of: name) }
     #expect(try vault.oneTimePasswords().keys.elementsEqual([alice]))
     #expect(try vault.pinStatus(of: bob, clock: clock()) == nil)
     #expect(try vault.pinStatus(of: carol, clock: clock()) != nil)
-    #expect(throws: CustodyFault.self) { try vault.dropOneTimePasswords(of: alice) }
+    #expect(throws: StateStoreError.self) { try vault.dropOneTimePasswords(of: alice) }
     #expect(try codes(1, in: vault) == ["467851"])
   }
 
-  @Test func `An account that has changed meanwhile gets none`() throws {
+  @Test("An account that has changed meanwhile gets none") func accountThatHasChangedMeanwhileGetsNone() throws {
     let known = account(bob, stage: .enrolling)
     try vault.put(account(bob, stage: .enrolling, "changed"))
-    #expect(throws: CustodyFault.self) {
-      try vault.keep(counting, secret: secret, of: known, at: server(acme), replacing: known, nil)
+    #expect(throws: StateStoreError.self) {
+      try vault.store(counting, secret: secret, of: known, at: server(acme), replacing: known, nil)
     }
     #expect(try vault.oneTimePasswords()[bob] == nil)
     try vault.put(known)
-    try vault.keep(counting, secret: secret, of: account(bob), at: server(acme), replacing: known, nil)
+    try vault.store(counting, secret: secret, of: account(bob), at: server(acme), replacing: known, nil)
     #expect(try codes(1, of: bob, in: vault) == ["467851"])
   }
 
-  @Test func `The last wrong PIN takes the secret with it`() throws {
+  @Test("The last wrong PIN takes the secret with it") func lastWrongPINTakesTheSecretWithIt() throws {
     try keepUnderPIN()
     for _ in 1...3 {
       let clock = clock()
-      _ = try clock.waitOut { clock throws(CustodyFault) in try vault.unlock(bob, with: pin("24680"), clock: clock) }
+      _ = try clock.waitOut { clock throws(StateStoreError) in try vault.unlock(bob, with: pin("24680"), clock: clock) }
     }
     #expect(try vault.accounts().map(\.id) == [alice])
     #expect(try vault.oneTimePasswords()[bob] == nil)
@@ -194,13 +203,13 @@ import VaultModel
 
 extension Vault {
   fileprivate func next(
-    of account: AccountID, unlocked secret: SecretBytes? = nil, clock: any Timekeeper, notBefore earliest: Int64 = 0
-  ) throws(CustodyFault) -> OneTimePasswordVerdict {
+    of account: AccountID, unlocked secret: SecretBytes? = nil, clock: any TokenClock, notBefore earliest: Int64 = 0
+  ) throws(StateStoreError) -> OneTimePasswordResult {
     try nextOneTimePassword(of: account, unlocked: secret, clock: clock, notBefore: earliest)
   }
 }
 
-extension OneTimePasswordVerdict {
+extension OneTimePasswordResult {
   var digits: String? { if case .code(let code) = self { code.digits } else { nil } }
 }
 

@@ -7,7 +7,7 @@ import Vault
 import VaultModel
 
 /// Cheap parameters, so that an attempt costs a test no time.
-let cheap = Scrypt.Parameters(cost: 2, blockSize: 1, parallelisation: 1)
+let cheap = Scrypt.Parameters(cost: 2, blockSize: 1, parallelization: 1)
 
 func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }
 
@@ -16,15 +16,15 @@ func bytes(_ secret: SecretBytes) -> [UInt8] { secret.withExposedSecret { Array(
 extension Vault {
   func setPIN(
     of account: AccountID, to pin: PIN, keys: SecretBytes, limit: Int = 3, at time: Int64 = 1_760_000_000_123
-  ) throws(CustodyFault) {
+  ) throws(StateStoreError) {
     try setPIN(
       of: account, to: pin, keys: keys, limit: limit, parameters: cheap,
       clock: PatientClock(wallClockMilliseconds: time))
   }
 
   /// Retries without a time limit.
-  func unlock(_ account: AccountID, _ digits: String) throws(CustodyFault) -> PINVerdict {
-    try PatientClock(wallClockMilliseconds: 1_760_000_000_123).waitOut { clock throws(CustodyFault) in
+  func unlock(_ account: AccountID, _ digits: String) throws(StateStoreError) -> PINUnlockResult {
+    try PatientClock(wallClockMilliseconds: 1_760_000_000_123).waitOut { clock throws(StateStoreError) in
       try unlock(account, with: pin(digits), clock: clock)
     }
   }
@@ -38,7 +38,7 @@ extension Vault {
 }
 
 /// The keys as text, for comparison.
-extension PINVerdict {
+extension PINUnlockResult {
   var text: String {
     switch self {
     case .unlocked(let keys): String(decoding: bytes(keys), as: UTF8.self)

@@ -7,14 +7,14 @@ import VaultModel
 
 @testable import Vault
 
-@Suite(.timeLimit(.minutes(5))) struct `A PIN that the token judges` {
-  private let playground: Playground
+@Suite("A PIN that the token judges", .timeLimit(.minutes(5))) struct PINTests {
+  private let fixture: VaultFixture
   private let vault: Vault
   private let clock = PatientClock(wallClockMilliseconds: 1_760_000_000_123)
 
   init() throws {
-    playground = try Playground(in: "/dev/shm")
-    vault = try playground.vault()
+    fixture = try VaultFixture(in: "/dev/shm")
+    vault = try fixture.vault()
     try vault.put(server(acme))
     for id in [alice, bob] { try vault.put(account(id)) }
     try vault.setPIN(of: alice, to: pin("13579"), keys: secrets("alice's keys"))
@@ -24,7 +24,7 @@ import VaultModel
     get throws { try vault.pinStatus(of: alice, clock: clock)?.counts }
   }
 
-  @Test func `Gives the keys, and forgets what was wrong before`() throws {
+  @Test("Gives the keys, and forgets what was wrong before") func givesTheKeysAndForgetsWhatWasWrongBefore() throws {
     #expect(try vault.unlock(alice, with: pin("13579"), clock: clock).text == "alice's keys")
     try vault.expectWrong(alice)
     #expect(try counts == FailureCounts(max: 3, previous: 1))
@@ -32,23 +32,25 @@ import VaultModel
     #expect(try counts == FailureCounts(max: 3, previous: 0))
   }
 
-  @Test(arguments: ["00000", "13578", "03579", "1357", "135790", "97531", "1", "13579135791357913579135791357913"])
-  func `Gives nothing for another`(digits: String) throws {
+  @Test(
+    "Gives nothing for another",
+    arguments: ["00000", "13578", "03579", "1357", "135790", "97531", "1", "13579135791357913579135791357913"])
+  func givesNothingForAnother(digits: String) throws {
     #expect(try vault.unlock(alice, with: pin(digits), clock: clock).text == "wrong 1 of 3, 1 s")
     let line = try vault.auditLines(newest: 1)[0].entry
     #expect(line == entry(.pinWrong, alice, "1 of 3"))
   }
 
-  @Test func `Wipes only its account at the attempt limit`() throws {
+  @Test("Wipes only its account at the attempt limit") func wipesOnlyItsAccountAtTheAttemptLimit() throws {
     try vault.setPIN(of: bob, to: pin("24680"), keys: secrets("bob's keys"))
     try vault.journal(intent(login, alice), entry(.decided))
     #expect(try vault.unlock(alice, "00000").text == "wrong 1 of 3, 1 s")
     #expect(try vault.unlock(alice, "00001").text == "wrong 2 of 3, 3 s")
     #expect(try vault.unlock(alice, "00002").text == "wiped")
     #expect(try vault.accounts().map(\.id) == [bob])
-    #expect(try vault.unsettledIntents() == [])
+    #expect(try vault.unresolvedIntents() == [])
     #expect(try counts == nil)
-    #expect(throws: CustodyFault.unknown("PIN of account alice")) { try vault.unlock(alice, "13579") }
+    #expect(throws: StateStoreError.unknown("PIN of account alice")) { try vault.unlock(alice, "13579") }
     #expect(try vault.unlock(bob, "24680").text == "bob's keys")
     #expect(try vault.auditLines(newest: 1)[0].entry == entry(.wiped, alice, "3 wrong PINs"))
     guard case .intact = try vault.verifyAudit() else {
@@ -57,13 +59,13 @@ import VaultModel
     }
   }
 
-  @Test func `That was wrong once with a limit of one is the end`() throws {
+  @Test("That was wrong once with a limit of one is the end") func thatWasWrongOnceWithALimitOfOneIsTheEnd() throws {
     try vault.setPIN(of: alice, to: pin("13579"), keys: secrets("k"), limit: 1)
     #expect(try vault.unlock(alice, with: pin("13579"), clock: clock).text == "k")
     #expect(try vault.unlock(alice, with: pin("13570"), clock: clock).text == "wiped")
   }
 
-  @Test func `Waits longer after every wrong one`() throws {
+  @Test("Waits longer after every wrong one") func waitsLongerAfterEveryWrongOne() throws {
     try vault.setPIN(of: alice, to: pin("13579"), keys: secrets("k"), limit: 10)
     for (failures, seconds) in [1, 3, 7, 15, 31, 63, 127, 255, 511].enumerated() {
       let verdict = try vault.unlock(alice, with: pin("00000"), clock: clock)
@@ -79,11 +81,12 @@ import VaultModel
     #expect(try vault.unlock(alice, with: pin("13579"), clock: clock).text == "k")
   }
 
-  @Test func `Waits in full again after a restart, a clock that went back, or another process's attempt`() throws {
+  @Test("Waits in full again after a restart, a clock that went back, or another process's attempt")
+  func waitsInFullAgainAfterARestartAClockThatWentBackOrAnotherProcesssAttempt() throws {
     try vault.expectWrong(alice)
     try vault.expectWrong(alice)
     clock.advance(by: .seconds(1_000_000))
-    let restarted = try playground.vault()
+    let restarted = try fixture.vault()
     #expect(try restarted.unlock(alice, with: pin("13579"), clock: clock).text == "wait 3 s")
     clock.advance(by: .seconds(3))
     let young = PatientClock(wallClockMilliseconds: 0)
@@ -98,29 +101,30 @@ import VaultModel
     #expect(try restarted.unlock(alice, with: pin("13579"), clock: young).text == "k")
   }
 
-  @Test func `Is not given back an attempt that was counted while a right one was judged`() throws {
+  @Test("Is not given back an attempt that was counted while a right one was judged")
+  func isNotGivenBackAnAttemptThatWasCountedWhileARightOneWasJudged() throws {
     guard case .right(let counted, _) = try vault.attempt(alice, pin("13579"), clock) else {
       Issue.record("it was right")
       return
     }
-    let elsewhere = try playground.vault()
+    let elsewhere = try fixture.vault()
     try elsewhere.expectWrong(alice)
     try vault.clear(counted)
     #expect(try counts == FailureCounts(max: 3, previous: 2))
   }
 
   /// With parameters that scrypt refuses, nothing can be derived, but the attempt is counted.
-  @Test func `Is counted before anything is derived from it`() throws {
+  @Test("Is counted before anything is derived from it") func isCountedBeforeAnythingIsDerivedFromIt() throws {
     let sealed = try SealedKeys(encoded: SecretBytes(copying: [1, 1, 0, 1] + [UInt8](repeating: 0, count: 80)))
     try vault.transaction { [vault] connection in
-      let box = try PINRecord.box(of: sealed, for: alice, vault.keys)
-      try PINRecord(account: alice, limit: 3, failures: 0, box: box).write(to: connection, vault.keys)
+      let box = try PINRecord.sealedBytes(of: sealed, for: alice, vault.keys)
+      try PINRecord(account: alice, limit: 3, failures: 0, sealedBytes: box).write(to: connection, vault.keys)
     }
-    #expect(throws: CustodyFault.self) { try vault.unlock(alice, with: pin("13579"), clock: clock) }
+    #expect(throws: StateStoreError.self) { try vault.unlock(alice, with: pin("13579"), clock: clock) }
     #expect(try counts == FailureCounts(max: 3, previous: 1))
   }
 
-  @Test func `Is changed by a user who knows it`() throws {
+  @Test("Is changed by a user who knows it") func isChangedByAUserWhoKnowsIt() throws {
     let tries: [(String, String, String)] = [
       ("00000", "24680", "wrong 1 of 3, 1 s"), ("13579", "24680", "alice's keys"),
       ("13579", "24680", "wrong 1 of 3, 1 s"),
@@ -128,7 +132,7 @@ import VaultModel
       ("00000", "1", "wiped"),
     ]
     for (old, new, verdict) in tries {
-      let found = try clock.waitOut { clock throws(CustodyFault) in
+      let found = try clock.waitOut { clock throws(StateStoreError) in
         try vault.changePIN(of: alice, from: pin(old), to: pin(new), parameters: cheap, clock: clock)
       }
       #expect(found.text == verdict, "from \(old) to \(new)")
@@ -137,19 +141,19 @@ import VaultModel
     #expect(kinds == [.pinSet, .pinWrong, .pinChanged, .pinWrong, .pinChanged, .pinWrong, .pinWrong, .wiped])
   }
 
-  @Test func `Goes with the keys when they are dropped`() throws {
+  @Test("Goes with the keys when they are dropped") func goesWithTheKeysWhenTheyAreDropped() throws {
     try vault.dropKeys(of: alice, entry(.disenrolled))
-    #expect(throws: CustodyFault.unknown("PIN of account alice")) { try vault.unlock(alice, "13579") }
-    #expect(throws: CustodyFault.unknown("PIN of account bob")) { try vault.unlock(bob, "13579") }
-    #expect(throws: CustodyFault.unknown("account carol")) {
+    #expect(throws: StateStoreError.unknown("PIN of account alice")) { try vault.unlock(alice, "13579") }
+    #expect(throws: StateStoreError.unknown("PIN of account bob")) { try vault.unlock(bob, "13579") }
+    #expect(throws: StateStoreError.unknown("account carol")) {
       try vault.setPIN(of: AccountID("carol"), to: pin("13579"), keys: secrets("k"))
     }
   }
 
-  @Test func `Opens on its own device only`() throws {
-    let other = try Playground(in: "/dev/shm")
+  @Test("Opens on its own device only") func opensOnItsOwnDeviceOnly() throws {
+    let other = try VaultFixture(in: "/dev/shm")
     let stranger = try other.vault()
     #expect(!SecretBytes.constantTimeEqual(stranger.pinBinding, vault.pinBinding))
-    #expect(SecretBytes.constantTimeEqual(try playground.vault().pinBinding, vault.pinBinding))
+    #expect(SecretBytes.constantTimeEqual(try fixture.vault().pinBinding, vault.pinBinding))
   }
 }

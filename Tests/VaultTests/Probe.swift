@@ -16,7 +16,7 @@ final class Probe {
 
   private static func spawn(_ words: [String]) throws -> (pid_t, Int32) {
     var pipes: [Int32] = [0, 0]
-    guard pipe(&pipes) == 0 else { throw ProbeFault(what: "pipe", code: errno) }
+    guard pipe(&pipes) == 0 else { throw ProbeError(what: "pipe", code: errno) }
     defer { close(pipes[1]) }
     for end in pipes { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     var actions = posix_spawn_file_actions_t()
@@ -27,7 +27,7 @@ final class Probe {
     defer { arguments.forEach { free($0) } }
     var process = pid_t()
     let code = posix_spawn(&process, words[0], &actions, nil, arguments, environ)
-    guard code == 0 else { throw ProbeFault(what: "posix_spawn \(words[0])", code: code) }
+    guard code == 0 else { throw ProbeError(what: "posix_spawn \(words[0])", code: code) }
     return (process, pipes[0])
   }
 
@@ -57,7 +57,7 @@ final class Probe {
 /// Serializes starts: a probe must not inherit the pipe of another one, or the end of that probe would not be detected.
 private let spawning = Mutex(())
 
-struct ProbeFault: Error {
+struct ProbeError: Error {
   let what: String
   let code: Int32
 }

@@ -7,30 +7,32 @@ import Vault
 import VaultModel
 
 /// An attacker who has the SD card, but not the device secret, edits the records of servers, accounts and answers.
-@Suite(.timeLimit(.minutes(5))) struct `A record that was tampered with` {
-  private let playground: Playground
+@Suite("A record that was tampered with", .timeLimit(.minutes(5))) struct RecordTamperTests {
+  private let fixture: VaultFixture
   private let vault: Vault
 
   init() throws {
-    playground = try Playground(in: "/dev/shm")
-    vault = try playground.vault()
+    fixture = try VaultFixture(in: "/dev/shm")
+    vault = try fixture.vault()
     for server in [server(acme), server(umbrella, url: "https://other.example")] { try vault.put(server) }
-    for account in [account(alice), account(bob, stage: .mustEnrolAgain)] { try vault.put(account) }
+    for account in [account(alice), account(bob, stage: .mustEnrollAgain)] { try vault.put(account) }
     try vault.journal(intent(login, alice, key: "key 1"), entry(.decided))
     try vault.note(time: 1_760_000_000, of: acme)
     for account in [alice, bob] { try vault.setPIN(of: account, to: pin("13579"), keys: secrets("signing key")) }
     for account in [alice, alice, bob] { try vault.expectWrong(account) }
   }
 
-  @Test(arguments: [
-    "UPDATE pins SET failures = 0", "UPDATE pins SET failures = failures - 1", "UPDATE pins SET max_failures = 10",
-    "UPDATE pins SET failures = -100", "UPDATE pins SET mark = x''",
-    "UPDATE pins SET box = (SELECT box FROM pins WHERE account = 'bob')",
-    "UPDATE pins SET (failures, mark) = (SELECT failures, mark FROM pins WHERE account = 'bob')",
-    "UPDATE pins SET (failures, box, mark) = (SELECT failures, box, mark FROM pins WHERE account = 'bob')",
-  ])
-  func `A count of wrong PINs, its limit and its PIN are not believed`(sql: String) throws {
-    try playground.raw { try $0.execute("\(sql) WHERE account = 'alice'") }
+  @Test(
+    "A count of wrong PINs, its limit and its PIN are not believed",
+    arguments: [
+      "UPDATE pins SET failures = 0", "UPDATE pins SET failures = failures - 1", "UPDATE pins SET max_failures = 10",
+      "UPDATE pins SET failures = -100", "UPDATE pins SET mark = x''",
+      "UPDATE pins SET box = (SELECT box FROM pins WHERE account = 'bob')",
+      "UPDATE pins SET (failures, mark) = (SELECT failures, mark FROM pins WHERE account = 'bob')",
+      "UPDATE pins SET (failures, box, mark) = (SELECT failures, box, mark FROM pins WHERE account = 'bob')",
+    ])
+  func countOfWrongPINsItsLimitAndItsPINAreNotBelieved(sql: String) throws {
+    try fixture.raw { try $0.execute("\(sql) WHERE account = 'alice'") }
     let clock = PatientClock(wallClockMilliseconds: 0)
     expectDamage(sql) { _ = try vault.pinStatus(of: alice, clock: clock) }
     expectDamage(sql) { _ = try vault.unlock(alice, with: pin("13579"), clock: clock) }
@@ -40,46 +42,50 @@ import VaultModel
     #expect(try vault.pinStatus(of: bob, clock: clock)?.counts == FailureCounts(max: 3, previous: 1))
   }
 
-  @Test(arguments: [
-    (
-      "boxes change places",
-      """
-      CREATE TABLE kept AS SELECT id, box FROM accounts;
-      UPDATE accounts SET box = (SELECT box FROM kept WHERE kept.id <> accounts.id)
-      """
-    ),
-    (
-      "names change places",
-      """
-      PRAGMA foreign_keys = OFF; UPDATE accounts SET id = 'x' WHERE id = 'alice';
-      UPDATE accounts SET id = 'alice' WHERE id = 'bob'; UPDATE accounts SET id = 'bob' WHERE id = 'x'
-      """
-    ),
-    ("a server's box in an account", "UPDATE accounts SET box = (SELECT box FROM servers WHERE id = 'acme')"),
-    ("another profile", "UPDATE accounts SET profile = 'mallory' WHERE id = 'alice'"),
-    ("another stage", "UPDATE accounts SET stage = 'active' WHERE id = 'bob'"),
-    ("a stage there is not", "UPDATE accounts SET stage = 'trusted' WHERE id = 'bob'"),
-    ("another server", "UPDATE accounts SET server = 'umbrella' WHERE id = 'alice'"),
-    ("an empty box", "UPDATE accounts SET box = x''"),
-  ])
-  func `An account is not released`(what: String, sql: String) throws {
-    try playground.raw { try $0.execute(sql) }
+  @Test(
+    "An account is not released",
+    arguments: [
+      (
+        "boxes change places",
+        """
+        CREATE TABLE kept AS SELECT id, box FROM accounts;
+        UPDATE accounts SET box = (SELECT box FROM kept WHERE kept.id <> accounts.id)
+        """
+      ),
+      (
+        "names change places",
+        """
+        PRAGMA foreign_keys = OFF; UPDATE accounts SET id = 'x' WHERE id = 'alice';
+        UPDATE accounts SET id = 'alice' WHERE id = 'bob'; UPDATE accounts SET id = 'bob' WHERE id = 'x'
+        """
+      ),
+      ("a server's box in an account", "UPDATE accounts SET box = (SELECT box FROM servers WHERE id = 'acme')"),
+      ("another profile", "UPDATE accounts SET profile = 'mallory' WHERE id = 'alice'"),
+      ("another stage", "UPDATE accounts SET stage = 'active' WHERE id = 'bob'"),
+      ("a stage there is not", "UPDATE accounts SET stage = 'trusted' WHERE id = 'bob'"),
+      ("another server", "UPDATE accounts SET server = 'umbrella' WHERE id = 'alice'"),
+      ("an empty box", "UPDATE accounts SET box = x''"),
+    ])
+  func accountIsNotReleased(what: String, sql: String) throws {
+    try fixture.raw { try $0.execute(sql) }
     expectDamage(what) { _ = try vault.accounts() }
   }
 
-  @Test(arguments: [
-    "UPDATE servers SET url = 'https://evil.example' WHERE id = 'acme'",
-    "UPDATE servers SET kind = 'other' WHERE id = 'acme'",
-    "UPDATE servers SET box = (SELECT box FROM servers WHERE id = 'umbrella')",
-    "PRAGMA foreign_keys = OFF; UPDATE servers SET id = 'acne' WHERE id = 'acme'",
-  ])
-  func `A token server is not released`(sql: String) throws {
-    try playground.raw { try $0.execute(sql) }
+  @Test(
+    "A token server is not released",
+    arguments: [
+      "UPDATE servers SET url = 'https://evil.example' WHERE id = 'acme'",
+      "UPDATE servers SET kind = 'other' WHERE id = 'acme'",
+      "UPDATE servers SET box = (SELECT box FROM servers WHERE id = 'umbrella')",
+      "PRAGMA foreign_keys = OFF; UPDATE servers SET id = 'acne' WHERE id = 'acme'",
+    ])
+  func tokenServerIsNotReleased(sql: String) throws {
+    try fixture.raw { try $0.execute(sql) }
     expectDamage(sql) { _ = try vault.servers() }
   }
 
-  @Test func `No byte of a ciphertext can change`() throws {
-    try playground.raw { raw in
+  @Test("No byte of a ciphertext can change") func noByteOfACiphertextCanChange() throws {
+    try fixture.raw { raw in
       let box = try raw.rows("SELECT box FROM accounts WHERE id = 'alice'") { try $0.blob(0) }[0]
       for index in box.indices {
         var changed = box
@@ -96,47 +102,55 @@ import VaultModel
     #expect(try vault.account(alice).profile == "profile of alice")
   }
 
-  @Test(arguments: [
-    "UPDATE intents SET decision = 'accept'", "UPDATE intents SET decision = 'deny declined'",
-    "UPDATE intents SET decision = 'perhaps'", "UPDATE intents SET idempotency_key = 'key 2'",
-    "UPDATE intents SET account = 'bob'", "UPDATE intents SET server = 'umbrella'",
-    "UPDATE intents SET txn = '99999999-2222-4333-8444-555555555555'", "UPDATE intents SET txn = 'none'",
-    "UPDATE intents SET mark = zeroblob(32)", "UPDATE intents SET body = zeroblob(40)",
-    // The boundary between two fields cannot be moved.
-    "UPDATE intents SET account = 'alicek', idempotency_key = 'ey 1'",
-  ])
-  func `An intent is not believed`(sql: String) throws {
-    try playground.raw { try $0.execute("PRAGMA foreign_keys = OFF; \(sql)") }
-    expectDamage(sql) { _ = try vault.unsettledIntents() }
+  @Test(
+    "An intent is not believed",
+    arguments: [
+      "UPDATE intents SET decision = 'accept'", "UPDATE intents SET decision = 'deny declined'",
+      "UPDATE intents SET decision = 'perhaps'", "UPDATE intents SET idempotency_key = 'key 2'",
+      "UPDATE intents SET account = 'bob'", "UPDATE intents SET server = 'umbrella'",
+      "UPDATE intents SET txn = '99999999-2222-4333-8444-555555555555'", "UPDATE intents SET txn = 'none'",
+      "UPDATE intents SET mark = zeroblob(32)", "UPDATE intents SET body = zeroblob(40)",
+      // The boundary between two fields cannot be moved.
+      "UPDATE intents SET account = 'alicek', idempotency_key = 'ey 1'",
+    ])
+  func intentIsNotBelieved(sql: String) throws {
+    try fixture.raw { try $0.execute("PRAGMA foreign_keys = OFF; \(sql)") }
+    expectDamage(sql) { _ = try vault.unresolvedIntents() }
   }
 
-  @Test(arguments: [
-    "UPDATE server_times SET seconds = seconds + 1", "UPDATE server_times SET mark = x''",
-    "UPDATE server_times SET seconds = -1",
-  ])
-  func `The latest known time is not believed`(sql: String) throws {
-    try playground.raw { try $0.execute(sql) }
+  @Test(
+    "The latest known time is not believed",
+    arguments: [
+      "UPDATE server_times SET seconds = seconds + 1", "UPDATE server_times SET mark = x''",
+      "UPDATE server_times SET seconds = -1",
+    ])
+  func latestKnownTimeIsNotBelieved(sql: String) throws {
+    try fixture.raw { try $0.execute(sql) }
     expectDamage(sql) { _ = try vault.latestKnownTime(of: acme) }
     expectDamage(sql) { try vault.note(time: 2_000_000_000, of: acme) }
   }
 
-  @Test(arguments: ["UPDATE canary SET box = zeroblob(48)", "DELETE FROM canary"])
-  func `A changed canary is as good as none`(sql: String) throws {
-    try playground.raw { try $0.execute(sql) }
-    expectDamage(sql) { _ = try playground.vault() }
+  @Test(
+    "A changed canary is as good as none", arguments: ["UPDATE canary SET box = zeroblob(48)", "DELETE FROM canary"])
+  func changedCanaryIsAsGoodAsNone(sql: String) throws {
+    try fixture.raw { try $0.execute(sql) }
+    expectDamage(sql) { _ = try fixture.vault() }
   }
 
-  @Test func `Another device secret does not open the vault, and the message says so`() throws {
-    let other = try Playground(in: "/dev/shm")
-    let fault = #expect(throws: CustodyFault.self) {
-      try Vault.open(directory: playground.path, deviceSecret: try other.deviceSecret())
+  @Test("Another device secret does not open the vault, and the message says so")
+  func anotherDeviceSecretDoesNotOpenTheVaultAndTheMessageSaysSo() throws {
+    let other = try VaultFixture(in: "/dev/shm")
+    let fault = #expect(throws: StateStoreError.self) {
+      try Vault.open(directory: fixture.path, deviceSecret: try other.deviceSecret())
     }
     #expect(fault == .damaged("it was created with another device secret, or its canary was changed"))
     #expect(try vault.account(alice).profile == "profile of alice")
   }
 
-  @Test func `A file that is no database is damage, and stays as it is`() throws {
-    let other = try Playground()
+  @Test("A file that is no database is damage, and stays as it is") func fileThatIsNoDatabaseIsDamageAndStaysAsItIs()
+    throws
+  {
+    let other = try VaultFixture()
     let noise = [UInt8](repeating: 0x5A, count: 8192)
     let secret = try other.deviceSecret()
     try write(noise, to: other.database)
@@ -144,19 +158,19 @@ import VaultModel
     #expect(try contents(of: other.database) == noise)
   }
 
-  @Test func `A vault of a later format is refused and untouched`() throws {
-    let newest = try playground.raw { try $0.rows("PRAGMA user_version") { try $0.integer(0) } }[0]
-    try playground.raw { try $0.execute("PRAGMA user_version = \(newest + 1)") }
-    let before = try contents(of: playground.database)
-    let fault = #expect(throws: CustodyFault.self) { try playground.vault() }
+  @Test("A vault of a later format is refused and untouched") func vaultOfALaterFormatIsRefusedAndUntouched() throws {
+    let newest = try fixture.raw { try $0.rows("PRAGMA user_version") { try $0.integer(0) } }[0]
+    try fixture.raw { try $0.execute("PRAGMA user_version = \(newest + 1)") }
+    let before = try contents(of: fixture.database)
+    let fault = #expect(throws: StateStoreError.self) { try fixture.vault() }
     #expect("\(fault!)".contains("the file has format \(newest + 1), this program knows formats up to \(newest)"))
-    #expect(try contents(of: playground.database) == before)
+    #expect(try contents(of: fixture.database) == before)
   }
 
   private func expectDamage(
     _ what: String, sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Void
   ) {
-    let fault = #expect(throws: CustodyFault.self, "\(what)", sourceLocation: sourceLocation, performing: body)
+    let fault = #expect(throws: StateStoreError.self, "\(what)", sourceLocation: sourceLocation, performing: body)
     if let fault, case .damaged = fault { return }
     Issue.record("\(what): \(String(describing: fault))", sourceLocation: sourceLocation)
   }

@@ -4,7 +4,7 @@ import Glibc
 import Synchronization
 
 /// SQLite's file operations, in order.
-enum CardEvent: Sendable {
+enum StorageEvent: Sendable {
   case created(String)
   case wrote(String, offset: Int, [UInt8])
   case truncated(String, Int)
@@ -16,9 +16,9 @@ enum CardEvent: Sendable {
 }
 
 final class Log: Sendable {
-  private let recorded = Mutex<[CardEvent]>([])
-  var events: [CardEvent] { recorded.withLock { $0 } }
-  func append(_ event: CardEvent) { recorded.withLock { $0.append(event) } }
+  private let recorded = Mutex<[StorageEvent]>([])
+  var events: [StorageEvent] { recorded.withLock { $0 } }
+  func append(_ event: StorageEvent) { recorded.withLock { $0.append(event) } }
 }
 
 /// Forwards everything to SQLite's Unix VFS and records the operations that would reach the storage
@@ -26,7 +26,7 @@ final class Log: Sendable {
 enum RecordingVFS {
   /// Runs `body`. Every database opened in `directory` is recorded in `log` while it stays open.
   static func recording<Result: ~Copyable>(
-    _ directory: String, in log: @escaping @Sendable (CardEvent) -> Void, _ body: () throws -> Result
+    _ directory: String, in log: @escaping @Sendable (StorageEvent) -> Void, _ body: () throws -> Result
   ) rethrows -> Result {
     listeners.withLock { $0[directory] = log }
     // Databases of other tests also use this VFS, and are not recorded.
@@ -54,7 +54,7 @@ private func isDeaf(_ file: File?) -> Bool {
 }
 
 /// Logs by directory. Entries are never removed, because the journal is opened much later than the database.
-private let listeners = Mutex<[String: @Sendable (CardEvent) -> Void]>([:])
+private let listeners = Mutex<[String: @Sendable (StorageEvent) -> Void]>([:])
 
 private func directoryAndName(_ path: UnsafePointer<CChar>) -> (String, String) {
   let parts = String(cString: path).split(separator: "/", omittingEmptySubsequences: false)
@@ -65,9 +65,9 @@ private func directoryAndName(_ path: UnsafePointer<CChar>) -> (String, String) 
 private final class OpenFile {
   let directory: String
   let name: String
-  let log: @Sendable (CardEvent) -> Void
+  let log: @Sendable (StorageEvent) -> Void
 
-  init(directory: String, name: String, log: @escaping @Sendable (CardEvent) -> Void) {
+  init(directory: String, name: String, log: @escaping @Sendable (StorageEvent) -> Void) {
     self.directory = directory
     self.name = name
     self.log = log
@@ -87,7 +87,7 @@ private func slot(of file: File?) -> UnsafeMutablePointer<Unmanaged<OpenFile>?> 
   (UnsafeMutableRawPointer(file!) + 8).assumingMemoryBound(to: Unmanaged<OpenFile>?.self)
 }
 
-private func report(_ file: File?, _ event: (String) -> CardEvent) {
+private func report(_ file: File?, _ event: (String) -> StorageEvent) {
   guard let open = slot(of: file).pointee?.takeUnretainedValue() else { return }
   open.log(event(open.name))
 }

@@ -5,15 +5,15 @@ import Testing
 import Vault
 import VaultModel
 
-@Suite(.timeLimit(.minutes(5))) struct `Renaming an account` {
-  private let playground: Playground
+@Suite("Renaming an account", .timeLimit(.minutes(5))) struct RenamingTests {
+  private let fixture: VaultFixture
   private let vault: Vault
   private let entry = AuditEntry(
     .renamed, account: AccountID("new"), detail: "was old", wallClockMilliseconds: 1_760_000_000_123)
 
   init() throws {
-    playground = try Playground()
-    vault = try playground.vault()
+    fixture = try VaultFixture()
+    vault = try fixture.vault()
     try vault.put(
       TokenServerRecord(id: TokenServerID("server"), kind: "reference", url: "https://server", secrets: secrets("pins"))
     )
@@ -25,7 +25,9 @@ import VaultModel
     }
   }
 
-  @Test func `Keys, PIN, wrong attempts and answers under way go over`() throws {
+  @Test("Keys, PIN, wrong attempts and answers under way go over") func keysPINWrongAttemptsAndAnswersUnderWayGoOver()
+    throws
+  {
     try vault.setPIN(of: AccountID("old"), to: pin("135790"), keys: secrets("under the PIN"))
     try vault.expectWrong(AccountID("old"))
     let intent = AnswerIntent(
@@ -35,13 +37,13 @@ import VaultModel
     try vault.rename(AccountID("old"), to: AccountID("new"), entry)
 
     // Another process reads the same state.
-    let vault = try playground.vault()
+    let vault = try fixture.vault()
     #expect(try vault.accounts().map(\.id) == ["new", "other"].map { AccountID($0) })
     let renamed = try vault.account(AccountID("new"))
     #expect(bytes(renamed.secrets) == Array("old's".utf8) && renamed.profile == "old" && renamed.stage == .active)
     var expected = intent
     expected.account = AccountID("new")
-    #expect(try vault.unsettledIntents() == [expected])
+    #expect(try vault.unresolvedIntents() == [expected])
     #expect(
       try vault.pinStatus(of: AccountID("new"), clock: PatientClock(wallClockMilliseconds: 0))?.counts.previous == 1)
     #expect(try vault.pinStatus(of: AccountID("old"), clock: PatientClock(wallClockMilliseconds: 0)) == nil)
@@ -53,9 +55,10 @@ import VaultModel
     }
   }
 
-  @Test func `A name that is taken, or an account that is not there, changes nothing`() throws {
-    #expect(throws: CustodyFault.self) { try vault.rename(AccountID("old"), to: AccountID("other"), entry) }
-    #expect(throws: CustodyFault.unknown("account nobody")) {
+  @Test("A name that is taken, or an account that is not there, changes nothing")
+  func nameThatIsTakenOrAnAccountThatIsNotThereChangesNothing() throws {
+    #expect(throws: StateStoreError.self) { try vault.rename(AccountID("old"), to: AccountID("other"), entry) }
+    #expect(throws: StateStoreError.unknown("account nobody")) {
       try vault.rename(AccountID("nobody"), to: AccountID("new"), entry)
     }
     #expect(try vault.accounts().map(\.id) == ["old", "other"].map { AccountID($0) })

@@ -7,23 +7,23 @@ import Vault
 import VaultModel
 
 /// The bytes that a wipe leaves in the files. Copies made by a flash controller cannot be checked.
-@Suite(.timeLimit(.minutes(5))) struct `Nothing of a sealed secret is left in any file` {
-  private let playground: Playground
+@Suite("Nothing of a sealed secret is left in any file", .timeLimit(.minutes(5))) struct ResidueTests {
+  private let fixture: VaultFixture
   private let vault: Vault
 
   init() throws {
-    playground = try Playground()
-    vault = try playground.vault()
+    fixture = try VaultFixture()
+    vault = try fixture.vault()
     try vault.put(server(acme))
     try vault.put(server(umbrella))
     try vault.put(account(bob, at: umbrella))
   }
 
   /// A small secret, one of a page's size, and one over several pages.
-  @Test(arguments: [32, 4_000, 20_000])
-  func `After a wipe, dropped keys, a new key, a removed server`(size: Int) throws {
+  @Test("After a wipe, dropped keys, a new key, a removed server", arguments: [32, 4_000, 20_000])
+  func afterAWipeDroppedKeysANewKeyARemovedServer(size: Int) throws {
     // Another process reads concurrently.
-    let other = try playground.vault()
+    let other = try fixture.vault()
     let removals: [(String, () throws -> Void)] = [
       ("wipe", { try vault.wipe(account: alice, entry(.wiped)) }),
       ("drop", { try vault.dropKeys(of: alice, entry(.disenrolled)) }),
@@ -37,7 +37,7 @@ import VaultModel
           id: alice, server: acme, profile: "p", stage: .active,
           secrets: SecretBytes(copying: [UInt8](repeating: 0, count: size))))
       _ = try other.accounts()
-      let box = try playground.raw { raw in
+      let box = try fixture.raw { raw in
         try raw.rows("SELECT box FROM accounts WHERE id = 'alice'") { try $0.blob(0) }[0]
       }
       #expect(try traces(of: box) > 0, "the search itself must find a box that is there")
@@ -46,8 +46,8 @@ import VaultModel
     }
   }
 
-  @Test(arguments: [32, 4_000])
-  func `After a changed PIN, a new PIN, dropped keys, too many wrong PINs, a wipe`(size: Int) throws {
+  @Test("After a changed PIN, a new PIN, dropped keys, too many wrong PINs, a wipe", arguments: [32, 4_000])
+  func afterAChangedPINANewPINDroppedKeysTooManyWrongPINsAWipe(size: Int) throws {
     let keys = SecretBytes(copying: [UInt8](repeating: 0, count: size))
     let clock = PatientClock(wallClockMilliseconds: 0)
     let removals: [(String, () throws -> Void)] = [
@@ -61,7 +61,7 @@ import VaultModel
       try vault.put(server(acme))
       try vault.put(account(alice))
       try vault.setPIN(of: alice, to: pin("1"), keys: keys)
-      let box = try playground.raw { raw in
+      let box = try fixture.raw { raw in
         try raw.rows("SELECT box FROM pins WHERE account = 'alice'") { try $0.blob(0) }[0]
       }
       #expect(try traces(of: box) > 0, "the search itself must find a box that is there")
@@ -75,8 +75,8 @@ import VaultModel
     let pieces = Set(stride(from: 0, through: box.count - 16, by: 16).map { Array(box[$0..<$0 + 16]) })
     let starts = Set(pieces.map { $0[0] })
     var found: Set<[UInt8]> = []
-    for name in names(in: playground.path) {
-      let bytes = try contents(of: "\(playground.path)/\(name)")
+    for name in names(in: fixture.path) {
+      let bytes = try contents(of: "\(fixture.path)/\(name)")
       guard bytes.count >= 16 else { continue }
       for offset in 0...bytes.count - 16 where starts.contains(bytes[offset]) {
         let piece = Array(bytes[offset..<offset + 16])

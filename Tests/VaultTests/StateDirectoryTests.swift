@@ -4,17 +4,19 @@ import MobileAuth
 import Testing
 import Vault
 
-@Suite(.timeLimit(.minutes(5))) struct `The state directory` {
-  private let playground: Playground
+@Suite("The state directory", .timeLimit(.minutes(5))) struct StateDirectoryTests {
+  private let fixture: VaultFixture
   private let secret: DeviceSecret
 
   init() throws {
-    playground = try Playground()
-    secret = try playground.deviceSecret()
+    fixture = try VaultFixture()
+    secret = try fixture.deviceSecret()
   }
 
-  @Test func `And its files are for their owner only, with any umask`() throws {
-    let inner = "\(playground.path)/inner"
+  @Test("And its files are for their owner only, with any umask") func andItsFilesAreForTheirOwnerOnlyWithAnyUmask()
+    throws
+  {
+    let inner = "\(fixture.path)/inner"
     let before = umask(0)
     defer { umask(before) }
     let vault = try Vault.open(
@@ -28,52 +30,53 @@ import Vault
     rmdir(inner)
   }
 
-  @Test(arguments: [0o701, 0o710, 0o750, 0o755, 0o777, 0o1777] as [mode_t])
-  func `That others can enter is refused`(mode: mode_t) throws {
-    chmod(playground.path, mode)
+  @Test("That others can enter is refused", arguments: [0o701, 0o710, 0o750, 0o755, 0o777, 0o1777] as [mode_t])
+  func thatOthersCanEnterIsRefused(mode: mode_t) throws {
+    chmod(fixture.path, mode)
     expectRefusal("others can enter it; chmod 700 it")
-    #expect(throws: CustodyFault.self) { try playground.deviceSecret() }
-    chmod(playground.path, 0o700)
-    _ = try Vault.open(directory: playground.path, deviceSecret: secret)
+    #expect(throws: StateStoreError.self) { try fixture.deviceSecret() }
+    chmod(fixture.path, 0o700)
+    _ = try Vault.open(directory: fixture.path, deviceSecret: secret)
   }
 
-  @Test func `That belongs to another user is refused`() throws {
+  @Test("That belongs to another user is refused") func thatBelongsToAnotherUserIsRefused() throws {
     if geteuid() == 0 {
-      chown(playground.path, 65_534, 65_534)
+      chown(fixture.path, 65_534, 65_534)
       expectRefusal("belongs to user 65534, this process runs as user 0")
-      chown(playground.path, 0, 0)
+      chown(fixture.path, 0, 0)
     } else {
-      let fault = #expect(throws: CustodyFault.self) { try Vault.open(directory: "/root", deviceSecret: secret) }
+      let fault = #expect(throws: StateStoreError.self) { try Vault.open(directory: "/root", deviceSecret: secret) }
       #expect("\(fault!)".contains("/root belongs to user 0"))
     }
   }
 
-  @Test func `That is a file, or has no parent, is refused`() throws {
-    let file = "\(playground.path)/device-secret"
-    let fault = #expect(throws: CustodyFault.self) { try Vault.open(directory: file, deviceSecret: secret) }
+  @Test("That is a file, or has no parent, is refused") func thatIsAFileOrHasNoParentIsRefused() throws {
+    let file = "\(fixture.path)/device-secret"
+    let fault = #expect(throws: StateStoreError.self) { try Vault.open(directory: file, deviceSecret: secret) }
     #expect(fault == .storage("\(file) is not a directory"))
-    let missing = "\(playground.path)/a/b"
-    let other = #expect(throws: CustodyFault.self) { try Vault.open(directory: missing, deviceSecret: secret) }
+    let missing = "\(fixture.path)/a/b"
+    let other = #expect(throws: StateStoreError.self) { try Vault.open(directory: missing, deviceSecret: secret) }
     #expect(other == .storage("mkdir \(missing): No such file or directory"))
   }
 
-  @Test func `May be reached through a symbolic link, as systemd's DynamicUser does`() throws {
-    let other = try Playground()
-    symlink(playground.path, "\(other.path)/link")
+  @Test("May be reached through a symbolic link, as systemd's DynamicUser does")
+  func mayBeReachedThroughASymbolicLinkAsSystemdsDynamicUserDoes() throws {
+    let other = try VaultFixture()
+    symlink(fixture.path, "\(other.path)/link")
     let vault = try Vault.open(directory: "\(other.path)/link", deviceSecret: secret)
     try vault.record(entry(.opened))
-    #expect(try playground.vault().auditLines(newest: 9).count == 1)
+    #expect(try fixture.vault().auditLines(newest: 9).count == 1)
   }
 
-  @Test func `With a vault that others can read is refused`() throws {
-    _ = try playground.vault()
-    chmod(playground.database, 0o640)
+  @Test("With a vault that others can read is refused") func withAVaultThatOthersCanReadIsRefused() throws {
+    _ = try fixture.vault()
+    chmod(fixture.database, 0o640)
     expectRefusal("not a regular file that only its owner can read and write (SQLite 3)")
   }
 
   private func expectRefusal(_ reason: String, sourceLocation: SourceLocation = #_sourceLocation) {
-    let fault = #expect(throws: CustodyFault.self, sourceLocation: sourceLocation) {
-      try Vault.open(directory: playground.path, deviceSecret: secret)
+    let fault = #expect(throws: StateStoreError.self, sourceLocation: sourceLocation) {
+      try Vault.open(directory: fixture.path, deviceSecret: secret)
     }
     guard case .storage(let text)? = fault, text.hasSuffix(reason) else {
       Issue.record("\(String(describing: fault))", sourceLocation: sourceLocation)

@@ -7,13 +7,13 @@ import Testing
 import Vault
 
 /// A temporary directory for one test, deleted with its contents when the test releases it.
-final class Playground {
+final class VaultFixture {
   let path: String
 
   /// - Parameter base: the parent directory. A memory file system speeds up tests that need thousands of directories.
   init(in base: String = "/tmp") throws {
     var template = Array("\(base)/vault-tests-XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else { throw CustodyFault.storage("mkdtemp in \(base)") }
+    guard mkdtemp(&template) != nil else { throw StateStoreError.storage("mkdtemp in \(base)") }
     path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
 
@@ -56,7 +56,7 @@ func names(in directory: String) -> [String] {
 
 func contents(of path: String) throws -> [UInt8] {
   let descriptor = open(path, O_RDONLY)
-  guard descriptor >= 0 else { throw CustodyFault.storage("open \(path)") }
+  guard descriptor >= 0 else { throw StateStoreError.storage("open \(path)") }
   defer { close(descriptor) }
   var bytes: [UInt8] = []
   var chunk = [UInt8](repeating: 0, count: 65_536)
@@ -66,10 +66,10 @@ func contents(of path: String) throws -> [UInt8] {
 
 func write(_ bytes: [UInt8], to path: String, mode: mode_t = 0o600) throws {
   let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL, 0o600)
-  guard descriptor >= 0 else { throw CustodyFault.storage("create \(path)") }
+  guard descriptor >= 0 else { throw StateStoreError.storage("create \(path)") }
   defer { close(descriptor) }
   guard write(descriptor, bytes, bytes.count) == bytes.count, fchmod(descriptor, mode) == 0 else {
-    throw CustodyFault.storage("write \(path)")
+    throw StateStoreError.storage("write \(path)")
   }
 }
 
@@ -94,7 +94,7 @@ func server(_ id: TokenServerID, url: String = "https://tokens.example", _ text:
 }
 
 func account(
-  _ id: AccountID, at server: TokenServerID = acme, stage: EnrolmentStage = .active, _ text: String = "account key"
+  _ id: AccountID, at server: TokenServerID = acme, stage: EnrollmentStage = .active, _ text: String = "account key"
 ) -> AccountRecord {
   AccountRecord(id: id, server: server, profile: "profile of \(id)", stage: stage, secrets: secrets(text))
 }

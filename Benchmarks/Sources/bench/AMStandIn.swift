@@ -27,19 +27,19 @@ struct AMStandIn {
 
   /// Registers a user's mechanism at `token`.
   func register(_ user: String, at token: PushToken) throws {
-    try token.enrol(am.registrationURI(user))
-    guard am.finishRegistration(of: user) != nil else { throw Failure("AM has not heard of \(user)'s token") }
+    try token.enroll(am.registrationURI(user))
+    guard am.finishRegistration(of: user) != nil else { throw BenchError("AM has not heard of \(user)'s token") }
   }
 
   /// A push message from the sender node to a user.
   func push(to user: String) throws -> TestAM.Push {
-    guard let push = am.send(user) else { throw Failure("AM knows no token of \(user)") }
+    guard let push = am.send(user) else { throw BenchError("AM knows no token of \(user)") }
     return push
   }
 
   /// The login page.
   func requireLogin(_ push: TestAM.Push) throws {
     let outcome = am.verify(push)
-    guard outcome == .isTrue else { throw Failure("AM finds the login \(outcome.rawValue)") }
+    guard outcome == .isTrue else { throw BenchError("AM finds the login \(outcome.rawValue)") }
   }
 }

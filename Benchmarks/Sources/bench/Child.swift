@@ -2,7 +2,7 @@
 import Foundation
 import Glibc
 
-struct Failure: Error, CustomStringConvertible {
+struct BenchError: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }
 }
@@ -35,7 +35,7 @@ final class Child {
     var processID: pid_t = 0
     started = .now
     let code = posix_spawnp(&processID, program, &actions, nil, &words, environ)
-    guard code == 0 else { throw Failure("cannot run \(program): \(String(cString: strerror(code)))") }
+    guard code == 0 else { throw BenchError("cannot run \(program): \(String(cString: strerror(code)))") }
     self.processID = processID
     output = pipes[0]
   }
@@ -53,7 +53,7 @@ final class Child {
       if byte == UInt8(ascii: "\n") { return String(decoding: line, as: UTF8.self) }
       line.append(byte)
     }
-    throw Failure("\(program) ended early")
+    throw BenchError("\(program) ended early")
   }
 
   /// Sends SIGTERM and waits for the end of the process.
@@ -82,7 +82,7 @@ final class Child {
     var status: Int32 = 0
     waitpid(child.processID, &status, 0)
     child.isOver = true
-    guard status == 0 else { throw Failure("\(program) \(arguments.first ?? "") failed, see \(log)") }
+    guard status == 0 else { throw BenchError("\(program) \(arguments.first ?? "") failed, see \(log)") }
     return output
   }
 }

@@ -9,7 +9,7 @@ struct ControlSocket {
 
   struct LED: Decodable, Equatable {
     var meaning: String
-    var colour: String?
+    var color: String?
   }
 
   /// One call and the lines of its answer.
@@ -27,10 +27,10 @@ struct ControlSocket {
           connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
         }
       }
-      guard code == 0 else { throw Failure("\(path): \(String(cString: strerror(errno)))") }
+      guard code == 0 else { throw BenchError("\(path): \(String(cString: strerror(errno)))") }
       let line = Array("\(request)\n".utf8)
       guard send(descriptor, line, line.count, Int32(MSG_NOSIGNAL)) == line.count else {
-        throw Failure("\(path) is closed")
+        throw BenchError("\(path) is closed")
       }
     }
 
@@ -44,7 +44,7 @@ struct ControlSocket {
         }
         var chunk = [UInt8](repeating: 0, count: 4096)
         let count = read(descriptor, &chunk, chunk.count)
-        guard count > 0 else { throw Failure("the token ended a call") }
+        guard count > 0 else { throw BenchError("the token ended a call") }
         bytes += chunk[..<count]
       }
     }
@@ -54,7 +54,7 @@ struct ControlSocket {
     func waitForLED(_ meaning: String) throws -> Instant {
       while true {
         let led = try JSON.decode(LED.self, from: readLine())
-        if led.meaning.hasPrefix(meaning), led.colour != nil { return .now }
+        if led.meaning.hasPrefix(meaning), led.color != nil { return .now }
       }
     }
   }

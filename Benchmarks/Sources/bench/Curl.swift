@@ -49,7 +49,7 @@ struct Curl {
     let facts = String(decoding: output, as: UTF8.self).split(separator: "\n").map { $0.split(separator: " ") }
     return try facts.enumerated().map { index, facts in
       guard facts.count == 3, let seconds = Double(facts[0]), facts[2].hasPrefix("2") else {
-        throw Failure("curl \(transfers[index].path): \(facts.joined(separator: " "))")
+        throw BenchError("curl \(transfers[index].path): \(facts.joined(separator: " "))")
       }
       let body = try Data(contentsOf: URL(filePath: file(index, "out")))
       return Timed(seconds: seconds, isOnNewConnection: facts[1] != "0", body: [UInt8](body))

@@ -11,7 +11,7 @@ final class EnrolledDevice {
   private let key: OpenPGPKey
   private let serverCertificate: OpenPGPCertificate
 
-  struct Failure: Error {
+  struct BenchError: Error {
     let what: String
   }
 
@@ -22,7 +22,7 @@ final class EnrolledDevice {
     device = try Device(at: site)
     key = try OpenPGPKey.generate(userID: "bench \(profile)")
     func ask(_ request: [UInt8], _ what: String) throws -> [UInt8] {
-      guard let body = site.body(of: connection.exchange(request), what) else { throw Failure(what: what) }
+      guard let body = site.body(of: connection.exchange(request), what) else { throw BenchError(what: what) }
       return body
     }
     device.takeRegistration(connection.exchange(device.registration(code)))
@@ -42,7 +42,7 @@ final class EnrolledDevice {
       device.call("POST", base + "/mobile-auth/ack", JSON.encode(KeyAcknowledgement(proof: proof.base64))),
       "acknowledgement")
     _ = try ask(
-      device.call("PUT", base + "/push", JSON.encode(PushEnrolmentRequest(transport: .sse))), "push enrolment")
+      device.call("PUT", base + "/push", JSON.encode(PushEnrollmentRequest(transport: .sse))), "push enrollment")
     device.takeToken(connection.exchange(device.tokenRequest()))
   }
 

@@ -17,7 +17,7 @@ enum HardwareRows {
 
   static func measure(on stage: Stage) throws -> [Row] {
     guard getenv("BENCH_KERNEL") != nil else {
-      throw Failure("there is no hardware here: scripts/bench hardware measures inside scripts/bench-kernel")
+      throw BenchError("there is no hardware here: scripts/bench hardware measures inside scripts/bench-kernel")
     }
     try shell("panel up")
     try shell("panel plug")
@@ -51,7 +51,7 @@ enum HardwareRows {
     of button: SimulatedLine, heardBy program: String, window: Double, log: String
   ) throws -> [Double] {
     let reference = try Child(program, ["bench-panel", "0", "\(Int(window * 1e6))"], log: log)
-    guard try reference.readLine() == "ready" else { throw Failure("reference-gpio is not ready") }
+    guard try reference.readLine() == "ready" else { throw BenchError("reference-gpio is not ready") }
     defer { reference.end() }
     return try (0..<timesPerTurn).map { number in
       let released = try blocking { try await button.tap(number) }
@@ -66,7 +66,7 @@ enum HardwareRows {
     var ours: [Double] = []
     for _ in 0..<turns {
       let reference = try Child(references + "/reference-usb", ["1d6b", "0104"], log: log)
-      guard try reference.readLine() == "ready" else { throw Failure("reference-usb is not ready") }
+      guard try reference.readLine() == "ready" else { throw BenchError("reference-usb is not ready") }
       theirs += try keys { try reference.readInstant() }
       reference.end()
       let ear = KeypadEar()
@@ -80,15 +80,15 @@ enum HardwareRows {
 
   private static func keys(heardAt heard: () throws -> Instant) throws -> [Double] {
     let gadget = open("/dev/hidg0", O_RDWR | O_CLOEXEC)
-    guard gadget >= 0 else { throw Failure("/dev/hidg0: \(String(cString: strerror(errno)))") }
+    guard gadget >= 0 else { throw BenchError("/dev/hidg0: \(String(cString: strerror(errno)))") }
     defer { close(gadget) }
     return try (0..<timesPerTurn).map { number in
       var report: [UInt8] = [0, 0, UInt8(0x59 + number % 10), 0, 0, 0, 0, 0]
       let sent = Instant.now
-      guard write(gadget, report, report.count) == report.count else { throw Failure("a report was not taken") }
+      guard write(gadget, report, report.count) == report.count else { throw BenchError("a report was not taken") }
       let delay = try heard() - sent
       report[2] = 0
-      guard write(gadget, report, report.count) == report.count else { throw Failure("a report was not taken") }
+      guard write(gadget, report, report.count) == report.count else { throw BenchError("a report was not taken") }
       pause(seconds: 0.03)
       return delay
     }
@@ -116,12 +116,12 @@ private struct SimulatedLine {
     }
     let chip = try text(sim + "/dev_name") + "/" + text(sim + "/bank/chip_name")
     file = open("/sys/devices/platform/\(chip)/sim_gpio\(offset)/pull", O_WRONLY | O_CLOEXEC)
-    guard file >= 0 else { throw Failure("line \(offset): \(String(cString: strerror(errno)))") }
+    guard file >= 0 else { throw BenchError("line \(offset): \(String(cString: strerror(errno)))") }
   }
 
   func pull(down: Bool) throws {
     let word = down ? "pull-down" : "pull-up"
-    guard pwrite(file, word, word.utf8.count, 0) == word.utf8.count else { throw Failure("the line was not pulled") }
+    guard pwrite(file, word, word.utf8.count, 0) == word.utf8.count else { throw BenchError("the line was not pulled") }
   }
 
   /// Presses and releases from a separate thread, and returns when it released. This kernel delivers edges at its ticks
@@ -151,14 +151,14 @@ private struct PanelEar {
   private let panel: FrontPanel
 
   init() throws {
-    let profile = try BoardCatalogue.profile("boards/bench-kernel/board.toml")
-    guard let lines = profile.lines else { throw Failure("the bench's board has no lines") }
-    board = try HardwareBoard(lines, keypad: nil, timekeeper: SystemTimekeeper())
+    let profile = try BoardCatalog.profile("boards/bench-kernel/board.toml")
+    guard let lines = profile.lines else { throw BenchError("the bench's board has no lines") }
+    board = try HardwareBoard(lines, keypad: nil, clock: SystemClock())
     var timing = GestureTiming()
     timing.guardTime = .milliseconds(20)
     timing.acceptHold = .milliseconds(40)
     panel = FrontPanel(
-      button: board.button, indicator: board.indicator, timekeeper: SystemTimekeeper(), timing: timing)
+      button: board.button, indicator: board.indicator, clock: SystemClock(), timing: timing)
   }
 
   func releases(of button: SimulatedLine, _ count: Int) async throws -> [Double] {
@@ -170,7 +170,7 @@ private struct PanelEar {
       for await event in panel.events(for: .confirmation) {
         guard case .gesture(let gesture) = event else { continue }
         let heard = Instant.now
-        guard gesture.kind == .hold else { throw Failure("a hold was taken for \(gesture.kind)") }
+        guard gesture.kind == .hold else { throw BenchError("a hold was taken for \(gesture.kind)") }
         delays.append(heard - (try await finger.value))
       }
     }
@@ -203,7 +203,7 @@ private final class KeypadEar: KeySink, @unchecked Sendable {
 
 extension Child {
   fileprivate func readInstant() throws -> Instant {
-    guard let nanoseconds = Int64(try readLine()) else { throw Failure("not a number of nanoseconds") }
+    guard let nanoseconds = Int64(try readLine()) else { throw BenchError("not a number of nanoseconds") }
     return Instant(nanoseconds: nanoseconds)
   }
 }
@@ -215,7 +215,7 @@ extension Sample {
 }
 
 private func shell(_ command: String) throws {
-  guard system(command) == 0 else { throw Failure(command) }
+  guard system(command) == 0 else { throw BenchError(command) }
 }
 
 private func blocking<Result: Sendable>(_ body: @escaping @Sendable () async throws -> Result) throws -> Result {
@@ -226,6 +226,6 @@ private func blocking<Result: Sendable>(_ body: @escaping @Sendable () async thr
     done.signal()
   }
   done.wait()
-  guard let result else { throw Failure("nothing came of it") }
+  guard let result else { throw BenchError("nothing came of it") }
   return try result.get()
 }

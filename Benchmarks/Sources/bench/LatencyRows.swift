@@ -61,7 +61,7 @@ final class LatencyRows {
     self.token = token
     site = Site(server)
     tokenID = try server.deviceID(of: token.user)
-    device = try server.enrol(1, as: "beside", at: site)[0]
+    device = try server.enroll(1, as: "beside", at: site)[0]
     portal = Connection(to: site)
     events = Connection(to: site)
     callbacks = CallbackReceiver(on: site.loop)
@@ -94,7 +94,7 @@ final class LatencyRows {
 
   private func ask(_ user: String, on clientID: String) throws -> String {
     let response = portal.exchange(site.ask(user, on: clientID, callback: callbacks.url))
-    guard let transaction = site.transaction(in: response) else { throw Failure("the portal was refused") }
+    guard let transaction = site.transaction(in: response) else { throw BenchError("the portal was refused") }
     return transaction
   }
 
@@ -104,7 +104,7 @@ final class LatencyRows {
     let transaction = try ask(device.user, on: device.device.clientID)
     let asked = Instant.now
     site.loop.run(for: 2) { hinted != formerHint }
-    guard hinted != formerHint else { throw Failure("no hint within 2 s") }
+    guard hinted != formerHint else { throw BenchError("no hint within 2 s") }
     leads.append(asked - hinted)
 
     let (list, path) = ("/device/v1/pending", "/device/v1/requests/\(transaction)")
@@ -119,7 +119,7 @@ final class LatencyRows {
     let answer = transfer("POST", path + "/answers", [("Idempotency-Key", Random.uuid())], body)
     let answered = try curl.run((anew ? [] : [transfer("GET", list)]) + [answer])
     let counted = [fetched.suffix(2).first, answered.last]
-    guard counted.allSatisfy({ $0?.isOnNewConnection == anew }) else { throw Failure("curl chose another connection") }
+    guard counted.allSatisfy({ $0?.isOnNewConnection == anew }) else { throw BenchError("curl chose another connection") }
     return (fetched.suffix(2).reduce(0) { $0 + $1.seconds }, answered[answered.count - 1].seconds)
   }
 

@@ -38,7 +38,7 @@ struct MessageParser {
     case end
   }
 
-  struct Malformed: Error {}
+  struct MalformedMessageError: Error {}
 
   private var bytes: [UInt8] = []
   private var state = State.head
@@ -46,7 +46,7 @@ struct MessageParser {
   mutating func append(_ more: some Collection<UInt8>) { bytes += more }
 
   /// The next piece; nil until more bytes are available.
-  mutating func next() throws(Malformed) -> Piece? {
+  mutating func next() throws(MalformedMessageError) -> Piece? {
     while true {
       switch state {
       case .head:
@@ -56,7 +56,7 @@ struct MessageParser {
           state = .chunkSize
         } else {
           let length = head["content-length"].map { Int($0) ?? -1 } ?? 0
-          guard length >= 0 else { throw Malformed() }
+          guard length >= 0 else { throw MalformedMessageError() }
           state = length == 0 ? .end : .body(left: length)
         }
         return .head(head)
@@ -67,7 +67,7 @@ struct MessageParser {
         return .body(part)
       case .chunkSize:
         guard let line = take(through: "\r\n") else { return nil }
-        guard let size = Int(line.prefix { $0.isHexDigit }, radix: 16) else { throw Malformed() }
+        guard let size = Int(line.prefix { $0.isHexDigit }, radix: 16) else { throw MalformedMessageError() }
         state = size == 0 ? .chunkEnd(isLast: true) : .chunk(left: size)
       case .chunk(let left):
         guard !bytes.isEmpty else { return nil }

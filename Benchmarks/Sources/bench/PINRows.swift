@@ -29,14 +29,14 @@ final class PINRows {
       + (try [14, 15, 16].map { log2N in
         let derive = try derivation(log2N: log2N)
         let sample = Sample(try (0..<rounds).map { _ in try derive() })
-        let memory = Scrypt.Parameters(cost: 1 << UInt64(log2N), blockSize: 8, parallelisation: 1).memory >> 20
+        let memory = Scrypt.Parameters(cost: 1 << UInt64(log2N), blockSize: 8, parallelization: 1).memory >> 20
         return Row("key derivation, scrypt_log2_n = \(log2N)", "\(sample.inMilliseconds), \(memory) MiB")
       })
   }
 
   /// A function that decrypts a token, which is almost only the key derivation, and returns the seconds it took.
   private static func derivation(log2N: Int) throws -> () throws -> Double {
-    let parameters = Scrypt.Parameters(cost: 1 << UInt64(log2N), blockSize: 8, parallelisation: 1)
+    let parameters = Scrypt.Parameters(cost: 1 << UInt64(log2N), blockSize: 8, parallelization: 1)
     let (pin, binding) = (PIN(digits: SecretBytes(copying: Array(pin.utf8))), Random.secret(32))
     let wrapped = try WrappedToken.wrap(Random.secret(32), under: pin, binding: binding, parameters: parameters)
     return {
@@ -60,7 +60,7 @@ final class PINRows {
     for round in 0...rounds {
       _ = try led.waitForLED("idle, connected")
       let asked = portal.exchange(site.ask("typist", on: device, type: "payment", callback: callback))
-      guard site.transaction(in: asked) != nil else { throw Failure("the portal was refused") }
+      guard site.transaction(in: asked) != nil else { throw BenchError("the portal was refused") }
       _ = try led.waitForLED("PIN wanted")
       pause(seconds: guardTime)
       try token.control.press(pin.map(String.init))

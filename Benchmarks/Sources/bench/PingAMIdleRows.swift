@@ -81,7 +81,7 @@ final class BenchBroker {
     let lines = try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n")
     let mailboxes = Set(lines.filter { !$0.hasSuffix("/presence") }.compactMap { $0.split(separator: " ").last })
     guard mailboxes.count >= count else {
-      throw Failure("\(mailboxes.count) of \(count) mailboxes are subscribed to")
+      throw BenchError("\(mailboxes.count) of \(count) mailboxes are subscribed to")
     }
   }
 }

@@ -41,7 +41,7 @@ final class PingAMRows {
   private init(_ stage: Stage, _ server: AMStandIn, _ control: ControlSocket) throws {
     (self.stage, self.server, self.control) = (stage, server, control)
     curl = Curl(stage: stage, authority: server.wire.authority, origin: server.wire.origin)
-    guard let secret = server.am.secret(of: Self.user) else { throw Failure("AM knows no token") }
+    guard let secret = server.am.secret(of: Self.user) else { throw BenchError("AM knows no token") }
     self.secret = secret
   }
 
@@ -93,7 +93,7 @@ final class PingAMRows {
       body: Array(#"{"messageId":"\#(push.messageID)","jwt":"\#(jwt)"}"#.utf8))
     // AM accepts the same answer again until the login page has read it.
     guard let last = try curl.run([transfer, transfer]).last, !last.isOnNewConnection else {
-      throw Failure("curl chose another connection")
+      throw BenchError("curl chose another connection")
     }
     try server.requireLogin(push)
     return (seconds, last.seconds)

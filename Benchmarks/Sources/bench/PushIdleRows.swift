@@ -15,7 +15,7 @@ enum PushIdleRows {
     var rows: [Row] = []
     var enrolled = 0
     for count in counts {
-      for number in enrolled..<count { try token.enrol(server.url(for: "PIPU\(number)")) }
+      for number in enrolled..<count { try token.enroll(server.url(for: "PIPU\(number)")) }
       enrolled = count
       let readings = try token.start().readings
       pause(seconds: settling)

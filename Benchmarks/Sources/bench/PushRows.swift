@@ -34,7 +34,7 @@ final class PushRows {
   static func measure(on stage: Stage) throws -> [Row] {
     let server = try PushStandIn(on: stage)
     let token = PushToken(on: stage, authority: server.authority, named: "push")
-    try token.enrol(server.url(for: account))
+    try token.enroll(server.url(for: account))
     let gateway = PushGateway()
     let control = try token.start(settings + "listen = \"\(Loopback.address):\(gateway.port)\"").control
     defer { token.end() }
@@ -53,7 +53,7 @@ final class PushRows {
     (self.stage, self.server, self.control, self.gateway) = (stage, server, control, gateway)
     curl = Curl(stage: stage, authority: server.authority, origin: server.wire.origin)
     key = try RSAPrivateKey(bits: 3072)
-    server.enrol(serial, key.publicKey)
+    server.enroll(serial, key.publicKey)
     try key.exportedSecret().withExposedSecret { bytes in
       try Data(bytes).write(to: URL(filePath: "\(stage.directory)/key.der"))
     }
@@ -113,7 +113,7 @@ final class PushRows {
   /// The last transfer, on the connection that the first one opened.
   private func exchange(_ transfers: [Curl.Transfer]) throws -> Double {
     guard let last = try curl.run(transfers).last, !last.isOnNewConnection else {
-      throw Failure("curl chose another connection")
+      throw BenchError("curl chose another connection")
     }
     return last.seconds
   }

@@ -44,7 +44,7 @@ final class PushStandIn: Sendable {
       + "&enrollment_credential=\(Random.bytes(20).lowercaseHex)&v=1&serial=\(serial)&sslverify=1&poll_only=True"
   }
 
-  func enrol(_ serial: String, _ key: RSAPublicKey) { state.withLock { $0.keys[serial] = key } }
+  func enroll(_ serial: String, _ key: RSAPublicKey) { state.withLock { $0.keys[serial] = key } }
 
   /// Begins a login; its challenge is signed when this returns.
   /// - Returns: the nonce.
@@ -75,13 +75,13 @@ final class PushStandIn: Sendable {
       if let poll { return poll.answered }
       pause(seconds: 0.01)
     }
-    throw Failure("no poll within 5 s")
+    throw BenchError("no poll within 5 s")
   }
 
   func requireNoFailures() throws {
     let failures = state.withLock { $0.failures }
     guard failures.isEmpty, wire.malformedCount == 0 else {
-      throw Failure(
+      throw BenchError(
         "\(wire.malformedCount) times no HTTP; "
           + failures.map { "\($0.key) (\($0.value) times)" }.joined(separator: "; "))
     }
@@ -131,7 +131,7 @@ final class PushStandIn: Sendable {
       return nil
     }
     if let der = post.pubkey.flatMap({ bytes(base64: $0) }), let device = try? RSAPublicKey(subjectPublicKeyInfo: der) {
-      enrol(post.serial, device)
+      enroll(post.serial, device)
       let detail = #"{"public_key":"\#(key.publicKey.pkcs1.base64)","serial":"\#(post.serial)"}"#
       return #"{"result":{"status":true,"value":true},"detail":\#(detail)}"#
     }

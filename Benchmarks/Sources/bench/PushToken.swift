@@ -15,7 +15,7 @@ final class PushToken {
     state = "\(stage.directory)/\(name)"
   }
 
-  func enrol(_ url: String) throws {
+  func enroll(_ url: String) throws {
     _ = try stage.run("approval-token", ["enroll", url, "--state", state, "--authorities", authority])
   }
 
@@ -26,7 +26,7 @@ final class PushToken {
       toFile: file, atomically: false, encoding: .utf8)
     let child = try stage.start("approval-token", ["serve", "--state", state, "--config", file])
     self.child = child
-    guard try child.readLine() == "ready" else { throw Failure("approval-token is not ready") }
+    guard try child.readLine() == "ready" else { throw BenchError("approval-token is not ready") }
     let control = ControlSocket(path: state + "/control.sock")
     _ = try control.followLED().waitForLED("idle, connected")
     return (ProcessReadings(processID: child.processID), control)
@@ -69,7 +69,7 @@ final class PushGateway {
     var answer = [UInt8](repeating: 0, count: 64)
     let count = recv(descriptor, &answer, answer.count, 0)
     let line = String(decoding: answer.prefix(max(0, count)), as: UTF8.self)
-    guard line.hasPrefix("HTTP/1.1 200 ") else { throw Failure("the push listener said \(line)") }
+    guard line.hasPrefix("HTTP/1.1 200 ") else { throw BenchError("the push listener said \(line)") }
     return began
   }
 }

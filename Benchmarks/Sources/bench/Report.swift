@@ -11,7 +11,7 @@ struct Report {
   func replace(with table: String) throws {
     let text = try String(contentsOfFile: file, encoding: .utf8)
     guard let begin = text.range(of: Self.begin), let end = text.range(of: Self.end), begin.upperBound < end.lowerBound
-    else { throw Failure("\(file) has no place for numbers") }
+    else { throw BenchError("\(file) has no place for numbers") }
     let body = "\n\n\(table)\n\n\(Self.machine)\n\n"
     try (text[..<begin.upperBound] + body + text[end.lowerBound...]).write(
       toFile: file, atomically: true, encoding: .utf8)

@@ -36,7 +36,7 @@ final class Site {
 
   func requireNoFailures() throws {
     guard failures.isEmpty else {
-      throw Failure(failures.map { "\($0.key) (\($0.value) times)" }.joined(separator: "; "))
+      throw BenchError(failures.map { "\($0.key) (\($0.value) times)" }.joined(separator: "; "))
     }
   }
 

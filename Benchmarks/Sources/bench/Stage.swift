@@ -13,7 +13,7 @@ final class Stage {
     self.programs = programs
     var template = Array("/var/tmp/approval-bench.XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else {
-      throw Failure("no directory in /var/tmp: \(String(cString: strerror(errno)))")
+      throw BenchError("no directory in /var/tmp: \(String(cString: strerror(errno)))")
     }
     directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
@@ -100,13 +100,13 @@ final class TokenServer {
     let list = try stage.run("token-server", ["device", "list", "--directory", directory, "--json"])
     let devices = try JSON.decode([Device].self, from: list)
     guard let device = devices.first(where: { $0.users.contains { $0.user == user } }) else {
-      throw Failure("\(user) has no device")
+      throw BenchError("\(user) has no device")
     }
     return device.id
   }
 
   /// Enrolls one device per user, `count` in total; none of them listens yet.
-  func enrol(_ count: Int, as name: String, at site: Site) throws -> [EnrolledDevice] {
+  func enroll(_ count: Int, as name: String, at site: Site) throws -> [EnrolledDevice] {
     let connection = Connection(to: site)
     defer { connection.hangUp() }
     return try (0..<count).map { index in
@@ -131,7 +131,7 @@ final class Token {
     let state = "\(stage.directory)/\(user)"
     _ = try stage.run("approval-token", ["enroll", server.add(user: user).uri, "--state", state])
     child = try stage.start("approval-token", ["serve", "--state", state])
-    guard try child.readLine() == "ready" else { throw Failure("approval-token is not ready") }
+    guard try child.readLine() == "ready" else { throw BenchError("approval-token is not ready") }
     readings = ProcessReadings(processID: child.processID)
     control = ControlSocket(path: state + "/control.sock")
   }
@@ -141,17 +141,17 @@ final class Token {
     self.user = user
     let state = "\(stage.directory)/\(user)"
     child = try stage.start("approval-token", ["serve", "--state", state])
-    guard try child.readLine() == "ready" else { throw Failure("approval-token is not ready") }
+    guard try child.readLine() == "ready" else { throw BenchError("approval-token is not ready") }
     readings = ProcessReadings(processID: child.processID)
     control = ControlSocket(path: state + "/control.sock")
     let led = try control.followLED()
-    let enrolment = try stage.start("approval-token", ["enroll", server.add(user: user).uri, "--state", state])
+    let enrollment = try stage.start("approval-token", ["enroll", server.add(user: user).uri, "--state", state])
     for wanted in ["new PIN wanted", "new PIN wanted, a second time"] {
       _ = try led.waitForLED(wanted)
       pause(seconds: 0.6)
       try control.press(pin.map(String.init) + ["enter"])
     }
-    _ = try enrolment.readLine()
+    _ = try enrollment.readLine()
     _ = try led.waitForLED("idle, connected")
   }
 

@@ -10,7 +10,7 @@ struct StartRow {
     _ = try stage.run("approval-token", ["enroll", server.add(user: "start").uri, "--state", state])
     let times = try (0..<times).map { _ in
       let token = try stage.start("approval-token", ["serve", "--state", state])
-      guard try token.readLine() == "ready" else { throw Failure("approval-token is not ready") }
+      guard try token.readLine() == "ready" else { throw BenchError("approval-token is not ready") }
       return Instant.now - token.started
     }
     let sample = Sample(times)

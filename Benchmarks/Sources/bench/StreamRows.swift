@@ -56,7 +56,7 @@ final class StreamRows {
     }
     site.loop.run(for: 240) { done == count || site.hasFailed }
     try site.requireNoFailures()
-    guard done == count else { throw Failure("only \(done) of \(count) devices were registered in 240 s") }
+    guard done == count else { throw BenchError("only \(done) of \(count) devices were registered in 240 s") }
   }
 
   private func open(_ count: Int) throws {
@@ -68,7 +68,7 @@ final class StreamRows {
       return opened == count || site.hasFailed
     }
     try site.requireNoFailures()
-    guard opened == count else { throw Failure("only \(opened) of \(count) streams were open after 120 s") }
+    guard opened == count else { throw BenchError("only \(opened) of \(count) streams were open after 120 s") }
     let seconds = Instant.now - began
     let shares = processor.text
     let perSecond = Double(count - former) / seconds
@@ -110,6 +110,6 @@ private func raiseDescriptorLimit(to wanted: UInt) throws {
   getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
   limit.rlim_cur = limit.rlim_max
   guard limit.rlim_max >= wanted, setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
-    throw Failure("at most \(limit.rlim_max) open files are allowed (ulimit -Hn); \(wanted) are needed")
+    throw BenchError("at most \(limit.rlim_max) open files are allowed (ulimit -Hn); \(wanted) are needed")
   }
 }

@@ -36,7 +36,7 @@ final class TLSStandIn: Sendable {
   init(on stage: Stage) throws {
     authority = "\(stage.directory)/stand-in.pem"
     try Certificate.make(at: authority, log: "\(stage.directory)/openssl.log")
-    guard let tls = bench_tls_server_context(authority) else { throw Failure("cannot read \(authority)") }
+    guard let tls = bench_tls_server_context(authority) else { throw BenchError("cannot read \(authority)") }
     self.tls = tls
     signal(SIGPIPE, SIG_IGN)
     let (descriptor, port) = Loopback.listening()
@@ -76,7 +76,7 @@ final class TLSStandIn: Sendable {
           case .head(let new): (head, body) = (new, [])
           case .body(let bytes): body += bytes
           case .end:
-            guard let head, let request = Request(head, body) else { throw MessageParser.Malformed() }
+            guard let head, let request = Request(head, body) else { throw MessageParser.MalformedMessageError() }
             write(service(request), to: session)
           }
         }

@@ -43,7 +43,7 @@ final class TransactionRows {
     let site = Site(server)
     self.site = site
     callbacks = CallbackReceiver(on: site.loop)
-    devices = try server.enrol(Self.deviceCount, as: "user", at: site).map { AnsweringDevice($0, at: site) }
+    devices = try server.enroll(Self.deviceCount, as: "user", at: site).map { AnsweringDevice($0, at: site) }
     portals = (0..<Self.portalConnections).map { _ in Connection(to: site) }
     for device in devices {
       device.onReceipt = { [unowned self] transaction in

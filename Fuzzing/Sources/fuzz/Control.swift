@@ -2,7 +2,7 @@
 import Boards
 import Glibc
 import MobileAuth
-import PingAMAdapter
+@testable import PingAMAdapter
 import ReferenceProtocol
 
 @testable import ApprovalToken
@@ -36,7 +36,7 @@ private func readCall(_ line: [UInt8]) {
   guard let call = try? JSON.decode(ControlCall.self, from: line) else { return }
   for key in call.keys ?? [] { _ = SimulatedKeypad.Act(key) }
   if let uri = call.uri { readURI(Array(uri.utf8)) }
-  if let message = call.message { _ = PushDesk().ingress.settles(Array(message.utf8)) }
+  if let message = call.message { _ = PushReceiver().ingress.isFinal(Array(message.utf8)) }
   require((try? JSON.decode(ControlCall.self, from: JSON.encode(call))) != nil, "a call survives being written")
 }
 
@@ -44,7 +44,7 @@ private func readAnswers(_ line: [UInt8]) {
   _ = try? JSON.decode(ControlFailure.self, from: line)
   _ = try? JSON.decode(ControlProgress.self, from: line)
   _ = try? JSON.decode(ServiceStatus.self, from: line)
-  _ = try? JSON.decode([PendingSummary].self, from: line).map { $0.message?.forPeople(atMost: 1000) }
-  _ = try? JSON.decode(CodeFacts.self, from: line)
+  _ = try? JSON.decode([PendingSummary].self, from: line).map { $0.message?.sanitized(atMost: 1000) }
+  _ = try? JSON.decode(CodeResponse.self, from: line)
   _ = try? JSON.decode(LEDStatus.self, from: line)
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
 import Boards
-import Courier
+import HTTP
 import FrontPanel
 import Glibc
 import Logging
 import MobileAuth
-import PingAMAdapter
-import PrivacyIDEAAdapter
+@testable import PingAMAdapter
+@testable import PrivacyIDEAAdapter
 import ReferenceProtocol
 import Synchronization
-import Vault
+@testable import Vault
 
 @testable import ApprovalToken
 
@@ -23,12 +23,12 @@ func answerCall(_ bytes: [UInt8]) {
   guard let line = input.lines(atMost: 1).first,
     let call = try? JSON.decode(ControlCall.self, from: Array(line.utf8))
   else { return }
-  let desk = orTrap { try makeDesk(answering: HTTPResponse(status: status, body: input.bytes)) }
+  let handler = orTrap { try makeHandler(answering: HTTPResponse(status: status, body: input.bytes)) }
   wait {
     let work = Task {
-      do { try await desk.answer(call) { answer in _ = JSON.encode(answer) } } catch {
+      do { try await handler.answer(call) { answer in _ = JSON.encode(answer) } } catch {
         guard !(error is CancellationError) else { return }
-        require(CommandFailure(explaining: error) != nil, "the caller can be told of \(error)")
+        require(CommandError(explaining: error) != nil, "the caller can be told of \(error)")
       }
     }
     let hangUp = Task {
@@ -48,33 +48,33 @@ private let statuses = [200, 201, 204, 400, 401, 403, 404, 500]
 private let vault: Vault = orTrap {
   let vault = try ScratchVault.make()
   for (name, kind) in [("time", "totp"), ("count", "hotp")] {
-    _ = try OATHAccounts.keep(
+    _ = try OATHAccounts.store(
       try RegistrationURI("otpauth://\(kind)/Example:\(name)?secret=GEZDGNBVGY3TQOJQ&issuer=Example"), name: name,
       in: vault, clock: clock, progress: { _ in })
   }
   return vault
 }
 
-private let clock = HastyTimekeeper()
-private let profile = orTrap { try BoardCatalogue.profile("simulated") }
+private let clock = HastyClock()
+private let profile = orTrap { try BoardCatalog.profile("simulated") }
 
-private func makeDesk(answering response: HTTPResponse) throws -> ControlDesk {
-  let board = try RunningBoard(profile, timekeeper: clock)
+private func makeHandler(answering response: HTTPResponse) throws -> ControlRequestHandler {
+  let board = try RunningBoard(profile, clock: clock)
   let service = TokenService(
-    vault: vault, panel: board.panel, adapters: Adapters(vault: vault, authorities: nil, timekeeper: clock),
-    timekeeper: clock, logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() },
+    vault: vault, panel: board.panel, adapters: Adapters(vault: vault, authorities: nil, clock: clock),
+    clock: clock, logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() },
     events: AsyncStream { $0.finish() }
   ) {}
   var push = PushSettings()
   // A short key is generated quickly; it signs nothing.
-  push.enrolment.keyBits = 1024
-  var accounts = AccountDesk(
-    service: service, vault: vault, timekeeper: clock, authorities: nil, keyDerivation: board.keyDerivation,
+  push.enrollment.keyBits = 1024
+  var accounts = AccountService(
+    service: service, vault: vault, clock: clock, authorities: nil, keyDerivation: board.keyDerivation,
     capabilities: board.capabilities, push: push, veryLongHold: board.profile.timing.reportHold)
-  accounts.makeCourier = { _ in RecordingCourier { _ in response } }
-  return ControlDesk(
+  accounts.makeHTTPTransport = { _ in RecordingHTTPTransport { _ in response } }
+  return ControlRequestHandler(
     service: service, vault: vault, board: board, accounts: accounts,
-    ingress: PushIngress(registry: vault, shelf: vault, timekeeper: clock) { event in _ = "\(event)" })
+    ingress: PushIngress(registry: vault, messageStore: vault, clock: clock) { event in _ = "\(event)" })
 }
 
 /// Restores the initial state of the vault for the next input.
@@ -91,13 +91,13 @@ private func forgetEnrollments() {
 }
 
 /// A clock on which each sleep returns immediately and advances the time by its length.
-private final class HastyTimekeeper: Timekeeper {
-  private let passed = Mutex(Moment(sinceBeginning: .zero))
+private final class HastyClock: TokenClock {
+  private let passed = Mutex(MonotonicInstant(uptime: .zero))
 
-  var now: Moment { passed.withLock { $0 } }
-  var wallClockMilliseconds: Int64 { 1_795_253_339_000 + now.sinceBeginning.components.seconds * 1000 }
+  var now: MonotonicInstant { passed.withLock { $0 } }
+  var wallClockMilliseconds: Int64 { 1_795_253_339_000 + now.uptime.components.seconds * 1000 }
 
-  func sleep(until moment: Moment) async throws {
+  func sleep(until moment: MonotonicInstant) async throws {
     try Task.checkCancellation()
     passed.withLock { $0 = max($0, moment) }
     await Task.yield()

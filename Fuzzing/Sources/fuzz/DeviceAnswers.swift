@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
-import Courier
+import HTTP
 import Cryptography
 import MobileAuth
 import OpenPGP
@@ -31,7 +31,7 @@ func readServerAnswer(_ bytes: [UInt8]) {
     if parts.count == 2 { headers[String(parts[0])] = String(parts[1].drop { $0 == " " }) }
   }
   var response = HTTPResponse(status: status, headers: headers, body: input.bytes)
-  response.isCut = flags & 0x40 != 0
+  response.isTruncated = flags & 0x40 != 0
   wait { [response] in await ask(choice, response) }
 }
 
@@ -40,12 +40,12 @@ private let issuer = "https://s"
 private let transaction = "00000000-0000-4000-8000-000000000001"
 
 /// - Parameter answer: the response to all requests except for an access token, or only to that if `isForToken`.
-private func courier(_ answer: HTTPResponse, isForToken: Bool = false) -> RecordingCourier {
+private func http(_ answer: HTTPResponse, isForToken: Bool = false) -> RecordingHTTPTransport {
   @Sendable func respond(to request: HTTPRequest) -> HTTPResponse {
     guard request.url == issuer + "/oauth/token", !isForToken else { return answer }
     return HTTPResponse(status: 200, body: accessToken)
   }
-  return RecordingCourier { request in
+  return RecordingHTTPTransport { request in
     let answer = respond(to: request)
     return HTTPResponseStream(
       status: answer.status, headers: answer.headers,
@@ -65,34 +65,34 @@ private let records: (TokenServerRecord, AccountRecord) = orTrap {
   let account = AccountCredentials(key: Keys.token, serverCertificate: Keys.server.certificate, codeDigest: [])
   let id = TokenServerID("s")
   return (
-    TokenServerRecord(id: id, kind: ReferenceTokenServer.kind, url: issuer, secrets: try device.encoded()),
+    TokenServerRecord(id: id, kind: ReferenceServerClient.kind, url: issuer, secrets: try device.encoded()),
     AccountRecord(id: AccountID("ann"), server: id, profile: "PROFIL", stage: .active, secrets: account.encoded())
   )
 }
 
-private let timekeeper = ManualTimekeeper(wallClockMilliseconds: 0)
+private let clock = ManualClock(wallClockMilliseconds: 0)
 
 /// Shared by all inputs, because parsing its keys takes longer than the rest.
-private let server: ReferenceTokenServer = orTrap {
-  try ReferenceTokenServer(
-    records.0, accounts: [records.1], registry: MemoryRegistry(), pinBinding: Keys.shared, courier: CurrentAnswer(),
-    timekeeper: timekeeper)
+private let server: ReferenceServerClient = orTrap {
+  try ReferenceServerClient(
+    records.0, accounts: [records.1], registry: MemoryRegistry(), pinBinding: Keys.shared, http: CurrentAnswer(),
+    clock: clock)
 }
 
 /// An HTTP client that returns the current input as the response.
-private struct CurrentAnswer: Courier {
+private struct CurrentAnswer: HTTPTransport {
   static let value = Mutex(HTTPResponse(status: 200))
 
-  private var courier: RecordingCourier { fuzz.courier(Self.value.withLock { $0 }) }
+  private var http: RecordingHTTPTransport { fuzz.http(Self.value.withLock { $0 }) }
 
-  func send(_ request: HTTPRequest) async throws(CourierError) -> HTTPResponse { try await courier.send(request) }
-  func stream(_ request: HTTPRequest) async throws(CourierError) -> HTTPResponseStream {
-    try await courier.stream(request)
+  func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse { try await http.send(request) }
+  func stream(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponseStream {
+    try await http.stream(request)
   }
 }
 
-private func client(_ courier: RecordingCourier) -> DeviceClient {
-  DeviceClient(issuer: issuer, clientID: "C", key: Keys.device, courier: courier, timekeeper: timekeeper)
+private func client(_ http: RecordingHTTPTransport) -> DeviceClient {
+  DeviceClient(issuer: issuer, clientID: "C", key: Keys.device, http: http, clock: clock)
 }
 
 private func ask(_ choice: Int, _ answer: HTTPResponse) async {
@@ -104,7 +104,7 @@ private func ask(_ choice: Int, _ answer: HTTPResponse) async {
     guard let id = TransactionID(transaction) else { return }
     _ = try? await server.status(of: id, account: AccountID("ann"))
   case 3:
-    let client = client(courier(answer, isForToken: true))
+    let client = client(http(answer, isForToken: true))
     _ = try? await client.requestToken(grant: Grant.clientCredentials)
     _ = try? await client.call(.get, "/configuration")
     _ = await client.now
@@ -113,7 +113,7 @@ private func ask(_ choice: Int, _ answer: HTTPResponse) async {
     let registration = RegistrationRequest(
       clientName: "n", softwareID: "s", softwareVersion: "1", key: JWK(Keys.device.publicKey),
       capabilities: capabilities)
-    _ = try? await client(courier(answer)).register(registration, code: "1")
+    _ = try? await client(http(answer)).register(registration, code: "1")
   case 5: await read(EventPage.self, answer)
   case 6: await read(KeyExchangeResponse.self, answer)
   default: await read(PINChange.self, answer)
@@ -121,7 +121,7 @@ private func ask(_ choice: Int, _ answer: HTTPResponse) async {
 }
 
 private func read<Value: Decodable>(_ type: Value.Type, _ answer: HTTPResponse) async {
-  guard let response = try? await client(courier(answer)).call(.get, "/x") else { return }
+  guard let response = try? await client(http(answer)).call(.get, "/x") else { return }
   _ = try? DeviceClient.decode(type, response)
 }
 
@@ -129,7 +129,7 @@ private func read<Value: Decodable>(_ type: Value.Type, _ answer: HTTPResponse) 
 private func showPending() async {
   guard let pending = try? await server.pendingRequests() else { return }
   for request in pending.sorted(by: PendingMobileAuthRequest.newestFirst) {
-    _ = JSON.encode(PendingSummary(request, now: timekeeper.now))
+    _ = JSON.encode(PendingSummary(request, now: clock.now))
     _ = try? await server.open(request)
   }
 }
@@ -142,7 +142,7 @@ private func readSealedRequest(_ plaintext: [UInt8]) {
   let body = JSON.encode(SealedRequest(message: sealed.base64, expiresInMs: 60_000))
   let pending = PendingMobileAuthRequest(
     transaction: id, server: records.0.id, account: records.1.id, sentAtMilliseconds: 1, timeToLive: .seconds(60),
-    message: nil, deadline: timekeeper.now + .seconds(60))
+    message: nil, deadline: clock.now + .seconds(60))
   CurrentAnswer.value.withLock { $0 = HTTPResponse(status: 200, body: body) }
   wait { _ = try? await server.open(pending) }
 }

@@ -14,7 +14,7 @@ func readDeviceBody(_ bytes: [UInt8]) {
   case 2: if let request = roundTrip(KeyExchangeRequest.self, body) { readBase64(request.openPGPCertificate) }
   case 3: if let request = roundTrip(KeyAcknowledgement.self, body) { readBase64(request.proof) }
   case 4: _ = roundTrip(KeyAcknowledgementContent.self, body)
-  case 5: _ = roundTrip(PushEnrolmentRequest.self, body)
+  case 5: _ = roundTrip(PushEnrollmentRequest.self, body)
   case 6: if let answer = roundTrip(SealedAnswer.self, body) { readBase64(answer.answer) }
   case 7: judgeAnswer(body, .push)
   case 8: judgeAnswer(body, .pushWithPIN)
@@ -78,7 +78,7 @@ private func judgeAnswer(_ plaintext: [UInt8], _ method: ApprovalRequest.Method)
     callbackURI: "https://portal.example/", message: nil, nonce: [UInt8](repeating: 7, count: 32).base64URL,
     request: request, callbackOnExpiry: false, createdAtMs: 0, expiresAtMs: 60_000)
   transaction.formerRequests = [UInt8](repeating: 9, count: 64)
-  guard case .proof(let proof, let claim)? = try? AnswerJudge.read(plaintext, for: transaction, issuer: "https://s")
+  guard case .proof(let proof, let claim)? = try? AnswerVerifier.read(plaintext, for: transaction, issuer: "https://s")
   else { return }
   require(proof.count == 64 && claim.nonce.count == 32, "what is judged as a proof has a proof's length")
 }

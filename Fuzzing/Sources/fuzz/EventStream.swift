@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import Courier
+import HTTP
 import ReferenceProtocol
 
 @testable import ReferenceAdapter

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import MQTT
-import PingAMAdapter
+@testable import MQTT
+@testable import PingAMAdapter
 import ReferenceProtocol
 
 @testable import ReferenceAdapter
@@ -10,7 +10,7 @@ func readMQTTPayload(_ bytes: [UInt8]) {
   let input = Input(bytes, choices: 3)
   switch input.choice {
   case 0: readHint(input.bytes)
-  case 1: _ = PushDesk().ingress.settles(input.bytes)
+  case 1: _ = PushReceiver().ingress.isFinal(input.bytes)
   default:
     if let address = BrokerAddress.parse(input.text) { require(!address.host.isEmpty && address.port > 0, "a place") }
     _ = PingAM.rule(brokenByMailbox: input.text)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
-import Courier
+import HTTP
 import Cryptography
-import JSONValues
+@testable import JSONValues
 import MobileAuth
 
 @testable import PrivacyIDEAAdapter
@@ -49,15 +49,15 @@ private func signature(_ text: String) -> String {
 }
 
 private func replace(_ elements: [JSONValue]) {
-  let book = ChallengeBook(of: TokenServerID("pi.example"))
-  let now = Moment(sinceBeginning: .zero)
+  let book = ChallengeStore(of: TokenServerID("pi.example"))
+  let now = MonotonicInstant(uptime: .zero)
   for _ in 0..<2 {
     _ = book.replace(
       elements, of: AccountID("ann"), serial: "PIPU1", key: Keys.pushServer.publicKey, now: now,
       serverMilliseconds: 1_795_253_339_000)
   }
   for (transaction, entry) in book.entries {
-    _ = (entry.challenge.question.forPeople, book.countWrongChoice(transaction))
+    _ = (entry.challenge.question.sanitized, book.countWrongChoice(transaction))
     book.finish(transaction)
   }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
-import Courier
+import HTTP
 import Cryptography
-import JSONValues
+@testable import JSONValues
 import MobileAuth
 import Secrets
 import Synchronization
@@ -13,13 +13,13 @@ import Synchronization
 /// would, because an attacker who can make AM send a push controls parts of them.
 func readPushEnvelope(_ bytes: [UInt8]) {
   let input = Input(bytes, choices: 3)
-  let desk = PushDesk()
+  let receiver = PushReceiver()
   switch input.choice {
-  case 0: desk.take(input.bytes)
-  case 1: desk.take(signed(payload: input.bytes))
+  case 0: receiver.take(input.bytes)
+  case 1: receiver.take(signed(payload: input.bytes))
   default:
     if let claims = JSONValue(parsing: input.bytes), case .object(let members) = claims {
-      desk.take(signed(payload: Array(JSONValue.object(members.merging(needed) { $1 }).canonical.utf8)))
+      receiver.take(signed(payload: Array(JSONValue.object(members.merging(needed) { $1 }).canonical.utf8)))
     }
   }
 }
@@ -34,17 +34,17 @@ private func signed(payload: [UInt8]) -> [UInt8] {
 }
 
 /// One account at one AM, and a message store.
-final class PushDesk: Sendable {
+final class PushReceiver: Sendable {
   private let registry = MemoryRegistry()
-  private let shelf = MemoryShelf()
-  private let timekeeper = ManualTimekeeper(wallClockMilliseconds: 1_795_253_339_000)
+  private let messageStore = MemoryMessageStore()
+  private let clock = ManualClock(wallClockMilliseconds: 1_795_253_339_000)
   let ingress: PushIngress
 
   init() {
-    let facts = Mechanism.Facts(
+    let metadata = Mechanism.Metadata(
       uid: uid, issuer: "AM", accountName: "ann", registrationURL: "https://am.example/r",
       authenticationURL: "https://am.example/a", deviceToken: "mailbox")
-    let mechanism = Mechanism(facts: facts, secret: SharedSecret(bytes: Keys.shared))
+    let mechanism = Mechanism(metadata: metadata, secret: SharedSecret(bytes: Keys.shared))
     let server = TokenServerRecord(
       id: TokenServerID("am.example"), kind: PingAM.kind, url: "https://am.example", secrets: .joining([]))
     let account = AccountRecord(
@@ -53,49 +53,49 @@ final class PushDesk: Sendable {
       try registry.put(server)
       try registry.put(account, nil)
     }
-    ingress = PushIngress(registry: registry, shelf: shelf, timekeeper: timekeeper) { event in _ = "\(event)" }
+    ingress = PushIngress(registry: registry, messageStore: messageStore, clock: clock) { event in _ = "\(event)" }
   }
 
   func take(_ bytes: [UInt8]) {
     guard case .kept? = try? ingress.accept(bytes) else { return }
     require((try? ingress.accept(bytes)) == .known(AccountID("ann")), "a message that was kept is known")
-    timekeeper.advance(by: .seconds(1))
+    clock.advance(by: .seconds(1))
     wait { [self] in
       guard let server = try? server, let pending = try? await server.pendingRequests() else { return }
       for request in pending { _ = try? await server.open(request) }
     }
   }
 
-  private var server: PingAMTokenServer {
+  private var server: PingAMServerClient {
     get throws {
-      try PingAMTokenServer(
+      try PingAMServerClient(
         registry.servers()[0], accounts: registry.accounts(),
-        courier: RecordingCourier { _ in HTTPResponse(status: 200) },
-        around: PingAMTokenServer.Surroundings(
-          ingress: ingress, registry: registry, deviceName: "desk", shelf: shelf, judge: nil,
-          takesPINForBiometric: true, timekeeper: timekeeper, isTamperedWith: { false }, report: { _ in }))
+        http: RecordingHTTPTransport { _ in HTTPResponse(status: 200) },
+        dependencies: PingAMServerClient.Dependencies(
+          ingress: ingress, registry: registry, deviceName: "desk", messageStore: messageStore, pinVerifier: nil,
+          takesPINForBiometric: true, clock: clock, isTamperedWith: { false }, report: { _ in }))
     }
   }
 }
 
 /// A message store in memory.
-private final class MemoryShelf: MessageShelf {
+private final class MemoryMessageStore: PushMessageStore {
   private let kept = Mutex<[DeliveredMessage]>([])
 
-  func keep(_ message: DeliveredMessage) throws(CustodyFault) -> Bool {
+  func store(_ message: DeliveredMessage) throws(StateStoreError) -> Bool {
     kept.withLock { kept in
       let isNew = !kept.contains { $0.transaction == message.transaction || $0.reference == message.reference }
       if isNew { kept.append(message) }
       return isNew
     }
   }
-  func message(_ transaction: TransactionID) throws(CustodyFault) -> DeliveredMessage? {
+  func message(_ transaction: TransactionID) throws(StateStoreError) -> DeliveredMessage? {
     kept.withLock { $0.first { $0.transaction == transaction } }
   }
-  func pendingMessages() throws(CustodyFault) -> [DeliveredMessage] {
+  func pendingMessages() throws(StateStoreError) -> [DeliveredMessage] {
     kept.withLock { $0.filter { $0.state == .pending } }
   }
-  func end(_ transaction: TransactionID, as state: DeliveredMessage.State, answerKey: String?) throws(CustodyFault) {
+  func end(_ transaction: TransactionID, as state: DeliveredMessage.State, answerKey: String?) throws(StateStoreError) {
     kept.withLock { kept in kept.removeAll { $0.transaction == transaction } }
   }
 }

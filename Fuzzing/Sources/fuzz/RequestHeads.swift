@@ -10,7 +10,7 @@ func readRequestHead(_ bytes: [UInt8]) {
   let text = input.text
   switch input.choice {
   case 0: readAuthorization(text)
-  case 1: if let (id, secret) = AuthorizationHeader.basic(of: "Basic \(input.bytes.base64)") { judge(id, secret) }
+  case 1: if let (id, secret) = AuthorizationHeader.basic(of: "Basic \(input.bytes.base64)") { check(id, secret) }
   case 2: require((0...LongPollWait.longest).contains(LongPollWait.seconds(preferredBy: text)), "a wait is bounded")
   case 3: resume(after: text)
   case 4: readKey(text)
@@ -27,10 +27,10 @@ private func readAuthorization(_ header: String) {
     guard let word = AuthorizationHeader.word(of: header, scheme: scheme) else { continue }
     require(!word.isEmpty && !word.contains(" "), "a word is one")
   }
-  if let (id, secret) = AuthorizationHeader.basic(of: header) { judge(id, secret) }
+  if let (id, secret) = AuthorizationHeader.basic(of: header) { check(id, secret) }
 }
 
-private func judge(_ id: String, _ secret: String) {
+private func check(_ id: String, _ secret: String) {
   require(!id.utf8.contains(UInt8(ascii: ":")), "a user-id has no colon")
   _ = SHA256.hash(Array(secret.utf8))
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
-import Courier
+import HTTP
 import MobileAuth
 
-@testable import CurlCourier
+@testable import CurlHTTP
 @testable import PrivacyIDEAAdapter
 @testable import ReferenceAdapter
 
@@ -20,12 +20,12 @@ func readResponseHead(_ bytes: [UInt8]) {
   var response = head.response
   response.body = Array(rest)
   hear(response)
-  _ = TokenServerFault(response)
-  _ = TokenServerFault(oauth: response)
+  _ = TokenServerError(response)
+  _ = TokenServerError(oauth: response)
 }
 
 private func hear(_ response: HTTPResponse) {
-  let clock = ServerClock(ManualTimekeeper(wallClockMilliseconds: 0))
+  let clock = ServerClock(ManualClock(wallClockMilliseconds: 0))
   _ = clock.hear(response, comparedWith: 1_795_253_339_000)
   guard let now = clock.now else { return }
   // RFC 3339 has years of four digits.

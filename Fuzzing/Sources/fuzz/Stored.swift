@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
 import Glibc
-import MQTT
+@testable import MQTT
 import MobileAuth
 import OpenPGP
 import ReferenceProtocol
@@ -43,7 +43,7 @@ private let goodParts: [String: SecretBytes] = orTrap {
     try ProtectedToken(
       SecretBytes(copying: [UInt8](repeating: 1, count: 32)),
       under: PIN(digits: SecretBytes(copying: Array("12345".utf8))),
-      binding: Keys.shared, parameters: Scrypt.Parameters(cost: 2, blockSize: 1, parallelisation: 1))
+      binding: Keys.shared, parameters: Scrypt.Parameters(cost: 2, blockSize: 1, parallelization: 1))
   ).parts
   return [
     "@k": Keys.token.secret, "@c": SecretBytes(copying: Keys.server.certificate.bytes),
@@ -90,13 +90,13 @@ private func readMechanism(_ input: Input) {
     _ = (try? PingAM.lock(of: record, hasPIN: hasPIN, isTamperedWith: { !hasPIN })).map { "\(String(describing: $0))" }
   }
   for policy in ["deviceTampering", "biometricAvailable", "x"] {
-    _ = try? PingAM.lockedByHand(record, with: policy, hasPIN: true, isTamperedWith: { false })
+    _ = try? PingAM.lockedManually(record, with: policy, hasPIN: true, isTamperedWith: { false })
   }
-  if let changed = try? PingAM.wanting(mailbox: "m", record) { _ = try? PingAM.wantedMailbox(of: changed) }
+  if let changed = try? PingAM.settingPendingMailbox(mailbox: "m", record) { _ = try? PingAM.pendingMailbox(of: changed) }
 }
 
 private let mechanism = Mechanism(
-  facts: Mechanism.Facts(
+  facts: Mechanism.Metadata(
     uid: "11111111-1111-4111-8111-111111111111", issuer: "AM", accountName: "ann", registrationURL: "https://am/r",
     authenticationURL: "https://am/a", deviceToken: "mailbox"),
   secret: SharedSecret(bytes: Keys.shared))
@@ -108,17 +108,17 @@ private func readMessage(_ input: Input) {
     contents: .joining(parts(of: input)))
   let record = AccountRecord(
     id: AccountID("ann"), server: TokenServerID(PingAM.kind), profile: "P", stage: .active, secrets: mechanism.encoded)
-  _ = try? PingAM.facts(of: delivered, for: record, now: 1_795_253_400_000)
+  _ = try? PingAM.summary(of: delivered, for: record, now: 1_795_253_400_000)
 }
 
 private func readOneTimePasswords(_ input: Input) {
   let record = AccountRecord(
     id: AccountID("ann"), server: TokenServerID("oath"), profile: "P", stage: .active,
     secrets: SecretBytes(copying: input.bytes))
-  guard let facts = OATHAccounts.Facts(record) else { return }
+  guard let facts = OATHAccounts.Metadata(record) else { return }
   requirePINLength(facts.pinLength)
   _ = (try? facts.lock { false }).map { "\(String(describing: $0))" }
-  let again = OATHAccounts.Facts(record.with(facts.encoded))
+  let again = OATHAccounts.Metadata(record.with(facts.encoded))
   require(again?.isLocked == facts.isLocked && again?.policies == facts.policies, "facts survive being written")
 }
 
@@ -167,7 +167,7 @@ private func readColumns(_ bytes: [UInt8]) {
     callbackURI: "https://p/", message: nil, nonce: [UInt8](repeating: 7, count: 32).base64URL, request: bytes,
     callbackOnExpiry: false, createdAtMs: 0, expiresAtMs: 60_000)
   transaction.pinAttempts = 1_000_000_000
-  guard let reworded = try? transaction.reworded(counts: ProfileFailureCounts(profileID: "P", max: 3, previous: 1))
+  guard let reissued = try? transaction.reissued(counts: ProfileFailureCounts(profileID: "P", max: 3, previous: 1))
   else { return }
-  require(reworded.request == bytes || reworded.wasWorded(SHA256.hash(bytes)), "an earlier wording is known")
+  require(reissued.request == bytes || reissued.wasIssued(SHA256.hash(bytes)), "an earlier wording is known")
 }

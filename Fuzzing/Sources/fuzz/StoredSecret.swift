@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import Vault
+@testable import Vault
 
 /// Loads the device secret from the systemd credential in `directory`.
 func readDeviceSecret(from directory: String) {

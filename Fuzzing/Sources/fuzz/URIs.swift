@@ -11,8 +11,8 @@ import ReferenceProtocol
 func readURI(_ bytes: [UInt8]) {
   let text = String(decoding: bytes, as: UTF8.self)
   readActivation(text)
-  if let uri = try? EnrolmentURI(text) { _ = (uri.label, uri.timeToLive + .seconds(1)) }
-  _ = OATHAccounts.recognises(text)
+  if let uri = try? EnrollmentURI(text) { _ = (uri.label, uri.timeToLive + .seconds(1)) }
+  _ = OATHAccounts.recognizes(text)
   guard let uri = try? RegistrationURI(text) else { return }
   _ = try? AccountPolicies(uri.policies)
   if let credential = uri.oath { makeCode(credential) }

@@ -12,7 +12,7 @@ struct BoardCommand: AsyncParsableCommand {
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "List the board profiles that can be found.")
 
-    private struct Facts: Encodable {
+    private struct Response: Encodable {
       var name: String?
       var description: String?
       var file: String
@@ -23,10 +23,10 @@ struct BoardCommand: AsyncParsableCommand {
 
     func run() async throws {
       try await reporting(json) {
-        let facts = BoardCatalogue.all().map { file, result in
+        let facts = BoardCatalog.all().map { file, result in
           switch result {
-          case .success(let profile): Facts(name: profile.name, description: profile.description, file: file)
-          case .failure(let failure): Facts(file: file, error: "\(failure)")
+          case .success(let profile): Response(name: profile.name, description: profile.description, file: file)
+          case .failure(let failure): Response(file: file, error: "\(failure)")
           }
         }
         json.print(facts) { facts in
@@ -45,18 +45,18 @@ struct BoardCommand: AsyncParsableCommand {
     private struct Row: Encodable {
       var meaning: String
       var pattern: String
-      var colour: String
+      var color: String
     }
 
     @OptionGroup var json: JSONOption
 
     func run() async throws {
       let rows = Indication.legend.map {
-        Row(meaning: $0.meaning, pattern: $0.patternInWords, colour: $0.colour.rawValue)
+        Row(meaning: $0.meaning, pattern: $0.patternInWords, color: $0.color.rawValue)
       }
       json.print(rows) { rows in
-        (["| LED says | pattern | colour |", "|---|---|---|"]
-          + rows.map { "| \($0.meaning) | \($0.pattern) | \($0.colour) |" }).joined(separator: "\n")
+        (["| LED says | pattern | color |", "|---|---|---|"]
+          + rows.map { "| \($0.meaning) | \($0.pattern) | \($0.color) |" }).joined(separator: "\n")
       }
     }
   }

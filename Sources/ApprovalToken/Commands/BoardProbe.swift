@@ -29,12 +29,12 @@ extension BoardCommand {
         guard toml else {
           return json.print(facts) { facts in
             // The names come from devices and are not trusted.
-            (facts.lines.map(\.forPeople) + [facts.profile.map { "\n\($0)" }].compactMap(\.self)).joined(
+            (facts.lines.map(\.sanitized) + [facts.profile.map { "\n\($0)" }].compactMap(\.self)).joined(
               separator: "\n")
           }
         }
         guard let profile = facts.profile else {
-          throw CommandFailure(.unavailable, "no GPIO chip with lines for a button and an LED was found")
+          throw CommandError(.unavailable, "no GPIO chip with lines for a button and an LED was found")
         }
         print(profile, terminator: "")
       }

@@ -2,9 +2,9 @@
 import ArgumentParser
 import Boards
 import CLinux
-import Courier
-import CurlCourier
+import CurlHTTP
 import Glibc
+import HTTP
 import MobileAuth
 import PingAMAdapter
 import ReferenceAdapter
@@ -17,7 +17,7 @@ struct Doctor: AsyncParsableCommand {
     abstract: "Check state, secrets, clock, memory and servers for problems.",
     discussion: "Exit code 1 if a finding needs action.")
 
-  struct Finding: Encodable {
+  struct CheckResult: Encodable {
     enum Verdict: String, Encodable { case good, note, bad }
 
     var verdict: Verdict
@@ -41,29 +41,29 @@ struct Doctor: AsyncParsableCommand {
   func run() async throws {
     try await reporting(json) {
       guard state.hasVault else {
-        throw CommandFailure(
+        throw CommandError(
           .badData, "no token state in \(state.directory): run `approval-token enroll` first, or choose another --state"
         )
       }
       if forgetServerTimes { try state.openVault(creating: false).forgetKnownTimes() }
-      var findings: [Finding] = []
+      var findings: [CheckResult] = []
       do {
         let secret = try state.deviceSecret()
-        findings.append(Self.judge(secret))
+        findings.append(Self.check(secret))
         let vault = try state.openVault(creating: false, readOnly: true)
-        findings.append(try Self.judgeAudit(vault))
-        findings.append(try Self.judgeClock(vault))
-        findings += try await judgeServers(vault)
-        findings.append(try Self.judgeAccounts(vault))
-      } catch let fault as CustodyFault {
-        findings.append(Finding(verdict: .bad, subject: "vault", text: "\(fault)"))
+        findings.append(try Self.checkAudit(vault))
+        findings.append(try Self.checkClock(vault))
+        findings += try await checkServers(vault)
+        findings.append(try Self.checkAccounts(vault))
+      } catch let fault as StateStoreError {
+        findings.append(CheckResult(verdict: .bad, subject: "vault", text: "\(fault)"))
       }
-      findings.append(Self.judgeSpace(in: state.directory))
-      findings.append(judgeService())
-      findings.append(Self.judgeMemory())
-      findings.append(Self.judgeSwap())
+      findings.append(Self.checkSpace(in: state.directory))
+      findings.append(checkService())
+      findings.append(Self.checkMemory())
+      findings.append(Self.checkSwap())
       findings += RegisterNodes.open().map {
-        Finding(
+        CheckResult(
           verdict: .bad, subject: "registers",
           text: "\($0) is accessible to users other than root, who can simulate a button press: \(RegisterNodes.remedy)"
         )
@@ -75,7 +75,7 @@ struct Doctor: AsyncParsableCommand {
     }
   }
 
-  private static func mark(_ verdict: Finding.Verdict) -> String {
+  private static func mark(_ verdict: CheckResult.Verdict) -> String {
     switch verdict {
     case .good: "ok  "
     case .note: "note"
@@ -83,79 +83,79 @@ struct Doctor: AsyncParsableCommand {
     }
   }
 
-  private static func judge(_ secret: DeviceSecret) -> Finding {
+  private static func check(_ secret: DeviceSecret) -> CheckResult {
     switch secret.source {
     case .systemdCredential(let path):
-      Finding(verdict: .good, subject: "device secret", text: "systemd credential \(path)")
+      CheckResult(verdict: .good, subject: "device secret", text: "systemd credential \(path)")
     case .file(let path):
-      Finding(
+      CheckResult(
         verdict: .note, subject: "device secret",
         text: "file \(path): a copy of the storage includes it. A systemd credential sealed to a TPM is stronger")
     }
   }
 
-  private static func judgeAudit(_ vault: Vault) throws -> Finding {
+  private static func checkAudit(_ vault: Vault) throws -> CheckResult {
     switch try vault.verifyAudit() {
-    case .intact(let lines, _): Finding(verdict: .good, subject: "audit chain", text: "intact, \(lines) lines")
+    case .intact(let lines, _): CheckResult(verdict: .good, subject: "audit chain", text: "intact, \(lines) lines")
     case .broken(let line, let why):
-      Finding(verdict: .bad, subject: "audit chain", text: "broken at line \(line): \(why)")
+      CheckResult(verdict: .bad, subject: "audit chain", text: "broken at line \(line): \(why)")
     }
   }
 
-  private static func judgeClock(_ vault: Vault) throws -> Finding {
-    let now = SystemTimekeeper().wallClockMilliseconds / 1000
+  private static func checkClock(_ vault: Vault) throws -> CheckResult {
+    let now = SystemClock().wallClockMilliseconds / 1000
     guard now >= releaseTime else {
-      return Finding(
+      return CheckResult(
         verdict: .note, subject: "clock",
         text:
           "\((releaseTime - now) / 86_400) days behind this version's release; certificates are checked at the last "
           + "time known to have passed, and time-based codes are not shown")
     }
     guard approval_linux_clock_is_synchronized() == 0 else {
-      return Finding(verdict: .good, subject: "clock", text: "synchronized")
+      return CheckResult(verdict: .good, subject: "clock", text: "synchronized")
     }
     let ahead = try vault.servers().filter { try vault.latestKnownTime(of: $0.id) > now + 300 }.map(\.id.text)
     return ahead.isEmpty
-      ? Finding(verdict: .note, subject: "clock", text: "not synchronized; time-based codes may be wrong")
-      : Finding(
+      ? CheckResult(verdict: .note, subject: "clock", text: "not synchronized; time-based codes may be wrong")
+      : CheckResult(
         verdict: .bad, subject: "clock",
         text: "not synchronized, and behind the time that these servers reported: \(ahead.joined(separator: ", ")). "
           + "Set the clock; if it is correct, `approval-token doctor --forget-server-times` deletes the reported times")
   }
 
   /// Storage must be writable: without it, no request can be answered.
-  private static func judgeSpace(in directory: String) -> Finding {
+  private static func checkSpace(in directory: String) -> CheckResult {
     var space = statvfs()
     guard statvfs(directory, &space) == 0 else {
-      return Finding(
+      return CheckResult(
         verdict: .bad, subject: "storage", text: "\(directory): \(String(cString: strerror(errno)))")
     }
-    return judge(space, in: directory)
+    return check(space, in: directory)
   }
 
-  static func judge(_ space: statvfs, in directory: String) -> Finding {
+  static func check(_ space: statvfs, in directory: String) -> CheckResult {
     guard space.f_flag & UInt(ST_RDONLY) == 0 else {
-      return Finding(
+      return CheckResult(
         verdict: .bad, subject: "storage", text: "\(directory) is mounted read-only: no request can be answered")
     }
     let (free, overflows) = UInt64(space.f_bavail).multipliedReportingOverflow(by: UInt64(space.f_frsize))
     let mebibytes = (overflows ? .max : free) >> 20
     let isEnough = mebibytes >= 32 && (space.f_files == 0 || space.f_favail >= 16)
-    return Finding(
+    return CheckResult(
       verdict: isEnough ? .good : .bad, subject: "storage",
       text: "\(mebibytes) MiB free" + (isEnough ? "" : " and \(space.f_favail) files: free space in \(directory)"))
   }
 
-  private func judgeServers(_ vault: Vault) async throws -> [Finding] {
-    var findings: [Finding] = []
+  private func checkServers(_ vault: Vault) async throws -> [CheckResult] {
+    var findings: [CheckResult] = []
     for record in try vault.servers() where record.kind != OATHAccounts.kind {
       do {
         let troubles = Mutex<[String]>([])
-        let adapters = Adapters(vault: vault, authorities: authorities, timekeeper: SystemTimekeeper())
+        let adapters = Adapters(vault: vault, authorities: authorities, clock: SystemClock())
         guard record.kind != PingAM.kind else {
           try await adapters.reach(record)
           findings.append(
-            Finding(
+            CheckResult(
               verdict: .good, subject: "server \(record.id)",
               text: "reachable, certificate trusted; it cannot report whether registrations are valid"))
           continue
@@ -164,16 +164,16 @@ struct Doctor: AsyncParsableCommand {
         _ = try await server.validate()
         _ = try await server.pendingRequests()
         findings += troubles.withLock { $0 }.map {
-          Finding(verdict: .bad, subject: "server \(record.id)", text: $0)
+          CheckResult(verdict: .bad, subject: "server \(record.id)", text: $0)
         }
         findings.append(
-          Finding(
+          CheckResult(
             verdict: .good, subject: "server \(record.id)", text: "reachable, certificate trusted, registration valid"))
-      } catch let fault as TokenServerFault {
-        findings.append(Finding(verdict: .bad, subject: "server \(record.id)", text: "\(fault)"))
-      } catch CustodyFault.unknown(let what) {
+      } catch let fault as TokenServerError {
+        findings.append(CheckResult(verdict: .bad, subject: "server \(record.id)", text: "\(fault)"))
+      } catch StateStoreError.unknown(let what) {
         findings.append(
-          Finding(
+          CheckResult(
             verdict: .note, subject: "server \(record.id)",
             text: "no \(what): enrollment unfinished; run `approval-token enroll` again with the same URI"))
       }
@@ -181,46 +181,47 @@ struct Doctor: AsyncParsableCommand {
     return findings
   }
 
-  private static func judgeAccounts(_ vault: Vault) throws -> Finding {
+  private static func checkAccounts(_ vault: Vault) throws -> CheckResult {
     let accounts = try vault.accountSummaries()
-    let lapsed = accounts.filter { $0.stage == .mustEnrolAgain }.map(\.id.text)
+    let lapsed = accounts.filter { $0.stage == .mustEnrollAgain }.map(\.id.text)
     if accounts.isEmpty {
-      return Finding(verdict: .bad, subject: "accounts", text: "none: `approval-token enroll URI`")
+      return CheckResult(verdict: .bad, subject: "accounts", text: "none: `approval-token enroll URI`")
     }
     return lapsed.isEmpty
-      ? Finding(verdict: .good, subject: "accounts", text: "\(accounts.count)")
-      : Finding(verdict: .bad, subject: "accounts", text: "must be enrolled again: \(lapsed.joined(separator: ", "))")
+      ? CheckResult(verdict: .good, subject: "accounts", text: "\(accounts.count)")
+      : CheckResult(
+        verdict: .bad, subject: "accounts", text: "must be enrolled again: \(lapsed.joined(separator: ", "))")
   }
 
-  private func judgeService() -> Finding {
+  private func checkService() -> CheckResult {
     do {
       let status = try ControlClient(path: state.controlSocket).call(ControlCall(request: .status), ServiceStatus.self)
       if let troubles = status.troubles, !troubles.isEmpty {
-        return Finding(
+        return CheckResult(
           verdict: .bad, subject: "board", text: "\(troubles.joined(separator: "; ")). Run `approval-token board check`"
         )
       }
       return status.isSimulated == true
-        ? Finding(
+        ? CheckResult(
           verdict: .note, subject: "service",
           text: "running with a SIMULATED board: do not approve real requests")
-        : Finding(verdict: .good, subject: "service", text: "running, board \(status.board ?? "?")")
-    } catch { return Finding(verdict: .note, subject: "service", text: "\(error)") }
+        : CheckResult(verdict: .good, subject: "service", text: "running, board \(status.board ?? "?")")
+    } catch { return CheckResult(verdict: .note, subject: "service", text: "\(error)") }
   }
 
   /// Each secret uses one locked page; 1 MiB is enough for some hundred secrets.
-  private static func judgeMemory() -> Finding {
+  private static func checkMemory() -> CheckResult {
     let limit = approval_linux_lockable_bytes()
     return limit >= 1 << 20
-      ? Finding(verdict: .good, subject: "locked memory", text: "secrets are kept out of swap")
-      : Finding(
+      ? CheckResult(verdict: .good, subject: "locked memory", text: "secrets are kept out of swap")
+      : CheckResult(
         verdict: .note, subject: "locked memory",
         text: "the limit is \(limit) bytes; secrets may be swapped. Set LimitMEMLOCK=1M in the systemd unit")
   }
 
-  private static func judgeSwap() -> Finding {
+  private static func checkSwap() -> CheckResult {
     approval_linux_swap_bytes() == 0
-      ? Finding(verdict: .good, subject: "swap", text: "none")
-      : Finding(verdict: .note, subject: "swap", text: "on; secrets in locked memory are not swapped")
+      ? CheckResult(verdict: .good, subject: "swap", text: "none")
+      : CheckResult(verdict: .note, subject: "swap", text: "on; secrets in locked memory are not swapped")
   }
 }

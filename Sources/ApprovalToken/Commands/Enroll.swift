@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
-import Courier
 import Cryptography
-import CurlCourier
+import CurlHTTP
 import Glibc
+import HTTP
 import MobileAuth
 import PingAMAdapter
 import PrivacyIDEAAdapter
@@ -41,7 +41,7 @@ struct Enroll: AsyncParsableCommand {
   @Option(
     name: .customLong("pin"),
     help: ArgumentHelp(
-      "For push tokens and PingAM: SHA-256 of the public key in the server's certificate, in Base64. May be repeated.",
+      "For push tokens and PingAM: SHA-256 of the package key in the server's certificate, in Base64. May be repeated.",
       valueName: "hash"))
   var pins: [String] = []
 
@@ -91,7 +91,7 @@ struct Enroll: AsyncParsableCommand {
       overwriteFreedMemory()
       let text = try read()
       try check(text)
-      let facts = if let done = try throughService(text) { done } else { try await enrol(text) }
+      let facts = if let done = try throughService(text) { done } else { try await enroll(text) }
       json.print(facts) { "enrolled \($0.account) at \($0.server)" }
     }
   }
@@ -100,19 +100,19 @@ struct Enroll: AsyncParsableCommand {
   private func check(_ text: String) throws {
     guard text.contains(where: { !$0.isWhitespace }) else {
       let place = file.map { "the first line of \($0)" } ?? (uri == "-" ? "standard input" : "the command line")
-      throw CommandFailure(.badData, "nothing on \(place), where an enrollment URI was expected")
+      throw CommandError(.badData, "nothing on \(place), where an enrollment URI was expected")
     }
     var (takesPIN, takesMailbox, whoDecides) = (false, false, "the server decides")
-    if PrivacyIDEA.recognises(text) {
-      _ = try EnrolmentURI(text)
+    if PrivacyIDEA.recognizes(text) {
+      _ = try EnrollmentURI(text)
       takesPIN = true
-    } else if RegistrationURI.recognises(text) {
+    } else if RegistrationURI.recognizes(text) {
       let uri = try RegistrationURI(text)
       (takesPIN, takesMailbox) = (uri.oath != nil, uri.push != nil)
       whoDecides = "`pin_for_biometric` of `[push]` decides, or a policy of AM"
     } else {
       guard text.drop(while: \.isWhitespace).lowercased().hasPrefix("approvaltoken:") else {
-        throw CommandFailure(
+        throw CommandError(
           .badData,
           "not an enrollment URI: one begins with approvaltoken://activate?, otpauth://, pia://, edumfa-push://, "
             + "pushauth:// or mfauth://")
@@ -120,10 +120,10 @@ struct Enroll: AsyncParsableCommand {
       _ = try ActivationURI(parsing: text)
     }
     if askPIN, !takesPIN {
-      throw CommandFailure(.usage, "--ask-pin is for push tokens and one-time passwords; here \(whoDecides)")
+      throw CommandError(.usage, "--ask-pin is for push tokens and one-time passwords; here \(whoDecides)")
     }
     if mailbox != nil, !takesMailbox {
-      throw CommandFailure(.usage, "--mailbox is for push mechanisms of PingAM: pushauth://… and mfauth://…")
+      throw CommandError(.usage, "--mailbox is for push mechanisms of PingAM: pushauth://… and mfauth://…")
     }
   }
 
@@ -131,7 +131,7 @@ struct Enroll: AsyncParsableCommand {
   private func read() throws -> String {
     if let file {
       guard let stream = fopen(file, "re") else {
-        throw CommandFailure(.badData, "cannot read \(file): \(String(cString: strerror(errno)))")
+        throw CommandError(.badData, "cannot read \(file): \(String(cString: strerror(errno)))")
       }
       defer { fclose(stream) }
       var bytes = [UInt8](repeating: 0, count: 16_384)
@@ -144,43 +144,43 @@ struct Enroll: AsyncParsableCommand {
 
   /// Enrolls through the running service, which has the panel for a PIN, and the configuration.
   /// - Returns: nil if no service is running.
-  private func throughService(_ uri: String) throws -> AccountFacts? {
+  private func throughService(_ uri: String) throws -> AccountResponse? {
     let call = ControlCall(
-      request: .enrol, uri: uri, authorities: authorities.map(absolute), pins: pins.isEmpty ? nil : pins,
+      request: .enroll, uri: uri, authorities: authorities.map(absolute), pins: pins.isEmpty ? nil : pins,
       dropsPins: dropPins ? true : nil, asksPIN: askPIN ? true : nil, mailbox: mailbox, account: name)
-    do { return try ControlClient(path: state.controlSocket).callWithProgress(call, AccountFacts.self) } catch {
-      guard let failure = error as? CommandFailure, failure.isServiceMissing else { throw error }
+    do { return try ControlClient(path: state.controlSocket).callWithProgress(call, AccountResponse.self) } catch {
+      guard let failure = error as? CommandError, failure.isServiceMissing else { throw error }
       guard !askPIN else {
-        throw CommandFailure(.unavailable, "the PIN is typed on the token: start `approval-token serve` first")
+        throw CommandError(.unavailable, "the PIN is typed on the token: start `approval-token serve` first")
       }
       return nil
     }
   }
 
-  private func enrol(_ text: String) async throws -> AccountFacts {
+  private func enroll(_ text: String) async throws -> AccountResponse {
     let vault = try state.openVault(creating: true)
     let account =
-      if PrivacyIDEA.recognises(text) {
-        try await enrolPushToken(text, vault)
-      } else if OATHAccounts.recognises(text) {
-        try OATHAccounts.keep(
-          try RegistrationURI(text), name: name, in: vault, clock: SystemTimekeeper(), progress: { say($0) })
-      } else if RegistrationURI.recognises(text) {
-        try await enrolMechanism(text, vault)
+      if PrivacyIDEA.recognizes(text) {
+        try await enrollPushToken(text, vault)
+      } else if OATHAccounts.recognizes(text) {
+        try OATHAccounts.store(
+          try RegistrationURI(text), name: name, in: vault, clock: SystemClock(), progress: { say($0) })
+      } else if RegistrationURI.recognizes(text) {
+        try await enrollMechanism(text, vault)
       } else {
-        try await enrolDevice(text, vault)
+        try await enrollDevice(text, vault)
       }
-    pokeService(state)
-    return AccountFacts(account: account.id.text, server: account.server.text, profile: account.profile)
+    requestReload(state)
+    return AccountResponse(account: account.id.text, server: account.server.text, profile: account.profile)
   }
 
-  private func enrolDevice(_ text: String, _ vault: Vault) async throws -> AccountRecord {
+  private func enrollDevice(_ text: String, _ vault: Vault) async throws -> AccountRecord {
     let uri = try ActivationURI(parsing: text)
     let trust = try trust(pins: uri.pins, vault)
-    let enrolment = Enrolment(
-      registry: vault, timekeeper: SystemTimekeeper(), pinDesk: nil, progress: { say("\($0) …") },
-      makeCourier: { CurlCourier(trust: $0) })
-    return try await enrolment.enrol(
+    let enrollment = Enrollment(
+      registry: vault, clock: SystemClock(), pinPrompter: nil, progress: { say("\($0) …") },
+      makeHTTPTransport: { CurlHTTPTransport(trust: $0) })
+    return try await enrollment.enroll(
       uri, name: name, trust: trust,
       capabilities: ApprovalCapabilities(display: .none, keypad: false, button: true, led: .rgb))
   }
@@ -191,26 +191,26 @@ struct Enroll: AsyncParsableCommand {
     return trust
   }
 
-  private func enrolPushToken(_ text: String, _ vault: Vault) async throws -> AccountRecord {
-    let enrolment = PushEnrolment(
-      registry: vault, timekeeper: SystemTimekeeper(), pinDesk: nil, progress: { say("\($0) …") },
-      makeCourier: { CurlCourier(trust: $0) })
-    return try await enrolment.enrol(text, name: name, trust: try trust(pins: pins, vault))
+  private func enrollPushToken(_ text: String, _ vault: Vault) async throws -> AccountRecord {
+    let enrollment = PushEnrollment(
+      registry: vault, clock: SystemClock(), pinPrompter: nil, progress: { say("\($0) …") },
+      makeHTTPTransport: { CurlHTTPTransport(trust: $0) })
+    return try await enrollment.enroll(text, name: name, trust: try trust(pins: pins, vault))
   }
 }
 
 extension Enroll {
-  private func enrolMechanism(_ text: String, _ vault: Vault) async throws -> AccountRecord {
+  private func enrollMechanism(_ text: String, _ vault: Vault) async throws -> AccountRecord {
     var settings = PushSettings().mechanism
     settings.deviceToken = mailbox
-    let enrolment = PingAMEnrolment(
-      registry: vault, timekeeper: SystemTimekeeper(), settings: settings, pinDesk: nil,
+    let enrollment = PingAMEnrollment(
+      registry: vault, clock: SystemClock(), settings: settings, pinPrompter: nil,
       isTamperedWith: { vault.isTamperedWith },
-      oathDesk: OATHAccounts.desk(in: vault, clock: SystemTimekeeper()) {
+      otpSecretStore: OATHAccounts.secretStore(in: vault, clock: SystemClock()) {
         PINGuard(pin: $0, limit: PushSettings().pinAttempts, parameters: .standard)
       },
-      progress: { say("\($0) …") }, makeCourier: { CurlCourier(trust: $0) })
-    return try await enrolment.enrol(text, name: name, trust: try trust(pins: pins, vault))
+      progress: { say("\($0) …") }, makeHTTPTransport: { CurlHTTPTransport(trust: $0) })
+    return try await enrollment.enroll(text, name: name, trust: try trust(pins: pins, vault))
   }
 }
 
@@ -229,6 +229,6 @@ private func absolute(_ path: String) -> String {
 }
 
 /// Makes a running service read the accounts again. Does nothing if none is running.
-func pokeService(_ state: StateOption) {
+func requestReload(_ state: StateOption) {
   _ = try? ControlClient(path: state.controlSocket).call(ControlCall(request: .reload), Done.self)
 }

@@ -8,7 +8,7 @@ struct History: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "List the received push messages of PingAM and their outcomes, newest first.",
     discussion: """
-      Only messages of PingAM are stored: the last \(ShelfLimits.perAccount) of each account, \(ShelfLimits.inAll) in \
+      Only messages of PingAM are stored: the last \(PushMessageLimits.perAccount) of each account, \(PushMessageLimits.total) in \
       total; `log` shows the requests of all token servers. States: pending, approved, denied, expired, failed (ended \
       without an answer), unknown (AM does not report whether the answer counted). The user can \
       influence the texts. Reads the vault; works with and without a running service.
@@ -24,7 +24,7 @@ struct History: AsyncParsableCommand {
     var state: String
     var transaction: String
 
-    init(_ facts: MessageFacts) {
+    init(_ facts: MessageSummary) {
       received = Log.text(milliseconds: facts.receivedAtMilliseconds)
       account = facts.account.text
       type = facts.type
@@ -36,9 +36,9 @@ struct History: AsyncParsableCommand {
 
     var text: String {
       let words = [received, transaction, account, state, type ?? "-", message ?? "-"].map {
-        $0.forPeople(atMost: 1000)
+        $0.sanitized(atMost: 1000)
       }
-      return (words + (context.map { ["login from: \($0.forPeople(atMost: 1000))"] } ?? [])).joined(separator: "  ")
+      return (words + (context.map { ["login from: \($0.sanitized(atMost: 1000))"] } ?? [])).joined(separator: "  ")
     }
   }
 
@@ -57,16 +57,16 @@ struct History: AsyncParsableCommand {
     }
   }
 
-  private func kept(in vault: Vault) throws -> [MessageFacts] {
+  private func kept(in vault: Vault) throws -> [MessageSummary] {
     let records = try vault.accounts(atServersOf: PingAM.kind).filter { account == nil || $0.id.text == account }
     if let account, records.isEmpty {
-      throw CommandFailure(.usage, "no account \"\(account)\" of PingAM; see `approval-token accounts`")
+      throw CommandError(.usage, "no account \"\(account)\" of PingAM; see `approval-token accounts`")
     }
-    let now = SystemTimekeeper().wallClockMilliseconds
-    var facts: [MessageFacts] = []
+    let now = SystemClock().wallClockMilliseconds
+    var facts: [MessageSummary] = []
     for record in records {
       for message in try vault.messages(of: record.id) {
-        facts.append(try PingAM.facts(of: message, for: record, now: now))
+        facts.append(try PingAM.summary(of: message, for: record, now: now))
       }
     }
     return facts.sorted { $0.receivedAtMilliseconds > $1.receivedAtMilliseconds }

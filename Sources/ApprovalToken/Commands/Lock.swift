@@ -26,10 +26,10 @@ struct Lock: AsyncParsableCommand {
   func run() async throws {
     try await reporting(json) {
       let vault = try state.openVault(creating: false)
-      let clock = SystemTimekeeper()
-      let locked = try vault.lockByHand(account, with: policy, clock)
-      pokeService(state)
-      json.print(LockFacts(account: account, locked: try vault.lock(of: locked, clock)?.description), text: \.text)
+      let clock = SystemClock()
+      let locked = try vault.lockManually(account, with: policy, clock)
+      requestReload(state)
+      json.print(LockResponse(account: account, locked: try vault.lock(of: locked, clock)?.description), text: \.text)
     }
   }
 }
@@ -51,15 +51,15 @@ struct Unlock: AsyncParsableCommand {
   func run() async throws {
     try await reporting(json) {
       let vault = try state.openVault(creating: false)
-      let clock = SystemTimekeeper()
-      let unlocked = try vault.unlockByHand(account, clock)
-      pokeService(state)
-      json.print(LockFacts(account: account, locked: try vault.lock(of: unlocked, clock)?.description), text: \.text)
+      let clock = SystemClock()
+      let unlocked = try vault.unlockManually(account, clock)
+      requestReload(state)
+      json.print(LockResponse(account: account, locked: try vault.lock(of: unlocked, clock)?.description), text: \.text)
     }
   }
 }
 
-private struct LockFacts: Encodable {
+private struct LockResponse: Encodable {
   var account: String
   /// Why the account is locked; nil if it is not.
   var locked: String?

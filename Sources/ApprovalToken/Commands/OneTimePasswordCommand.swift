@@ -31,23 +31,23 @@ struct OneTimePasswordCommand: AsyncParsableCommand {
         if approval_linux_clock_is_synchronized() == 0 {
           say("this board's clock is not synchronized: if it is wrong, the code is wrong")
         }
-        say("valid for \(max(0, until - SystemTimekeeper().wallClockMilliseconds / 1000)) s")
+        say("valid for \(max(0, until - SystemClock().wallClockMilliseconds / 1000)) s")
       }
     }
   }
 
   /// Asks the service first: it may have a device secret that only systemd can read, and the keypad for a PIN.
-  private func next() throws -> CodeFacts {
+  private func next() throws -> CodeResponse {
     do {
       return try ControlClient(path: state.controlSocket).callWithProgress(
-        ControlCall(request: .oneTimePassword, account: account), CodeFacts.self)
+        ControlCall(request: .oneTimePassword, account: account), CodeResponse.self)
     } catch {
-      guard let failure = error as? CommandFailure, failure.isServiceMissing else { throw error }
+      guard let failure = error as? CommandError, failure.isServiceMissing else { throw error }
     }
     let vault = try state.openVault(creating: false)
-    let clock = SystemTimekeeper()
+    let clock = SystemClock()
     let account = try vault.accountWithOneTimePasswords(account, clock: clock)
     let verdict = try vault.nextOneTimePassword(of: account.id, clock: clock, notBefore: releaseTime)
-    return try CodeFacts(verdict, of: account.id)
+    return try CodeResponse(verdict, of: account.id)
   }
 }

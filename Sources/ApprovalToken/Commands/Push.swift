@@ -23,7 +23,7 @@ struct Push: AsyncParsableCommand {
   func run() async throws {
     try await reporting(json) {
       let call = ControlCall(request: .push, message: try read())
-      let facts = try ControlClient(path: state.controlSocket).call(call, PushFacts.self)
+      let facts = try ControlClient(path: state.controlSocket).call(call, PushResponse.self)
       json.print(facts) { $0.isKnown ? "already received, for \($0.account)" : "stored, for \($0.account)" }
     }
   }
@@ -31,7 +31,7 @@ struct Push: AsyncParsableCommand {
   private func read() throws -> String {
     let descriptor = file.map { open($0, O_RDONLY | O_CLOEXEC) } ?? STDIN_FILENO
     guard descriptor >= 0 else {
-      throw CommandFailure(.badData, "cannot read \(file ?? ""): \(String(cString: strerror(errno)))")
+      throw CommandError(.badData, "cannot read \(file ?? ""): \(String(cString: strerror(errno)))")
     }
     defer { if file != nil { close(descriptor) } }
     var bytes: [UInt8] = []
@@ -40,16 +40,16 @@ struct Push: AsyncParsableCommand {
       let count = Glibc.read(descriptor, &chunk, chunk.count)
       if count < 0, errno == EINTR { continue }
       guard count >= 0 else {
-        throw CommandFailure(.badData, "cannot read the message: \(String(cString: strerror(errno)))")
+        throw CommandError(.badData, "cannot read the message: \(String(cString: strerror(errno)))")
       }
       guard count > 0 else { break }
       bytes += chunk[..<count]
     }
     guard bytes.count <= Self.longest else {
-      throw CommandFailure(.badData, "the push message is larger than \(Self.longest) bytes")
+      throw CommandError(.badData, "the push message is larger than \(Self.longest) bytes")
     }
     guard let text = String(validating: bytes, as: UTF8.self) else {
-      throw CommandFailure(.badData, "not a push message: not UTF-8")
+      throw CommandError(.badData, "not a push message: not UTF-8")
     }
     return text
   }

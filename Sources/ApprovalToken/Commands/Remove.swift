@@ -25,10 +25,10 @@ struct Remove: AsyncParsableCommand {
     try await reporting(json) {
       let vault = try state.openVault(creating: false)
       guard let record = try vault.accounts().first(where: { $0.id.text == account }) else {
-        throw CommandFailure(.usage, "no account \"\(account)\"; `approval-token accounts` lists them")
+        throw CommandError(.usage, "no account \"\(account)\"; `approval-token accounts` lists them")
       }
-      let timekeeper = SystemTimekeeper()
-      let told = await tellServer(of: record, vault, timekeeper)
+      let clock = SystemClock()
+      let told = await notifyServer(of: record, vault, clock)
       let untold =
         OATHAccounts.holds(record)
         ? "it has no server to notify" : "on this token only; the token server still lists it"
@@ -36,24 +36,24 @@ struct Remove: AsyncParsableCommand {
       try vault.wipe(
         ifThere: record.id,
         AuditEntry(
-          .removed, account: record.id, detail: detail, wallClockMilliseconds: timekeeper.wallClockMilliseconds))
-      pokeService(state)
-      json.print(RemovalFacts(removed: record.id.text, serverTold: told)) { "removed \($0.removed); \(detail)" }
+          .removed, account: record.id, detail: detail, wallClockMilliseconds: clock.wallClockMilliseconds))
+      requestReload(state)
+      json.print(RemovalResponse(removed: record.id.text, serverNotified: told)) { "removed \($0.removed); \(detail)" }
     }
   }
 
-  private func tellServer(of record: AccountRecord, _ vault: Vault, _ timekeeper: any Timekeeper) async -> Bool {
+  private func notifyServer(of record: AccountRecord, _ vault: Vault, _ clock: any TokenClock) async -> Bool {
     do {
       guard let server = try vault.servers().first(where: { $0.id == record.server }) else { return false }
       if OATHAccounts.holds(record) { return false }
-      guard server.kind == ReferenceTokenServer.kind else {
+      guard server.kind == ReferenceServerClient.kind else {
         say("the server's administrator must delete the push token there: \(record.profile) at \(server.url)")
         return false
       }
-      let adapters = Adapters(vault: vault, authorities: authorities, timekeeper: timekeeper)
-      try await (try adapters.tokenServer(server) as? ReferenceTokenServer)?.deregister(record.id)
+      let adapters = Adapters(vault: vault, authorities: authorities, clock: clock)
+      try await (try adapters.tokenServer(server) as? ReferenceServerClient)?.deregister(record.id)
       return true
-    } catch let fault as TokenServerFault where [9002, 9003].contains(fault.number) {
+    } catch let fault as TokenServerError where [9002, 9003].contains(fault.number) {
       // The server has removed the account already. Signed or not, that is no reason to keep it here.
       return true
     } catch {

@@ -8,7 +8,7 @@ struct Rename: AsyncParsableCommand {
     abstract: "Rename an account on this token.",
     discussion: "The server is not notified, and old lines of the log keep the old name.")
 
-  private struct Facts: Encodable {
+  private struct Response: Encodable {
     var account: String
     var former: String
   }
@@ -29,15 +29,15 @@ struct Rename: AsyncParsableCommand {
   func run() async throws {
     try await reporting(json) {
       let vault = try state.openVault(creating: false)
-      let clock = SystemTimekeeper()
-      try vault.demandUnlocked(try vault.account(AccountID(account)), clock)
+      let clock = SystemClock()
+      try vault.requireUnlocked(try vault.account(AccountID(account)), clock)
       try vault.rename(
         AccountID(account), to: AccountID(newName),
         AuditEntry(
           .renamed, account: AccountID(newName), detail: "was \(account)",
           wallClockMilliseconds: clock.wallClockMilliseconds))
-      pokeService(state)
-      json.print(Facts(account: newName, former: account)) { "\($0.former) is now \($0.account)" }
+      requestReload(state)
+      json.print(Response(account: newName, former: account)) { "\($0.former) is now \($0.account)" }
     }
   }
 }

@@ -33,7 +33,7 @@ struct Serve: AsyncParsableCommand {
       let configuration = try config.map(Configuration.read) ?? Configuration()
       var state = state
       state.chosen = state.chosen ?? configuration.state
-      let profile = try BoardCatalogue.profile(board ?? configuration.board ?? "simulated")
+      let profile = try BoardCatalog.profile(board ?? configuration.board ?? "simulated")
       let vault = try state.openVault(creating: true)
       try lockState(state.directory)
       try await serve(vault, profile, state, configuration)
@@ -45,48 +45,48 @@ struct Serve: AsyncParsableCommand {
   ) async throws {
     var logger = Logger(label: "approval-token") { PlainLog($0) }
     logger.logLevel = .info
-    let timekeeper = SystemTimekeeper()
-    let board = try RunningBoard(profile, timekeeper: timekeeper)
+    let clock = SystemClock()
+    let board = try RunningBoard(profile, clock: clock)
     if profile.kind == .simulated {
       logger.warning("button and LED are simulated: do not approve real requests with this board")
     }
     let broker = try configuration.mqtt.map { settings in
-      BrokerMailbox(settings: settings, credentials: try settings.credentials(), vault: vault, logger: logger)
+      BrokerSubscriber(settings: settings, credentials: try settings.credentials(), vault: vault, logger: logger)
     }
     let (events, reporting) = AsyncStream.makeStream(of: TokenEvent.self, bufferingPolicy: .bufferingNewest(256))
-    let ingress = PushIngress(registry: vault, shelf: vault, timekeeper: timekeeper) { reporting.yield($0) }
+    let ingress = PushIngress(registry: vault, messageStore: vault, clock: clock) { reporting.yield($0) }
     let service = TokenService(
       vault: vault, panel: board.panel,
       adapters: Adapters(
-        vault: vault, authorities: configuration.authorities, timekeeper: timekeeper, pace: configuration.push.pace,
-        judge: profile.hasKeypad ? VaultPINJudge(vault: vault, timekeeper: timekeeper) : nil,
+        vault: vault, authorities: configuration.authorities, clock: clock, pace: configuration.push.pace,
+        pinVerifier: profile.hasKeypad ? VaultPINVerifier(vault: vault, clock: clock) : nil,
         takesPINForBiometric: configuration.push.pinForBiometric ?? true, capabilities: board.capabilities,
         ingress: ingress, broker: broker),
-      timekeeper: timekeeper, logger: logger, events: events
+      clock: clock, logger: logger, events: events
     ) {
       print("ready")
       fflush(nil)
     }
-    let accounts = AccountDesk(
-      service: service, vault: vault, timekeeper: timekeeper, authorities: configuration.authorities,
+    let accounts = AccountService(
+      service: service, vault: vault, clock: clock, authorities: configuration.authorities,
       keyDerivation: board.keyDerivation, capabilities: board.capabilities,
       push: configuration.push, veryLongHold: board.profile.timing.reportHold)
-    let desk = ControlDesk(service: service, vault: vault, board: board, accounts: accounts, ingress: ingress)
+    let handler = ControlRequestHandler(service: service, vault: vault, board: board, accounts: accounts, ingress: ingress)
     let pushes = try configuration.push.listen.map {
-      try PushListener(at: $0, timekeeper: timekeeper) { service.wakePolls() }
+      try PushListener(at: $0, clock: clock) { service.wakePolls() }
     }
     let group = ServiceGroup(
       configuration: ServiceGroupConfiguration(
         services: [
           .init(service: PanelService(panel: board.panel)),
-          .init(service: HardwareWatch(panel: board.panel, timekeeper: timekeeper, logger: logger)),
-          .init(service: ControlServer(path: state.controlSocket) { try await desk.answer($0, $1) }),
+          .init(service: HardwareWatch(panel: board.panel, clock: clock, logger: logger)),
+          .init(service: ControlServer(path: state.controlSocket) { try await handler.answer($0, $1) }),
           .init(service: service),
         ] + [pushes].compactMap { $0.map { .init(service: $0) } },
         gracefulShutdownSignals: [.sigterm, .sigint],
         logger: Logger(label: "approval-token.lifecycle") { _ in SwiftLogNoOpLogHandler() }))
-    do { try await group.run() } catch let failure as UnixSocket.Failure {
-      throw CommandFailure(.unavailable, "\(failure)")
+    do { try await group.run() } catch let failure as UnixSocket.SocketError {
+      throw CommandError(.unavailable, "\(failure)")
     }
     logger.info("stopped")
   }
@@ -100,10 +100,10 @@ private struct PanelService: Service {
 }
 
 /// One service per state directory: two would race for every press. The lock ends with the process.
-func lockState(_ directory: String) throws(CommandFailure) {
+func lockState(_ directory: String) throws(CommandError) {
   let descriptor = open(directory + "/serve.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
   guard descriptor >= 0 else {
-    throw CommandFailure(
+    throw CommandError(
       .unavailable,
       "\(directory)/serve.lock cannot be written: \(String(cString: strerror(errno))); see `approval-token doctor`")
   }
@@ -111,7 +111,7 @@ func lockState(_ directory: String) throws(CommandFailure) {
     let number = errno
     close(descriptor)
     throw number == EWOULDBLOCK
-      ? CommandFailure(.unavailable, "another `approval-token serve` uses \(directory)")
-      : CommandFailure(.unavailable, "\(directory)/serve.lock cannot be locked: \(String(cString: strerror(number)))")
+      ? CommandError(.unavailable, "another `approval-token serve` uses \(directory)")
+      : CommandError(.unavailable, "\(directory)/serve.lock cannot be locked: \(String(cString: strerror(number)))")
   }
 }

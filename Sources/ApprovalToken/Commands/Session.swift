@@ -16,7 +16,8 @@ struct LogIn: AsyncParsableCommand {
   @OptionGroup var json: JSONOption
 
   func run() async throws {
-    try await haveServiceDo(ControlCall(request: .logIn, account: account), state, json) { (facts: SessionFacts) in
+    try await performControlCall(ControlCall(request: .logIn, account: account), state, json) {
+      (facts: SessionResponse) in
       "logged in as \(facts.account ?? "?"), for \(facts.secondsLeft ?? 0) s"
     }
   }
@@ -30,8 +31,8 @@ struct LogOut: AsyncParsableCommand {
   @OptionGroup var json: JSONOption
 
   func run() async throws {
-    try await haveServiceDo(ControlCall(request: .logOut), state, json) { (facts: SessionFacts) in
-      switch facts.serverTold {
+    try await performControlCall(ControlCall(request: .logOut), state, json) { (facts: SessionResponse) in
+      switch facts.serverNotified {
       case nil: "no account was logged in"
       case true?: "logged out"
       case false?: "logged out on this token; the token server could not be notified and ends the session at its expiry"
@@ -59,8 +60,8 @@ struct PINCommand: AsyncParsableCommand {
     @OptionGroup var json: JSONOption
 
     func run() async throws {
-      try await haveServiceDo(ControlCall(request: .changePIN, account: account), state, json) {
-        (facts: SessionFacts) in
+      try await performControlCall(ControlCall(request: .changePIN, account: account), state, json) {
+        (facts: SessionResponse) in
         "the PIN of \(facts.account ?? "?") was changed"
       }
     }
@@ -82,15 +83,16 @@ struct Forget: AsyncParsableCommand {
   @OptionGroup var json: JSONOption
 
   func run() async throws {
-    try await haveServiceDo(ControlCall(request: .forget, account: account), state, json) { (facts: RemovalFacts) in
+    try await performControlCall(ControlCall(request: .forget, account: account), state, json) {
+      (facts: RemovalResponse) in
       "removed \(facts.removed)"
-        + (facts.serverTold ? "" : "; the token server was not notified: its administrator can delete the device")
+        + (facts.serverNotified ? "" : "; the token server was not notified: its administrator can delete the device")
     }
   }
 }
 
 /// - Parameter words: makes the text output from the result.
-private func haveServiceDo<Facts: Codable>(
+private func performControlCall<Facts: Codable>(
   _ call: ControlCall, _ state: StateOption, _ json: JSONOption, words: (Facts) -> String
 ) async throws {
   try await reporting(json) {

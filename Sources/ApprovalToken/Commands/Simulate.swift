@@ -82,7 +82,7 @@ struct Simulate: AsyncParsableCommand {
         let client = ControlClient(path: state.controlSocket)
         let call = ControlCall(request: follow ? .followLED : .led)
         try client.follow(call, LEDStatus.self) { led in
-          json.print(led) { "\($0.colour ?? "dark")  (\($0.meaning))" }
+          json.print(led) { "\($0.color ?? "dark")  (\($0.meaning))" }
           // Flush each line: a pipe is fully buffered otherwise.
           fflush(nil)
           return follow

@@ -15,7 +15,7 @@ extension Simulate {
 
     func run() async throws {
       try await reporting {
-        guard isatty(0) == 1, isatty(1) == 1 else { throw CommandFailure(.usage, "the panel needs a terminal") }
+        guard isatty(0) == 1, isatty(1) == 1 else { throw CommandError(.usage, "the panel needs a terminal") }
         let client = ControlClient(path: state.controlSocket)
         _ = try client.call(ControlCall(request: .led), LEDStatus.self)
         print(
@@ -59,15 +59,15 @@ extension Simulate {
 }
 
 private func draw(_ led: LEDStatus) {
-  let colour = led.colour.flatMap(LEDColour.init(rawValue:))
-  let lamp = colour.map { "\u{1B}[38;5;\($0.terminalColour)m●\u{1B}[0m" } ?? "○"
+  let color = led.color.flatMap(LEDColor.init(rawValue:))
+  let lamp = color.map { "\u{1B}[38;5;\($0.terminalColor)m●\u{1B}[0m" } ?? "○"
   print("\r\u{1B}[K  \(lamp)  \(led.meaning)", terminator: "")
   fflush(nil)
 }
 
-extension LEDColour {
+extension LEDColor {
   /// The number in the 256-color palette of terminals.
-  fileprivate var terminalColour: Int {
+  fileprivate var terminalColor: Int {
     switch self {
     case .amber: 214
     case .blue: 27

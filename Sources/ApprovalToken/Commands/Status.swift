@@ -20,12 +20,12 @@ struct Status: AsyncParsableCommand {
   private func status() throws -> ServiceStatus {
     do {
       return try ControlClient(path: state.controlSocket).call(ControlCall(request: .status), ServiceStatus.self)
-    } catch let failure as CommandFailure where failure.code == .unavailable {
+    } catch let failure as CommandError where failure.code == .unavailable {
       // Without a running service, the accounts are read from the vault.
       let accounts = try state.openVault(creating: false).accountSummaries()
       return ServiceStatus(
         running: false, servers: [], accounts: accounts.count,
-        mustEnrol: accounts.filter { $0.stage == .mustEnrolAgain }.count)
+        mustEnroll: accounts.filter { $0.stage == .mustEnrollAgain }.count)
     }
   }
 
@@ -40,7 +40,7 @@ struct Status: AsyncParsableCommand {
     if let led = status.led { lines.append("LED       \(led.meaning)") }
     for server in status.servers { lines.append("server    \(server.server): \(server.connection)") }
     lines.append(
-      "accounts  \(status.accounts)\(status.mustEnrol > 0 ? ", \(status.mustEnrol) must be enrolled again" : "")")
+      "accounts  \(status.accounts)\(status.mustEnroll > 0 ? ", \(status.mustEnroll) must be enrolled again" : "")")
     for pin in status.pins ?? [] {
       lines.append(
         "PIN       \(pin.account): \(pin.previousFailureCount) wrong, \(pin.remainingFailureCount) of "
@@ -55,17 +55,17 @@ struct Status: AsyncParsableCommand {
         "panel     \(subject); a press \(panel.pressCounts ? "counts" : "counts for nothing: \(panel.reason ?? "")")")
     }
     for request in status.requests ?? [] {
-      let choices = request.choices.map { "; choose what the portal shows: \($0.forPeople(atMost: 1000))" } ?? ""
+      let choices = request.choices.map { "; choose what the portal shows: \($0.sanitized(atMost: 1000))" } ?? ""
       let word = request.locked == nil ? "asked " : "locked"
       lines.append(
-        "\(word)    \(request.account): \((request.message ?? request.type ?? "").forPeople(atMost: 1000))\(choices)")
+        "\(word)    \(request.account): \((request.message ?? request.type ?? "").sanitized(atMost: 1000))\(choices)")
     }
     for answer in status.unconfirmed ?? [] {
       lines.append("answered  \(answer.account): \(answer.server) has not confirmed it, request \(answer.transaction)")
     }
     for code in status.codes ?? [] {
       lines.append(
-        "code      \(code.account): type \(code.code) into the portal. \(code.message.forPeople(atMost: 1000))")
+        "code      \(code.account): type \(code.code) into the portal. \(code.message.sanitized(atMost: 1000))")
     }
     return lines.joined(separator: "\n")
   }
@@ -74,7 +74,7 @@ struct Status: AsyncParsableCommand {
 struct Accounts: AsyncParsableCommand {
   static let configuration = CommandConfiguration(abstract: "List the accounts on this token.")
 
-  private struct Facts: Encodable {
+  private struct Response: Encodable {
     var account: String
     var server: String
     var url: String
@@ -101,8 +101,8 @@ struct Accounts: AsyncParsableCommand {
   func run() async throws {
     try await reporting(json) {
       let vault = try state.openVault(creating: false)
-      let clock = SystemTimekeeper()
-      let accounts = try vault.accountSummaries().map { Facts($0, vault.lock(ifReadable: $0.id, clock)) }
+      let clock = SystemClock()
+      let accounts = try vault.accountSummaries().map { Response($0, vault.lock(ifReadable: $0.id, clock)) }
       json.print(accounts) { accounts in
         accounts.isEmpty
           ? "no accounts yet: `approval-token enroll URI`"
@@ -125,14 +125,15 @@ struct Pending: AsyncParsableCommand {
 
   func run() async throws {
     try await reporting(json) {
-      let facts = try ControlClient(path: state.controlSocket).call(ControlCall(request: .pending), PendingFacts.self)
+      let facts = try ControlClient(path: state.controlSocket).call(
+        ControlCall(request: .pending), PendingResponse.self)
       json.print(facts.requests) { pending in
         pending.isEmpty
           ? "nothing is pending"
           : pending.map(describe).joined(separator: "\n")
       }
       guard facts.unreachable.isEmpty else {
-        throw CommandFailure(
+        throw CommandError(
           .unavailable,
           "not connected to \(facts.unreachable.joined(separator: ", ")): this is the last known list, and may have "
             + "changed")
@@ -142,13 +143,13 @@ struct Pending: AsyncParsableCommand {
 }
 
 private func describe(_ request: PendingSummary) -> String {
-  let choices = request.choices.map { "  choices: \($0.forPeople(atMost: 1000))" } ?? ""
+  let choices = request.choices.map { "  choices: \($0.sanitized(atMost: 1000))" } ?? ""
   let locked = request.locked.map { "  \($0)" } ?? ""
-  let context = request.context.map { "  login from: \($0.forPeople(atMost: 1000))" } ?? ""
+  let context = request.context.map { "  login from: \($0.sanitized(atMost: 1000))" } ?? ""
   let panel = request.isOnPanel ? "  on the panel\(request.pressCounts ? "" : ", a press does not count yet")" : ""
   let stale = request.isStale ? "  stale: its server is not connected" : ""
-  return "\(request.transaction)  \(request.account)  \((request.type ?? "-").forPeople(atMost: 1000))  "
+  return "\(request.transaction)  \(request.account)  \((request.type ?? "-").sanitized(atMost: 1000))  "
     + "\(request.expiresInSeconds) s left  "
-    + "\((request.message ?? "").forPeople(atMost: 1000))\(choices)\(locked)\(context)"
+    + "\((request.message ?? "").sanitized(atMost: 1000))\(choices)\(locked)\(context)"
     + "\(panel)\(stale)"
 }

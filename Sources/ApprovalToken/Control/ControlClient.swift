@@ -13,7 +13,7 @@ struct ControlClient {
       answer = $0
       return false
     }
-    guard let answer else { throw CommandFailure(.unavailable, "the service ended without an answer; see its log") }
+    guard let answer else { throw CommandError(.unavailable, "the service ended without an answer; see its log") }
     return answer
   }
 
@@ -27,7 +27,7 @@ struct ControlClient {
       }
       return answer == nil
     }
-    guard let answer else { throw CommandFailure(.unavailable, "the service ended without an answer; see its log") }
+    guard let answer else { throw CommandError(.unavailable, "the service ended without an answer; see its log") }
     return answer
   }
 
@@ -53,24 +53,24 @@ struct ControlClient {
       try socket.write(line: JSON.encode(call))
       while let line = try socket.readLine() {
         if let failure = try? JSON.decode(ControlFailure.self, from: line) {
-          throw CommandFailure(
-            CommandFailure.Code(rawValue: failure.code) ?? .refused, failure.error, number: failure.number)
+          throw CommandError(
+            CommandError.Code(rawValue: failure.code) ?? .refused, failure.error, number: failure.number)
         }
         guard try take(JSON.decode(type, from: line)) else { return }
       }
-    } catch let failure as UnixSocket.Failure {
+    } catch let failure as UnixSocket.SocketError {
       throw Self.explain(failure, path)
     } catch let error as WireError {
-      throw CommandFailure(.badData, "the service's answer is not understood: \(error)")
+      throw CommandError(.badData, "the service's answer is not understood: \(error)")
     }
   }
 
-  private static func explain(_ failure: UnixSocket.Failure, _ path: String) -> CommandFailure {
+  private static func explain(_ failure: UnixSocket.SocketError, _ path: String) -> CommandError {
     switch failure {
     case .call(_, ENOENT), .call(_, ECONNREFUSED):
-      CommandFailure(
+      CommandError(
         .unavailable, "`approval-token serve` is not running (no answer at \(path))", isServiceMissing: true)
-    default: CommandFailure(.unavailable, "\(failure)")
+    default: CommandError(.unavailable, "\(failure)")
     }
   }
 }

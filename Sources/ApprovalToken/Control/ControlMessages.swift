@@ -5,7 +5,7 @@
 
 enum ControlRequest: String, Codable, Sendable, CaseIterable {
   case status, pending, reload
-  case enrol, forget, push
+  case enroll, forget, push
   case logIn = "log-in"
   case logOut = "log-out"
   case changePIN = "change-pin"
@@ -23,21 +23,21 @@ struct ControlCall: Codable, Sendable {
   var milliseconds: Int64?
   /// For `keys`.
   var keys: [String]?
-  /// For `enrol`: the enrollment URI.
+  /// For `enroll`: the enrollment URI.
   var uri: String?
-  /// For `enrol`: a PEM file.
+  /// For `enroll`: a PEM file.
   var authorities: String?
-  /// For `enrol`: SHA-256 of the server's public key, in Base64.
+  /// For `enroll`: SHA-256 of the server's public key, in Base64.
   var pins: [String]?
-  /// For `enrol`: whether the pins of earlier enrollments at the server are removed.
+  /// For `enroll`: whether the pins of earlier enrollments at the server are removed.
   var dropsPins: Bool?
-  /// For `enrol` of one-time passwords: whether the user chooses a PIN that protects the secret.
+  /// For `enroll` of one-time passwords: whether the user chooses a PIN that protects the secret.
   var asksPIN: Bool?
-  /// For `enrol` at PingAM: the topic where AM shall deliver messages.
+  /// For `enroll` at PingAM: the topic where AM shall deliver messages.
   var mailbox: String?
   /// For `push`: the message as received, JSON.
   var message: String?
-  /// The account; for `enrol`, the name of the new account.
+  /// The account; for `enroll`, the name of the new account.
   var account: String?
 }
 
@@ -54,27 +54,27 @@ struct ControlProgress: Codable, Sendable {
   var progress: String
 }
 
-struct AccountFacts: Codable, Sendable {
+struct AccountResponse: Codable, Sendable {
   var account: String
   var server: String
   var profile: String
 }
 
-struct SessionFacts: Codable, Sendable {
+struct SessionResponse: Codable, Sendable {
   /// Nil when no user is logged in.
   var account: String?
   var secondsLeft: Int64?
   /// Whether the token server confirmed that the former session has ended (error 10009 if not).
-  var serverTold: Bool?
+  var serverNotified: Bool?
 
   enum CodingKeys: String, CodingKey {
     case account
     case secondsLeft = "seconds_left"
-    case serverTold = "server_told"
+    case serverNotified = "server_notified"
   }
 }
 
-struct CodeFacts: Codable, Sendable {
+struct CodeResponse: Codable, Sendable {
   var account: String
   var code: String
   /// The counter value of an HOTP code.
@@ -90,18 +90,18 @@ struct CodeFacts: Codable, Sendable {
   }
 }
 
-struct RemovalFacts: Codable, Sendable {
+struct RemovalResponse: Codable, Sendable {
   var removed: String
   /// Whether the token server confirmed the removal (error 10003 if not).
-  var serverTold: Bool
+  var serverNotified: Bool
 
   enum CodingKeys: String, CodingKey {
     case removed
-    case serverTold = "server_told"
+    case serverNotified = "server_notified"
   }
 }
 
-struct PushFacts: Codable, Sendable {
+struct PushResponse: Codable, Sendable {
   var account: String
   /// The message was received before; the store is unchanged.
   var isKnown: Bool
@@ -133,7 +133,7 @@ struct ServiceStatus: Codable, Sendable {
   var led: LEDStatus?
   var servers: [Server]
   var accounts: Int
-  var mustEnrol: Int
+  var mustEnroll: Int
   /// PIN attempt counts of accounts with a PIN, as last reported by the verifiers.
   var pins: [PIN]?
   var loggedIn: String?
@@ -183,7 +183,7 @@ struct ServiceStatus: Codable, Sendable {
     case board
     case isSimulated = "simulated"
     case troubles, led, servers, accounts
-    case mustEnrol = "must_enrol"
+    case mustEnroll = "must_enroll"
     case pins
     case loggedIn = "logged_in"
     case pending, requests, panel, lost, codes, unconfirmed
@@ -209,13 +209,13 @@ struct LEDStatus: Codable, Sendable {
   /// The meaning of the LED.
   var meaning: String
   /// The color at this instant; nil if dark. Only a simulated LED can be read.
-  var colour: String?
+  var color: String?
   /// The number of entries submitted at the keypad from the start of the service to the reading of `meaning`. A meaning
   /// with a greater number than before an entry is newer than that entry.
   var entries: Int?
 }
 
-struct PendingFacts: Codable, Sendable {
+struct PendingResponse: Codable, Sendable {
   /// Newest first.
   var requests: [PendingSummary]
   /// Servers that are not reachable now.

@@ -54,7 +54,7 @@ struct ControlServer: Service {
       // No error is sent if the client disconnected (`write` reports that) or the task was canceled because the service
       // ends.
       let failure =
-        CommandFailure(explaining: error) ?? CommandFailure(.unavailable, "the service is ending; try again")
+        CommandError(explaining: error) ?? CommandError(.unavailable, "the service is ending; try again")
       try? socket.write(line: JSON.encode(ControlFailure(failure)))
     }
   }

@@ -4,7 +4,7 @@ import Glibc
 
 /// A Unix domain stream socket for the control channel: short lines, few clients, bounded waits.
 final class UnixSocket: @unchecked Sendable {
-  enum Failure: Error, Equatable, CustomStringConvertible {
+  enum SocketError: Error, Equatable, CustomStringConvertible {
     case pathTooLong(String)
     case call(String, errno: Int32)
     case closed
@@ -31,7 +31,7 @@ final class UnixSocket: @unchecked Sendable {
 
   deinit { close(descriptor) }
 
-  static func connected(to path: String) throws(Failure) -> UnixSocket {
+  static func connected(to path: String) throws(SocketError) -> UnixSocket {
     let socket = try UnixSocket.make()
     let code = try withAddress(path) { connect(socket.descriptor, $0, $1) }
     guard code == 0 else { throw .call("connect \(path)", errno: errno) }
@@ -39,7 +39,7 @@ final class UnixSocket: @unchecked Sendable {
   }
 
   /// Listens at `path`, replacing the socket file of an earlier process. The file's mode is 0600.
-  static func listening(at path: String) throws(Failure) -> UnixSocket {
+  static func listening(at path: String) throws(SocketError) -> UnixSocket {
     let socket = try UnixSocket.make()
     unlink(path)
     let formerMask = umask(0o177)
@@ -50,7 +50,7 @@ final class UnixSocket: @unchecked Sendable {
     return socket
   }
 
-  private static func make() throws(Failure) -> UnixSocket {
+  private static func make() throws(SocketError) -> UnixSocket {
     let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { throw .call("socket", errno: errno) }
     return UnixSocket(descriptor: descriptor)
@@ -58,7 +58,7 @@ final class UnixSocket: @unchecked Sendable {
 
   private static func withAddress(
     _ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
-  ) throws(Failure) -> Int32 {
+  ) throws(SocketError) -> Int32 {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
     let bytes = Array(path.utf8)
@@ -79,7 +79,7 @@ final class UnixSocket: @unchecked Sendable {
 
   /// The next line without its line feed; nil at end of stream.
   /// - Parameter seconds: the time limit for the whole line; nil for none.
-  func readLine(within seconds: Int? = nil) throws(Failure) -> [UInt8]? {
+  func readLine(within seconds: Int? = nil) throws(SocketError) -> [UInt8]? {
     let end = seconds.map { ContinuousClock.now + .seconds($0) }
     while true {
       if let end, .now > end { throw .call("read", errno: ETIMEDOUT) }
@@ -97,7 +97,7 @@ final class UnixSocket: @unchecked Sendable {
     }
   }
 
-  func write(line: [UInt8]) throws(Failure) {
+  func write(line: [UInt8]) throws(SocketError) {
     var rest = (line + [UInt8(ascii: "\n")])[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }

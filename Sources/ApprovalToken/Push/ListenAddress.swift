@@ -29,11 +29,11 @@ struct ListenAddress: Equatable, CustomStringConvertible {
     guard !host.isEmpty, (try? withResolved { _ in }) != nil else { return nil }
   }
 
-  struct Failure: Error { let errno: Int32 }
+  struct ListenError: Error { let errno: Int32 }
 
   /// - Returns: a listening socket.
-  func listen() throws(Failure) -> Int32 {
-    var result: Result<Int32, Failure> = .failure(Failure(errno: EADDRNOTAVAIL))
+  func listen() throws(ListenError) -> Int32 {
+    var result: Result<Int32, ListenError> = .failure(ListenError(errno: EADDRNOTAVAIL))
     try withResolved { info in
       let descriptor = socket(info.ai_family, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
       var yes: Int32 = 1
@@ -41,19 +41,19 @@ struct ListenAddress: Equatable, CustomStringConvertible {
       if descriptor >= 0, bind(descriptor, info.ai_addr, info.ai_addrlen) == 0, Glibc.listen(descriptor, 8) == 0 {
         result = .success(descriptor)
       } else {
-        result = .failure(Failure(errno: errno))
+        result = .failure(ListenError(errno: errno))
         if descriptor >= 0 { close(descriptor) }
       }
     }
     return try result.get()
   }
 
-  private func withResolved(_ body: (addrinfo) -> Void) throws(Failure) {
+  private func withResolved(_ body: (addrinfo) -> Void) throws(ListenError) {
     var hints = addrinfo()
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV
     hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
     var found: UnsafeMutablePointer<addrinfo>?
-    guard getaddrinfo(host, "\(port)", &hints, &found) == 0, let found else { throw Failure(errno: EADDRNOTAVAIL) }
+    guard getaddrinfo(host, "\(port)", &hints, &found) == 0, let found else { throw ListenError(errno: EADDRNOTAVAIL) }
     defer { freeaddrinfo(found) }
     body(found.pointee)
   }

@@ -65,12 +65,12 @@ struct PushPost {
     return (max(4, read + 1)...head.count).first { head[($0 - 4)..<$0].elementsEqual("\r\n\r\n".utf8) }
   }
 
-  private struct Refusal: Error {
+  private struct RequestError: Error {
     let status: Status
     init(_ status: Status) { self.status = status }
   }
 
-  private static func bodyLength(in head: ArraySlice<UInt8>) -> Result<Int, Refusal> {
+  private static func bodyLength(in head: ArraySlice<UInt8>) -> Result<Int, RequestError> {
     // Only printable ASCII and spaces: no tab, no bare CR or LF, so that all parsers agree on the lines.
     let text = String(decoding: head.dropLast(4), as: UTF8.self)
     var lines = text.split(separator: "\r\n", omittingEmptySubsequences: false)[...]

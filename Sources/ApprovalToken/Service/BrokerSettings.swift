@@ -31,7 +31,7 @@ struct BrokerSettings: Equatable {
   let version: Broker.Version
   let replacesEventStream: Bool
 
-  init(_ reader: inout TableReader) throws(TableReader.Refusal) {
+  init(_ reader: inout TableReader) throws(TableReader.TableError) {
     let address = try reader.text("broker")
     guard let (host, port) = BrokerAddress.parse(address) else {
       throw reader.refusal("broker", "is \"\(address)\"; it must be HOST or HOST:PORT")
@@ -50,17 +50,17 @@ struct BrokerSettings: Equatable {
   }
 
   /// The first line of the password file.
-  func credentials() throws(CommandFailure) -> Broker.Credentials? {
+  func credentials() throws(CommandError) -> Broker.Credentials? {
     guard let user, let passwordFile else { return nil }
     guard let stream = fopen(passwordFile, "re") else {
-      throw CommandFailure(.badData, "cannot read \(passwordFile): \(String(cString: strerror(errno)))")
+      throw CommandError(.badData, "cannot read \(passwordFile): \(String(cString: strerror(errno)))")
     }
     defer { fclose(stream) }
     var bytes = [UInt8](repeating: 0, count: 1024)
     defer { cleanse(&bytes) }
     let count = fread(&bytes, 1, bytes.count, stream)
     let line = bytes[..<count].prefix { $0 != UInt8(ascii: "\n") }
-    guard !line.isEmpty else { throw CommandFailure(.badData, "\(passwordFile) has no password in its first line") }
+    guard !line.isEmpty else { throw CommandError(.badData, "\(passwordFile) has no password in its first line") }
     return Broker.Credentials(user: user, password: SecretBytes(copying: line))
   }
 }

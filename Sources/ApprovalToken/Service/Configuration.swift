@@ -27,14 +27,14 @@ struct Configuration: Equatable {
 
   init() {}
 
-  init(parsing toml: String, file: String) throws(CommandFailure) {
+  init(parsing toml: String, file: String) throws(CommandError) {
     do {
       let table: TOMLTable
       do {
         try TOMLSyntax.check(toml)
         table = try TOMLTable(string: toml)
       } catch {
-        throw CommandFailure(.badData, "\(file): not TOML: \(error)")
+        throw CommandError(.badData, "\(file): not TOML: \(error)")
       }
       var reader = TableReader(table)
       board = try reader.optionalText("board")
@@ -49,22 +49,22 @@ struct Configuration: Equatable {
         self.mqtt = try BrokerSettings(&mqtt)
       }
       try reader.finish()
-    } catch let refusal as TableReader.Refusal {
-      throw CommandFailure(.badData, "\(file): \(refusal.why)")
-    } catch let failure as CommandFailure { throw failure } catch {
-      throw CommandFailure(.badData, "\(file): \(error)")
+    } catch let refusal as TableReader.TableError {
+      throw CommandError(.badData, "\(file): \(refusal.why)")
+    } catch let failure as CommandError { throw failure } catch {
+      throw CommandError(.badData, "\(file): \(error)")
     }
   }
 
-  static func read(_ file: String) throws(CommandFailure) -> Configuration {
+  static func read(_ file: String) throws(CommandError) -> Configuration {
     guard let stream = fopen(file, "re") else {
-      throw CommandFailure(.badData, "cannot read \(file): \(String(cString: strerror(errno)))")
+      throw CommandError(.badData, "cannot read \(file): \(String(cString: strerror(errno)))")
     }
     defer { fclose(stream) }
     var text = [UInt8](repeating: 0, count: 65_536)
     let count = fread(&text, 1, text.count, stream)
     guard count < text.count else {
-      throw CommandFailure(.badData, "\(file) is too large for a configuration: at most 64 KiB")
+      throw CommandError(.badData, "\(file) is too large for a configuration: at most 64 KiB")
     }
     return try Configuration(parsing: String(decoding: text[..<count], as: UTF8.self), file: file)
   }

@@ -17,8 +17,8 @@ enum OATHAccounts {
   }
 
   /// Whether the text has the scheme `otpauth:`, so that it is read as a URI for one-time passwords only.
-  static func recognises(_ text: String) -> Bool {
-    RegistrationURI.recognises(text) && text.drop { $0.isWhitespace }.prefix(8).lowercased() == "otpauth:"
+  static func recognizes(_ text: String) -> Bool {
+    RegistrationURI.recognizes(text) && text.drop { $0.isWhitespace }.prefix(8).lowercased() == "otpauth:"
   }
 
   static func holds(_ account: AccountRecord) -> Bool { account.server == server.id }
@@ -28,24 +28,24 @@ enum OATHAccounts {
   ///   - name: the user's name for it; the account name in the URI by default.
   ///   - pinGuard: a PIN; the secret is encrypted with a key derived from it.
   ///   - progress: called with a progress message for the waiting user.
-  static func keep(
-    _ uri: RegistrationURI, name: String?, in vault: Vault, under pinGuard: PINGuard? = nil, clock: any Timekeeper,
+  static func store(
+    _ uri: RegistrationURI, name: String?, in vault: Vault, under pinGuard: PINGuard? = nil, clock: any TokenClock,
     progress: (String) -> Void
   ) throws -> AccountRecord {
     guard let credential = uri.oath, uri.push == nil else {
-      throw CommandFailure(
+      throw CommandError(
         .badData, "this is not a URI for one-time passwords only: otpauth://totp/… or otpauth://hotp/…")
     }
     // A second account for the same credential would start its counter again.
     let having = Set(try vault.oneTimePasswords().keys)
     if let other = try uri.namesakes(in: vault).first(where: { having.contains($0.id) }) {
-      throw CommandFailure(
-        .usage, "\(credential.profile.forPeople(atMost: 1000)) is already enrolled here, as account \"\(other.id)\"")
+      throw CommandError(
+        .usage, "\(credential.profile.sanitized(atMost: 1000)) is already enrolled here, as account \"\(other.id)\"")
     }
-    let name = try freeName(name, for: credential, in: vault)
-    let facts = Facts(pinLength: pinGuard?.pin.count, policies: uri.policies)
+    let name = try unusedName(name, for: credential, in: vault)
+    let facts = Metadata(pinLength: pinGuard?.pin.count, policies: uri.policies)
     if let violated = try facts.violatedPolicy(isTamperedWith: { vault.isTamperedWith }) {
-      throw CommandFailure(
+      throw CommandError(
         .refused,
         "the policy \(violated) in the URI does not hold on this device", number: AccountPolicies.violationNumber)
     }
@@ -54,7 +54,7 @@ enum OATHAccounts {
       id: AccountID(name), server: server.id, profile: credential.profile, stage: .active,
       secrets: facts.encoded)
     let detail = pinGuard == nil ? "one-time passwords" : "one-time passwords, protected by a PIN"
-    try vault.keep(
+    try vault.store(
       OneTimePasswordSetup(credential), secret: credential.secret, of: account, at: server, under: pinGuard,
       AuditEntry(
         .enrolled, account: account.id, detail: detail, wallClockMilliseconds: clock.wallClockMilliseconds))
@@ -64,19 +64,19 @@ enum OATHAccounts {
   /// The storage for the one-time password secret of an `mfauth://…` account during its enrollment. The audit chain
   /// gets the entry when the enrollment ends.
   /// - Parameter guarding: makes the PIN protection of the secret from the chosen PIN.
-  static func desk(
-    in vault: Vault, clock: any Timekeeper, guarding: @escaping @Sendable (PIN) -> PINGuard
-  ) -> OATHDesk {
-    OATHDesk { credential, pin, known, account in
+  static func secretStore(
+    in vault: Vault, clock: any TokenClock, guarding: @escaping @Sendable (PIN) -> PINGuard
+  ) -> OTPSecretStore {
+    OTPSecretStore { credential, pin, known, account in
       guard let server = try vault.servers().first(where: { $0.id == account.server }) else {
-        throw CustodyFault.unknown("token server \(account.server)")
+        throw StateStoreError.unknown("token server \(account.server)")
       }
       let entry = pin.map { _ in
         AuditEntry(
           .pinSet, account: account.id, detail: "for one-time passwords, too",
           wallClockMilliseconds: clock.wallClockMilliseconds)
       }
-      try vault.keep(
+      try vault.store(
         OneTimePasswordSetup(credential), secret: credential.secret, of: account, at: server,
         under: pin.map(guarding), replacing: known, entry)
     } drop: { account in
@@ -86,12 +86,12 @@ enum OATHAccounts {
 
   /// The number of digits of the PIN that protects the secret of an account's one-time passwords.
   static func pinLength(of account: AccountRecord) throws -> Int? {
-    if let facts = Facts(account) { return facts.pinLength }
+    if let facts = Metadata(account) { return facts.pinLength }
     return try PingAM.pinLength(of: account)
   }
 
   /// The account's metadata, stored beside the secret.
-  struct Facts {
+  struct Metadata {
     /// The number of digits of the PIN that protects the secret; nil without a PIN.
     var pinLength: Int?
     /// JSON as received. The account is locked while a policy in it does not hold.
@@ -123,7 +123,7 @@ enum OATHAccounts {
     }
 
     func lock(isTamperedWith: () -> Bool) throws -> AccountLock? {
-      if isLocked { return .byHand(policy: nil) }
+      if isLocked { return .manual(policy: nil) }
       return try violatedPolicy(isTamperedWith: isTamperedWith).map { .byPolicy($0) }
     }
 
@@ -134,17 +134,17 @@ enum OATHAccounts {
     }
   }
 
-  private static func freeName(_ wanted: String?, for credential: OATHCredential, in vault: Vault) throws -> String {
+  private static func unusedName(_ wanted: String?, for credential: OATHCredential, in vault: Vault) throws -> String {
     let name = wanted ?? credential.accountName
     guard isAccountName(name) else {
-      throw CommandFailure(
+      throw CommandError(
         .usage,
-        "\"\(name.forPeople(atMost: 1000))\" is not a valid account name (1 to 64 bytes, no blanks); choose one "
+        "\"\(name.sanitized(atMost: 1000))\" is not a valid account name (1 to 64 bytes, no blanks); choose one "
           + "with --name"
       )
     }
     guard try !vault.accounts().contains(where: { $0.id.text == name }) else {
-      throw CommandFailure(.usage, "an account \"\(name)\" already exists; choose another name with --name")
+      throw CommandError(.usage, "an account \"\(name)\" already exists; choose another name with --name")
     }
     return name
   }

@@ -27,7 +27,7 @@ struct PlainLog: LogHandler {
     _ level: Logger.Level, _ label: String, _ message: String, _ metadata: Logger.Metadata, at moment: Date
   ) -> String {
     let facts = metadata.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }.joined()
-    return "\(moment.formatted(.iso8601)) \(level) \(label):\(facts) \(message)".forPeople(atMost: 1000)
+    return "\(moment.formatted(.iso8601)) \(level) \(label):\(facts) \(message)".sanitized(atMost: 1000)
   }
 
   private static func write(_ line: String) {

@@ -22,7 +22,7 @@ import PrivacyIDEAAdapter
 /// ```
 struct PushSettings: Equatable {
   var pace = PollingPace()
-  var enrolment = PushEnrolment.Settings()
+  var enrollment = PushEnrollment.Settings()
   var listen: ListenAddress?
   /// Whether a PIN replaces a biometric check; nil: the default of each kind of server.
   var pinForBiometric: Bool?
@@ -31,30 +31,30 @@ struct PushSettings: Equatable {
 
   init() {}
 
-  init(_ reader: inout TableReader) throws(TableReader.Refusal) {
+  init(_ reader: inout TableReader) throws(TableReader.TableError) {
     try reader.duration("idle_s", 2...600, &pace.idle)
     try reader.duration("fast_ms", 250...30_000, &pace.fast)
     try reader.duration("lifetime_s", 10...3600, &pace.lifetime)
     if let text = try reader.optionalText("listen") {
       guard let address = ListenAddress(text) else {
-        throw TableReader.Refusal(
+        throw TableReader.TableError(
           why: "\"push.listen\" must be an IP address and a port, for example \"127.0.0.1:8765\"")
       }
       listen = address
-      enrolment.hasMailbox = true
+      enrollment.hasMailbox = true
     }
-    if reader.has("key_bits") { enrolment.keyBits = try reader.number("key_bits", 2048...4096) }
-    enrolment.prefersElliptic = try reader.flag("elliptic", default: enrolment.prefersElliptic)
+    if reader.has("key_bits") { enrollment.keyBits = try reader.number("key_bits", 2048...4096) }
+    enrollment.prefersElliptic = try reader.flag("elliptic", default: enrollment.prefersElliptic)
     if reader.has("pin_for_biometric") { pinForBiometric = try reader.flag("pin_for_biometric", default: false) }
-    enrolment.takesPINForBiometric = pinForBiometric ?? false
+    enrollment.takesPINForBiometric = pinForBiometric ?? false
     if reader.has("pin_digits") { pinDigits = try reader.number("pin_digits", PINPolicy.lengths) }
     if reader.has("pin_attempts") { pinAttempts = try reader.number("pin_attempts", 1...10) }
     try reader.finish()
   }
 
   /// The settings for push mechanisms of PingAM.
-  var mechanism: PingAMEnrolment.Settings {
-    var settings = PingAMEnrolment.Settings()
+  var mechanism: PingAMEnrollment.Settings {
+    var settings = PingAMEnrollment.Settings()
     settings.asksForPIN = pinForBiometric ?? false
     settings.takesPINForBiometric = pinForBiometric ?? true
     settings.deviceName = Self.hostName ?? settings.deviceName

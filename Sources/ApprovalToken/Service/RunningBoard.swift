@@ -8,7 +8,7 @@ import ReferenceProtocol
 /// The board this service runs on.
 struct RunningBoard: Sendable {
   let profile: BoardProfile
-  let timekeeper: any Timekeeper
+  let clock: any TokenClock
   /// A copy of what the LED shows; on a hardware board, in addition to the LED.
   let indicator = SimulatedIndicator()
   let panel: FrontPanel
@@ -18,33 +18,33 @@ struct RunningBoard: Sendable {
   private let hardware: HardwareBoard?
 
   /// - Throws: if USB is not usable at all. The panel reports other hardware faults.
-  init(_ profile: BoardProfile, timekeeper: any Timekeeper) throws(CommandFailure) {
+  init(_ profile: BoardProfile, clock: any TokenClock) throws(CommandError) {
     self.profile = profile
-    self.timekeeper = timekeeper
-    button = SimulatedButton(timekeeper: timekeeper)
-    keypad = SimulatedKeypad(timekeeper: timekeeper)
-    hardware = try Self.hardware(of: profile, timekeeper: timekeeper)
+    self.clock = clock
+    button = SimulatedButton(clock: clock)
+    keypad = SimulatedKeypad(clock: clock)
+    hardware = try Self.hardware(of: profile, clock: clock)
     let anyKeypad: (any Keypad)? = if let hardware { hardware.keypad } else { profile.hasKeypad ? keypad : nil }
     panel = FrontPanel(
       button: hardware?.button ?? button, indicator: ShownIndicator(shown: indicator, real: hardware?.indicator),
-      sounder: hardware?.sounder, keypad: anyKeypad, timekeeper: timekeeper, timing: profile.timing,
+      sounder: hardware?.sounder, keypad: anyKeypad, clock: clock, timing: profile.timing,
       entry: profile.keypad?.entry ?? EntrySettings())
   }
 
   private static func hardware(
-    of profile: BoardProfile, timekeeper: any Timekeeper
-  ) throws(CommandFailure) -> HardwareBoard? {
+    of profile: BoardProfile, clock: any TokenClock
+  ) throws(CommandError) -> HardwareBoard? {
     guard let lines = profile.lines else { return nil }
-    do { return try HardwareBoard(lines, keypad: profile.keypad?.usb, timekeeper: timekeeper) } catch {
-      throw CommandFailure(.unavailable, "\(error)")
+    do { return try HardwareBoard(lines, keypad: profile.keypad?.usb, clock: clock) } catch {
+      throw CommandError(.unavailable, "\(error)")
     }
   }
 
   /// The button that the control socket presses. A hardware button cannot be simulated.
   var simulatedButton: SimulatedButton {
-    get throws(CommandFailure) {
+    get throws(CommandError) {
       guard hardware == nil else {
-        throw CommandFailure(
+        throw CommandError(
           .usage, "this board has a hardware button: press it; `simulate` is for the simulated board only")
       }
       return button
@@ -52,10 +52,10 @@ struct RunningBoard: Sendable {
   }
 
   var simulatedKeypad: SimulatedKeypad {
-    get throws(CommandFailure) {
-      guard profile.hasKeypad else { throw CommandFailure(.usage, "this board has no keypad") }
+    get throws(CommandError) {
+      guard profile.hasKeypad else { throw CommandError(.usage, "this board has no keypad") }
       guard hardware == nil else {
-        throw CommandFailure(
+        throw CommandError(
           .usage, "this board has a hardware keypad: type on it; `simulate` is for the simulated board only")
       }
       return keypad
@@ -64,18 +64,18 @@ struct RunningBoard: Sendable {
 
   var keyDerivation: Scrypt.Parameters {
     guard let keypad = profile.keypad else { return .standard }
-    return Scrypt.Parameters(cost: 1 << UInt64(keypad.scryptLog2N), blockSize: 8, parallelisation: 1)
+    return Scrypt.Parameters(cost: 1 << UInt64(keypad.scryptLog2N), blockSize: 8, parallelization: 1)
   }
 
   var capabilities: ApprovalCapabilities {
     ApprovalCapabilities(
-      display: .none, keypad: profile.hasKeypad, button: true, led: profile.colours == .rgb ? .rgb : .mono)
+      display: .none, keypad: profile.hasKeypad, button: true, led: profile.colors == .rgb ? .rgb : .mono)
   }
 
   var led: LEDStatus {
     get async {
       let (indication, entries) = await panel.showingAfterEntries
-      return LEDStatus(meaning: indication.meaning, colour: indicator.colour?.rawValue, entries: entries)
+      return LEDStatus(meaning: indication.meaning, color: indicator.color?.rawValue, entries: entries)
     }
   }
 }
@@ -85,8 +85,8 @@ private struct ShownIndicator: Indicator {
   let shown: SimulatedIndicator
   let real: (any Indicator)?
 
-  func light(_ colour: LEDColour?) {
-    real?.light(colour)
-    shown.light(colour)
+  func light(_ color: LEDColor?) {
+    real?.light(color)
+    shown.light(color)
   }
 }

@@ -13,35 +13,35 @@ final class TokenService: Service {
   private let vault: Vault
   private let panel: any Panel
   private let adapters: Adapters
-  private let timekeeper: any Timekeeper
+  private let clock: any TokenClock
   private let logger: Logger
   private let events: AsyncStream<TokenEvent>
   private let onReady: @Sendable () -> Void
   private let inbox: Inbox
-  private let facts = Mutex(Facts())
+  private let state = Mutex(State())
   private let mailboxes: MailboxWatch
   private let (reloads, reloading) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
   /// - Parameter events: events from sources other than the servers of a round.
   init(
-    vault: Vault, panel: any Panel, adapters: Adapters, timekeeper: any Timekeeper, logger: Logger,
+    vault: Vault, panel: any Panel, adapters: Adapters, clock: any TokenClock, logger: Logger,
     events: AsyncStream<TokenEvent>, onReady: @escaping @Sendable () -> Void
   ) {
     self.vault = vault
     self.panel = panel
     self.adapters = adapters
-    self.timekeeper = timekeeper
+    self.clock = clock
     self.logger = logger
     self.events = events
     self.onReady = onReady
-    inbox = Inbox(timekeeper: timekeeper)
-    errands = Errands(inbox: inbox)
+    inbox = Inbox(clock: clock)
+    panelTasks = PanelTaskQueue(inbox: inbox)
     mailboxes = MailboxWatch(adapters) { logger.error("\($0)") }
   }
 
   /// In-memory state that outlives a round.
-  private struct Facts {
-    var servers: [TokenServerID: any TokenServer] = [:]
+  private struct State {
+    var servers: [TokenServerID: any TokenServerClient] = [:]
     var failureCounts: [AccountID: FailureCounts] = [:]
     var session: UserSession?
     var codes: [PendingCode] = []
@@ -56,48 +56,48 @@ final class TokenService: Service {
     let account: AccountID
     let digits: String
     let message: String
-    fileprivate let until: Moment
+    fileprivate let until: MonotonicInstant
   }
 
   /// How long a code is shown: portals wait no longer than for the answer itself.
   private static let codeLifetime = Duration.seconds(120)
 
-  let errands: Errands
+  let panelTasks: PanelTaskQueue
 
   /// The client for an account's server, also for an account that is not active, whose server may have no client in
   /// this round.
-  func adapter(for account: AccountRecord) throws -> (any TokenServer)? {
+  func adapter(for account: AccountRecord) throws -> (any TokenServerClient)? {
     if let server = server(of: account) { return server }
     return try vault.servers().first { $0.id == account.server }.map { try adapters.tokenServer($0) }
   }
 
   /// The client for the account's server in this round.
-  func server(of account: AccountRecord) -> (any TokenServer)? { facts.withLock { $0.servers[account.server] } }
+  func server(of account: AccountRecord) -> (any TokenServerClient)? { state.withLock { $0.servers[account.server] } }
 
   /// The session of the logged-in user; nil after its expiry.
   var session: UserSession? {
-    facts.withLock { facts in
-      if let session = facts.session, session.until <= timekeeper.now { facts.session = nil }
+    state.withLock { facts in
+      if let session = facts.session, session.until <= clock.now { facts.session = nil }
       return facts.session
     }
   }
 
-  func set(_ session: UserSession?) { facts.withLock { $0.session = session } }
+  func set(_ session: UserSession?) { state.withLock { $0.session = session } }
 
   /// The failure counts as last reported by the PIN verifiers.
-  var failureCounts: [AccountID: FailureCounts] { facts.withLock { $0.failureCounts } }
+  var failureCounts: [AccountID: FailureCounts] { state.withLock { $0.failureCounts } }
 
-  func note(_ counts: FailureCounts, of account: AccountID) { facts.withLock { $0.failureCounts[account] = counts } }
+  func note(_ counts: FailureCounts, of account: AccountID) { state.withLock { $0.failureCounts[account] = counts } }
 
   /// Resets the failure count after a correct PIN.
-  func noteRightPIN(of account: AccountID) { facts.withLock { $0.failureCounts[account]?.previous = 0 } }
+  func noteRightPIN(of account: AccountID) { state.withLock { $0.failureCounts[account]?.previous = 0 } }
 
   /// Accounts removed because of wrong PINs, or revoked while a request was answered. The LED shows that enrollment is
   /// needed until an account is enrolled or the service restarts.
-  var lostAccounts: [AccountID] { facts.withLock { $0.lost.sorted { $0.text < $1.text } } }
+  var lostAccounts: [AccountID] { state.withLock { $0.lost.sorted { $0.text < $1.text } } }
 
   func noteLoss(of account: AccountID) {
-    facts.withLock { facts in
+    state.withLock { facts in
       facts.lost.insert(account)
       facts.failureCounts[account] = nil
     }
@@ -105,16 +105,16 @@ final class TokenService: Service {
 
   /// Unexpired codes, at most one per account: the latest.
   var codes: [PendingCode] {
-    facts.withLock { facts in
-      facts.codes.removeAll { $0.until <= timekeeper.now }
+    state.withLock { facts in
+      facts.codes.removeAll { $0.until <= clock.now }
       return facts.codes
     }
   }
 
   private func note(_ code: PortalCode, of account: AccountID) {
     let pending = PendingCode(
-      account: account, digits: code.digits, message: code.message, until: timekeeper.now + Self.codeLifetime)
-    facts.withLock { facts in
+      account: account, digits: code.digits, message: code.message, until: clock.now + Self.codeLifetime)
+    state.withLock { facts in
       facts.codes.removeAll { $0.account == account }
       facts.codes.append(pending)
     }
@@ -129,7 +129,7 @@ final class TokenService: Service {
 
   /// Polls every polled server now, after a hint that a login has begun.
   func wakePolls() {
-    for server in facts.withLock({ Array($0.servers.values) }) { (server as? PrivacyIDEATokenServer)?.wake() }
+    for server in state.withLock({ Array($0.servers.values) }) { (server as? PrivacyIDEAServerClient)?.wake() }
   }
 
   /// Reads the accounts again, after one was enrolled or removed.
@@ -149,7 +149,7 @@ final class TokenService: Service {
       var reloads = reloads.makeAsyncIterator()
       var isFirst = true
       while !Task.isCancelled {
-        let round = Task { await serveUntilCancelled() }
+        let round = Task { await serveUntilCanceled() }
         if isFirst { onReady() }
         isFirst = false
         await withTaskCancellationHandler {
@@ -166,7 +166,7 @@ final class TokenService: Service {
   }
 
   /// Runs one round. On an error it logs, shows the error on the LED, and waits until the accounts change.
-  private func serveUntilCancelled() async {
+  private func serveUntilCanceled() async {
     do { try await serve() } catch is CancellationError { return } catch {
       logger.error("no request can be answered: \(error)")
       await panel.show(.misconfigured)
@@ -182,7 +182,7 @@ final class TokenService: Service {
     let servers = try vault.servers().filter { active.contains($0.id) && $0.kind != OATHAccounts.kind }.map {
       try adapters.tokenServer($0, report: report)
     }
-    let isAnyLost = facts.withLock { facts in
+    let isAnyLost = state.withLock { facts in
       let present = Set(accounts.map(\.id))
       if !present.isSubset(of: facts.accounts) { facts.lost = [] }
       facts.accounts = present
@@ -193,14 +193,14 @@ final class TokenService: Service {
       return !facts.lost.isEmpty
     }
     let handler = Handler(
-      servers: servers, inbox: inbox, errands: errands, panel: panel, custody: vault, timekeeper: timekeeper,
-      mustEnrol: isAnyLost || !accounts.contains { $0.stage == .active }
-        || accounts.contains { $0.stage == .mustEnrolAgain },
+      servers: servers, inbox: inbox, panelTasks: panelTasks, panel: panel, stateStore: vault, clock: clock,
+      mustEnroll: isAnyLost || !accounts.contains { $0.stage == .active }
+        || accounts.contains { $0.stage == .mustEnrollAgain },
       random: uniformFraction, makeIdempotencyKey: { Random.uuid() }, report: report)
     try await withThrowingTaskGroup(of: Void.self) { group in
       for server in servers {
-        let listener = Listener(
-          to: server, inbox: inbox, custody: vault, timekeeper: timekeeper, random: uniformFraction, report: report)
+        let listener = RequestListener(
+          to: server, inbox: inbox, stateStore: vault, clock: clock, random: uniformFraction, report: report)
         group.addTask { _ = try await listener.run() }
       }
       group.addTask { try await handler.run() }
@@ -215,7 +215,7 @@ final class TokenService: Service {
       case .mailboxMoved:
         logger.info("\(event)")
         followMailboxes()
-      case .disconnected, .stopped, .retrying, .custodyFailed, .trouble, .dropped, .expiredUnannounced:
+      case .disconnected, .stopped, .retrying, .stateStoreFailed, .trouble, .dropped, .expiredUnannounced:
         logger.warning("\(event)")
       case .audited: logger.info("\(event)")
       case .code(let account, let code):
@@ -227,7 +227,7 @@ final class TokenService: Service {
         noteLoss(of: account)
       case .connected(let id):
         logger.info("\(event)")
-        guard let server = facts.withLock({ $0.servers[id] }) else { return }
+        guard let server = state.withLock({ $0.servers[id] }) else { return }
         // Store the server's time: a board that starts without a clock uses it to check this server's certificate.
         Task { if let time = await serverTime(of: server) { try? vault.note(time: time, of: id) } }
       }

@@ -1,6 +1,6 @@
+import CurlHTTP
 // SPDX-License-Identifier: Apache-2.0
-import Courier
-import CurlCourier
+import HTTP
 import MobileAuth
 import PingAMAdapter
 import PrivacyIDEAAdapter
@@ -33,70 +33,70 @@ extension Vault {
 struct Adapters: Sendable {
   let vault: Vault
   let authorities: String?
-  let timekeeper: any Timekeeper
+  let clock: any TokenClock
   var pace = PollingPace()
   /// Verifies PINs; nil on a board without a keypad.
-  var judge: (any PINJudge)?
+  var pinVerifier: (any PINVerifier)?
   var takesPINForBiometric = false
   /// Nil if the board is not known.
   var capabilities: ApprovalCapabilities?
   /// Receives push messages; nil if no service runs.
   var ingress: PushIngress?
-  var broker: BrokerMailbox?
+  var broker: BrokerSubscriber?
 
   func tokenServer(
     _ record: TokenServerRecord, report: @escaping @Sendable (TokenEvent) -> Void = { _ in }
-  ) throws -> any TokenServer {
+  ) throws -> any TokenServerClient {
     let accounts = try vault.accounts().filter { $0.server == record.id }
     switch record.kind {
-    case ReferenceTokenServer.kind:
-      return try ReferenceTokenServer(
+    case ReferenceServerClient.kind:
+      return try ReferenceServerClient(
         record, accounts: accounts, registry: vault, pinBinding: vault.pinBinding,
-        courier: try courier(record.id, pins: ReferenceTokenServer.pins(of: record)), timekeeper: timekeeper,
+        http: try http(record.id, pins: ReferenceServerClient.pins(of: record)), clock: clock,
         broker: broker, capabilities: capabilities)
     case PrivacyIDEA.kind:
-      return try PrivacyIDEATokenServer(
-        record, accounts: accounts, judge: judge, courier: try courier(record.id, pins: PrivacyIDEA.pins(of: record)),
-        timekeeper: timekeeper, pace: pace, random: uniformFraction, report: report)
+      return try PrivacyIDEAServerClient(
+        record, accounts: accounts, pinVerifier: pinVerifier, http: try http(record.id, pins: PrivacyIDEA.pins(of: record)),
+        clock: clock, pace: pace, random: uniformFraction, report: report)
     case PingAM.kind:
-      guard let ingress else { throw CustodyFault.unknown("service that takes push messages in") }
-      return try PingAMTokenServer(
-        record, accounts: accounts, courier: try courier(record.id, pins: PingAM.pins(of: record)),
-        around: PingAMTokenServer.Surroundings(
-          ingress: ingress, registry: vault, deviceName: PushSettings().mechanism.deviceName, shelf: vault,
-          judge: judge, takesPINForBiometric: takesPINForBiometric,
-          timekeeper: timekeeper, isTamperedWith: { vault.isTamperedWith }, report: report))
+      guard let ingress else { throw StateStoreError.unknown("service that takes push messages in") }
+      return try PingAMServerClient(
+        record, accounts: accounts, http: try http(record.id, pins: PingAM.pins(of: record)),
+        dependencies: PingAMServerClient.Dependencies(
+          ingress: ingress, registry: vault, deviceName: PushSettings().mechanism.deviceName, messageStore: vault,
+          pinVerifier: pinVerifier, takesPINForBiometric: takesPINForBiometric,
+          clock: clock, isTamperedWith: { vault.isTamperedWith }, report: report))
     default:
-      throw CustodyFault.damaged("server \(record.id) is of a kind this version does not know: \(record.kind)")
+      throw StateStoreError.damaged("server \(record.id) is of a kind this version does not know: \(record.kind)")
     }
   }
 
   /// Checks without a running service whether the accounts' AM is reachable.
   func reach(_ record: TokenServerRecord) async throws {
     let accounts = try vault.accounts().filter { $0.server == record.id }
-    try await PingAM.reach(accounts, over: try courier(record.id, pins: PingAM.pins(of: record)))
+    try await PingAM.reach(accounts, over: try http(record.id, pins: PingAM.pins(of: record)))
   }
 
   /// The topics where AM may deliver messages. Includes accounts that AM has not confirmed yet, and both topics of an
   /// account that changes its topic.
-  func mailboxes() throws(CustodyFault) -> Set<String> {
+  func mailboxes() throws(StateStoreError) -> Set<String> {
     var mailboxes: Set<String> = []
     for account in try vault.accounts(atServersOf: PingAM.kind) {
-      mailboxes.formUnion([try PingAM.mailbox(of: account), try PingAM.wantedMailbox(of: account)].compactMap(\.self))
+      mailboxes.formUnion([try PingAM.mailbox(of: account), try PingAM.pendingMailbox(of: account)].compactMap(\.self))
     }
     return mailboxes
   }
 
-  private func courier(_ server: TokenServerID, pins: [String]) throws -> CurlCourier {
-    CurlCourier(trust: try vault.trust(pins: pins, authorities: authorities, of: server))
+  private func http(_ server: TokenServerID, pins: [String]) throws -> CurlHTTPTransport {
+    CurlHTTPTransport(trust: try vault.trust(pins: pins, authorities: authorities, of: server))
   }
 }
 
 /// Unix seconds by the server's clock; nil if the server has not reported it.
-func serverTime(of server: any TokenServer) async -> Int64? {
+func serverTime(of server: any TokenServerClient) async -> Int64? {
   switch server {
-  case let server as ReferenceTokenServer: await server.serverTime
-  case let server as PrivacyIDEATokenServer: server.serverTime
+  case let server as ReferenceServerClient: await server.serverTime
+  case let server as PrivacyIDEAServerClient: server.serverTime
   default: nil
   }
 }

@@ -25,7 +25,7 @@ struct CallbackURL: Sendable, Equatable {
     return rest.hasPrefix("/") ? String(rest) : "/" + rest
   }
 
-  enum Flaw: Error, Equatable, Sendable, CustomStringConvertible {
+  enum ParseError: Error, Equatable, Sendable, CustomStringConvertible {
     case tooLong, scheme, character, host, port, percentEncoding
 
     var description: String {
@@ -40,7 +40,7 @@ struct CallbackURL: Sendable, Equatable {
     }
   }
 
-  init(parsing text: String) throws(Flaw) {
+  init(parsing text: String) throws(ParseError) {
     guard text.utf8.count <= Self.longest else { throw .tooLong }
     let bytes = Array(text.utf8)
     // No fragment, because it is never sent. No user info: credentials are configured, so an @ can only be part of a
@@ -61,7 +61,8 @@ struct CallbackURL: Sendable, Equatable {
 
   static func isAcceptable(_ text: String) -> Bool { (try? CallbackURL(parsing: text)) != nil }
 
-  private static func hostAndPort(_ authority: ArraySlice<UInt8>, defaultPort: Int) throws(Flaw) -> (String, Int) {
+  private static func hostAndPort(_ authority: ArraySlice<UInt8>, defaultPort: Int) throws(ParseError) -> (String, Int)
+  {
     var host = authority
     var port = defaultPort
     let isBracketed = authority.first == UInt8(ascii: "[")

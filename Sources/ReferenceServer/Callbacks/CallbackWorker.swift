@@ -14,7 +14,7 @@ final class CallbackWorker: Service {
   private let store: Store
   private let delivery: CallbackDelivery
   private let clock: ServerClock
-  private let wakeUp: WakeUp
+  private let wakeUp: AsyncSignal
   private let log: Logger
   private let underWay = Mutex(UnderWay())
 
@@ -41,7 +41,7 @@ final class CallbackWorker: Service {
     }
   }
 
-  init(store: Store, delivery: CallbackDelivery, clock: ServerClock, wakeUp: WakeUp, log: Logger) {
+  init(store: Store, delivery: CallbackDelivery, clock: ServerClock, wakeUp: AsyncSignal, log: Logger) {
     self.store = store
     self.delivery = delivery
     self.clock = clock
@@ -85,7 +85,7 @@ final class CallbackWorker: Service {
   private func dueJobs(nowMs: Int64, without hosts: [String]) async throws -> [CallbackJob] {
     do {
       return try await store.read { try $0.callbacks(dueBy: nowMs, without: hosts, limit: 2 * Self.atOnce) }
-    } catch is PoisonedRow {
+    } catch is CorruptRowError {
       let effects = try await store.write { try $0.setAsideUnreadable(nowMs: nowMs) }
       for warning in effects.warnings { log.warning("\(warning)") }
       return try await store.read { try $0.callbacks(dueBy: nowMs, without: hosts, limit: 2 * Self.atOnce) }

@@ -36,13 +36,13 @@ struct APIClientCommand: AsyncParsableCommand {
       guard !id.contains(":") else { throw ValidationError("a client id must not contain a colon (RFC 7617)") }
       let session = try options.open()
       let secret = Random.bytes(32).lowercaseHex
-      let hash = session.peppered.hash(secret, for: .portalSecret)
+      let hash = session.hasher.hash(secret, for: .portalSecret)
       let added = try await session.store.write { [mobileAuthentication, endUser] in
         try $0.run(
           "INSERT OR IGNORE INTO api_client (id, secret_hash, mobile_authentication, end_user) VALUES (?, ?, ?, ?)",
           [id, Data(hash), mobileAuthentication, endUser])
       }
-      guard added > 0 else { throw CommandFailure("the client \(id) exists already") }
+      guard added > 0 else { throw CommandError("the client \(id) exists already") }
       options.print(
         Added(clientID: id, clientSecret: secret), "client_id: \(id)\nclient_secret: \(secret)")
     }

@@ -35,13 +35,13 @@ struct ActivationCodeCommand: AsyncParsableCommand {
     let (exists, lastIssuer) = try await session.store.read { [user] database in
       (try database.row("SELECT 1 FROM user WHERE id = ?", [user]) != nil, try database.issuer())
     }
-    guard exists else { throw CommandFailure("there is no user \(user); add one with \"token-server user add\"") }
+    guard exists else { throw CommandError("there is no user \(user); add one with \"token-server user add\"") }
     let ownName = configuration.port == 0 ? nil : configuration.issuer(onPort: configuration.port)
     guard let issuer = configuration.issuer ?? lastIssuer ?? ownName else {
-      throw CommandFailure("the server's address is not known yet: set \"issuer\", or run \"token-server serve\" once")
+      throw CommandError("the server's address is not known yet: set \"issuer\", or run \"token-server serve\" once")
     }
     let code = ActivationCode.random()
-    let hash = session.peppered.hash(code.digits, for: .activationCode)
+    let hash = session.hasher.hash(code.digits, for: .activationCode)
     let expiresAtMs = ServerClock.system.nowMs() + Self.lifetimeMs
     try await session.store.write { [user] in
       try $0.insertActivationCode(hash, userID: user, expiresAtMs: expiresAtMs)

@@ -25,25 +25,25 @@ struct CommonOptions: ParsableArguments {
 
   func open() throws -> AdminSession {
     let directory = serverDirectory
-    let peppered = Peppered(try directory.pepper())
+    let hasher = KeyedHasher(try directory.pepper())
     guard FileManager.default.fileExists(atPath: directory.databaseFile) else {
-      throw CommandFailure("there is no database in \(directory.path)")
+      throw CommandError("there is no database in \(directory.path)")
     }
     return AdminSession(
-      store: try Store(path: directory.databaseFile), peppered: peppered, directory: directory)
+      store: try Store(path: directory.databaseFile), hasher: hasher, directory: directory)
   }
 }
 
 /// An administrator's command with access to the database; the server may be running.
 struct AdminSession {
   let store: Store
-  let peppered: Peppered
+  let hasher: KeyedHasher
   let directory: ServerDirectory
 
   /// Makes a change and wakes the running server, which notifies the devices.
   func change(_ body: @escaping @Sendable (Database) throws -> Effects) async throws {
     try await store.write { try $0.post(body($0)) }
-    Doorbell(path: directory.doorbellFile).ring()
+    WakePipe(path: directory.wakePipeFile).ring()
   }
 }
 
@@ -51,7 +51,7 @@ struct AdminSession {
 func complain(_ line: String) { FileHandle.standardError.write(Data("\(line.printable())\n".utf8)) }
 
 /// An error that ends a command with a message and exit code 1.
-struct CommandFailure: Error, CustomStringConvertible {
+struct CommandError: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }
 }

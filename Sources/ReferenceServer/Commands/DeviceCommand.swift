@@ -62,14 +62,14 @@ struct DeviceCommand: AsyncParsableCommand {
       var text: String {
         let lastLogin = lastLoginAtMs.map { ", last login \(moment($0))" } ?? ""
         let lines = users.map { user in
-          let enrolment = user.push ? "push" : user.mobileAuthentication ? "keys, no push" : "not enrolled"
+          let enrollment = user.push ? "push" : user.mobileAuthentication ? "keys, no push" : "not enrolled"
           let pin =
             switch user.pin {
             case .none: ""
             case .pending: ", PIN not chosen yet"
             case .active: ", PIN, \(user.pinFailures ?? 0) wrong"
             }
-          return "  \(user.user)  profile \(user.profileID), \(enrolment)\(pin)"
+          return "  \(user.user)  profile \(user.profileID), \(enrollment)\(pin)"
         }
         return (["\(deviceID)  \(name.printable()) \(softwareVersion.printable())\(lastLogin)"] + lines).joined(
           separator: "\n")
@@ -103,7 +103,7 @@ struct DeviceCommand: AsyncParsableCommand {
     func run() async throws {
       let session = try options.open()
       let isThere = try await session.store.read { [device] in try $0.hasDevice(device) }
-      guard isThere else { throw CommandFailure("there is no device \(device)") }
+      guard isThere else { throw CommandError("there is no device \(device)") }
       let nowMs = ServerClock.system.nowMs()
       try await session.change { [device] in try $0.deleteDevice(device, nowMs: nowMs) }
       options.print(Deleted(deviceID: device), "deleted the device \(device)")

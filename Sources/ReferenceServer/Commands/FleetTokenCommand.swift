@@ -26,13 +26,13 @@ struct FleetTokenCommand: AsyncParsableCommand {
       let name = try validated(name, as: "a name")
       let session = try options.open()
       let token = Random.bytes(32).lowercaseHex
-      let hash = session.peppered.hash(token, for: .fleetToken)
+      let hash = session.hasher.hash(token, for: .fleetToken)
       let nowMs = ServerClock.system.nowMs()
       let added = try await session.store.write {
         try $0.run(
           "INSERT OR IGNORE INTO fleet_token (hash, name, created_at_ms) VALUES (?, ?, ?)", [Data(hash), name, nowMs])
       }
-      guard added > 0 else { throw CommandFailure("the fleet token \(name) already exists") }
+      guard added > 0 else { throw CommandError("the fleet token \(name) already exists") }
       options.print(Added(name: name, token: token), "token: \(token)")
     }
   }
@@ -52,7 +52,7 @@ struct FleetTokenCommand: AsyncParsableCommand {
       let deleted = try await options.open().store.write { [name] in
         try $0.run("DELETE FROM fleet_token WHERE name = ?", [name])
       }
-      guard deleted > 0 else { throw CommandFailure("there is no fleet token \(name)") }
+      guard deleted > 0 else { throw CommandError("there is no fleet token \(name)") }
       options.print(Deleted(name: name), "deleted the fleet token \(name)")
     }
   }

@@ -35,17 +35,17 @@ struct InitCommand: AsyncParsableCommand {
   func run() async throws {
     let target = options.serverDirectory
     guard !FileManager.default.fileExists(atPath: target.path) else {
-      throw CommandFailure("\(target.path) already exists; choose a new directory")
+      throw CommandError("\(target.path) already exists; choose a new directory")
     }
     // Fill a temporary directory and rename it, so that the directory is complete or does not exist.
     let draft = ServerDirectory(path: "\(target.path).new-\(Random.bytes(4).lowercaseHex)")
     guard mkdir(draft.path, 0o700) == 0 else {
-      throw CommandFailure("cannot create \(draft.path): \(String(cString: strerror(errno)))")
+      throw CommandError("cannot create \(draft.path): \(String(cString: strerror(errno)))")
     }
     do {
       try await fill(draft)
       guard rename(draft.path, target.path) == 0 else {
-        throw CommandFailure("cannot create \(target.path): \(String(cString: strerror(errno)))")
+        throw CommandError("cannot create \(target.path): \(String(cString: strerror(errno)))")
       }
     } catch {
       try? FileManager.default.removeItem(atPath: draft.path)
@@ -78,7 +78,7 @@ struct InitCommand: AsyncParsableCommand {
     // mode.
     try ServerDirectory.write([], to: directory.databaseFile)
     let store = try Store(path: directory.databaseFile)
-    _ = try await ServerKeyring(store: store, peppered: Peppered(try directory.pepper())).shared()
+    _ = try await ServerKeyring(store: store, hasher: KeyedHasher(try directory.pepper())).shared()
     try store.pool.close()
   }
 }
@@ -88,7 +88,7 @@ enum ServerPin {
   /// Base64 of SHA-256 over the SubjectPublicKeyInfo of the first certificate in a PEM file.
   static func read(_ path: String) throws -> String {
     guard let certificate = try NIOSSLCertificate.fromPEMFile(path).first else {
-      throw CommandFailure("\(path) has no certificate")
+      throw CommandError("\(path) has no certificate")
     }
     return SHA256.hash(try certificate.extractPublicKey().toSPKIBytes()).base64
   }

@@ -51,6 +51,6 @@ struct ServeCommand: AsyncParsableCommand {
         print("listening on \(issuer)")
         fflush(nil)
       }
-    } catch { throw CommandFailure("\(error)") }
+    } catch { throw CommandError("\(error)") }
   }
 }

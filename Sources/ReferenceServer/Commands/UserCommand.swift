@@ -23,7 +23,7 @@ struct UserCommand: AsyncParsableCommand {
       let added = try await options.open().store.write {
         try $0.run("INSERT OR IGNORE INTO user (id, created_at_ms) VALUES (?, ?)", [user, nowMs])
       }
-      guard added > 0 else { throw CommandFailure("the user \(user) already exists") }
+      guard added > 0 else { throw CommandError("the user \(user) already exists") }
       options.print(Added(user: user), "added the user \(user)")
     }
   }

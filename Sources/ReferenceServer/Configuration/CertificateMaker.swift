@@ -44,7 +44,7 @@ struct CertificateMaker {
       server: try server.serializeAsPEM().pemString, serverKey: serverKey.pemRepresentation)
   }
 
-  struct BadHost: Error, CustomStringConvertible {
+  struct InvalidHostError: Error, CustomStringConvertible {
     let host: String
     var description: String { "\"\(host)\" is neither a host name nor an IP address" }
   }
@@ -67,7 +67,7 @@ struct CertificateMaker {
         (1...63).contains(label.utf8.count)
           && label.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-") }
       }
-    guard isName else { throw BadHost(host: host) }
+    guard isName else { throw InvalidHostError(host: host) }
     return .dnsName(host)
   }
 }

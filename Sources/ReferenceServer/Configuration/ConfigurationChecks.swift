@@ -5,13 +5,13 @@ import Secrets
 
 /// The semantic checks of a configuration. The error messages name the setting.
 extension ConfigurationFile {
-  func checked() throws(Refusal) -> ServerConfiguration {
+  func checked() throws(ConfigurationError) -> ServerConfiguration {
     var configuration = ServerConfiguration()
     configuration.listen = listen ?? configuration.listen
     configuration.port = try within(0...65535, port, "port") ?? configuration.port
     if let issuer {
       guard issuer.hasPrefix("https://"), !issuer.hasSuffix("/") else {
-        throw Refusal("\"issuer\" must be https://HOST[:PORT] without a slash at the end, not \"\(issuer)\"")
+        throw ConfigurationError("\"issuer\" must be https://HOST[:PORT] without a slash at the end, not \"\(issuer)\"")
       }
       configuration.issuer = issuer
     }
@@ -21,24 +21,28 @@ extension ConfigurationFile {
     try check(mobileAuthentication, into: &configuration.mobileAuthentication)
     try check(limits, into: &configuration.limits)
     try check(application, into: &configuration.application)
-    configuration.mqtt = try mqtt.map { entry throws(Refusal) in try checked(entry) }
-    configuration.callbackPrivateAddresses = try (callbackPrivateAddresses ?? []).map { text throws(Refusal) in
+    configuration.mqtt = try mqtt.map { entry throws(ConfigurationError) in try checked(entry) }
+    configuration.callbackPrivateAddresses = try (callbackPrivateAddresses ?? []).map {
+      text throws(ConfigurationError) in
       guard let range = AddressRange(text) else {
-        throw Refusal("\"callback_private_addresses\" has \"\(text)\", which is neither ADDRESS nor ADDRESS/BITS")
+        throw ConfigurationError(
+          "\"callback_private_addresses\" has \"\(text)\", which is neither ADDRESS nor ADDRESS/BITS")
       }
       return range
     }
     for entry in callback ?? [] {
-      do { _ = try CallbackURL(parsing: entry.url) } catch { throw Refusal("callback url \"\(entry.url)\" \(error)") }
+      do { _ = try CallbackURL(parsing: entry.url) } catch {
+        throw ConfigurationError("callback url \"\(entry.url)\" \(error)")
+      }
       guard (entry.username == nil) == (entry.password == nil) else {
-        throw Refusal("callback \"\(entry.url)\" needs both username and password, or neither")
+        throw ConfigurationError("callback \"\(entry.url)\" needs both username and password, or neither")
       }
       configuration.callbacks.append(.init(url: entry.url, username: entry.username, password: entry.password))
     }
     for entry in type ?? [] {
       let type = try checked(entry, after: configuration.types)
       guard type.method != .pushWithPIN || configuration.application.pin else {
-        throw Refusal("type \"\(type.name)\": the method \"push_with_pin\" needs application.pin = true")
+        throw ConfigurationError("type \"\(type.name)\": the method \"push_with_pin\" needs application.pin = true")
       }
       configuration.types.append(type)
     }
@@ -47,19 +51,19 @@ extension ConfigurationFile {
 
   private func check(
     _ file: MobileAuthentication?, into settings: inout ServerConfiguration.MobileAuthentication
-  ) throws(Refusal) {
+  ) throws(ConfigurationError) {
     guard let file else { return }
     settings.enabled = file.enabled ?? settings.enabled
-    settings.enrolment = file.enrolment ?? settings.enrolment
+    settings.enrollment = file.enrollment ?? settings.enrollment
     settings.uniqueServerKeys = file.uniqueServerKeys ?? settings.uniqueServerKeys
     settings.callbackAllowList = file.callbackAllowList ?? settings.callbackAllowList
     settings.portalPlatformAlias = file.portalPlatformAlias ?? settings.portalPlatformAlias
     settings.minimumSoftwareVersion = file.minimumSoftwareVersion ?? settings.minimumSoftwareVersion
-    if let mode = file.pushEnrolmentMode {
-      guard let mode = ServerConfiguration.PushEnrolmentMode(rawValue: mode) else {
-        throw Refusal("push_enrolment_mode is \"single\", \"override\" or \"multiple\", not \"\(mode)\"")
+    if let mode = file.pushEnrollmentMode {
+      guard let mode = ServerConfiguration.PushEnrollmentMode(rawValue: mode) else {
+        throw ConfigurationError("push_enrollment_mode is \"single\", \"override\" or \"multiple\", not \"\(mode)\"")
       }
-      settings.pushEnrolmentMode = mode
+      settings.pushEnrollmentMode = mode
     }
     settings.maxMessageLength =
       try within(1...10_000, file.maxMessageLength, "max_message_length") ?? settings.maxMessageLength
@@ -69,11 +73,11 @@ extension ConfigurationFile {
       try within(1...8760, file.resultRetentionHours, "result_retention_hours") ?? settings.resultRetentionHours
   }
 
-  private func check(_ file: Limits?, into limits: inout ServerConfiguration.Limits) throws(Refusal) {
+  private func check(_ file: Limits?, into limits: inout ServerConfiguration.Limits) throws(ConfigurationError) {
     func set(
       _ limit: WritableKeyPath<ServerConfiguration.Limits, Int>, _ value: Int?, _ range: ClosedRange<Int>,
       _ name: String
-    ) throws(Refusal) {
+    ) throws(ConfigurationError) {
       limits[keyPath: limit] = try within(range, value, "limits.\(name)") ?? limits[keyPath: limit]
     }
     try set(\.deviceRequestsPerSecond, file?.deviceRequestsPerSecond, 1...100_000, "device_requests_per_second")
@@ -87,7 +91,7 @@ extension ConfigurationFile {
 
   private func check(
     _ file: Application?, into application: inout ServerConfiguration.Application
-  ) throws(Refusal) {
+  ) throws(ConfigurationError) {
     application.id = file?.id ?? application.id
     application.name = file?.name ?? application.name
     application.pin = file?.pin ?? application.pin
@@ -102,38 +106,41 @@ extension ConfigurationFile {
     application.pinSequencesAllowed = policy.sequencesAllowed ?? false
     for blocked in policy.blockList ?? [] {
       guard blocked.utf8.count == application.pinLength, blocked.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
-        throw Refusal(
+        throw ConfigurationError(
           "\"application.pin_policy.block_list\" has \"\(blocked)\"; a PIN has \(application.pinLength) digits")
       }
     }
     application.pinBlockList = policy.blockList ?? []
   }
 
-  private func checked(_ entry: MQTT) throws(Refusal) -> ServerConfiguration.MQTT {
+  private func checked(_ entry: MQTT) throws(ConfigurationError) -> ServerConfiguration.MQTT {
     guard let (host, port) = BrokerAddress.parse(entry.broker) else {
-      throw Refusal("\"mqtt.broker\" is HOST or HOST:PORT, not \"\(entry.broker)\"")
+      throw ConfigurationError("\"mqtt.broker\" is HOST or HOST:PORT, not \"\(entry.broker)\"")
     }
     guard (entry.username == nil) == (entry.password == nil) else {
-      throw Refusal("\"mqtt\" needs both username and password, or neither")
+      throw ConfigurationError("\"mqtt\" needs both username and password, or neither")
     }
     var mqtt = ServerConfiguration.MQTT(
       host: host, port: port, authorityFile: entry.authorities, username: entry.username, password: entry.password)
     mqtt.topicPrefix = entry.topicPrefix ?? mqtt.topicPrefix
     guard (1...64).contains(mqtt.topicPrefix.utf8.count), !mqtt.topicPrefix.contains(where: { "#+\0$".contains($0) })
-    else { throw Refusal("\"mqtt.topic_prefix\" has 1 to 64 bytes, none of them \"#\", \"+\" or \"$\"") }
+    else { throw ConfigurationError("\"mqtt.topic_prefix\" has 1 to 64 bytes, none of them \"#\", \"+\" or \"$\"") }
     return mqtt
   }
 
   private func checked(
     _ entry: TypeEntry, after earlier: [ServerConfiguration.MobileAuthenticationType]
-  ) throws(Refusal) -> ServerConfiguration.MobileAuthenticationType {
-    guard !entry.name.isEmpty, entry.name.utf8.count <= 64 else { throw Refusal("a type's name has 1 to 64 bytes") }
+  ) throws(ConfigurationError) -> ServerConfiguration.MobileAuthenticationType {
+    guard !entry.name.isEmpty, entry.name.utf8.count <= 64 else {
+      throw ConfigurationError("a type's name has 1 to 64 bytes")
+    }
     guard !earlier.contains(where: { $0.name == entry.name }) else {
-      throw Refusal("the type \"\(entry.name)\" is defined twice")
+      throw ConfigurationError("the type \"\(entry.name)\" is defined twice")
     }
     guard let method = ApprovalRequest.Method(rawValue: entry.method), method == .push || method == .pushWithPIN else {
       let offered = "\"push\" and \"push_with_pin\""
-      throw Refusal("type \"\(entry.name)\": this version offers the methods \(offered), not \"\(entry.method)\"")
+      throw ConfigurationError(
+        "type \"\(entry.name)\": this version offers the methods \(offered), not \"\(entry.method)\"")
     }
     var type = ServerConfiguration.MobileAuthenticationType(name: entry.name, method: method)
     type.requestExpiresIn =
@@ -145,10 +152,10 @@ extension ConfigurationFile {
     return type
   }
 
-  private func within(_ range: ClosedRange<Int>, _ value: Int?, _ name: String) throws(Refusal) -> Int? {
+  private func within(_ range: ClosedRange<Int>, _ value: Int?, _ name: String) throws(ConfigurationError) -> Int? {
     guard let value else { return nil }
     guard range.contains(value) else {
-      throw Refusal("\"\(name)\" is \(value); it must be \(range.lowerBound) to \(range.upperBound)")
+      throw ConfigurationError("\"\(name)\" is \(value); it must be \(range.lowerBound) to \(range.upperBound)")
     }
     return value
   }

@@ -6,7 +6,7 @@ import TOMLSyntax
 /// The contents of `config.toml`. Unknown keys are errors, so that a misspelled setting does not silently keep its
 /// default.
 struct ConfigurationFile: Decodable {
-  struct Refusal: Error, Equatable, CustomStringConvertible {
+  struct ConfigurationError: Error, Equatable, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = "configuration: " + description }
   }
@@ -38,8 +38,8 @@ struct ConfigurationFile: Decodable {
 
   struct MobileAuthentication: Decodable {
     var enabled: Bool?
-    var enrolment: Bool?
-    var pushEnrolmentMode: String?
+    var enrollment: Bool?
+    var pushEnrollmentMode: String?
     var uniqueServerKeys: Bool?
     var maxMessageLength: Int?
     var callbackAllowList: Bool?
@@ -49,8 +49,8 @@ struct ConfigurationFile: Decodable {
     var notMeHoldSeconds: Int?
 
     enum CodingKeys: String, CodingKey {
-      case enabled, enrolment
-      case pushEnrolmentMode = "push_enrolment_mode"
+      case enabled, enrollment
+      case pushEnrollmentMode = "push_enrollment_mode"
       case uniqueServerKeys = "unique_server_keys"
       case maxMessageLength = "max_message_length"
       case callbackAllowList = "callback_allow_list"
@@ -145,22 +145,31 @@ struct ConfigurationFile: Decodable {
     }
   }
 
-  static func parse(_ text: String) throws(Refusal) -> ServerConfiguration {
+  static func parse(_ text: String) throws(ConfigurationError) -> ServerConfiguration {
     let file: ConfigurationFile
     do {
       try TOMLSyntax.check(text)
       file = try TOMLDecoder(strictDecoding: true).decode(ConfigurationFile.self, from: text)
     } catch {
-      throw Refusal(explain(error))
+      throw ConfigurationError(explain(error))
     }
     return try file.checked()
   }
+
+  /// Settings by their names of earlier versions.
+  private static let formerNames = [
+    "mobile_authentication.enrolment": "mobile_authentication.enrollment",
+    "mobile_authentication.push_enrolment_mode": "mobile_authentication.push_enrollment_mode",
+  ]
 
   private static func explain(_ error: any Error) -> String {
     switch error {
     case let error as UnexpectedKeysError:
       let names = error.keys.map { key, path in (path.map(\.stringValue) + [key]).joined(separator: ".") }
-      return "unknown setting \(names.sorted().map { "\"\($0)\"" }.joined(separator: ", "))"
+      let explained = names.sorted().map { name in
+        "\"\(name)\"" + (formerNames[name].map { ", which is now called \"\($0)\"" } ?? "")
+      }
+      return "unknown setting \(explained.joined(separator: "; "))"
     case let error as TOMLParseError: return "line \(error.source.begin.line): \(error.description)"
     case DecodingError.keyNotFound(let key, let context): return "\"\(path(context, key))\" is missing"
     case DecodingError.typeMismatch(let type, let context): return "\"\(path(context))\" is not a \(type)"

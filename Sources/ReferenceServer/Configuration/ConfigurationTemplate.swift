@@ -23,11 +23,11 @@ enum ConfigurationTemplate {
 
       [mobile_authentication]
       enabled = true
-      enrolment = true
+      enrollment = true
       # How many devices of one user may be enrolled for push: "single" (a second is refused), "override" (a second
       # takes over), "multiple" (portals must use API version 4).
-      push_enrolment_mode = "multiple"
-      # One OpenPGP key of the server per enrolment instead of one for all.
+      push_enrollment_mode = "multiple"
+      # One OpenPGP key of the server per enrollment instead of one for all.
       # unique_server_keys = false
       # max_message_length = 155
       # Whether callback_uri must be one of the [[callback]] entries.

@@ -23,8 +23,8 @@ struct ServerConfiguration: Sendable, Equatable {
 
   struct MobileAuthentication: Sendable, Equatable {
     var enabled = true
-    var enrolment = true
-    var pushEnrolmentMode = PushEnrolmentMode.multiple
+    var enrollment = true
+    var pushEnrollmentMode = PushEnrollmentMode.multiple
     /// Whether the server has one OpenPGP key per enrollment instead of one for all.
     var uniqueServerKeys = false
     /// The maximum length of the portal's `message`, in Unicode scalars.
@@ -40,7 +40,7 @@ struct ServerConfiguration: Sendable, Equatable {
   }
 
   /// How many devices of one user may be enrolled for push.
-  enum PushEnrolmentMode: String, Sendable, Decodable {
+  enum PushEnrollmentMode: String, Sendable, Decodable {
     /// One device; the enrollment of a second one is refused.
     case single
     /// One device; the enrollment of a second one replaces the first.

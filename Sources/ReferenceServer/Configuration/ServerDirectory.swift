@@ -10,15 +10,15 @@ import Secrets
 struct ServerDirectory: Sendable {
   let path: String
 
-  struct Refusal: Error, Equatable, CustomStringConvertible {
+  struct DirectoryError: Error, Equatable, CustomStringConvertible {
     let description: String
   }
 
   var configurationFile: String { file("config.toml") }
   var pepperFile: String { file("pepper") }
   var databaseFile: String { file("token-server.db") }
-  /// See `Doorbell`.
-  var doorbellFile: String { file("doorbell") }
+  /// See `WakePipe`.
+  var wakePipeFile: String { file("wake.pipe") }
   var lockFile: String { file("lock") }
 
   /// - Parameter name: relative to the directory, or absolute.
@@ -35,16 +35,18 @@ struct ServerDirectory: Sendable {
     let source = credential.flatMap { FileManager.default.fileExists(atPath: $0) ? $0 : nil } ?? pepperFile
     var bytes = try read(source)
     defer { cleanse(&bytes) }
-    guard bytes.count == 32 else { throw Refusal(description: "\(source) must have 32 bytes, it has \(bytes.count)") }
+    guard bytes.count == 32 else {
+      throw DirectoryError(description: "\(source) must have 32 bytes, it has \(bytes.count)")
+    }
     return SecretBytes(copying: bytes)
   }
 
   func read(_ path: String) throws -> [UInt8] {
     guard FileManager.default.fileExists(atPath: self.path) else {
-      throw Refusal(description: "there is no server in \(self.path); create one with \"token-server init\"")
+      throw DirectoryError(description: "there is no server in \(self.path); create one with \"token-server init\"")
     }
     guard let data = FileManager.default.contents(atPath: path) else {
-      throw Refusal(description: "cannot read \(path)")
+      throw DirectoryError(description: "cannot read \(path)")
     }
     return [UInt8](data)
   }
@@ -53,27 +55,29 @@ struct ServerDirectory: Sendable {
   static func write(_ bytes: [UInt8], to path: String, mode: mode_t = 0o600) throws {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
     guard descriptor >= 0 else {
-      throw Refusal(description: "cannot create \(path): \(String(cString: strerror(errno)))")
+      throw DirectoryError(description: "cannot create \(path): \(String(cString: strerror(errno)))")
     }
     defer { close(descriptor) }
     var written = 0
     while written < bytes.count {
       let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress! + written, bytes.count - written) }
       if count < 0, errno == EINTR { continue }
-      guard count > 0 else { throw Refusal(description: "cannot write \(path): \(String(cString: strerror(errno)))") }
+      guard count > 0 else {
+        throw DirectoryError(description: "cannot write \(path): \(String(cString: strerror(errno)))")
+      }
       written += count
     }
-    guard fsync(descriptor) == 0 else { throw Refusal(description: "cannot write \(path) durably") }
+    guard fsync(descriptor) == 0 else { throw DirectoryError(description: "cannot write \(path) durably") }
   }
 
   /// Takes the lock of the directory: two servers on one database would each notify only the devices connected to it.
   /// - Returns: a descriptor that holds the lock until the process ends.
   func lockForServing() throws -> Int32 {
     let descriptor = open(lockFile, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw Refusal(description: "cannot open \(lockFile)") }
+    guard descriptor >= 0 else { throw DirectoryError(description: "cannot open \(lockFile)") }
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
       close(descriptor)
-      throw Refusal(description: "a server is already running in \(path)")
+      throw DirectoryError(description: "a server is already running in \(path)")
     }
     return descriptor
   }

@@ -6,13 +6,13 @@ import ReferenceProtocol
 extension AnswerRoutes {
   /// The receipt of an ending, signed for the device that sent the answer.
   /// - Returns: nil if the answer does not end the request.
-  func settlement(
-    _ judgement: Judgement, of arrival: ArrivedAnswer, for transaction: Transaction
-  ) async throws -> Settlement? {
-    guard case .ending(let ending, let denial) = judgement else { return nil }
+  func end(
+    _ verificationResult: Verification, of arrival: ArrivedAnswer, for transaction: Transaction
+  ) async throws -> TransactionEnd? {
+    guard case .ending(let ending, let denial) = verificationResult else { return nil }
     let receipt = Random.uuid()
     let profile = try await arrival.caller.profile(transaction.profileID, in: gate.store)
-    var settlement = Settlement(receipt: receipt, idempotencyKey: arrival.key, denial: denial)
+    var settlement = TransactionEnd(receipt: receipt, idempotencyKey: arrival.key, denial: denial)
     // A denial needs no keys; an approval has already been decrypted with them.
     guard let (key, certificate) = try await keyring.correspondence(of: profile) else { return settlement }
     let content = ApprovalReceipt(

@@ -11,27 +11,28 @@ extension AnswerRoutes {
   static let badAnswersAllowed = 5
 
   private enum Outcome: Sendable {
-    case recorded(Verdict, Effects)
+    case recorded(StoredReply, Effects)
     /// A concurrent request with the same key was stored first.
-    case known(Verdict)
+    case known(StoredReply)
     case tooLate(RequestState)
   }
 
   func record(
-    _ judgement: Judgement, of arrival: ArrivedAnswer, for transaction: Transaction
+    _ verificationResult: Verification, of arrival: ArrivedAnswer, for transaction: Transaction
   ) async throws -> Response {
     let issuer = gate.origin.issuer
-    let settlement = try await settlement(judgement, of: arrival, for: transaction)
+    let settlement = try await end(verificationResult, of: arrival, for: transaction)
     let outcome = try await gate.store.write { [notMeHoldMs] database in
       if let settlement, settlement.denial == .notMe, notMeHoldMs > 0, try database.isOpen(transaction.id) {
         try database.hold(transaction.userID, untilMs: arrival.atMs + notMeHoldMs)
       }
-      return try Self.record(judgement, settlement, of: arrival, for: transaction, issuer: issuer, in: database)
+      return try Self.record(
+        verificationResult, settlement, of: arrival, for: transaction, issuer: issuer, in: database)
     }
     switch outcome {
     case .recorded(let verdict, let effects):
       announcer.announce(effects)
-      announcer.log.info("transaction \(transaction.id): \(describe(judgement))")
+      announcer.log.info("transaction \(transaction.id): \(describe(verificationResult))")
       return verdict.response()
     case .known(let verdict): return try verdict.response(to: arrival.hash)
     case .tooLate(let state): throw Self.tooLate(state)
@@ -39,22 +40,23 @@ extension AnswerRoutes {
   }
 
   private static func record(
-    _ judgement: Judgement, _ settlement: Settlement?, of arrival: ArrivedAnswer, for transaction: Transaction,
+    _ verificationResult: Verification, _ settlement: TransactionEnd?, of arrival: ArrivedAnswer,
+    for transaction: Transaction,
     issuer: String, in database: Database
   ) throws -> Outcome {
     if let known = try database.verdict(arrival.key, of: transaction.clientID) { return .known(known) }
     var effects: Effects?
-    let verdict: Verdict
-    switch judgement {
+    let verdict: StoredReply
+    switch verificationResult {
     case .ending(let ending, _):
-      (verdict, effects) = try settle(transaction, ending, settlement, by: arrival, in: database)
+      (verdict, effects) = try end(transaction, ending, settlement, by: arrival, in: database)
     case .invalid(let why):
       let count = try database.countBadAnswer(to: transaction.id)
       if count > 0 {
         effects =
           count < badAnswersAllowed ? Effects() : try database.end(transaction, .invalidAnswers, nowMs: arrival.atMs)
       }
-      verdict = Verdict(Problem(.answerInvalid, issuer: issuer, detail: why), to: arrival.hash)
+      verdict = StoredReply(Problem(.answerInvalid, issuer: issuer, detail: why), to: arrival.hash)
     }
     guard let effects else {
       return .tooLate(try database.transaction(transaction.id)?.state(at: arrival.atMs) ?? .expired)
@@ -64,14 +66,14 @@ extension AnswerRoutes {
   }
 
   /// - Returns: no effects if the transaction had already ended.
-  private static func settle(
-    _ transaction: Transaction, _ ending: Ending, _ settlement: Settlement?, by arrival: ArrivedAnswer,
+  private static func end(
+    _ transaction: Transaction, _ ending: TransactionOutcome, _ settlement: TransactionEnd?, by arrival: ArrivedAnswer,
     in database: Database
-  ) throws -> (Verdict, Effects?) {
+  ) throws -> (StoredReply, Effects?) {
     let effects = try database.end(transaction, ending, settlement: settlement, nowMs: arrival.atMs)
     let status = RequestStatus(
       state: ending.state, receipt: settlement?.receipt, idempotencyKey: arrival.key, sealedReceipt: settlement?.sealed)
-    return (Verdict(requestHash: arrival.hash, status: 200, body: JSON.encode(status)), effects)
+    return (StoredReply(requestHash: arrival.hash, status: 200, body: JSON.encode(status)), effects)
   }
 
   /// Records an approval whose PIN proof must still be verified.
@@ -82,13 +84,13 @@ extension AnswerRoutes {
       clientID: transaction.clientID, profileID: transaction.profileID, key: arrival.key, requestHash: arrival.hash)
     let issuer = gate.origin.issuer
     // Signed before the result is known, because signing must not happen inside a database transaction.
-    let settlement = try await settlement(.ending(.accepted, nil), of: arrival, for: transaction)
-    let verdict: Verdict?
+    let settlement = try await end(.ending(.accepted, nil), of: arrival, for: transaction)
+    let verdict: StoredReply?
     do {
-      verdict = try await pins.judge(attempt, isRight: { claim.isProved(by: proof, $0) }) { database, finding in
+      verdict = try await pins.verify(attempt, isRight: { claim.isProved(by: proof, $0) }) { database, finding in
         try Self.rule(finding, settlement, on: transaction, by: arrival, issuer: issuer, in: database)
       }
-    } catch let refusal as PINJudge.Refusal { throw DeviceRefusal(refusal) }
+    } catch let refusal as PINVerifier.VerificationError { throw DeviceAPIError(refusal) }
     if let verdict {
       let outcome = verdict.isSuccess ? RequestState.authenticated.rawValue : "wrong PIN"
       announcer.log.info("transaction \(transaction.id): \(outcome)")
@@ -99,33 +101,34 @@ extension AnswerRoutes {
   }
 
   private static func rule(
-    _ finding: PINFinding, _ settlement: Settlement?, on transaction: Transaction, by arrival: ArrivedAnswer,
+    _ finding: PINVerificationOutcome, _ settlement: TransactionEnd?, on transaction: Transaction,
+    by arrival: ArrivedAnswer,
     issuer: String, in database: Database
-  ) throws -> PINJudge.Ruling {
+  ) throws -> PINVerifier.Verification {
     let nonce = finding == .right ? transaction.nonce : Random.bytes(32).base64URL
     let isOpen = try database.countPINAttempt(for: transaction.id, nonce: nonce)
     switch finding {
     case .right:
       guard isOpen else { return .init() }
-      let (verdict, effects) = try settle(transaction, .accepted, settlement, by: arrival, in: database)
+      let (verdict, effects) = try end(transaction, .accepted, settlement, by: arrival, in: database)
       return .init(verdict: verdict, effects: effects ?? Effects())
     case .wrong:
       // The request was canceled or replaced meanwhile; the PIN attempt still counts.
       guard isOpen else { return .init() }
-      return .init(verdict: Problem(finding, issuer: issuer, nonce: nonce).map { Verdict($0, to: arrival.hash) })
+      return .init(verdict: Problem(finding, issuer: issuer, nonce: nonce).map { StoredReply($0, to: arrival.hash) })
     case .limitReached:
       return .init(
-        verdict: Problem(finding, issuer: issuer).map { Verdict($0, to: arrival.hash) },
+        verdict: Problem(finding, issuer: issuer).map { StoredReply($0, to: arrival.hash) },
         effects: try database.end(transaction, .invalidAnswers, nowMs: arrival.atMs) ?? Effects())
     }
   }
 
-  private static func tooLate(_ state: RequestState) -> DeviceRefusal {
-    DeviceRefusal(state == .expired ? .expired : .alreadyHandled, state: state)
+  private static func tooLate(_ state: RequestState) -> DeviceAPIError {
+    DeviceAPIError(state == .expired ? .expired : .alreadyHandled, state: state)
   }
 
-  private func describe(_ judgement: Judgement) -> String {
-    switch judgement {
+  private func describe(_ verificationResult: Verification) -> String {
+    switch verificationResult {
     case .ending(let ending, let denial): ending.state.rawValue + (denial.map { " (\($0.rawValue))" } ?? "")
     case .invalid(let why): "invalid answer: \(why)"
     }

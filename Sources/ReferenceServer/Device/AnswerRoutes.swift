@@ -9,7 +9,7 @@ import ReferenceProtocol
 struct AnswerRoutes: Sendable {
   let gate: DeviceGate
   let keyring: ServerKeyring
-  let pins: PINJudge
+  let pins: PINVerifier
   let announcer: Announcer
   /// How long requests of the user are on hold after "not me", in milliseconds; 0 disables the hold.
   let notMeHoldMs: Int64
@@ -19,19 +19,19 @@ struct AnswerRoutes: Sendable {
     router.post("/device/v1/requests/:tid/denials") { try await deny(ArrivedAnswer($0, $1, gate)) }
   }
 
-  enum Judgement: Sendable {
-    case ending(Ending, DenialReason?)
+  enum Verification: Sendable {
+    case ending(TransactionOutcome, DenialReason?)
     case invalid(String)
   }
 
   private func answer(_ arrival: ArrivedAnswer) async throws -> Response {
     if let known = try await replay(arrival) { return known }
     let transaction = try await transaction(for: arrival)
-    guard transaction.method == .pushWithPIN else { return try await settle(arrival, transaction) }
-    return try await pins.alone(with: transaction.profileID, on: transaction.clientID) {
+    guard transaction.method == .pushWithPIN else { return try await end(arrival, transaction) }
+    return try await pins.serialized(with: transaction.profileID, on: transaction.clientID) {
       // Another copy of this answer may have been handled while this one waited for the lock.
       if let known = try await replay(arrival) { return known }
-      return try await settle(arrival, try await self.transaction(for: arrival))
+      return try await end(arrival, try await self.transaction(for: arrival))
     }
   }
 
@@ -43,11 +43,11 @@ struct AnswerRoutes: Sendable {
     return try await record(.ending(.denied, reason), of: arrival, for: transaction)
   }
 
-  private func settle(_ arrival: ArrivedAnswer, _ transaction: Transaction) async throws -> Response {
+  private func end(_ arrival: ArrivedAnswer, _ transaction: Transaction) async throws -> Response {
     let profile = try await arrival.caller.profile(transaction.profileID, in: gate.store)
     let sealed = try JSON.decode(SealedAnswer.self, from: arrival.body).answer
     guard let (key, certificate) = try await keyring.correspondence(of: profile) else {
-      throw DeviceRefusal(lacksKeysOf: profile)
+      throw DeviceAPIError(lacksKeysOf: profile)
     }
     switch try read(sealed, by: certificate, with: key, for: transaction) {
     case .success(.ending(let ending, let reason)):
@@ -60,7 +60,7 @@ struct AnswerRoutes: Sendable {
 
   private func read(
     _ sealed: String, by certificate: OpenPGPCertificate, with key: OpenPGPKey, for transaction: Transaction
-  ) throws -> Result<AnswerJudge.Reading, AnswerJudge.Refusal> {
+  ) throws -> Result<AnswerVerifier.Reading, AnswerVerifier.AnswerError> {
     guard let message = bytes(base64: sealed) else { return .failure(.init(why: "the answer is not Base64")) }
     let plaintext: [UInt8]
     do { plaintext = try key.open(message, from: certificate, limit: 65_536) } catch {
@@ -68,8 +68,8 @@ struct AnswerRoutes: Sendable {
     }
     // The issuer name at the time of the request.
     let issuer = try JSON.decode(ApprovalRequest.self, from: transaction.request).iss
-    return Result { () throws(AnswerJudge.Refusal) in
-      try AnswerJudge.read(plaintext, for: transaction, issuer: issuer)
+    return Result { () throws(AnswerVerifier.AnswerError) in
+      try AnswerVerifier.read(plaintext, for: transaction, issuer: issuer)
     }
   }
 

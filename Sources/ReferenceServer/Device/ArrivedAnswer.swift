@@ -22,7 +22,7 @@ struct ArrivedAnswer: Sendable {
     atMs = gate.clock.nowMs()
     transactionID = try context.path("tid")
     guard let key = IdempotencyKey.parse(request.headers[.idempotencyKey]) else {
-      throw DeviceRefusal(.invalidRequest, "Idempotency-Key must be a UUID")
+      throw DeviceAPIError(.invalidRequest, "Idempotency-Key must be a UUID")
     }
     self.key = key
     body = try await request.bytes()

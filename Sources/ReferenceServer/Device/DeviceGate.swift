@@ -13,7 +13,7 @@ struct DeviceGate: Sendable {
   }
 
   let store: Store
-  let peppered: Peppered
+  let hasher: KeyedHasher
   let origin: Origin
   let clock: ServerClock
   let nonces: DPoPNonces
@@ -21,14 +21,14 @@ struct DeviceGate: Sendable {
   let limiter: RateLimiter
   let revocations: Revocations
 
-  enum ProofRefusal: Error, Equatable {
+  enum ProofError: Error, Equatable {
     case staleNonce, tooMany
     case invalid(String)
   }
 
   /// Verifies signature, method, URL, token and nonce of the DPoP proof. The caller must still check that the key
   /// belongs to the device, and then that the proof was not used before (`use`).
-  func proof(of request: Request, accessToken: String?) throws(ProofRefusal) -> DPoPProof {
+  func proof(of request: Request, accessToken: String?) throws(ProofError) -> DPoPProof {
     let proofs = request.headers[values: .dpop]
     guard proofs.count == 1 else { throw .invalid("exactly one DPoP header is needed") }
     let proof: DPoPProof
@@ -42,7 +42,7 @@ struct DeviceGate: Sendable {
   }
 
   /// Marks a proof as used. Only proofs of registered devices are stored, so that other clients cannot fill the memory.
-  func use(_ proof: DPoPProof, of clientID: String) throws(ProofRefusal) {
+  func use(_ proof: DPoPProof, of clientID: String) throws(ProofError) {
     switch seenProofs.remember(proof.identifier, of: clientID) {
     case .new: return
     case .seen: throw .invalid("the proof was used before")
@@ -56,29 +56,29 @@ struct DeviceGate: Sendable {
 
   func admit(_ request: Request) async throws -> Caller {
     guard let token = AuthorizationHeader.word(of: request.headers[.authorization], scheme: "dpop") else {
-      throw DeviceRefusal.challenge("invalid_token", "Authorization: DPoP TOKEN is missing")
+      throw DeviceAPIError.challenge("invalid_token", "Authorization: DPoP TOKEN is missing")
     }
     let proof: DPoPProof
-    do { proof = try self.proof(of: request, accessToken: token) } catch { throw DeviceRefusal(error) }
-    let hash = peppered.hash(token, for: .accessToken)
+    do { proof = try self.proof(of: request, accessToken: token) } catch { throw DeviceAPIError(error) }
+    let hash = hasher.hash(token, for: .accessToken)
     let nowMs = clock.nowMs()
     guard let found = try await store.read({ try $0.accessToken(hash, nowMs: nowMs) }) else {
-      throw DeviceRefusal.challenge("invalid_token", "the access token is unknown or has expired")
+      throw DeviceAPIError.challenge("invalid_token", "the access token is unknown or has expired")
     }
     guard found.device.keyThumbprint == proof.key.thumbprint else {
-      throw DeviceRefusal.challenge("invalid_token", "the access token belongs to another key")
+      throw DeviceAPIError.challenge("invalid_token", "the access token belongs to another key")
     }
-    guard limiter.allows(found.device.id) else { throw DeviceRefusal(ProofRefusal.tooMany) }
-    do { try use(proof, of: found.device.id) } catch { throw DeviceRefusal(error) }
+    guard limiter.allows(found.device.id) else { throw DeviceAPIError(ProofError.tooMany) }
+    do { try use(proof, of: found.device.id) } catch { throw DeviceAPIError(error) }
     guard !found.device.isDeleted else {
-      throw DeviceRefusal(.deviceDeregistered, gone: Gone(clientID: found.device.id))
+      throw DeviceAPIError(.deviceDeregistered, gone: Gone(clientID: found.device.id))
     }
     return Caller(device: found.device, profileID: found.profileID)
   }
 }
 
-extension DeviceRefusal {
-  fileprivate init(_ refusal: DeviceGate.ProofRefusal) {
+extension DeviceAPIError {
+  fileprivate init(_ refusal: DeviceGate.ProofError) {
     switch refusal {
     case .staleNonce:
       self = .challenge(OAuthError.useDPoPNonce, "the proof needs the nonce of the DPoP-Nonce header")
@@ -93,10 +93,10 @@ extension DeviceGate.Caller {
   func profile(_ id: String, in store: Store) async throws -> Profile {
     let clientID = device.id
     guard let profile = try await store.read({ try $0.profile(id, on: clientID) }) else {
-      throw DeviceRefusal(.notFound, "there is no such profile on this device")
+      throw DeviceAPIError(.notFound, "there is no such profile on this device")
     }
     guard !profile.isDeleted else {
-      throw DeviceRefusal(.userDeregistered, gone: Gone(clientID: clientID, profileID: id))
+      throw DeviceAPIError(.userDeregistered, gone: Gone(clientID: clientID, profileID: id))
     }
     return profile
   }
@@ -104,7 +104,7 @@ extension DeviceGate.Caller {
   /// Requires a `user` access token of the profile.
   func requireUser(_ profileID: String) throws {
     guard self.profileID == profileID else {
-      throw DeviceRefusal.challenge("insufficient_scope", "this needs a user access token of the profile")
+      throw DeviceAPIError.challenge("insufficient_scope", "this needs a user access token of the profile")
     }
   }
 }

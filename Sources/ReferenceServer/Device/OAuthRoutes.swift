@@ -7,7 +7,7 @@ import ReferenceProtocol
 /// The routes for discovery, registration and revocation. The token endpoint is in `TokenEndpoint`.
 struct OAuthRoutes: Sendable {
   let gate: DeviceGate
-  let codes: ActivationDesk
+  let codes: ActivationService
   let tokens: TokenEndpoint
   let announcer: Announcer
 
@@ -23,17 +23,17 @@ struct OAuthRoutes: Sendable {
 
   private func register(_ request: Request, _ context: ServerContext) async throws -> Response {
     guard let credential = AuthorizationHeader.word(of: request.headers[.authorization], scheme: "bearer") else {
-      throw Refusal(
+      throw ResponseError(
         .unauthorized, "invalid_token", "An activation code or fleet token is needed as Bearer.",
         headers: [.wwwAuthenticate: "Bearer"])
     }
     guard credential.utf8.count <= 128 else {
-      throw Refusal(.unauthorized, "invalid_token", "The activation code or fleet token is too long.")
+      throw ResponseError(.unauthorized, "invalid_token", "The activation code or fleet token is too long.")
     }
     let registration = try JSON.decode(RegistrationRequest.self, from: await request.bytes())
     let key: P256PublicKey
     do { key = try registration.checked() } catch {
-      throw Refusal(.badRequest, "invalid_client_metadata", error.description)
+      throw ResponseError(.badRequest, "invalid_client_metadata", error.description)
     }
     let clientID = try await codes.register(registration, key: key, credential: credential, peer: context.peer)
     return .json(
@@ -46,7 +46,7 @@ struct OAuthRoutes: Sendable {
   private func deregister(_ request: Request, _ context: ServerContext) async throws -> Response {
     let caller = try await gate.admit(request)
     let clientID = try context.path("client_id")
-    guard caller.device.id == clientID else { throw DeviceRefusal(.actionNotAllowed, "that is another device") }
+    guard caller.device.id == clientID else { throw DeviceAPIError(.actionNotAllowed, "that is another device") }
     let nowMs = gate.clock.nowMs()
     announcer.announce(try await gate.store.write { try $0.deleteDevice(clientID, nowMs: nowMs) })
     announcer.log.info("device \(clientID) deregistered itself")

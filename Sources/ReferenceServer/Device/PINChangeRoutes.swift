@@ -10,7 +10,7 @@ import ReferenceProtocol
 struct PINChangeRoutes: Sendable {
   let gate: DeviceGate
   let keyring: ServerKeyring
-  let pins: PINJudge
+  let pins: PINVerifier
   let log: Logger
 
   func add(to router: Router<ServerContext>) {
@@ -25,15 +25,15 @@ struct PINChangeRoutes: Sendable {
     let profileID = try context.path("pid")
     let audience = gate.origin.issuer + request.uri.path
     let order = try JSON.decode(PINChangeRequest.self, from: await request.bytes())
-    guard let recipient = FreshKnowledge.recipient(order.ephemeralCertificate) else {
-      throw DeviceRefusal(.invalidRequest, "ephemeral_certificate is not a certificate of the profile v4-25519")
+    guard let recipient = NewKnowledgeKey.recipient(order.ephemeralCertificate) else {
+      throw DeviceAPIError(.invalidRequest, "ephemeral_certificate is not a certificate of the profile v4-25519")
     }
     let clientID = caller.device.id
-    return try await pins.alone(with: profileID, on: clientID) {
+    return try await pins.serialized(with: profileID, on: clientID) {
       let assertion = try self.assertion(order.assertion, by: caller, for: profileID, audience: audience)
       let attempt = PINAttempt(
         clientID: clientID, profileID: profileID, key: "pin-change/\(profileID)/\(assertion.claims.jti)",
-        requestHash: gate.peppered.hash(order.assertion, for: .knowledgeAssertion))
+        requestHash: gate.hasher.hash(order.assertion, for: .knowledgeAssertion))
       let known = try await gate.store.read { try $0.verdict(attempt.key, of: clientID) }
       if let known, !known.isSuccess || known.requestHash != attempt.requestHash {
         return try known.response(to: attempt.requestHash)
@@ -44,28 +44,28 @@ struct PINChangeRoutes: Sendable {
         // The response was lost. Its refresh token cannot be encrypted again: start a new change, if the PIN is still
         // the same.
         guard let key = profile.knowledge?.publicKey, assertion.isSigned(by: key) else {
-          throw DeviceRefusal(.alreadyHandled, "the PIN was changed since")
+          throw DeviceAPIError(.alreadyHandled, "the PIN was changed since")
         }
-      } else if let verdict = try await judge(attempt, assertion), !verdict.isSuccess {
+      } else if let verdict = try await verify(attempt, assertion), !verdict.isSuccess {
         return await gate.revocations.explained(verdict, attempt).response()
       }
       return .json(try await propose(to: recipient, for: profile), status: .created)
     }
   }
 
-  private func judge(_ attempt: PINAttempt, _ assertion: KnowledgeAssertion) async throws -> Verdict? {
+  private func verify(_ attempt: PINAttempt, _ assertion: KnowledgeAssertion) async throws -> StoredReply? {
     let issuer = gate.origin.issuer
     do {
-      return try await pins.judge(attempt, isRight: assertion.isSigned) { _, finding in
+      return try await pins.verify(attempt, isRight: assertion.isSigned) { _, finding in
         .init(
-          verdict: Problem(finding, issuer: issuer).map { Verdict($0, to: attempt.requestHash) }
+          verdict: Problem(finding, issuer: issuer).map { StoredReply($0, to: attempt.requestHash) }
             ?? .success(attempt.requestHash))
       }
-    } catch let refusal as PINJudge.Refusal { throw DeviceRefusal(refusal) }
+    } catch let refusal as PINVerifier.VerificationError { throw DeviceAPIError(refusal) }
   }
 
   private func propose(to recipient: OpenPGPCertificate, for profile: Profile) async throws -> PINChange {
-    let fresh = try FreshKnowledge(clientID: profile.clientID, profileID: profile.id, peppered: gate.peppered)
+    let fresh = try NewKnowledgeKey(clientID: profile.clientID, profileID: profile.id, hasher: gate.hasher)
     let key =
       if let serverKey = profile.serverKey { try await keyring.key(serverKey) } else { try await keyring.shared() }
     let change = PINChange(
@@ -81,7 +81,7 @@ struct PINChangeRoutes: Sendable {
     let (profileID, changeID) = (try context.path("pid"), try context.path("change"))
     let audience = gate.origin.issuer + request.uri.path
     let text = try JSON.decode(PINChangeCommit.self, from: await request.bytes()).assertion
-    return try await pins.alone(with: profileID, on: caller.device.id) {
+    return try await pins.serialized(with: profileID, on: caller.device.id) {
       let profile = try await caller.profile(profileID, in: gate.store)
       let assertion = try self.assertion(text, by: caller, for: profileID, audience: audience, nonce: changeID)
       let nowMs = gate.clock.nowMs()
@@ -96,7 +96,7 @@ struct PINChangeRoutes: Sendable {
       guard let change, assertion.isSigned(by: change.publicKey) else {
         try await gate.store.write { try $0.deletePINChange(changeID) }
         log.notice("profile \(profileID) on device \(profile.clientID): PIN change void, committed by another key")
-        throw DeviceRefusal(.answerInvalid, "the assertion is not made with the new refresh token")
+        throw DeviceAPIError(.answerInvalid, "the assertion is not made with the new refresh token")
       }
       guard try await gate.store.write({ try $0.commitPINChange(changeID, of: profile) }) else {
         throw Self.noSuchChange
@@ -114,16 +114,16 @@ struct PINChangeRoutes: Sendable {
     return .json(PINChangeStatus(state: change?.state(at: gate.clock.nowMs()) ?? .void))
   }
 
-  private static let noSuchChange = DeviceRefusal(
+  private static let noSuchChange = DeviceAPIError(
     .notFound, "there is no such PIN change; the former PIN stands")
 
   private func assertion(
     _ text: String, by caller: DeviceGate.Caller, for profileID: String, audience: String, nonce: String? = nil
-  ) throws(DeviceRefusal) -> KnowledgeAssertion {
+  ) throws(DeviceAPIError) -> KnowledgeAssertion {
     do {
       return try KnowledgeAssertion(
         parsing: text, clientID: caller.device.id, profileID: profileID, audience: audience,
         now: gate.clock.nowSeconds, nonce: nonce)
-    } catch { throw DeviceRefusal(error) }
+    } catch { throw DeviceAPIError(error) }
   }
 }

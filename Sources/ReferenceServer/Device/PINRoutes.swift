@@ -8,7 +8,7 @@ import ReferenceProtocol
 /// on the PIN that encrypts the refresh token is required.
 struct PINRoutes: Sendable {
   let gate: DeviceGate
-  let pins: PINJudge
+  let pins: PINVerifier
   let log: Logger
 
   func add(to router: Router<ServerContext>) {
@@ -20,7 +20,7 @@ struct PINRoutes: Sendable {
     let profileID = try context.path("pid")
     let audience = gate.origin.issuer + request.uri.path
     let text = try JSON.decode(PINActivation.self, from: await request.bytes()).assertion
-    return try await pins.alone(with: profileID, on: caller.device.id) {
+    return try await pins.serialized(with: profileID, on: caller.device.id) {
       let profile = try await caller.profile(profileID, in: gate.store)
       try caller.requireUser(profileID)
       try await activate(profile, text, audience: audience)
@@ -30,35 +30,35 @@ struct PINRoutes: Sendable {
 
   private func activate(_ profile: Profile, _ text: String, audience: String) async throws {
     guard let knowledge = profile.knowledge else {
-      throw DeviceRefusal(.actionNotAllowed, "the profile was activated without a PIN")
+      throw DeviceAPIError(.actionNotAllowed, "the profile was activated without a PIN")
     }
-    let hash = gate.peppered.hash(text, for: .knowledgeAssertion)
+    let hash = gate.hasher.hash(text, for: .knowledgeAssertion)
     guard !knowledge.isActive else {
       // Accept only a repetition of the same assertion: verifying another one would be an uncounted PIN attempt.
       guard let activation = knowledge.activation, constantTimeEqual(activation, hash) else {
-        throw DeviceRefusal(.actionNotAllowed, "the profile has a PIN already")
+        throw DeviceAPIError(.actionNotAllowed, "the profile has a PIN already")
       }
       return
     }
     guard !knowledge.hasLapsed(at: gate.clock.nowMs()) else {
-      throw DeviceRefusal(.userDeregistered, gone: Gone(clientID: profile.clientID, profileID: profile.id))
+      throw DeviceAPIError(.userDeregistered, gone: Gone(clientID: profile.clientID, profileID: profile.id))
     }
     guard let nonce = knowledge.nonce else {
-      throw DeviceRefusal(.actionNotAllowed, "the refresh token was already tried; activate again for another one")
+      throw DeviceAPIError(.actionNotAllowed, "the refresh token was already tried; activate again for another one")
     }
     let assertion: KnowledgeAssertion
     do {
       assertion = try KnowledgeAssertion(
         parsing: text, clientID: profile.clientID, profileID: profile.id, audience: audience,
         now: gate.clock.nowSeconds, nonce: nonce)
-    } catch { throw DeviceRefusal(error) }
+    } catch { throw DeviceAPIError(error) }
     guard assertion.isSigned(by: knowledge.publicKey) else {
       try await gate.store.write { try $0.spend(nonce, of: profile) }
       log.notice("profile \(profile.id) on device \(profile.clientID): activated with another refresh token")
-      throw DeviceRefusal(.answerInvalid, "the assertion is not made with the refresh token")
+      throw DeviceAPIError(.answerInvalid, "the assertion is not made with the refresh token")
     }
     guard try await gate.store.write({ try $0.activateKnowledge(of: profile, nonce: nonce, activation: hash) }) else {
-      throw DeviceRefusal(.actionNotAllowed, "another refresh token was made meanwhile")
+      throw DeviceAPIError(.actionNotAllowed, "another refresh token was made meanwhile")
     }
     log.info("profile \(profile.id) on device \(profile.clientID) has a PIN")
   }

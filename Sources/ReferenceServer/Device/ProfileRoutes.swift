@@ -21,9 +21,9 @@ struct ProfileRoutes: Sendable {
     router.post("/device/v1/validations") { request, _ in try await validate(request) }
     router.put("/device/v1/profiles/:pid/mobile-auth") { try await exchangeKeys($0, $1) }
     router.post("/device/v1/profiles/:pid/mobile-auth/ack") { try await acknowledge($0, $1) }
-    router.delete("/device/v1/profiles/:pid/mobile-auth") { try await disenrol($0, $1, .keysAndPush) }
-    router.put("/device/v1/profiles/:pid/push") { try await enrolForPush($0, $1) }
-    router.delete("/device/v1/profiles/:pid/push") { try await disenrol($0, $1, .pushOnly) }
+    router.delete("/device/v1/profiles/:pid/mobile-auth") { try await disenroll($0, $1, .keysAndPush) }
+    router.put("/device/v1/profiles/:pid/push") { try await enrollForPush($0, $1) }
+    router.delete("/device/v1/profiles/:pid/push") { try await disenroll($0, $1, .pushOnly) }
     router.delete("/device/v1/profiles/:pid") { try await deregister($0, $1) }
   }
 
@@ -31,7 +31,7 @@ struct ProfileRoutes: Sendable {
 
   private var deviceConfiguration: DeviceConfiguration {
     DeviceConfiguration(
-      transports: [.sse, .longpoll] + (announcer.mailboxes == nil ? [] : [.mqtt]), openPGPProfiles: ["v4-25519"],
+      transports: [.sse, .longpoll] + (announcer.mailboxPublisher == nil ? [] : [.mqtt]), openPGPProfiles: ["v4-25519"],
       minimumSoftwareVersion: settings.minimumSoftwareVersion, pinPolicy: configuration.application.pinPolicy,
       serverTimeMs: gate.clock.nowMs())
   }
@@ -39,13 +39,13 @@ struct ProfileRoutes: Sendable {
   private func validate(_ request: Request) async throws -> Response {
     let device = try await gate.admit(request).device
     let validation = try JSON.decode(ValidationRequest.self, from: await request.bytes())
-    do { try validation.checkVersions() } catch { throw DeviceRefusal(.invalidRequest, error.description) }
+    do { try validation.checkVersions() } catch { throw DeviceAPIError(.invalidRequest, error.description) }
     guard SoftwareVersion(validation.softwareVersion) >= SoftwareVersion(settings.minimumSoftwareVersion) else {
-      throw DeviceRefusal(.outdatedApp, "at least \(settings.minimumSoftwareVersion) is needed")
+      throw DeviceAPIError(.outdatedApp, "at least \(settings.minimumSoftwareVersion) is needed")
     }
     let capabilities: String?
     do { capabilities = try validation.checkedCapabilities() } catch {
-      throw DeviceRefusal(.invalidRequest, error.description)
+      throw DeviceAPIError(.invalidRequest, error.description)
     }
     let isNews =
       device.softwareVersion != validation.softwareVersion || device.osVersion != validation.osVersion
@@ -84,21 +84,21 @@ struct ProfileRoutes: Sendable {
 
   private func exchangeKeys(_ request: Request, _ context: ServerContext) async throws -> Response {
     let profile = try await userProfile(request, context)
-    guard settings.enabled, settings.enrolment else { throw DeviceRefusal(.enrolmentDisabled) }
+    guard settings.enabled, settings.enrollment else { throw DeviceAPIError(.enrollmentDisabled) }
     guard profile.knowledge?.isActive != false else {
-      throw DeviceRefusal(.actionNotAllowed, "the profile's PIN has not been chosen yet")
+      throw DeviceAPIError(.actionNotAllowed, "the profile's PIN has not been chosen yet")
     }
     let exchange = try JSON.decode(KeyExchangeRequest.self, from: await request.bytes())
     guard let bytes = bytes(base64: exchange.openPGPCertificate),
       let certificate = try? OpenPGPCertificate(parsing: bytes)
-    else { throw DeviceRefusal(.invalidRequest, "openpgp_certificate is not a certificate of the profile v4-25519") }
+    else { throw DeviceAPIError(.invalidRequest, "openpgp_certificate is not a certificate of the profile v4-25519") }
     if profile.certificateFingerprint == certificate.fingerprint, let serverKey = profile.serverKey,
       let keyID = profile.keyID
     {
       return keyExchange(try await keyring.key(serverKey), keyID: keyID)
     }
-    let mayReplace = !profile.hasKeys || profile.isDisenrolled || settings.pushEnrolmentMode == .override
-    guard mayReplace else { throw DeviceRefusal(.alreadyEnrolled) }
+    let mayReplace = !profile.hasKeys || profile.isDisenrolled || settings.pushEnrollmentMode == .override
+    guard mayReplace else { throw DeviceAPIError(.alreadyEnrolled) }
     let key = settings.uniqueServerKeys ? try await keyring.make() : try await keyring.shared()
     let keyID = Random.uuid()
     let nowMs = gate.clock.nowMs()
@@ -124,14 +124,14 @@ struct ProfileRoutes: Sendable {
     let profile = try await userProfile(request, context)
     guard let serverKey = profile.serverKey, let keyID = profile.keyID,
       let certificate = try keyring.certificate(of: profile)
-    else { throw DeviceRefusal(.keysNotExchanged) }
+    else { throw DeviceAPIError(.keysNotExchanged) }
     let acknowledgement = try JSON.decode(KeyAcknowledgement.self, from: await request.bytes())
     let expected = KeyAcknowledgementContent(clientID: profile.clientID, profileID: profile.id, keyID: keyID)
     let key = try await keyring.key(serverKey)
     guard let sealed = bytes(base64: acknowledgement.proof),
       let opened = try? key.open(sealed, from: certificate, limit: 4096),
       (try? JSON.decode(KeyAcknowledgementContent.self, from: opened)) == expected
-    else { throw DeviceRefusal(.answerInvalid, "the proof is not this device's, or not for this key exchange") }
+    else { throw DeviceAPIError(.answerInvalid, "the proof is not this device's, or not for this key exchange") }
     try await gate.store.write { try $0.acknowledgeKeys(of: profile) }
     announcer.log.info("user \(profile.userID) enrolled keys on device \(profile.clientID)")
     return .noContent
@@ -142,22 +142,22 @@ struct ProfileRoutes: Sendable {
     case userEnrolledElsewhere
   }
 
-  private func enrolForPush(_ request: Request, _ context: ServerContext) async throws -> Response {
+  private func enrollForPush(_ request: Request, _ context: ServerContext) async throws -> Response {
     let caller = try await gate.admit(request)
     let profile = try await caller.profile(context.path("pid"), in: gate.store)
-    let transport = try JSON.decode(PushEnrolmentRequest.self, from: await request.bytes()).transport
-    guard transport != .mqtt || announcer.mailboxes != nil else {
-      throw DeviceRefusal(.invalidRequest, "this server has no broker")
+    let transport = try JSON.decode(PushEnrollmentRequest.self, from: await request.bytes()).transport
+    guard transport != .mqtt || announcer.mailboxPublisher != nil else {
+      throw DeviceAPIError(.invalidRequest, "this server has no broker")
     }
     if caller.profileID == nil, let token = profile.pushToken {
       // Only the transport of hints changes, which the device decides alone.
       try await gate.store.write { try $0.setTransport(of: profile, transport) }
-      return pushEnrolment(profile, token, transport)
+      return pushEnrollment(profile, token, transport)
     }
     try caller.requireUser(profile.id)
-    guard settings.enabled, settings.enrolment else { throw DeviceRefusal(.featureDisabled) }
-    guard profile.hasKeys else { throw DeviceRefusal(.keysNotExchanged) }
-    let mode = settings.pushEnrolmentMode
+    guard settings.enabled, settings.enrollment else { throw DeviceAPIError(.featureDisabled) }
+    guard profile.hasKeys else { throw DeviceAPIError(.keysNotExchanged) }
+    let mode = settings.pushEnrollmentMode
     let nowMs = gate.clock.nowMs()
     let outcome = try await gate.store.write { database -> PushOutcome in
       var effects = Effects()
@@ -166,34 +166,34 @@ struct ProfileRoutes: Sendable {
           $0.clientID != profile.clientID && $0.pushToken != nil
         }
         if mode == .single, !others.isEmpty { return .userEnrolledElsewhere }
-        for other in others { effects.add(try database.disenrol(other, .pushOnly, nowMs: nowMs)) }
+        for other in others { effects.add(try database.disenroll(other, .pushOnly, nowMs: nowMs)) }
       }
       let token = profile.pushToken ?? Random.bytes(16).lowercaseHex
       try database.setPush(of: profile, token: token, transport: transport)
       return .enrolled(token: token, effects)
     }
-    guard case .enrolled(let token, let effects) = outcome else { throw DeviceRefusal(.userAlreadyEnrolled) }
+    guard case .enrolled(let token, let effects) = outcome else { throw DeviceAPIError(.userAlreadyEnrolled) }
     announcer.announce(effects)
     announcer.log.info("user \(profile.userID) enrolled for push on device \(profile.clientID)")
-    return pushEnrolment(profile, token, transport)
+    return pushEnrollment(profile, token, transport)
   }
 
-  private func pushEnrolment(
+  private func pushEnrollment(
     _ profile: Profile, _ token: String, _ transport: DeviceConfiguration.Transport
   ) -> Response {
-    announcer.mailboxes?.set(profile.clientID, isWanted: transport == .mqtt)
-    let mailbox = transport == .mqtt ? announcer.mailboxes?.topic(of: profile.clientID) : nil
-    return .json(PushEnrolmentResponse(pushToken: token, mailbox: mailbox))
+    announcer.mailboxPublisher?.set(profile.clientID, isWanted: transport == .mqtt)
+    let mailbox = transport == .mqtt ? announcer.mailboxPublisher?.topic(of: profile.clientID) : nil
+    return .json(PushEnrollmentResponse(pushToken: token, mailbox: mailbox))
   }
 
-  private func disenrol(
-    _ request: Request, _ context: ServerContext, _ what: Database.Disenrolment
+  private func disenroll(
+    _ request: Request, _ context: ServerContext, _ what: Database.Disenrollment
   ) async throws -> Response {
     let caller = try await gate.admit(request)
     let profile = try await caller.profile(context.path("pid"), in: gate.store)
     let nowMs = gate.clock.nowMs()
     announcer.announce(
-      try await gate.store.write { try $0.disenrol(profile, what, byDevice: true, nowMs: nowMs) })
+      try await gate.store.write { try $0.disenroll(profile, what, byDevice: true, nowMs: nowMs) })
     return .noContent
   }
 

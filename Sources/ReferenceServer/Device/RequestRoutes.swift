@@ -10,7 +10,7 @@ import ReferenceProtocol
 struct RequestRoutes: Sendable {
   let gate: DeviceGate
   let keyring: ServerKeyring
-  let pins: PINJudge
+  let pins: PINVerifier
 
   func add(to router: Router<ServerContext>) {
     router.get("/device/v1/pending") { request, _ in try await pending(request) }
@@ -65,21 +65,21 @@ struct RequestRoutes: Sendable {
     try transaction.requireOpen(at: nowMs)
     let profile = try await caller.profile(transaction.profileID, in: gate.store)
     guard let (key, certificate) = try await keyring.correspondence(of: profile) else {
-      throw DeviceRefusal(lacksKeysOf: profile)
+      throw DeviceAPIError(lacksKeysOf: profile)
     }
-    if transaction.method == .pushWithPIN { transaction = try await reworded(transaction, profile) }
+    if transaction.method == .pushWithPIN { transaction = try await reissued(transaction, profile) }
     let sealed = try key.seal(transaction.request, to: certificate)
     return .json(SealedRequest(message: sealed.base64, expiresInMs: transaction.timeLeftMs(at: nowMs)))
   }
 
   /// The request with a current nonce and the current PIN attempt counts, stored before an answer can refer to it.
-  private func reworded(_ transaction: Transaction, _ profile: Profile) async throws -> Transaction {
+  private func reissued(_ transaction: Transaction, _ profile: Profile) async throws -> Transaction {
     guard let counts = profile.knowledge?.counts(of: profile.id, limit: pins.limit) else { return transaction }
-    guard try transaction.reworded(counts: counts).request != transaction.request else { return transaction }
+    guard try transaction.reissued(counts: counts).request != transaction.request else { return transaction }
     return try await gate.store.write { database in
-      let reworded = try (database.transaction(transaction.id) ?? transaction).reworded(counts: counts)
-      try database.setRequest(reworded)
-      return reworded
+      let reissued = try (database.transaction(transaction.id) ?? transaction).reissued(counts: counts)
+      try database.setRequest(reissued)
+      return reissued
     }
   }
 }
@@ -88,17 +88,17 @@ extension DeviceGate {
   /// A transaction of this device. A transaction of another device gives the same error as an unknown one.
   func transaction(_ id: String, of caller: Caller) async throws -> Transaction {
     guard let transaction = try await store.read({ try $0.transaction(id) }), transaction.clientID == caller.device.id
-    else { throw DeviceRefusal(.notFound, "there is no such request for this device") }
+    else { throw DeviceAPIError(.notFound, "there is no such request for this device") }
     return transaction
   }
 }
 
 extension Transaction {
-  func requireOpen(at nowMs: Int64) throws(DeviceRefusal) {
+  func requireOpen(at nowMs: Int64) throws(DeviceAPIError) {
     switch state(at: nowMs) {
     case .open: return
-    case .expired: throw DeviceRefusal(.expired, state: .expired)
-    case let ended: throw DeviceRefusal(.alreadyHandled, state: ended)
+    case .expired: throw DeviceAPIError(.expired, state: .expired)
+    case let ended: throw DeviceAPIError(.alreadyHandled, state: ended)
     }
   }
 }

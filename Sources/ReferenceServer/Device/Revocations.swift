@@ -42,7 +42,7 @@ struct Revocations: Sendable {
   }
 
   /// The verdict on the PIN attempt that reached the limit, with the notice added.
-  func explained(_ verdict: Verdict, _ attempt: PINAttempt) async -> Verdict {
+  func explained(_ verdict: StoredReply, _ attempt: PINAttempt) async -> StoredReply {
     guard !verdict.isSuccess else { return verdict }
     let gone = Gone(clientID: attempt.clientID, profileID: attempt.profileID)
     if var problem = try? JSON.decode(Problem.self, from: verdict.body) {
@@ -58,10 +58,10 @@ struct Revocations: Sendable {
   }
 
   /// Replaces the stored verdict, so that a repetition of the attempt gets the same bytes.
-  private func replaced(_ verdict: Verdict, _ attempt: PINAttempt, by body: [UInt8]) async -> Verdict {
+  private func replaced(_ verdict: StoredReply, _ attempt: PINAttempt, by body: [UInt8]) async -> StoredReply {
     do {
       try await store.write { try $0.replaceVerdict(attempt.key, of: attempt.clientID, body: body) }
-      return Verdict(requestHash: verdict.requestHash, status: verdict.status, body: body)
+      return StoredReply(requestHash: verdict.requestHash, status: verdict.status, body: body)
     } catch { return verdict }
   }
 

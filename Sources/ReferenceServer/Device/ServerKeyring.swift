@@ -16,14 +16,14 @@ final class ServerKeyring: Sendable {
   private let sealingKey: SecretBytes
   private let keys = Mutex<[String: OpenPGPKey]>([:])
   private let certificates = Mutex<[String: OpenPGPCertificate]>([:])
-  private let correspondents = Mutex(Correspondents())
+  private let peerCertificates = Mutex(PeerCertificates())
 
-  init(store: Store, peppered: Peppered) {
+  init(store: Store, hasher: KeyedHasher) {
     self.store = store
-    sealingKey = peppered.sealingKey
+    sealingKey = hasher.sealingKey
   }
 
-  struct Damaged: Error {}
+  struct CorruptKeyError: Error {}
 
   /// The key for all enrollments, created at the first call.
   func shared() async throws -> OpenPGPKey {
@@ -43,7 +43,7 @@ final class ServerKeyring: Sendable {
         "INSERT INTO server_key (fingerprint, sealed_secret, is_shared) VALUES (?, ?, ?)",
         [fingerprint, Data(box), isShared])
     }
-    keep(key, as: fingerprint)
+    cache(key, as: fingerprint)
     return key
   }
 
@@ -53,10 +53,10 @@ final class ServerKeyring: Sendable {
       try database.row("SELECT sealed_secret FROM server_key WHERE fingerprint = ?", [fingerprint])
         .map { try $0.bytes("sealed_secret") }
     }
-    guard let box else { throw Damaged() }
+    guard let box else { throw CorruptKeyError() }
     let secret = try AES256GCM.open(box, key: sealingKey, context: Array(fingerprint.utf8))
     let key = try OpenPGPKey(secret: secret)
-    keep(key, as: fingerprint)
+    cache(key, as: fingerprint)
     return key
   }
 
@@ -66,14 +66,14 @@ final class ServerKeyring: Sendable {
   func correspondence(of profile: Profile) async throws -> (key: OpenPGPKey, certificate: OpenPGPCertificate)? {
     guard let serverKey = profile.serverKey, let certificate = try certificate(of: profile) else { return nil }
     let name = "\(serverKey)/\(certificate.fingerprint)"
-    if let key = correspondents.withLock({ $0.key(name) }) { return (key, certificate) }
+    if let key = peerCertificates.withLock({ $0.key(name) }) { return (key, certificate) }
     let key = try OpenPGPKey(secret: try await key(serverKey).secret)
-    correspondents.withLock { $0.keep(key, as: name) }
+    peerCertificates.withLock { $0.cache(key, as: name) }
     return (key, certificate)
   }
 
   /// Recently used keys in bounded memory: two generations; the older one is dropped as a whole.
-  private struct Correspondents {
+  private struct PeerCertificates {
     /// The size of each generation; one entry takes about 60 KB.
     static let capacity = 500
 
@@ -83,11 +83,11 @@ final class ServerKeyring: Sendable {
     mutating func key(_ name: String) -> OpenPGPKey? {
       if let key = current[name] { return key }
       guard let key = previous[name] else { return nil }
-      keep(key, as: name)
+      cache(key, as: name)
       return key
     }
 
-    mutating func keep(_ key: OpenPGPKey, as name: String) {
+    mutating func cache(_ key: OpenPGPKey, as name: String) {
       if current.count >= Self.capacity { (previous, current) = (current, [:]) }
       current[name] = key
     }
@@ -105,7 +105,7 @@ final class ServerKeyring: Sendable {
     return certificate
   }
 
-  private func keep(_ key: OpenPGPKey, as fingerprint: String) {
+  private func cache(_ key: OpenPGPKey, as fingerprint: String) {
     keys.withLock { keys in
       if keys.count >= Self.capacity { keys.removeAll() }
       keys[fingerprint] = key

@@ -7,8 +7,8 @@ import ReferenceProtocol
 /// `POST /oauth/token` and `/oauth/revoke`: `private_key_jwt` clients (RFC 7523) and DPoP-bound tokens (RFC 9449 §5).
 struct TokenEndpoint: Sendable {
   let gate: DeviceGate
-  let codes: ActivationDesk
-  let logins: LoginDesk
+  let codes: ActivationService
+  let logins: LoginService
   /// Whether the activation of a profile includes choosing a PIN.
   let wantsPIN: Bool
   let seenAssertions: ReplayCache
@@ -25,10 +25,10 @@ struct TokenEndpoint: Sendable {
     }
   }
 
-  private func read(_ form: Form) throws(Refusal) -> TokenRequest {
+  private func read(_ form: Form) throws(ResponseError) -> TokenRequest {
     do { return try TokenRequest(form) } catch {
       switch error {
-      case .unsupportedGrant: throw Refusal(.badRequest, "unsupported_grant_type")
+      case .unsupportedGrant: throw ResponseError(.badRequest, "unsupported_grant_type")
       case .invalid(let why): throw .invalidRequest(why)
       }
     }
@@ -39,9 +39,9 @@ struct TokenEndpoint: Sendable {
   ) async throws -> AccessTokenResponse {
     var recipient: OpenPGPCertificate?
     if wantsPIN {
-      recipient = certificate.flatMap(FreshKnowledge.recipient)
+      recipient = certificate.flatMap(NewKnowledgeKey.recipient)
       guard recipient != nil else {
-        throw Refusal.invalidRequest("ephemeral_certificate must be a certificate of the profile v4-25519.")
+        throw ResponseError.invalidRequest("ephemeral_certificate must be a certificate of the profile v4-25519.")
       }
     }
     let proposal = try await codes.activate(
@@ -54,7 +54,7 @@ struct TokenEndpoint: Sendable {
   }
 
   private func token(for device: Device, profileID: String?) async throws -> AccessTokenResponse {
-    let token = FreshAccessToken(for: device.id, profileID: profileID, peppered: gate.peppered)
+    let token = NewAccessToken(for: device.id, profileID: profileID, hasher: gate.hasher)
     let nowMs = gate.clock.nowMs()
     try await gate.store.write { try token.insert(into: $0, nowMs: nowMs) }
     return token.response
@@ -64,8 +64,8 @@ struct TokenEndpoint: Sendable {
   func revoke(_ request: Request, _ context: ServerContext) async throws -> Response {
     let form = try await request.form()
     let device = try await authenticate(request, form)
-    guard let token = form["token"] else { throw Refusal.invalidRequest("token is missing.") }
-    let hash = gate.peppered.hash(token, for: .accessToken)
+    guard let token = form["token"] else { throw ResponseError.invalidRequest("token is missing.") }
+    let hash = gate.hasher.hash(token, for: .accessToken)
     try await gate.store.write { try $0.revokeAccessToken(hash, of: device.id) }
     return Response(status: .ok, headers: Response.uncached)
   }
@@ -75,44 +75,46 @@ struct TokenEndpoint: Sendable {
     do { proof = try gate.proof(of: request, accessToken: nil) } catch { throw Self.refusal(error) }
     guard form["client_assertion_type"] == Grant.clientAssertionType, let assertion = form["client_assertion"],
       let clientID = ClientAssertion.claimedClientID(assertion)
-    else { throw Refusal(.unauthorized, "invalid_client", "A client assertion (RFC 7523) is needed.") }
+    else { throw ResponseError(.unauthorized, "invalid_client", "A client assertion (RFC 7523) is needed.") }
     guard let device = try await gate.store.read({ try $0.device(clientID) }) else { throw Self.notRegistered(nil) }
     let identifier: String
     do {
       identifier = try ClientAssertion.verify(
         assertion, clientID: clientID, audience: gate.origin.issuer, now: gate.clock.nowSeconds, key: device.key)
     } catch .clockWrong {
-      throw Refusal(
+      throw ResponseError(
         .badRequest, "invalid_client", "The device's clock is wrong.", code: Problem.Slug.invalidDatetime.code)
-    } catch .invalid(let what) { throw Refusal(.unauthorized, "invalid_client", "The assertion's \(what) is wrong.") }
+    } catch .invalid(let what) {
+      throw ResponseError(.unauthorized, "invalid_client", "The assertion's \(what) is wrong.")
+    }
     guard proof.key.thumbprint == device.keyThumbprint else {
-      throw Refusal(.badRequest, "invalid_dpop_proof", "The proof is by another key than the client's.")
+      throw ResponseError(.badRequest, "invalid_dpop_proof", "The proof is by another key than the client's.")
     }
     guard !device.isDeleted else { throw Self.notRegistered(Gone(clientID: clientID)) }
     guard gate.limiter.allows(clientID) else { throw Self.slowDown }
     do { try gate.use(proof, of: clientID) } catch { throw Self.refusal(error) }
     switch seenAssertions.remember(identifier, of: clientID) {
     case .new: return device
-    case .seen: throw Refusal(.unauthorized, "invalid_client", "The assertion was used before.")
+    case .seen: throw ResponseError(.unauthorized, "invalid_client", "The assertion was used before.")
     case .full, .tooMany: throw Self.slowDown
     }
   }
 
-  private static func refusal(_ refusal: DeviceGate.ProofRefusal) -> Refusal {
+  private static func refusal(_ refusal: DeviceGate.ProofError) -> ResponseError {
     switch refusal {
     case .staleNonce:
-      Refusal(.badRequest, OAuthError.useDPoPNonce, "The proof needs the nonce of the DPoP-Nonce header.")
+      ResponseError(.badRequest, OAuthError.useDPoPNonce, "The proof needs the nonce of the DPoP-Nonce header.")
     case .tooMany: slowDown
-    case .invalid(let why): Refusal(.badRequest, "invalid_dpop_proof", why)
+    case .invalid(let why): ResponseError(.badRequest, "invalid_dpop_proof", why)
     }
   }
 
-  private static func notRegistered(_ gone: Gone?) -> Refusal {
-    Refusal(
+  private static func notRegistered(_ gone: Gone?) -> ResponseError {
+    ResponseError(
       .unauthorized, "invalid_client", "The device is not registered.", code: Problem.Slug.deviceDeregistered.code,
       gone: gone)
   }
 
-  private static let slowDown = Refusal(
+  private static let slowDown = ResponseError(
     .tooManyRequests, "slow_down", code: Problem.Slug.rateLimited.code, headers: [.retryAfter: "1"])
 }

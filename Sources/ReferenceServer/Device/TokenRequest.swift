@@ -8,13 +8,13 @@ enum TokenRequest: Sendable, Equatable {
   case activation(code: String, profileID: String, ephemeralCertificate: String?)
   case logIn(assertion: String, profileID: String)
 
-  enum Flaw: Error, Equatable, Sendable {
+  enum ParseError: Error, Equatable, Sendable {
     case unsupportedGrant
     /// The missing or invalid parameter, as a sentence.
     case invalid(String)
   }
 
-  init(_ form: Form) throws(Flaw) {
+  init(_ form: Form) throws(ParseError) {
     switch form["grant_type"] {
     case Grant.clientCredentials: self = .clientCredentials
     case Grant.preAuthorizedCode: self = try Self.activation(form)
@@ -28,7 +28,7 @@ enum TokenRequest: Sendable, Equatable {
     }
   }
 
-  private static func activation(_ form: Form) throws(Flaw) -> TokenRequest {
+  private static func activation(_ form: Form) throws(ParseError) -> TokenRequest {
     guard let code = form["pre-authorized_code"], let profileID = form["profile_id"] else {
       throw .invalid("pre-authorized_code and profile_id are needed.")
     }

@@ -14,7 +14,7 @@ struct Effects: Sendable, Equatable {
   /// Warnings for the log.
   var warnings: [String] = []
 
-  mutating func tell(_ clientID: String, _ event: DeviceEvent) {
+  mutating func notify(_ clientID: String, _ event: DeviceEvent) {
     notices.append(Notice(clientID: clientID, event: event))
   }
 

@@ -57,7 +57,7 @@ enum NotAuthenticatedReason: String, Sendable, Codable {
   var description: String {
     switch self {
     case .failedToSend: "The request could not be delivered to the device."
-    case .invalidRequest: "The enrolment the request was made for no longer exists."
+    case .invalidRequest: "The enrollment the request was made for no longer exists."
     case .notAccepted: "The user did not accept the request."
     case .invalidAnswer: "The device's answer was not valid."
     case .expired: "The request expired without an answer."

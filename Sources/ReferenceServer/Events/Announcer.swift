@@ -6,20 +6,20 @@ import ReferenceProtocol
 struct Announcer: Sendable {
   let hub: EventHub
   /// Nil without a broker.
-  var mailboxes: Mailboxes?
-  let callbacks: WakeUp
+  var mailboxPublisher: MailboxPublisher?
+  let callbacks: AsyncSignal
   let log: Logger
 
   /// Whether the device is expected to receive hints immediately. A broker does not report whether a device is
   /// connected.
   func reaches(_ clientID: String) -> Bool {
-    hub.isListening(clientID) || mailboxes?.isWanted(by: clientID) == true
+    hub.isListening(clientID) || mailboxPublisher?.isWanted(by: clientID) == true
   }
 
   func announce(_ effects: Effects) {
     for notice in effects.notices {
       hub.publish(notice.event, to: notice.clientID)
-      mailboxes?.publish(notice.event.kind, to: notice.clientID)
+      mailboxPublisher?.publish(notice.event.kind, to: notice.clientID)
       if notice.event.kind == .deviceRevoked { hub.hangUp(notice.clientID) }
     }
     if effects.callbacksDue { callbacks.ring() }

@@ -12,7 +12,7 @@ final class EventHub: Sendable {
 
   typealias Frames = AsyncStream<ByteBuffer>
 
-  fileprivate struct Listener {
+  fileprivate struct Receiver {
     let number: UInt64
     let isStream: Bool
     let frames: Frames.Continuation
@@ -20,12 +20,12 @@ final class EventHub: Sendable {
 
   fileprivate struct Line {
     var history = EventHistory()
-    var listener: Listener?
+    var receiver: Receiver?
   }
 
   private struct State {
     var lines: [String: Line] = [:]
-    var listeners: UInt64 = 0
+    var receivers: UInt64 = 0
     var isClosed = false
   }
 
@@ -39,7 +39,7 @@ final class EventHub: Sendable {
       line.history.note(event)
       state.lines[clientID] = line
       // Inside the lock, so that frames are sent in the order of their numbers.
-      if let listener = line.listener {
+      if let listener = line.receiver {
         send(EventFrame.encode(event, id: line.history.cursor(in: epoch)), to: listener)
       }
     }
@@ -50,11 +50,11 @@ final class EventHub: Sendable {
   func listen(_ clientID: String, isStream: Bool, after cursor: String?) -> Subscription {
     let (frames, continuation) = Frames.makeStream(bufferingPolicy: .bufferingOldest(Self.unread))
     let (missed, older, number) = state.withLock { state in
-      state.listeners += 1
-      let number = state.listeners
+      state.receivers += 1
+      let number = state.receivers
       var line = state.lines[clientID] ?? Line()
-      let older = line.listener
-      line.listener = state.isClosed ? nil : Listener(number: number, isStream: isStream, frames: continuation)
+      let older = line.receiver
+      line.receiver = state.isClosed ? nil : Receiver(number: number, isStream: isStream, frames: continuation)
       state.lines[clientID] = line
       if state.isClosed { continuation.finish() }
       return (line.history.events(after: cursor, in: epoch), older, number)
@@ -77,11 +77,11 @@ final class EventHub: Sendable {
     state.withLock { ($0.lines[clientID]?.history ?? EventHistory()).events(after: cursor, in: epoch) }
   }
 
-  func isListening(_ clientID: String) -> Bool { state.withLock { $0.lines[clientID]?.listener != nil } }
+  func isListening(_ clientID: String) -> Bool { state.withLock { $0.lines[clientID]?.receiver != nil } }
 
   /// Sends a heartbeat to every stream, so that both sides detect a lost connection.
   func sendHeartbeats() {
-    let listeners = state.withLock { state in state.lines.values.compactMap { $0.listener } }
+    let listeners = state.withLock { state in state.lines.values.compactMap { $0.receiver } }
     for listener in listeners where listener.isStream { send(EventFrame.heartbeat, to: listener) }
   }
 
@@ -89,23 +89,23 @@ final class EventHub: Sendable {
   func close() {
     let listeners = state.withLock { state in
       state.isClosed = true
-      return state.lines.values.compactMap { $0.listener }
+      return state.lines.values.compactMap { $0.receiver }
     }
     listeners.forEach { $0.frames.finish() }
   }
 
   /// Ends the stream of one device, after the frames already sent.
   func hangUp(_ clientID: String) {
-    state.withLock { $0.lines[clientID]?.listener }?.frames.finish()
+    state.withLock { $0.lines[clientID]?.receiver }?.frames.finish()
   }
 
   private func leave(_ clientID: String, _ number: UInt64) {
     state.withLock { state in
-      if state.lines[clientID]?.listener?.number == number { state.lines[clientID]?.listener = nil }
+      if state.lines[clientID]?.receiver?.number == number { state.lines[clientID]?.receiver = nil }
     }
   }
 
-  private func send(_ frame: ByteBuffer, to listener: Listener) {
+  private func send(_ frame: ByteBuffer, to listener: Receiver) {
     // A slow reader loses its stream; it reconnects with its cursor.
     if case .dropped = listener.frames.yield(frame) { listener.frames.finish() }
   }

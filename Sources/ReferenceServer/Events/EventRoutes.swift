@@ -21,7 +21,7 @@ struct EventRoutes: Sendable {
     router.post("/device/v1/events/acks") { request, context in
       let clientID = try await gate.admit(request).device.id
       let acknowledgement = try JSON.decode(EventAcknowledgement.self, from: await request.bytes())
-      guard acknowledgement.ids.count <= 256 else { throw DeviceRefusal(.invalidRequest, "more than 256 ids") }
+      guard acknowledgement.ids.count <= 256 else { throw DeviceAPIError(.invalidRequest, "more than 256 ids") }
       context.logger.debug("device \(clientID) has received \(acknowledgement.ids.count) events")
       return Response.noContent
     }

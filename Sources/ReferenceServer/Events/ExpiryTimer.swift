@@ -14,7 +14,7 @@ final class ExpiryTimer: Service {
   private let announcer: Announcer
   private let clock: ServerClock
   private let retentionMs: Int64
-  private let wakeUp = WakeUp()
+  private let wakeUp = AsyncSignal()
   private let plannedMs = Mutex(Int64.max)
 
   init(store: Store, announcer: Announcer, clock: ServerClock, retentionHours: Int) {

@@ -6,13 +6,13 @@ import ServiceLifecycle
 /// Sends the notifications that administrators' commands have stored.
 struct OutboxService: Service {
   let store: Store
-  let doorbell: Doorbell
+  let wakePipe: WakePipe
   let announcer: Announcer
   let clock: ServerClock
 
   func run() async throws {
-    let wakeUp = WakeUp()
-    let source = try doorbell.listen { wakeUp.ring() }
+    let wakeUp = AsyncSignal()
+    let source = try wakePipe.listen { wakeUp.ring() }
     defer { source.cancel() }
     await cancelWhenGracefulShutdown {
       while !Task.isCancelled {

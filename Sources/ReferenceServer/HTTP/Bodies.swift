@@ -10,21 +10,21 @@ extension Request {
 
   func bytes() async throws -> [UInt8] {
     do { return Array(buffer: try await body.collect(upTo: Self.largestBody)) } catch is NIOTooManyBytesError {
-      throw Refusal.tooLarge
+      throw ResponseError.tooLarge
     } catch {
       // Invalid chunks, a wrong length or a lost connection: a client error in each case.
-      throw Refusal.brokenBody
+      throw ResponseError.brokenBody
     }
   }
 
-  /// - Throws: `Refusal` 400 if the body has another media type or is not a form.
+  /// - Throws: `ResponseError` 400 if the body has another media type or is not a form.
   func form() async throws -> Form {
     let bytes = try await bytes()
     guard !bytes.isEmpty else { return Form() }
     guard Form.isMediaType(headers[.contentType]) else {
-      throw Refusal.invalidRequest("The body must be \(Form.mediaType).")
+      throw ResponseError.invalidRequest("The body must be \(Form.mediaType).")
     }
-    do { return try Form(parsing: bytes) } catch { throw Refusal.invalidRequest("\(error).") }
+    do { return try Form(parsing: bytes) } catch { throw ResponseError.invalidRequest("\(error).") }
   }
 }
 

@@ -13,7 +13,7 @@ struct Form: Sendable, Equatable {
     header?.split(separator: ";").first?.trimmingPrefix { $0 == " " }.lowercased() == mediaType
   }
 
-  enum Refusal: Error, Equatable, Sendable, CustomStringConvertible {
+  enum FormError: Error, Equatable, Sendable, CustomStringConvertible {
     case badEncoding, repeated(String), tooMany
 
     var description: String {
@@ -28,7 +28,7 @@ struct Form: Sendable, Equatable {
   /// An empty form.
   init() {}
 
-  init(parsing bytes: [UInt8]) throws(Refusal) {
+  init(parsing bytes: [UInt8]) throws(FormError) {
     guard !bytes.isEmpty else { return }
     let pairs = bytes.split(separator: UInt8(ascii: "&"), maxSplits: 64)
     guard pairs.count <= 64 else { throw .tooMany }

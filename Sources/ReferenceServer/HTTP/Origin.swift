@@ -8,5 +8,5 @@ final class Origin: Sendable {
   /// `https://HOST[:PORT]`.
   var issuer: String { value.withLock { $0 } }
 
-  func settle(_ issuer: String) { value.withLock { $0 = issuer } }
+  func resolve(_ issuer: String) { value.withLock { $0 = issuer } }
 }

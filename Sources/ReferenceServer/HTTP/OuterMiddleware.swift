@@ -33,30 +33,30 @@ struct OuterMiddleware: RouterMiddleware {
   private func reply(to request: Request, after error: any Error) async -> Response {
     let isDevice = request.uri.path.hasPrefix("/device/")
     switch error {
-    case let refusal as Refusal where isDevice && refusal.status == .contentTooLarge:
+    case let refusal as ResponseError where isDevice && refusal.status == .contentTooLarge:
       return .problem(Problem(.invalidRequest, issuer: origin.issuer, detail: refusal.body.errorDescription))
-    case let refusal as Refusal where isDevice && refusal.status == .badRequest:
+    case let refusal as ResponseError where isDevice && refusal.status == .badRequest:
       return .problem(Problem(.invalidRequest, issuer: origin.issuer, detail: refusal.body.errorDescription))
-    case var refusal as Refusal:
+    case var refusal as ResponseError:
       refusal.body.revocations = await revocations.notices(for: refusal.gone)
       return refusal.response
-    case let refusal as DeviceRefusal:
+    case let refusal as DeviceAPIError:
       let notices = await revocations.notices(for: refusal.gone)
       return .problem(refusal.problem(at: origin.issuer, revocations: notices), headers: refusal.headers)
     case let error as WireError:
       return isDevice
         ? .problem(Problem(.invalidRequest, issuer: origin.issuer, detail: "\(error)"))
-        : Refusal.invalidRequest("\(error)").response
+        : ResponseError.invalidRequest("\(error)").response
     case let error as DatabaseError where error.isOfTheDisk:
       log.error("\(request.method) \(request.uri.path) failed: nothing can be stored (\(error.resultCode))")
-      return Refusal.cannotStore.response
+      return ResponseError.cannotStore.response
     case let error as HTTPError where error.status == .notFound:
-      return isDevice ? .problem(Problem(.notFound, issuer: origin.issuer)) : Refusal.notFound.response
+      return isDevice ? .problem(Problem(.notFound, issuer: origin.issuer)) : ResponseError.notFound.response
     default:
       // The text of an unexpected error may contain client data; its type name does not.
-      let what = (error as? PoisonedRow)?.description ?? "\(type(of: error))"
+      let what = (error as? CorruptRowError)?.description ?? "\(type(of: error))"
       log.error("\(request.method) \(request.uri.path) failed: \(what)")
-      return Refusal(.internalServerError, "server_error").response
+      return ResponseError(.internalServerError, "server_error").response
     }
   }
 }

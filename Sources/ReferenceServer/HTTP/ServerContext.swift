@@ -22,9 +22,9 @@ struct ServerContext: RequestContext {
   }
 
   /// A path parameter, percent-decoded.
-  func path(_ name: String) throws(Refusal) -> String {
+  func path(_ name: String) throws(ResponseError) -> String {
     guard let value = parameters.get(name).flatMap({ percentDecoded($0.utf8) }), !value.isEmpty else {
-      throw Refusal.malformedPath
+      throw ResponseError.malformedPath
     }
     return value
   }

@@ -41,13 +41,13 @@ struct EndUserRoutes: Sendable {
   }
 
   private func addDisabling(
-    _ name: String, _ what: Database.Disenrolment, under devices: String, to router: Router<ServerContext>
+    _ name: String, _ what: Database.Disenrollment, under devices: String, to router: Router<ServerContext>
   ) {
     router.post(RouterPath("\(devices)/:device/\(name)")) { request, context in
       try await gate.admit(request, to: .endUser)
       return try await change(context.path("user"), device: context.path("device")) {
         guard let profile = try $0.profile($1.id, on: $1.clientID) else { return Effects() }
-        return try $0.disenrol(profile, what, nowMs: $2)
+        return try $0.disenroll(profile, what, nowMs: $2)
       }
     }
   }
@@ -74,7 +74,7 @@ struct EndUserRoutes: Sendable {
     try await gate.admit(request, to: .endUser)
     let user = try context.path("user")
     let order = try JSON.decode(EndUserBody.BulkDelete.self, from: await request.bytes())
-    guard order.delete.count <= 1000 else { throw Refusal.invalidRequest("At most 1000 devices at once.") }
+    guard order.delete.count <= 1000 else { throw ResponseError.invalidRequest("At most 1000 devices at once.") }
     var failures: [EndUserBody.Failure.Detail] = []
     for device in order.delete {
       do { _ = try await change(user, device: device) { try $0.deleteProfile($1, nowMs: $2) } } catch {

@@ -30,11 +30,11 @@ enum PortalBody {
     }
   }
 
-  struct Option<Enrolment: Encodable>: Encodable {
+  struct Option<Enrollment: Encodable>: Encodable {
     var type: String
     var method: String
     var smsFallbackAllowed = false
-    var appsEnrolledForPush: [Enrolment]
+    var appsEnrolledForPush: [Enrollment]
 
     enum CodingKeys: String, CodingKey {
       case type, method
@@ -43,8 +43,8 @@ enum PortalBody {
     }
   }
 
-  struct EnabledOptions<Enrolment: Encodable>: Encodable {
-    var enabled: [Option<Enrolment>]
+  struct EnabledOptions<Enrollment: Encodable>: Encodable {
+    var enabled: [Option<Enrollment>]
   }
 
   struct Started: Encodable {

@@ -8,19 +8,19 @@ struct PortalGate: Sendable {
   enum API: Sendable { case mobileAuthentication, endUser }
 
   let store: Store
-  let peppered: Peppered
+  let hasher: KeyedHasher
 
   /// - Parameter form: the request's form, if it has one.
   func admit(_ request: Request, form: Form = Form(), to api: API) async throws {
-    let refusal: Refusal = api == .endUser ? .unauthorized : .invalidClient
+    let refusal: ResponseError = api == .endUser ? .unauthorized : .invalidClient
     let header = request.headers[.authorization]
     guard let (id, secret) = AuthorizationHeader.basic(of: header) ?? formCredentials(form) else { throw refusal }
     let client = try await store.read { try $0.apiClient(id) }
     // Compute the hash also for an unknown client, so that the timing does not disclose whether it exists.
-    let hash = peppered.hash(secret, for: .portalSecret)
+    let hash = hasher.hash(secret, for: .portalSecret)
     guard let client, constantTimeEqual(hash, client.secretHash) else { throw refusal }
     guard api == .endUser ? client.mayManageDevices : client.mayAuthenticate else {
-      throw Refusal.insufficientPermissions
+      throw ResponseError.insufficientPermissions
     }
   }
 

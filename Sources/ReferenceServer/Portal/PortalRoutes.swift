@@ -34,7 +34,7 @@ struct PortalRoutes: Sendable {
       for sms in ["sms", "sms/resend"] {
         router.post(RouterPath("\(base)/user/:user/\(sms)")) { request, _ -> Response in
           _ = try await admit(request, version)
-          throw Refusal.smsDisabled
+          throw ResponseError.smsDisabled
         }
       }
     }
@@ -51,25 +51,25 @@ struct PortalRoutes: Sendable {
   private func admit(_ request: Request, _ version: Version) async throws -> Form {
     let form = try await request.form()
     try await gate.admit(request, form: form, to: .mobileAuthentication)
-    guard configuration.mobileAuthentication.enabled else { throw Refusal.mobileAuthenticationDisabled }
-    guard version == .v4 || configuration.mobileAuthentication.pushEnrolmentMode != .multiple else {
-      throw Refusal.demandsVersion4
+    guard configuration.mobileAuthentication.enabled else { throw ResponseError.mobileAuthenticationDisabled }
+    guard version == .v4 || configuration.mobileAuthentication.pushEnrollmentMode != .multiple else {
+      throw ResponseError.demandsVersion4
     }
     return form
   }
 
   private func start(_ form: Form, _ version: Version) async throws -> PortalBody.Started {
     // The type is checked first, because other types will have other parameters.
-    guard let type = form["type"] else { throw Refusal.badParameter("\"type\" is missing.") }
-    guard configuration.type(named: type) != nil else { throw Refusal.unknownType }
-    guard form["user_id"] != nil else { throw Refusal.badParameter("\"user_id\" is missing.") }
+    guard let type = form["type"] else { throw ResponseError.badParameter("\"type\" is missing.") }
+    guard configuration.type(named: type) != nil else { throw ResponseError.unknownType }
+    guard form["user_id"] != nil else { throw ResponseError.badParameter("\"user_id\" is missing.") }
     switch version {
     case .v4:
-      guard let device = form["device_id"] else { throw Refusal.badParameter("\"device_id\" is missing.") }
+      guard let device = form["device_id"] else { throw ResponseError.badParameter("\"device_id\" is missing.") }
       return try await starter.start(form) { profiles in profiles.first { $0.clientID == device } }
     case .v3:
-      guard let application = form["app_id"] else { throw Refusal.badParameter("\"app_id\" is missing.") }
-      guard application == configuration.application.id else { throw Refusal.notPossible }
+      guard let application = form["app_id"] else { throw ResponseError.badParameter("\"app_id\" is missing.") }
+      guard application == configuration.application.id else { throw ResponseError.notPossible }
       return try await starter.start(form) { profiles in profiles.first }
     }
   }
@@ -114,21 +114,21 @@ struct PortalRoutes: Sendable {
   }
 
   /// The types that the user is enrolled for.
-  private func options<Enrolment: Encodable>(
-    _ enrolments: (ServerConfiguration.MobileAuthenticationType) -> [Enrolment]
+  private func options<Enrollment: Encodable>(
+    _ enrollments: (ServerConfiguration.MobileAuthenticationType) -> [Enrollment]
   ) -> Response {
-    let options = configuration.types.compactMap { type -> PortalBody.Option<Enrolment>? in
-      let enrolments = enrolments(type)
-      guard !enrolments.isEmpty else { return nil }
+    let options = configuration.types.compactMap { type -> PortalBody.Option<Enrollment>? in
+      let enrollments = enrollments(type)
+      guard !enrollments.isEmpty else { return nil }
       return PortalBody.Option(
-        type: type.name, method: type.method.rawValue.uppercased(), appsEnrolledForPush: enrolments)
+        type: type.name, method: type.method.rawValue.uppercased(), appsEnrolledForPush: enrollments)
     }
     return .json(PortalBody.EnabledOptions(enabled: options))
   }
 
   private func result(of id: String) async throws -> Response {
     guard let transaction = try await gate.store.read({ try $0.transaction(id.lowercased()) }) else {
-      throw Refusal.unknownTransaction
+      throw ResponseError.unknownTransaction
     }
     return .json(TransactionResult(transaction))
   }
@@ -138,9 +138,9 @@ struct PortalRoutes: Sendable {
     let nowMs = starter.clock.nowMs()
     let effects = try await gate.store.write { database -> Effects? in
       guard let transaction = try database.transaction(id.lowercased()) else { return nil }
-      return try database.end(transaction, .cancelled, nowMs: nowMs) ?? Effects()
+      return try database.end(transaction, .canceled, nowMs: nowMs) ?? Effects()
     }
-    guard let effects else { throw Refusal.unknownTransaction }
+    guard let effects else { throw ResponseError.unknownTransaction }
     starter.announcer.announce(effects)
     return .noContent
   }

@@ -7,13 +7,13 @@ struct StartOrder: Sendable, Equatable {
   let message: String
   let secureMessage: String?
 
-  enum Flaw: Error, Equatable, Sendable {
+  enum ParseError: Error, Equatable, Sendable {
     case unknownType, messageTooLong
     /// The error in a parameter, as a sentence.
     case badParameter(String)
   }
 
-  init(_ form: Form, _ configuration: ServerConfiguration) throws(Flaw) {
+  init(_ form: Form, _ configuration: ServerConfiguration) throws(ParseError) {
     let settings = configuration.mobileAuthentication
     guard let type = configuration.type(named: try Self.required("type", in: form)) else { throw .unknownType }
     self.type = type
@@ -31,7 +31,7 @@ struct StartOrder: Sendable, Equatable {
     secureMessage = form["secure_message"]
   }
 
-  private static func required(_ name: String, in form: Form) throws(Flaw) -> String {
+  private static func required(_ name: String, in form: Form) throws(ParseError) -> String {
     guard let value = form[name] else { throw .badParameter("\"\(name)\" is missing.") }
     return value
   }

@@ -16,7 +16,7 @@ struct TransactionStarter: Sendable {
 
   private enum Outcome: Sendable {
     case started(Transaction, deviceName: String, Effects)
-    case refused(Refusal)
+    case refused(ResponseError)
   }
 
   /// - Parameter device: selects the device: by its id (version 4), or the only one (version 3).
@@ -43,7 +43,7 @@ struct TransactionStarter: Sendable {
       if order.type.deliveryRequired, !announcer.reaches(profile.clientID) {
         try database.end(transaction, .notDelivered, nowMs: nowMs).map { effects.add($0) }
       } else {
-        effects.tell(
+        effects.notify(
           profile.clientID, DeviceEvent(.request, transactionID: transaction.id, profileID: profile.id))
       }
       return .started(transaction, deviceName: target.name, effects)
@@ -62,8 +62,8 @@ struct TransactionStarter: Sendable {
     }
   }
 
-  private func check(_ form: Form) throws(Refusal) -> StartOrder {
-    do { return try StartOrder(form, configuration) } catch { throw Refusal(error) }
+  private func check(_ form: Form) throws(ResponseError) -> StartOrder {
+    do { return try StartOrder(form, configuration) } catch { throw ResponseError(error) }
   }
 
   private func transaction(for order: StartOrder, _ profile: Profile, nowMs: Int64) -> Transaction {

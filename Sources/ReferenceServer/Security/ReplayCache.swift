@@ -5,7 +5,7 @@ import Synchronization
 /// Remembers proof identifiers for at least `lifetimeMs`, in bounded memory: two generations; the older one is dropped
 /// as a whole. The number per owner is limited, so that one owner cannot use up the capacity.
 final class ReplayCache: Sendable {
-  enum Judgement: Equatable, Sendable {
+  enum Status: Equatable, Sendable {
     case new
     case seen
     /// The owner has used its share: the caller must refuse the request for now.
@@ -54,7 +54,7 @@ final class ReplayCache: Sendable {
   }
 
   /// - Parameter owner: the owner of the identifier; two owners may use the same identifier.
-  func remember(_ identifier: String, of owner: String) -> Judgement {
+  func remember(_ identifier: String, of owner: String) -> Status {
     let fingerprint = Fingerprint("\(owner) \(identifier)")
     let nowMs = uptimeMs()
     return state.withLock { state in

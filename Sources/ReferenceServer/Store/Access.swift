@@ -10,7 +10,7 @@ struct APIClient: Sendable {
   let mayAuthenticate: Bool
   let mayManageDevices: Bool
 
-  init(_ row: Row) throws(PoisonedRow) {
+  init(_ row: Row) throws(CorruptRowError) {
     id = try row.text("id")
     secretHash = try row.bytes("secret_hash")
     mayAuthenticate = try row.flag("mobile_authentication")
@@ -25,7 +25,7 @@ struct StoredActivationCode: Sendable {
   let clientID: String?
   let profileID: String?
 
-  init(_ row: Row) throws(PoisonedRow) {
+  init(_ row: Row) throws(CorruptRowError) {
     userID = try row.text("user_id")
     clientID = try row.optionalText("client_id")
     profileID = try row.optionalText("profile_id")

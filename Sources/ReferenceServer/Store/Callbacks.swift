@@ -12,13 +12,13 @@ struct CallbackJob: Sendable, Equatable {
   /// `HOST:PORT`; empty for a job stored by an earlier version.
   let host: String
 
-  init(_ row: Row) throws(PoisonedRow) {
+  init(_ row: Row) throws(CorruptRowError) {
     transactionID = try row.text("transaction_id")
     url = try row.text("url")
     attempts = try row.count("attempts")
     dueAtMs = try row.time("due_at_ms")
     host = try row.text("host")
-    guard CallbackURL.isAcceptable(url) else { throw PoisonedRow("url", "is not an acceptable callback URL") }
+    guard CallbackURL.isAcceptable(url) else { throw CorruptRowError("url", "is not an acceptable callback URL") }
   }
 }
 
@@ -39,7 +39,7 @@ extension Database {
       SELECT * FROM callback WHERE due_at_ms <= ? AND host NOT IN (SELECT value FROM json_each(?))
       ORDER BY due_at_ms LIMIT ?
       """, [nowMs, hosts, limit]
-    ).map { row throws(PoisonedRow) in try CallbackJob(row) }
+    ).map { row throws(CorruptRowError) in try CallbackJob(row) }
   }
 
   /// - Returns: false if the job was delivered or postponed since it was read.

@@ -98,7 +98,7 @@ extension Database {
       return effects
     }
     for profile in try profileNames(on: id) { effects.add(try deleteProfile(profile, nowMs: nowMs)) }
-    effects.tell(id, DeviceEvent(.deviceRevoked))
+    effects.notify(id, DeviceEvent(.deviceRevoked))
     return effects
   }
 }

@@ -14,14 +14,14 @@ struct PINAttempt: Sendable {
   let requestHash: [UInt8]
 }
 
-enum PINFinding: Sendable, Equatable {
+enum PINVerificationOutcome: Sendable, Equatable {
   case right
   case wrong(ProfileFailureCounts)
   /// The attempt that reached the limit of wrong PINs.
   case limitReached(ProfileFailureCounts)
 }
 
-/// The attempt counter of a profile. The caller must hold the profile's lock (`PINJudge`).
+/// The attempt counter of a profile. The caller must hold the profile's lock (`PINVerifier`).
 extension Database {
   enum Count: Sendable {
     /// Counted, now or before a crash: to be verified with this key.
@@ -55,7 +55,7 @@ extension Database {
 
   /// - Returns: nil if the attempt no longer belongs to the profile: the profile was deleted after the attempt was
   ///   counted.
-  func conclude(_ attempt: PINAttempt, isRight: Bool, limit: Int) throws -> PINFinding? {
+  func conclude(_ attempt: PINAttempt, isRight: Bool, limit: Int) throws -> PINVerificationOutcome? {
     let owner: StatementArguments = [attempt.clientID, attempt.profileID]
     let open = try run(
       "DELETE FROM pin_attempt WHERE client_id = ? AND profile_id = ? AND key = ?", owner + [attempt.key])

@@ -36,7 +36,7 @@ extension Database {
   }
 
   /// Replaces a change that was not committed.
-  func insertPINChange(_ id: String, _ knowledge: FreshKnowledge, nowMs: Int64) throws {
+  func insertPINChange(_ id: String, _ knowledge: NewKnowledgeKey, nowMs: Int64) throws {
     try run(
       "DELETE FROM pin_change WHERE client_id = ? AND profile_id = ? AND NOT is_committed",
       [knowledge.clientID, knowledge.profileID])

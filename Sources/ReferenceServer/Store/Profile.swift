@@ -24,7 +24,7 @@ struct Profile: Sendable {
   let formerCertificate: [UInt8]?
   let formerServerKey: String?
   /// The PIN verifier; nil without a PIN.
-  let knowledge: Knowledge?
+  let knowledge: PINVerifierRecord?
 
   var hasKeys: Bool { certificate != nil && isAcknowledged }
   var isEnrolledForPush: Bool { hasKeys && pushToken != nil }
@@ -59,7 +59,7 @@ struct Profile: Sendable {
     isDeleted = try row.optionalTime("deleted_at_ms") != nil
     formerCertificate = try row.optionalBytes("former_certificate")
     formerServerKey = try row.optionalText("former_server_key")
-    knowledge = try Knowledge(row)
+    knowledge = try PINVerifierRecord(row)
   }
 }
 
@@ -73,7 +73,7 @@ struct ProfileName: Sendable, Hashable {
     self.id = id
   }
 
-  init(_ row: Row) throws(PoisonedRow) {
+  init(_ row: Row) throws(CorruptRowError) {
     clientID = try row.text("client_id")
     id = try row.text("id")
   }
@@ -152,7 +152,7 @@ extension Database {
     try forgetKnowledge(of: profile)
     try run("DELETE FROM access_token WHERE client_id = ? AND profile_id = ?", [profile.clientID, profile.id])
     var effects = try failOpenTransactions(of: profile, nowMs: nowMs)
-    effects.tell(profile.clientID, DeviceEvent(.profileRevoked, profileID: profile.id))
+    effects.notify(profile.clientID, DeviceEvent(.profileRevoked, profileID: profile.id))
     return effects
   }
 }

@@ -5,7 +5,7 @@ import ReferenceProtocol
 
 /// A row that no version of this server wrote: the file was edited or is damaged. The text names column and error,
 /// never the value.
-struct PoisonedRow: Error, Equatable, CustomStringConvertible {
+struct CorruptRowError: Error, Equatable, CustomStringConvertible {
   let description: String
 
   init(_ column: String, _ fault: String) { description = "\(column) \(fault)" }
@@ -14,47 +14,47 @@ struct PoisonedRow: Error, Equatable, CustomStringConvertible {
 /// Typed access to columns. GRDB's own conversions end the process if a value has another type, and an out-of-range
 /// number would trap in a later computation.
 extension Row {
-  func text(_ column: String) throws(PoisonedRow) -> String {
-    guard let text = try optionalText(column) else { throw PoisonedRow(column, "is null") }
+  func text(_ column: String) throws(CorruptRowError) -> String {
+    guard let text = try optionalText(column) else { throw CorruptRowError(column, "is null") }
     return text
   }
 
-  func optionalText(_ column: String) throws(PoisonedRow) -> String? {
+  func optionalText(_ column: String) throws(CorruptRowError) -> String? {
     switch value(column).storage {
     case .null: return nil
     case .string(let text): return text
-    default: throw PoisonedRow(column, "is not text")
+    default: throw CorruptRowError(column, "is not text")
     }
   }
 
-  func bytes(_ column: String) throws(PoisonedRow) -> [UInt8] {
-    guard let bytes = try optionalBytes(column) else { throw PoisonedRow(column, "is null") }
+  func bytes(_ column: String) throws(CorruptRowError) -> [UInt8] {
+    guard let bytes = try optionalBytes(column) else { throw CorruptRowError(column, "is null") }
     return bytes
   }
 
-  func optionalBytes(_ column: String) throws(PoisonedRow) -> [UInt8]? {
+  func optionalBytes(_ column: String) throws(CorruptRowError) -> [UInt8]? {
     switch value(column).storage {
     case .null: return nil
     case .blob(let data): return [UInt8](data)
-    default: throw PoisonedRow(column, "is not a blob")
+    default: throw CorruptRowError(column, "is not a blob")
     }
   }
 
   /// Milliseconds since 1970, up to the year 9999.
-  func time(_ column: String) throws(PoisonedRow) -> Int64 { try whole(column, within: 0...JSON.largestNumber) }
+  func time(_ column: String) throws(CorruptRowError) -> Int64 { try whole(column, within: 0...JSON.largestNumber) }
 
-  func optionalTime(_ column: String) throws(PoisonedRow) -> Int64? {
+  func optionalTime(_ column: String) throws(CorruptRowError) -> Int64? {
     value(column).isNull ? nil : try time(column)
   }
 
   /// 0 to 1,000,000,000.
-  func count(_ column: String) throws(PoisonedRow) -> Int { Int(try whole(column, within: 0...1_000_000_000)) }
+  func count(_ column: String) throws(CorruptRowError) -> Int { Int(try whole(column, within: 0...1_000_000_000)) }
 
-  func flag(_ column: String) throws(PoisonedRow) -> Bool { try whole(column, within: 0...1) == 1 }
+  func flag(_ column: String) throws(CorruptRowError) -> Bool { try whole(column, within: 0...1) == 1 }
 
-  private func whole(_ column: String, within range: ClosedRange<Int64>) throws(PoisonedRow) -> Int64 {
-    guard case .int64(let number) = value(column).storage else { throw PoisonedRow(column, "is not a number") }
-    guard range.contains(number) else { throw PoisonedRow(column, "is out of range") }
+  private func whole(_ column: String, within range: ClosedRange<Int64>) throws(CorruptRowError) -> Int64 {
+    guard case .int64(let number) = value(column).storage else { throw CorruptRowError(column, "is not a number") }
+    guard range.contains(number) else { throw CorruptRowError(column, "is out of range") }
     return number
   }
 

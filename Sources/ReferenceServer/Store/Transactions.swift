@@ -7,11 +7,13 @@ import ReferenceProtocol
 extension Transaction {
   init(_ row: Row) throws {
     guard let method = ApprovalRequest.Method(rawValue: try row.text("method")) else {
-      throw PoisonedRow("method", "is unknown")
+      throw CorruptRowError("method", "is unknown")
     }
-    guard let state = RequestState(rawValue: try row.text("state")) else { throw PoisonedRow("state", "is unknown") }
+    guard let state = RequestState(rawValue: try row.text("state")) else {
+      throw CorruptRowError("state", "is unknown")
+    }
     let formerRequests = try row.bytes("former_requests")
-    guard formerRequests.count % 32 == 0 else { throw PoisonedRow("former_requests", "is not a list of hashes") }
+    guard formerRequests.count % 32 == 0 else { throw CorruptRowError("former_requests", "is not a list of hashes") }
     self.init(
       id: try row.text("id"), userID: try row.text("user_id"), clientID: try row.text("client_id"),
       profileID: try row.text("profile_id"), type: try row.text("type"), method: method,
@@ -27,7 +29,7 @@ extension Transaction {
 }
 
 /// The data stored with an ending that came from the device.
-struct Settlement: Sendable {
+struct TransactionEnd: Sendable {
   var receipt: String
   var idempotencyKey: String
   var denial: DenialReason?
@@ -89,7 +91,7 @@ extension Database {
   /// endings exactly one succeeds; the callback is stored in the same database transaction.
   /// - Returns: the effects, or nil if the transaction had ended before.
   func end(
-    _ transaction: Transaction, _ ending: Ending, settlement: Settlement? = nil, nowMs: Int64
+    _ transaction: Transaction, _ ending: TransactionOutcome, settlement: TransactionEnd? = nil, nowMs: Int64
   ) throws -> Effects? {
     let changed = try run(
       """
@@ -105,7 +107,7 @@ extension Database {
       ])
     guard changed == 1 else { return nil }
     var effects = Effects()
-    effects.tell(
+    effects.notify(
       transaction.clientID,
       DeviceEvent(
         .requestClosed, transactionID: transaction.id, profileID: transaction.profileID,
@@ -147,7 +149,7 @@ extension Database {
     var effects = Effects()
     for transaction in try openTransactions(of: profile.clientID, nowMs: nowMs)
     where transaction.profileID == profile.id {
-      try end(transaction, .enrolmentRemoved, nowMs: nowMs).map { effects.add($0) }
+      try end(transaction, .enrollmentRemoved, nowMs: nowMs).map { effects.add($0) }
     }
     return effects
   }

@@ -29,7 +29,7 @@ final class CallbackSink: Sendable {
 
   func firstCall() async throws -> Call {
     guard let call = await received.first(within: patience, { $0.first }) else {
-      throw NotSeen(description: "a callback")
+      throw OutputTimeoutError(description: "a callback")
     }
     return call
   }

@@ -5,9 +5,9 @@ import Testing
 
 /// The scene of AM, with a real mosquitto that delivers its messages.
 func withPingAMSceneAtBroker(
-  _ body: @Sendable (PingAMScene, TestBroker) async throws -> Void
+  _ body: @Sendable (PingAMFixture, TestBroker) async throws -> Void
 ) async throws {
-  try await withPingAMScene(by: .broker) { scene in try await body(scene, try #require(scene.broker)) }
+  try await withPingAMScene(by: .broker) { fixture in try await body(fixture, try #require(fixture.broker)) }
 }
 
 extension TestBroker {
@@ -26,7 +26,7 @@ extension TestBroker {
   }
 }
 
-extension PingAMScene {
+extension PingAMFixture {
   func mailbox(of account: String) async throws -> String {
     struct Facts: Decodable { let mailbox: String }
     return try await token.command("mailbox", account, "--json").succeeded().decoded(Facts.self).mailbox

@@ -21,7 +21,9 @@ struct Portal: Sendable {
       ["-sS", "-m", "10", "--cacert", authority, "-u", credentials, "-X", method, "-w", "%{stderr}%{http_code}"]
         + form + [base() + "/oauth/api/v4" + path]
     ).succeeded()
-    guard let status = Int(outcome.errors) else { throw NotSeen(description: "an HTTP status in \(outcome)") }
+    guard let status = Int(outcome.errors) else {
+      throw OutputTimeoutError(description: "an HTTP status in \(outcome)")
+    }
     return Reply(status: status, outcome: outcome)
   }
 

@@ -40,7 +40,7 @@ struct ServerTemplate: Sendable {
     for (name, content) in files {
       let path = "\(directory)/\(name)"
       guard manager.createFile(atPath: path, contents: content, attributes: [.posixPermissions: 0o600]) else {
-        throw NotSeen(description: "a copy of \(name)")
+        throw OutputTimeoutError(description: "a copy of \(name)")
       }
     }
   }

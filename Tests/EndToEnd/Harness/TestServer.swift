@@ -18,7 +18,7 @@ final class TestServer: Sendable {
   ///   - types: `[[type]]` entries in addition to the template's `login` and `payment`.
   ///   - pin: the PIN settings of `[application]`; nil for users without a PIN.
   init(
-    in folder: TemporaryDirectory, behind proxy: CuttingProxy? = nil, types: String = "", pin: String? = nil
+    in folder: TemporaryDirectory, behind proxy: DisconnectingProxy? = nil, types: String = "", pin: String? = nil
   ) async throws {
     port = Mutex(try proxy?.findTarget() ?? 0)
     directory = folder.file("server")
@@ -67,7 +67,7 @@ final class TestServer: Sendable {
 
   private var running: ChildProcess {
     get throws {
-      guard let child = process.withLock({ $0 }) else { throw NotSeen(description: "a running server") }
+      guard let child = process.withLock({ $0 }) else { throw OutputTimeoutError(description: "a running server") }
       return child
     }
   }
@@ -140,7 +140,7 @@ final class TestServer: Sendable {
   func transaction(_ id: String) async throws -> Transaction {
     let all = try await command("transaction", "list").decoded([Transaction].self)
     guard let found = all.first(where: { $0.transactionId == id }) else {
-      throw NotSeen(description: "transaction \(id) in the server's list")
+      throw OutputTimeoutError(description: "transaction \(id) in the server's list")
     }
     return found
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import Courier
+import HTTP
 import MQTT
 import ProgramHarness
 import Secrets
@@ -20,7 +20,7 @@ extension TestBroker {
 final class Consumer: Sendable {
   struct Seen: Sendable, Equatable {
     var messages: [String] = []
-    var reports: [Mailbox.Report] = []
+    var reports: [Subscriber.Report] = []
     var pauses: [Duration] = []
   }
 
@@ -37,7 +37,7 @@ final class Consumer: Sendable {
     takes: @escaping @Sendable (String) async -> Bool = { _ in true }
   ) {
     let seen = seen
-    let mailbox = Mailbox(
+    let mailbox = Subscriber(
       at: broker, topic: topic, clientID: clientID, presence: presence,
       report: { report in seen.change { $0.reports.append(report) } }, random: random,
       sleep: { pause in
@@ -68,7 +68,8 @@ final class Consumer: Sendable {
     _ what: String, within limit: Duration = patience, _ condition: @escaping @Sendable (Seen) -> Bool
   ) async throws {
     guard await seen.first(within: limit, { condition($0) ? true : nil }) != nil else {
-      throw NotSeen(description: "\(what), but \(seen.value.messages.suffix(5)), \(seen.value.reports.suffix(5))")
+      throw OutputTimeoutError(
+        description: "\(what), but \(seen.value.messages.suffix(5)), \(seen.value.reports.suffix(5))")
     }
   }
 

@@ -3,7 +3,7 @@ import Glibc
 
 /// Programs of this package: the build puts them beside the tests' own, or that in a directory below.
 package enum BuiltProgram {
-  package struct Missing: Error, CustomStringConvertible {
+  package struct MissingProgramError: Error, CustomStringConvertible {
     package let description: String
   }
 
@@ -12,7 +12,8 @@ package enum BuiltProgram {
       let path = "/" + (folder + [name[...]]).joined(separator: "/")
       if access(path, X_OK) == 0 { return path }
     }
-    throw Missing(description: "there is no program \(name) in /\(directory.joined(separator: "/")): build it first")
+    throw MissingProgramError(
+      description: "there is no program \(name) in /\(directory.joined(separator: "/")): build it first")
   }
 
   /// Of the tests' own program, in its parts.

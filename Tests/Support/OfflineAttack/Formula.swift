@@ -5,14 +5,14 @@ import COpenSSL
 /// attacker would write it: fast, and without code of the attacked program.
 enum Formula {
   static func key(
-    pin: [UInt8], salt: [UInt8], logCost: UInt8, blockSize: UInt8, parallelisation: UInt8, binding: [UInt8],
+    pin: [UInt8], salt: [UInt8], logCost: UInt8, blockSize: UInt8, parallelization: UInt8, binding: [UInt8],
     purpose: String
   ) -> [UInt8] {
     var stretched = [UInt8](repeating: 0, count: 32)
     let done = pin.withUnsafeBytes { pin in
       EVP_PBE_scrypt(
         pin.bindMemory(to: CChar.self).baseAddress, pin.count, salt, salt.count, 1 << UInt64(logCost),
-        UInt64(blockSize), UInt64(parallelisation), 1 << 30, &stretched, 32)
+        UInt64(blockSize), UInt64(parallelization), 1 << 30, &stretched, 32)
     }
     precondition(done == 1, "scrypt")
     return hkdf(lengthAndBytes(stretched) + lengthAndBytes(binding), info: purpose)
@@ -21,7 +21,7 @@ enum Formula {
   static func token(in blob: WrappedBlob, pin: [UInt8], binding: [UInt8]) -> [UInt8] {
     var token = key(
       pin: pin, salt: blob.salt, logCost: blob.logCost, blockSize: blob.blockSize,
-      parallelisation: blob.parallelisation, binding: binding, purpose: "approval-token/pin-wrapped-token/v1")
+      parallelization: blob.parallelization, binding: binding, purpose: "approval-token/pin-wrapped-token/v1")
     for index in token.indices { token[index] ^= blob.wrapped[index] }
     return token
   }

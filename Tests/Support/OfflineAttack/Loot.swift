@@ -41,19 +41,19 @@ public struct Loot: Sendable {
 struct WrappedBlob: Hashable, Sendable {
   static let count = 52
 
-  let logCost, blockSize, parallelisation: UInt8
+  let logCost, blockSize, parallelization: UInt8
   let salt: [UInt8]
   let wrapped: [UInt8]
 
   /// N·r·p: the cost of a guess.
-  var work: Int { Int(blockSize) * Int(parallelisation) << Int(logCost) }
+  var work: Int { Int(blockSize) * Int(parallelization) << Int(logCost) }
 
   init?(_ bytes: ArraySlice<UInt8>) {
     let bytes = Array(bytes)
     guard bytes.count == Self.count, bytes[0] == 1, (1...20).contains(bytes[1]), (1...32).contains(bytes[2]),
       (1...16).contains(bytes[3])
     else { return nil }
-    (logCost, blockSize, parallelisation) = (bytes[1], bytes[2], bytes[3])
+    (logCost, blockSize, parallelization) = (bytes[1], bytes[2], bytes[3])
     salt = Array(bytes[4..<20])
     wrapped = Array(bytes[20...])
   }

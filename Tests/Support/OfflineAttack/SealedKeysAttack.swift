@@ -10,7 +10,7 @@ extension OfflineAttack {
     for (tried, pin) in pins.enumerated() {
       let key = Formula.key(
         pin: Array(pin.utf8), salt: Array(sealed[4..<20]), logCost: sealed[1], blockSize: sealed[2],
-        parallelisation: sealed[3], binding: binding, purpose: "approval-token/pin-sealed-keys/v1")
+        parallelization: sealed[3], binding: binding, purpose: "approval-token/pin-sealed-keys/v1")
       if Formula.hkdf(key, info: "commit") == Array(sealed[20..<52]) { return (pin, tried + 1) }
     }
     return nil

@@ -10,7 +10,7 @@ package final class ChildProcess: Sendable {
     case signal(Int32)
   }
 
-  package struct Failure: Error, CustomStringConvertible {
+  package struct ChildProcessError: Error, CustomStringConvertible {
     package let description: String
   }
 
@@ -63,7 +63,7 @@ package final class ChildProcess: Sendable {
   @discardableResult
   package func exit(within limit: Duration = patience) async throws -> Exit {
     guard let exit = await life.exit.first(within: limit, { $0 }) else {
-      throw NotSeen(description: "the end of process \(life.process) within \(limit)")
+      throw OutputTimeoutError(description: "the end of process \(life.process) within \(limit)")
     }
     return exit
   }
@@ -89,7 +89,7 @@ private func spawn(
     // Short enough for the pipe's buffer, so the write does not block.
     let bytes = Array(input.utf8)
     guard bytes.count <= 4096, write(inputWrite, bytes, bytes.count) == bytes.count else {
-      throw ChildProcess.Failure(description: "too much standard input")
+      throw ChildProcess.ChildProcessError(description: "too much standard input")
     }
 
     var actions = posix_spawn_file_actions_t()
@@ -118,7 +118,7 @@ private func spawn(
     guard code == 0 else {
       close(outputRead)
       close(errorRead)
-      throw ChildProcess.Failure(description: "cannot start \(program): \(String(cString: strerror(code)))")
+      throw ChildProcess.ChildProcessError(description: "cannot start \(program): \(String(cString: strerror(code)))")
     }
     return (process, outputRead, errorRead)
   }
@@ -126,7 +126,7 @@ private func spawn(
 
 private func pipe() throws -> (read: Int32, write: Int32) {
   var ends: [Int32] = [-1, -1]
-  guard Glibc.pipe(&ends) == 0 else { throw ChildProcess.Failure(description: "no more pipes") }
+  guard Glibc.pipe(&ends) == 0 else { throw ChildProcess.ChildProcessError(description: "no more pipes") }
   for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
   return (ends[0], ends[1])
 }

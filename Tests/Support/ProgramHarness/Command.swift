@@ -12,14 +12,14 @@ package struct Outcome: Sendable {
     let decoder = JSONDecoder()
     decoder.keyDecodingStrategy = .convertFromSnakeCase
     do { return try decoder.decode(type, from: Data(output.utf8)) } catch {
-      throw NotSeen(description: "a \(type) in: \(output)\n\(errors)\n\(error)")
+      throw OutputTimeoutError(description: "a \(type) in: \(output)\n\(errors)\n\(error)")
     }
   }
 
   /// - Throws: unless the exit code is 0.
   @discardableResult
   package func succeeded() throws -> Outcome {
-    guard exit == .code(0) else { throw NotSeen(description: "success: \(exit) with \(output)\n\(errors)") }
+    guard exit == .code(0) else { throw OutputTimeoutError(description: "success: \(exit) with \(output)\n\(errors)") }
     return self
   }
 }

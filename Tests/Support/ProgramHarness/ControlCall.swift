@@ -24,7 +24,7 @@ package final class ControlCall: Sendable {
     guard connect(descriptor, to: path), sendAll(line[...], to: descriptor), reading >= 0 else {
       let reason = String(cString: strerror(errno))
       for end in [descriptor, reading] where end >= 0 { close(end) }
-      throw NotSeen(description: "a service that answers at \(path): \(reason)")
+      throw OutputTimeoutError(description: "a service that answers at \(path): \(reason)")
     }
     self.descriptor = descriptor
     output = Transcript("\(request.request) at \(path)", reading: reading)
@@ -42,7 +42,9 @@ package final class ControlCall: Sendable {
     let line = try await output.line(with: "{")
     let (data, decoder) = (Data(line.utf8), JSONDecoder())
     decoder.keyDecodingStrategy = .convertFromSnakeCase
-    if let refusal = try? decoder.decode(Refusal.self, from: data) { throw NotSeen(description: refusal.error) }
+    if let refusal = try? decoder.decode(Refusal.self, from: data) {
+      throw OutputTimeoutError(description: refusal.error)
+    }
     return try decoder.decode(type, from: data)
   }
 }

@@ -37,7 +37,7 @@ extension TestToken {
       let reaction = try? await log.line(with: "decided request \(transaction)", from: mark, within: .seconds(10))
       if reaction != nil { return }
     }
-    throw NotSeen(description: "a reaction to a gesture for \(transaction)")
+    throw OutputTimeoutError(description: "a reaction to a gesture for \(transaction)")
   }
 
   private struct Done: Decodable { let done: Bool }

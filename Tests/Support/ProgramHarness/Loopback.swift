@@ -16,7 +16,7 @@ package final class Loopback: Sendable {
         bind(descriptor, $0, size) == 0 && listen(descriptor, 64) == 0 && getsockname(descriptor, $0, &size) == 0
       }
     }
-    guard isListening else { throw NotSeen(description: "a free port: \(String(cString: strerror(errno)))") }
+    guard isListening else { throw OutputTimeoutError(description: "a free port: \(String(cString: strerror(errno)))") }
     self.descriptor = descriptor
     port = Int(UInt16(bigEndian: address.sin_port))
     Thread.detachNewThread {
@@ -48,7 +48,7 @@ package final class Loopback: Sendable {
       }
       if code == 0 { return port }
     }
-    throw NotSeen(description: "a free port")
+    throw OutputTimeoutError(description: "a free port")
   }
 
   package static func connect(to port: Int) -> Int32? {

@@ -55,7 +55,7 @@ package final class Observed<Value: Sendable>: Sendable {
 }
 
 /// An expected event that did not occur, with details.
-package struct NotSeen: Error, CustomStringConvertible {
+package struct OutputTimeoutError: Error, CustomStringConvertible {
   package let description: String
   package init(description: String) { self.description = description }
 }
@@ -70,7 +70,7 @@ package func eventually<Found>(
   let deadline = ContinuousClock.now + limit
   while true {
     if let found = try await check() { return found }
-    guard ContinuousClock.now < deadline else { throw NotSeen(description: "not within \(limit): \(what)") }
+    guard ContinuousClock.now < deadline else { throw OutputTimeoutError(description: "not within \(limit): \(what)") }
     try await Task.sleep(for: .milliseconds(40))
   }
 }

@@ -46,7 +46,7 @@ package final class TestBroker: Sendable {
   package func start() async throws {
     let child: ChildProcess
     do { child = try ChildProcess("/usr/sbin/mosquitto", ["-c", directory.file("broker.conf")]) } catch {
-      throw NotSeen(description: "mosquitto, Debian's package of that name: \(error)")
+      throw OutputTimeoutError(description: "mosquitto, Debian's package of that name: \(error)")
     }
     process.withLock { $0 = child }
     try await child.errors.line(with: "running")
@@ -60,7 +60,7 @@ package final class TestBroker: Sendable {
       child.send(SIGTERM)
       if (try? await child.exit(within: .seconds(2))) != nil { return }
     }
-    throw NotSeen(description: "the end of the broker")
+    throw OutputTimeoutError(description: "the end of the broker")
   }
 
   package func end() { process.withLock { $0?.send(SIGKILL) } }

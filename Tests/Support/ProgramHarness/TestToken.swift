@@ -27,7 +27,7 @@ package final class TestToken: Sendable {
     try await launch(words, input: input).outcome()
   }
 
-  package func enrol(_ uri: String, name: String? = nil) async throws -> Outcome {
+  package func enroll(_ uri: String, name: String? = nil) async throws -> Outcome {
     let naming = name.map { ["--name", $0] } ?? []
     return try await launch(["enroll", uri, "--json"] + naming).outcome()
   }
@@ -66,7 +66,7 @@ package final class TestToken: Sendable {
 
   package var running: ChildProcess {
     get throws {
-      guard let child = process.withLock({ $0 }) else { throw NotSeen(description: "a running token") }
+      guard let child = process.withLock({ $0 }) else { throw OutputTimeoutError(description: "a running token") }
       return child
     }
   }
@@ -166,12 +166,16 @@ package final class TestToken: Sendable {
     package let running: Bool
     package let servers: [Server]
     package let accounts: Int
-    package let mustEnrol: Int
+    package let mustEnroll: Int
     package let pending: Int?
     package let pins: [PIN]?
     package let loggedIn: String?
 
     package func pin(of account: String = "alice") -> PIN? { pins?.first { $0.account == account } }
+
+    private enum CodingKeys: String, CodingKey {
+      case running, servers, accounts, mustEnroll = "mustEnrol", pending, pins, loggedIn
+    }
   }
 
   /// Asks the running service; where none runs, the command, which then reads the vault.

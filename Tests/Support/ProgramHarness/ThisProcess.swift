@@ -27,7 +27,7 @@ package enum ThisProcess {
     let text = try String(contentsOfFile: "/proc/self/\(file)", encoding: .utf8)
     guard let line = text.split(separator: "\n").first(where: { $0.hasPrefix(field + ":") }),
       let number = Int(line.dropFirst(field.count + 1).split(whereSeparator: \.isWhitespace)[0])
-    else { throw NotSeen(description: "\(field) in /proc/self/\(file)") }
+    else { throw OutputTimeoutError(description: "\(field) in /proc/self/\(file)") }
     return number
   }
 }

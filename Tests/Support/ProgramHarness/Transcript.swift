@@ -35,7 +35,7 @@ package final class Transcript: Sendable {
   /// The whole text, once the process has closed the stream.
   package func whole(within limit: Duration = patience) async throws -> String {
     guard let whole = await text.first(within: limit, { $0.hasEnded ? $0.lines.joined(separator: "\n") : nil }) else {
-      throw NotSeen(description: "the end of \(name)")
+      throw OutputTimeoutError(description: "the end of \(name)")
     }
     return whole
   }
@@ -53,7 +53,7 @@ package final class Transcript: Sendable {
     }
     if let line = found ?? nil { return line }
     let tail = lines.suffix(12).map { "\n    \($0)" }.joined()
-    throw NotSeen(description: "a line with \(parts) on \(name) within \(limit). Its last lines:\(tail)")
+    throw OutputTimeoutError(description: "a line with \(parts) on \(name) within \(limit). Its last lines:\(tail)")
   }
 
   /// The first line from `mark` on that satisfies `isWanted`; nil if the stream ends.

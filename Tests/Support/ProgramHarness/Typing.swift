@@ -38,7 +38,7 @@ extension TestToken {
       if let meaning { try await eyes.output.line(with: "\"\(meaning)\"", from: mark) }
       return reaction
     }
-    throw NotSeen(description: "a reaction to an entry for \"\(wanted.rawValue)\"")
+    throw OutputTimeoutError(description: "a reaction to an entry for \"\(wanted.rawValue)\"")
   }
 
   /// Chooses a PIN that the policy allows.
@@ -52,10 +52,10 @@ extension TestToken {
   package func press(keys: [String]) async throws { try await act(.init(request: "keys", keys: keys)) }
 
   /// Enrolls an account and chooses its PIN at the panel of the running service.
-  package func enrol(_ uri: String, name: String, choosing pin: String) async throws -> Outcome {
-    let enrolment = try begin("enroll", uri, "--name", name, "--json")
+  package func enroll(_ uri: String, name: String, choosing pin: String) async throws -> Outcome {
+    let enrollment = try begin("enroll", uri, "--name", name, "--json")
     try await choose(pin)
-    return try await enrolment.outcome()
+    return try await enrollment.outcome()
   }
 }
 

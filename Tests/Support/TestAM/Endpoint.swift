@@ -62,18 +62,18 @@ extension TestAM {
   /// Handles registration and authentication: the message ID identifies the operation, not the action.
   private func handle(_ body: JSONValue, cookie: String?) throws -> Answer {
     guard let id = body["messageId"]?.text else { return .badRequest }
-    guard ["REGISTER:", "AUTHENTICATE:"].contains(where: id.hasPrefix) else { throw SignedToken.Exception() }
+    guard ["REGISTER:", "AUTHENTICATE:"].contains(where: id.hasPrefix) else { throw SignedToken.TokenError() }
     return try state.withLock { state -> Answer in
       guard state.hasPushService else { return .notFound }
       guard var token = state.tokens[id], token.expiresAt >= now() else { return .badRequest }
       if cookie != token.cookie { state.strays += 1 }
       // The record of a registration that was answered has no predicates any more.
       guard !token.isRegistration || token.phase == .waiting else { return .badRequest }
-      guard let jwt = body["jwt"]?.text else { throw SignedToken.Exception() }
+      guard let jwt = body["jwt"]?.text else { throw SignedToken.TokenError() }
       let signed = try SignedToken(jwt)
       guard signed.isSigned(with: token.secret) else { return .badRequest }
       let claims = signed.claims
-      guard let response = claims["response"]?.text else { throw SignedToken.Exception() }
+      guard let response = claims["response"]?.text else { throw SignedToken.TokenError() }
       guard constantTimeEqual(Array(response.utf8), Array(token.expectedAnswer.utf8)) else { return .badRequest }
       if token.isRegistration {
         guard let device = try Self.device(claims, token, state) else { return .badRequest }
@@ -92,7 +92,7 @@ extension TestAM {
   /// Requires only the kind of the device's push service. The push provider checks whether the device exists.
   /// - Returns: nil if the provider refuses the device.
   private static func device(_ claims: JSONValue, _ token: Token, _ state: State) throws -> Profile? {
-    guard let type = try text(claims["communicationType"]) else { throw SignedToken.Exception() }
+    guard let type = try text(claims["communicationType"]) else { throw SignedToken.TokenError() }
     let (uid, deviceType) = (try text(claims["mechanismUid"]), try text(claims["deviceType"]))
     guard let device = try text(claims["deviceId"]), state.providerTakes(device) else { return nil }
     return Profile(
@@ -102,13 +102,13 @@ extension TestAM {
 
   private static func text(_ claim: JSONValue?) throws -> String? {
     guard let claim, claim != .null else { return nil }
-    guard let text = claim.text else { throw SignedToken.Exception() }
+    guard let text = claim.text else { throw SignedToken.TokenError() }
     return text
   }
 
   private static func number(_ claim: JSONValue?) throws -> Int64? {
     guard let claim, claim != .null else { return nil }
-    guard let number = claim.integer ?? claim.text.flatMap({ Int64($0) }) else { throw SignedToken.Exception() }
+    guard let number = claim.integer ?? claim.text.flatMap({ Int64($0) }) else { throw SignedToken.TokenError() }
     return number
   }
 

@@ -6,7 +6,7 @@ import JSONValues
 /// A JWT as AM reads it: its header selects the algorithm of its verification.
 struct SignedToken {
   /// The error for a case in which AM's check ends with an unchecked exception.
-  struct Exception: Error, Equatable {}
+  struct TokenError: Error, Equatable {}
 
   enum Algorithm: String, CaseIterable {
     case hs256 = "HS256"
@@ -36,13 +36,13 @@ struct SignedToken {
   private let signature: [UInt8]
 
   /// - Throws: for every text that AM's library does not accept as a JWT with a keyed hash.
-  init(_ text: String) throws(Exception) {
+  init(_ text: String) throws(TokenError) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
     guard parts.count == 3, let header = Self.object(parts[0]), let claims = Self.object(parts[1]),
       let signature = bytes(base64URL: parts[2]),
       let type = header["typ"]?.text, ["JWT", "JWS", "JWE"].contains(type),
       let name = header["alg"]?.text, let algorithm = Algorithm(rawValue: name)
-    else { throw Exception() }
+    else { throw TokenError() }
     self.claims = claims
     self.algorithm = algorithm
     self.signature = signature

@@ -19,7 +19,7 @@ public final class TestAMServer: Sendable {
   }
 
   /// The errors of connections that a client closed early.
-  private struct Lost: Error {}
+  private struct ConnectionLostError: Error {}
 
   public let port: Int
   private let state: Shared
@@ -96,7 +96,8 @@ public final class TestAMServer: Sendable {
     let bytes = ByteBuffer(string: answer.body)
     let responseBody =
       isLost
-      ? ResponseBody(contentLength: bytes.readableBytes) { _ in throw Lost() } : ResponseBody(byteBuffer: bytes)
+      ? ResponseBody(contentLength: bytes.readableBytes) { _ in throw ConnectionLostError() }
+      : ResponseBody(byteBuffer: bytes)
     return Response(
       status: .init(code: answer.status), headers: [.contentType: "application/json"], body: responseBody)
   }

@@ -52,13 +52,13 @@ public enum Operation: Sendable, Equatable {
       self = .putServer(.init(id: server, kind: "reference", url: "https://\(server):\(number)", secrets: secrets))
     case 8..<26:
       let secrets = random.bytes(Int.random(in: 0...6_000, using: &random))
-      let stage: EnrolmentStage = Bool.random(using: &random) ? .active : .enrolling
+      let stage: EnrollmentStage = Bool.random(using: &random) ? .active : .enrolling
       let record = VaultState.Account(
         id: account, server: server, profile: "profile \(number)", stage: stage, secrets: secrets)
       self = .putAccount(record, Bool.random(using: &random) ? entry : nil)
     case 26..<31: self = .record(entry)
     case 31..<46:
-      let decisions: [Decision] = [.accept, .deny(.declined), .deny(.cancelled), .deny(.notMe)]
+      let decisions: [Decision] = [.accept, .deny(.declined), .deny(.canceled), .deny(.notMe)]
       var intent = AnswerIntent(
         transaction: transaction, server: server, account: account, idempotencyKey: "key \(number)",
         decision: decisions.randomElement(using: &random)!)
@@ -134,13 +134,13 @@ public enum Operation: Sendable, Equatable {
   }
 
   /// Runs the operation on a real vault.
-  public func apply(to vault: Vault) throws(CustodyFault) {
+  public func apply(to vault: Vault) throws(StateStoreError) {
     switch self {
     case .putServer(let server): try vault.put(server.record)
     case .putAccount(let account, let entry): try vault.put(account.record, entry)
     case .record(let entry): try vault.record(entry)
     case .journal(let intent, let entry): try vault.journal(intent, entry)
-    case .settle(let transaction, let entry): try vault.settle(transaction, entry)
+    case .settle(let transaction, let entry): try vault.resolveIntent(transaction, entry)
     case .dropKeys(let account, let entry): try vault.dropKeys(of: account, entry)
     case .wipeAccount(let account, let entry): try vault.wipe(account: account, entry)
     case .wipeServer(let server, let entry): try vault.wipe(server: server, entry)
@@ -150,20 +150,20 @@ public enum Operation: Sendable, Equatable {
         of: pin.account, to: typed(pin.digits), keys: SecretBytes(copying: pin.keys), limit: pin.limit,
         parameters: cheap, clock: PatientClock(wallClockMilliseconds: time))
     case .unlock(let account, let digits, let time):
-      _ = try PatientClock(wallClockMilliseconds: time).waitOut { clock throws(CustodyFault) in
+      _ = try PatientClock(wallClockMilliseconds: time).waitOut { clock throws(StateStoreError) in
         try vault.unlock(account, with: typed(digits), clock: clock)
       }
     case .keepCounter(let account, let server, let entry):
       let setup = OneTimePasswordSetup(algorithm: .sha1, digits: 6, factor: .counter(0))
-      try vault.keep(
+      try vault.store(
         setup, secret: SecretBytes(copying: [1, 2, 3]), of: account.record, at: server.record, entry)
     case .nextCode(let account, let time):
       _ = try vault.nextOneTimePassword(
         of: account, clock: PatientClock(wallClockMilliseconds: time), notBefore: 0)
-    case .keepMessage(let message): _ = try vault.keep(message.delivered)
+    case .keepMessage(let message): _ = try vault.store(message.delivered)
     case .endMessage(let transaction, let state, let key): try vault.end(transaction, as: state, answerKey: key)
     case .changePIN(let account, let old, let new, let time):
-      _ = try PatientClock(wallClockMilliseconds: time).waitOut { clock throws(CustodyFault) in
+      _ = try PatientClock(wallClockMilliseconds: time).waitOut { clock throws(StateStoreError) in
         try vault.changePIN(of: account, from: typed(old), to: typed(new), parameters: cheap, clock: clock)
       }
     }

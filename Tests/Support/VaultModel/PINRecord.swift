@@ -45,7 +45,7 @@ extension VaultState {
   /// - Returns: accounts whose keys differ, or that were not wiped at the attempt limit.
   public func pinsThatFail(in vault: Vault) throws -> [String] {
     try pins.compactMap { pin in
-      let verdict = try PatientClock(wallClockMilliseconds: 0).waitOut { clock throws(CustodyFault) in
+      let verdict = try PatientClock(wallClockMilliseconds: 0).waitOut { clock throws(StateStoreError) in
         try vault.unlock(pin.account, with: typed(pin.digits), clock: clock)
       }
       switch verdict {
@@ -117,6 +117,6 @@ extension Operation {
 }
 
 /// Cheap parameters, so that an attempt costs a test no time.
-let cheap = Scrypt.Parameters(cost: 2, blockSize: 1, parallelisation: 1)
+let cheap = Scrypt.Parameters(cost: 2, blockSize: 1, parallelization: 1)
 
 func typed(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }

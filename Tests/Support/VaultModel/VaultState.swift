@@ -27,10 +27,10 @@ public struct VaultState: Sendable, Equatable {
     public var id: AccountID
     public var server: TokenServerID
     public var profile: String
-    public var stage: EnrolmentStage
+    public var stage: EnrollmentStage
     public var secrets: [UInt8]
 
-    public init(id: AccountID, server: TokenServerID, profile: String, stage: EnrolmentStage, secrets: [UInt8]) {
+    public init(id: AccountID, server: TokenServerID, profile: String, stage: EnrollmentStage, secrets: [UInt8]) {
       self.id = id
       self.server = server
       self.profile = profile
@@ -103,7 +103,7 @@ public struct VaultState: Sendable, Equatable {
         id: $0.id, server: $0.server, profile: $0.profile, stage: $0.stage,
         secrets: $0.secrets.withExposedSecret { Array($0) })
     }
-    intents = try vault.unsettledIntents()
+    intents = try vault.unresolvedIntents()
     audit = try vault.auditLines(after: 0, limit: .max).map(\.entry)
     for server in servers {
       let time = try vault.latestKnownTime(of: server.id)
@@ -147,7 +147,7 @@ extension VaultState {
       audit.append(entry)
     case .dropKeys(let id, let entry):
       guard let index = accounts.firstIndex(where: { $0.id == id }) else { return false }
-      accounts[index].stage = .mustEnrolAgain
+      accounts[index].stage = .mustEnrollAgain
       accounts[index].secrets = []
       pins.removeAll { $0.account == id }
       counters[id] = nil

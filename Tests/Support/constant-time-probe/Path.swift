@@ -20,7 +20,7 @@ func walk(_ typist: Typist) async throws {
 
   // scrypt's memory access depends on its input by design (RFC 7914 §2): the way ends at its door.
   pin.digits.withExposedSecret { Secrecy.reveal("input of the key derivation", $0) }
-  let parameters = Scrypt.Parameters(cost: 16, blockSize: 8, parallelisation: 1)
+  let parameters = Scrypt.Parameters(cost: 16, blockSize: 8, parallelization: 1)
   let (token, binding) = (Random.secret(32), Random.secret(32))
   let wrapped = try WrappedToken.wrap(token, under: pin, binding: binding, parameters: parameters)
   let known = PIN(digits: SecretBytes(copying: Array("24689".utf8)))
@@ -31,8 +31,8 @@ func walk(_ typist: Typist) async throws {
   key.withExposedSecret(Secrecy.hide)
   otherKey.withExposedSecret(Secrecy.hide)
   let commitment = KeyCommitment(to: key)
-  print("commitment, the key:", Secrecy.revealed("verdict of the commitment", commitment.isKept(by: key)))
-  print("commitment, another:", Secrecy.revealed("verdict of the commitment", commitment.isKept(by: otherKey)))
+  print("commitment, the key:", Secrecy.revealed("verdict of the commitment", commitment.isValid(by: key)))
+  print("commitment, another:", Secrecy.revealed("verdict of the commitment", commitment.isValid(by: otherKey)))
 }
 
 private func == (one: SecretBytes, other: SecretBytes) -> Bool { SecretBytes.constantTimeEqual(one, other) }

@@ -15,7 +15,7 @@ final class Typist {
   }
 
   private struct NoIndicator: Indicator {
-    func light(_ colour: LEDColour?) {}
+    func light(_ color: LEDColor?) {}
   }
 
   private let channel: KeypadChannel
@@ -25,12 +25,12 @@ final class Typist {
   private let report = UnsafeMutableRawBufferPointer.allocate(byteCount: BootKeyboardDecoder.reportBytes, alignment: 8)
 
   init() {
-    let timekeeper = SystemTimekeeper()
+    let clock = SystemClock()
     var timing = GestureTiming()
     timing.guardTime = .zero
-    channel = KeypadChannel(timekeeper: timekeeper)
+    channel = KeypadChannel(clock: clock)
     let panel = FrontPanel(
-      button: NoButton(), indicator: NoIndicator(), keypad: channel, timekeeper: timekeeper, timing: timing)
+      button: NoButton(), indicator: NoIndicator(), keypad: channel, clock: clock, timing: timing)
     self.panel = panel
     running = Task { await panel.run() }
   }
@@ -47,7 +47,7 @@ final class Typist {
     // The panel reports an unavailable keypad exactly once, when the prompt is armed or later: then the prompt is armed.
     channel.keypadIsUnavailable("not yet")
     var events = panel.events(for: .digits(count: digits.utf8.count)).makeAsyncIterator()
-    guard case .unavailable = await events.next() else { throw Failure.unexpected }
+    guard case .unavailable = await events.next() else { throw TypistError.unexpected }
     channel.keypadIsAvailable()
     // A digit and delete, two zeros and clear, a digit and escape.
     for keys: [UInt8] in [[0x5B, 0x2A], [0xB0, 0x55], [0x60, 0x29]] {
@@ -67,7 +67,7 @@ final class Typist {
     while let event = await events.next() {
       if case .entered(let pin) = event { return pin }
     }
-    throw Failure.unexpected
+    throw TypistError.unexpected
   }
 
   /// As the decoder's `decode` does, with the one stop.
@@ -80,5 +80,5 @@ final class Typist {
     decoder.deliver(to: channel)
   }
 
-  enum Failure: Error { case unexpected }
+  enum TypistError: Error { case unexpected }
 }

@@ -1,1 +1,0 @@
-../../../Sources/ReferenceServer/Domain/Ending.swift

@@ -1,0 +1,1 @@
+../../../Sources/ReferenceServer/Domain/TransactionOutcome.swift

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+public import MobileAuth
+import Synchronization
+
+/// An in-memory state store with injected faults: a chosen write throws and changes nothing.
+public final class MemoryStateStore: StateStore {
+  private struct State {
+    var audit: [AuditEntry] = []
+    var intents: [AnswerIntent] = []
+    var wipedAccounts: [AccountID] = []
+    var wipedServers: [TokenServerID] = []
+    var droppedKeys: [AccountID] = []
+    var failures: [Int: StateStoreError] = [:]
+    var writes = 0
+  }
+
+  private let state = Mutex(State())
+
+  public init() {}
+
+  public var audit: [AuditEntry] { state.withLock { $0.audit } }
+  public var wipedAccounts: [AccountID] { state.withLock { $0.wipedAccounts } }
+  public var wipedServers: [TokenServerID] { state.withLock { $0.wipedServers } }
+  public var droppedKeys: [AccountID] { state.withLock { $0.droppedKeys } }
+
+  /// The details of the `settled` audit entries of a transaction.
+  public func outcomes(of transaction: TransactionID) -> [String] {
+    audit.filter { $0.kind == .settled && $0.transaction == transaction }.map(\.detail)
+  }
+
+  /// - Parameter number: 1 for the next write.
+  public func fail(write number: Int, with fault: StateStoreError) {
+    state.withLock { $0.failures[$0.writes + number] = fault }
+  }
+
+  public func plant(_ intent: AnswerIntent) { state.withLock { $0.intents.append(intent) } }
+
+  public func record(_ entry: AuditEntry) throws(StateStoreError) {
+    try write { $0.audit.append(entry) }
+  }
+
+  public func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(StateStoreError) {
+    try write { state in
+      state.intents.removeAll { $0.transaction == intent.transaction }
+      state.intents.append(intent)
+      state.audit.append(entry)
+    }
+  }
+
+  public func resolveIntent(_ transaction: TransactionID, _ entry: AuditEntry) throws(StateStoreError) {
+    try write { state in
+      state.intents.removeAll { $0.transaction == transaction }
+      state.audit.append(entry)
+    }
+  }
+
+  public func unresolvedIntents() throws(StateStoreError) -> [AnswerIntent] { state.withLock { $0.intents } }
+
+  public func dropKeys(of account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
+    try write { state in
+      state.droppedKeys.append(account)
+      state.audit.append(entry)
+    }
+  }
+
+  public func wipe(account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
+    try write { state in
+      state.wipedAccounts.append(account)
+      state.audit.append(entry)
+    }
+  }
+
+  public func wipe(server: TokenServerID, _ entry: AuditEntry) throws(StateStoreError) {
+    try write { state in
+      state.wipedServers.append(server)
+      state.audit.append(entry)
+    }
+  }
+
+  private func write(_ body: (inout State) -> Void) throws(StateStoreError) {
+    let fault = state.withLock { state in
+      state.writes += 1
+      let fault = state.failures.removeValue(forKey: state.writes)
+      if fault == nil { body(&state) }
+      return fault
+    }
+    if let fault { throw fault }
+  }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+public import MobileAuth
+public import Secrets
+import Synchronization
+
+/// A token server client without a network. The test sets its list of requests and its responses.
+public final class ScriptedServerClient: TokenServerClient {
+  private struct State {
+    var list: [PendingMobileAuthRequest] = []
+    var faults: [String: [TokenServerError]] = [:]
+    var broken: [String: TokenServerError] = [:]
+    var hanging: Set<String> = []
+    var validation = Validation()
+    var status: [TransactionID: RemoteStatus] = [:]
+    var delivered: [SealedResponse] = []
+    var pins: [PIN] = []
+    var choices: [String?] = []
+    var code: PortalCode?
+    var challenge = Challenge.confirmation
+    var hints: AsyncThrowingStream<Hint, any Error>.Continuation?
+    var calls: [String: Int] = [:]
+    var repeated: [[UInt8]] = []
+    var resentAfterRestart = false
+  }
+
+  public let id: TokenServerID
+  private let state = Mutex(State())
+
+  public init(_ id: String = "token.example") { self.id = TokenServerID(id) }
+
+  /// Every answer delivered, including repeated deliveries.
+  public var delivered: [SealedResponse] { state.withLock { $0.delivered } }
+  /// The body of every answer that was resent after a restart.
+  public var repeated: [[UInt8]] { state.withLock { $0.repeated } }
+  /// From now on answers are sealed with `isResentAfterRestart`: their outcome is unknown, so their bodies are stored for
+  /// resending.
+  public func resentAfterRestart() { state.withLock { $0.resentAfterRestart = true } }
+  /// Every PIN that was used to seal an answer.
+  public var pins: [PIN] { state.withLock { $0.pins } }
+
+  /// The choice in each sealed answer.
+  public var choices: [String?] { state.withLock { $0.choices } }
+
+  /// Sets the portal code that later verdicts contain.
+  public func set(code: PortalCode?) { state.withLock { $0.code = code } }
+
+  /// Sets the challenge of later requests.
+  public func set(challenge: Challenge) { state.withLock { $0.challenge = challenge } }
+
+  public func set(list: [PendingMobileAuthRequest]) { state.withLock { $0.list = list } }
+  public func set(validation: Validation) { state.withLock { $0.validation = validation } }
+  public func set(status: RemoteStatus, of transaction: TransactionID) {
+    state.withLock { $0.status[transaction] = status }
+  }
+
+  /// Lets the next calls of that name throw these faults, one per call.
+  public func fail(_ call: String, _ faults: TokenServerError...) {
+    state.withLock { $0.faults[call, default: []] += faults }
+  }
+
+  /// Lets every call of that name throw this fault, until `mend`.
+  public func breakDown(_ call: String, _ fault: TokenServerError) { state.withLock { $0.broken[call] = fault } }
+  public func mend(_ call: String) { state.withLock { $0.broken[call] = nil } }
+
+  /// Lets every call of that name wait until it is canceled.
+  public func hang(_ call: String) { state.withLock { _ = $0.hanging.insert(call) } }
+  public func hang(opening transaction: TransactionID) { hang("open \(transaction)") }
+
+  public func hint(_ hint: Hint) { state.withLock { _ = $0.hints?.yield(hint) } }
+  public func breakStream(_ fault: TokenServerError) { state.withLock { $0.hints?.finish(throwing: fault) } }
+  public func calls(of name: String) -> Int { state.withLock { $0.calls[name, default: 0] } }
+
+  public func validate() async throws(TokenServerError) -> Validation {
+    try await take("validate")
+    return state.withLock { $0.validation }
+  }
+
+  public func hints() -> AsyncThrowingStream<Hint, any Error> {
+    let (stream, continuation) = AsyncThrowingStream.makeStream(of: Hint.self)
+    state.withLock { $0.hints = continuation }
+    continuation.yield(.connected)
+    return stream
+  }
+
+  public func pendingRequests() async throws(TokenServerError) -> [PendingMobileAuthRequest] {
+    try await take("pendingRequests")
+    return state.withLock { $0.list }
+  }
+
+  public func open(_ pending: PendingMobileAuthRequest) async throws(TokenServerError) -> MobileAuthRequest {
+    try await take("open", pending.transaction)
+    return try pending.opened(
+      VerifiedContents(
+        transaction: pending.transaction, profileMatches: true, type: "login", message: nil,
+        challenge: state.withLock { $0.challenge }, answerContext: []))
+  }
+
+  public func seal(_ response: ChallengeResponse) async throws(TokenServerError) -> SealedResponse {
+    state.withLock { state in
+      if let pin = response.pin { state.pins.append(pin) }
+      state.choices.append(response.choice)
+    }
+    try await take("seal")
+    let isResentAfterRestart = state.withLock { $0.resentAfterRestart }
+    return response.sealed(
+      Array(response.idempotencyKey.utf8), isResentAfterRestart: isResentAfterRestart)
+  }
+
+  public func deliver(_ response: SealedResponse) async throws(TokenServerError) -> Verdict {
+    state.withLock { $0.delivered.append(response) }
+    try await take("deliver")
+    return try response.verdict(
+      response.decision == .accept ? .authenticated : .rejected, receipt: "receipt-1", code: state.withLock { $0.code })
+  }
+
+  public func status(of transaction: TransactionID, account: AccountID) async throws(TokenServerError) -> RemoteStatus {
+    try await take("status")
+    guard let status = state.withLock({ $0.status[transaction] }) else { throw .requestNotFound }
+    return status
+  }
+
+  public func resend(_ intent: AnswerIntent, _ body: [UInt8]) async throws(TokenServerError) -> RemoteStatus {
+    state.withLock { $0.repeated.append(body) }
+    try await take("repeated")
+    guard let status = state.withLock({ $0.status[intent.transaction] }) else { throw .requestNotFound }
+    return status
+  }
+
+  public func requestDidEnd(_ transaction: TransactionID) { state.withLock { $0.calls["ended", default: 0] += 1 } }
+
+  private func take(_ call: String, _ transaction: TransactionID? = nil) async throws(TokenServerError) {
+    let isHanging = state.withLock { state in
+      state.calls[call, default: 0] += 1
+      return state.hanging.contains(call) || transaction.map { state.hanging.contains("\(call) \($0)") } ?? false
+    }
+    if isHanging {
+      try? await Task.sleep(for: .seconds(3600))
+      throw .unreachable("canceled")
+    }
+    let fault: TokenServerError? = state.withLock { state in
+      guard var faults = state.faults[call], !faults.isEmpty else { return state.broken[call] }
+      let fault = faults.removeFirst()
+      state.faults[call] = faults
+      return fault
+    }
+    if let fault { throw fault }
+  }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+import CCurl
+import Glibc
+import HTTP
+import Synchronization
+
+/// The thread that runs the transfers of one HTTP client. Started by the first command, stopped and joined by `end`.
+final class CurlThread: Sendable {
+  private enum Phase {
+    case notStarted
+    case running(CommandQueue, pthread_t)
+    case ended
+  }
+
+  private let trust: ServerTrust
+  private let phase = Mutex(Phase.notStarted)
+
+  init(trust: ServerTrust) {
+    self.trust = trust
+  }
+
+  deinit { end() }
+
+  func post(_ command: Command) {
+    phase.withLock { phase in
+      if case .notStarted = phase { phase = start() }
+      if case .running(let queue, _) = phase {
+        queue.append(command)
+      } else if case .start(let order) = command {
+        order.buffer.finish(.failure(.canceled))
+      }
+    }
+  }
+
+  /// Stops the thread and waits for its end, because the process may exit afterwards and must not free OpenSSL's data
+  /// while the thread uses it. Takes milliseconds: the thread never blocks on the network. Must not be called from a
+  /// cancellation handler: the runtime may hold a lock of the task that the thread needs to resume it.
+  func end() {
+    let running = phase.withLock { phase -> pthread_t? in
+      defer { phase = .ended }
+      guard case .running(let queue, let thread) = phase else { return nil }
+      queue.append(.end)
+      return thread
+    }
+    if let running { pthread_join(running, nil) }
+  }
+
+  private func start() -> Phase {
+    let queue = CommandQueue(trust: trust)
+    var thread = pthread_t()
+    let status = pthread_create(
+      &thread, nil,
+      { context in
+        guard let context else { return nil }
+        let queue = Unmanaged<CommandQueue>.fromOpaque(context).takeRetainedValue()
+        blockAllSignals()
+        approval_curl_name_thread("http")
+        TransferLoop(obeying: queue).run()
+        return nil
+      }, Unmanaged.passRetained(queue).toOpaque())
+    guard status == 0 else { fatalError("the thread of the HTTP client cannot be started: errno \(status)") }
+    return .running(queue, thread)
+  }
+}
+
+/// Signals are handled by other threads. A broken connection must be an error, not SIGPIPE.
+private func blockAllSignals() {
+  var all = sigset_t()
+  sigfillset(&all)
+  pthread_sigmask(SIG_BLOCK, &all, nil)
+}
+
+/// The command queue of the HTTP client's thread. Owns the multi handle, which must be valid to wake the thread.
+final class CommandQueue: Sendable {
+  let trust: ServerTrust
+  /// Used only by the thread of the HTTP client, except for `curl_multi_wakeup`, which any thread may call.
+  nonisolated(unsafe) let multi: UnsafeMutableRawPointer
+  private let commands = Mutex<[Command]>([])
+
+  init(trust: ServerTrust) {
+    self.trust = trust
+    guard libcurlStatus == CURLE_OK, let multi = curl_multi_init() else {
+      fatalError("libcurl does not start: \(libcurlStatus)")
+    }
+    self.multi = multi
+    // The number of idle connections kept, about 50 kB each. Enough for one event stream and one request.
+    _ = approval_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, 4)
+  }
+
+  deinit { curl_multi_cleanup(multi) }
+
+  func append(_ command: Command) {
+    commands.withLock { $0.append(command) }
+    curl_multi_wakeup(multi)
+  }
+
+  func takeAll() -> [Command] {
+    commands.withLock { commands in
+      defer { commands = [] }
+      return commands
+    }
+  }
+}
+
+private let libcurlStatus = curl_global_init(Int(CURL_GLOBAL_DEFAULT))

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+import HTTP
+
+/// One transfer for the HTTP client's thread: the request, its deadline and the buffer for the response.
+struct TransferOrder: Sendable {
+  enum DeadlineScope: Sendable { case wholeAnswer, headOnly }
+
+  let request: HTTPRequest
+  let deadlineScope: DeadlineScope
+  let buffer = TransferBuffer()
+  let deadline: ContinuousClock.Instant
+
+  init(request: HTTPRequest, deadlineScope: DeadlineScope) {
+    self.request = request
+    self.deadlineScope = deadlineScope
+    deadline = .now + request.deadline
+  }
+}
+
+/// A command to the HTTP client's thread.
+enum Command: Sendable {
+  case start(TransferOrder)
+  /// The mailbox has free space again.
+  case resume(TransferBuffer)
+  /// The consumer of the mailbox was released.
+  case abort(TransferBuffer)
+  case end
+}

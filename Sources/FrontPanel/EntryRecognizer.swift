@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+public import MobileAuth
+public import Secrets
+
+/// A state machine that turns keys and elapsed time into an entry or a cancellation, for one prompt. Pure: it uses no
+/// clock and no hardware. Its control flow depends on the kinds of keys and the number of digits, never on the value of
+/// a digit.
+public struct EntryRecognizer: ~Copyable {
+  public enum Event: Sendable, Equatable {
+    /// A key within the guard time. It is ignored.
+    case tooEarly
+    /// A key that the prompt accepts, whatever its effect.
+    case keyed
+    /// The first digit.
+    case touched
+    /// No digits are left in the entry.
+    case released
+    /// Enter with a wrong number of digits. The digits are wiped.
+    case wrongLength
+    case entered(PIN)
+    /// Escape, twice.
+    case canceled
+
+    /// Whether Enter submitted the typed digits, valid or not.
+    var isSubmission: Bool {
+      switch self {
+      case .wrongLength, .entered: true
+      case .tooEarly, .keyed, .touched, .released, .canceled: false
+      }
+    }
+  }
+
+  private let prompt: Prompt
+  private let idle: Duration
+  private let earliestKey: MonotonicInstant
+  private var typed = TypedDigits()
+  private var escaped = false
+  private var lastKey: MonotonicInstant
+
+  /// - Parameters:
+  ///   - earliestKey: the end of the guard time. Earlier keys are ignored.
+  ///   - idle: how long no key may be pressed before the typed digits are wiped.
+  public init(for prompt: Prompt, earliestKey: MonotonicInstant, idle: Duration) {
+    self.prompt = prompt
+    self.earliestKey = earliestKey
+    self.idle = idle
+    lastKey = earliestKey
+  }
+
+  public var isTyping: Bool { typed.count > 0 }
+
+  public var wantsDigits: Bool { if case .digits = prompt { true } else { false } }
+
+  /// The time at which `time(_:)` must be called if no key comes before; nil if no timeout is pending.
+  public var nextDeadline: MonotonicInstant? { isTyping || escaped ? lastKey + idle : nil }
+
+  /// - Parameter digits: the queue that holds the digit of a `.digit` key. The digit is removed from it in every case.
+  public mutating func key(_ kind: KeyKind, at moment: MonotonicInstant, digits: DigitQueue) -> [Event] {
+    var findings = time(moment)
+    guard moment >= earliestKey, isMeaningful(kind) else {
+      if kind == .digit { digits.discard() }
+      if moment < earliestKey, isMeaningful(kind) { findings.append(.tooEarly) }
+      return findings
+    }
+    findings.append(.keyed)
+    lastKey = moment
+    let isSecondEscape = kind == .escape && escaped
+    escaped = false
+    switch kind {
+    case .digit:
+      if !isTyping { findings.append(.touched) }
+      digits.move(to: &typed)
+    case .delete:
+      let wasTyping = isTyping
+      typed.deleteLast()
+      if wasTyping, !isTyping { findings.append(.released) }
+    case .clear: findings += wipe()
+    case .escape:
+      findings += isSecondEscape ? [.canceled] : wipe()
+      escaped = true
+    case .enter: findings += submit()
+    case .other: break
+    }
+    return findings
+  }
+
+  /// Applies the idle timeout. Wipes the entry when it is due.
+  public mutating func time(_ now: MonotonicInstant) -> [Event] {
+    guard let nextDeadline, now >= nextDeadline else { return [] }
+    return wipe()
+  }
+
+  /// Wipes the typed digits.
+  public mutating func wipe() -> [Event] {
+    escaped = false
+    guard isTyping else { return [] }
+    typed.clear()
+    return [.released]
+  }
+
+  private func isMeaningful(_ kind: KeyKind) -> Bool {
+    switch (prompt, kind) {
+    case (.digits, .digit), (.digits, .enter), (.digits, .delete), (.digits, .clear): true
+    case (.digits, .escape), (.confirmation, .escape), (.denial, .escape), (.veryLongHold, .escape): true
+    default: false
+    }
+  }
+
+  private mutating func submit() -> [Event] {
+    guard case .digits(let count) = prompt else { return [] }
+    let pin = typed.pin(count: count)
+    let released = wipe()
+    return pin.map { [.entered($0)] } ?? released + [.wrongLength]
+  }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+import MobileAuth
+import Secrets
+
+/// Handling of button and keypad events.
+extension FrontPanel {
+  func receive(_ event: ButtonEvent) {
+    switch event {
+    case .down(let moment):
+      isDown = true
+      buttonTrouble = nil
+      if armed == nil { reportIgnored() }
+      report(armed?.gestures.press(at: moment) ?? [])
+    case .up(let moment):
+      isDown = false
+      buttonTrouble = nil
+      report(armed?.gestures.release(at: moment) ?? [])
+    case .unavailable(let why):
+      // A press that was held while the line became unavailable is not a gesture. Treat the button as held until a
+      // release is seen.
+      isDown = true
+      buttonTrouble = why
+      armed?.gestures.forget(at: clock.now)
+      armed?.isButtonTouched = false
+      armed?.reportTouch()
+      armed?.continuation.yield(.unavailable(why))
+    }
+    schedule()
+  }
+
+  func receive(_ event: KeypadEvent) {
+    guard let keypad else { return }
+    keypadEvents += 1
+    switch event {
+    case .key(let kind, let moment):
+      if let findings = armed?.entry.key(kind, at: moment, digits: keypad.digits) {
+        report(findings)
+      } else {
+        if kind == .digit { keypad.digits.discard() }
+        reportIgnored()
+      }
+    case .unavailable(let why):
+      keypadTrouble = "keypad: \(why)"
+      report(armed?.entry.wipe() ?? [])
+      if armed?.entry.wantsDigits == true { armed?.continuation.yield(.unavailable("keypad: \(why)")) }
+    case .available:
+      // The keypad may be a different one. Do not continue an entry that began on the previous keypad.
+      keypadTrouble = nil
+      report(armed?.entry.wipe() ?? [])
+    }
+    schedule()
+  }
+
+  func report(_ findings: [GestureRecognizer.Event]) {
+    for finding in findings {
+      switch finding {
+      case .touched:
+        armed?.isButtonTouched = true
+        armed?.reportTouch()
+      case .released:
+        armed?.isButtonTouched = false
+        lightAgain()
+        armed?.reportTouch()
+      case .tooEarly: reportIgnored()
+      case .longEnoughToAccept: light(.releaseToAccept)
+      case .longEnoughToReport: light(.releaseToReport)
+      case .stuck:
+        armed?.continuation.yield(.stuck)
+        light(.misconfigured)
+      case .gesture(let gesture): finish(.gesture(gesture))
+      }
+    }
+  }
+
+  func report(_ findings: [EntryRecognizer.Event]) {
+    for finding in findings {
+      if finding.isSubmission { entries += 1 }
+      switch finding {
+      case .keyed: break
+      case .tooEarly: reportIgnored()
+      case .touched, .released:
+        lightAgain()
+        armed?.reportTouch()
+      case .wrongLength: flash(.pinRefused(rule: 4))
+      case .entered(let pin):
+        guard let buttonTrouble else {
+          finish(.entered(pin))
+          break
+        }
+        // The LED shares the chip with the button and may have been dark, so the user might not have seen the request.
+        // Reject the entry.
+        armed?.continuation.yield(.unavailable(buttonTrouble))
+        lightAgain()
+        armed?.reportTouch()
+      case .canceled: finish(.gesture(Gesture(.cancelKeys, held: .zero)))
+      }
+    }
+    // Enter and cancel have their own indications and need no key feedback.
+    guard settings.feedback == .eachKey, findings.contains(.keyed), armed != nil, !findings.contains(.wrongLength)
+    else { return }
+    lightAgain(afterDark: .milliseconds(80))
+  }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+public import Secrets
+
+/// Prompts at the panel outside of a request. A dialog that ends early is not resumed, so the panel never waits for
+/// the input of an old command.
+public struct PanelDialog: Sendable {
+  public enum EntryError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// Canceled or denied at the panel (9006).
+    case canceled
+    case timedOut
+    case panelUnavailable(String)
+
+    public var description: String {
+      switch self {
+      case .canceled: "canceled at the panel (9006)"
+      case .timedOut: "no input at the panel within the time limit"
+      case .panelUnavailable(let why): "the panel is not usable: \(why)"
+      }
+    }
+  }
+
+  /// The time limit of each prompt.
+  static let limit = Duration.seconds(120)
+
+  private let panel: any Panel
+  private let clock: any TokenClock
+
+  public init(_ panel: any Panel, clock: any TokenClock) {
+    self.panel = panel
+    self.clock = clock
+  }
+
+  /// Asks for the existing PIN.
+  /// - Throws: `EntryError`, `CancellationError`.
+  public func currentPIN(length: Int) async throws -> PIN {
+    try await digits(length, showing: .pinWanted)
+  }
+
+  /// Asks for a new PIN, typed twice, until it satisfies every rule and both entries are the same.
+  /// - Parameter violation: returns the number of the violated rule, as in `Indication.pinRefused`; nil for none.
+  public func newPIN(length: Int, violation: @Sendable (PIN) -> Int?) async throws -> PIN {
+    while true {
+      let first = try await digits(length, showing: .newPINWanted(again: false))
+      if let rule = violation(first) {
+        await panel.show(.pinRefused(rule: rule))
+        continue
+      }
+      let second = try await digits(length, showing: .newPINWanted(again: true))
+      if first == second { return second }
+      await panel.show(.pinRefused(rule: 5))
+    }
+  }
+
+  /// Asks for a very long hold, to confirm an irreversible action.
+  public func veryLongHold() async throws {
+    try await ask(.veryLongHold, showing: .veryLongHoldWanted) { (event: PanelEvent) throws(EntryError) -> Void? in
+      guard case .gesture(let gesture) = event else { return nil }
+      guard gesture.kind == .veryLongHold else { throw .canceled }
+      return ()
+    }
+  }
+
+  public func show(_ indication: Indication) async { await panel.show(indication) }
+
+  private func digits(_ count: Int, showing indication: Indication) async throws -> PIN {
+    try await ask(.digits(count: count), showing: indication) { (event: PanelEvent) throws(EntryError) -> PIN? in
+      switch event {
+      case .entered(let pin): return pin
+      case .gesture: throw .canceled
+      default: return nil
+      }
+    }
+  }
+
+  private func ask<Answer: Sendable>(
+    _ prompt: Prompt, showing indication: Indication,
+    take: @escaping @Sendable (PanelEvent) throws(EntryError) -> Answer?
+  ) async throws -> Answer {
+    await panel.show(indication)
+    return try await withThrowingTaskGroup(of: Answer.self) { group in
+      defer { group.cancelAll() }
+      group.addTask {
+        try await clock.sleep(until: clock.now + Self.limit)
+        throw EntryError.timedOut
+      }
+      group.addTask {
+        for await event in panel.events(for: prompt) {
+          if case .unavailable(let why) = event { throw EntryError.panelUnavailable(why) }
+          if let answer = try take(event) { return answer }
+        }
+        try Task.checkCancellation()
+        throw EntryError.panelUnavailable("the panel ended the prompt")
+      }
+      guard let answer = try await group.next() else { throw CancellationError() }
+      return answer
+    }
+  }
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+import Synchronization
+
+/// Panel tasks: interactive dialogs started by a command, such as choosing a PIN or logging in. The handler runs them
+/// between requests, one at a time, so that the panel never asks two questions at once.
+public final class PanelTaskQueue: Sendable {
+  struct PanelTask: Sendable {
+    fileprivate let number: Int
+    fileprivate let server: TokenServerID?
+    fileprivate let begin: @Sendable (any Panel) -> Task<Void, Never>
+    fileprivate let abandon: @Sendable () -> Void
+
+    fileprivate func isDue(except busy: Set<TokenServerID>) -> Bool { server.map { !busy.contains($0) } ?? true }
+  }
+
+  private struct State {
+    var waiting: [PanelTask] = []
+    var lastNumber = 0
+    var running: (number: Int, task: Task<Void, Never>)?
+  }
+
+  private let state = Mutex(State())
+  private let inbox: Inbox
+
+  /// - Parameter inbox: the inbox whose changes wake the handler.
+  public init(inbox: Inbox) { self.inbox = inbox }
+
+  /// Waits until the panel is free and runs `body` with it.
+  /// - Parameter server: the server concerned, if any. The task waits for answers being sent to this server, not for
+  ///   those to others.
+  /// - Throws: what `body` throws; `CancellationError` if the caller or the service ends first.
+  public func perform<Result: Sendable>(
+    at server: TokenServerID? = nil, _ body: @escaping @Sendable (any Panel) async throws -> Result
+  ) async throws -> Result {
+    let number = state.withLock { state in
+      state.lastNumber += 1
+      return state.lastNumber
+    }
+    return try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        let task = PanelTask(number: number, server: server) { panel in
+          Task {
+            do { continuation.resume(returning: try await body(panel)) } catch { continuation.resume(throwing: error) }
+          }
+        } abandon: {
+          continuation.resume(throwing: CancellationError())
+        }
+        state.withLock { $0.waiting.append(task) }
+        if Task.isCancelled { abandon(number) }
+        inbox.notifyWaiters()
+      }
+    } onCancel: {
+      abandon(number)
+    }
+  }
+
+  /// Whether a task can run now.
+  /// - Parameter busy: servers whose tasks have to wait.
+  func isWaiting(except busy: Set<TokenServerID>) -> Bool {
+    state.withLock { $0.waiting.contains { $0.isDue(except: busy) } }
+  }
+
+  /// Runs the task that has waited longest, until it ends or the caller or the handler cancels it.
+  /// - Parameter busy: servers whose tasks have to wait.
+  /// - Returns: whether there was a task.
+  func runNext(on panel: any Panel, except busy: Set<TokenServerID>) async -> Bool {
+    let task = state.withLock { state -> Task<Void, Never>? in
+      guard let next = state.waiting.firstIndex(where: { $0.isDue(except: busy) }) else { return nil }
+      let panelTask = state.waiting.remove(at: next)
+      let task = panelTask.begin(panel)
+      state.running = (panelTask.number, task)
+      return task
+    }
+    guard let task else { return false }
+    await withTaskCancellationHandler {
+      await task.value
+    } onCancel: {
+      task.cancel()
+    }
+    state.withLock { $0.running = nil }
+    return true
+  }
+
+  private func abandon(_ number: Int) {
+    let task: PanelTask? = state.withLock { state in
+      if let running = state.running, running.number == number { running.task.cancel() }
+      return state.waiting.firstIndex { $0.number == number }.map { state.waiting.remove(at: $0) }
+    }
+    task?.abandon()
+  }
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+public import Secrets
+
+/// A push message about a request. Its server has no list of pending requests, so this token must store the message.
+public struct DeliveredMessage: Sendable {
+  /// The state of the message's request, as far as this token knows.
+  public enum State: String, Sendable {
+    case pending
+    /// The server accepted the answer.
+    case approved, denied
+    /// An answer was sent, and whether it counted cannot be determined.
+    case unknown
+    /// The request ended without an answer: refused by the server, abandoned by this token, or expired.
+    case failed, expired
+  }
+
+  public let transaction: TransactionID
+  public let account: AccountID
+  /// The sender's message ID.
+  public let reference: String
+  /// Milliseconds since 1970, by the board's wall clock.
+  public let receivedAtMilliseconds: Int64
+  public var state: State
+  /// The idempotency key of the answer that ended the request.
+  public var answerKey: String?
+  /// Whether an answer is in the journal and not settled.
+  public var isBeingAnswered: Bool
+  /// Encoded by the adapter.
+  public let contents: SecretBytes
+
+  public init(
+    transaction: TransactionID, account: AccountID, reference: String, receivedAtMilliseconds: Int64,
+    state: State = .pending, answerKey: String? = nil, isBeingAnswered: Bool = false, contents: SecretBytes
+  ) {
+    self.transaction = transaction
+    self.account = account
+    self.reference = reference
+    self.receivedAtMilliseconds = receivedAtMilliseconds
+    self.state = state
+    self.answerKey = answerKey
+    self.isBeingAnswered = isBeingAnswered
+    self.contents = contents
+  }
+}
+
+/// The push message store. Keeps recent messages after their requests have ended, so that a message delivered again is
+/// not shown again. Every change is durable when the call returns.
+public protocol PushMessageStore: Sendable {
+  /// Stores a message. At a limit, deletes the oldest messages of the account or of all accounts, except messages that
+  /// are being answered.
+  /// - Returns: false, without a change, if a message with that transaction or reference exists.
+  /// - Throws: `.unknown` if there is no such account.
+  func store(_ message: DeliveredMessage) throws(StateStoreError) -> Bool
+
+  /// Returns the message; nil if it was never stored or has been deleted.
+  func message(_ transaction: TransactionID) throws(StateStoreError) -> DeliveredMessage?
+
+  /// Pending messages in order of arrival.
+  func pendingMessages() throws(StateStoreError) -> [DeliveredMessage]
+
+  /// Records how a pending request ended. Does nothing if it has ended or does not exist.
+  func end(_ transaction: TransactionID, as state: DeliveredMessage.State, answerKey: String?) throws(StateStoreError)
+}
+
+/// The maximum numbers of stored messages.
+public enum PushMessageLimits {
+  public static let perAccount = 32
+  public static let total = 512
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Keeps the inbox up to date with one token server: validates the registration, streams hints and reads the pending
+/// list after each. Runs until the task is canceled, the registration is gone, or the server reports an error that only
+/// the operator can resolve.
+public struct RequestListener: Sendable {
+  /// How often the list is read without a hint, because a hint can be lost.
+  static let listInterval = Duration.seconds(600)
+  /// A connection that lasted this long was healthy: the next backoff starts at its minimum.
+  static let healthyAfter = Duration.seconds(60)
+  /// The minimum pause after the server reports that its administrator has disabled a function.
+  static let switchedOffPause = Duration.seconds(300)
+
+  /// The minimum pause before an unconfirmed removal is queried again.
+  static let removalPause = Duration.seconds(60)
+
+  private let server: any TokenServerClient
+  private let inbox: Inbox
+  private let stateStore: any StateStore
+  private let clock: any TokenClock
+  private let random: @Sendable () -> Double
+  private let report: @Sendable (TokenEvent) -> Void
+
+  public init(
+    to server: any TokenServerClient, inbox: Inbox, stateStore: any StateStore, clock: any TokenClock,
+    random: @escaping @Sendable () -> Double, report: @escaping @Sendable (TokenEvent) -> Void
+  ) {
+    self.server = server
+    self.inbox = inbox
+    self.stateStore = stateStore
+    self.clock = clock
+    self.random = random
+    self.report = report
+  }
+
+  /// The reason why the listener ended by itself.
+  public enum End: Sendable, Equatable {
+    case serverWiped
+    case stopped(TokenServerError)
+  }
+
+  /// - Throws: `CancellationError`.
+  public func run() async throws -> End {
+    inbox.set(.disconnected, to: server.id)
+    var retry = Retry(from: .seconds(1), to: .seconds(60), random: random)
+    while true {
+      let started = clock.now
+      do {
+        try await listen()
+      } catch let fault as TokenServerError {
+        // If the task was canceled (reload or stop), the lost connection is not reported as an error.
+        try Task.checkCancellation()
+        var isRemoval = false
+        if case .unconfirmedRemoval = fault { isRemoval = true }
+        inbox.set(isRemoval ? .stopped : .disconnected, to: server.id)
+        if let end = react(to: fault) { return end }
+        report(.disconnected(server.id, "\(fault)"))
+        if clock.now - started >= Self.healthyAfter { retry.reset() }
+        var pause = retry.next()
+        if case .switchedOff = fault { pause = Self.switchedOffPause }
+        if isRemoval { pause = max(pause, Self.removalPause) }
+        if case .rateLimited(let wanted?) = fault { pause = max(pause, min(wanted, .seconds(3600))) }
+        try await clock.sleep(until: clock.now + pause)
+      }
+    }
+  }
+
+  /// Runs one connection, from validation to its end.
+  private func listen() async throws {
+    try await validate()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { try await follow() }
+      group.addTask {
+        while true {
+          try await clock.sleep(until: clock.now + Self.listInterval)
+          try await refresh()
+        }
+      }
+      defer { group.cancelAll() }
+      try await group.next()
+    }
+  }
+
+  private func follow() async throws {
+    for try await hint in server.hints() {
+      switch hint {
+      case .connected:
+        try await refresh()
+        inbox.set(.connected, to: server.id)
+        report(.connected(server.id))
+      case .disconnected(let why):
+        try await refresh()
+        inbox.set(.disconnected, to: server.id)
+        report(.disconnected(server.id, why))
+      case .pendingChanged: try await refresh()
+      case .revoked:
+        try await validate()
+        try await refresh()
+      }
+    }
+    try Task.checkCancellation()
+    throw TokenServerError.unreachable("the token server ended the event stream")
+  }
+
+  private func refresh() async throws(TokenServerError) {
+    inbox.replace(requestsOf: server.id, with: try await server.pendingRequests())
+    for pending in inbox.unreportedBlockedRequests(of: server.id) { notify(pending) }
+  }
+
+  /// Records a blocked request. The user is not asked, but the log shows the attempt.
+  private func notify(_ pending: PendingMobileAuthRequest) {
+    guard let blockedBy = pending.blockedBy else { return }
+    let entry = AuditEntry(
+      .opened, account: pending.account, transaction: pending.transaction,
+      detail: "account locked: \(blockedBy.contents); it is \(blockedBy.lock)",
+      wallClockMilliseconds: clock.wallClockMilliseconds)
+    do {
+      try stateStore.record(entry)
+      inbox.markReported(pending.transaction)
+      report(.audited(entry))
+    } catch {
+      report(.stateStoreFailed(error))
+    }
+  }
+
+  private func validate() async throws(TokenServerError) {
+    let validation = try await server.validate()
+    for account in validation.removedAccounts { revokeLocally(account, by: .userDeregistered) }
+    for account in validation.unconfirmedRemovals {
+      report(.trouble(account, "\(TokenServerError.unconfirmedRemoval(number: 9003))"))
+    }
+    for account in validation.unconfirmedDisenrollments {
+      report(.trouble(account, "\(TokenServerError.unconfirmedRemoval(number: 9020))"))
+    }
+    for account in validation.disenrolledAccounts { revokeLocally(account, by: .disenrolled) }
+    for (account, counts) in validation.failureCounts { report(.counted(account, counts)) }
+    if !validation.removedAccounts.isEmpty || !validation.disenrolledAccounts.isEmpty { report(.rosterChanged) }
+  }
+
+  /// - Returns: the listener's end, or nil to retry.
+  private func react(to fault: TokenServerError) -> End? {
+    switch fault.effect {
+    case .wipeServer:
+      inbox.forget(server.id)
+      revokeLocally(nil, by: fault)
+      report(.rosterChanged)
+      return .serverWiped
+    case .stop:
+      inbox.set(.stopped, to: server.id)
+      report(.stopped(server.id, fault))
+      return .stopped(fault)
+    case .retry, .wipeAccount, .dropKeys, .drop, .withhold, .askAgain: return nil
+    }
+  }
+
+  /// Deletes what the fault revokes.
+  /// - Parameter account: nil for the whole server.
+  private func revokeLocally(_ account: AccountID?, by fault: TokenServerError) {
+    do {
+      let loss = EnrollmentRevocation(fault, at: server.id, account)
+      guard let entry = try loss?.apply(on: stateStore, at: clock.wallClockMilliseconds) else { return }
+      report(.audited(entry))
+    } catch {
+      report(.stateStoreFailed(error))
+    }
+  }
+}

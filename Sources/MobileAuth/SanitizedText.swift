@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+extension String {
+  /// The text for display and logs, at most 200 scalars: without line breaks and other control or format characters.
+  public var sanitized: String { sanitized(atMost: 200) }
+
+  /// The text for display, shortened.
+  /// - Parameter limit: the maximum length in Unicode scalars.
+  public func sanitized(atMost limit: Int) -> String {
+    var shown = String.UnicodeScalarView()
+    var count = 0
+    // Bounds the scan: not more than 64 scalars per displayed scalar are read, even if all of them are removed.
+    for scalar in unicodeScalars.prefix(64 * limit) where !scalar.properties.isDangerousToShow {
+      shown.append(scalar)
+      count += 1
+      if count > limit { break }
+    }
+    return String(shown).cut(atMost: limit)
+  }
+
+  /// Lines for a terminal or a log, each as in `sanitized` with at most 2000 scalars.
+  public var sanitizedLines: String {
+    split(separator: "\n", omittingEmptySubsequences: false).map { String($0).sanitized(atMost: 2000) }
+      .joined(separator: "\n")
+  }
+
+  /// JSON in which control and format characters are escaped (RFC 8259 §7) and thus not interpreted by a terminal.
+  public var escapedForDisplay: String {
+    guard unicodeScalars.contains(where: { $0.properties.isDangerousToShow }) else { return self }
+    return String.UnicodeScalarView(unicodeScalars).reduce(into: "") { escaped, scalar in
+      guard scalar.properties.isDangerousToShow else { return escaped.unicodeScalars.append(scalar) }
+      for unit in String(scalar).utf16 {
+        let digits = String(unit, radix: 16)
+        escaped += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+      }
+    }
+  }
+
+  /// The text, shortened if necessary.
+  /// - Parameter limit: the maximum length in Unicode scalars. A shortened text ends with "…".
+  public func cut(atMost limit: Int) -> String {
+    guard unicodeScalars.count > limit else { return self }
+    return String(String.UnicodeScalarView(unicodeScalars.prefix(limit - 1))) + "…"
+  }
+
+  public var hasControlCharacters: Bool { unicodeScalars.contains { $0.properties.generalCategory == .control } }
+}
+
+extension Unicode.Scalar.Properties {
+  fileprivate var isDangerousToShow: Bool {
+    switch generalCategory {
+    case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .surrogate, .unassigned: true
+    default: false
+    }
+  }
+}

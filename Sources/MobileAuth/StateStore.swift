@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The store of the audit chain.
+public protocol AuditRecorder: Sendable {
+  /// Appends the entry to the audit chain. Durable when it returns.
+  func record(_ entry: AuditEntry) throws(StateStoreError)
+}
+
+/// The state store of the request handler. Every change is durable when the call returns. A call that throws has
+/// changed nothing; the handler then sends no answer.
+public protocol StateStore: AuditRecorder {
+  /// Stores that an answer is about to be sent; called before it is sent.
+  func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(StateStoreError)
+
+  /// Deletes the intent and records how the request ended, in one transaction.
+  func resolveIntent(_ transaction: TransactionID, _ entry: AuditEntry) throws(StateStoreError)
+
+  /// Answers that were or may have been sent and whose outcome is unknown, for example after a crash or connection
+  /// loss.
+  func unresolvedIntents() throws(StateStoreError) -> [AnswerIntent]
+
+  /// Destroys the account's keys and keeps its name, so that the user sees that it must be enrolled again.
+  func dropKeys(of account: AccountID, _ entry: AuditEntry) throws(StateStoreError)
+
+  /// Destroys everything about the account. Other accounts are unchanged.
+  func wipe(account: AccountID, _ entry: AuditEntry) throws(StateStoreError)
+
+  /// Destroys everything about the token server and all its accounts. Others are unchanged.
+  func wipe(server: TokenServerID, _ entry: AuditEntry) throws(StateStoreError)
+}
+
+/// Errors of the state store.
+public enum StateStoreError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// Disk full, read-only, or I/O error; the text names the failed call.
+  case storage(String)
+  /// A stored value is not authentic: wrong device secret, tampering or damaged storage.
+  case damaged(String)
+  case unknown(String)
+
+  public var description: String {
+    switch self {
+    case .storage(let what): "the vault cannot be written or read: \(what)"
+    case .damaged(let what): "the vault is damaged, or belongs to another device secret: \(what)"
+    case .unknown(let what): "the vault has no \(what)"
+    }
+  }
+}
+
+/// The record of an answer that is being sent, sufficient to query its outcome. It contains the answer only if the
+/// server cannot report the outcome.
+public struct AnswerIntent: Sendable, Equatable {
+  public var transaction: TransactionID
+  public var server: TokenServerID
+  public var account: AccountID
+  /// UUID sent as `Idempotency-Key`.
+  public var idempotencyKey: String
+  public var decision: Decision
+  /// The bytes of an answer whose server cannot report its outcome: the same bytes are sent again after a restart.
+  /// Otherwise nil.
+  public var body: [UInt8]?
+
+  public init(
+    transaction: TransactionID, server: TokenServerID, account: AccountID, idempotencyKey: String, decision: Decision,
+    body: [UInt8]? = nil
+  ) {
+    self.transaction = transaction
+    self.server = server
+    self.account = account
+    self.idempotencyKey = idempotencyKey
+    self.decision = decision
+    self.body = body
+  }
+}
+
+/// An entry of the audit chain, without number, time stamp and MAC.
+public struct AuditEntry: Sendable, Equatable {
+  public enum Kind: String, Sendable, CaseIterable {
+    case enrolled, removed, renamed, wiped, disenrolled, locked, unlocked
+    case announced, opened, refused, decided, settled
+    case loggedIn = "logged-in"
+    case loggedOut = "logged-out"
+    /// Entries caused by one server's requests were omitted.
+    case leftOut = "left-out"
+    /// The pinned keys of a server's certificate were removed.
+    case pinsDropped = "pins-dropped"
+    case pinSet = "pin-set"
+    case pinChanged = "pin-changed"
+    case pinWrong = "pin-wrong"
+    case choiceWrong = "choice-wrong"
+    case codeShown = "code-shown"
+    case buttonStuck = "button-stuck"
+    case panelUnavailable = "panel-unavailable"
+  }
+
+  public var kind: Kind
+  public var account: AccountID?
+  public var transaction: TransactionID?
+  /// Facts for display, never a secret: outcome, reason, error number.
+  public var detail: String
+  /// Milliseconds since 1970, by the board's wall clock.
+  public var wallClockMilliseconds: Int64
+
+  public init(
+    _ kind: Kind, account: AccountID? = nil, transaction: TransactionID? = nil, detail: String = "",
+    wallClockMilliseconds: Int64
+  ) {
+    self.kind = kind
+    self.account = account
+    self.transaction = transaction
+    self.detail = detail
+    self.wallClockMilliseconds = wallClockMilliseconds
+  }
+}
+
+extension StateStore {
+  /// Destroys an account if it still exists. After a removal both the command and the server's notification delete it.
+  public func wipe(ifThere account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
+    do { try wipe(account: account, entry) } catch {
+      guard case .unknown = error else { throw error }
+    }
+  }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The client of one token server, implemented by an adapter, for all accounts of this token at the server.
+public protocol TokenServerClient: Sendable {
+  var id: TokenServerID { get }
+
+  /// Checks the registration and returns the accounts that the server has removed. Called first after every start or
+  /// reload.
+  func validate() async throws(TokenServerError) -> Validation
+
+  /// Streams hints until the connection is lost (throws) or the task is canceled. A hint only causes the list to be
+  /// read.
+  func hints() -> AsyncThrowingStream<Hint, any Error>
+
+  /// All open requests of all accounts, newest first.
+  func pendingRequests() async throws(TokenServerError) -> [PendingMobileAuthRequest]
+
+  /// Fetches, decrypts and verifies a request. Can be repeated until the request has ended.
+  func open(_ pending: PendingMobileAuthRequest) async throws(TokenServerError) -> MobileAuthRequest
+
+  /// Creates the bytes of the answer. Sends nothing. Consumes the PIN, if there is one, which takes the time of a key
+  /// derivation.
+  func seal(_ response: ChallengeResponse) async throws(TokenServerError) -> SealedResponse
+
+  /// Sends the answer. Idempotent: several attempts count as one answer.
+  /// - Throws: `.pinIncorrect` if the request is still open and requires the PIN again: it must be opened again.
+  func deliver(_ response: SealedResponse) async throws(TokenServerError) -> Verdict
+
+  /// Returns the state of a request, and the idempotency key of the answer from this token that ended it, if there is
+  /// one.
+  func status(of transaction: TransactionID, account: AccountID) async throws(TokenServerError) -> RemoteStatus
+
+  /// Returns the outcome of an answer whose bytes were stored, after a restart. If the server has no status API, sends
+  /// the bytes again until the request expires.
+  func resend(_ intent: AnswerIntent, _ body: [UInt8]) async throws(TokenServerError) -> RemoteStatus
+
+  /// Notifies the adapter that the request has ended on this token without a confirmation: it need not be listed again.
+  func requestDidEnd(_ transaction: TransactionID)
+}
+
+extension TokenServerClient {
+  /// Default: queries the status. Override for a server without a status API.
+  public func resend(_ intent: AnswerIntent, _ body: [UInt8]) async throws(TokenServerError) -> RemoteStatus {
+    try await status(of: intent.transaction, account: intent.account)
+  }
+
+  /// Default: does nothing. Override for a server without a pending list.
+  public func requestDidEnd(_ transaction: TransactionID) {}
+}
+
+/// The result of `TokenServerClient.validate`.
+public struct Validation: Sendable, Equatable {
+  public var removedAccounts: [AccountID]
+  public var disenrolledAccounts: [AccountID]
+  /// Accounts that the server reports as removed in a response without a signature: no request is answered for them
+  /// until the server is queried again.
+  public var unconfirmedRemovals: [AccountID]
+  /// Accounts whose loss of keys or push enrollment the server reports in a response without a signature: treated like
+  /// `unconfirmedRemovals`.
+  public var unconfirmedDisenrollments: [AccountID]
+  /// Of accounts with a PIN that this server verifies.
+  public var failureCounts: [AccountID: FailureCounts]
+
+  public init(
+    removedAccounts: [AccountID] = [], disenrolledAccounts: [AccountID] = [],
+    failureCounts: [AccountID: FailureCounts] = [:], unconfirmedRemovals: [AccountID] = [],
+    unconfirmedDisenrollments: [AccountID] = []
+  ) {
+    self.unconfirmedRemovals = unconfirmedRemovals
+    self.unconfirmedDisenrollments = unconfirmedDisenrollments
+    self.removedAccounts = removedAccounts
+    self.disenrolledAccounts = disenrolledAccounts
+    self.failureCounts = failureCounts
+  }
+}
+
+/// A reason to read the pending list.
+public enum Hint: Sendable, Equatable {
+  /// The channel is up; missed hints are covered by the list.
+  case connected
+  /// The channel is down, with the reason. Requests delivered another way are in the list.
+  case disconnected(String)
+  case pendingChanged
+  /// Accounts or the device may have been removed: validate again.
+  case revoked
+}
+
+public struct RemoteStatus: Sendable, Equatable {
+  public var state: RemoteState
+  public var receipt: String?
+  public var idempotencyKey: String?
+
+  public init(state: RemoteState, receipt: String? = nil, idempotencyKey: String? = nil) {
+    self.state = state
+    self.receipt = receipt
+    self.idempotencyKey = idempotencyKey
+  }
+}

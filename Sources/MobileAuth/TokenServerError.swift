@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The errors of a token server. Each has a number of the error catalog and exactly one local effect.
+public enum TokenServerError: Error, Equatable, Sendable {
+  /// No connection, no response in time, or a response of another program: the outcome is unknown.
+  case unreachable(String)
+  /// The server's certificate is not trusted: nothing was sent.
+  case untrusted(String)
+  case deviceDeregistered
+  case userDeregistered
+  /// An unsigned 9002, 9003, 9020 or 9021, which takes effect only when a second query confirms it.
+  case unconfirmedRemoval(number: Int)
+  /// The last wrong PIN that this token's own verifier allows: the account was wiped.
+  case pinsUsedUp
+  case outdated(String)
+  /// The PIN was wrong; with the number of wrong and remaining attempts.
+  case pinIncorrect(FailureCounts)
+  /// The chosen option is not the option that the portal shows.
+  case choiceIncorrect(FailureCounts)
+  case notAuthenticated(String)
+  case alreadyEnrolled(String)
+  case enrollmentDisabled(String)
+  case disenrolled
+  case notEnrolled
+  /// The request ended before this answer.
+  case alreadyHandled(RemoteState)
+  case clockWrong
+  case configurationInvalid(String)
+  case requestNotFound
+  case answerInvalid(String)
+  /// The outcome cannot be determined.
+  case outcomeUnknown(String)
+  /// For another recipient, malformed, forged, or of a kind that this token cannot answer.
+  case notHandleable(String)
+  /// The account is locked at this token, as described; the request stays pending.
+  case locked(String)
+  /// The server limits the rate of requests; nil if it did not say how long to wait.
+  case rateLimited(retryAfter: Duration?)
+  /// The server's administrator has disabled the function; it may be enabled again.
+  case switchedOff(String)
+  case refused(String)
+
+  /// The effect on the token, whichever step failed.
+  public enum LocalEffect: Sendable, Equatable {
+    /// Retry with backoff; nothing is lost.
+    case retry
+    case wipeServer
+    case wipeAccount
+    case dropKeys
+    /// Ask the user for the PIN again.
+    case askAgain
+    /// Forget the request.
+    case drop
+    /// Leave the request pending and do not show it.
+    case withhold
+    /// Do not contact this server until the operator has resolved the error.
+    case stop
+  }
+
+  public var effect: LocalEffect {
+    switch self {
+    case .unreachable, .untrusted, .rateLimited, .switchedOff: .retry
+    case .deviceDeregistered: .wipeServer
+    case .userDeregistered, .pinsUsedUp: .wipeAccount
+    case .disenrolled, .notEnrolled: .dropKeys
+    case .pinIncorrect, .choiceIncorrect: .askAgain
+    case .unconfirmedRemoval, .alreadyHandled, .requestNotFound, .outcomeUnknown, .answerInvalid, .notHandleable,
+      .refused:
+      .drop
+    case .locked: .withhold
+    case .outdated, .notAuthenticated, .alreadyEnrolled, .enrollmentDisabled, .clockWrong, .configurationInvalid: .stop
+    }
+  }
+
+  /// Whether a waiting user should retry soon. False for an untrusted certificate, which does not change in that time.
+  public var isRetryable: Bool {
+    if case .untrusted = self { false } else { effect == .retry }
+  }
+
+  /// Number of the error catalog: below 10000 for the user, from 10000 on for the operator.
+  public var number: Int {
+    switch self {
+    case .unreachable, .untrusted, .outcomeUnknown: 9001
+    case .deviceDeregistered: 9002
+    case .userDeregistered, .pinsUsedUp: 9003
+    case .unconfirmedRemoval(let number): number
+    case .outdated: 9004
+    case .pinIncorrect: 9009
+    case .notAuthenticated: 9010
+    case .alreadyEnrolled: 9016
+    case .enrollmentDisabled: 9017
+    case .disenrolled: 9020
+    case .notEnrolled: 9021
+    case .alreadyHandled: 9029
+    case .clockWrong: 9031
+    case .rateLimited, .switchedOff, .refused, .choiceIncorrect, .locked: 10000
+    case .configurationInvalid: 10001
+    case .requestNotFound: 10013
+    case .answerInvalid: 10015
+    case .notHandleable: 10018
+    }
+  }
+}
+
+extension TokenServerError: CustomStringConvertible {
+  public var description: String { "\(explanation.sanitized(atMost: 500)) (\(number))" }
+
+  private var explanation: String {
+    switch self {
+    case .unreachable(let why), .untrusted(let why): why
+    case .deviceDeregistered: "the token server has removed this device; enroll again"
+    case .userDeregistered: "the token server has removed this account from the device; enroll again"
+    case .unconfirmedRemoval:
+      "the token server says that it has removed this account, its keys or this device, but has not signed that: nothing "
+        + "is answered until it is asked again, after a minute"
+    case .pinsUsedUp: "too many wrong PINs: the account is gone from this device; enrol again"
+    case .outdated(let what): "the token server no longer accepts this version: \(what)"
+    case .pinIncorrect(let counts): "wrong PIN, \(counts)"
+    case .choiceIncorrect(let counts): "not what the portal shows, \(counts)"
+    case .outcomeUnknown(let why): why
+    case .switchedOff(let why): "the token server does not allow it at the moment: \(why)"
+    case .notAuthenticated(let why): "the token server does not accept this token's credentials: \(why)"
+    case .alreadyEnrolled(let why): "already enrolled: \(why)"
+    case .enrollmentDisabled(let why): "the token server does not allow enrollment: \(why)"
+    case .disenrolled: "mobile authentication was switched off for this account; enroll again"
+    case .notEnrolled: "this account is not enrolled for mobile authentication; enroll again"
+    case .alreadyHandled(let state): "the request has already ended: \(state.rawValue)"
+    case .clockWrong: "the token server says that this board's clock is wrong"
+    case .configurationInvalid(let why): "the token server's configuration does not fit this token: \(why)"
+    case .requestNotFound: "the request is unknown or has expired"
+    case .answerInvalid(let why): "the token server refused the answer: \(why)"
+    case .notHandleable(let why): "the request cannot be handled: \(why)"
+    case .locked(let how): "the account is \(how)"
+    case .rateLimited: "the token server limits the rate of requests"
+    case .refused(let why): "the token server refused: \(why)"
+    }
+  }
+}

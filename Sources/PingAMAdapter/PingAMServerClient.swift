@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+package import HTTP
+package import MobileAuth
+import Synchronization
+
+/// The client of one realm of one AM: implements `TokenServerClient` over AM's `push/sns/message`. AM has no list of pending
+/// requests; this client lists the messages that `PushIngress` has stored.
+package final class PingAMServerClient: TokenServerClient {
+  struct Account: Sendable {
+    let id: AccountID
+    let mechanism: Mechanism
+    let policies: AccountPolicies
+  }
+
+  /// The dependencies of this client.
+  package struct Dependencies: Sendable {
+    let ingress: PushIngress
+    let registry: any SharedEnrollmentRegistry
+    let deviceName: String
+    let messageStore: any PushMessageStore
+    let pinVerifier: (any PINVerifier)?
+    let takesPINForBiometric: Bool
+    let clock: any TokenClock
+    let isTamperedWith: @Sendable () -> Bool
+    let report: @Sendable (TokenEvent) -> Void
+
+    /// - Parameters:
+    ///   - deviceName: the device name that AM shows.
+    ///   - pinVerifier: verifies PINs; nil without a keypad. Requests that need a PIN can then only be denied.
+    ///   - takesPINForBiometric: whether the PIN replaces the biometric check that AM requests.
+    ///   - isTamperedWith: the result of the token's own tamper checks; called only for accounts whose policies need
+    ///     it.
+    ///   - report: called with events that concern a single account.
+    package init(
+      ingress: PushIngress, registry: any SharedEnrollmentRegistry, deviceName: String,
+      messageStore: any PushMessageStore,
+      pinVerifier: (any PINVerifier)?, takesPINForBiometric: Bool,
+      clock: any TokenClock, isTamperedWith: @escaping @Sendable () -> Bool,
+      report: @escaping @Sendable (TokenEvent) -> Void
+    ) {
+      self.ingress = ingress
+      self.registry = registry
+      self.deviceName = deviceName
+      self.messageStore = messageStore
+      self.pinVerifier = pinVerifier
+      self.takesPINForBiometric = takesPINForBiometric
+      self.clock = clock
+      self.isTamperedWith = isTamperedWith
+      self.report = report
+    }
+  }
+
+  private struct State {
+    var deadlines: [TransactionID: MonotonicInstant] = [:]
+    /// Idempotency keys of answers that were sent and may have arrived without a response.
+    var uncertain: Set<String> = []
+  }
+
+  /// 2026-01-01 in milliseconds since 1970. An earlier wall clock is not set.
+  static let earliestPlausible: Int64 = 1_767_225_600_000
+
+  package let id: TokenServerID
+  let accounts: [Account]
+  let client: PingAMClient
+  let dependencies: Dependencies
+  private let state = Mutex(State())
+
+  /// - Parameter accounts: the accounts of this server. Accounts that are not active are ignored.
+  /// - Throws: `.damaged` if an account's keys or policies cannot be decoded.
+  package init(
+    _ record: TokenServerRecord, accounts: [AccountRecord], http: any HTTPTransport, dependencies: Dependencies
+  ) throws(StateStoreError) {
+    id = record.id
+    var active: [Account] = []
+    for record in accounts where record.stage == .active {
+      guard let mechanism = try Mechanism(record) else { throw .damaged("the keys of account \(record.id)") }
+      guard let policies = try? AccountPolicies(mechanism.metadata.policies) else {
+        throw .damaged("the policies of account \(record.id)")
+      }
+      active.append(Account(id: record.id, mechanism: mechanism, policies: policies))
+    }
+    self.accounts = active
+    client = PingAMClient(http: http)
+    self.dependencies = dependencies
+  }
+
+  /// Returns the counts of wrong PIN attempts. AM cannot report whether it still knows a mechanism.
+  package func validate() async throws(TokenServerError) -> Validation {
+    var counts: [AccountID: FailureCounts] = [:]
+    for account in accounts { counts[account.id] = try? dependencies.pinVerifier?.counts(of: account.id) }
+    return Validation(failureCounts: counts)
+  }
+
+  /// Streams changes of the delivery channel and of the stored messages. AM has no connection to monitor; the delivery
+  /// channel's state is reported instead.
+  package func hints() -> AsyncThrowingStream<Hint, any Error> {
+    let changes = dependencies.ingress.changes()
+    // The stream is unbounded because no hint may be lost: some report the state of the channel.
+    return AsyncThrowingStream { continuation in
+      let task = Task { [self] in
+        async let _ = mailboxRefresh.run()
+        await follow(changes) { continuation.yield($0) }
+        continuation.finish()
+      }
+      continuation.onTermination = { _ in task.cancel() }
+    }
+  }
+
+  /// Yields a hint for each change. While the channel is down, messages can still arrive through the control socket.
+  private func follow(_ changes: AsyncStream<Void>, _ yield: @Sendable (Hint) -> Void) async {
+    var wasUp = false
+    func look() {
+      let fault = channelFault
+      switch fault {
+      case let why? where wasUp: yield(.disconnected("messages cannot be delivered: \(why)"))
+      case nil where !wasUp: yield(.connected)
+      default: yield(.pendingChanged)
+      }
+      wasUp = fault == nil
+    }
+    look()
+    for await _ in changes { look() }
+  }
+
+  /// The fault of the first mailbox whose channel is down; nil if all are up. Reads the mailboxes from storage, because
+  /// they can change.
+  private var channelFault: String? {
+    do throws(StateStoreError) {
+      for record in try dependencies.registry.accounts() where record.server == id && record.stage == .active {
+        guard let mailbox = try PingAM.mailbox(of: record) else { continue }
+        if let fault = dependencies.ingress.channelFault(of: mailbox) { return fault }
+      }
+      return nil
+    } catch { return "\(error)" }
+  }
+
+  private var mailboxRefresh: MailboxRefresh {
+    MailboxRefresh(
+      client: client, ingress: dependencies.ingress, registry: dependencies.registry, server: id,
+      deviceName: dependencies.deviceName,
+      clock: dependencies.clock, isLocked: { [self] in isLocked($0) }, report: dependencies.report)
+  }
+
+  package func pendingRequests() async throws(TokenServerError) -> [PendingMobileAuthRequest] {
+    let now = dependencies.clock.now
+    var requests: [PendingMobileAuthRequest] = []
+    var open: Set<TransactionID> = []
+    var locks: [AccountID: AccountLock?] = [:]
+    do throws(StateStoreError) {
+      for delivered in try dependencies.messageStore.pendingMessages() {
+        open.insert(delivered.transaction)
+        if delivered.isBeingAnswered { continue }
+        guard let account = accounts.first(where: { $0.id == delivered.account }) else { continue }
+        // Messages that do not match the account's mechanism were reported on arrival.
+        guard let kept = try? StoredMessage(delivered, of: account.mechanism) else { continue }
+        let deadline = deadline(of: kept, now: now)
+        if deadline > now {
+          let lock = locks[account.id] ?? (try? lock(of: account))
+          locks[account.id] = .some(lock)
+          requests.append(pending(kept, deadline: deadline, lock: lock))
+        } else {
+          try dependencies.messageStore.end(delivered.transaction, as: .expired, answerKey: nil)
+        }
+      }
+    } catch { throw .unreachable("\(error)") }
+    state.withLock { [open] in $0.deadlines = $0.deadlines.filter { open.contains($0.key) } }
+    return requests.sorted(by: PendingMobileAuthRequest.newestFirst)
+  }
+
+  private func pending(_ kept: StoredMessage, deadline: MonotonicInstant, lock: AccountLock?)
+    -> PendingMobileAuthRequest
+  {
+    let message = kept.message
+    var info = ["type": message.kind.name]
+    info["context"] = message.context.map { $0.sanitized(atMost: PushMessage.contextLimit) }
+    info["payload"] = message.payload.map { $0.sanitized(atMost: PushMessage.payloadLimit) }
+    return PendingMobileAuthRequest(
+      transaction: kept.delivered.transaction, server: id, account: kept.delivered.account,
+      sentAtMilliseconds: kept.sentAtMilliseconds, receivedAtMilliseconds: kept.delivered.receivedAtMilliseconds,
+      timeToLive: .seconds(message.timeToLive),
+      message: message.text.map { $0.sanitized(atMost: PushMessage.textLimit) }, userInfo: info, deadline: deadline,
+      blockedBy: lock.map { BlockedRequestInfo(lock: $0.description, contents: Self.describe(kept)) })
+  }
+
+  /// The deadline of a request, counted from its arrival by this token's clocks. AM's clock may differ, and AM enforces
+  /// its own deadline.
+  func deadline(of kept: StoredMessage, now: MonotonicInstant) -> MonotonicInstant {
+    let transaction = kept.delivered.transaction
+    return state.withLock { state in
+      if let deadline = state.deadlines[transaction] { return deadline }
+      let life = kept.message.timeToLive * 1000
+      let received = kept.delivered.receivedAtMilliseconds
+      var passed: Int64 = 0
+      // Subtract the time since arrival, which may precede a restart, if the wall clock was set at arrival.
+      if received >= Self.earliestPlausible { passed = dependencies.clock.wallClockMilliseconds - received }
+      let deadline = now + .milliseconds(life - min(max(passed, 0), life))
+      state.deadlines[transaction] = deadline
+      return deadline
+    }
+  }
+
+  func account(_ id: AccountID) throws(TokenServerError) -> Account {
+    guard let account = accounts.first(where: { $0.id == id }) else { throw .notEnrolled }
+    return account
+  }
+
+  // MARK: Answers without a response
+
+  func setUncertain(_ idempotencyKey: String) { state.withLock { _ = $0.uncertain.insert(idempotencyKey) } }
+
+  func isUncertain(_ idempotencyKey: String) -> Bool { state.withLock { $0.uncertain.contains(idempotencyKey) } }
+
+  /// Records that the outcome of the answer is known and stored.
+  func setCertain(_ idempotencyKey: String) { state.withLock { _ = $0.uncertain.remove(idempotencyKey) } }
+}
+
+extension PushMessage.Kind {
+  var name: String {
+    switch self {
+    case .confirmation: "push"
+    case .number: "push with a number"
+    case .biometric: "push with user verification"
+    }
+  }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+import Cryptography
+import JSONValues
+import MobileAuth
+import Synchronization
+
+/// The open challenges of all accounts at one server, from the last polls. Each challenge is verified once and then
+/// recognized by its nonce.
+final class ChallengeStore: Sendable {
+  struct Entry: Sendable, Equatable {
+    let challenge: PushChallenge
+    let account: AccountID
+    let firstSeen: MonotonicInstant
+    /// Milliseconds since 1970, by the server's clock, when the challenge was first listed. Later elements of a list
+    /// get later times.
+    let seenAtMilliseconds: Int64
+    var wrongChoices = 0
+  }
+
+  private struct State {
+    var entries: [TransactionID: Entry] = [:]
+    /// Challenges answered by this token; a list requested before the answer must not restore them. Oldest first,
+    /// bounded.
+    var answered: [TransactionID] = []
+    var parseErrors: [AccountID: String] = [:]
+  }
+
+  private static let rememberedAnswers = 256
+  private let state = Mutex(State())
+  private let server: TokenServerID
+
+  init(of server: TokenServerID) { self.server = server }
+
+  var entries: [TransactionID: Entry] { state.withLock { $0.entries } }
+
+  func entry(_ transaction: TransactionID) -> Entry? { state.withLock { $0.entries[transaction] } }
+
+  /// Replaces an account's list of open challenges.
+  /// - Returns: whether the list changed, and why an element was dropped, if that was not reported before.
+  func replace(
+    _ elements: [JSONValue], of account: AccountID, serial: String, key: RSAPublicKey, now: MonotonicInstant,
+    serverMilliseconds: Int64
+  ) -> (hasChanged: Bool, parseError: String?) {
+    let (known, answered) = state.withLock { ($0.entries, Set($0.answered)) }
+    var fresh: [TransactionID: Entry] = [:]
+    var parseError: String?
+    for (index, element) in elements.enumerated() {
+      let nonce = element["nonce"]?.text ?? ""
+      let transaction = self.transaction(serial: serial, nonce: nonce)
+      guard !answered.contains(transaction) else { continue }
+      if let entry = known[transaction], entry.account == account {
+        fresh[transaction] = entry
+        continue
+      }
+      do throws(PushChallenge.ParseError) {
+        let challenge = try PushChallenge(element, for: serial, verifiedWith: key)
+        fresh[transaction] = Entry(
+          challenge: challenge, account: account, firstSeen: now,
+          seenAtMilliseconds: serverMilliseconds + Int64(index))
+      } catch { parseError = "a challenge was dropped: \(error)" }
+    }
+    return state.withLock { state in
+      let former = state.entries.filter { $0.value.account == account }
+      let hasChanged = Set(former.keys) != Set(fresh.keys)
+      state.entries = state.entries.filter { $0.value.account != account }.merging(fresh) { $1 }
+      let isNews = parseError != nil && state.parseErrors[account] != parseError
+      state.parseErrors[account] = parseError
+      return (hasChanged, isNews ? parseError : nil)
+    }
+  }
+
+  /// Removes a challenge: the server has accepted an answer, or will not accept any.
+  func finish(_ transaction: TransactionID) {
+    state.withLock { state in
+      state.entries[transaction] = nil
+      state.answered.append(transaction)
+      if state.answered.count > Self.rememberedAnswers { state.answered.removeFirst() }
+    }
+  }
+
+  /// Counts a wrong choice.
+  /// - Returns: the number of wrong choices for this challenge.
+  func countWrongChoice(_ transaction: TransactionID) -> Int {
+    state.withLock { state in
+      state.entries[transaction]?.wrongChoices += 1
+      return state.entries[transaction]?.wrongChoices ?? Int.max
+    }
+  }
+
+  /// Derives the transaction ID, a version 8 UUID (RFC 9562 §5.8). The same challenge has the same ID after every
+  /// restart.
+  func transaction(serial: String, nonce: String) -> TransactionID {
+    let hash = SHA256.hash(Array("approval-token/push\n\(server)\n\(serial)\n\(nonce)".utf8))
+    guard let transaction = TransactionID(derivedUUID(hash)) else { preconditionFailure("not a UUID") }
+    return transaction
+  }
+}

@@ -1,0 +1,247 @@
+import Cryptography
+// SPDX-License-Identifier: Apache-2.0
+package import HTTP
+package import MobileAuth
+import Secrets
+import Synchronization
+
+/// The client of one push endpoint of privacyIDEA or eduMFA: implements `TokenServerClient` by polling `/ttype/push`.
+package final class PrivacyIDEAServerClient: TokenServerClient {
+  struct Account: Sendable {
+    let id: AccountID
+    let serial: String
+    let keys: TokenKeys
+    let pinLength: Int?
+  }
+
+  /// The polling state of one account.
+  private struct PollState: Sendable {
+    var failures = 0
+    var refusals = 0
+    var nextPoll: MonotonicInstant
+    /// The fault reported last; the same fault is not reported again.
+    var trouble: PollError?
+    var isGone = false
+  }
+
+  private struct State {
+    var pollStates: [AccountID: PollState] = [:]
+    var lastRound: MonotonicInstant?
+    var lastOpen: MonotonicInstant
+    /// Idempotency keys of answers that were sent and may have arrived without a response.
+    /// The maximum number of concurrent requests to one server.
+    var uncertain: Set<String> = []
+  }
+
+  /// Requests to one server at once.
+  private static let concurrentPolls = 8
+  /// A list younger than this is not requested again.
+  private static let freshness = Duration.seconds(1)
+
+  package let id: TokenServerID
+  let accounts: [Account]
+  let client: PushClient
+  let challenges: ChallengeStore
+  let pinVerifier: (any PINVerifier)?
+  let pace: PollingPace
+  let clock: any TokenClock
+  private let random: @Sendable () -> Double
+  private let report: @Sendable (TokenEvent) -> Void
+  private let state: Mutex<State>
+  private let hinted = Signal()
+
+  /// - Parameters:
+  ///   - accounts: the accounts of this server. Accounts that are not active are ignored.
+  ///   - pinVerifier: verifies PINs; nil without a keypad. Accounts that require a PIN can then only deny.
+  ///   - random: uniform in 0..<1, for jitter.
+  ///   - report: called with events that concern a single account.
+  package init(
+    _ record: TokenServerRecord, accounts: [AccountRecord], pinVerifier: (any PINVerifier)?, http: any HTTPTransport,
+    clock: any TokenClock, pace: PollingPace = PollingPace(), random: @escaping @Sendable () -> Double,
+    report: @escaping @Sendable (TokenEvent) -> Void
+  ) throws(StateStoreError) {
+    id = record.id
+    var active: [Account] = []
+    for record in accounts where record.stage == .active {
+      let credentials = try PushCredentials(record)
+      guard let keys = credentials.active else { throw .damaged("the keys of account \(record.id)") }
+      active.append(Account(id: record.id, serial: record.profile, keys: keys, pinLength: credentials.pinLength))
+    }
+    self.accounts = active
+    client = PushClient(endpoint: record.url, http: http, clock: ServerClock(clock))
+    challenges = ChallengeStore(of: record.id)
+    self.pinVerifier = pinVerifier
+    self.pace = pace
+    self.clock = clock
+    self.random = random
+    self.report = report
+    state = Mutex(State(lastOpen: clock.now))
+  }
+
+  /// Unix seconds by the server's clock, for boards without a clock; nil before the first authenticated response.
+  package var serverTime: Int64? { client.clock.vouchedTime }
+
+  /// Returns the accounts that polls have found deleted. The server has no validation request.
+  package func validate() async throws(TokenServerError) -> Validation {
+    let gone = state.withLock { state in accounts.map(\.id).filter { state.pollStates[$0]?.isGone == true } }
+    return Validation(disenrolledAccounts: gone)
+  }
+
+  package func hints() -> AsyncThrowingStream<Hint, any Error> {
+    AsyncThrowingStream(bufferingPolicy: .bufferingOldest(8)) { continuation in
+      let task = Task { [self] in
+        do {
+          try await follow { continuation.yield($0) }
+          continuation.finish()
+        } catch { continuation.finish(throwing: error) }
+      }
+      continuation.onTermination = { _ in task.cancel() }
+    }
+  }
+
+  private func follow(_ yield: @Sendable (Hint) -> Void) async throws {
+    state.withLock { $0.lastOpen = clock.now }
+    var knownGone = 0
+    // A hint that arrives during a round ends the pause after it.
+    var seen = hinted.generation
+    _ = try await round()
+    yield(.connected)
+    while true {
+      let quiet = clock.now - state.withLock { $0.lastOpen }
+      let interval = pace.interval(quiet: quiet, random: random())
+      try await hinted.wait(beyond: seen, until: clock.now + interval, by: clock)
+      seen = hinted.generation
+      if try await round() { yield(.pendingChanged) }
+      let gone = state.withLock { state in state.pollStates.values.filter(\.isGone).count }
+      if gone > knownGone { yield(.revoked) }
+      knownGone = gone
+    }
+  }
+
+  /// Ends the pause before the next round. Accounts in backoff keep waiting.
+  package func wake() { hinted.raise() }
+
+  package func pendingRequests() async throws(TokenServerError) -> [PendingMobileAuthRequest] {
+    let lastRound = state.withLock { $0.lastRound }
+    if lastRound.map({ clock.now - $0 > Self.freshness }) ?? true { _ = try await round() }
+    return challenges.entries.map { transaction, entry in
+      let challenge = entry.challenge
+      var info = ["type": challenge.title.sanitized]
+      info["choices"] = choice(of: entry)?.explanation.sanitized
+      return PendingMobileAuthRequest(
+        transaction: transaction, server: id, account: entry.account, sentAtMilliseconds: entry.seenAtMilliseconds,
+        timeToLive: pace.lifetime, message: challenge.message, userInfo: info, deadline: entry.firstSeen + pace.lifetime
+      )
+    }.sorted(by: PendingMobileAuthRequest.newestFirst)
+  }
+
+  // MARK: Polls
+
+  /// Polls the accounts that are due.
+  /// - Returns: whether a list has changed.
+  /// - Throws: if every poll failed because of the server.
+  private func round() async throws(TokenServerError) -> Bool {
+    let now = clock.now
+    let due = state.withLock { state in
+      accounts.filter { account in
+        guard let standing = state.pollStates[account.id] else { return true }
+        return !standing.isGone && standing.nextPoll <= now
+      }
+    }
+    var hasChanged = false
+    var faults: [PollError] = []
+    for batch in stride(from: 0, to: due.count, by: Self.concurrentPolls) {
+      await withTaskGroup(of: (Bool, PollError?).self) { group in
+        for account in due[batch..<min(batch + Self.concurrentPolls, due.count)] {
+          group.addTask { await self.poll(account) }
+        }
+        for await (changed, fault) in group {
+          hasChanged = hasChanged || changed
+          if let fault { faults.append(fault) }
+        }
+      }
+    }
+    state.withLock { $0.lastRound = clock.now }
+    if faults.count == due.count, let fault = faults.first, let fault = TokenServerError(everywhere: fault) {
+      throw fault
+    }
+    return hasChanged
+  }
+
+  /// - Returns: whether the list has changed, and why the poll failed, if it did.
+  func poll(_ account: Account) async -> (hasChanged: Bool, fault: PollError?) {
+    do throws(PollError) {
+      let list = try await client.poll(serial: account.serial, key: account.keys.device)
+      if let drift = list.correctedClock { report(.trouble(account.id, "\(PollError.clock(drift)); corrected")) }
+      let now = clock.now
+      let (hasChanged, parseError) = challenges.replace(
+        list.elements, of: account.id, serial: account.serial, key: account.keys.server, now: now,
+        serverMilliseconds: client.clock.now ?? 0)
+      if let parseError { report(.trouble(account.id, parseError)) }
+      let isQuiet = challenges.entries.isEmpty
+      state.withLock { state in
+        state.pollStates[account.id] = nil
+        if !isQuiet { state.lastOpen = now }
+      }
+      return (hasChanged, nil)
+    } catch {
+      note(error, of: account.id)
+      return (false, error)
+    }
+  }
+
+  private func note(_ fault: PollError, of account: AccountID) {
+    let now = clock.now
+    let pause = random()
+    let isNews = state.withLock { state in
+      var standing = state.pollStates[account] ?? PollState(nextPoll: now)
+      standing.failures += 1
+      standing.refusals = fault == .notKnown ? standing.refusals + 1 : 0
+      standing.isGone = standing.isGone || standing.refusals >= PollingPace.refusalsToBeGone
+      switch fault {
+      case .forbidden, .misplaced: standing.nextPoll = now + PollingPace.refused
+      case .notKnown: standing.nextPoll = now
+      case .clock, .offline:
+        // If the whole server is unreachable, `Listener` does the backoff.
+        standing.nextPoll = accounts.count == 1 ? now : now + pace.backOff(failures: standing.failures, random: pause)
+      }
+      let isNews = standing.trouble != fault
+      standing.trouble = fault
+      state.pollStates[account] = standing
+      return isNews
+    }
+    if isNews { report(.trouble(account, "\(fault)")) }
+  }
+
+  func account(_ id: AccountID) throws(TokenServerError) -> Account {
+    guard let account = accounts.first(where: { $0.id == id }) else { throw .notEnrolled }
+    return account
+  }
+
+  // MARK: Answers without a response
+
+  func setUncertain(_ idempotencyKey: String) { state.withLock { _ = $0.uncertain.insert(idempotencyKey) } }
+
+  func takeUncertain(_ idempotencyKey: String) -> Bool {
+    state.withLock { $0.uncertain.remove(idempotencyKey) != nil }
+  }
+}
+
+extension TokenServerError {
+  /// The server's fault if every poll failed with this one; nil if the server itself works.
+  fileprivate init?(everywhere fault: PollError) {
+    switch fault {
+    case .offline(let fault): self = fault
+    case .forbidden(let why): self = .switchedOff(why)
+    case .misplaced, .clock: self = .unreachable("\(fault)")
+    case .notKnown: return nil
+    }
+  }
+}
+
+extension PushChallenge {
+  /// Some servers shorten a long question to nothing, and the title with it.
+  fileprivate var message: String {
+    String(([question, title].map(\.sanitized).first { !$0.isEmpty } ?? "Log in?").prefix(155))
+  }
+}

@@ -1,0 +1,262 @@
+import Cryptography
+// SPDX-License-Identifier: Apache-2.0
+package import HTTP
+package import MobileAuth
+import Secrets
+
+/// Enrolls one push token. Key and URL are stored before the request is sent, so the same URL resumes an enrollment
+/// that a crash or power loss interrupted. A URL for a known serial replaces its keys when the server has accepted the
+/// new ones.
+package struct PushEnrollment: Sendable {
+  /// Settings that the operator of this token chooses.
+  package struct Settings: Sendable, Equatable {
+    /// The size of the token's RSA key in bits: 2048 to 4096.
+    package var keyBits = 3072
+    /// Whether to use P-256 instead of RSA if the server is eduMFA and supports it.
+    package var prefersElliptic = false
+    /// Whether the PIN replaces the biometric check that the server's administrator requires.
+    package var takesPINForBiometric = false
+    /// Whether a push gateway delivers hints to this token, which then needs an address.
+    package var hasMailbox = false
+    /// Whether the user chooses to type a PIN before each approval, even if the server's administrator requires none.
+    package var asksForPIN = false
+
+    package init() {}
+  }
+
+  private let registry: any EnrollmentRegistry & StateStore
+  private let clock: any TokenClock
+  private let settings: Settings
+  private let pinPrompter: PINPrompter?
+  private let progress: @Sendable (String) -> Void
+  private let makeHTTPTransport: @Sendable (ServerTrust) -> any HTTPTransport
+  /// Generates an RSA key of the given number of bits.
+  var makeRSAKey: @Sendable (Int) throws(CryptographyError) -> RSAPrivateKey = {
+    bits throws(CryptographyError) in try RSAPrivateKey(bits: bits)
+  }
+
+  /// - Parameters:
+  ///   - pinPrompter: lets the user choose a PIN; nil without a keypad. Tokens that require a PIN are then refused.
+  ///   - progress: called with a progress message for the waiting user.
+  package init(
+    registry: any EnrollmentRegistry & StateStore, clock: any TokenClock, settings: Settings = Settings(),
+    pinPrompter: PINPrompter?, progress: @escaping @Sendable (String) -> Void,
+    makeHTTPTransport: @escaping @Sendable (ServerTrust) -> any HTTPTransport
+  ) {
+    self.registry = registry
+    self.clock = clock
+    self.settings = settings
+    self.pinPrompter = pinPrompter
+    self.progress = progress
+    self.makeHTTPTransport = makeHTTPTransport
+  }
+
+  /// Enrolls the token of an enrollment URL, or resumes its enrollment.
+  /// - Parameters:
+  ///   - text: the URL as read from the QR code.
+  ///   - name: the user's name for the account; nil uses the serial. An account that is enrolled again keeps its name.
+  ///   - trust: how the server's certificate is verified.
+  /// - Throws: `EnrollmentURI.ParseError`, `TokenServerError`, `StateStoreError`.
+  package func enroll(_ text: String, name: String?, trust: ServerTrust) async throws -> AccountRecord {
+    let uri = try EnrollmentURI(text)
+    let former = try registry.servers().first { $0.url == uri.endpoint }.map { try EndpointCredentials($0).pins }
+    let trust = trust.keeping(pins: former ?? [])
+    try check(uri, trust)
+    let server = try self.server(for: uri, trust)
+    var (account, credentials) = try self.account(for: uri, at: server, name: name)
+    let open = try await prepare(&account, &credentials, uri, text)
+    let client = PushClient(endpoint: uri.endpoint, http: makeHTTPTransport(trust), clock: ServerClock(clock))
+
+    progress("enrolling \(uri.serial) at \(server.id)")
+    let serverKey = try await exchangeKeys(uri, open.key, client, account, credentials)
+    // A PIN chosen before, or by a concurrent command, stays required: new keys do not remove it.
+    credentials.pinLength = try kept(account)?.pinLength ?? credentials.pinLength
+    let keys = TokenKeys(device: open.key, server: serverKey, wantsPIN: credentials.pinLength != nil)
+    credentials.active = keys
+    credentials.next = nil
+    account.stage = .active
+    account.secrets = try credentials.encoded()
+    try keepTrust(of: server, trust.pins)
+    try registry.put(account, entry(.enrolled, account, "at \(server.id), serial \(account.profile)"))
+    try await probe(keys, of: &account, client)
+    return account
+  }
+
+  private func check(_ uri: EnrollmentURI, _ trust: ServerTrust) throws(TokenServerError) {
+    guard uri.verifiesServer || !trust.pins.isEmpty || trust.authorityFile != nil else {
+      throw .configurationInvalid(
+        "it disables certificate verification (sslverify=0): name the file of its certificate authority, or a key pin")
+    }
+    guard uri.unlock != .biometric || settings.takesPINForBiometric else {
+      throw .configurationInvalid(
+        "it requires a fingerprint before each approval (app_force_unlock=biometric), and this token has no reader; "
+          + "`pin_for_biometric = true` in [push] of the configuration allows the PIN instead")
+    }
+    guard pinPrompter != nil || !isPINWanted(by: uri) else {
+      throw .configurationInvalid(
+        "a PIN is required before each approval: enroll while `approval-token serve` runs on a board with a keypad")
+    }
+  }
+
+  private func isPINWanted(by uri: EnrollmentURI) -> Bool { uri.unlock != nil || settings.asksForPIN }
+
+  private func server(for uri: EnrollmentURI, _ trust: ServerTrust) throws -> TokenServerRecord {
+    let credentials = EndpointCredentials(pins: trust.pins)
+    if let known = try registry.servers().first(where: { $0.url == uri.endpoint }) {
+      // Other accounts there depend on the stored pins until the server was reached with the new ones.
+      let isReliedOn = try registry.accounts().contains {
+        $0.server == known.id && ($0.stage == .active || $0.profile != uri.serial)
+      }
+      if !isReliedOn { try keepTrust(of: known, trust.pins) }
+      return known
+    }
+    let record = TokenServerRecord(
+      id: TokenServerID(String(uri.endpoint.dropFirst("https://".count))), kind: PrivacyIDEA.kind, url: uri.endpoint,
+      secrets: credentials.encoded)
+    try registry.put(record)
+    return record
+  }
+
+  /// Stores the pins of the URL, which is trusted to set them. Records pins that it removes.
+  private func keepTrust(of server: TokenServerRecord, _ pins: [String]) throws {
+    guard var known = try registry.servers().first(where: { $0.id == server.id }),
+      try EndpointCredentials(known).pins != pins
+    else { return }
+    let former = try EndpointCredentials(known).pins
+    known.secrets = EndpointCredentials(pins: pins).encoded
+    try registry.put(known)
+    guard pins.isEmpty else { return }
+    try registry.record(
+      AuditEntry(
+        .pinsDropped, detail: "\(server.id): \(former.joined(separator: ", "))",
+        wallClockMilliseconds: clock.wallClockMilliseconds))
+  }
+
+  private func account(
+    for uri: EnrollmentURI, at server: TokenServerRecord, name: String?
+  ) throws -> (AccountRecord, PushCredentials) {
+    let known = try registry.accounts()
+    if let record = known.first(where: { $0.server == server.id && $0.profile == uri.serial }) {
+      return (record, try PushCredentials(record))
+    }
+    let id = AccountID(name ?? uri.serial)
+    guard !known.contains(where: { $0.id == id }) else {
+      throw TokenServerError.alreadyEnrolled("there is an account \"\(id)\" already; choose another name")
+    }
+    let record = AccountRecord(
+      id: id, server: server.id, profile: uri.serial, stage: .enrolling, secrets: SecretBytes(copying: []))
+    return (record, PushCredentials())
+  }
+
+  /// Stores everything that must be durable before the request is sent.
+  private func prepare(
+    _ account: inout AccountRecord, _ credentials: inout PushCredentials, _ uri: EnrollmentURI, _ text: String
+  ) async throws -> OpenEnrollment {
+    let open = try begun(by: uri, account, credentials) ?? begin(uri, text, &account, &credentials)
+    guard isPINWanted(by: uri), credentials.pinLength == nil, let pinPrompter else { return open }
+    progress("choose a PIN: type it on the keypad, press Enter, and repeat it")
+    let pin = try await pinPrompter.choose()
+    if let kept = try kept(account), kept.pinLength != nil {
+      // A concurrent command has stored a PIN, which takes precedence.
+      progress("another command has set a PIN for this account; that PIN is kept and this one is discarded")
+      credentials = kept
+      return open
+    }
+    try pinPrompter.store(account.id, pin)
+    credentials.pinLength = pin.count
+    account.secrets = try credentials.encoded()
+    try registry.put(account, nil)
+    return open
+  }
+
+  /// The credentials of the account as stored now.
+  private func kept(_ account: AccountRecord) throws -> PushCredentials? {
+    try registry.accounts().first { $0.id == account.id }.map { record in try PushCredentials(record) }
+  }
+
+  /// The interrupted enrollment with this URL, if there is one.
+  private func begun(
+    by uri: EnrollmentURI, _ account: AccountRecord, _ credentials: PushCredentials
+  ) throws -> OpenEnrollment? {
+    guard let open = credentials.next, (try? EnrollmentURI(open.uri)) == uri else { return nil }
+    guard open.giveUpAt.map({ clock.wallClockMilliseconds < $0 }) ?? true else {
+      try abandon(account, credentials, "it has expired")
+      throw TokenServerError.refused("the enrollment URL has expired; ask for a new one")
+    }
+    return open
+  }
+
+  private func begin(
+    _ uri: EnrollmentURI, _ text: String, _ account: inout AccountRecord, _ credentials: inout PushCredentials
+  ) throws -> OpenEnrollment {
+    progress("generating a key")
+    let now = clock.wallClockMilliseconds
+    let open = OpenEnrollment(
+      key: try makeKey(for: uri.flavor), uri: text,
+      giveUpAt: ServerClock.isPlausible(now) ? now + uri.timeToLive.milliseconds : nil)
+    credentials.next = open
+    account.secrets = try credentials.encoded()
+    try registry.put(account, nil)
+    return open
+  }
+
+  private func makeKey(for flavor: EnrollmentURI.Flavor) throws(CryptographyError) -> DeviceKey {
+    flavor == .edupush && settings.prefersElliptic
+      ? .p256(try P256PrivateKey()) : .rsa(try makeRSAKey(settings.keyBits))
+  }
+
+  /// Sends the enrollment request, which succeeds only once. If its response is lost, a repeat shows whether it
+  /// arrived; in that case the server's key is lost permanently.
+  private func exchangeKeys(
+    _ uri: EnrollmentURI, _ key: DeviceKey, _ client: PushClient, _ account: AccountRecord,
+    _ credentials: PushCredentials
+  ) async throws -> RSAPublicKey {
+    func send() async throws(TokenServerError) -> RSAPublicKey {
+      try await client.enroll(
+        serial: uri.serial, credential: uri.credential, publicKey: key.publicKeyOnTheWire,
+        mailbox: settings.hasMailbox ? Random.uuid() : nil)
+    }
+    do {
+      do { return try await send() } catch {
+        guard error.isRetryable else { throw error }
+        progress("\(error); retrying once")
+        return try await send()
+      }
+    } catch let fault as TokenServerError {
+      if !fault.isRetryable { try abandon(account, credentials, "\(fault)") }
+      throw fault
+    }
+  }
+
+  /// Deletes the new keys: the URL cannot enroll them any more. An account that was enrolled before is kept.
+  private func abandon(_ account: AccountRecord, _ credentials: PushCredentials, _ why: String) throws {
+    guard credentials.active != nil || account.stage == .mustEnrollAgain else {
+      return try registry.wipe(account: account.id, entry(.removed, account, "not enrolled: \(why)"))
+    }
+    var (account, credentials) = (account, credentials)
+    credentials.next = nil
+    account.secrets = try credentials.encoded()
+    try registry.put(account, nil)
+  }
+
+  /// Polls once. The server accepts any text as a public key and fails later; a poll verifies key, signature, clock and
+  /// policy.
+  private func probe(_ keys: TokenKeys, of account: inout AccountRecord, _ client: PushClient) async throws {
+    guard let fault = await pollFault(keys, account, client) else { return }
+    guard fault == .notKnown else { return progress("enrolled, but the first poll failed: \(fault)") }
+    account.stage = .mustEnrollAgain
+    try registry.put(account, entry(.disenrolled, account, "\(fault)"))
+    throw TokenServerError.disenrolled
+  }
+
+  private func pollFault(_ keys: TokenKeys, _ account: AccountRecord, _ client: PushClient) async -> PollError? {
+    do {
+      _ = try await client.poll(serial: account.profile, key: keys.device)
+      return nil
+    } catch { return error }
+  }
+
+  private func entry(_ kind: AuditEntry.Kind, _ account: AccountRecord, _ detail: String) -> AuditEntry {
+    AuditEntry(kind, account: account.id, detail: detail, wallClockMilliseconds: clock.wallClockMilliseconds)
+  }
+}

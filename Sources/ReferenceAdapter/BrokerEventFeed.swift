@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+import HTTP
+import MobileAuth
+import ReferenceProtocol
+
+/// An MQTT broker that delivers hints, in addition to or instead of the event stream.
+package protocol HintBroker: Sendable {
+  /// Whether the event stream is not used while a mailbox (MQTT topic) exists.
+  var replacesEventStream: Bool { get }
+
+  /// Reads one mailbox (MQTT topic) over one connection, until the connection ends.
+  /// - Parameters:
+  ///   - device: the token server's client ID of the mailbox's device.
+  ///   - isUp: called when the subscription is active; messages published earlier may follow.
+  ///   - take: called with each message.
+  /// - Returns: why the connection ended.
+  func read(
+    _ mailbox: String, of device: String, isUp: @escaping @Sendable () -> Void,
+    take: @escaping @Sendable ([UInt8]) -> Void
+  ) async -> String
+}
+
+/// Receives hints from a mailbox (MQTT topic). A hint only causes the pending list to be read, so a publisher with
+/// access to the topic can do no more than that.
+struct BrokerEventFeed: Sendable {
+  let client: DeviceClient
+  let broker: any HintBroker
+  let clock: any TokenClock
+
+  /// Runs one connection.
+  /// - Parameter profiles: the profiles of this device.
+  /// - Throws: always, a `TokenServerError`.
+  func run(_ profiles: [String], _ yield: @escaping @Sendable (Hint) -> Void) async throws -> Never {
+    let mailbox = try await findMailbox(profiles)
+    // While the broker is unreachable, each attempt at least causes the list to be read.
+    yield(.pendingChanged)
+    let why = await broker.read(mailbox, of: client.clientID ?? "") {
+      yield(.connected)
+    } take: { message in
+      if let event = try? JSON.decode(DeviceEvent.self, from: message) { yield(event.hint) }
+    }
+    try Task.checkCancellation()
+    throw TokenServerError.unreachable(why)
+  }
+
+  /// Runs in addition to the event stream: reconnects with backoff and does not end the hint stream on errors.
+  func runBeside(_ profiles: [String], _ yield: @escaping @Sendable (Hint) -> Void) async throws -> Never {
+    var pause = Duration.seconds(1)
+    while true {
+      let began = clock.now
+      do { try await run(profiles, yield) } catch is TokenServerError {
+        if clock.now - began >= .seconds(60) { pause = .seconds(1) }
+      }
+      try await clock.sleep(until: clock.now + pause)
+      pause = min(pause * 2, .seconds(60))
+    }
+  }
+
+  /// Enrolls each profile for hints by MQTT. All profiles of the device have the same mailbox.
+  private func findMailbox(_ profiles: [String]) async throws -> String {
+    var mailbox: String?
+    for profile in profiles {
+      let answer = try await client.call(
+        .put, "/profiles/\(profile)/push", body: JSON.encode(PushEnrollmentRequest(transport: .mqtt)))
+      mailbox = try DeviceClient.decode(PushEnrollmentResponse.self, answer).mailbox ?? mailbox
+    }
+    guard let mailbox else { throw TokenServerError.unreachable("the token server names no mailbox") }
+    return mailbox
+  }
+}

@@ -1,0 +1,52 @@
+import Cryptography
+// SPDX-License-Identifier: Apache-2.0
+import HTTP
+import MobileAuth
+import OpenPGP
+import PINProtection
+import ReferenceProtocol
+import Secrets
+
+extension Enrollment {
+  /// A refresh token for which the user has not chosen a PIN yet.
+  struct PINOffer {
+    fileprivate let token: SecretBytes
+    fileprivate let nonce: String
+
+    /// Nil if the profile already has its PIN.
+    init?(_ activation: AccessTokenResponse, to ephemeral: OpenPGPKey) throws(TokenServerError) {
+      guard let sealed = activation.sealedToken else { return nil }
+      guard let nonce = activation.pinNonce, let binary = activation.serverCertificate.flatMap(bytes(base64:)),
+        let server = try? OpenPGPCertificate(parsing: binary)
+      else { throw .unreachable("the token server's data for setting a PIN is incomplete") }
+      token = try ReferenceServerClient.openToken(sealed, by: server, with: ephemeral)
+      self.nonce = nonce
+    }
+  }
+
+  /// Lets the user choose a PIN and activates it. The encrypted refresh token is stored before the server activates it.
+  /// After a crash in between, the server offers another token and the user chooses again.
+  func setPIN(
+    _ offer: PINOffer?, _ policy: PINPolicy, of account: inout AccountRecord, _ credentials: inout AccountCredentials,
+    _ client: DeviceClient, _ user: DeviceClient.Authority
+  ) async throws {
+    guard let offer, let pinSetup else {
+      guard credentials.pin != nil else {
+        throw TokenServerError.alreadyEnrolled("its PIN was set on another device; ask for a new activation code")
+      }
+      return
+    }
+    progress("choose a PIN of \(policy.length) digits: type it on the keypad, press Enter, and repeat it")
+    let pin = try await pinSetup.choose(policy)
+    progress("setting the PIN")
+    credentials.pin = AccountPIN(
+      try ProtectedToken(offer.token, under: pin, binding: pinSetup.binding, parameters: pinSetup.parameters))
+    account.secrets = credentials.encoded()
+    try registry.put(account, entry(.pinSet, account.id, "\(pin.count) digits"))
+    let key = try KnowledgeKey(
+      refreshToken: offer.token, clientID: client.clientID ?? "", profileID: account.profile)
+    let path = "/profiles/\(account.profile)/pin"
+    let assertion = try await client.assertion(by: key, for: account.profile, path: path, nonce: offer.nonce)
+    _ = try await client.call(.post, path, body: JSON.encode(PINActivation(assertion: assertion)), as: user)
+  }
+}

@@ -1,0 +1,267 @@
+package import Cryptography
+// SPDX-License-Identifier: Apache-2.0
+package import HTTP
+package import MobileAuth
+import OpenPGP
+package import PINProtection
+package import ReferenceProtocol
+package import Secrets
+
+/// Enrolls one account: device registration, activation, key exchange and push. Each step is durable before the next
+/// request is sent, and the same activation code resumes an enrollment that a crash or power loss interrupted.
+package struct Enrollment: Sendable {
+  let registry: any EnrollmentRegistry & StateStore
+  private let makeHTTPTransport: @Sendable (ServerTrust) -> any HTTPTransport
+  private let clock: any TokenClock
+  let pinSetup: PINSetup?
+  let progress: @Sendable (String) -> Void
+
+  /// Lets the user choose a PIN, and protects it on this device.
+  package struct PINSetup: Sendable {
+    let binding: SecretBytes
+    let parameters: Scrypt.Parameters
+    let choose: @Sendable (PINPolicy) async throws -> PIN
+
+    /// - Parameters:
+    ///   - binding: `Vault.pinBinding`.
+    ///   - choose: asks the user until the PIN satisfies the policy.
+    package init(
+      binding: SecretBytes, parameters: Scrypt.Parameters, choose: @escaping @Sendable (PINPolicy) async throws -> PIN
+    ) {
+      self.binding = binding
+      self.parameters = parameters
+      self.choose = choose
+    }
+  }
+
+  /// - Parameters:
+  ///   - pinPrompter: lets the user choose a PIN; nil without a keypad. Servers that require a PIN are then refused.
+  ///   - progress: called with a progress message for the waiting user.
+  package init(
+    registry: any EnrollmentRegistry & StateStore, clock: any TokenClock, pinPrompter: PINSetup?,
+    progress: @escaping @Sendable (String) -> Void,
+    makeHTTPTransport: @escaping @Sendable (ServerTrust) -> any HTTPTransport
+  ) {
+    self.registry = registry
+    self.clock = clock
+    self.pinSetup = pinPrompter
+    self.progress = progress
+    self.makeHTTPTransport = makeHTTPTransport
+  }
+
+  /// Enrolls the account of an activation URI, or resumes its enrollment.
+  /// - Parameters:
+  ///   - name: the user's name for the account; nil uses the server's profile ID.
+  ///   - trust: how the server's certificate is verified, with the URI's pins. Without pins, those of earlier
+  ///     enrollments at the server stay, unless `trust` drops them, which is recorded.
+  /// - Throws: `TokenServerError`, `StateStoreError`.
+  package func enroll(
+    _ uri: ActivationURI, name: String?, trust: ServerTrust, capabilities: ApprovalCapabilities
+  ) async throws -> AccountRecord {
+    if let name, try registry.accounts().contains(where: { $0.id.text == name && $0.stage == .active }) {
+      throw TokenServerError.alreadyEnrolled("there is an account \"\(name)\" already; choose another name")
+    }
+    let former = try registry.servers().first { $0.url == uri.server }.map { try DeviceCredentials($0).pins } ?? []
+    let trust = trust.keeping(pins: former)
+    var (server, device) = try registration(at: uri.server, trust.pins)
+    let http = makeHTTPTransport(trust)
+    let isRegistered = device.clientID != nil
+    if !isRegistered {
+      progress("registering this device with \(server.id)")
+      let client = DeviceClient(
+        issuer: uri.server, clientID: nil, key: device.deviceKey, http: http, clock: clock)
+      let registration = RegistrationRequest(
+        clientName: "Approval Token", softwareID: ReferenceServerClient.software.id,
+        softwareVersion: ReferenceServerClient.software.version, key: JWK(device.deviceKey.publicKey),
+        capabilities: capabilities)
+      device.clientID = try await client.register(registration, code: uri.code.digits).clientID
+      server.secrets = try device.encoded()
+      try registry.put(server)
+    }
+    let client = DeviceClient(
+      issuer: uri.server, clientID: device.clientID, key: device.deviceKey, http: http, clock: clock,
+      revocations: try revocations(by: server, device))
+    // Read before any key is made or the code is used: a wrong server, or one with unsupported requirements, changes
+    // nothing here. Only the server known from an earlier registration may report that this device was removed.
+    let mayBeGone = try isRegistered && isKnown(server.id, by: trust.pins)
+    guard let configuration = try await configuration(from: client, nilIfGone: mayBeGone) else {
+      // The server removed this device earlier: start a new registration.
+      let entry = AuditEntry(
+        .wiped, detail: "\(server.id): \(TokenServerError.deviceDeregistered)",
+        wallClockMilliseconds: clock.wallClockMilliseconds)
+      try registry.wipe(server: server.id, entry)
+      return try await enroll(uri, name: name, trust: trust, capabilities: capabilities)
+    }
+    if configuration.pinRequired, pinSetup == nil {
+      throw TokenServerError.configurationInvalid(
+        "it requires a PIN: enroll while `approval-token serve` runs on a board with a keypad, to type the PIN")
+    }
+    // The connection has verified these pins.
+    try registry.put(server)
+    if trust.pins.isEmpty, !former.isEmpty {
+      try registry.record(
+        AuditEntry(
+          .pinsDropped, detail: "\(server.id): \(former.joined(separator: ", "))",
+          wallClockMilliseconds: clock.wallClockMilliseconds))
+    }
+
+    var (account, credentials) = try self.account(for: uri, at: server, name: name)
+    progress("activating the account")
+    let ephemeral = configuration.pinRequired ? try ReferenceServerClient.ephemeralKey() : nil
+    let activation = try await activate(account, with: uri.code, ephemeral, client)
+    let user = DeviceClient.Authority.user(activation.accessToken)
+    let base = "/profiles/\(account.profile)"
+    if let ephemeral, let description = configuration.pinPolicy {
+      let offer = try PINOffer(activation, to: ephemeral)
+      try await setPIN(offer, PINPolicy(description), of: &account, &credentials, client, user)
+    }
+
+    progress("exchanging keys")
+    let exchange = KeyExchangeRequest(openPGPCertificate: credentials.key.certificate.bytes.base64)
+    let keys = try DeviceClient.decode(
+      KeyExchangeResponse.self,
+      try await client.call(.put, base + "/mobile-auth", body: JSON.encode(exchange), as: user))
+    let certificate = try Self.certificate(keys)
+    credentials.serverCertificate = certificate
+    account.secrets = credentials.encoded()
+    try registry.put(account, nil)
+    let proof = KeyAcknowledgementContent(
+      clientID: device.clientID ?? "", profileID: account.profile, keyID: keys.keyID)
+    let sealed = try credentials.key.seal(JSON.encode(proof), to: certificate)
+    _ = try await client.call(
+      .post, base + "/mobile-auth/ack", body: JSON.encode(KeyAcknowledgement(proof: sealed.base64)), as: user)
+
+    progress("enrolling for push")
+    let transport = configuration.transports.first ?? .sse
+    _ = try await client.call(
+      .put, base + "/push", body: JSON.encode(PushEnrollmentRequest(transport: transport)), as: user)
+    account.stage = .active
+    try registry.put(account, entry(.enrolled, account.id, "at \(server.id), profile \(account.profile)"))
+    return account
+  }
+
+  /// Returns the server's record. A new device key is stored before the server receives it.
+  private func registration(
+    at url: String, _ pins: [String]
+  ) throws -> (TokenServerRecord, DeviceCredentials) {
+    if var known = try registry.servers().first(where: { $0.url == url }) {
+      var credentials = try DeviceCredentials(known)
+      if credentials.pins != pins {
+        // The URI is trusted to set pins; they replace the stored ones when the server was reached with them.
+        credentials.pins = pins
+        known.secrets = try credentials.encoded()
+      }
+      return (known, credentials)
+    }
+    let credentials = DeviceCredentials(deviceKey: try P256PrivateKey(), clientID: nil, pins: pins)
+    let record = TokenServerRecord(
+      id: TokenServerID(String(url.dropFirst("https://".count))), kind: ReferenceServerClient.kind,
+      url: url, secrets: try credentials.encoded())
+    try registry.put(record)
+    return (record, credentials)
+  }
+
+  /// Returns the check of removals that the server reports, with the keys of the accounts there.
+  private func revocations(by server: TokenServerRecord, _ device: DeviceCredentials) throws -> Revocations {
+    let accounts = try ReferenceServerClient.active(registry.accounts().filter { $0.server == server.id })
+    let revocations = Revocations(clock)
+    revocations.use { [issuer = server.url, clientID = device.clientID ?? ""] in
+      ReferenceServerClient.provenRevocations(in: $0, of: Array(accounts.values), issuer: issuer, clientID: clientID)
+    }
+    return revocations
+  }
+
+  /// - Returns: nil if the device is no longer registered: at once if the server has signed that, otherwise after a
+  ///   second query one minute later.
+  private func configuration(
+    from client: DeviceClient, nilIfGone: Bool
+  ) async throws(TokenServerError) -> DeviceConfiguration? {
+    do {
+      return try DeviceClient.decode(DeviceConfiguration.self, try await client.call(.get, "/configuration"))
+    } catch {
+      guard nilIfGone else { throw error }
+      if error == .deviceDeregistered { return nil }
+      guard case .unconfirmedRemoval = error else { throw error }
+    }
+    progress("the server reports without proof that it has removed this device; querying it again in a minute")
+    do { try await clock.sleep(until: clock.now + Revocations.pause) } catch {
+      throw .unreachable("the enrollment was canceled")
+    }
+    do {
+      return try DeviceClient.decode(
+        DeviceConfiguration.self, try await client.call(.get, "/configuration", freshly: true))
+    } catch {
+      if error == .deviceDeregistered { return nil }
+      throw error
+    }
+  }
+
+  private func isKnown(_ server: TokenServerID, by pins: [String]) throws -> Bool {
+    try registry.servers().contains { try $0.id == server && ReferenceServerClient.pins(of: $0) == pins }
+  }
+
+  private func account(
+    for uri: ActivationURI, at server: TokenServerRecord, name: String?
+  ) throws -> (AccountRecord, AccountCredentials) {
+    let digest = SHA256.hash(Array(uri.code.digits.utf8))
+    for record in try registry.accounts() where record.server == server.id && record.stage == .enrolling {
+      let credentials = try AccountCredentials(record)
+      if credentials.codeDigest == digest { return (record, credentials) }
+      // Started with another code and never finished: that code is used or expired.
+      try registry.wipe(account: record.id, entry(.removed, record.id, "its enrollment was never finished"))
+    }
+    progress("generating keys")
+    let profile = Self.randomProfile()
+    let credentials = AccountCredentials(
+      key: try OpenPGPKey.generate(userID: "approval-token \(profile)"), serverCertificate: nil, codeDigest: digest)
+    let record = AccountRecord(
+      id: AccountID(name ?? profile), server: server.id, profile: profile, stage: .enrolling,
+      secrets: credentials.encoded())
+    try registry.put(record, nil)
+    return (record, credentials)
+  }
+
+  /// - Parameter ephemeral: the key to which the refresh token is encrypted, if a PIN is required.
+  /// - Returns: the response with a user access token for the account.
+  private func activate(
+    _ account: AccountRecord, with code: ActivationCode, _ ephemeral: OpenPGPKey?, _ client: DeviceClient
+  ) async throws -> AccessTokenResponse {
+    let certificate = ephemeral.map { [("ephemeral_certificate", $0.certificate.bytes.base64)] } ?? []
+    do {
+      let token = try await client.requestToken(
+        grant: Grant.preAuthorizedCode,
+        form: [("pre-authorized_code", code.digits), ("profile_id", account.profile)] + certificate)
+      guard token.scope == .user, token.profileID == account.profile else {
+        throw TokenServerError.unreachable("the token server activated another profile")
+      }
+      return token
+    } catch let fault as TokenServerError {
+      // A refused code cannot activate these keys later.
+      if case .refused = fault {
+        try registry.wipe(account: account.id, entry(.removed, account.id, "its activation was refused"))
+      }
+      throw fault
+    }
+  }
+
+  private static func certificate(_ keys: KeyExchangeResponse) throws -> OpenPGPCertificate {
+    guard let binary = bytes(base64: keys.serverCertificate),
+      let certificate = try? OpenPGPCertificate(parsing: binary), certificate.fingerprint == keys.serverFingerprint
+    else { throw TokenServerError.configurationInvalid("its OpenPGP certificate cannot be used") }
+    return certificate
+  }
+
+  /// Six characters of `[A-Z0-9]`, uniformly distributed: bytes of 252 and above are rejected.
+  private static func randomProfile() -> String {
+    let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+    var profile = ""
+    while profile.count < 6 {
+      for byte in Random.bytes(8) where byte < 252 && profile.count < 6 { profile.append(letters[Int(byte) % 36]) }
+    }
+    return profile
+  }
+
+  func entry(_ kind: AuditEntry.Kind, _ account: AccountID, _ detail: String) -> AuditEntry {
+    AuditEntry(kind, account: account, detail: detail, wallClockMilliseconds: clock.wallClockMilliseconds)
+  }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+import HTTP
+import MobileAuth
+import ReferenceProtocol
+
+extension TokenServerError {
+  init(_ error: HTTPTransportError) {
+    let why = error.description.sanitized(atMost: 500)
+    self = if case .untrusted = error { .untrusted(why) } else { .unreachable(why) }
+  }
+
+  /// The fault for an error response of the device API.
+  init(_ response: HTTPResponse) {
+    guard let problem = try? JSON.decode(Problem.self, from: response.body), let slug = problem.slug else {
+      self = Self.unexplained(response)
+      return
+    }
+    let detail = (problem.detail ?? problem.title).sanitized
+    self =
+      switch slug {
+      case .deviceDeregistered: .deviceDeregistered
+      case .userDeregistered: .userDeregistered
+      case .outdatedApp, .outdatedOS: .outdated(detail)
+      case .notAuthenticated, .actionNotAllowed: .notAuthenticated(detail)
+      case .alreadyEnrolled, .userAlreadyEnrolled, .pushTokenInUse: .alreadyEnrolled(detail)
+      case .enrollmentDisabled, .featureDisabled: .enrollmentDisabled(detail)
+      case .disenrolled: .disenrolled
+      case .notEnrolled, .keysNotExchanged: .notEnrolled
+      case .alreadyHandled: .alreadyHandled(problem.state.map(RemoteState.init) ?? .failed)
+      case .invalidDatetime: .clockWrong
+      case .configurationInvalid: .configurationInvalid(detail)
+      case .notFound, .expired: .requestNotFound
+      case .answerInvalid, .invalidRequest, .idempotencyConflict: .answerInvalid(detail)
+      case .rateLimited: .rateLimited(retryAfter: Self.retryAfter(response))
+      case .pinIncorrect: FailureCounts(problem).map { .pinIncorrect($0) } ?? Self.unexplained(response)
+      case .authenticatorDeregistered, .biometricFailed, .customFailed: .refused(detail)
+      }
+  }
+
+  /// The fault for an error response of an OAuth endpoint (RFC 6749 §5.2).
+  init(oauth response: HTTPResponse) {
+    guard let error = try? JSON.decode(OAuthError.self, from: response.body) else {
+      self = Self.unexplained(response)
+      return
+    }
+    let detail = (error.errorDescription ?? error.error).sanitized
+    self =
+      switch (error.errorCode, error.error) {
+      case (9002, _): .deviceDeregistered
+      case (9003, _): .userDeregistered
+      case (9004, _), (9005, _): .outdated(detail)
+      case (9009, _): FailureCounts(error).map { .pinIncorrect($0) } ?? Self.unexplained(response)
+      case (9031, _): .clockWrong
+      case (_, "slow_down"), (_, "temporarily_unavailable"): .rateLimited(retryAfter: Self.retryAfter(response))
+      default: response.status >= 500 ? Self.unexplained(response) : .refused(detail)
+      }
+  }
+
+  /// The fault for a response that is not the token server's, such as a proxy's error page.
+  private static func unexplained(_ response: HTTPResponse) -> TokenServerError {
+    response.status == 429
+      ? .rateLimited(retryAfter: retryAfter(response))
+      : .unreachable("status \(response.status) without a known error message")
+  }
+
+  private static func retryAfter(_ response: HTTPResponse) -> Duration? {
+    response.headers["Retry-After"].flatMap { Int64($0) }.flatMap { $0 >= 0 ? .seconds(min($0, 86_400)) : nil }
+  }
+}
+
+extension FailureCounts {
+  /// Nil if the counts are out of range: unchecked numbers of a server must not become an index or a number of blinks.
+  init?(max: Int?, previous: Int?) {
+    guard let max, let previous, (1...100).contains(max), (0...max).contains(previous) else { return nil }
+    self.init(max: max, previous: previous)
+  }
+
+  fileprivate init?(_ problem: Problem) {
+    self.init(max: problem.maxFailureCount, previous: problem.previousFailureCount)
+  }
+  fileprivate init?(_ error: OAuthError) { self.init(max: error.maxFailureCount, previous: error.previousFailureCount) }
+}
+
+extension RemoteState {
+  init(_ state: RequestState) {
+    self =
+      switch state {
+      case .open: .open
+      case .authenticated: .authenticated
+      case .rejected: .rejected
+      case .failed: .failed
+      case .expired: .expired
+      case .canceled: .canceled
+      case .superseded: .superseded
+      }
+  }
+}

@@ -1,0 +1,212 @@
+package import Cryptography
+// SPDX-License-Identifier: Apache-2.0
+import HTTP
+package import MobileAuth
+import OpenPGP
+package import PINProtection
+package import ReferenceProtocol
+package import Secrets
+
+/// A login of the user: a user access token, in memory only.
+package struct UserSession: Sendable, Equatable {
+  package let account: AccountID
+  /// When the session expires at the server.
+  package let until: MonotonicInstant
+  let accessToken: String
+}
+
+/// A PIN change that the server has started, with the refresh token to encrypt with the new PIN.
+package struct PINChangeTicket: Sendable {
+  let profile: String
+  let id: String
+  let token: SecretBytes
+  let session: UserSession
+  /// The rules for the new PIN.
+  package let policy: PINPolicy
+}
+
+extension ReferenceServerClient {
+  /// The pauses between attempts of a call whose repeats count as one PIN attempt.
+  static let pauses: [Duration] = [.milliseconds(500), .seconds(1), .seconds(2)]
+
+  /// The number of digits of the account's PIN.
+  /// - Throws: `.refused` for an account without a PIN.
+  package func pinLength(of account: AccountID) async throws(TokenServerError) -> Int {
+    try pin(of: await confirmedPINChange(account)).current.length
+  }
+
+  /// Logs in with a PIN. Returns a session with a user access token.
+  /// - Throws: `.pinIncorrect`, `.userDeregistered`.
+  package func logIn(_ account: AccountID, typing pin: PIN) async throws(TokenServerError) -> UserSession {
+    let account = try await confirmedPINChange(account)
+    return try await logIn(account, with: knowledgeKey(of: account, typed: pin))
+  }
+
+  /// Notifies the server that the session ended. The local session has already ended.
+  package func logOut(_ session: UserSession) async throws(TokenServerError) {
+    try await client.revoke(session.accessToken)
+  }
+
+  /// Starts a PIN change: proves the current PIN and gets a refresh token for the new PIN.
+  /// - Parameter session: a session of the account; nil logs in first.
+  /// - Throws: `.pinIncorrect`, `.userDeregistered`.
+  package func beginPINChange(
+    _ account: AccountID, typing pin: PIN, session: UserSession?
+  ) async throws(TokenServerError) -> PINChangeTicket {
+    let account = try await confirmedPINChange(account)
+    let configuration = try DeviceClient.decode(DeviceConfiguration.self, try await client.call(.get, "/configuration"))
+    guard let description = configuration.pinPolicy else {
+      throw .configurationInvalid("it no longer has a PIN policy")
+    }
+    let policy = try PINPolicy(description)
+    let key = try knowledgeKey(of: account, typed: pin)
+    let user: UserSession
+    if let session { user = session } else { user = try await logIn(account, with: key) }
+    let ephemeral = try Self.ephemeralKey()
+    let path = "/profiles/\(account.profile)/pin-changes"
+    let request = PINChangeRequest(
+      assertion: try await client.assertion(by: key, for: account.profile, path: path),
+      ephemeralCertificate: ephemeral.certificate.bytes.base64)
+    let body = JSON.encode(request)
+    let reply = try await repeating { [client] () async throws(TokenServerError) in
+      try await client.call(.post, path, body: body, as: .user(user.accessToken))
+    }
+    let change = try DeviceClient.decode(PINChange.self, reply)
+    let token = try Self.openToken(change.sealedToken, by: account.serverCertificate, with: ephemeral)
+    return PINChangeTicket(profile: account.profile, id: change.changeID, token: token, session: user, policy: policy)
+  }
+
+  /// Completes a PIN change. After `.unreachable`, only the server knows which PIN is valid; the token queries it when
+  /// the server is reachable.
+  /// - Returns: the session the change was made in.
+  package func finishPINChange(
+    _ ticket: PINChangeTicket, choosing pin: PIN, parameters: Scrypt.Parameters
+  ) async throws -> UserSession {
+    guard var known = account(profile: ticket.profile)?.pin else { throw TokenServerError.notEnrolled }
+    let token = try ProtectedToken(ticket.token, under: pin, binding: pinBinding, parameters: parameters)
+    known.next = AccountPIN.Change(id: ticket.id, token: token)
+    // Stored before the server makes it the only valid token.
+    try store(known, of: ticket.profile)
+    let key = try KnowledgeKey(refreshToken: ticket.token, clientID: clientID, profileID: ticket.profile)
+    let path = "/profiles/\(ticket.profile)/pin-changes/\(ticket.id)/commit"
+    let body = JSON.encode(
+      PINChangeCommit(assertion: try await client.assertion(by: key, for: ticket.profile, path: path, nonce: ticket.id))
+    )
+    _ = try await repeating { [client] () async throws(TokenServerError) in
+      try await client.call(.post, path, body: body)
+    }
+    try store(AccountPIN(token), of: ticket.profile)
+    return ticket.session
+  }
+
+  /// Returns the account after resolving an interrupted PIN change. The server reports which of the two encrypted
+  /// tokens is valid; neither is deleted before that.
+  func confirmedPINChange(_ id: AccountID) async throws(TokenServerError) -> Account {
+    let account = try self.account(id)
+    guard let next = account.pin?.next else { return account }
+    let reply = try await client.call(.get, "/profiles/\(account.profile)/pin-changes/\(next.id)")
+    let state = try DeviceClient.decode(PINChangeStatus.self, reply).state
+    // Another change may have started while the server was queried.
+    guard let pin = self.account(profile: account.profile)?.pin, pin.next?.id == next.id else {
+      return try self.account(id)
+    }
+    do {
+      switch state {
+      case .pending: return account
+      case .committed: try store(AccountPIN(next.token), of: account.profile)
+      case .void: try store(AccountPIN(pin.current), of: account.profile)
+      }
+    } catch { throw .refused("\(error)") }
+    return try self.account(id)
+  }
+
+  private func logIn(_ account: Account, with key: KnowledgeKey) async throws(TokenServerError) -> UserSession {
+    let asked = clock.now
+    let form = [
+      ("profile_id", account.profile),
+      (
+        "assertion",
+        try await client.assertion(
+          by: key, for: account.profile, audience: ServerMetadata(issuer: client.issuer).tokenEndpoint)
+      ),
+    ]
+    let response = try await repeating { [client] () async throws(TokenServerError) in
+      try await client.requestToken(grant: Grant.jwtBearer, form: form, about: account.profile)
+    }
+    guard response.scope == .user, response.profileID == account.profile else {
+      throw .unreachable("the token server logged in another user")
+    }
+    let lifetime = Duration.seconds(max(0, min(response.expiresIn, 86_400)))
+    return UserSession(account: account.id, until: asked + lifetime, accessToken: response.accessToken)
+  }
+
+  /// Derives the knowledge key `KK'` from a typed PIN. Takes the time of a key derivation, and cannot detect a wrong
+  /// PIN.
+  func knowledgeKey(of account: Account, typed pin: PIN) throws(TokenServerError) -> KnowledgeKey {
+    let wrapped = try self.pin(of: account).current.wrapped
+    do {
+      return try KnowledgeKey(
+        refreshToken: try wrapped.unwrap(with: pin, binding: pinBinding), clientID: clientID,
+        profileID: account.profile)
+    } catch { throw .refused("the PIN record of account \(account.id) cannot be used: \(error)") }
+  }
+
+  private func pin(of account: Account) throws(TokenServerError) -> AccountPIN {
+    guard let pin = account.pin else { throw .refused("account \(account.id) has no PIN") }
+    return pin
+  }
+
+  private func store(_ pin: AccountPIN, of profile: String) throws(StateStoreError) {
+    guard var record = try registry.accounts().first(where: { $0.server == id && $0.profile == profile }) else {
+      throw .unknown("account with profile \(profile)")
+    }
+    var credentials = try AccountCredentials(record)
+    credentials.pin = pin
+    record.secrets = credentials.encoded()
+    try registry.put(record, nil)
+    set(pin, of: profile)
+  }
+
+  private func repeating<Result: Sendable>(
+    _ call: @Sendable () async throws(TokenServerError) -> Result
+  ) async throws(TokenServerError) -> Result {
+    for pause in Self.pauses {
+      do { return try await call() } catch {
+        guard error.effect == .retry, !Task.isCancelled else { throw error }
+        try? await clock.sleep(until: clock.now + pause)
+      }
+    }
+    return try await call()
+  }
+}
+
+extension ReferenceServerClient {
+  /// Creates an OpenPGP key in memory for one exchange, so that recorded traffic and a stolen SD card together do not
+  /// reveal the refresh token.
+  static func ephemeralKey() throws(TokenServerError) -> OpenPGPKey {
+    do { return try OpenPGPKey.generate(userID: "ephemeral") } catch { throw .refused("no key generated: \(error)") }
+  }
+
+  /// Decrypts a refresh token and verifies the server's signature.
+  /// - Parameter sealed: an OpenPGP message in Base64.
+  static func openToken(
+    _ sealed: String, by server: OpenPGPCertificate, with ephemeral: OpenPGPKey
+  ) throws(TokenServerError) -> SecretBytes {
+    guard let message = bytes(base64: sealed), var opened = try? ephemeral.open(message, from: server, limit: 4096)
+    else { throw .unreachable("the refresh token is not encrypted to this device and signed by the token server") }
+    defer { cleanse(&opened) }
+    guard opened.count == 32 else { throw .unreachable("a refresh token of \(opened.count) bytes") }
+    return SecretBytes(copying: opened)
+  }
+}
+
+extension PINPolicy {
+  /// - Throws: `.configurationInvalid` for a policy that no PIN can satisfy.
+  package init(_ description: PINPolicyDescription) throws(TokenServerError) {
+    do {
+      try self.init(
+        length: description.length, maxRepeats: description.maxRepeats, sequencesAllowed: description.sequencesAllowed,
+        blockList: description.blockList)
+    } catch { throw .configurationInvalid("its PIN policy is invalid: \(error)") }
+  }
+}

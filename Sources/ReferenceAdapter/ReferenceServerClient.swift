@@ -1,0 +1,301 @@
+import Cryptography
+// SPDX-License-Identifier: Apache-2.0
+package import HTTP
+package import MobileAuth
+import OpenPGP
+package import ReferenceProtocol
+package import Secrets
+import Synchronization
+
+/// The client of a reference token server: implements `TokenServerClient` over the device API `/device/v1`.
+package final class ReferenceServerClient: TokenServerClient {
+  /// The `kind` of `TokenServerRecord` for reference servers.
+  package static let kind = "reference"
+  /// The product's name and version, shown to the server's administrator.
+  package static let software = (id: "approval-token", version: "0.1.0")
+
+  struct Account: Sendable {
+    let id: AccountID
+    let profile: String
+    let key: OpenPGPKey
+    let serverCertificate: OpenPGPCertificate
+    var pin: AccountPIN?
+  }
+
+  package let id: TokenServerID
+  let clientID: String
+  let client: DeviceClient
+  let revocations: Revocations
+  let clock: any TokenClock
+  let registry: any EnrollmentRegistry
+  /// The device-binding key: without it, a token encrypted with a PIN cannot be decrypted on another device.
+  let pinBinding: SecretBytes
+  let feed: EventFeed
+  let brokerFeed: BrokerEventFeed?
+  let capabilities: ApprovalCapabilities?
+  /// Whether the server reported a broker at the last validation.
+  let hasBroker = Mutex(false)
+  /// Active accounts by profile.
+  let accounts: Mutex<[String: Account]>
+  /// Profiles whose server was seen to sign receipts, since this process started.
+  let receiptSigners = Mutex<Set<String>>([])
+  /// Accounts without keys by profile. Kept so that the user sees that they must be enrolled again.
+  private let expired: [String: AccountID]
+
+  /// - Parameters:
+  ///   - accounts: the accounts of this server. Accounts that are not active send no answers.
+  ///   - registry: the store of the accounts.
+  ///   - pinBinding: `Vault.pinBinding`.
+  ///   - broker: delivers hints, if the server publishes them to a broker.
+  ///   - capabilities: the board's capabilities, sent with each validation; nil if unknown.
+  package init(
+    _ record: TokenServerRecord, accounts: [AccountRecord], registry: any EnrollmentRegistry, pinBinding: SecretBytes,
+    http: any HTTPTransport, clock: any TokenClock, broker: (any HintBroker)? = nil,
+    capabilities: ApprovalCapabilities? = nil
+  ) throws(StateStoreError) {
+    let credentials = try DeviceCredentials(record)
+    guard let clientID = credentials.clientID else { throw .unknown("registration with \(record.id)") }
+    id = record.id
+    self.clientID = clientID
+    self.registry = registry
+    self.pinBinding = pinBinding
+    self.capabilities = capabilities
+    self.clock = clock
+    let revocations = Revocations(clock)
+    self.revocations = revocations
+    client = DeviceClient(
+      issuer: record.url, clientID: clientID, key: credentials.deviceKey, http: http, clock: clock,
+      revocations: revocations)
+    feed = EventFeed(client: client, clock: clock, memory: EventFeed.Memory())
+    brokerFeed = broker.map { [client] in BrokerEventFeed(client: client, broker: $0, clock: clock) }
+    self.accounts = Mutex(try Self.active(accounts))
+    let keyless = accounts.filter { $0.stage == .mustEnrollAgain }.map { ($0.profile, $0.id) }
+    expired = Dictionary(keyless) { first, _ in first }
+    revocations.use { [weak self] in self?.provenRevocations(in: $0) ?? [] }
+  }
+
+  /// The accounts with keys, by profile.
+  static func active(_ records: [AccountRecord]) throws(StateStoreError) -> [String: Account] {
+    var known: [String: Account] = [:]
+    for record in records where record.stage == .active {
+      let credentials = try AccountCredentials(record)
+      guard let certificate = credentials.serverCertificate else { throw .damaged("account \(record.id)") }
+      known[record.profile] = Account(
+        id: record.id, profile: record.profile, key: credentials.key, serverCertificate: certificate,
+        pin: credentials.pin)
+    }
+    return known
+  }
+
+  /// The certificate pins stored for the server at enrollment.
+  package static func pins(of record: TokenServerRecord) throws(StateStoreError) -> [String] {
+    try DeviceCredentials(record).pins
+  }
+
+  package func validate() async throws(TokenServerError) -> Validation {
+    let accounts = accounts.withLock { $0 }
+    let request = ValidationRequest(
+      softwareVersion: Self.software.version, osVersion: "linux",
+      profiles: (Array(accounts.keys) + expired.keys).sorted(), approvalCapabilities: capabilities)
+    let isSecondAsk = revocations.isSecondAskDue
+    let response = try await client.call(.post, "/validations", body: JSON.encode(request), freshly: isSecondAsk)
+    let validation = try DeviceClient.decode(ValidationResponse.self, response)
+    // An account without keys can lose nothing by a false removal, and has no key to verify a signed one.
+    let gone = validation.removedProfiles.filter {
+      expired[$0] != nil || revocations.counts(.profile($0), in: response, isSecondAsk: isSecondAsk)
+    }
+    let keyless = validation.disenrolledProfiles.filter {
+      accounts[$0] != nil && revocations.counts(.keys($0), in: response, isSecondAsk: isSecondAsk)
+    }
+    if isSecondAsk {
+      revocations.forget { subject in
+        switch subject {
+        case .profile(let profile?): !validation.removedProfiles.contains(profile)
+        case .keys(let profile?): !validation.disenrolledProfiles.contains(profile)
+        case .device, .profile(nil), .keys(nil): true
+        }
+      }
+    }
+    hasBroker.withLock { $0 = validation.configuration.transports.contains(.mqtt) }
+    for account in accounts.values where !validation.removedProfiles.contains(account.profile) {
+      _ = try await confirmedPINChange(account.id)
+    }
+    return Validation(
+      // An account that is enrolled again gets a new profile; the server reports the old one as removed.
+      removedAccounts: gone.compactMap { accounts[$0]?.id ?? expired[$0] },
+      disenrolledAccounts: keyless.compactMap { accounts[$0]?.id },
+      failureCounts: Dictionary(
+        (validation.failureCounts ?? []).compactMap { entry in
+          guard let account = accounts[entry.profileID]?.id else { return nil }
+          return FailureCounts(max: entry.maxFailureCount, previous: entry.previousFailureCount).map { (account, $0) }
+        }
+      ) { _, last in last },
+      unconfirmedRemovals: validation.removedProfiles.compactMap { gone.contains($0) ? nil : accounts[$0]?.id },
+      unconfirmedDisenrollments: validation.disenrolledProfiles.compactMap {
+        keyless.contains($0) ? nil : accounts[$0]?.id
+      })
+  }
+
+  package func pendingRequests() async throws(TokenServerError) -> [PendingMobileAuthRequest] {
+    let asked = clock.now
+    let accounts = accounts.withLock { $0 }
+    let response = try await client.call(.get, "/pending", takesBeginning: true)
+    let entries =
+      response.isTruncated
+      ? PendingEntries.whole(in: response.body) : try DeviceClient.decode(PendingList.self, response).requests
+    return entries.compactMap { entry in
+      // Requests of unknown profiles and superseded requests are not shown.
+      guard let account = accounts[entry.profileID], let transaction = TransactionID(entry.transactionID),
+        entry.supersededBy == nil, !revocations.isStopped(entry.profileID), (0...86_400_000).contains(entry.expiresInMs)
+      else { return nil }
+      return PendingMobileAuthRequest(
+        transaction: transaction, server: id, account: account.id, sentAtMilliseconds: entry.sentAtMs,
+        timeToLive: .milliseconds(entry.timeToLiveMs), message: entry.message?.sanitized,
+        userInfo: entry.typeHint.map { ["type": $0.sanitized] } ?? [:],
+        deadline: asked + .milliseconds(entry.expiresInMs))
+    }
+  }
+
+  package func open(_ pending: PendingMobileAuthRequest) async throws(TokenServerError) -> MobileAuthRequest {
+    let account = try self.account(pending.account)
+    let response = try await client.call(
+      .get, "/requests/\(pending.transaction)/message", about: profile(of: pending.account))
+    let sealed = try DeviceClient.decode(SealedRequest.self, response)
+    guard let message = bytes(base64: sealed.message) else { throw .notHandleable("the message is not Base64") }
+    let plaintext: [UInt8]
+    do { plaintext = try account.key.open(message, from: account.serverCertificate) } catch {
+      throw .notHandleable("the message is not encrypted to this device and signed by the token server: \(error)")
+    }
+    let request: ApprovalRequest
+    do { request = try JSON.decode(ApprovalRequest.self, from: plaintext) } catch { throw .notHandleable("\(error)") }
+    guard request.v == 1 else { throw .notHandleable("version \(request.v) of the request format") }
+    guard request.iss == client.issuer else { throw .notHandleable("the message is from \(request.iss.sanitized)") }
+    let challenge = try await challenge(of: request, for: account.id)
+    guard let attempt = UInt8(exactly: request.attempt ?? 1) else { throw .notHandleable("attempt out of range") }
+    guard let nonce = bytes(base64URL: request.nonce), nonce.count == 32 else { throw .notHandleable("no nonce") }
+    guard let transaction = TransactionID(request.transactionID) else { throw .notHandleable("no transaction id") }
+    return try pending.opened(
+      VerifiedContents(
+        transaction: transaction, profileMatches: request.clientID == clientID && request.profileID == account.profile,
+        type: request.type.sanitized, message: request.message?.sanitized, challenge: challenge,
+        answerContext: SHA256.hash(plaintext) + nonce + [attempt, noteReceipts(of: account.profile, request)]))
+  }
+
+  private func challenge(
+    of request: ApprovalRequest, for account: AccountID
+  ) async throws(TokenServerError) -> Challenge {
+    switch request.method {
+    case .push: return .confirmation
+    case .pushWithPIN:
+      guard let pin = try await confirmedPINChange(account).pin else {
+        throw .notHandleable("it needs a PIN, and the account has none")
+      }
+      guard let counts = FailureCounts(max: request.maxFailureCount, previous: request.previousFailureCount) else {
+        throw .notHandleable("it has no valid count of wrong PINs")
+      }
+      return .pin(PINChallenge(length: pin.current.length, counts: counts))
+    case .pushWithFingerprint, .pushWithCustomAuthenticator:
+      throw .notHandleable("it needs \(request.method.rawValue)")
+    }
+  }
+
+  package func deliver(_ response: SealedResponse) async throws(TokenServerError) -> Verdict {
+    let reply = try await client.call(
+      .post, "/requests/\(response.request.pending.transaction)/answers", body: response.body,
+      headers: ["Idempotency-Key": response.idempotencyKey], about: profile(of: response.request.pending.account))
+    let status = try DeviceClient.decode(RequestStatus.self, reply)
+    guard let receipt = status.receipt else { throw .unreachable("the token server's answer has no receipt") }
+    try requireReceipt(status, for: response)
+    return try response.verdict(RemoteState(status.state), receipt: receipt.sanitized)
+  }
+
+  package func status(
+    of transaction: TransactionID, account: AccountID
+  ) async throws(TokenServerError) -> RemoteStatus {
+    let reply = try await client.call(.get, "/requests/\(transaction)", about: profile(of: account))
+    let status = try DeviceClient.decode(RequestStatus.self, reply)
+    try requireReceipt(status, of: transaction, account: account)
+    return RemoteStatus(
+      state: RemoteState(status.state), receipt: status.receipt?.sanitized, idempotencyKey: status.idempotencyKey)
+  }
+
+  /// Notifies the server that the account is removed from this device. The caller then deletes it here even if this
+  /// throws.
+  package func deregister(_ account: AccountID) async throws(TokenServerError) {
+    let profile: String
+    if let lapsed = expired.first(where: { $0.value == account }) {
+      profile = lapsed.key
+    } else {
+      profile = try self.account(account).profile
+    }
+    _ = try await client.call(.delete, "/profiles/\(profile)")
+  }
+
+  /// Unix seconds by the server's clock, for boards without a clock; nil before the first response and after the expiry
+  /// of the server's certificate.
+  package var serverTime: Int64? { get async { await client.vouchedTime } }
+
+  private func profile(of id: AccountID) -> String? {
+    accounts.withLock { $0.values.first { $0.id == id }?.profile }
+  }
+
+  func account(_ id: AccountID) throws(TokenServerError) -> Account {
+    guard let found = accounts.withLock({ $0.values.first { $0.id == id } }) else { throw .notEnrolled }
+    return found
+  }
+
+  func account(profile: String) -> Account? { accounts.withLock { $0[profile] } }
+
+  /// Updates the PIN record in memory. The caller has stored it.
+  func set(_ pin: AccountPIN, of profile: String) { accounts.withLock { $0[profile]?.pin = pin } }
+
+  package func seal(_ response: ChallengeResponse) async throws(TokenServerError) -> SealedResponse {
+    let request = response.request
+    let account = try self.account(request.pending.account)
+    let context = request.contents.answerContext
+    let (digest, nonce) = (Array(context[..<32]), Array(context[32..<64]))
+    let method: ApprovalRequest.Method =
+      if case .pin = request.contents.challenge { .pushWithPIN } else { .push }
+    var answer = ApprovalAnswer(
+      aud: client.issuer, clientID: clientID, profileID: account.profile,
+      transactionID: request.pending.transaction.text, requestSHA256: digest.base64URL, nonce: nonce.base64URL,
+      attempt: Int(context[64]), decision: response.decision == .accept ? .accept : .deny,
+      reason: response.decision.reason, methodUsed: method, gesture: ApprovalAnswer.Gesture(response.gesture),
+      answeredAfterMs: response.answeredAfter.milliseconds)
+    do {
+      if let pin = response.pin {
+        let claim = ApprovalClaim(nonce: nonce, requestSHA256: digest, decision: .accept)
+        answer.pinProof = try knowledgeKey(of: account, typed: pin).proof(claim).base64URL
+      }
+      let sealed = try account.key.seal(JSON.encode(answer), to: account.serverCertificate)
+      return response.sealed(JSON.encode(SealedAnswer(answer: sealed.base64)))
+    } catch let fault as TokenServerError { throw fault } catch {
+      throw .refused("sealing the answer failed: \(error)")
+    }
+  }
+}
+
+extension Decision {
+  fileprivate var reason: ReferenceProtocol.DenialReason? {
+    switch self {
+    case .accept: nil
+    case .deny(.declined): .declined
+    case .deny(.canceled): .canceled
+    case .deny(.notMe): .notMe
+    }
+  }
+}
+
+extension ApprovalAnswer.Gesture {
+  fileprivate init(_ gesture: MobileAuth.Gesture) {
+    let kind: Kind =
+      switch gesture.kind {
+      case .hold: .hold
+      case .doublePress: .doublePress
+      case .veryLongHold: .veryLongHold
+      case .enter: .enter
+      case .cancelKeys: .cancelKeys
+      }
+    self.init(kind: kind, heldMs: gesture.held.milliseconds)
+  }
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Lets one task sleep until a time or a signal, whichever comes first. A signal while the task is awake is not lost;
+/// several signals count as one.
+final class AsyncSignal: Sendable {
+  private let rings: AsyncStream<Void>
+  private let bell: AsyncStream<Void>.Continuation
+
+  init() { (rings, bell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1)) }
+
+  func ring() { bell.yield() }
+
+  /// - Parameter milliseconds: nil to wait for a signal only.
+  /// - Returns: immediately if the task is canceled.
+  func wait(milliseconds: Int64?) async {
+    let alarm = milliseconds.map { milliseconds in
+      Task {
+        try await Task.sleep(for: .milliseconds(max(0, milliseconds)))
+        ring()
+      }
+    }
+    defer { alarm?.cancel() }
+    for await _ in rings { return }
+  }
+}

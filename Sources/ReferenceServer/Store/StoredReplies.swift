@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import GRDB
+
+/// The stored response to one `Idempotency-Key`, or to one assertion.
+struct StoredReply: Sendable, Equatable {
+  let requestHash: [UInt8]
+  let status: Int
+  let body: [UInt8]
+}
+
+extension Database {
+  func verdict(_ key: String, of clientID: String) throws -> StoredReply? {
+    try row("SELECT * FROM verdict WHERE client_id = ? AND idempotency_key = ?", [clientID, key]).map { row in
+      let status = try row.count("status")
+      guard (200...599).contains(status) else { throw CorruptRowError("status", "is out of range") }
+      return StoredReply(requestHash: try row.bytes("request_hash"), status: status, body: try row.bytes("body"))
+    }
+  }
+
+  func replaceVerdict(_ key: String, of clientID: String, body: [UInt8]) throws {
+    try run(
+      "UPDATE verdict SET body = ? WHERE client_id = ? AND idempotency_key = ?", [Data(body), clientID, key])
+  }
+
+  func insert(_ verdict: StoredReply, key: String, clientID: String, nowMs: Int64) throws {
+    try run(
+      """
+      INSERT INTO verdict (client_id, idempotency_key, request_hash, status, body, created_at_ms)
+      VALUES (?, ?, ?, ?, ?, ?)
+      """, [clientID, key, Data(verdict.requestHash), verdict.status, Data(verdict.body), nowMs])
+  }
+}

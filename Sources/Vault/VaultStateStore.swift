@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+package import MobileAuth
+import SQLite
+import Secrets
+
+extension Vault: EnrollmentRegistry {}
+
+extension Vault: StateStore {
+  /// Appends an audit entry. Entries that one server's requests cause without a user action are limited to
+  /// `hourlyLimit` per hour.
+  package func record(_ entry: AuditEntry) throws(StateStoreError) {
+    try transaction { connection in try append(bounded: entry, on: connection) }
+  }
+
+  /// A second intent for a transaction replaces the first: after a restart the user has decided again.
+  /// - Throws: `.unknown` if the token server has no such account here.
+  package func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(StateStoreError) {
+    try transaction { connection in
+      let owner = try connection.rows(
+        "SELECT 1 FROM accounts WHERE id = ? AND server = ?", intent.account.text, intent.server.text
+      ) { try $0.integer(0) }
+      guard !owner.isEmpty else {
+        throw StateStoreError.unknown("account \(intent.account) at token server \(intent.server)")
+      }
+      try write(intent, on: connection)
+      try append(entry, on: connection)
+    }
+  }
+
+  func write(_ intent: AnswerIntent, on connection: borrowing Connection) throws {
+    let box = try intent.body.map { try keys.seal(SecretBytes(copying: $0), at: associatedData(ofBodyOf: intent)) }
+    try connection.run(
+      """
+      INSERT INTO intents (txn, server, account, idempotency_key, decision, mark, body) VALUES (?, ?, ?, ?, ?, ?, ?)
+      ON CONFLICT (txn) DO UPDATE SET server = excluded.server, account = excluded.account,
+        idempotency_key = excluded.idempotency_key, decision = excluded.decision, mark = excluded.mark,
+        body = excluded.body
+      """, intent.transaction.text, intent.server.text, intent.account.text, intent.idempotencyKey,
+      intent.decision.text, keys.mac(row(of: intent)), box)
+  }
+
+  /// If the intent was deleted with its account, the end is recorded nevertheless.
+  package func resolveIntent(_ transaction: TransactionID, _ entry: AuditEntry) throws(StateStoreError) {
+    try self.transaction { connection in
+      let isAnswered = try connection.run("DELETE FROM intents WHERE txn = ?", transaction.text) > 0
+      try append(bounded: entry, isAnswered: isAnswered, on: connection)
+    }
+  }
+
+  /// Ordered by transaction.
+  package func unresolvedIntents() throws(StateStoreError) -> [AnswerIntent] {
+    try snapshot { connection in try intents(on: connection) }
+  }
+
+  func intents(on connection: borrowing Connection) throws -> [AnswerIntent] {
+    try connection.rows(
+      "SELECT txn, server, account, idempotency_key, decision, mark, body FROM intents ORDER BY txn"
+    ) { row in
+      guard let transaction = TransactionID(try row.text(0)), let decision = Decision(text: try row.text(4)) else {
+        throw StateStoreError.damaged("an intent for \(try row.text(0))")
+      }
+      var intent = AnswerIntent(
+        transaction: transaction, server: TokenServerID(try row.text(1)), account: AccountID(try row.text(2)),
+        idempotencyKey: try row.text(3), decision: decision)
+      guard keys.isValidMAC(try row.blob(5), of: self.row(of: intent)) else {
+        throw StateStoreError.damaged("the intent for \(transaction)")
+      }
+      if let box = try row.optionalBlob(6) {
+        intent.body = try keys.open(box, at: associatedData(ofBodyOf: intent)).withExposedSecret { Array($0) }
+      }
+      return intent
+    }
+  }
+
+  /// Sets the account's stage to `mustEnrollAgain` and deletes its secrets, PIN, messages and one-time passwords. Its
+  /// unsettled intents stay.
+  package func dropKeys(of account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
+    try transaction { connection in try dropKeys(of: account, entry, on: connection) }
+  }
+
+  func dropKeys(of account: AccountID, _ entry: AuditEntry, on connection: borrowing Connection) throws {
+    let found = try connection.rows("SELECT server, profile FROM accounts WHERE id = ?", account.text) { row in
+      AccountRecord(
+        id: account, server: TokenServerID(try row.text(0)), profile: try row.text(1), stage: .mustEnrollAgain,
+        secrets: SecretBytes(copying: []))
+    }
+    guard let emptied = found.first else { throw StateStoreError.unknown("account \(account)") }
+    try put(emptied, on: connection)
+    try connection.run("DELETE FROM pins WHERE account = ?", account.text)
+    try connection.run("DELETE FROM messages WHERE account = ?", account.text)
+    try connection.run("DELETE FROM one_time_passwords WHERE account = ?", account.text)
+    try append(entry, on: connection)
+  }
+
+  /// Deletes the account with its unsettled intents; its name stays in the audit entries.
+  package func wipe(account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
+    try transaction { connection in try wipe(account: account, entry, on: connection) }
+  }
+
+  func wipe(account: AccountID, _ entry: AuditEntry, on connection: borrowing Connection) throws {
+    guard try connection.run("DELETE FROM accounts WHERE id = ?", account.text) == 1 else {
+      throw StateStoreError.unknown("account \(account)")
+    }
+    try append(entry, on: connection)
+  }
+
+  /// Deletes the server and its accounts with their unsettled intents; their names stay in the audit entries.
+  package func wipe(server: TokenServerID, _ entry: AuditEntry) throws(StateStoreError) {
+    try transaction { connection in
+      guard try connection.run("DELETE FROM servers WHERE id = ?", server.text) == 1 else {
+        throw StateStoreError.unknown("token server \(server)")
+      }
+      try append(entry, on: connection)
+    }
+  }
+
+  private func associatedData(ofBodyOf intent: AnswerIntent) -> CanonicalBytes {
+    CanonicalBytes("intents body", intent.transaction.text, intent.idempotencyKey)
+  }
+
+  private func row(of intent: AnswerIntent) -> CanonicalBytes {
+    CanonicalBytes(
+      "intents", intent.transaction.text, intent.server.text, intent.account.text, intent.idempotencyKey,
+      intent.decision.text)
+  }
+}
+
+/// The encoding in the table `intents`: "accept", or "deny" and the reason.
+extension Decision {
+  fileprivate var text: String {
+    switch self {
+    case .accept: "accept"
+    case .deny(let reason): "deny \(reason.rawValue)"
+    }
+  }
+
+  fileprivate init?(text: String) {
+    if text == "accept" {
+      self = .accept
+      return
+    }
+    guard text.hasPrefix("deny "), let reason = DenialReason(rawValue: String(text.dropFirst(5))) else { return nil }
+    self = .deny(reason)
+  }
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
+import MobileAuth
+import Synchronization
+
+/// One token with an account at each of three scripted servers, and a manual clock.
+final class HandlerFixture: Sendable {
+  let clock: ManualClock
+  let server = ScriptedServerClient()
+  let otherServer = ScriptedServerClient("other.example")
+  let thirdServer = ScriptedServerClient("third.example")
+  let panel: ScriptedPanel
+  let stateStore = MemoryStateStore()
+  let inbox: Inbox
+  let panelTasks: PanelTaskQueue
+  let handler: Handler
+  let recorder = Recorder()
+
+  init(wallClockMilliseconds: Int64 = 1_790_000_000_000, canType: Bool = true) {
+    clock = ManualClock(wallClockMilliseconds: wallClockMilliseconds)
+    panel = ScriptedPanel(canType: canType, clock: clock)
+    inbox = Inbox(clock: clock)
+    panelTasks = PanelTaskQueue(inbox: inbox)
+    handler = Handler(
+      servers: [server, otherServer, thirdServer], inbox: inbox, panelTasks: panelTasks, panel: panel,
+      stateStore: stateStore,
+      clock: clock,
+      mustEnroll: false,
+      random: { 0.5 }, makeIdempotencyKey: { [recorder] in recorder.nextKey() },
+      report: { [recorder] in recorder.add($0) })
+  }
+
+  /// Adds these requests to the list, as a refresh would, with the server connected.
+  func announce(_ requests: PendingMobileAuthRequest...) {
+    announce(requests, by: server)
+  }
+
+  /// Like `list`, for the second server.
+  func announceElsewhere(_ requests: PendingMobileAuthRequest...) { announce(requests, by: otherServer) }
+
+  func announce(_ requests: [PendingMobileAuthRequest], by server: ScriptedServerClient) {
+    server.set(list: requests)
+    inbox.set(.connected, to: server.id)
+    inbox.replace(requestsOf: server.id, with: requests)
+  }
+
+  /// Advances the clock in small steps until the condition holds.
+  func pass(until isDone: () throws -> Bool) async rethrows {
+    while try !isDone() {
+      await clock.untilAsleep()
+      if try isDone() { break }
+      clock.advance(by: .milliseconds(500))
+      for _ in 0..<100 { await Task.yield() }
+    }
+  }
+
+  /// Waits until the condition holds, without advancing the clock.
+  /// - Returns: false if the condition does not hold after a bounded number of turns.
+  /// - Returns: false if that took too many turns.
+  static func turn(until isDone: () throws -> Bool) async rethrows -> Bool {
+    for _ in 0..<200_000 {
+      if try isDone() { return true }
+      await Task.yield()
+    }
+    return try isDone()
+  }
+
+  /// Runs the handler while `body` runs; no task outlives the call.
+  func withHandler(_ body: () async throws -> Void) async throws {
+    let running = Task { try await handler.run() }
+    defer { running.cancel() }
+    try await body()
+    running.cancel()
+    _ = try? await running.value
+  }
+
+  func request(
+    _ number: Int, of server: ScriptedServerClient? = nil, sentAt: Int64 = 1000, lives: Duration = .seconds(60)
+  ) -> PendingMobileAuthRequest {
+    PendingMobileAuthRequest(
+      transaction: Self.transaction(number), server: (server ?? self.server).id, account: AccountID("A"),
+      sentAtMilliseconds: sentAt,
+      timeToLive: lives, message: nil, deadline: clock.now + lives)
+  }
+
+  static func transaction(_ number: Int) -> TransactionID {
+    let digits = String(number)
+    return TransactionID("00000000-0000-4000-8000-" + String(repeating: "0", count: 12 - digits.count) + digits)!
+  }
+}
+
+final class Recorder: Sendable {
+  private let state = Mutex((events: [TokenEvent](), keys: 0))
+
+  var events: [TokenEvent] { state.withLock { $0.events } }
+  func add(_ event: TokenEvent) { state.withLock { $0.events.append(event) } }
+  func nextKey() -> String {
+    state.withLock { state in
+      state.keys += 1
+      return "key-\(state.keys)"
+    }
+  }
+}
+
+let accept = PanelEvent.gesture(Gesture(.hold, held: .seconds(1)))
+let deny = PanelEvent.gesture(Gesture(.doublePress, held: .milliseconds(100)))
+let notMe = PanelEvent.gesture(Gesture(.veryLongHold, held: .seconds(7)))

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+import MobileAuth
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct SanitizedTextTests {
+  @Test(
+    "What is not all there says so",
+    arguments: [
+      ("", ""), ("abcd", "abcd"), ("abcde", "abc…"), ("a\u{202E}b\ncd", "abcd"),
+      ("e\u{301}\u{301}ab", "e\u{301}\u{301}…"),
+    ])
+  func whatIsNotAllThereSaysSo(text: String, shown: String) {
+    #expect(text.sanitized(atMost: 4).unicodeScalars.elementsEqual(shown.unicodeScalars))
+  }
+
+  @Test("Line breaks are kept, and other control characters are removed")
+  func linesAreKept() {
+    #expect("a\r\u{1B}[2Jb\nc\u{202E}d\u{85}".sanitizedLines == "a[2Jb\ncd")
+  }
+
+  @Test("JSON keeps its texts with control and format characters escaped")
+  func jsonIsEscaped() {
+    #expect(#"{"a":"x\#u{202E}\#u{9B}y"}"#.escapedForDisplay == #"{"a":"x\u202e\u009by"}"#)
+    #expect(#"{"a":"ä"}"#.escapedForDisplay == #"{"a":"ä"}"#)
+  }
+
+  @Test("A very long text is read only up to a bound")
+  func longTextIsBounded() {
+    #expect(String(repeating: "\u{7}", count: 3_000_000).sanitized.isEmpty)
+    #expect(String(repeating: "a", count: 3_000_000).sanitized.unicodeScalars.count == 200)
+  }
+
+  @Test("Durations of any length are whole milliseconds", arguments: [Int64.max, .min, 0, 1])
+  func millisecondsSaturate(seconds: Int64) {
+    let expected = seconds.multipliedReportingOverflow(by: 1000)
+    #expect(
+      Duration.seconds(seconds).milliseconds
+        == (expected.overflow ? (seconds < 0 ? .min : .max) : expected.partialValue))
+  }
+}

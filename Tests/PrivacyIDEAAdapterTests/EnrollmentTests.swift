@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
+import Cryptography
+import HTTP
+import MobileAuth
+import Secrets
+import Synchronization
+import Testing
+
+@testable import PrivacyIDEAAdapter
+
+/// One token, one server, and an unreliable network between them.
+final class EnrollmentFixture: Sendable {
+  let clock = ManualClock(wallClockMilliseconds: 1_795_253_339_000)
+  let registry = MemoryRegistry()
+  let server: FakePushServer
+  let progress = Mutex<[String]>([])
+  let keptPINs = Mutex<[AccountID: PIN]>([:])
+  /// The faults of the next requests; nil for none.
+  let weather = Mutex<[Weather?]>([])
+
+  enum Weather { case neverArrives, answerIsLost }
+
+  init() { server = FakePushServer(clock: clock) }
+
+  var http: RecordingHTTPTransport {
+    RecordingHTTPTransport { [self] (request: HTTPRequest) throws(HTTPTransportError) in
+      switch weather.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) {
+      case .neverArrives: throw .unreachable("no route")
+      case .answerIsLost:
+        _ = server.respond(to: request)
+        throw .timedOut(after: .seconds(60))
+      case nil: return server.respond(to: request)
+      }
+    }
+  }
+
+  /// - Parameter pin: the PIN that the user chooses; nil without a keypad.
+  func enrollment(pin: PIN? = nil, _ change: (inout PushEnrollment.Settings) -> Void = { _ in }) -> PushEnrollment {
+    let prompter = pin.map { pin in
+      PINPrompter {
+        pin
+      } keep: { [self] account, pin in
+        keptPINs.withLock { $0[account] = pin }
+      }
+    }
+    return enrollment(prompter: prompter, change)
+  }
+
+  let settings = {
+    var settings = PushEnrollment.Settings()
+    settings.keyBits = 2048
+    return settings
+  }()
+
+  func enrollment(
+    prompter: PINPrompter?, _ change: (inout PushEnrollment.Settings) -> Void = { _ in }
+  ) -> PushEnrollment {
+    var settings = settings
+    change(&settings)
+    var enrollment = PushEnrollment(
+      registry: registry, clock: clock, settings: settings, pinPrompter: prompter,
+      progress: { [self] line in progress.withLock { $0.append(line) } }, makeHTTPTransport: { [self] _ in http })
+    enrollment.makeRSAKey = { [self] _ in nextKey() }
+    return enrollment
+  }
+
+  private let keysTaken = Mutex(0)
+
+  /// Returns another key than the previous call. To generate a 2048-bit key for each enrollment would take most of the
+  /// time of these tests.
+  private func nextKey() -> RSAPrivateKey {
+    keysTaken.withLock { taken in
+      taken += 1
+      return PrivacyIDEAFixture.deviceKeys[taken % PrivacyIDEAFixture.deviceKeys.count]
+    }
+  }
+
+  func credentials(_ name: String) throws -> PushCredentials? {
+    try registry.accounts().first { $0.id.text == name }.map { record in try PushCredentials(record) }
+  }
+
+  /// Whether server and token have the same active keys.
+  func isUsable(_ name: String) async throws -> Bool {
+    guard let record = try registry.accounts().first(where: { $0.id.text == name }), record.stage == .active,
+      let keys = try PushCredentials(record).active
+    else { return false }
+    let client = PushClient(
+      endpoint: FakePushServer.endpoint, http: RecordingHTTPTransport { [server] in server.respond(to: $0) },
+      clock: ServerClock(clock))
+    let list = try? await client.poll(serial: record.profile, key: keys.device)
+    return list != nil && keys.server == FakePushServer.signingKey.publicKey
+  }
+}
+
+@Suite("Enrolling", .timeLimit(.minutes(5))) struct EnrollmentTests {
+  private let fixture = EnrollmentFixture()
+  private let trust = ServerTrust()
+
+  @Test("Makes an account that polls") func makesAnAccountThatPolls() async throws {
+    let account = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU1"), name: nil, trust: trust)
+    #expect(account.id.text == "PIPU1" && account.stage == .active)
+    #expect(try await fixture.isUsable("PIPU1"))
+    #expect(try fixture.registry.servers().map(\.id.text) == ["pi.example/ttype/push"])
+    #expect(fixture.registry.audit.map(\.kind) == [.enrolled])
+    #expect(try fixture.credentials("PIPU1")?.next == nil)
+  }
+
+  @Test("Makes a key with as many bits as the settings say") func makesAKeyWithAsManyBitsAsTheSettingsSay() async throws
+  {
+    #expect(PushEnrollment.Settings().keyBits == 3072)
+    for (serial, bits) in [("PIPU1", 2048), ("PIPU2", 3072)] {
+      var settings = PushEnrollment.Settings()
+      settings.keyBits = bits
+      let enrollment = PushEnrollment(
+        registry: fixture.registry, clock: fixture.clock, settings: settings, pinPrompter: nil, progress: { _ in },
+        makeHTTPTransport: { [fixture] _ in fixture.http })
+      _ = try await enrollment.enroll(fixture.server.prepare(serial), name: nil, trust: trust)
+      #expect(try await fixture.isUsable(serial))
+      #expect(fixture.server.state.withLock { $0.keys[serial]?.bits } == bits)
+    }
+  }
+
+  @Test("Has a new gateway address each time, only with an MQTT subscriber")
+  func hasANewGatewayAddressEachTimeOnlyWithAnMQTTSubscriber() async throws {
+    for (serial, listens) in [("PIPU1", false), ("PIPU2", true), ("PIPU3", true)] {
+      let enrollment = fixture.enrollment { $0.hasMailbox = listens }
+      _ = try await enrollment.enroll(fixture.server.prepare(serial), name: nil, trust: trust)
+    }
+    let mailboxes = fixture.server.state.withLock { $0.mailboxes }
+    #expect(mailboxes.first == "no_firebase_token" && Set(mailboxes).count == 3)
+    #expect(mailboxes.dropFirst().allSatisfy { $0.count == 36 })
+  }
+
+  /// A power loss at every write, and again during the retry: the same URL always results in an account that polls.
+  @Test("Goes on after a power loss at any write") func goesOnAfterAPowerLossAtAnyWrite() async throws {
+    for cut in 0..<3 {
+      let fixture = EnrollmentFixture()
+      let uri = fixture.server.prepare("PIPU1")
+      fixture.registry.failWrites(after: cut)
+      await #expect(throws: StateStoreError.storage("the power is gone")) {
+        try await fixture.enrollment().enroll(uri, name: "desk", trust: trust)
+      }
+      fixture.registry.failWrites(after: nil)
+      guard cut < 2 else {
+        // The server accepted the key, and a power loss prevented the server's key from being stored: no retry can get
+        // it again.
+        await #expect(throws: TokenServerError.self) {
+          try await fixture.enrollment().enroll(uri, name: "desk", trust: trust)
+        }
+        #expect(try fixture.registry.accounts().isEmpty)
+        continue
+      }
+      _ = try await fixture.enrollment().enroll(uri, name: "desk", trust: trust)
+      #expect(try await fixture.isUsable("desk"))
+    }
+  }
+
+  @Test("The key is stored before the server receives it, and is the key that it receives")
+  func keyIsStoredBeforeTheServerReceivesItAndIsTheKeyThatItReceives() async throws {
+    let uri = fixture.server.prepare("PIPU1")
+    fixture.weather.withLock { $0 = [.neverArrives, .neverArrives] }
+    await #expect(throws: TokenServerError.unreachable("the token server cannot be reached: no route")) {
+      try await fixture.enrollment().enroll(uri, name: nil, trust: trust)
+    }
+    let key = try #require(try fixture.credentials("PIPU1")?.next?.key)
+    #expect(try fixture.registry.accounts().map(\.stage) == [.enrolling])
+    _ = try await fixture.enrollment().enroll(uri, name: nil, trust: trust)
+    #expect(try fixture.credentials("PIPU1")?.active?.device.publicKeyOnTheWire == key.publicKeyOnTheWire)
+    #expect(try await fixture.isUsable("PIPU1"))
+  }
+
+  @Test("A connection that is lost before the request arrived is retried once")
+  func connectionThatIsLostBeforeTheRequestArrivedIsRetriedOnce() async throws {
+    fixture.weather.withLock { $0 = [.neverArrives] }
+    _ = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU1"), name: nil, trust: trust)
+    #expect(try await fixture.isUsable("PIPU1"))
+  }
+
+  @Test("After a lost answer the message asks for another URL, and nothing stays")
+  func afterALostAnswerTheMessageAsksForAnotherURLAndNothingStays() async throws {
+    fixture.weather.withLock { $0 = [.answerIsLost] }
+    let lost = TokenServerError.alreadyEnrolled(
+      "the token server expects no enrollment: the token is enrolled or deleted")
+    await #expect(throws: lost) {
+      try await fixture.enrollment().enroll(fixture.server.prepare("PIPU1"), name: nil, trust: trust)
+    }
+    #expect(try fixture.registry.accounts().isEmpty)
+    _ = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU1"), name: nil, trust: trust)
+    #expect(try await fixture.isUsable("PIPU1"))
+  }
+
+  @Test("A known serial gets new keys, and keeps its name") func knownSerialGetsNewKeysAndKeepsItsName() async throws {
+    _ = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU1"), name: "desk", trust: trust)
+    let former = try #require(try fixture.credentials("desk")?.active?.device.publicKeyOnTheWire)
+    _ = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU1"), name: nil, trust: trust)
+    #expect(try fixture.registry.accounts().map(\.id.text) == ["desk"])
+    #expect(try fixture.credentials("desk")?.active?.device.publicKeyOnTheWire != former)
+    #expect(try await fixture.isUsable("desk"))
+  }
+
+  @Test("The old keys count until the server has taken the new ones")
+  func oldKeysCountUntilTheServerHasTakenTheNewOnes() async throws {
+    _ = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU1"), name: nil, trust: trust)
+    let uri = fixture.server.prepare("PIPU1")
+    fixture.weather.withLock { $0 = [.neverArrives, .neverArrives] }
+    await #expect(throws: TokenServerError.self) { try await fixture.enrollment().enroll(uri, name: nil, trust: trust) }
+    #expect(try await fixture.isUsable("PIPU1"))
+    #expect(try fixture.credentials("PIPU1")?.next != nil)
+    // A wrong URL for a known serial deletes nothing either.
+    let wrong = uri.replacing("enrollment_credential=", with: "enrollment_credential=f")
+    await #expect(throws: TokenServerError.self) {
+      try await fixture.enrollment().enroll(wrong, name: nil, trust: trust)
+    }
+    #expect(try await fixture.isUsable("PIPU1"))
+    #expect(try fixture.credentials("PIPU1")?.next == nil)
+    _ = try await fixture.enrollment().enroll(uri, name: nil, trust: trust)
+    #expect(try await fixture.isUsable("PIPU1"))
+  }
+
+  @Test("An account that lost its keys is enrolled again under its name")
+  func accountThatLostItsKeysIsEnrolledAgainUnderItsName() async throws {
+    _ = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU1"), name: "desk", trust: trust)
+    try fixture.registry.dropKeys(of: AccountID("desk"), AuditEntry(.disenrolled, wallClockMilliseconds: 0))
+    _ = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU1"), name: nil, trust: trust)
+    #expect(try await fixture.isUsable("desk"))
+  }
+
+  @Test("A URL whose time is over is given up") func urlWhoseTimeIsOverIsGivenUp() async throws {
+    let uri = fixture.server.prepare("PIPU1")
+    fixture.weather.withLock { $0 = [.neverArrives, .neverArrives] }
+    await #expect(throws: TokenServerError.self) { try await fixture.enrollment().enroll(uri, name: nil, trust: trust) }
+    fixture.clock.advance(by: .seconds(600))
+    await #expect(throws: TokenServerError.refused("the enrollment URL has expired; ask for a new one")) {
+      try await fixture.enrollment().enroll(uri, name: nil, trust: trust)
+    }
+    #expect(try fixture.registry.accounts().isEmpty)
+  }
+
+  @Test("Two accounts have two names") func twoAccountsHaveTwoNames() async throws {
+    _ = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU1"), name: "desk", trust: trust)
+    await #expect(throws: TokenServerError.self) {
+      try await fixture.enrollment().enroll(fixture.server.prepare("PIPU2"), name: "desk", trust: trust)
+    }
+    _ = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU2"), name: nil, trust: trust)
+    #expect(try fixture.registry.accounts().map(\.id.text) == ["PIPU2", "desk"])
+  }
+
+  @Test("Certificates are verified unless a pin or an authority is named")
+  func certificatesAreVerifiedUnlessAPinOrAnAuthorityIsNamed() async throws {
+    let uri = fixture.server.prepare("PIPU1").replacing("sslverify=1", with: "sslverify=0")
+    await #expect(throws: TokenServerError.self) { try await fixture.enrollment().enroll(uri, name: nil, trust: trust) }
+    #expect(try fixture.registry.accounts().isEmpty)
+    _ = try await fixture.enrollment().enroll(uri, name: nil, trust: ServerTrust(pins: ["pin"]))
+    #expect(try PrivacyIDEA.pins(of: try #require(try fixture.registry.servers().first)) == ["pin"])
+  }
+
+  @Test("An untrusted certificate is not retried, and leaves no account")
+  func untrustedCertificateIsFinal() async throws {
+    let calls = Mutex(0)
+    let http = RecordingHTTPTransport { (_: HTTPRequest) throws(HTTPTransportError) in
+      calls.withLock { $0 += 1 }
+      throw .untrusted("self-signed certificate")
+    }
+    var settings = PushEnrollment.Settings()
+    settings.keyBits = 2048
+    let enrollment = PushEnrollment(
+      registry: fixture.registry, clock: fixture.clock, settings: settings, pinPrompter: nil, progress: { _ in },
+      makeHTTPTransport: { _ in http })
+    let fault = TokenServerError.untrusted(HTTPTransportError.untrusted("self-signed certificate").description)
+    await #expect(throws: fault) {
+      try await enrollment.enroll(fixture.server.prepare("PIPU1"), name: nil, trust: trust)
+    }
+    #expect(calls.withLock { $0 } == 1)
+    #expect(try fixture.registry.accounts().isEmpty)
+  }
+
+  @Test("The pins of others there stay until the server was reached with these")
+  func pinsOfOthersThereStayUntilTheServerWasReachedWithThese() async throws {
+    func pins() throws -> [String] { try PrivacyIDEA.pins(of: try #require(try fixture.registry.servers().first)) }
+    let pinned = ServerTrust(pins: ["the right one"])
+    _ = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU1"), name: nil, trust: pinned)
+    let spent = fixture.server.prepare("PIPU2").replacing("PIPU2", with: "PIPU9")
+    await #expect(throws: TokenServerError.self) {
+      try await fixture.enrollment().enroll(spent, name: nil, trust: trust)
+    }
+    #expect(try pins() == ["the right one"])
+    // An enrollment without a pin keeps the pins of others.
+    _ = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU3"), name: nil, trust: trust)
+    #expect(try pins() == ["the right one"])
+    #expect(!fixture.registry.audit.contains { $0.kind == .pinsDropped })
+    var dropping = trust
+    dropping.dropsPins = true
+    _ = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU4"), name: nil, trust: dropping)
+    #expect(try pins() == [])
+    #expect(fixture.registry.audit.filter { $0.kind == .pinsDropped }.count == 1)
+  }
+
+  @Test("A token that must be unlocked gets its PIN before the request to the server")
+  func tokenThatMustBeUnlockedGetsItsPINBeforeTheRequestToTheServer() async throws {
+    let pin = PIN(digits: SecretBytes(copying: Array("13579".utf8)))
+    let uri = fixture.server.prepare("PIPU1", more: "&pin=True&app_force_unlock=pin")
+    await #expect(throws: TokenServerError.self) { try await fixture.enrollment().enroll(uri, name: nil, trust: trust) }
+    _ = try await fixture.enrollment(pin: pin).enroll(uri, name: nil, trust: trust)
+    let credentials = try #require(try fixture.credentials("PIPU1"))
+    #expect(credentials.active?.wantsPIN == true && credentials.pinLength == 5)
+    #expect(fixture.keptPINs.withLock { $0 } == [AccountID("PIPU1"): pin])
+  }
+
+  /// The PIN prompt was canceled, or a power loss occurred.
+  @Test("A PIN that was not chosen is asked for by the next try") func pinThatWasNotChosenIsAskedForByTheNextTry()
+    async throws
+  {
+    let pin = PIN(digits: SecretBytes(copying: Array("13579".utf8)))
+    let uri = fixture.server.prepare("PIPU1", more: "&pin=True&app_force_unlock=pin")
+    await #expect(throws: CancellationError.self) {
+      try await fixture.enrollment(
+        prompter: PINPrompter {
+          throw CancellationError()
+        } keep: { _, _ in
+        }
+      ).enroll(uri, name: nil, trust: trust)
+    }
+    #expect(try fixture.credentials("PIPU1")?.next != nil)
+    let account = try await fixture.enrollment(pin: pin).enroll(uri, name: nil, trust: trust)
+    #expect(try PrivacyIDEA.pinLength(of: account) == 5)
+    #expect(fixture.keptPINs.withLock { $0 } == [AccountID("PIPU1"): pin])
+  }
+
+  @Test("A PIN that the user chose stays required with new keys") func pinThatTheUserChoseStaysRequiredWithNewKeys()
+    async throws
+  {
+    let pin = PIN(digits: SecretBytes(copying: Array("13579".utf8)))
+    let uri = fixture.server.prepare("PIPU1")
+    await #expect(throws: TokenServerError.self) {
+      try await fixture.enrollment { $0.asksForPIN = true }.enroll(uri, name: nil, trust: trust)
+    }
+    _ = try await fixture.enrollment(pin: pin) { $0.asksForPIN = true }.enroll(uri, name: nil, trust: trust)
+    #expect(fixture.keptPINs.withLock { $0 } == [AccountID("PIPU1"): pin])
+    let again = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU1"), name: nil, trust: trust)
+    let credentials = try PushCredentials(again)
+    #expect(credentials.active?.wantsPIN == true && credentials.pinLength == 5)
+    #expect(try await fixture.isUsable("PIPU1"))
+  }
+
+  /// During a new enrollment, another command sets the account's first PIN.
+  private func choosePIN(of fixture: EnrollmentFixture) throws {
+    try fixture.registry.update(AccountID("PIPU1")) { try PrivacyIDEA.with(pinLength: 6, $0) }
+  }
+
+  @Test("A PIN that is chosen meanwhile is kept") func pinThatIsChosenMeanwhileIsKept() async throws {
+    _ = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU1"), name: nil, trust: trust)
+    let prompter = PINPrompter {
+      try choosePIN(of: fixture)
+      return PIN(digits: SecretBytes(copying: Array("13579".utf8)))
+    } keep: { account, pin in
+      fixture.keptPINs.withLock { $0[account] = pin }
+    }
+    _ = try await fixture.enrollment(prompter: prompter) { $0.asksForPIN = true }
+      .enroll(fixture.server.prepare("PIPU1"), name: nil, trust: trust)
+    let credentials = try #require(try fixture.credentials("PIPU1"))
+    #expect(fixture.keptPINs.withLock { $0 }.isEmpty && credentials.pinLength == 6)
+    #expect(credentials.active?.wantsPIN == true)
+  }
+
+  @Test("A PIN that is chosen during the request to the server stays required")
+  func pinThatIsChosenDuringTheRequestToTheServerStaysRequired() async throws {
+    _ = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU1"), name: nil, trust: trust)
+    let again = PushEnrollment(
+      registry: fixture.registry, clock: fixture.clock, settings: fixture.settings, pinPrompter: nil,
+      progress: { line in if line.hasPrefix("enrolling") { try? choosePIN(of: fixture) } },
+      makeHTTPTransport: { _ in fixture.http })
+    _ = try await again.enroll(fixture.server.prepare("PIPU1"), name: nil, trust: trust)
+    let credentials = try #require(try fixture.credentials("PIPU1"))
+    #expect(credentials.pinLength == 6 && credentials.active?.wantsPIN == true)
+  }
+
+  @Test("An account gets a first PIN later") func accountGetsAFirstPINLater() async throws {
+    let account = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU1"), name: nil, trust: trust)
+    #expect(try PrivacyIDEA.pinLength(of: account) == nil)
+    let credentials = try PushCredentials(PrivacyIDEA.with(pinLength: 6, account))
+    #expect(credentials.active?.wantsPIN == true && credentials.pinLength == 6)
+    let lost = account.with(SecretBytes(copying: []))
+    #expect(throws: StateStoreError.self) { try PrivacyIDEA.with(pinLength: 6, lost) }
+  }
+
+  @Test("A required fingerprint is refused, unless a PIN may replace it")
+  func requiredFingerprintIsRefusedUnlessAPINMayReplaceIt() async throws {
+    let pin = PIN(digits: SecretBytes(copying: Array("13579".utf8)))
+    let uri = fixture.server.prepare("PIPU1", more: "&app_force_unlock=biometric")
+    await #expect(throws: TokenServerError.self) {
+      try await fixture.enrollment(pin: pin).enroll(uri, name: nil, trust: trust)
+    }
+    let account = try await fixture.enrollment(pin: pin) { $0.takesPINForBiometric = true }
+      .enroll(uri, name: nil, trust: trust)
+    #expect(try PushCredentials(account).active?.wantsPIN == true)
+  }
+
+  /// A board with an unset clock, and boards that are 90 s off.
+  @Test(
+    "A wrong clock is set by the server's", arguments: [Duration.seconds(1_795_253_339), .seconds(90), .seconds(-90)])
+  func wrongClockIsSetByTheServers(drift: Duration) async throws {
+    let clock = ManualClock(
+      wallClockMilliseconds: drift > .seconds(1000) ? 0 : 1_795_253_339_000)
+    let server = FakePushServer(clock: clock)
+    server.state.withLock { $0.drift = drift }
+    let key = try RSAPrivateKey(bits: 2048)
+    server.state.withLock { $0.keys["PIPU1"] = key.publicKey }
+    let client = PushClient(
+      endpoint: FakePushServer.endpoint, http: RecordingHTTPTransport { server.respond(to: $0) },
+      clock: ServerClock(clock))
+    let first = try await client.poll(serial: "PIPU1", key: .rsa(key))
+    // Nothing was signed with a time in 1970: the board asked for the time first.
+    #expect(first.correctedClock.map { $0 - .seconds(90) < .seconds(2) } ?? (drift > .seconds(1000)))
+    #expect(server.state.withLock { $0.polls.count } == 2)
+    #expect(try await client.poll(serial: "PIPU1", key: .rsa(key)).correctedClock == nil)
+    #expect(server.state.withLock { $0.polls.count } == 3)
+  }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+import Cryptography
+import Foundation
+import GRDB
+import ReferenceProtocol
+import Secrets
+import ServerTestSupport
+
+/// A server with PINs, a portal, and the refresh token that a wrong PIN would decrypt.
+struct PINFixture {
+  let server: TokenServerProcess
+  let portal: (id: String, secret: String)
+
+  static func configuration(attempts: Int = 3) -> String {
+    """
+    access_log = true
+    [application]
+    pin = true
+    max_pin_attempts = \(attempts)
+    [[type]]
+    name = "payment"
+    method = "push_with_pin"
+    [[type]]
+    name = "login"
+    method = "push"
+    """
+  }
+
+  init(attempts: Int = 3) throws {
+    server = try TokenServerProcess(configuration: Self.configuration(attempts: attempts))
+    portal = try server.addPortal()
+  }
+
+  /// A scene with alice's device, enrolled with a PIN.
+  static func enrolled(attempts: Int = 3) throws -> (PINFixture, DeviceClient) {
+    let ready = try ReadyServer(configuration: configuration(attempts: attempts), withPIN: true)
+    return (PINFixture(ready), ready.device)
+  }
+
+  private init(_ ready: ReadyServer) { (server, portal) = (ready.server, ready.portal) }
+
+  /// - Parameter former: the fixture of a server that has stopped.
+  init(after former: PINFixture) throws {
+    server = try TokenServerProcess(directory: former.server.directory, port: former.server.port)
+    portal = former.portal
+  }
+
+  func ask(_ device: DeviceClient, type: String = "payment", user: String = "alice") throws -> String {
+    let reply = try server.curl(
+      "--user", "\(portal.id):\(portal.secret)", "--data", "type=\(type)&user_id=\(user)&device_id=\(device.clientID)",
+      "--data", "callback_uri=http://127.0.0.1:9/&message=Pay", server.url + "/oauth/api/v4/authenticate/user")
+    return try reply.expect(200).json["transaction_id"] as? String ?? ""
+  }
+
+  func result(_ transaction: String) throws -> [String: any Sendable] {
+    try server.curl(
+      "--user", "\(portal.id):\(portal.secret)", server.url + "/oauth/api/v4/authenticate/transaction/\(transaction)"
+    ).expect(200).json
+  }
+
+  /// The server's database, opened while the server runs.
+  func database() throws -> DatabaseQueue { try DatabaseQueue(path: server.directory + "/token-server.db") }
+}
+
+extension SecretBytes {
+  /// The bytes that a wrong PIN decrypts to.
+  static var wrong: SecretBytes { Random.secret(32) }
+
+  var exposed: [UInt8] { withExposedSecret { Array($0) } }
+}
+
+extension Curl.Reply {
+  /// The counts: maximum, previous, remaining.
+  var counts: [Int?] {
+    ["max_failure_count", "previous_failure_count", "remaining_failure_count"].map { json[$0] as? Int }
+  }
+
+  var slug: Problem.Slug? { (try? decoded(Problem.self))?.slug }
+  var errorCode: Int? { json["error_code"] as? Int }
+}

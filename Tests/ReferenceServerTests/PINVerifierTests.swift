@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+import Cryptography
+import Foundation
+import GRDB
+import Logging
+import ReferenceProtocol
+import Secrets
+import Synchronization
+import Testing
+
+@testable import ReferenceServer
+
+/// The order of steps within one attempt, with a separate store.
+@Suite(.timeLimit(.minutes(5))) struct PINVerifierTests {
+  private let temporary: TemporaryStore
+  private let verifier: PINVerifier
+  private let key: Ed25519.PublicKey
+
+  init() async throws {
+    let temporary = try TemporaryStore()
+    self.temporary = temporary
+    let log = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    verifier = PINVerifier(
+      store: temporary.store, announcer: Announcer(hub: EventHub(), callbacks: AsyncSignal(), log: log),
+      clock: ServerClock { 0 }, limit: 3)
+    let fresh = try NewKnowledgeKey(
+      clientID: "C1", profileID: "PROF01", hasher: KeyedHasher(SecretBytes(copying: [UInt8](repeating: 1, count: 32))))
+    key = fresh.publicKey
+    try await temporary.store.write { database in
+      let registration = RegistrationRequest(
+        clientName: "x", softwareID: "x", softwareVersion: "1", key: JWK(try P256PrivateKey().publicKey),
+        capabilities: .init(display: .none, keypad: true, button: true, led: .mono))
+      try database.insertDevice(
+        id: "C1", registration: registration, key: registration.jwks.keys[0].publicKey(), credential: [1], nowMs: 0)
+      try database.insertProfile("PROF01", on: "C1", userID: "alice", activation: [1], nowMs: 0)
+      _ = try database.propose(fresh, nonce: "n", nowMs: 0)
+      let profile = try #require(try database.profile("PROF01", on: "C1"))
+      #expect(try database.activateKnowledge(of: profile, nonce: "n", activation: [2]))
+    }
+  }
+
+  private func attempt(_ key: String, _ hash: [UInt8] = [0]) -> PINAttempt {
+    PINAttempt(clientID: "C1", profileID: "PROF01", key: key, requestHash: hash)
+  }
+
+  private func failures() async throws -> Int? {
+    try await temporary.store.read { try $0.profile("PROF01", on: "C1")?.knowledge?.failures }
+  }
+
+  /// - Returns: 200 for a correct PIN, 422 for a wrong one, 403 at the limit.
+  @discardableResult
+  private func ask(_ attempt: PINAttempt, isRight: Bool) async throws -> Int? {
+    try await verifier.verify(attempt, isRight: { _ in isRight }) { _, finding in
+      let status = Problem(finding, issuer: "https://a")?.status ?? 200
+      return .init(verdict: StoredReply(requestHash: attempt.requestHash, status: status, body: []))
+    }?.status
+  }
+
+  private struct PowerLossError: Error {}
+
+  /// Counts an attempt and then simulates a power loss.
+  private func cut(_ attempt: PINAttempt) async throws {
+    await #expect(throws: PowerLossError.self) {
+      _ = try await verifier.verify(attempt, isRight: { _ in true }) { _, _ in throw PowerLossError() }
+    }
+  }
+
+  @Test("Counted on disk before it is looked at") func countedOnDiskBeforeItIsLookedAt() async throws {
+    let path = temporary.path
+    _ = try await verifier.verify(attempt("a")) { judgedBy in
+      #expect(judgedBy == key)
+      // Another connection sees only committed data.
+      let seen = try? DatabaseQueue(path: path).read { database in
+        [
+          try Int.fetchOne(database, sql: "SELECT failures FROM knowledge"),
+          try Int.fetchOne(database, sql: "SELECT COUNT(*) FROM pin_attempt"),
+        ]
+      }
+      #expect(seen == [1, 1])
+      return true
+    } rule: { _, _ in
+      .init()
+    }
+    #expect(try await failures() == 0)
+  }
+
+  @Test("Wrong wrong right") func wrongWrongRight() async throws {
+    #expect(try await ask(attempt("a"), isRight: false) == 422)
+    #expect(try await ask(attempt("b"), isRight: false) == 422)
+    #expect(try await failures() == 2)
+    #expect(try await ask(attempt("c"), isRight: true) == 200)
+    #expect(try await failures() == 0)
+  }
+
+  @Test("The limit takes the profile away") func theLimitTakesTheProfileAway() async throws {
+    for (key, status) in [("a", 422), ("b", 422), ("c", 403)] {
+      #expect(try await ask(attempt(key), isRight: false) == status)
+    }
+    let profile = try await temporary.store.read { try $0.profile("PROF01", on: "C1") }
+    #expect(profile?.isDeleted == true && profile?.knowledge == nil)
+    await #expect(throws: PINVerifier.VerificationError.noPIN) { try await ask(attempt("d"), isRight: true) }
+  }
+
+  @Test("A cut attempt is resumed and not counted again") func aCutAttemptIsResumedAndNotCountedAgain() async throws {
+    try await cut(attempt("a"))
+    try await cut(attempt("a"))
+    #expect(try await failures() == 1)
+    await #expect(throws: PINVerifier.VerificationError.conflict) { try await ask(attempt("a", [1]), isRight: true) }
+    #expect(try await ask(attempt("a"), isRight: false) == 422)
+    #expect(try await failures() == 1)
+  }
+
+  @Test("Cut attempts are never given back") func cutAttemptsAreNeverGivenBack() async throws {
+    for key in ["a", "b", "c", "d"] { try await cut(attempt(key)) }
+    #expect(try await failures() == 4)
+    let counts = try await temporary.store.read {
+      try $0.profile("PROF01", on: "C1")?.knowledge?.counts(of: "PROF01", limit: 3)
+    }
+    #expect(counts == ProfileFailureCounts(profileID: "PROF01", max: 3, previous: 3))
+    // These attempts got no verdict, so one more is verified; it must be correct.
+    #expect(try await ask(attempt("e"), isRight: false) == 403)
+  }
+
+  @Test("What a right one cleared counts anew") func whatARightOneClearedCountsAnew() async throws {
+    try await cut(attempt("a"))
+    #expect(try await ask(attempt("b"), isRight: true) == 200)
+    #expect(try await failures() == 0)
+    #expect(try await ask(attempt("a"), isRight: false) == 422)
+    #expect(try await failures() == 1)
+  }
+
+  @Test("A profile that goes away in between") func aProfileThatGoesAwayInBetween() async throws {
+    let store = temporary.store
+    await #expect(throws: PINVerifier.VerificationError.overtaken) {
+      _ = try await verifier.verify(attempt("a")) { _ in
+        // As an administrator's command does, which takes no lock.
+        try? store.pool.write { database in
+          guard let profile = try database.profile("PROF01", on: "C1") else { return }
+          _ = try database.deleteProfile(profile, nowMs: 0)
+        }
+        return true
+      } rule: { _, _ in
+        Issue.record("judged")
+        return .init()
+      }
+    }
+  }
+
+  @Test("Pending profiles lapse") func pendingProfilesLapse() async throws {
+    let due = try await temporary.store.write { database -> [Int64?] in
+      let before = try database.nextDueMs()
+      try database.run("UPDATE knowledge SET state = 'pending'")
+      let after = try database.nextDueMs()
+      #expect(try database.lapseProfiles(nowMs: 599_999) == Effects())
+      let effects = try database.lapseProfiles(nowMs: 600_000)
+      #expect(effects.notices.map(\.event) == [DeviceEvent(.profileRevoked, profileID: "PROF01")])
+      return [before, after, try database.nextDueMs()]
+    }
+    #expect(due == [nil, 600_000, nil])
+  }
+
+  @Test("One refresh token for one profile") func oneRefreshTokenForOneProfile() async throws {
+    let hasher = KeyedHasher(SecretBytes(copying: [UInt8](repeating: 1, count: 32)))
+    let (one, other) = (
+      try NewKnowledgeKey(clientID: "C1", profileID: "PROF01", hasher: hasher),
+      try NewKnowledgeKey(clientID: "C1", profileID: "PROF01", hasher: hasher)
+    )
+    #expect(one.publicKey != other.publicKey && one.refreshTokenHash != other.refreshTokenHash)
+    // A proposal does not replace an active verifier.
+    #expect(try await temporary.store.write { try $0.propose(one, nonce: "m", nowMs: 0) } == false)
+    #expect(try await temporary.store.read { try $0.profile("PROF01", on: "C1")?.knowledge?.publicKey } == key)
+  }
+}
+
+@Suite(.timeLimit(.minutes(5))) struct KeyedMutexTests {
+  /// A log of the steps, in order.
+  private final class CallLog: Sendable {
+    let lines = Mutex<[String]>([])
+    func note(_ line: String) { lines.withLock { $0.append(line) } }
+  }
+
+  @Test("One at a time for each key") func oneAtATimeForEachKey() async throws {
+    let (keyedMutex, log) = (KeyedMutex(), CallLog())
+    await withTaskGroup { group in
+      for number in 1...50 {
+        group.addTask {
+          try? await keyedMutex.withLock("a") {
+            log.note("in")
+            for _ in 1...3 { await Task.yield() }
+            log.note("out")
+            if number % 7 == 0 { throw CancellationError() }
+          }
+        }
+      }
+    }
+    let lines = log.lines.withLock { $0 }
+    #expect(lines.count == 100)
+    #expect(lines.indices.allSatisfy { lines[$0] == ($0 % 2 == 0 ? "in" : "out") })
+  }
+
+  @Test("Others do not wait") func othersDoNotWait() async throws {
+    let keyedMutex = KeyedMutex()
+    let inner = try await keyedMutex.withLock("a") { try await keyedMutex.withLock("b") { 7 } }
+    #expect(inner == 7)
+  }
+}
+
+/// A request that needs a PIN, in several versions.
+@Suite(.timeLimit(.minutes(5))) struct RequestVersionTests {
+  private func transaction() -> Transaction {
+    let request = ApprovalRequest(
+      iss: "https://a", clientID: "C1", profileID: "PROF01", transactionID: "t1", type: "payment",
+      method: .pushWithPIN, message: nil, pushMessage: "Pay", nonce: "bm9uY2U", sentAtMs: 0, expiresInMs: 60_000)
+    var transaction = Transaction.sample()
+    transaction.request = JSON.encode(request)
+    return transaction
+  }
+
+  private func counts(_ previous: Int) -> ProfileFailureCounts {
+    ProfileFailureCounts(profileID: "PROF01", max: 10, previous: previous)
+  }
+
+  @Test("Every wording that was sealed is the request") func everyWordingThatWasSealedIsTheRequest() throws {
+    var transaction = transaction()
+    var hashes = [SHA256.hash(transaction.request)]
+    for previous in 0..<10 {
+      transaction = try transaction.reissued(counts: counts(previous))
+      #expect(try transaction.reissued(counts: counts(previous)) == transaction)
+      hashes.append(SHA256.hash(transaction.request))
+    }
+    #expect(hashes.allSatisfy(transaction.wasIssued))
+    #expect(!transaction.wasIssued([]) && !transaction.wasIssued(SHA256.hash([])))
+    #expect(!transaction.wasIssued(Array(transaction.formerRequests.dropFirst(1).prefix(32))))
+  }
+
+  @Test("Not more than sixteen are kept") func notMoreThanSixteenAreKept() throws {
+    var transaction = transaction()
+    let first = SHA256.hash(transaction.request)
+    for round in 0..<30 { transaction = try transaction.reissued(counts: counts(round % 2)) }
+    #expect(transaction.formerRequests.count == 16 * 32)
+    #expect(!transaction.wasIssued(first) && transaction.wasIssued(SHA256.hash(transaction.request)))
+  }
+}

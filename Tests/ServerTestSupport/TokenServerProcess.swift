@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+import BuiltPrograms
+import Foundation
+
+/// The built `token-server` in a temporary directory, used through its public interfaces.
+public final class TokenServerProcess: Sendable {
+  public let directory: String
+  public let url: String
+  /// Trusts the server's certificate authority.
+  public let curl: Curl
+  private let program: RunningProgram
+
+  /// - Parameters:
+  ///   - configuration: the complete `config.toml`; nil for the file of `init`.
+  ///   - directory: the directory of a stopped server, to start it again; nil for a copy of a newly initialized one.
+  ///   - port: the port; 0 selects a free port.
+  public init(configuration: String? = nil, directory: String? = nil, port: Int = 0) throws {
+    let executable = try BuiltProgram.path("token-server")
+    self.directory = try directory ?? ServerDirectories.new()
+    if let configuration {
+      // The callbacks of tests go to this machine.
+      try (#"callback_private_addresses = ["127.0.0.0/8"]"# + "\n" + configuration)
+        .write(toFile: self.directory + "/config.toml", atomically: true, encoding: .utf8)
+    }
+    let log = self.directory + "/log"
+    program = try RunningProgram(
+      executable, ["serve", "--directory", self.directory, "--port", String(port)], errors: log)
+    guard let line = program.nextLine(), line.hasPrefix("listening on ") else {
+      let complaint = (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
+      throw Curl.CurlError(description: "serve did not start: \(complaint)")
+    }
+    url = String(line.dropFirst("listening on ".count))
+    curl = Curl(certificateAuthority: self.directory + "/ca.pem")
+  }
+
+  deinit {
+    program.send(SIGKILL)
+    try? FileManager.default.removeItem(atPath: directory)
+  }
+
+  /// The server's process.
+  public var processIdentifier: Int32 { program.processIdentifier }
+
+  public var port: Int { Int(url.split(separator: ":").last ?? "") ?? 0 }
+
+  /// The server's log.
+  public var log: String { (try? String(contentsOfFile: directory + "/log", encoding: .utf8)) ?? "" }
+
+  /// - Returns: the exit status.
+  public func stop(killing: Bool = false) -> Int32 {
+    program.send(killing ? SIGKILL : SIGTERM)
+    return program.waitForEnd()
+  }
+
+  /// Runs a command with `--json` while the server runs.
+  @discardableResult
+  public func admin(_ arguments: String...) throws -> [String: any Sendable] {
+    let output = try run(
+      BuiltProgram.path("token-server"), arguments + ["--directory", directory, "--json"])
+    guard output.status == 0 else { throw Curl.CurlError(description: "\(arguments): \(output.errors)") }
+    return try JSONSerialization.jsonObject(with: Data(output.bytes)) as? [String: any Sendable] ?? [:]
+  }
+
+  /// A new portal's credentials.
+  public func addPortal(_ id: String = "portal", _ options: String...) throws -> (id: String, secret: String) {
+    let output = try run(
+      BuiltProgram.path("token-server"), ["api-client", "add", id, "--directory", directory, "--json"] + options)
+    let made = try JSONSerialization.jsonObject(with: Data(output.bytes)) as? [String: String]
+    guard let secret = made?["client_secret"] else { throw Curl.CurlError(description: output.errors) }
+    return (id, secret)
+  }
+
+  /// A new code for a user; adds the user if necessary.
+  public func activationCode(for user: String) throws -> String {
+    _ = try? admin("user", "add", user)
+    guard let code = try admin("activation-code", user)["code"] as? String else {
+      throw Curl.CurlError(description: "no code")
+    }
+    return code
+  }
+}

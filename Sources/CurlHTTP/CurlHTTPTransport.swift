@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-public import HTTP
+package import HTTP
 
 /// An HTTP client with libcurl: one thread, which sleeps until data arrives, and reused connections.
 ///
 /// Proxies are taken from the environment (`https_proxy`, `no_proxy`). Otherwise only `ServerTrust` and the request
 /// have an effect: no `.netrc`, no cookies, no redirects, no compression.
-public final class CurlHTTPTransport: HTTPTransport, Sendable {
+package final class CurlHTTPTransport: HTTPTransport, Sendable {
   private let thread: CurlThread
 
   /// Creates the client without starting its thread. The first request starts it.
-  public init(trust: ServerTrust) {
+  package init(trust: ServerTrust) {
     thread = CurlThread(trust: trust)
   }
 
-  public func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
+  package func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
     let (delivery, head) = try await open(request, deadlineCovers: .wholeAnswer)
     guard head.saysWhereItEnds else { throw .malformed("a response without a length") }
     let limit = request.maximumBodyBytes
@@ -32,7 +32,7 @@ public final class CurlHTTPTransport: HTTPTransport, Sendable {
     return response
   }
 
-  public func stream(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponseStream {
+  package func stream(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponseStream {
     let (delivery, head) = try await open(request, deadlineCovers: .headOnly)
     let body = AsyncThrowingStream { try await delivery.nextChunk() }
     var stream = HTTPResponseStream(status: head.status, headers: head.headers, body: body)
@@ -43,7 +43,7 @@ public final class CurlHTTPTransport: HTTPTransport, Sendable {
   /// Ends every transfer with `HTTPTransportError.canceled`, closes the connections and ends the thread. Later requests also
   /// fail with `canceled`. Takes milliseconds. Must not be called from a cancellation handler. A client closes itself
   /// when it and its streams are released.
-  public func close() {
+  package func close() {
     thread.end()
   }
 

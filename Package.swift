@@ -15,12 +15,23 @@ let strictness: [SwiftSetting] =
     .enableUpcomingFeature("InternalImportsByDefault"),
   ] + (Context.environment["WARNINGS_AS_ERRORS"] == nil ? [] : [.treatAllWarnings(as: .error)])
 
-func systemLibrary(_ name: String, pkgConfig: String, debian: String) -> Target {
-  .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([debian])])
+/// The folders of `Sources/`.
+enum Layer: String { case system, foundations, domain, adapters, hardware, server, testKit, programs }
+
+func path(_ name: String, _ layer: Layer) -> String {
+  "Sources/" + layer.rawValue.prefix(1).uppercased() + layer.rawValue.dropFirst() + "/" + name
 }
 
-func module(_ name: String, over dependencies: [Target.Dependency] = []) -> Target {
-  .target(name: name, dependencies: dependencies, swiftSettings: strictness)
+func systemLibrary(_ name: String, pkgConfig: String, debian: String) -> Target {
+  .systemLibrary(name: name, path: path(name, .system), pkgConfig: pkgConfig, providers: [.apt([debian])])
+}
+
+func module(_ name: String, in layer: Layer, over dependencies: [Target.Dependency] = []) -> Target {
+  .target(name: name, dependencies: dependencies, path: path(name, layer), swiftSettings: strictness)
+}
+
+func program(_ name: String, over dependencies: [Target.Dependency]) -> Target {
+  .executableTarget(name: name, dependencies: dependencies, path: path(name, .programs), swiftSettings: strictness)
 }
 
 func tests(_ name: String, of dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
@@ -54,7 +65,7 @@ let tokenServerPackages: [Package.Dependency] = [
 
 let tokenServerTargets: [Target] = [
   module(
-    "ReferenceServer",
+    "ReferenceServer", in: .server,
     over: [
       "MQTT", "HTTP", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", argumentParser, logging, lifecycle,
       signals, toml, "TOMLSyntax",
@@ -71,8 +82,7 @@ let tokenServerTargets: [Target] = [
       .product(name: "SwiftASN1", package: "swift-asn1"),
       .product(name: "Crypto", package: "swift-crypto"),
     ]),
-  .executableTarget(
-    name: "token-server", dependencies: ["ReferenceServer", "Secrets", argumentParser], swiftSettings: strictness),
+  program("token-server", over: ["ReferenceServer", "Secrets", argumentParser]),
 
   .target(
     name: "ServerTestSupport",
@@ -137,7 +147,7 @@ let package = Package(
   ] + (hasTokenServer ? tokenServerPackages : []),
   targets: [
     // Layer 0: one system library each.
-    .systemLibrary(name: "CLinux"),
+    .systemLibrary(name: "CLinux", path: path("CLinux", .system)),
     systemLibrary("COpenSSL", pkgConfig: "libcrypto", debian: "libssl-dev"),
     systemLibrary("CRNP", pkgConfig: "librnp", debian: "librnp-dev"),
     systemLibrary("CCurl", pkgConfig: "libcurl", debian: "libcurl4-openssl-dev"),
@@ -147,49 +157,51 @@ let package = Package(
     systemLibrary("CMosquitto", pkgConfig: "libmosquitto", debian: "libmosquitto-dev"),
 
     // Layer 1: Swift interfaces of the system libraries.
-    module("Secrets", over: ["CLinux", "COpenSSL"]),
-    module("Cryptography", over: ["Secrets", "COpenSSL"]),
-    module("OpenPGP", over: ["Secrets", "CRNP"]),
-    module("HTTP"),
-    module("CertificateTrust", over: ["CLinux", "HTTP", "COpenSSL"]),
-    module("CurlHTTP", over: ["CertificateTrust", "HTTP", "CCurl", "COpenSSL"]),
-    module("MQTT", over: ["CertificateTrust", "CMosquitto", "COpenSSL", "HTTP", "Secrets"]),
-    module("JSONValues"),
-    module("TOMLSyntax"),
-    module("SQLite", over: ["CSQLite"]),
-    module("PINProtection", over: ["Secrets", "Cryptography"]),
-    module("HIDReports", over: ["Secrets"]),
-    module("GPIO", over: ["CGPIOD"]),
-    module("USBKeypad", over: ["CUSB", "HIDReports", "Secrets"]),
+    module("Secrets", in: .foundations, over: ["CLinux", "COpenSSL"]),
+    module("Cryptography", in: .foundations, over: ["Secrets", "COpenSSL"]),
+    module("OpenPGP", in: .foundations, over: ["Secrets", "CRNP"]),
+    module("HTTP", in: .foundations),
+    module("CertificateTrust", in: .foundations, over: ["CLinux", "HTTP", "COpenSSL"]),
+    module("CurlHTTP", in: .foundations, over: ["CertificateTrust", "HTTP", "CCurl", "COpenSSL"]),
+    module("MQTT", in: .foundations, over: ["CertificateTrust", "CMosquitto", "COpenSSL", "HTTP", "Secrets"]),
+    module("JSONValues", in: .foundations),
+    module("TOMLSyntax", in: .foundations),
+    module("SQLite", in: .foundations, over: ["CSQLite"]),
+    module("PINProtection", in: .foundations, over: ["Secrets", "Cryptography"]),
+    module("HIDReports", in: .hardware, over: ["Secrets"]),
+    module("GPIO", in: .hardware, over: ["CGPIOD"]),
+    module("USBKeypad", in: .hardware, over: ["CUSB", "HIDReports", "Secrets"]),
 
     // Layer 2: the domain and the panel.
-    module("MobileAuth", over: ["Secrets"]),
-    module("FrontPanel", over: ["MobileAuth", "Secrets"]),
-    module("Vault", over: ["MobileAuth", "PINProtection", "Cryptography", "Secrets", "SQLite"]),
+    module("MobileAuth", in: .domain, over: ["Secrets"]),
+    module("FrontPanel", in: .domain, over: ["MobileAuth", "Secrets"]),
+    module("Vault", in: .domain, over: ["MobileAuth", "PINProtection", "Cryptography", "Secrets", "SQLite"]),
 
     // Layer 3: the clients of token servers, and the boards.
-    module("ReferenceProtocol", over: ["Cryptography", "JSONValues", "OpenPGP"]),
+    module("ReferenceProtocol", in: .foundations, over: ["Cryptography", "JSONValues", "OpenPGP"]),
     module(
-      "ReferenceAdapter",
+      "ReferenceAdapter", in: .adapters,
       over: ["MobileAuth", "ReferenceProtocol", "Cryptography", "OpenPGP", "HTTP", "PINProtection", "Secrets"]),
     module(
-      "PrivacyIDEAAdapter", over: ["MobileAuth", "Cryptography", "HTTP", "JSONValues", "Secrets", "PINProtection"]),
+      "PrivacyIDEAAdapter", in: .adapters,
+      over: ["MobileAuth", "Cryptography", "HTTP", "JSONValues", "Secrets", "PINProtection"]),
     module(
-      "PingAMAdapter", over: ["MobileAuth", "Cryptography", "HTTP", "JSONValues", "Secrets", "PINProtection"]),
-    module("Boards", over: ["FrontPanel", "GPIO", "MobileAuth", "Secrets", "TOMLSyntax", "USBKeypad", toml]),
-    module("ApprovalTestKit", over: ["MobileAuth", "FrontPanel", "HTTP", "Secrets"]),
+      "PingAMAdapter", in: .adapters,
+      over: ["MobileAuth", "Cryptography", "HTTP", "JSONValues", "Secrets", "PINProtection"]),
+    module(
+      "Boards", in: .hardware, over: ["FrontPanel", "GPIO", "MobileAuth", "Secrets", "TOMLSyntax", "USBKeypad", toml]),
+    module("ApprovalTestKit", in: .testKit, over: ["MobileAuth", "FrontPanel", "HTTP", "Secrets"]),
 
     // Top layer: the two programs.
     module(
-      "ApprovalToken",
+      "ApprovalToken", in: .programs,
       over: [
         "Boards", "CLinux", "HTTP", "Cryptography", "CurlHTTP", "FrontPanel", "MQTT", "MobileAuth",
         "PINProtection",
         "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter",
         "ReferenceProtocol", "Secrets", "TOMLSyntax", "Vault", argumentParser, logging, lifecycle, signals, toml,
       ]),
-    .executableTarget(
-      name: "approval-token", dependencies: ["ApprovalToken", "Secrets", argumentParser], swiftSettings: strictness),
+    program("approval-token", over: ["ApprovalToken", "Secrets", argumentParser]),
 
     tests("ConstantTime", of: ["BuiltPrograms"]),
     // Built for release, and run with valgrind by the tests above.

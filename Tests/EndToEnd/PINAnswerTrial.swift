@@ -57,7 +57,8 @@ struct PINAnswerTrial {
     } else {
       let most = !isRight && typist.didType ? 1 : 0
       try model.require((told...most).contains(verified), "\(verified) verified, \(told) told, at most \(most) typed")
-      try model.require(failures == model.failures + verified, "\(failures ?? -1) after \(model.failures) + \(verified)")
+      try model.require(
+        failures == model.failures + verified, "\(failures ?? -1) after \(model.failures) + \(verified)")
       try await token.log.line(with: "opened request \(transaction)")
     }
     try model.require(

@@ -19,7 +19,8 @@ import Testing
     #expect(key.publicKeyOnTheWire == WorkedExamples["enrolmentPublicKey"])
   }
 
-  @Test("The server's key is read from the enrollment's answer") func serversKeyIsReadFromTheEnrollmentsAnswer() throws {
+  @Test("The server's key is read from the enrollment's answer") func serversKeyIsReadFromTheEnrollmentsAnswer() throws
+  {
     let reply = try #require(Reply(HTTPResponse(status: 200, body: Array(WorkedExamples["enrolmentAnswer"].utf8))))
     guard case .value(.bool(true), let detail?) = reply else {
       Issue.record("\(reply)")

@@ -107,7 +107,8 @@ import Testing
     "Refused",
     arguments: [
       ("prot = 1", "prot"),
-      ("[mobile_authentication]\nenrolment = true", "is now called \"mobile_authentication.enrollment\""), ("port = 70000", "port"),
+      ("[mobile_authentication]\nenrolment = true", "is now called \"mobile_authentication.enrollment\""),
+      ("port = 70000", "port"),
       ("port = \"x\"", "port"), ("issuer = \"http://a\"", "issuer"), ("issuer = \"https://a/\"", "issuer"),
       ("[mobile_authentication]\npush_enrollment_mode = \"many\"", "push_enrollment_mode"),
       ("[mobile_authentication]\nmax_message_length = 0", "max_message_length"),

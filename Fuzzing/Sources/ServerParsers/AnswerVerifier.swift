@@ -1,1 +1,1 @@
-../../../Sources/ReferenceServer/Domain/AnswerVerifier.swift
+../../../Sources/Server/ReferenceServer/Domain/AnswerVerifier.swift

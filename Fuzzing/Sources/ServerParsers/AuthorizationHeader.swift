@@ -1,1 +1,1 @@
-../../../Sources/ReferenceServer/HTTP/AuthorizationHeader.swift
+../../../Sources/Server/ReferenceServer/HTTP/AuthorizationHeader.swift

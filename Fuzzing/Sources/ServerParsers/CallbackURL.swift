@@ -1,1 +1,1 @@
-../../../Sources/ReferenceServer/Callbacks/CallbackURL.swift
+../../../Sources/Server/ReferenceServer/Callbacks/CallbackURL.swift

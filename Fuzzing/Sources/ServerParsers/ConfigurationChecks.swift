@@ -1,1 +1,1 @@
-../../../Sources/ReferenceServer/Configuration/ConfigurationChecks.swift
+../../../Sources/Server/ReferenceServer/Configuration/ConfigurationChecks.swift

@@ -1,1 +1,1 @@
-../../../Sources/ReferenceServer/Configuration/ConfigurationFile.swift
+../../../Sources/Server/ReferenceServer/Configuration/ConfigurationFile.swift

@@ -1,1 +1,1 @@
-../../../Sources/ReferenceServer/HTTP/ConnectionSource.swift
+../../../Sources/Server/ReferenceServer/HTTP/ConnectionSource.swift

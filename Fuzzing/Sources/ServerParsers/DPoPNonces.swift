@@ -1,1 +1,1 @@
-../../../Sources/ReferenceServer/Security/DPoPNonces.swift
+../../../Sources/Server/ReferenceServer/Security/DPoPNonces.swift

@@ -1,1 +1,1 @@
-../../../Sources/ReferenceServer/Device/DeviceMetadata.swift
+../../../Sources/Server/ReferenceServer/Device/DeviceMetadata.swift

@@ -1,1 +1,1 @@
-../../../Sources/ReferenceServer/Portal/EndUserBodies.swift
+../../../Sources/Server/ReferenceServer/Portal/EndUserBodies.swift

@@ -1,1 +1,1 @@
-../../../Sources/ReferenceServer/Events/EventHistory.swift
+../../../Sources/Server/ReferenceServer/Events/EventHistory.swift

@@ -1,1 +1,1 @@
-../../../Sources/ReferenceServer/HTTP/Form.swift
+../../../Sources/Server/ReferenceServer/HTTP/Form.swift

@@ -1,1 +1,1 @@
-../../../Sources/ReferenceServer/Configuration/IPAddressBytes.swift
+../../../Sources/Server/ReferenceServer/Configuration/IPAddressBytes.swift

@@ -1,1 +1,1 @@
-../../../Sources/ReferenceServer/Device/IdempotencyKey.swift
+../../../Sources/Server/ReferenceServer/Device/IdempotencyKey.swift

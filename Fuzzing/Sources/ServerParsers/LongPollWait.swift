@@ -1,1 +1,1 @@
-../../../Sources/ReferenceServer/Events/LongPollWait.swift
+../../../Sources/Server/ReferenceServer/Events/LongPollWait.swift

@@ -1,1 +1,1 @@
-../../../Sources/ReferenceServer/HTTP/PrintableText.swift
+../../../Sources/Server/ReferenceServer/HTTP/PrintableText.swift

@@ -1,1 +1,1 @@
-../../../Sources/ReferenceServer/Callbacks/PrivateAddress.swift
+../../../Sources/Server/ReferenceServer/Callbacks/PrivateAddress.swift

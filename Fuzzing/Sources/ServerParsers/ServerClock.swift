@@ -1,1 +1,1 @@
-../../../Sources/ReferenceServer/Domain/ServerClock.swift
+../../../Sources/Server/ReferenceServer/Domain/ServerClock.swift

@@ -1,1 +1,1 @@
-../../../Sources/ReferenceServer/Configuration/ServerConfiguration.swift
+../../../Sources/Server/ReferenceServer/Configuration/ServerConfiguration.swift

@@ -1,1 +1,1 @@
-../../../Sources/ReferenceServer/Domain/SoftwareVersion.swift
+../../../Sources/Server/ReferenceServer/Domain/SoftwareVersion.swift

@@ -1,1 +1,1 @@
-../../../Sources/ReferenceServer/Portal/StartOrder.swift
+../../../Sources/Server/ReferenceServer/Portal/StartOrder.swift

@@ -1,1 +1,1 @@
-../../../Sources/ReferenceServer/Device/TokenRequest.swift
+../../../Sources/Server/ReferenceServer/Device/TokenRequest.swift

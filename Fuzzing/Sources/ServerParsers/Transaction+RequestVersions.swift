@@ -1,1 +1,1 @@
-../../../Sources/ReferenceServer/Domain/Transaction+RequestVersions.swift
+../../../Sources/Server/ReferenceServer/Domain/Transaction+RequestVersions.swift

@@ -1,1 +1,1 @@
-../../../Sources/ReferenceServer/Domain/Transaction.swift
+../../../Sources/Server/ReferenceServer/Domain/Transaction.swift

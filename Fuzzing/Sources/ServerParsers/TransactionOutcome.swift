@@ -1,1 +1,1 @@
-../../../Sources/ReferenceServer/Domain/TransactionOutcome.swift
+../../../Sources/Server/ReferenceServer/Domain/TransactionOutcome.swift

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
 import Cryptography
-public import MobileAuth
+package import MobileAuth
 import Secrets
-public import Vault
+package import Vault
 
 /// An operation on a vault. The same seed and number always result in the same operation, so that a test knows which
 /// operation a killed process was running.
-public enum Operation: Sendable, Equatable {
+package enum Operation: Sendable, Equatable {
   case putServer(VaultState.Server)
   case putAccount(VaultState.Account, AuditEntry?)
   case record(AuditEntry)
@@ -31,7 +31,7 @@ public enum Operation: Sendable, Equatable {
   static let transactions = (0...5).map { TransactionID("00000000-0000-4000-8000-00000000000\($0)")! }
 
   /// Few servers, accounts and transactions, so that operations interact.
-  public init(number: Int, seed: UInt64) {
+  package init(number: Int, seed: UInt64) {
     var random = SeededGenerator(seed: seed &+ UInt64(number) &* 0x1_0000_0001)
     let server = TokenServerID("s\(Int.random(in: 1...2, using: &random))")
     let account = AccountID("a\(Int.random(in: 1...4, using: &random))")
@@ -89,7 +89,7 @@ public enum Operation: Sendable, Equatable {
 
   /// Codes of a counter, a message that is answered and one that is deleted with its account, a PIN that is set,
   /// changed, typed correctly and wrongly, and one account that is wiped at its attempt limit.
-  public static let beginning: [Operation] = [
+  package static let beginning: [Operation] = [
     .putServer(.init(id: TokenServerID("s1"), kind: "reference", url: "https://s1", secrets: [])),
     .putAccount(
       .init(id: AccountID("a1"), server: TokenServerID("s1"), profile: "p", stage: .active, secrets: []), nil),
@@ -134,7 +134,7 @@ public enum Operation: Sendable, Equatable {
   }
 
   /// Runs the operation on a real vault.
-  public func apply(to vault: Vault) throws(StateStoreError) {
+  package func apply(to vault: Vault) throws(StateStoreError) {
     switch self {
     case .putServer(let server): try vault.put(server.record)
     case .putAccount(let account, let entry): try vault.put(account.record, entry)

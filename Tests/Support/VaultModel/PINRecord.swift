@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
-public import MobileAuth
+package import MobileAuth
 import Secrets
-public import Vault
+package import Vault
 
 extension VaultState {
   /// The model of a PIN that the token verifies. Two are equal if the vault reports the same for them; digits and keys
   /// are only compared by unlocking, see `pinsThatFail(in:)`.
-  public struct PINRecord: Sendable, Equatable {
-    public var account: AccountID
-    public var limit: Int
-    public var failures: Int
-    public var digits: String
-    public var keys: [UInt8]
+  package struct PINRecord: Sendable, Equatable {
+    package var account: AccountID
+    package var limit: Int
+    package var failures: Int
+    package var digits: String
+    package var keys: [UInt8]
 
-    public init(account: AccountID, limit: Int, failures: Int = 0, digits: String = "", keys: [UInt8] = []) {
+    package init(account: AccountID, limit: Int, failures: Int = 0, digits: String = "", keys: [UInt8] = []) {
       self.account = account
       self.limit = limit
       self.failures = failures
@@ -22,7 +22,7 @@ extension VaultState {
       self.keys = keys
     }
 
-    public static func == (one: PINRecord, other: PINRecord) -> Bool {
+    package static func == (one: PINRecord, other: PINRecord) -> Bool {
       one.account == other.account && one.limit == other.limit && one.failures == other.failures
     }
   }
@@ -30,7 +30,7 @@ extension VaultState {
   /// The states that the vault can have during the operation, one per commit; the last one is the state after it
   /// returned.
   /// - Returns: an empty list if the operation is not possible.
-  public func steps(of operation: Operation) -> [VaultState] {
+  package func steps(of operation: Operation) -> [VaultState] {
     var next = self
     guard next.apply(operation) else { return [] }
     guard let account = operation.attemptedAccount,
@@ -43,7 +43,7 @@ extension VaultState {
 
   /// Tries every PIN of the model on a real vault, which counts attempts.
   /// - Returns: accounts whose keys differ, or that were not wiped at the attempt limit.
-  public func pinsThatFail(in vault: Vault) throws -> [String] {
+  package func pinsThatFail(in vault: Vault) throws -> [String] {
     try pins.compactMap { pin in
       let verdict = try PatientClock(wallClockMilliseconds: 0).waitOut { clock throws(StateStoreError) in
         try vault.unlock(pin.account, with: typed(pin.digits), clock: clock)

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-public import MobileAuth
+package import MobileAuth
 import Secrets
-public import Vault
+package import Vault
 
 /// The readable state of a vault as plain values: of a real vault, or of the model.
-public struct VaultState: Sendable, Equatable {
-  public struct Server: Sendable, Equatable {
-    public var id: TokenServerID
-    public var kind: String
-    public var url: String
-    public var secrets: [UInt8]
+package struct VaultState: Sendable, Equatable {
+  package struct Server: Sendable, Equatable {
+    package var id: TokenServerID
+    package var kind: String
+    package var url: String
+    package var secrets: [UInt8]
 
-    public init(id: TokenServerID, kind: String, url: String, secrets: [UInt8]) {
+    package init(id: TokenServerID, kind: String, url: String, secrets: [UInt8]) {
       self.id = id
       self.kind = kind
       self.url = url
       self.secrets = secrets
     }
 
-    public var record: TokenServerRecord {
+    package var record: TokenServerRecord {
       TokenServerRecord(id: id, kind: kind, url: url, secrets: SecretBytes(copying: secrets))
     }
   }
 
-  public struct Account: Sendable, Equatable {
-    public var id: AccountID
-    public var server: TokenServerID
-    public var profile: String
-    public var stage: EnrollmentStage
-    public var secrets: [UInt8]
+  package struct Account: Sendable, Equatable {
+    package var id: AccountID
+    package var server: TokenServerID
+    package var profile: String
+    package var stage: EnrollmentStage
+    package var secrets: [UInt8]
 
-    public init(id: AccountID, server: TokenServerID, profile: String, stage: EnrollmentStage, secrets: [UInt8]) {
+    package init(id: AccountID, server: TokenServerID, profile: String, stage: EnrollmentStage, secrets: [UInt8]) {
       self.id = id
       self.server = server
       self.profile = profile
@@ -38,22 +38,22 @@ public struct VaultState: Sendable, Equatable {
       self.secrets = secrets
     }
 
-    public var record: AccountRecord {
+    package var record: AccountRecord {
       AccountRecord(id: id, server: server, profile: profile, stage: stage, secrets: SecretBytes(copying: secrets))
     }
   }
 
   /// The intents contain whether it is being answered.
-  public struct Message: Sendable, Equatable {
-    public var transaction: TransactionID
-    public var account: AccountID
-    public var reference: String
-    public var receivedAtMilliseconds: Int64
-    public var contents: [UInt8]
-    public var state = DeliveredMessage.State.pending
-    public var answerKey: String?
+  package struct Message: Sendable, Equatable {
+    package var transaction: TransactionID
+    package var account: AccountID
+    package var reference: String
+    package var receivedAtMilliseconds: Int64
+    package var contents: [UInt8]
+    package var state = DeliveredMessage.State.pending
+    package var answerKey: String?
 
-    public init(
+    package init(
       transaction: TransactionID, account: AccountID, reference: String, receivedAtMilliseconds: Int64,
       contents: [UInt8]
     ) {
@@ -80,21 +80,21 @@ public struct VaultState: Sendable, Equatable {
     }
   }
 
-  public var servers: [Server] = []
-  public var accounts: [Account] = []
-  public var intents: [AnswerIntent] = []
-  public var audit: [AuditEntry] = []
-  public var latestKnownTimes: [TokenServerID: Int64] = [:]
-  public var pins: [PINRecord] = []
+  package var servers: [Server] = []
+  package var accounts: [Account] = []
+  package var intents: [AnswerIntent] = []
+  package var audit: [AuditEntry] = []
+  package var latestKnownTimes: [TokenServerID: Int64] = [:]
+  package var pins: [PINRecord] = []
   /// The next counter of each account with one-time passwords.
-  public var counters: [AccountID: Int64] = [:]
+  package var counters: [AccountID: Int64] = [:]
   /// Ordered by transaction.
-  public var messages: [Message] = []
+  package var messages: [Message] = []
 
-  public init() {}
+  package init() {}
 
   /// Reads everything from a real vault.
-  public init(of vault: Vault) throws {
+  package init(of vault: Vault) throws {
     servers = try vault.servers().map {
       Server(id: $0.id, kind: $0.kind, url: $0.url, secrets: $0.secrets.withExposedSecret { Array($0) })
     }
@@ -126,7 +126,7 @@ extension VaultState {
   /// Applies the operation to the model.
   /// - Returns: whether the operation is possible; if not, nothing changes.
   @discardableResult
-  public mutating func apply(_ operation: Operation) -> Bool {
+  package mutating func apply(_ operation: Operation) -> Bool {
     switch operation {
     case .putServer(let server):
       servers = (servers.filter { $0.id != server.id } + [server]).sorted { $0.id.text < $1.id.text }

@@ -71,7 +71,8 @@ struct Serve: AsyncParsableCommand {
       service: service, vault: vault, clock: clock, authorities: configuration.authorities,
       keyDerivation: board.keyDerivation, capabilities: board.capabilities,
       push: configuration.push, veryLongHold: board.profile.timing.reportHold)
-    let handler = ControlRequestHandler(service: service, vault: vault, board: board, accounts: accounts, ingress: ingress)
+    let handler = ControlRequestHandler(
+      service: service, vault: vault, board: board, accounts: accounts, ingress: ingress)
     let pushes = try configuration.push.listen.map {
       try PushListener(at: $0, clock: clock) { service.wakePolls() }
     }

@@ -86,7 +86,9 @@ extension PingAMServerClient {
     guard dependencies.takesPINForBiometric else {
       return (.impossible, "there is no fingerprint reader, and `pin_for_biometric = false` in [push] allows no PIN")
     }
-    guard let pinVerifier = dependencies.pinVerifier else { return (.impossible, "there is no keypad to type a PIN on") }
+    guard let pinVerifier = dependencies.pinVerifier else {
+      return (.impossible, "there is no keypad to type a PIN on")
+    }
     guard let length = account.mechanism.metadata.pinLength else {
       return (.impossible, "the account has no PIN; set one with `approval-token pin change`")
     }

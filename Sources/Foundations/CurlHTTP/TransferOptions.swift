@@ -47,7 +47,8 @@ struct TransferOptions {
       approval_curl_set_tls_callback(handle) { _, tlsContext, verifier in
         guard let tlsContext, let verifier else { return CURLE_SSL_CERTPROBLEM }
         approval_ssl_refuse_silent_end(OpaquePointer(tlsContext))
-        Unmanaged<CertificateVerifier>.fromOpaque(verifier).takeUnretainedValue().install(over: OpaquePointer(tlsContext))
+        Unmanaged<CertificateVerifier>.fromOpaque(verifier).takeUnretainedValue().install(
+          over: OpaquePointer(tlsContext))
         return CURLE_OK
       }, CURLOPT_SSL_CTX_FUNCTION)
   }

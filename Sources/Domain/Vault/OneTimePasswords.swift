@@ -93,8 +93,9 @@ extension Vault {
   }
 
   /// The parameters of all accounts with one-time passwords, and whether a PIN protects the secret.
-  package func oneTimePasswords() throws(StateStoreError) -> [AccountID: (setup: OneTimePasswordSetup, isUnderPIN: Bool)]
-  {
+  package func oneTimePasswords() throws(StateStoreError) -> [AccountID: (
+    setup: OneTimePasswordSetup, isUnderPIN: Bool
+  )] {
     let records = try snapshot { try OneTimePasswordRecord.all(on: $0, keys) }
     return Dictionary(uniqueKeysWithValues: records.map { ($0.account, ($0.setup, $0.isUnderPIN)) })
   }

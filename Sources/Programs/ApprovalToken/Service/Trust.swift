@@ -56,7 +56,8 @@ struct Adapters: Sendable {
         broker: broker, capabilities: capabilities)
     case PrivacyIDEA.kind:
       return try PrivacyIDEAServerClient(
-        record, accounts: accounts, pinVerifier: pinVerifier, http: try http(record.id, pins: PrivacyIDEA.pins(of: record)),
+        record, accounts: accounts, pinVerifier: pinVerifier,
+        http: try http(record.id, pins: PrivacyIDEA.pins(of: record)),
         clock: clock, pace: pace, random: uniformFraction, report: report)
     case PingAM.kind:
       guard let ingress else { throw StateStoreError.unknown("service that takes push messages in") }

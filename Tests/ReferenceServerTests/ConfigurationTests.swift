@@ -106,7 +106,7 @@ import Testing
   @Test(
     "Refused",
     arguments: [
-      ("prot = 1", "prot"),
+      ("prot = 1", "unknown setting \"prot\""),
       ("[mobile_authentication]\nenrolment = true", "is now called \"mobile_authentication.enrollment\""),
       ("port = 70000", "port"),
       ("port = \"x\"", "port"), ("issuer = \"http://a\"", "issuer"), ("issuer = \"https://a/\"", "issuer"),

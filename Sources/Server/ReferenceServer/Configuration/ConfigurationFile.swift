@@ -165,7 +165,11 @@ struct ConfigurationFile: Decodable {
   private static func explain(_ error: any Error) -> String {
     switch error {
     case let error as UnexpectedKeysError:
-      let names = error.keys.map { key, path in (path.map(\.stringValue) + [key]).joined(separator: ".") }
+      // The path of a nested key ends in the key itself.
+      let names = error.keys.map { key, path in
+        (path.last?.stringValue == key ? path.map(\.stringValue) : path.map(\.stringValue) + [key])
+          .joined(separator: ".")
+      }
       let explained = names.sorted().map { name in
         "\"\(name)\"" + (formerNames[name].map { ", which is now called \"\($0)\"" } ?? "")
       }

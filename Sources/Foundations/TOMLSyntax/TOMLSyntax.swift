@@ -2,19 +2,19 @@
 /// Checks a configuration's text before the TOML library reads it: for some invalid texts the library ends the process
 /// instead of reporting an error. Accepts the subset of TOML 1.0 that configurations need: no floating-point numbers,
 /// dates or times, and at most 32 levels of nesting.
-package enum TOMLSyntax {
-  package static let deepest = 32
+public enum TOMLSyntax {
+  public static let deepest = 32
 
-  package struct ParseError: Error, Equatable, Sendable, CustomStringConvertible {
+  public struct ParseError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The line number, from 1.
-    package let line: Int
-    package let what: String
+    public let line: Int
+    public let what: String
 
-    package var description: String { "line \(line): \(what)" }
+    public var description: String { "line \(line): \(what)" }
   }
 
   /// - Throws: the first error.
-  package static func check(_ text: String) throws(ParseError) {
+  public static func check(_ text: String) throws(ParseError) {
     var reader = TOMLReader(text)
     try reader.document()
   }

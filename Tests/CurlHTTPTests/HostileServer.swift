@@ -1,6 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 import CurlHTTP
 import Foundation
-// SPDX-License-Identifier: Apache-2.0
 import HTTP
 import Synchronization
 import Testing

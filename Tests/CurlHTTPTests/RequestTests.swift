@@ -1,5 +1,5 @@
-import CurlHTTP
 // SPDX-License-Identifier: Apache-2.0
+import CurlHTTP
 import HTTP
 import Testing
 

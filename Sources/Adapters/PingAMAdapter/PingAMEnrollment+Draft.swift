@@ -1,5 +1,5 @@
-import Cryptography
 // SPDX-License-Identifier: Apache-2.0
+import Cryptography
 import HTTP
 import MobileAuth
 import Secrets

@@ -1,5 +1,5 @@
-package import Cryptography
 // SPDX-License-Identifier: Apache-2.0
+package import Cryptography
 import HTTP
 package import MobileAuth
 import OpenPGP

@@ -1,6 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 import Cryptography
 import CurlHTTP
-// SPDX-License-Identifier: Apache-2.0
 import HTTP
 import MobileAuth
 import PINProtection

@@ -26,14 +26,14 @@ import Testing
   }
 
   private func announce(_ requests: PendingMobileAuthRequest...) {
-    inbox.set(.connected, to: server.id)
+    inbox.connectivity.set(.connected, to: server.id)
     inbox.replace(requestsOf: server.id, with: requests)
   }
 
   private func onPanel(_ body: (FrontPanel) async throws -> Void) async throws {
     let panel = FrontPanel(button: button, indicator: TestIndicator(), keypad: keypad, clock: clock)
     let handler = Handler(
-      servers: [server], inbox: inbox, panelTasks: PanelTaskQueue(inbox: inbox), panel: panel,
+      servers: [server], inbox: inbox, panelTasks: PanelTaskQueue(changes: inbox.changes), panel: panel,
       stateStore: MemoryStateStore(),
       clock: clock, mustEnroll: false, random: { 0.5 }, makeIdempotencyKey: { "key" }, report: { _ in })
     let running = [Task { await panel.run() }, Task { _ = try? await handler.run() }]

@@ -45,7 +45,8 @@ extension InteropPrivacyIDEA {
         random: { 0.5 }, report: { _ in })
       let inbox = Inbox(clock: clock)
       let handler = Handler(
-        servers: [token], inbox: inbox, panelTasks: PanelTaskQueue(inbox: inbox), panel: panel, stateStore: registry,
+        servers: [token], inbox: inbox, panelTasks: PanelTaskQueue(changes: inbox.changes), panel: panel,
+        stateStore: registry,
         clock: clock, mustEnroll: false, random: { 0.5 }, makeIdempotencyKey: { Random.uuid() },
         report: { _ in }
       )

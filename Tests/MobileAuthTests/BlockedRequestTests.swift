@@ -19,7 +19,7 @@ import Testing
       // No request waits for the user.
       await fixture.panel.until(showing: .idle(pending: 0))
       #expect(fixture.server.delivered.map(\.request.pending.transaction) == [HandlerFixture.transaction(2)])
-      #expect(fixture.inbox.requests.map(\.blockedBy) == [Self.locked])
+      #expect(fixture.inbox.pending.all.map(\.blockedBy) == [Self.locked])
       newest.blockedBy = nil
       fixture.announce(newest)
       await fixture.panel.until(challenges: 2)
@@ -65,7 +65,7 @@ import Testing
     #expect(fixture.stateStore.audit.last?.kind == .refused)
     #expect(fixture.stateStore.audit.last?.detail == "the account is locked by hand")
     #expect(fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)).isEmpty && fixture.server.delivered.isEmpty)
-    #expect(fixture.inbox.requests.map(\.transaction) == [HandlerFixture.transaction(1)])
+    #expect(fixture.inbox.pending.all.map(\.transaction) == [HandlerFixture.transaction(1)])
     #expect(fixture.server.calls(of: "open") == 1 && fixture.server.calls(of: "ended") == 0)
   }
 

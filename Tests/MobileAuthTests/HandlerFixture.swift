@@ -20,7 +20,7 @@ final class HandlerFixture: Sendable {
     clock = ManualClock(wallClockMilliseconds: wallClockMilliseconds)
     panel = ScriptedPanel(canType: canType, clock: clock)
     inbox = Inbox(clock: clock)
-    panelTasks = PanelTaskQueue(inbox: inbox)
+    panelTasks = PanelTaskQueue(changes: inbox.changes)
     handler = Handler(
       servers: [server, otherServer, thirdServer], inbox: inbox, panelTasks: panelTasks, panel: panel,
       stateStore: stateStore,
@@ -40,7 +40,7 @@ final class HandlerFixture: Sendable {
 
   func announce(_ requests: [PendingMobileAuthRequest], by server: ScriptedServerClient) {
     server.set(list: requests)
-    inbox.set(.connected, to: server.id)
+    inbox.connectivity.set(.connected, to: server.id)
     inbox.replace(requestsOf: server.id, with: requests)
   }
 

@@ -4,7 +4,7 @@ import MobileAuth
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct InboxTests {
-  private func order(_ fixture: HandlerFixture) -> [TransactionID] { fixture.inbox.requests.map(\.transaction) }
+  private func order(_ fixture: HandlerFixture) -> [TransactionID] { fixture.inbox.pending.all.map(\.transaction) }
 
   @Test("A server's timestamp does not make its request the newest") func timestampsDecideNoOrder() {
     let fixture = HandlerFixture()
@@ -30,8 +30,8 @@ import Testing
   @Test("Only the newest 200 requests of a list are read") func longListIsCapped() {
     let fixture = HandlerFixture()
     fixture.inbox.replace(requestsOf: fixture.server.id, with: (1...500).map { fixture.request($0) })
-    #expect(order(fixture) == (1...Inbox.longestList).map(HandlerFixture.transaction))
-    #expect(Inbox.longestList == 200)
+    #expect(order(fixture) == (1...PendingRequests.longestList).map(HandlerFixture.transaction))
+    #expect(PendingRequests.longestList == 200)
   }
 
   @Test("A list of any length restores no ended request, neither the server's own nor another's")
@@ -40,14 +40,14 @@ import Testing
     let request = fixture.request(1)
     fixture.announce(request)
     fixture.inbox.finish(request)
-    for number in 1...Inbox.longestList {
+    for number in 1...PendingRequests.longestList {
       let other = fixture.request(1000 + number)
       fixture.inbox.replace(requestsOf: fixture.server.id, with: [other])
       fixture.inbox.finish(other)
     }
     for number in 1...3000 { fixture.inbox.finish(fixture.request(10_000 + number, of: fixture.otherServer)) }
     fixture.announce(request)
-    #expect(fixture.inbox.requests.isEmpty)
+    #expect(fixture.inbox.pending.all.isEmpty)
   }
 
   @Test("An expired request is gone and a deadline never moves away")
@@ -56,7 +56,7 @@ import Testing
     fixture.announce(fixture.request(1, lives: .seconds(5)))
     fixture.announce(fixture.request(1, lives: .seconds(500)))
     fixture.clock.advance(by: .seconds(5))
-    #expect(fixture.inbox.requests.isEmpty)
+    #expect(fixture.inbox.pending.all.isEmpty)
   }
 
   @Test("One server cannot take anothers transaction") func oneServerCannotTakeAnothersTransaction() {
@@ -65,7 +65,7 @@ import Testing
     var stolen = fixture.request(1)
     stolen.server = TokenServerID("liar.example")
     fixture.inbox.replace(requestsOf: stolen.server, with: [stolen])
-    #expect(fixture.inbox.requests.map(\.server) == [fixture.server.id])
+    #expect(fixture.inbox.pending.all.map(\.server) == [fixture.server.id])
   }
 
   @Test("What is finished stays finished") func whatIsFinishedStaysFinished() {
@@ -74,7 +74,7 @@ import Testing
     fixture.announce(request)
     fixture.inbox.finish(request)
     fixture.announce(request)
-    #expect(fixture.inbox.requests.isEmpty)
+    #expect(fixture.inbox.pending.all.isEmpty)
   }
 
   @Test(

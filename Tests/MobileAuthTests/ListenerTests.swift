@@ -21,16 +21,16 @@ import Testing
     let fixture = HandlerFixture()
     fixture.server.set(list: [fixture.request(1)])
     let running = Task { try await listener(fixture).run() }
-    try await until { fixture.inbox.contains(HandlerFixture.transaction(1)) }
+    try await until { fixture.inbox.pending.contains(HandlerFixture.transaction(1)) }
     fixture.server.set(list: [fixture.request(2)])
     fixture.server.hint(.pendingChanged)
-    try await until { fixture.inbox.contains(HandlerFixture.transaction(2)) }
-    #expect(!fixture.inbox.contains(HandlerFixture.transaction(1)))
+    try await until { fixture.inbox.pending.contains(HandlerFixture.transaction(2)) }
+    #expect(!fixture.inbox.pending.contains(HandlerFixture.transaction(1)))
     // A lost hint delays a request by ten minutes but does not lose it.
     fixture.server.set(list: [fixture.request(3, lives: .seconds(900))])
     await fixture.clock.untilAsleep()
     fixture.clock.advance(by: .seconds(600))
-    try await until { fixture.inbox.contains(HandlerFixture.transaction(3)) }
+    try await until { fixture.inbox.pending.contains(HandlerFixture.transaction(3)) }
     running.cancel()
     _ = try? await running.value
   }
@@ -48,7 +48,7 @@ import Testing
       fixture.clock.advance(by: .milliseconds(pause))
       try await until { fixture.server.calls(of: "validate") == attempt + 2 }
     }
-    try await until { fixture.inbox.connections[fixture.server.id] == .connected }
+    try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
     running.cancel()
     _ = try? await running.value
   }
@@ -94,25 +94,25 @@ import Testing
     let fixture = HandlerFixture()
     fixture.server.fail("validate", fault)
     #expect(try await listener(fixture).run() == .stopped(fault))
-    #expect(fixture.inbox.connections[fixture.server.id] == .stopped)
+    #expect(fixture.inbox.connectivity[fixture.server.id] == .stopped)
   }
 
   /// The connection is not restarted, and requests delivered another way are found at once.
   @Test("A channel that is down shows and heals") func aChannelThatIsDownShowsAndHeals() async throws {
     let fixture = HandlerFixture()
     let running = Task { try await listener(fixture).run() }
-    try await until { fixture.inbox.connections[fixture.server.id] == .connected }
+    try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
     fixture.server.set(list: [fixture.request(1)])
     fixture.server.hint(.disconnected("no broker"))
     try await until { fixture.recorder.events.contains(.disconnected(fixture.server.id, "no broker")) }
-    #expect(fixture.inbox.connections[fixture.server.id] == .disconnected)
-    #expect(fixture.inbox.contains(HandlerFixture.transaction(1)))
+    #expect(fixture.inbox.connectivity[fixture.server.id] == .disconnected)
+    #expect(fixture.inbox.pending.contains(HandlerFixture.transaction(1)))
     fixture.server.set(list: [fixture.request(2)])
     fixture.server.hint(.pendingChanged)
-    try await until { fixture.inbox.contains(HandlerFixture.transaction(2)) }
-    #expect(fixture.inbox.connections[fixture.server.id] == .disconnected)
+    try await until { fixture.inbox.pending.contains(HandlerFixture.transaction(2)) }
+    #expect(fixture.inbox.connectivity[fixture.server.id] == .disconnected)
     fixture.server.hint(.connected)
-    try await until { fixture.inbox.connections[fixture.server.id] == .connected }
+    try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
     #expect(fixture.server.calls(of: "validate") == 1)
     running.cancel()
     _ = try? await running.value
@@ -121,14 +121,14 @@ import Testing
   @Test("A broken stream shows and heals") func aBrokenStreamShowsAndHeals() async throws {
     let fixture = HandlerFixture()
     let running = Task { try await listener(fixture).run() }
-    try await until { fixture.inbox.connections[fixture.server.id] == .connected }
+    try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
     fixture.server.breakStream(.unreachable("cable"))
     #expect(
       await HandlerFixture.turn { fixture.recorder.events.contains(.disconnected(fixture.server.id, "cable (9001)")) })
-    #expect(fixture.inbox.connections[fixture.server.id] == .disconnected)
+    #expect(fixture.inbox.connectivity[fixture.server.id] == .disconnected)
     #expect(await HandlerFixture.turn { fixture.clock.untilNextWakes == .milliseconds(750) })
     fixture.clock.advance(by: .milliseconds(750))
-    #expect(await HandlerFixture.turn { fixture.inbox.connections[fixture.server.id] == .connected })
+    #expect(await HandlerFixture.turn { fixture.inbox.connectivity[fixture.server.id] == .connected })
     running.cancel()
     _ = try? await running.value
   }

@@ -176,10 +176,10 @@ import Testing
     try await fixture.withHandler {
       fixture.announce(fixture.request(1))
       await fixture.panel.until(challenges: 1)
-      #expect(fixture.inbox.shown == HandlerFixture.transaction(1))
+      #expect(fixture.inbox.prompts.shown == HandlerFixture.transaction(1))
       fixture.panel.perform(deny)
       await fixture.panel.until(showing: .idle(pending: 0))
-      #expect(fixture.inbox.shown == nil)
+      #expect(fixture.inbox.prompts.shown == nil)
     }
   }
 }

@@ -173,7 +173,7 @@ import Testing
       fixture.announce(fixture.request(1, sentAt: 2000))
       await fixture.panel.until(showing: .disconnected)
       fixture.announceElsewhere(fixture.request(2, of: fixture.otherServer, sentAt: 1000))
-      fixture.inbox.set(.disconnected, to: fixture.server.id)
+      fixture.inbox.connectivity.set(.disconnected, to: fixture.server.id)
       await fixture.panel.until(challenges: 1)
       fixture.panel.perform(accept)
       try await eventually { !fixture.stateStore.outcomes(of: HandlerFixture.transaction(2)).isEmpty }

@@ -65,11 +65,11 @@ import Testing
     let panel = ScriptedPanel()
     let inbox = Inbox(clock: server.clock)
     let handler = Handler(
-      servers: [adapter], inbox: inbox, panelTasks: PanelTaskQueue(inbox: inbox), panel: panel,
+      servers: [adapter], inbox: inbox, panelTasks: PanelTaskQueue(changes: inbox.changes), panel: panel,
       stateStore: MemoryStateStore(),
       clock: server.clock, mustEnroll: false, random: { 0.5 }, makeIdempotencyKey: { Random.uuid() },
       report: { _ in })
-    inbox.set(.connected, to: adapter.id)
+    inbox.connectivity.set(.connected, to: adapter.id)
     inbox.replace(requestsOf: adapter.id, with: [server.pending])
     let running = Task { try await handler.run() }
     try await body(panel)

@@ -12,7 +12,7 @@ extension PingAMServerClient {
     let (challenge, obstacle) = try self.challenge(of: kept.message, for: account)
     return try pending.opened(
       VerifiedContents(
-        transaction: kept.delivered.transaction, profileMatches: kept.delivered.account == account.id,
+        transaction: kept.delivered.transaction, account: kept.delivered.account,
         type: Self.describe(kept, obstacle), message: pending.message, challenge: challenge,
         answerContext: Array(kept.envelope.messageID.utf8)))
   }

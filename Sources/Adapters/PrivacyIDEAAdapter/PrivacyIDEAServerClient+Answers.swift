@@ -23,7 +23,7 @@ extension PrivacyIDEAServerClient {
     }
     return try pending.opened(
       VerifiedContents(
-        transaction: pending.transaction, profileMatches: challenge.serial == account.serial, type: type,
+        transaction: pending.transaction, account: challenge.serial == account.serial ? account.id : nil, type: type,
         message: pending.message, challenge: demand,
         answerContext: Array("\(challenge.nonce)|\(challenge.url)".utf8)))
   }

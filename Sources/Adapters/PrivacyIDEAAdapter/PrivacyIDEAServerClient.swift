@@ -48,7 +48,7 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
   private let random: @Sendable () -> Double
   private let report: @Sendable (TokenEvent) -> Void
   private let state: Mutex<State>
-  private let hinted = Signal()
+  private let hinted = ChangeSignal()
 
   /// - Parameters:
   ///   - accounts: the accounts of this server. Accounts that are not active are ignored.

@@ -176,7 +176,8 @@ package final class ReferenceServerClient: TokenServerClient {
     guard let transaction = TransactionID(request.transactionID) else { throw .notHandleable("no transaction id") }
     return try pending.opened(
       VerifiedContents(
-        transaction: transaction, profileMatches: request.clientID == clientID && request.profileID == account.profile,
+        transaction: transaction,
+        account: request.clientID == clientID && request.profileID == account.profile ? account.id : nil,
         type: request.type.sanitized, message: request.message?.sanitized, challenge: challenge,
         answerContext: SHA256.hash(plaintext) + nonce + [attempt, noteReceipts(of: account.profile, request)]))
   }

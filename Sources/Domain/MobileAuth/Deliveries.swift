@@ -4,12 +4,22 @@ import Synchronization
 /// Answers being sent and status queries, each in its own task. An answer that cannot be delivered blocks only its own
 /// server; a status query blocks nothing.
 final class Deliveries: Sendable {
-  /// The result of one task. Its audit entries are written.
-  struct Outcome: Sendable {
-    /// Whether the request is still open and needs another answer.
-    var asksAgain = false
-    /// Indications for the LED, in order.
-    var indications: [Indication] = []
+  /// The result of a delivery. The audit entries of its end are written.
+  enum Outcome: Sendable {
+    /// The panel is free for other requests; the delivery continues in the background.
+    case stillUnderway
+    /// The answer did not count: the request is still open and needs another answer.
+    case retryEntry(FailureCounts)
+    /// - Parameter shows: indications for the LED, in order.
+    case finished(shows: [Indication])
+
+    var indications: [Indication] {
+      switch self {
+      case .stillUnderway: []
+      case .retryEntry(let counts): [.pinWrong(remaining: counts.remaining)]
+      case .finished(let shows): shows
+      }
+    }
   }
 
   enum Kind: Sendable {
@@ -23,6 +33,8 @@ final class Deliveries: Sendable {
   private struct Delivery: Sendable {
     let server: TokenServerID
     let kind: Kind
+    /// Raised when the delivery has trouble or ends.
+    let changes = ChangeSignal()
     var isTroubled = false
     var task: Task<Void, Never>?
   }
@@ -33,15 +45,19 @@ final class Deliveries: Sendable {
   }
 
   private let state = Mutex(State())
-  private let inbox: Inbox
+  private let changes: ChangeSignal
+  private let clock: any TokenClock
 
-  /// - Parameter inbox: notified of every change of these tasks.
-  init(inbox: Inbox) { self.inbox = inbox }
+  /// - Parameter changes: raised when a task ends or has trouble.
+  init(changes: ChangeSignal, clock: any TokenClock) {
+    self.changes = changes
+    self.clock = clock
+  }
 
-  /// Starts a task, replacing an ending of the same transaction.
+  /// Starts a task in the background, replacing an outcome of the same transaction.
   /// - Parameter body: throws `StateStoreError`, or `CancellationError`, after which the outcome is unknown.
   func start(
-    _ transaction: TransactionID, to server: TokenServerID, as kind: Kind = .answer,
+    _ transaction: TransactionID, to server: TokenServerID, as kind: Kind,
     _ body: @escaping @Sendable (_ onTrouble: @Sendable () -> Void) async throws -> Outcome
   ) {
     state.withLock { state in
@@ -53,21 +69,46 @@ final class Deliveries: Sendable {
     }
   }
 
+  /// Starts to send an answer, and waits for its outcome until `limit`.
+  /// - Parameter onTrouble: called when the delivery has to be retried.
+  /// - Throws: `StateStoreError` of `body`; `CancellationError`, after which the delivery continues.
+  func deliver(
+    _ transaction: TransactionID, to server: TokenServerID, until limit: MonotonicInstant,
+    onTrouble: () async -> Void,
+    _ body: @escaping @Sendable (_ onTrouble: @Sendable () -> Void) async throws -> Outcome
+  ) async throws -> Outcome {
+    start(transaction, to: server, as: .answer, body)
+    while true {
+      let delivery = state.withLock { $0.underway[transaction] }
+      let generation = delivery?.changes.generation ?? 0
+      if let outcome = try takeOutcome(of: transaction) { return outcome }
+      // A canceled delivery has no outcome.
+      guard let delivery, clock.now < limit else { return .stillUnderway }
+      if isTroubled(transaction) { await onTrouble() }
+      try await delivery.changes.wait(beyond: generation, until: limit, by: clock)
+    }
+  }
+
   private func outcome(of body: () async throws -> Outcome) async -> Result<Outcome, StateStoreError>? {
     do { return .success(try await body()) } catch { return (error as? StateStoreError).map(Result.failure) }
   }
 
   private func end(_ transaction: TransactionID, _ outcome: Result<Outcome, StateStoreError>?) {
-    state.withLock { state in
-      state.underway[transaction] = nil
+    let ended = state.withLock { state in
       state.outcomes[transaction] = outcome
+      return state.underway.removeValue(forKey: transaction)
     }
-    inbox.notifyWaiters()
+    ended?.changes.raise()
+    changes.raise()
   }
 
   private func note(troubleOf transaction: TransactionID) {
-    state.withLock { $0.underway[transaction]?.isTroubled = true }
-    inbox.notifyWaiters()
+    let troubled = state.withLock { state in
+      state.underway[transaction]?.isTroubled = true
+      return state.underway[transaction]
+    }
+    troubled?.changes.raise()
+    changes.raise()
   }
 
   var underway: Set<TransactionID> { state.withLock { Set($0.underway.keys) } }
@@ -80,20 +121,21 @@ final class Deliveries: Sendable {
   /// Whether no answer is being sent and no outcome is being queried.
   var isEverythingKnown: Bool { state.withLock { $0.underway.values.allSatisfy { $0.kind == .ending } } }
 
-  /// Whether the task had to retry.
-  func isTroubled(_ transaction: TransactionID) -> Bool {
+  private func isTroubled(_ transaction: TransactionID) -> Bool {
     state.withLock { $0.underway[transaction]?.isTroubled ?? false }
   }
 
-  /// - Returns: the ending; nil while the task runs and after the ending was taken.
-  func takeOutcome(of transaction: TransactionID) throws(StateStoreError) -> Outcome? {
+  private func takeOutcome(of transaction: TransactionID) throws(StateStoreError) -> Outcome? {
     try state.withLock { $0.outcomes.removeValue(forKey: transaction) }?.get()
   }
 
-  /// Returns the ending of any task that no caller waits for.
-  func takeOutcome() throws(StateStoreError) -> Outcome? {
-    try state.withLock { $0.outcomes.popFirst()?.value }?.get()
+  /// Returns the indications of a task that ended in the background.
+  func takeIndications() throws(StateStoreError) -> [Indication]? {
+    try state.withLock { $0.outcomes.popFirst()?.value }?.get().indications
   }
+
+  /// Discards the outcomes of tasks that ended in the background. They are in the audit log.
+  func discardOutcomes() throws(StateStoreError) { while try takeIndications() != nil {} }
 
   /// Cancels all tasks and waits for them. The outcomes of their answers are queried later.
   func cancel() async {

@@ -13,22 +13,17 @@ extension Handler {
     // Write before sending: after a crash, the journal shows that an answer may have been sent.
     try stateStore.journal(intent, decided)
     report(.audited(decided))
-    inbox.noteAnswered(pending.transaction)
+    inbox.pending.noteAnswered(pending.transaction)
     await panel.show(.talkingToServer)
-    deliveries.start(pending.transaction, to: pending.server) {
+    let outcome = try await deliveries.deliver(
+      pending.transaction, to: pending.server, until: clock.now + Self.answerPatience
+    ) {
+      await panel.show(.outcomeUnknown)
+    } _: {
       try await dispatch(response, to: server, onTrouble: $0)
     }
-    let end = clock.now + Self.answerPatience
-    while true {
-      let generation = inbox.generation
-      if let ending = try deliveries.takeOutcome(of: pending.transaction) {
-        await show(ending)
-        return ending
-      }
-      guard clock.now < end else { return Deliveries.Outcome() }
-      if deliveries.isTroubled(pending.transaction) { await panel.show(.outcomeUnknown) }
-      try await inbox.change(beyond: generation, until: end)
-    }
+    await show(outcome.indications)
+    return outcome
   }
 
   /// Sends the same bytes with the same idempotency key until the server responds or the request expires.
@@ -43,7 +38,7 @@ extension Handler {
       } catch let fault as TokenServerError {
         if case .pinIncorrect(let counts) = fault { return try reopenAfterWrongEntry(pending, .pinWrong, counts) }
         if case .choiceIncorrect(let counts) = fault { return try reopenAfterWrongEntry(pending, .choiceWrong, counts) }
-        guard fault.effect == .retry else { return try finish(pending, refusedBy: fault) }
+        guard fault.effect == .retry else { return .finished(shows: try finish(pending, refusedBy: fault)) }
         try Task.checkCancellation()
         report(.retrying(pending.transaction, fault))
         onTrouble()
@@ -51,21 +46,21 @@ extension Handler {
       }
     } while clock.now < pending.deadline
     // The intent stays in the journal: `reconcile` queries the server when it is reachable.
-    try record(.settled, pending, "unknown: the token server did not confirm the answer in time")
+    try record(.unconfirmed, pending, "unknown: the token server did not confirm the answer in time")
     inbox.finish(pending)
-    return Deliveries.Outcome()
+    return .finished(shows: [])
   }
 
   private func conclude(_ response: SealedResponse, _ verdict: Verdict) throws(StateStoreError) -> Deliveries.Outcome {
     let pending = response.request.pending
     try finish(pending, Self.describe(verdict.decision, receipt: verdict.receipt))
     reportRightPIN(response)
-    var ending = Deliveries.Outcome(indications: [verdict.decision == .accept ? .confirmed : .denied])
+    var shows: [Indication] = [verdict.decision == .accept ? .confirmed : .denied]
     if let code = verdict.code {
       report(.code(pending.account, code))
-      ending.indications.append(.code(code.digits.compactMap(\.wholeNumberValue)))
+      shows.append(.code(code.digits.compactMap(\.wholeNumberValue)))
     }
-    return ending
+    return .finished(shows: shows)
   }
 
   /// Records that the answer did not count: the request is still open and the user may try again.
@@ -76,7 +71,7 @@ extension Handler {
     try stateStore.resolveIntent(pending.transaction, entry)
     report(.audited(entry))
     if kind == .pinWrong { report(.counted(pending.account, counts)) }
-    return Deliveries.Outcome(asksAgain: true, indications: [.pinWrong(remaining: counts.remaining)])
+    return .retryEntry(counts)
   }
 
   private func reportRightPIN(_ response: SealedResponse) {
@@ -92,11 +87,11 @@ extension Handler {
     let underway = deliveries.underway
     for intent in try stateStore.unresolvedIntents() where !underway.contains(intent.transaction) {
       guard let server = servers[intent.server] else {
-        try resolveIntent(intent, "permanently unknown: the token server is no longer enrolled")
+        try resolveIntent(intent, as: .unconfirmed, "permanently unknown: the token server is no longer enrolled")
         continue
       }
       if let body = intent.body {
-        deliveries.start(intent.transaction, to: intent.server) {
+        deliveries.start(intent.transaction, to: intent.server, as: .answer) {
           try await dispatch(intent, body, to: server, onTrouble: $0)
         }
       } else {
@@ -111,15 +106,15 @@ extension Handler {
   /// Queries the server when it is connected, and after every change, until the outcome is known.
   private func ask(about intent: AnswerIntent, at server: any TokenServerClient) async throws -> Deliveries.Outcome {
     while true {
-      let generation = inbox.generation
-      if inbox.connections[intent.server] == .connected {
+      let generation = inbox.changes.generation
+      if inbox.connectivity[intent.server] == .connected {
         do {
           try resolveIntent(intent, by: try await server.status(of: intent.transaction, account: intent.account))
-          return Deliveries.Outcome()
+          return .finished(shows: [])
         } catch let fault as TokenServerError {
           guard fault.effect == .retry else {
-            try resolveIntent(intent, "permanently unknown: \(fault)")
-            return Deliveries.Outcome()
+            try resolveIntent(intent, as: .unconfirmed, "permanently unknown: \(fault)")
+            return .finished(shows: [])
           }
           try Task.checkCancellation()
         }
@@ -138,12 +133,12 @@ extension Handler {
       do {
         let status = try await server.resend(intent, body)
         try resolveIntent(intent, by: status)
-        guard status.idempotencyKey == intent.idempotencyKey else { return Deliveries.Outcome() }
-        return Deliveries.Outcome(indications: [intent.decision == .accept ? .confirmed : .denied])
+        guard status.idempotencyKey == intent.idempotencyKey else { return .finished(shows: []) }
+        return .finished(shows: [intent.decision == .accept ? .confirmed : .denied])
       } catch let fault as TokenServerError {
         guard fault.effect == .retry else {
-          try resolveIntent(intent, "permanently unknown: \(fault)")
-          return Deliveries.Outcome()
+          try resolveIntent(intent, as: .unconfirmed, "permanently unknown: \(fault)")
+          return .finished(shows: [])
         }
         try Task.checkCancellation()
         report(.retrying(intent.transaction, fault))
@@ -165,9 +160,11 @@ extension Handler {
     }
   }
 
-  private func resolveIntent(_ intent: AnswerIntent, _ outcome: String) throws(StateStoreError) {
+  private func resolveIntent(
+    _ intent: AnswerIntent, as kind: AuditEntry.Kind = .settled, _ outcome: String
+  ) throws(StateStoreError) {
     let entry = AuditEntry(
-      .settled, account: intent.account, transaction: intent.transaction, detail: outcome,
+      kind, account: intent.account, transaction: intent.transaction, detail: outcome,
       wallClockMilliseconds: clock.wallClockMilliseconds)
     try stateStore.resolveIntent(intent.transaction, entry)
     report(.audited(entry))

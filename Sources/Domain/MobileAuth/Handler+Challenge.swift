@@ -41,14 +41,14 @@ extension Handler {
   /// the request's own end removes it. A newer request preempts it at most once.
   private func watch(_ pending: PendingMobileAuthRequest, _ touch: Touch) async throws -> ChallengeOutcome {
     while true {
-      let generation = inbox.generation
-      if !inbox.contains(pending.transaction) { return .closed }
+      let generation = inbox.changes.generation
+      if !inbox.pending.contains(pending.transaction) { return .closed }
       let newer = Array(ranked.prefix { $0.transaction != pending.transaction })
       let nextOpening = startOpenings(newer)
       if !touch.keepsRequest {
         if isPanelTaskDue { return .makesWay }
         let isReady = newer.contains { openings.isOpened($0.transaction) }
-        if isReady, !inbox.wasPreempted(pending.transaction) { return .preempted }
+        if isReady, !inbox.pending.wasPreempted(pending.transaction) { return .preempted }
       }
       let open = askable
       await panel.note(openRequests: open.count)
@@ -70,7 +70,7 @@ extension Handler {
       } catch let fault as TokenServerError { return .refused(fault) }
     }
     await begin(pending.transaction)
-    inbox.shown = pending.transaction
+    lastPrompt.shown = pending.transaction
     let announced = clock.now
     if !panel.canType, case .choice(let challenge) = request.contents.challenge, challenge.pin == nil {
       let response = try await choose(from: challenge, of: request, touch, since: announced)
@@ -156,10 +156,10 @@ extension Handler {
     case .released:
       touch.isHeld = false
       // Only the touch kept newer requests away.
-      inbox.notifyWaiters()
+      inbox.changes.raise()
     case .stuck:
       touch.isHeld = false
-      inbox.notifyWaiters()
+      inbox.changes.raise()
       try record(.buttonStuck, pending)
     case .unavailable(let why): try record(.panelUnavailable, pending, why)
     case .entered, .gesture: break
@@ -203,14 +203,14 @@ extension Handler {
     async let opened = open(pending, at: server) { openings.noteTrouble(pending.transaction) }
     // Overlap the durable audit write with the fetch: on an SD card both take about as long.
     try record(.announced, pending)
-    inbox.noteAnnounced(pending)
+    inbox.pending.noteAnnounced(pending)
     do {
       let request = try await opened
       try noteOpened(request)
       return .opened(request)
     } catch let fault as TokenServerError {
       // A canceled request, or one that has left the list, has another outcome.
-      guard !Task.isCancelled, inbox.contains(pending.transaction) else { throw CancellationError() }
+      guard !Task.isCancelled, inbox.pending.contains(pending.transaction) else { throw CancellationError() }
       return .ended(try refuse(pending, fault))
     }
   }

@@ -16,51 +16,53 @@ extension Handler {
   }
 
   /// Ends the request for this token; `outcome` becomes its last audit entry.
-  func finish(_ pending: PendingMobileAuthRequest, _ outcome: String) throws(StateStoreError) {
-    let entry = entry(.settled, pending, outcome)
+  func finish(
+    _ pending: PendingMobileAuthRequest, as kind: AuditEntry.Kind = .settled, _ outcome: String
+  ) throws(StateStoreError) {
+    let entry = entry(kind, pending, outcome)
     try stateStore.resolveIntent(pending.transaction, entry)
     report(.audited(entry))
     inbox.finish(pending)
   }
 
   /// Ends a request before an answer was sent. The request of a locked account stays pending.
-  func refuse(_ pending: PendingMobileAuthRequest, _ fault: TokenServerError) throws(StateStoreError)
-    -> Deliveries.Outcome
-  {
+  /// - Returns: indications for the LED, in order.
+  func refuse(_ pending: PendingMobileAuthRequest, _ fault: TokenServerError) throws(StateStoreError) -> [Indication] {
     guard case .locked(let how) = fault else { return try finish(pending, refusedBy: fault) }
     try record(.refused, pending, "the account is \(how)")
     inbox.block(pending.transaction, BlockedRequestInfo(lock: how, contents: ""))
-    return Deliveries.Outcome(indications: [.misconfigured])
+    return [.misconfigured]
   }
 
   /// Ends a request because the server refused a step. `TokenServerError.effect` decides what the token deletes or
   /// stops.
+  /// - Returns: indications for the LED, in order.
   func finish(
     _ pending: PendingMobileAuthRequest, refusedBy fault: TokenServerError
-  ) throws(StateStoreError) -> Deliveries.Outcome {
-    var ending = Deliveries.Outcome()
+  ) throws(StateStoreError) -> [Indication] {
+    var shows: [Indication] = []
     if case .outcomeUnknown(let why) = fault {
-      try finish(pending, "permanently unknown: \(why)")
-      ending.indications = [.outcomeUnknown]
+      try finish(pending, as: .unconfirmed, "permanently unknown: \(why)")
+      shows = [.outcomeUnknown]
     } else if case .alreadyHandled(let state) = fault {
       try finish(pending, Self.describe(elsewhere: state))
     } else {
       try finish(pending, "not approved: \(fault)")
       // Show a failure: a user may be waiting. The reason is in the log.
-      ending.indications = [.misconfigured]
+      shows = [.misconfigured]
       if fault.effect != .retry { servers[pending.server]?.requestDidEnd(pending.transaction) }
-      if fault.effect == .stop { inbox.set(.stopped, to: pending.server) }
+      if fault.effect == .stop { inbox.connectivity.set(.stopped, to: pending.server) }
       if let loss = EnrollmentRevocation(fault, at: pending.server, pending.account, pending.transaction) {
         if let entry = try loss.apply(on: stateStore, at: clock.wallClockMilliseconds) { report(.audited(entry)) }
-        ending.indications = [.mustEnroll]
+        shows = [.mustEnroll]
         if fault.effect == .wipeAccount { report(.accountLost(pending.account)) }
         report(.rosterChanged)
       }
     }
-    return ending
+    return shows
   }
 
-  func show(_ ending: Deliveries.Outcome) async {
-    for indication in ending.indications where !Task.isCancelled { await panel.show(indication) }
+  func show(_ indications: [Indication]) async {
+    for indication in indications where !Task.isCancelled { await panel.show(indication) }
   }
 }

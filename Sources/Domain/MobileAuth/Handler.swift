@@ -24,8 +24,8 @@ public struct Handler: Sendable {
   let inbox: Inbox
   let deliveries: Deliveries
   let openings: Openings
-  /// The request shown last; stored in the inbox because it outlives this handler.
-  var lastPrompt: LastPrompt { inbox.lastPrompt }
+  /// The request shown last; a part of the inbox because it outlives this handler.
+  var lastPrompt: LastPrompt { inbox.prompts }
   let panelTasks: PanelTaskQueue
   let panel: any Panel
   let stateStore: any StateStore
@@ -49,8 +49,8 @@ public struct Handler: Sendable {
   ) {
     self.servers = Dictionary(uniqueKeysWithValues: servers.map { ($0.id, $0) })
     self.inbox = inbox
-    deliveries = Deliveries(inbox: inbox)
-    openings = Openings(inbox: inbox, clock: clock)
+    deliveries = Deliveries(changes: inbox.changes, clock: clock)
+    openings = Openings(changes: inbox.changes, clock: clock)
     self.panelTasks = panelTasks
     self.panel = panel
     self.stateStore = stateStore
@@ -65,7 +65,7 @@ public struct Handler: Sendable {
   /// - Throws: `CancellationError`.
   public func run() async throws {
     do { try await handleAll() } catch {
-      inbox.shown = nil
+      lastPrompt.shown = nil
       await openings.cancel()
       await deliveries.cancel()
       throw error
@@ -76,8 +76,8 @@ public struct Handler: Sendable {
     while true {
       do {
         try expireBlockedRequests()
-        let generation = inbox.generation
-        if let ending = try deliveries.takeOutcome() { await show(ending) }
+        let generation = inbox.changes.generation
+        if let indications = try deliveries.takeIndications() { await show(indications) }
         let isEverythingKnown = try reconcile()
         let nextOpening = startOpenings(ranked)
         try openings.throwFault()
@@ -86,8 +86,8 @@ public struct Handler: Sendable {
         } else if let request = nextRequest, let opened = openings.take(request.transaction) {
           try await handle(request, opened)
           try discardOutcomes()
-        } else if let ending = openings.takeOutcome() {
-          await showUntilSomethingIsReady(ending)
+        } else if let indications = openings.takeIndications() {
+          await showUntilSomethingIsReady(indications)
         } else {
           await panel.show(isEverythingKnown ? idleIndication : .outcomeUnknown)
           try await inbox.change(beyond: generation, until: [nextOpening, inbox.nextExpiry].compactMap(\.self).min())
@@ -102,23 +102,23 @@ public struct Handler: Sendable {
 
   /// Ends requests that expired or left the list while they were not shown.
   private func expireBlockedRequests() throws(StateStoreError) {
-    while let (pending, how) = inbox.expiredBlockedRequest {
+    while let (pending, how) = inbox.endedUnseen {
       if servers[pending.server] == nil { inbox.finish(pending) } else { try finish(pending, how) }
     }
-    let count = inbox.takeExpiredUnannounced()
+    let count = inbox.pending.takeExpiredUnannounced()
     if count > 0 { report(.expiredUnannounced(count)) }
   }
 
   /// The requests that can be shown to the user, newest first. A request whose answer may have counted is excluded.
   var askable: [PendingMobileAuthRequest] {
     let answered = deliveries.underway
-    return inbox.requests.filter { $0.blockedBy == nil && !answered.contains($0.transaction) }
+    return inbox.pending.all.filter { $0.blockedBy == nil && !answered.contains($0.transaction) }
   }
 
   /// The requests in the order in which they are shown. Requests of a server to which an answer is being sent have to
   /// wait. Requests of disconnected servers come last.
   var ranked: [PendingMobileAuthRequest] {
-    let (busy, connections) = (deliveries.servers, inbox.connections)
+    let (busy, connections) = (deliveries.servers, inbox.connectivity.all)
     let waiting = askable.filter { servers[$0.server] != nil && !busy.contains($0.server) }
     let isConnected = { (request: PendingMobileAuthRequest) in connections[request.server] == .connected }
     return waiting.filter(isConnected) + waiting.filter { !isConnected($0) }
@@ -156,17 +156,17 @@ public struct Handler: Sendable {
   /// Discards outcomes of other requests: shown now, they would be mistaken for this request's outcome. They are in the
   /// audit log.
   private func discardOutcomes() throws(StateStoreError) {
-    while try deliveries.takeOutcome() != nil {}
-    _ = openings.takeOutcome()
+    try deliveries.discardOutcomes()
+    _ = openings.takeIndications()
   }
 
   /// Shows how a request ended, because its user may be waiting, until another request is ready.
-  private func showUntilSomethingIsReady(_ ending: Deliveries.Outcome) async {
+  private func showUntilSomethingIsReady(_ indications: [Indication]) async {
     await withTaskGroup { group in
-      group.addTask { await show(ending) }
+      group.addTask { await show(indications) }
       group.addTask {
         while true {
-          let generation = inbox.generation
+          let generation = inbox.changes.generation
           let nextOpening = startOpenings(ranked)
           if nextRequest != nil || isPanelTaskDue { return }
           guard (try? await inbox.change(beyond: generation, until: nextOpening)) != nil else { return }
@@ -178,7 +178,7 @@ public struct Handler: Sendable {
   }
 
   private var idleIndication: Indication {
-    let connections = inbox.connections.values
+    let connections = inbox.connectivity.all.values
     if connections.contains(.stopped) { return .misconfigured }
     if mustEnroll { return .mustEnroll }
     return connections.contains(.disconnected) || openings.isTroubled ? .disconnected : .idle(pending: askable.count)
@@ -186,12 +186,10 @@ public struct Handler: Sendable {
 
   private func handle(_ pending: PendingMobileAuthRequest, _ opened: MobileAuthRequest) async throws {
     guard let server = servers[pending.server] else { return inbox.finish(pending) }
-    // The outcome of an earlier answer to this request, which ended just now.
-    if let ending = try deliveries.takeOutcome(of: pending.transaction) { await show(ending) }
     var opened: MobileAuthRequest? = opened
     // After a wrong entry the request stays on the panel until it ends.
     var isPinned = false
-    defer { inbox.shown = nil }
+    defer { lastPrompt.shown = nil }
     while true {
       let ending = try await decide(pending, opened, at: server, isPinned: isPinned)
       opened = nil
@@ -201,20 +199,20 @@ public struct Handler: Sendable {
       }
       switch ending {
       case .answered(let response):
-        inbox.shown = nil
-        guard try await deliver(response, to: server).asksAgain else { return }
+        lastPrompt.shown = nil
+        guard case .retryEntry = try await deliver(response, to: server) else { return }
         isPinned = true
-      case .preempted: return inbox.notePreempted(pending.transaction)
+      case .preempted: return inbox.pending.notePreempted(pending.transaction)
       case .makesWay: return
       case .expired: return try finish(pending, "expired")
       case .closed: return finishElsewhere(pending, at: server)
       case .refused(.pinIncorrect(let counts)):
-        await show(try reopenAfterWrongEntry(pending, .pinWrong, counts))
+        await show(try reopenAfterWrongEntry(pending, .pinWrong, counts).indications)
         isPinned = true
       case .refused(let fault):
-        let ending = try refuse(pending, fault)
-        if !ending.indications.isEmpty { lastPrompt.forget() }
-        return await show(ending)
+        let indications = try refuse(pending, fault)
+        if !indications.isEmpty { lastPrompt.forget() }
+        return await show(indications)
       }
     }
   }
@@ -224,7 +222,7 @@ public struct Handler: Sendable {
     inbox.finish(pending)
     deliveries.start(pending.transaction, to: pending.server, as: .ending) { _ in
       try finish(pending, await outcomeElsewhere(pending, at: server))
-      return Deliveries.Outcome()
+      return .finished(shows: [])
     }
   }
 

@@ -3,7 +3,7 @@ import Synchronization
 
 /// The subject that the panel showed last. A change of subject must be visible: two requests that look the same could
 /// be mistaken for each other, and the user could type a PIN for the wrong account.
-final class LastPrompt: Sendable {
+public final class LastPrompt: Sendable {
   /// After this time no user is still about to answer the earlier subject.
   static let memory = Duration.seconds(10)
 
@@ -15,7 +15,15 @@ final class LastPrompt: Sendable {
     var end: MonotonicInstant?
   }
 
+  private let current = Mutex<TransactionID?>(nil)
+
   private let state = Mutex(State())
+
+  /// The request that the panel shows now; nil for none.
+  public internal(set) var shown: TransactionID? {
+    get { current.withLock { $0 } }
+    set { current.withLock { $0 = newValue } }
+  }
 
   /// Records that the panel is about to show this subject.
   /// - Returns: whether another subject was shown recently without an indication of its end.

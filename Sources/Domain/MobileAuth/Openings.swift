@@ -37,24 +37,24 @@ final class Openings: Sendable {
     /// Requests that have already been deferred once in favor of others of their server.
     var late: Set<TransactionID> = []
     var pauses: [TokenServerID: (end: MonotonicInstant, length: Duration)] = [:]
-    var ending: Deliveries.Outcome?
+    var indications: [Indication] = []
     var fault: StateStoreError?
   }
 
   /// The result of an opening.
   enum Outcome: Sendable {
     case opened(MobileAuthRequest)
-    /// The request cannot be shown; its audit entries are written.
-    case ended(Deliveries.Outcome)
+    /// The request cannot be shown; its audit entries are written. The indications are for the LED, in order.
+    case ended([Indication])
   }
 
   private let state = Mutex(State())
-  private let inbox: Inbox
+  private let changes: ChangeSignal
   private let clock: any TokenClock
 
-  /// - Parameter inbox: notified of every change of the openings.
-  init(inbox: Inbox, clock: any TokenClock) {
-    self.inbox = inbox
+  /// - Parameter changes: raised at every change of the openings.
+  init(changes: ChangeSignal, clock: any TokenClock) {
+    self.changes = changes
     self.clock = clock
   }
 
@@ -129,23 +129,23 @@ final class Openings: Sendable {
       case .success(.opened(let opened)):
         state.openings[request.transaction]?.progress = .opened(opened)
         state.pauses[request.server] = nil
-      case .success(.ended(let ending)):
+      case .success(.ended(let indications)):
         state.openings[request.transaction] = nil
         let length = state.pauses[request.server].map { min($0.length * 2, Self.pauses.longest) } ?? Self.pauses.first
         state.pauses[request.server] = (clock.now + length, length)
-        if !ending.indications.isEmpty { state.ending = ending }
+        if !indications.isEmpty { state.indications = indications }
       case .failure(let error):
         state.openings[request.transaction] = nil
         state.fault = error as? StateStoreError ?? state.fault
       }
     }
-    inbox.notifyWaiters()
+    changes.raise()
   }
 
   /// Records that the opening had to be retried.
   func noteTrouble(_ transaction: TransactionID) {
     state.withLock { $0.openings[transaction]?.isTroubled = true }
-    inbox.notifyWaiters()
+    changes.raise()
   }
 
   /// Whether an opening is failing and being retried.
@@ -174,11 +174,11 @@ final class Openings: Sendable {
     }
   }
 
-  /// Returns the last ending that has an indication to show.
-  func takeOutcome() -> Deliveries.Outcome? {
+  /// Returns the indications of the last request that could not be shown; nil if there are none.
+  func takeIndications() -> [Indication]? {
     state.withLock { state in
-      defer { state.ending = nil }
-      return state.ending
+      defer { state.indications = [] }
+      return state.indications.isEmpty ? nil : state.indications
     }
   }
 

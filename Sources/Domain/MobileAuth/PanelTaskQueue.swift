@@ -20,10 +20,10 @@ public final class PanelTaskQueue: Sendable {
   }
 
   private let state = Mutex(State())
-  private let inbox: Inbox
+  private let changes: ChangeSignal
 
-  /// - Parameter inbox: the inbox whose changes wake the handler.
-  public init(inbox: Inbox) { self.inbox = inbox }
+  /// - Parameter changes: the signal that wakes the handler.
+  public init(changes: ChangeSignal) { self.changes = changes }
 
   /// Waits until the panel is free and runs `body` with it.
   /// - Parameter server: the server concerned, if any. The task waits for answers being sent to this server, not for
@@ -47,7 +47,7 @@ public final class PanelTaskQueue: Sendable {
         }
         state.withLock { $0.waiting.append(task) }
         if Task.isCancelled { abandon(number) }
-        inbox.notifyWaiters()
+        changes.raise()
       }
     } onCancel: {
       abandon(number)

@@ -40,7 +40,7 @@ public struct RequestListener: Sendable {
 
   /// - Throws: `CancellationError`.
   public func run() async throws -> End {
-    inbox.set(.disconnected, to: server.id)
+    inbox.connectivity.set(.disconnected, to: server.id)
     var retry = Retry(from: .seconds(1), to: .seconds(60), random: random)
     while true {
       let started = clock.now
@@ -51,7 +51,7 @@ public struct RequestListener: Sendable {
         try Task.checkCancellation()
         var isRemoval = false
         if case .unconfirmedRemoval = fault { isRemoval = true }
-        inbox.set(isRemoval ? .stopped : .disconnected, to: server.id)
+        inbox.connectivity.set(isRemoval ? .stopped : .disconnected, to: server.id)
         if let end = react(to: fault) { return end }
         report(.disconnected(server.id, "\(fault)"))
         if clock.now - started >= Self.healthyAfter { retry.reset() }
@@ -85,11 +85,11 @@ public struct RequestListener: Sendable {
       switch hint {
       case .connected:
         try await refresh()
-        inbox.set(.connected, to: server.id)
+        inbox.connectivity.set(.connected, to: server.id)
         report(.connected(server.id))
       case .disconnected(let why):
         try await refresh()
-        inbox.set(.disconnected, to: server.id)
+        inbox.connectivity.set(.disconnected, to: server.id)
         report(.disconnected(server.id, why))
       case .pendingChanged: try await refresh()
       case .revoked:
@@ -103,7 +103,7 @@ public struct RequestListener: Sendable {
 
   private func refresh() async throws(TokenServerError) {
     inbox.replace(requestsOf: server.id, with: try await server.pendingRequests())
-    for pending in inbox.unreportedBlockedRequests(of: server.id) { notify(pending) }
+    for pending in inbox.blocked.unreported(of: server.id) { notify(pending) }
   }
 
   /// Records a blocked request. The user is not asked, but the log shows the attempt.
@@ -115,7 +115,7 @@ public struct RequestListener: Sendable {
       wallClockMilliseconds: clock.wallClockMilliseconds)
     do {
       try stateStore.record(entry)
-      inbox.markReported(pending.transaction)
+      inbox.blocked.markReported(pending.transaction)
       report(.audited(entry))
     } catch {
       report(.stateStoreFailed(error))
@@ -145,7 +145,7 @@ public struct RequestListener: Sendable {
       report(.rosterChanged)
       return .serverWiped
     case .stop:
-      inbox.set(.stopped, to: server.id)
+      inbox.connectivity.set(.stopped, to: server.id)
       report(.stopped(server.id, fault))
       return .stopped(fault)
     case .retry, .wipeAccount, .dropKeys, .drop, .withhold, .askAgain: return nil

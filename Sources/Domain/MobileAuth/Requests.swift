@@ -68,7 +68,7 @@ public struct PendingMobileAuthRequest: Sendable, Equatable {
     guard contents.transaction == transaction else {
       throw .notHandleable("the message is about \(contents.transaction)")
     }
-    guard contents.profileMatches else { throw .notHandleable("the message is for another profile or device") }
+    guard contents.account == account else { throw .notHandleable("the message is for another profile or device") }
     return MobileAuthRequest(pending: self, contents: contents)
   }
 }
@@ -76,8 +76,8 @@ public struct PendingMobileAuthRequest: Sendable, Equatable {
 /// The contents that an adapter returns after it has verified signer, recipient and integrity.
 public struct VerifiedContents: Sendable, Equatable {
   public var transaction: TransactionID
-  /// Whether client and profile in the message are those that it was fetched for.
-  public var profileMatches: Bool
+  /// The account that the message names; nil if it names none of this token's accounts at the server.
+  public var account: AccountID?
   /// The name of the request type, chosen by the administrator.
   public var type: String
   public var message: String?
@@ -86,11 +86,11 @@ public struct VerifiedContents: Sendable, Equatable {
   public var answerContext: [UInt8]
 
   public init(
-    transaction: TransactionID, profileMatches: Bool, type: String, message: String?, challenge: Challenge,
+    transaction: TransactionID, account: AccountID?, type: String, message: String?, challenge: Challenge,
     answerContext: [UInt8]
   ) {
     self.transaction = transaction
-    self.profileMatches = profileMatches
+    self.account = account
     self.type = type
     self.message = message
     self.challenge = challenge

@@ -76,6 +76,8 @@ public struct AuditEntry: Sendable, Equatable {
   public enum Kind: String, Sendable, CaseIterable {
     case enrolled, removed, renamed, wiped, disenrolled, locked, unlocked
     case announced, opened, refused, decided, settled
+    /// An answer was sent, or may have been, and its outcome is not known.
+    case unconfirmed
     case loggedIn = "logged-in"
     case loggedOut = "logged-out"
     /// Entries caused by one server's requests were omitted.

@@ -25,7 +25,7 @@ public final class MemoryStateStore: StateStore {
 
   /// The details of the `settled` audit entries of a transaction.
   public func outcomes(of transaction: TransactionID) -> [String] {
-    audit.filter { $0.kind == .settled && $0.transaction == transaction }.map(\.detail)
+    audit.filter { [.settled, .unconfirmed].contains($0.kind) && $0.transaction == transaction }.map(\.detail)
   }
 
   /// - Parameter number: 1 for the next write.

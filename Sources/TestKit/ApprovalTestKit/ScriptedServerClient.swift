@@ -91,7 +91,7 @@ public final class ScriptedServerClient: TokenServerClient {
     try await take("open", pending.transaction)
     return try pending.opened(
       VerifiedContents(
-        transaction: pending.transaction, profileMatches: true, type: "login", message: nil,
+        transaction: pending.transaction, account: pending.account, type: "login", message: nil,
         challenge: state.withLock { $0.challenge }, answerContext: []))
   }
 

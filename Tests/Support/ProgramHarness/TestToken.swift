@@ -136,7 +136,7 @@ package final class TestToken: Sendable {
 
   /// The last outcome of the transaction in the audit chain.
   package func ending(of transaction: String) async throws -> String? {
-    try await audit(of: transaction).last { $0.kind == "settled" }?.detail
+    try await audit(of: transaction).last { ["settled", "unconfirmed"].contains($0.kind) }?.detail
   }
 
   package struct Account: Decodable, Sendable, Equatable {

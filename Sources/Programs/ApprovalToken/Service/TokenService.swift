@@ -35,7 +35,7 @@ final class TokenService: Service {
     self.events = events
     self.onReady = onReady
     inbox = Inbox(clock: clock)
-    panelTasks = PanelTaskQueue(inbox: inbox)
+    panelTasks = PanelTaskQueue(changes: inbox.changes)
     mailboxes = MailboxWatch(adapters) { logger.error("\($0)") }
   }
 
@@ -122,10 +122,10 @@ final class TokenService: Service {
 
   func log(_ entry: AuditEntry) { logger.info("\(entry)") }
 
-  var connections: [TokenServerID: Reachability] { inbox.connections }
-  var pending: [PendingMobileAuthRequest] { inbox.requests }
+  var connections: [TokenServerID: Reachability] { inbox.connectivity.all }
+  var pending: [PendingMobileAuthRequest] { inbox.pending.all }
   /// The request that the panel shows.
-  var shownRequest: TransactionID? { inbox.shown }
+  var shownRequest: TransactionID? { inbox.prompts.shown }
 
   /// Polls every polled server now, after a hint that a login has begun.
   func wakePolls() {
@@ -176,7 +176,7 @@ final class TokenService: Service {
   /// Runs one round with the current accounts.
   private func serve() async throws {
     let accounts = try vault.accounts()
-    for server in inbox.connections.keys { inbox.forget(server) }
+    for server in inbox.connectivity.all.keys { inbox.forget(server) }
     let active = Set(accounts.filter { $0.stage == .active }.map(\.server))
     let report = reporter()
     let servers = try vault.servers().filter { active.contains($0.id) && $0.kind != OATHAccounts.kind }.map {

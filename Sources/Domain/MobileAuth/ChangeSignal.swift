@@ -3,7 +3,7 @@ import Synchronization
 
 /// A condition with a change counter that tasks can wait for. A change between reading the state and waiting is not
 /// missed, because the waiter passes the generation that it has seen.
-public final class Signal: Sendable {
+public final class ChangeSignal: Sendable {
   private struct State {
     var generation = 0
     var nextWaiter = 0
@@ -54,8 +54,9 @@ public final class Signal: Sendable {
     }
   }
 
-  /// Like `wait(beyond:)`, but returns at `limit` at the latest.
-  public func wait(beyond seen: Int, until limit: MonotonicInstant, by clock: any TokenClock) async throws {
+  /// Like `wait(beyond:)`, but returns at `limit` at the latest, if there is one.
+  public func wait(beyond seen: Int, until limit: MonotonicInstant?, by clock: any TokenClock) async throws {
+    guard let limit else { return try await wait(beyond: seen) }
     try await withThrowingTaskGroup(of: Void.self) { group in
       defer { group.cancelAll() }
       group.addTask { try await self.wait(beyond: seen) }

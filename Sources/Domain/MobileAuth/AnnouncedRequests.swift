@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Requests with an "announced" audit entry that are neither answered nor finished.
+struct AnnouncedRequests {
+  /// In this time before its deadline, a request that leaves the list has expired by the server's clock.
+  private static let expiryTolerance = Duration.seconds(2)
+
+  private var all: [TransactionID: PendingMobileAuthRequest] = [:]
+  /// Requests that left the list before their deadline.
+  private var delisted: Set<TransactionID> = []
+
+  mutating func insert(_ request: PendingMobileAuthRequest) { all[request.transaction] = request }
+
+  mutating func remove(_ transaction: TransactionID) {
+    all[transaction] = nil
+    delisted.remove(transaction)
+  }
+
+  mutating func remove(requestsOf server: TokenServerID) {
+    all = all.filter { $0.value.server != server }
+    delisted.formIntersection(all.keys)
+  }
+
+  mutating func update(
+    of server: TokenServerID, listed: [TransactionID: PendingMobileAuthRequest], now: MonotonicInstant
+  ) {
+    for (transaction, request) in all where request.server == server {
+      if let current = listed[transaction] {
+        all[transaction] = current
+        delisted.remove(transaction)
+      } else if request.deadline > now + Self.expiryTolerance {
+        delisted.insert(transaction)
+      }
+    }
+  }
+
+  /// A request that expired or left the list, and how it ended.
+  func ended(at now: MonotonicInstant) -> (request: PendingMobileAuthRequest, how: String)? {
+    if let request = all.values.first(where: { $0.deadline <= now }) { return (request, "expired") }
+    return delisted.first.flatMap { all[$0] }.map { ($0, $0.unexplainedEnding(at: now)) }
+  }
+
+  var nextDeadline: MonotonicInstant? { all.values.map(\.deadline).min() }
+}

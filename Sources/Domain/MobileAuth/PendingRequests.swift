@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+import Synchronization
+
+/// The pending requests of all token servers. Filled only from the servers' pending lists: each request is stored once,
+/// even if it is announced repeatedly, until it expires, leaves the list or is finished.
+public final class PendingRequests: Sendable {
+  /// The maximum number of requests read from one server's list; the rest is ignored. No user can answer a longer list.
+  public static let longestList = 200
+  /// Per server. More than a list can contain, so that no list can displace the memory of ended requests.
+  static let rememberedOutcomes = 5 * longestList
+
+  /// Requests that ended on this token; a list requested before the end must not restore them. Oldest first, bounded.
+  private struct RecentOutcomes {
+    var order: [TransactionID] = []
+    var all: Set<TransactionID> = []
+
+    mutating func remember(_ transaction: TransactionID) {
+      guard all.insert(transaction).inserted else { return }
+      order.append(transaction)
+      if order.count > PendingRequests.rememberedOutcomes { all.remove(order.removeFirst()) }
+    }
+  }
+
+  private struct State {
+    var requests: [TransactionID: PendingMobileAuthRequest] = [:]
+    var arrivals = Arrivals()
+    var announced = AnnouncedRequests()
+    var finished: [TokenServerID: RecentOutcomes] = [:]
+    var expiredUnannounced = 0
+
+    mutating func dropExpired(now: MonotonicInstant) {
+      for (transaction, request) in requests where request.deadline <= now {
+        requests[transaction] = nil
+        if !arrivals.wasAnnounced(transaction), request.blockedBy == nil { expiredUnannounced += 1 }
+      }
+    }
+
+    /// Newest first.
+    var sorted: [PendingMobileAuthRequest] { requests.values.sorted { arrivals.isNewer($0, than: $1) } }
+  }
+
+  private let state = Mutex(State())
+  private let clock: any TokenClock
+
+  init(clock: any TokenClock) { self.clock = clock }
+
+  // MARK: The lists
+
+  /// Replaces a server's pending list, newest first. At most `longestList` requests are taken. Deadlines can only
+  /// become earlier.
+  /// - Returns: the server's blocked requests, oldest first.
+  func replace(
+    requestsOf server: TokenServerID, with list: [PendingMobileAuthRequest]
+  ) -> [PendingMobileAuthRequest] {
+    let now = clock.now
+    let list = list.prefix(Self.longestList)
+    return state.withLock { state in
+      state.dropExpired(now: now)
+      let former = state.requests
+      let finished = state.finished[server]?.all ?? []
+      state.requests = former.filter { $0.value.server != server }
+      for var request in list where request.server == server && !finished.contains(request.transaction) {
+        if let known = former[request.transaction] {
+          // A transaction belongs to the server that listed it first.
+          guard known.server == server else { continue }
+          request.deadline = min(request.deadline, known.deadline)
+        }
+        state.requests[request.transaction] = request
+      }
+      state.arrivals.replace(of: server, list.filter { state.requests[$0.transaction]?.server == server })
+      state.announced.update(of: server, listed: state.requests, now: now)
+      return state.sorted.reversed().filter { $0.server == server && $0.blockedBy != nil }
+    }
+  }
+
+  /// Ends the request for this token, permanently.
+  func finish(_ request: PendingMobileAuthRequest) {
+    let transaction = request.transaction
+    state.withLock { state in
+      state.requests[transaction] = nil
+      state.announced.remove(transaction)
+      state.finished[request.server, default: RecentOutcomes()].remember(transaction)
+    }
+  }
+
+  /// Deletes all requests of a server that was removed.
+  func remove(requestsOf server: TokenServerID) {
+    state.withLock { state in
+      state.requests = state.requests.filter { $0.value.server != server }
+      state.announced.remove(requestsOf: server)
+    }
+  }
+
+  /// Pending requests that have not expired, newest first: ordered by when this token first saw them, and within one
+  /// list by the list's order.
+  public var all: [PendingMobileAuthRequest] {
+    let now = clock.now
+    return state.withLock { state in
+      state.dropExpired(now: now)
+      return state.sorted
+    }
+  }
+
+  public func contains(_ transaction: TransactionID) -> Bool {
+    state.withLock { $0.requests[transaction] != nil }
+  }
+
+  /// Marks a request as blocked because its account is locked. The next list decides how long.
+  /// - Returns: the request; nil if it is not pending.
+  func block(_ transaction: TransactionID, _ info: BlockedRequestInfo) -> PendingMobileAuthRequest? {
+    state.withLock { state in
+      state.requests[transaction]?.blockedBy = info
+      state.announced.remove(transaction)
+      return state.requests[transaction]
+    }
+  }
+
+  // MARK: What the audit chain and the panel have of them
+
+  /// Records that the audit chain has an "announced" entry, which requires an entry of the request's end.
+  func noteAnnounced(_ request: PendingMobileAuthRequest) {
+    state.withLock { state in
+      guard state.requests[request.transaction] != nil else { return }
+      state.announced.insert(request)
+      state.arrivals.noteAnnounced(request.transaction)
+    }
+  }
+
+  /// Records that an answer is in the journal: the end of the answer is then the request's end.
+  func noteAnswered(_ transaction: TransactionID) { state.withLock { $0.announced.remove(transaction) } }
+
+  /// Records that a newer request has replaced this one at the panel, which happens at most once.
+  func notePreempted(_ transaction: TransactionID) { state.withLock { $0.arrivals.notePreempted(transaction) } }
+
+  func wasPreempted(_ transaction: TransactionID) -> Bool {
+    state.withLock { $0.arrivals.wasPreempted(transaction) }
+  }
+
+  /// Returns the number of requests that expired without an announcement since the last call.
+  func takeExpiredUnannounced() -> Int {
+    state.withLock { state in
+      defer { state.expiredUnannounced = 0 }
+      return state.expiredUnannounced
+    }
+  }
+
+  /// An announced request that ended while it was not at the panel, and how it ended.
+  func endedUnseen(at now: MonotonicInstant) -> (request: PendingMobileAuthRequest, how: String)? {
+    state.withLock { $0.announced.ended(at: now) }
+  }
+
+  var nextAnnouncedDeadline: MonotonicInstant? { state.withLock { $0.announced.nextDeadline } }
+}

@@ -160,17 +160,19 @@ let package = Package(
     module("Secrets", in: .foundations, over: ["CLinux", "COpenSSL"]),
     module("Cryptography", in: .foundations, over: ["Secrets", "COpenSSL"]),
     module("OpenPGP", in: .foundations, over: ["Secrets", "CRNP"]),
+    module("Threads", in: .foundations, over: ["CLinux"]),
     module("HTTP", in: .foundations),
     module("CertificateTrust", in: .foundations, over: ["CLinux", "HTTP", "COpenSSL"]),
-    module("CurlHTTP", in: .foundations, over: ["CertificateTrust", "HTTP", "CCurl", "COpenSSL"]),
-    module("MQTT", in: .foundations, over: ["CertificateTrust", "CMosquitto", "COpenSSL", "HTTP", "Secrets"]),
+    module("CurlHTTP", in: .foundations, over: ["CertificateTrust", "HTTP", "CCurl", "COpenSSL", "Threads"]),
+    module(
+      "MQTT", in: .foundations, over: ["CertificateTrust", "CMosquitto", "COpenSSL", "HTTP", "Secrets", "Threads"]),
     module("JSONValues", in: .foundations),
     module("TOMLSyntax", in: .foundations),
     module("SQLite", in: .foundations, over: ["CSQLite"]),
     module("PINProtection", in: .foundations, over: ["Secrets", "Cryptography"]),
     module("HIDReports", in: .hardware, over: ["Secrets"]),
-    module("GPIO", in: .hardware, over: ["CGPIOD"]),
-    module("USBKeypad", in: .hardware, over: ["CUSB", "HIDReports", "Secrets"]),
+    module("GPIO", in: .hardware, over: ["CGPIOD", "Threads"]),
+    module("USBKeypad", in: .hardware, over: ["CUSB", "HIDReports", "Secrets", "Threads"]),
 
     // Layer 2: the domain and the panel.
     module("MobileAuth", in: .domain, over: ["Secrets"]),
@@ -199,7 +201,8 @@ let package = Package(
         "Boards", "CLinux", "HTTP", "Cryptography", "CurlHTTP", "FrontPanel", "MQTT", "MobileAuth",
         "PINProtection",
         "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter",
-        "ReferenceProtocol", "Secrets", "TOMLSyntax", "Vault", argumentParser, logging, lifecycle, signals, toml,
+        "ReferenceProtocol", "Secrets", "TOMLSyntax", "Threads", "Vault", argumentParser, logging, lifecycle, signals,
+        toml,
       ]),
     program("approval-token", over: ["ApprovalToken", "Secrets", argumentParser]),
 
@@ -252,7 +255,8 @@ let package = Package(
     tests(
       "ApprovalTokenTests",
       of: [
-        "ApprovalToken", "MobileAuth", "Boards", "FrontPanel", "PingAMAdapter", "Secrets", "Vault", argumentParser,
+        "ApprovalToken", "MobileAuth", "Boards", "FrontPanel", "PingAMAdapter", "Secrets", "Threads", "Vault",
+        argumentParser,
         logging,
       ]),
     tests("MobileAuthTests", of: ["MobileAuth", "Secrets", "ApprovalTestKit"]),

@@ -3,6 +3,7 @@ import Glibc
 import MobileAuth
 import Synchronization
 import Testing
+import Threads
 
 @testable import ApprovalToken
 

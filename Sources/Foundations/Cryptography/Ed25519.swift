@@ -6,8 +6,7 @@ public import Secrets
 /// it with a wrong PIN must not be detectable by an invalid key.
 public enum Ed25519 {
   public final class PrivateKey: Sendable {
-    /// OpenSSL's key; immutable after `init`. OpenSSL zeroes it when it is freed.
-    private nonisolated(unsafe) let key: OpaquePointer
+    private let key: EVPKey
 
     /// - Parameter seed: 32 bytes.
     public init(seed: SecretBytes) throws(CryptographyError) {
@@ -19,31 +18,24 @@ public enum Ed25519 {
         ERR_clear_error()
         throw .malformed("Ed25519 seed of \(seed.count) bytes")
       }
-      self.key = key
+      self.key = EVPKey(owning: key)
     }
-
-    deinit { EVP_PKEY_free(key) }
 
     /// 32 bytes.
     public var publicKey: PublicKey {
       get throws(CryptographyError) {
         var bytes = [UInt8](repeating: 0, count: 32)
         var count = bytes.count
-        guard EVP_PKEY_get_raw_public_key(key, &bytes, &count) == 1 else { throw libraryFailure("Ed25519 public key") }
+        guard EVP_PKEY_get_raw_public_key(key.pointer, &bytes, &count) == 1 else {
+          throw libraryFailure("Ed25519 public key")
+        }
         return try PublicKey(bytes: bytes)
       }
     }
 
     /// 64 bytes.
     public func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
-      let context = EVP_MD_CTX_new()
-      defer { EVP_MD_CTX_free(context) }
-      var signature = [UInt8](repeating: 0, count: 64)
-      var count = signature.count
-      guard EVP_DigestSignInit(context, nil, nil, nil, key) == 1,
-        EVP_DigestSign(context, &signature, &count, message, message.count) == 1
-      else { throw libraryFailure("Ed25519 signature") }
-      return signature
+      try key.signature(for: message, digest: nil, size: 64)
     }
   }
 
@@ -57,15 +49,11 @@ public enum Ed25519 {
     }
 
     public func isValidSignature(_ signature: [UInt8], for message: [UInt8]) -> Bool {
-      let key = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nil, bytes, bytes.count)
-      let context = EVP_MD_CTX_new()
-      defer {
-        EVP_MD_CTX_free(context)
-        EVP_PKEY_free(key)
+      guard let key = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nil, bytes, bytes.count) else {
         ERR_clear_error()
+        return false
       }
-      return EVP_DigestVerifyInit(context, nil, nil, nil, key) == 1
-        && EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
+      return EVPKey(owning: key).isValidSignature(signature, for: message, digest: nil)
     }
   }
 }

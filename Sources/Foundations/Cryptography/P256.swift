@@ -4,52 +4,25 @@ public import Secrets
 
 /// A P-256 key pair for ES256 signatures (RFC 7518 §3.4).
 public final class P256PrivateKey: Sendable {
-  /// OpenSSL's key. Immutable after `init`; signing only reads it.
-  private nonisolated(unsafe) let key: OpaquePointer
+  private let key: EVPKey
   public let publicKey: P256PublicKey
 
   public convenience init() throws(CryptographyError) {
-    let context = EVP_PKEY_CTX_new_from_name(nil, "EC", nil)
-    defer { EVP_PKEY_CTX_free(context) }
-    var key: OpaquePointer?
-    guard EVP_PKEY_keygen_init(context) == 1, EVP_PKEY_CTX_set_group_name(context, "P-256") == 1,
-      EVP_PKEY_generate(context, &key) == 1, let key
-    else { throw libraryFailure("P-256 key generation") }
-    try self.init(owning: key)
+    try self.init(EVPKey(generating: "EC") { EVP_PKEY_CTX_set_group_name($0, "P-256") })
   }
 
   /// - Parameter secret: a result of `exportedSecret()`.
   public convenience init(secret: SecretBytes) throws(CryptographyError) {
-    let key = secret.withExposedSecret { bytes in
-      var position = bytes.bindMemory(to: UInt8.self).baseAddress
-      return d2i_AutoPrivateKey(nil, &position, bytes.count)
-    }
-    guard let key else {
-      ERR_clear_error()
-      throw .malformed("P-256 private key")
-    }
-    try self.init(owning: key)
+    try self.init(EVPKey(secret: secret, of: "P-256"))
   }
 
-  private init(owning key: OpaquePointer) throws(CryptographyError) {
+  private init(_ key: EVPKey) throws(CryptographyError) {
+    publicKey = try P256PublicKey(of: key)
     self.key = key
-    do { publicKey = try P256PublicKey(of: key) } catch {
-      EVP_PKEY_free(key)
-      throw error
-    }
   }
-
-  deinit { EVP_PKEY_free(key) }
 
   /// The key as DER (RFC 5915).
-  public func exportedSecret() throws(CryptographyError) -> SecretBytes {
-    let count = i2d_PrivateKey(key, nil)
-    guard count > 0 else { throw libraryFailure("P-256 export") }
-    return SecretBytes(count: Int(count)) { (target: UnsafeMutableRawBufferPointer) in
-      var position = target.bindMemory(to: UInt8.self).baseAddress
-      i2d_PrivateKey(key, &position)
-    }
-  }
+  public func exportedSecret() throws(CryptographyError) -> SecretBytes { try key.exportedSecret() }
 
   /// 64 bytes, r ‖ s.
   public func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
@@ -70,14 +43,7 @@ public final class P256PrivateKey: Sendable {
 
   /// The signature as DER ECDSA-Sig-Value (RFC 3279 §2.2.3).
   public func derSignature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
-    let context = EVP_MD_CTX_new()
-    defer { EVP_MD_CTX_free(context) }
-    var der = [UInt8](repeating: 0, count: 80)
-    var count = der.count
-    guard EVP_DigestSignInit(context, nil, EVP_sha256(), nil, key) == 1,
-      EVP_DigestSign(context, &der, &count, message, message.count) == 1
-    else { throw libraryFailure("ES256 signature") }
-    return Array(der[..<count])
+    try key.signature(for: message, digest: EVP_sha256(), size: 80)
   }
 }
 
@@ -86,13 +52,7 @@ public struct P256PublicKey: Sendable, Equatable {
   /// Affine coordinates, 32 bytes each, big endian.
   public let x: [UInt8]
   public let y: [UInt8]
-  private let handle: Handle
-
-  private final class Handle: Sendable {
-    nonisolated(unsafe) let key: OpaquePointer
-    init(owning key: OpaquePointer) { self.key = key }
-    deinit { EVP_PKEY_free(key) }
-  }
+  private let key: EVPKey
 
   /// Throws `.malformed` for coordinates that are not a point on the curve.
   public init(x: [UInt8], y: [UInt8]) throws(CryptographyError) {
@@ -111,13 +71,14 @@ public struct P256PublicKey: Sendable, Equatable {
     }
     self.x = x
     self.y = y
-    handle = Handle(owning: key)
+    self.key = EVPKey(owning: key)
   }
 
-  fileprivate init(of key: OpaquePointer) throws(CryptographyError) {
+  fileprivate init(of key: EVPKey) throws(CryptographyError) {
     var point = [UInt8](repeating: 0, count: 65)
     var count = 0
-    guard EVP_PKEY_get_octet_string_param(key, "pub", &point, point.count, &count) == 1, count == 65, point[0] == 4
+    guard EVP_PKEY_get_octet_string_param(key.pointer, "pub", &point, point.count, &count) == 1, count == 65,
+      point[0] == 4
     else {
       ERR_clear_error()
       throw .malformed("not a P-256 key")
@@ -143,13 +104,7 @@ public struct P256PublicKey: Sendable, Equatable {
 
   /// - Parameter signature: DER ECDSA-Sig-Value.
   public func isValidDERSignature(_ signature: [UInt8], for message: [UInt8]) -> Bool {
-    let context = EVP_MD_CTX_new()
-    defer {
-      EVP_MD_CTX_free(context)
-      ERR_clear_error()
-    }
-    return EVP_DigestVerifyInit(context, nil, EVP_sha256(), nil, handle.key) == 1
-      && EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
+    key.isValidSignature(signature, for: message, digest: EVP_sha256())
   }
 
   /// DER SubjectPublicKeyInfo (RFC 5480). The bytes before the uncompressed point are the same for every key.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import CCurl
-import Glibc
 import HTTP
 import Synchronization
+import Threads
 
 /// The thread that runs the transfers of one HTTP client. Started by the first command, stopped and joined by `end`.
 final class CurlThread: Sendable {
   private enum Phase {
     case notStarted
-    case running(CommandQueue, pthread_t)
+    case running(CommandQueue, LoopThread)
     case ended
   }
 
@@ -36,38 +36,19 @@ final class CurlThread: Sendable {
   /// while the thread uses it. Takes milliseconds: the thread never blocks on the network. Must not be called from a
   /// cancellation handler: the runtime may hold a lock of the task that the thread needs to resume it.
   func end() {
-    let running = phase.withLock { phase -> pthread_t? in
+    let running = phase.withLock { phase -> LoopThread? in
       defer { phase = .ended }
       guard case .running(let queue, let thread) = phase else { return nil }
       queue.append(.end)
       return thread
     }
-    if let running { pthread_join(running, nil) }
+    running?.join()
   }
 
   private func start() -> Phase {
     let queue = CommandQueue(trust: trust)
-    var thread = pthread_t()
-    let status = pthread_create(
-      &thread, nil,
-      { context in
-        guard let context else { return nil }
-        let queue = Unmanaged<CommandQueue>.fromOpaque(context).takeRetainedValue()
-        blockAllSignals()
-        approval_curl_name_thread("http")
-        TransferLoop(obeying: queue).run()
-        return nil
-      }, Unmanaged.passRetained(queue).toOpaque())
-    guard status == 0 else { fatalError("the thread of the HTTP client cannot be started: errno \(status)") }
-    return .running(queue, thread)
+    return .running(queue, LoopThread(named: "http") { TransferLoop(obeying: queue).run() })
   }
-}
-
-/// Signals are handled by other threads. A broken connection must be an error, not SIGPIPE.
-private func blockAllSignals() {
-  var all = sigset_t()
-  sigfillset(&all)
-  pthread_sigmask(SIG_BLOCK, &all, nil)
 }
 
 /// The command queue of the HTTP client's thread. Owns the multi handle, which must be valid to wake the thread.

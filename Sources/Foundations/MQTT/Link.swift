@@ -2,6 +2,7 @@
 import CMosquitto
 import Glibc
 import Synchronization
+import Threads
 
 /// An event of a connection's thread for the task that waits for it.
 enum LinkEvent: Sendable {
@@ -35,7 +36,7 @@ final class Link: Sendable {
     var hasEnded = false
     /// The thread is in a call that cannot be interrupted: name resolution or a TCP connect.
     var isStuck = false
-    var thread: pthread_t?
+    var thread: LoopThread?
   }
 
   let session: Session
@@ -53,24 +54,10 @@ final class Link: Sendable {
   // MARK: The task's side
 
   func start() {
-    let context = Unmanaged.passRetained(self).toOpaque()
     // The thread also takes this lock before it does anything that `close` must know.
-    let status = shared.withLock { shared -> Int32 in
-      var thread = pthread_t()
-      defer { shared.thread = thread }
-      return pthread_create(
-        &thread, nil,
-        { context in
-          guard let context else { return nil }
-          let link = Unmanaged<Link>.fromOpaque(context).takeRetainedValue()
-          blockAllSignals()
-          approval_mqtt_name_thread("mqtt")
-          let failure = LinkLoop(link).run()
-          link.put(.ended(failure))
-          return nil
-        }, context)
+    shared.withLock { shared in
+      shared.thread = LoopThread(named: "mqtt") { [self] in put(.ended(LinkLoop(self).run())) }
     }
-    guard status == 0 else { fatalError("the thread for a broker cannot be started: errno \(status)") }
   }
 
   /// The next event. After `.ended` the thread has ended, or will end when its blocking call returns.
@@ -84,7 +71,7 @@ final class Link: Sendable {
       if let event { continuation.resume(returning: event) }
     }
     // The process may exit afterwards and must not free OpenSSL's data while the thread uses it.
-    if case .ended = event, let thread = shared.withLock({ $0.thread.take() }) { pthread_join(thread, nil) }
+    if case .ended = event { shared.withLock { $0.thread.take() }?.join() }
     return event
   }
 
@@ -98,7 +85,7 @@ final class Link: Sendable {
     let isStuck = shared.withLock { shared in
       shared.isClosed = true
       guard shared.isStuck, let thread = shared.thread.take() else { return false }
-      pthread_detach(thread)
+      thread.detach()
       return true
     }
     if isStuck { put(.ended(.closed)) }
@@ -159,11 +146,4 @@ final class Link: Sendable {
     var count: eventfd_t = 0
     eventfd_read(wakeUp, &count)
   }
-}
-
-/// Signals are handled by other threads. A broken connection must be an error, not SIGPIPE.
-private func blockAllSignals() {
-  var all = sigset_t()
-  sigfillset(&all)
-  pthread_sigmask(SIG_BLOCK, &all, nil)
 }

@@ -2,6 +2,7 @@
 import CGPIOD
 import Glibc
 import Synchronization
+import Threads
 
 /// The lines of one chip that a board uses: inputs, which report events, and outputs. Its own thread sleeps until an
 /// edge comes, a bounce has settled, or device nodes change. When the chip disappears the inputs report `unavailable`.
@@ -11,7 +12,7 @@ import Synchronization
 /// the lines; their level then depends on the chip's driver.
 public final class LineBank: Sendable {
   private let state: BankState
-  private let thread: Mutex<pthread_t?>
+  private let thread: Mutex<LoopThread?>
 
   /// - Parameters:
   ///   - labels: the possible labels of the chip, which differ between kernels.
@@ -22,7 +23,7 @@ public final class LineBank: Sendable {
     _ hear: @escaping @Sendable (_ input: Int, InputEvent) -> Void
   ) {
     state = BankState(chip: labels, inputs: inputs, outputs: outputs, consumer: consumer, hear: hear)
-    thread = Mutex(start(state))
+    thread = Mutex(LoopThread(named: "gpio") { [state] in BankLoop(state).run() })
   }
 
   deinit { close() }
@@ -36,29 +37,6 @@ public final class LineBank: Sendable {
   /// Switches the outputs off, releases all lines and waits until that is done (some milliseconds).
   public func close() {
     state.end()
-    if let thread = thread.withLock({ $0.take() }) { pthread_join(thread, nil) }
+    thread.withLock { $0.take() }?.join()
   }
-}
-
-private func start(_ state: BankState) -> pthread_t {
-  var thread = pthread_t()
-  let status = pthread_create(
-    &thread, nil,
-    { context in
-      guard let context else { return nil }
-      let state = Unmanaged<BankState>.fromOpaque(context).takeRetainedValue()
-      blockAllSignals()
-      approval_gpio_name_thread("gpio")
-      BankLoop(state).run()
-      return nil
-    }, Unmanaged.passRetained(state).toOpaque())
-  guard status == 0 else { fatalError("the thread for GPIO cannot be started: errno \(status)") }
-  return thread
-}
-
-/// Signals are handled by other threads.
-private func blockAllSignals() {
-  var all = sigset_t()
-  sigfillset(&all)
-  pthread_sigmask(SIG_BLOCK, &all, nil)
 }

@@ -3,6 +3,7 @@ import CUSB
 import Glibc
 public import Secrets
 import Synchronization
+import Threads
 
 /// A USB keypad, detached from the kernel's drivers during the lifetime of this object, so that its keys reach only the
 /// sink. Keypads may be plugged in and unplugged at any time; the sink is notified.
@@ -11,7 +12,7 @@ import Synchronization
 /// quirk in `udev/` closes this gap.
 public final class USBKeypad: Sendable {
   private let state: USBState
-  private let thread: Mutex<pthread_t?>
+  private let thread: Mutex<LoopThread?>
 
   /// - Parameters:
   ///   - selection: selects the device. If several match, all are claimed and one is read.
@@ -24,7 +25,7 @@ public final class USBKeypad: Sendable {
     let status = libusb_init(&context)
     guard status == 0, let context else { throw .failed("libusb_init", status) }
     state = USBState(context: context, selection: selection, givesBack: givesBack, sink: sink)
-    thread = Mutex(start(state))
+    thread = Mutex(LoopThread(named: "keypad") { [state] in USBLoop(state, context: state.context).run() })
   }
 
   deinit { close() }
@@ -35,7 +36,7 @@ public final class USBKeypad: Sendable {
   /// Stops reading and waits until that is done: some milliseconds, or 2 s if the device does not respond.
   public func close() {
     state.end()
-    if let thread = thread.withLock({ $0.take() }) { pthread_join(thread, nil) }
+    thread.withLock { $0.take() }?.join()
   }
 }
 
@@ -88,27 +89,4 @@ final class USBState: Sendable {
     shared.withLock { $0.trouble = nil }
     sink.keypadIsAvailable()
   }
-}
-
-private func start(_ state: USBState) -> pthread_t {
-  var thread = pthread_t()
-  let status = pthread_create(
-    &thread, nil,
-    { context in
-      guard let context else { return nil }
-      let state = Unmanaged<USBState>.fromOpaque(context).takeRetainedValue()
-      blockAllSignals()
-      approval_usb_name_thread("keypad")
-      USBLoop(state, context: state.context).run()
-      return nil
-    }, Unmanaged.passRetained(state).toOpaque())
-  guard status == 0 else { fatalError("the thread for the keypad cannot be started: errno \(status)") }
-  return thread
-}
-
-/// Signals are handled by other threads.
-private func blockAllSignals() {
-  var all = sigset_t()
-  sigfillset(&all)
-  pthread_sigmask(SIG_BLOCK, &all, nil)
 }

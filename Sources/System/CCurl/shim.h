@@ -37,5 +37,3 @@ static inline CURLcode approval_curl_get_pointer(CURL *handle, CURLINFO info, vo
 static inline CURLMcode approval_curl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
   return curl_multi_setopt(multi, option, value);
 }
-// Sets the name of the calling thread, which `top -H` shows; at most 15 characters. prctl is also variadic.
-static inline void approval_curl_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }

@@ -227,5 +227,3 @@ static inline int approval_gpio_watch_device_nodes(void) {
   close(descriptor);
   return -1;
 }
-// Sets the name of the calling thread, which `top -H` shows; at most 15 characters.
-static inline void approval_gpio_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }

@@ -20,6 +20,9 @@ static inline int approval_linux_forbid_dumps(void) {
   return limit == 0 && dumpable == 0 ? 0 : -1;
 }
 
+/// Sets the name of the calling thread, which `top -H` shows; at most 15 bytes.
+static inline void approval_linux_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
+
 /// Makes malloc overwrite larger pieces of freed memory (glibc's M_PERTURB; pieces up to about 1 KiB in a thread's
 /// cache are not overwritten). Returns 1 on success.
 static inline int approval_linux_overwrite_freed_memory(void) { return mallopt(M_PERTURB, 0xA5); }

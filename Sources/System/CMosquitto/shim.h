@@ -6,5 +6,3 @@
 #include <sys/prctl.h>
 
 static inline int approval_mqtt_new_wake_up(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
-// What `top -H` calls the calling thread; at most 15 characters. prctl is variadic.
-static inline void approval_mqtt_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }

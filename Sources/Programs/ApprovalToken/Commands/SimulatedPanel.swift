@@ -2,6 +2,7 @@
 import ArgumentParser
 import FrontPanel
 import Glibc
+import Threads
 
 extension Simulate {
   struct Panel: AsyncParsableCommand {

@@ -3,6 +3,7 @@ import CLinux
 import Glibc
 import ReferenceProtocol
 import ServiceLifecycle
+import Threads
 
 /// The server side of the control socket. One thread blocks in `accept`; there are no wake-ups without connections.
 struct ControlServer: Service {
@@ -85,24 +86,4 @@ private func untilHangUp(of socket: UnixSocket, _ body: @escaping @Sendable () a
   // Wakes the thread that waits for the disconnection.
   defer { shutdown(descriptor, Int32(SHUT_RD)) }
   try result.get()
-}
-
-/// Starts a detached thread with a 128 KiB stack for a blocking call.
-func detachThread(_ body: @escaping @Sendable () -> Void) {
-  final class Box {
-    let body: @Sendable () -> Void
-    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-  }
-  var attributes = pthread_attr_t()
-  pthread_attr_init(&attributes)
-  pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
-  pthread_attr_setstacksize(&attributes, 128 * 1024)
-  var thread = pthread_t()
-  pthread_create(
-    &thread, &attributes,
-    { context in
-      Unmanaged<Box>.fromOpaque(context!).takeRetainedValue().body()
-      return nil
-    }, Unmanaged.passRetained(Box(body)).toOpaque())
-  pthread_attr_destroy(&attributes)
 }

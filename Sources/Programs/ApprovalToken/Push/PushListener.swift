@@ -4,6 +4,7 @@ import Glibc
 import MobileAuth
 import ServiceLifecycle
 import Synchronization
+import Threads
 
 /// Receives the HTTP requests by which privacyIDEA's HTTP gateway reports that a login has begun. The sender is not
 /// authenticated, so a request is only a hint: it triggers a poll of the server. Connections are handled one at a time,

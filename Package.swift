@@ -132,9 +132,9 @@ let package = Package(
       name: "Parsers",
       targets: [
         "ApprovalTestKit", "ApprovalToken", "Boards", "HTTP", "Cryptography", "CurlHTTP", "FrontPanel", "GPIO",
-        "HIDReports", "JSONValues", "MQTT", "MobileAuth", "OpenPGP", "PINProtection", "PingAMAdapter",
-        "PrivacyIDEAAdapter",
-        "ReferenceAdapter", "ReferenceProtocol", "SQLite", "Secrets", "TOMLSyntax", "USBKeypad", "Vault",
+        "HIDReports", "JSONValues", "MQTT", "MobileAuth", "OATHAdapter", "OpenPGP", "PINProtection",
+        "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter", "ReferenceProtocol", "SQLite", "Secrets",
+        "ServerBackends", "TOMLSyntax", "USBKeypad", "Vault",
       ]),
     // The stand-in for AM, for Benchmarks/ and for tests of push delegates.
     .library(name: "TestAM", targets: ["TestAM"]),
@@ -176,6 +176,7 @@ let package = Package(
 
     // Layer 2: the domain and the panel.
     module("MobileAuth", in: .domain, over: ["Secrets"]),
+    module("ServerBackends", in: .domain, over: ["MobileAuth", "HTTP", "Cryptography", "PINProtection", "Secrets"]),
     module("FrontPanel", in: .domain, over: ["MobileAuth", "Secrets"]),
     module("Vault", in: .domain, over: ["MobileAuth", "PINProtection", "Cryptography", "Secrets", "SQLite"]),
 
@@ -183,13 +184,19 @@ let package = Package(
     module("ReferenceProtocol", in: .foundations, over: ["Cryptography", "JSONValues", "OpenPGP"]),
     module(
       "ReferenceAdapter", in: .adapters,
-      over: ["MobileAuth", "ReferenceProtocol", "Cryptography", "OpenPGP", "HTTP", "PINProtection", "Secrets"]),
+      over: [
+        "ServerBackends", "MobileAuth", "ReferenceProtocol", "Cryptography", "OpenPGP", "HTTP", "PINProtection",
+        "Secrets",
+      ]),
     module(
       "PrivacyIDEAAdapter", in: .adapters,
-      over: ["MobileAuth", "Cryptography", "HTTP", "JSONValues", "Secrets", "PINProtection"]),
+      over: ["ServerBackends", "MobileAuth", "Cryptography", "HTTP", "JSONValues", "Secrets", "PINProtection"]),
     module(
       "PingAMAdapter", in: .adapters,
-      over: ["MobileAuth", "Cryptography", "HTTP", "JSONValues", "Secrets", "PINProtection"]),
+      over: ["ServerBackends", "MobileAuth", "Cryptography", "HTTP", "JSONValues", "Secrets", "PINProtection"]),
+    // AM wrote the URIs of one-time passwords first, with its own policies.
+    module(
+      "OATHAdapter", in: .adapters, over: ["PingAMAdapter", "ServerBackends", "MobileAuth", "PINProtection", "Secrets"]),
     module(
       "Boards", in: .hardware, over: ["FrontPanel", "GPIO", "MobileAuth", "Secrets", "TOMLSyntax", "USBKeypad", toml]),
     module("ApprovalTestKit", in: .testKit, over: ["MobileAuth", "FrontPanel", "HTTP", "Secrets"]),
@@ -200,9 +207,9 @@ let package = Package(
       over: [
         "Boards", "CLinux", "HTTP", "Cryptography", "CurlHTTP", "FrontPanel", "MQTT", "MobileAuth",
         "PINProtection",
-        "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter",
-        "ReferenceProtocol", "Secrets", "TOMLSyntax", "Threads", "Vault", argumentParser, logging, lifecycle, signals,
-        toml,
+        "OATHAdapter", "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter",
+        "ReferenceProtocol", "Secrets", "ServerBackends", "TOMLSyntax", "Threads", "Vault", argumentParser, logging,
+        lifecycle, signals, toml,
       ]),
     program("approval-token", over: ["ApprovalToken", "Secrets", argumentParser]),
 
@@ -225,7 +232,7 @@ let package = Package(
       "ReferenceAdapterTests",
       of: [
         "ReferenceAdapter", "ReferenceProtocol", "MobileAuth", "HTTP", "OpenPGP", "Cryptography", "Secrets",
-        "PINProtection", "ApprovalTestKit", "OfflineAttack", "Vault",
+        "PINProtection", "ServerBackends", "ApprovalTestKit", "OfflineAttack", "Vault",
       ]),
     tests(
       "PrivacyIDEAAdapterTests",
@@ -234,8 +241,8 @@ let package = Package(
     tests(
       "PingAMAdapterTests",
       of: [
-        "PingAMAdapter", "MobileAuth", "HTTP", "Cryptography", "JSONValues", "Secrets", "Vault", "ApprovalTestKit",
-        "TestAM",
+        "PingAMAdapter", "ServerBackends", "MobileAuth", "HTTP", "Cryptography", "JSONValues", "Secrets", "Vault",
+        "ApprovalTestKit", "TestAM",
       ],
       resources: [.copy("Fixtures")]),
     tests(
@@ -255,10 +262,10 @@ let package = Package(
     tests(
       "ApprovalTokenTests",
       of: [
-        "ApprovalToken", "MobileAuth", "Boards", "FrontPanel", "PingAMAdapter", "Secrets", "Threads", "Vault",
-        argumentParser,
-        logging,
+        "ApprovalToken", "MobileAuth", "Boards", "FrontPanel", "OATHAdapter", "Secrets", "ServerBackends", "Threads",
+        "Vault", argumentParser, logging,
       ]),
+    tests("OATHAdapterTests", of: ["OATHAdapter", "MobileAuth", "Secrets"]),
     tests("MobileAuthTests", of: ["MobileAuth", "Secrets", "ApprovalTestKit"]),
     tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "Secrets", "ApprovalTestKit"]),
     // What an attacker obtains with a PIN and a copy of the storage. The memory of a running token is searched for it.

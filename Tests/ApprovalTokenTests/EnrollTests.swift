@@ -2,6 +2,7 @@
 import ArgumentParser
 import FoundationEssentials
 import Logging
+import ServerBackends
 import Testing
 
 @testable import ApprovalToken
@@ -19,6 +20,26 @@ import Testing
     if !isTaken {
       #expect { try Enroll.parse([uri]) } throws: { Enroll.message(for: $0).contains("enroll -") }
     }
+  }
+
+  @Test(
+    "Each kind of server recognizes its own URIs only",
+    arguments: [
+      ("approvaltoken://activate?x", "reference"), (" APPROVALTOKEN:x", "reference"),
+      ("otpauth://pipush/x", "privacyidea"), ("pia://container/x", "privacyidea"),
+      ("edumfa-push://edumfa/x", "privacyidea"), (" otpauth://totp/x", "oath"), ("OTPAUTH://hotp/x", "oath"),
+      ("pushauth://push/x", "pingam"), ("mfauth://totp/x", "pingam"), ("https://example.org", nil),
+      ("otpauth://push/x", nil), ("", nil),
+    ] as [(String, String?)])
+  func oneKindOnly(uri: String, kind: String?) {
+    #expect(Backends.kinds.filter { $0.recognizes(uri) }.map { $0.kind } == [kind].compactMap(\.self))
+  }
+
+  @Test("The message for another text lists how enrollment URIs begin") func otherTexts() {
+    let text =
+      "not an enrollment URI: one begins with approvaltoken://activate?, otpauth://, pia://, edumfa-push://, "
+      + "pushauth:// or mfauth://"
+    #expect { try Backends.form(of: "https://example.org") } throws: { ($0 as? CommandError)?.description == text }
   }
 
   @Test("A server's text becomes one log line of limited length")

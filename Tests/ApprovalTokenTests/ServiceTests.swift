@@ -1,84 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-import Boards
 import FrontPanel
-import Glibc
-import Logging
 import MobileAuth
-import PingAMAdapter
-import Secrets
-import Synchronization
 import Testing
 import Vault
 
 @testable import ApprovalToken
 
-/// A service with its own vault, a simulated board and no network.
-private final class ServiceFixture: Sendable {
-  let path: String
-  let vault: Vault
-  let board: RunningBoard
-  let service: TokenService
-  let handler: ControlRequestHandler
-  let events: AsyncStream<TokenEvent>.Continuation
-  private let clock = SystemClock()
-
-  init(reportHold: Duration? = nil) throws {
-    var template = Array("/tmp/service-tests-XXXXXX".utf8CString)
-    try #require(mkdtemp(&template) != nil)
-    path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-    vault = try Vault.open(
-      directory: path, deviceSecret: try DeviceSecret.load(stateDirectory: path, credentialsDirectory: nil))
-    var profile = try BoardCatalog.profile("simulated")
-    if let reportHold { profile.timing.reportHold = reportHold }
-    board = try RunningBoard(profile, clock: clock)
-    let stream: AsyncStream<TokenEvent>
-    (stream, events) = AsyncStream.makeStream()
-    service = TokenService(
-      vault: vault, panel: board.panel, adapters: Adapters(vault: vault, authorities: nil, clock: clock),
-      clock: clock, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, events: stream
-    ) {}
-    let accounts = AccountService(
-      service: service, vault: vault, clock: clock, authorities: nil, keyDerivation: board.keyDerivation,
-      capabilities: board.capabilities, push: PushSettings(), veryLongHold: board.profile.timing.reportHold)
-    handler = ControlRequestHandler(
-      service: service, vault: vault, board: board, accounts: accounts,
-      ingress: PushIngress(registry: vault, messageStore: vault, clock: clock) { _ in })
-  }
-
-  deinit {
-    for name in ["vault.sqlite3", "vault.sqlite3-journal", "device-secret"] { unlink("\(path)/\(name)") }
-    rmdir(path)
-  }
-
-  /// Enrolls an account that needs no server.
-  func enroll(_ name: String) throws {
-    _ = try OATHAccounts.store(
-      try RegistrationURI("otpauth://totp/Example:\(name)?secret=GEZDGNBVGY3TQOJQ&issuer=Example"), name: name,
-      in: vault, clock: clock, progress: { _ in })
-  }
-
-  func answer<Answer: Sendable>(_ call: ControlCall, as type: Answer.Type) async throws -> Answer {
-    let found = Mutex<Answer?>(nil)
-    try await handler.answer(call) { reply in found.withLock { $0 = reply as? Answer } }
-    return try #require(found.withLock { $0 })
-  }
-
-  /// Waits until the LED shows the indication, with a limit for busy machines.
-  func until(_ indication: Indication) async throws -> Bool {
-    let start = ContinuousClock.now
-    while await board.panel.showing != indication {
-      guard ContinuousClock.now - start < .seconds(180) else { return false }
-      try await Task.sleep(for: .milliseconds(5))
-    }
-    return true
-  }
-}
-
 @Suite(.timeLimit(.minutes(5))) struct ServiceTests {
   @Test("A lost account is shown until an account is enrolled, even if other accounts are usable")
   func lossLasts() async throws {
     let fixture = try ServiceFixture()
-    for name in ["mail", "shop"] { try fixture.enroll(name) }
+    for name in ["mail", "shop"] { try await fixture.enroll(name) }
     let running = [Task { await fixture.board.panel.run() }, Task { _ = try? await fixture.service.run() }]
     #expect(try await fixture.until(.idle(pending: 0)))
     // The event that the handler reports after the last wrong PIN.
@@ -90,7 +22,7 @@ private final class ServiceFixture: Sendable {
     try await Task.sleep(for: .milliseconds(300))
     #expect(await fixture.board.panel.showing == .mustEnroll)
     #expect(try await fixture.answer(ControlCall(request: .status), as: ServiceStatus.self).lost == ["mail"])
-    try fixture.enroll("mail2")
+    try await fixture.enroll("mail2")
     fixture.service.reload()
     #expect(try await fixture.until(.idle(pending: 0)))
     for task in running { task.cancel() }
@@ -99,7 +31,7 @@ private final class ServiceFixture: Sendable {
 
   @Test("A correct PIN clears the count of wrong PINs") func rightPINClearsTheCount() async throws {
     let fixture = try ServiceFixture()
-    try fixture.enroll("mail")
+    try await fixture.enroll("mail")
     fixture.service.note(FailureCounts(max: 3, previous: 2), of: AccountID("mail"))
     fixture.service.noteRightPIN(of: AccountID("mail"))
     let pins = try await fixture.answer(ControlCall(request: .status), as: ServiceStatus.self).pins
@@ -138,6 +70,31 @@ private final class ServiceFixture: Sendable {
       } throws: {
         ($0 as? CommandError)?.description == "a name has 1 to 64 bytes without blanks"
       }
+    }
+  }
+
+  /// The accounts would lose their locks: which commands an account has follows from its server's kind.
+  @Test("A server cannot take the place of a server of another kind") func replacedServer() async throws {
+    let fixture = try ServiceFixture()
+    try await fixture.enroll("mail")
+    let call = ControlCall(
+      request: .enroll, uri: "approvaltoken://activate?server=https%3A%2F%2Foath&code=1234567890128")
+    await #expect(throws: TokenServerError.alreadyEnrolled("oath is known as a token server of another kind")) {
+      try await fixture.handler.answer(call) { _ in }
+    }
+    #expect(try fixture.vault.servers().map(\.kind) == ["oath"])
+  }
+
+  /// The policies are `[]`. Without a message, the command would end with another exit code.
+  @Test("Malformed policies in a URI for one-time passwords are an error with a message")
+  func malformedPolicies() async throws {
+    let fixture = try ServiceFixture()
+    let call = ControlCall(
+      request: .enroll, uri: "otpauth://totp/E:a?secret=GEZDGNBVGY3TQOJQ&issuer=E&policies=W10")
+    await #expect {
+      try await fixture.handler.answer(call) { _ in }
+    } throws: {
+      CommandError(explaining: $0)?.code == .badData
     }
   }
 

@@ -4,6 +4,7 @@ import Cryptography
 import HTTP
 import MobileAuth
 import Secrets
+import ServerBackends
 import Synchronization
 import TestAM
 import Testing

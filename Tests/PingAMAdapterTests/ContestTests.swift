@@ -2,6 +2,7 @@
 import ApprovalTestKit
 import HTTP
 import MobileAuth
+import ServerBackends
 import Synchronization
 import TestAM
 import Testing

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import HTTP
 import MobileAuth
+import ServerBackends
 import Synchronization
 import TestAM
 import Testing

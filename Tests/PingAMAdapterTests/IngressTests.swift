@@ -4,6 +4,7 @@ import Cryptography
 import JSONValues
 import MobileAuth
 import Secrets
+import ServerBackends
 import TestAM
 import Testing
 import Vault

@@ -2,6 +2,7 @@
 import ApprovalTestKit
 import HTTP
 import Secrets
+import ServerBackends
 import Synchronization
 import TestAM
 import Testing
@@ -70,15 +71,16 @@ import Vault
   func isNotOpenedWhileAPolicyDoesNotHoldAndSaysWhatWouldMakeItHold() throws {
     let locked = try self.locked(account)
     fixture.isTamperedWith.withLock { $0 = true }
-    #expect(try lock(of: account) == .byPolicy(Self.tampering))
-    #expect(throws: LockError.lockedAlready(.byPolicy(Self.tampering))) { try self.locked(account) }
+    #expect(try lock(of: account) == AccountPolicies.lock(by: Self.tampering))
+    #expect(throws: LockError.lockedAlready(AccountPolicies.lock(by: Self.tampering))) { try self.locked(account) }
     #expect {
       try unlocked(account)
     } throws: { fault in
-      fault as? LockError == .heldByPolicy(Self.tampering) && "\(fault)".contains("approval-token log --verify")
+      fault as? LockError == .heldByPolicy(AccountPolicies.lock(by: Self.tampering))
+        && "\(fault)".contains("approval-token log --verify")
     }
     // The user's own lock is removed, and the policy's stays.
-    #expect(try lock(of: try unlocked(locked)) == .byPolicy(Self.tampering))
+    #expect(try lock(of: try unlocked(locked)) == AccountPolicies.lock(by: Self.tampering))
   }
 
   @Test("Whose policy requires a PIN says how to choose one") func whosePolicyRequiresAPINSaysHowToChooseOne()
@@ -89,7 +91,8 @@ import Vault
     #expect {
       try unlocked(account)
     } throws: { fault in
-      fault as? LockError == .heldByPolicy("biometricAvailable") && "\(fault)".contains("approval-token pin change")
+      fault as? LockError == .heldByPolicy(AccountPolicies.lock(by: "biometricAvailable"))
+        && "\(fault)".contains("approval-token pin change")
     }
   }
 

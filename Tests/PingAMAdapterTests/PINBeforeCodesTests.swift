@@ -3,6 +3,7 @@ import ApprovalTestKit
 import HTTP
 import MobileAuth
 import Secrets
+import ServerBackends
 import Synchronization
 import TestAM
 import Testing

@@ -4,6 +4,7 @@ import Cryptography
 import Foundation
 import HTTP
 import Secrets
+import ServerBackends
 import Synchronization
 import TestAM
 import Testing

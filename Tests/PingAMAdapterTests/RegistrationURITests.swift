@@ -2,6 +2,7 @@
 import Cryptography
 import JSONValues
 import Secrets
+import ServerBackends
 import Testing
 
 @testable import PingAMAdapter

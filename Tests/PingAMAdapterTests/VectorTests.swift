@@ -3,6 +3,7 @@ import Cryptography
 import JSONValues
 import MobileAuth
 import Secrets
+import ServerBackends
 import Testing
 
 @testable import PingAMAdapter

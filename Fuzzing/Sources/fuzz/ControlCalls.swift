@@ -6,9 +6,10 @@ import FrontPanel
 import Glibc
 import Logging
 import MobileAuth
+@testable import OATHAdapter
 @testable import PingAMAdapter
-@testable import PrivacyIDEAAdapter
 import ReferenceProtocol
+@testable import ServerBackends
 import Synchronization
 @testable import Vault
 
@@ -48,9 +49,9 @@ private let statuses = [200, 201, 204, 400, 401, 403, 404, 500]
 private let vault: Vault = orTrap {
   let vault = try ScratchVault.make()
   for (name, kind) in [("time", "totp"), ("count", "hotp")] {
-    _ = try OATHAccounts.store(
+    _ = try OATHBackend(BackendContext(vault, authorities: nil, clock: clock)).store(
       try RegistrationURI("otpauth://\(kind)/Example:\(name)?secret=GEZDGNBVGY3TQOJQ&issuer=Example"), name: name,
-      in: vault, clock: clock, progress: { _ in })
+      under: nil, progress: { _ in })
   }
   return vault
 }
@@ -60,21 +61,19 @@ private let profile = orTrap { try BoardCatalog.profile("simulated") }
 
 private func makeHandler(answering response: HTTPResponse) throws -> ControlRequestHandler {
   let board = try RunningBoard(profile, clock: clock)
+  var configuration = Configuration()
+  // A short key is generated quickly; it signs nothing.
+  configuration.push.backends.keyBits = 1024
+  var context = BackendContext(vault, configuration, board) { _ in RecordingHTTPTransport { _ in response } }
+  context.report = { event in _ = "\(event)" }
+  let backends = Backends(vault, context)
   let service = TokenService(
-    vault: vault, panel: board.panel, adapters: Adapters(vault: vault, authorities: nil, clock: clock),
-    clock: clock, logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() },
+    panel: board.panel, backends: backends, clock: clock, logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() },
     events: AsyncStream { $0.finish() }
   ) {}
-  var push = PushSettings()
-  // A short key is generated quickly; it signs nothing.
-  push.enrollment.keyBits = 1024
-  var accounts = AccountService(
-    service: service, vault: vault, clock: clock, authorities: nil, keyDerivation: board.keyDerivation,
-    capabilities: board.capabilities, push: push, veryLongHold: board.profile.timing.reportHold)
-  accounts.makeHTTPTransport = { _ in RecordingHTTPTransport { _ in response } }
-  return ControlRequestHandler(
-    service: service, vault: vault, board: board, accounts: accounts,
-    ingress: PushIngress(registry: vault, messageStore: vault, clock: clock) { event in _ = "\(event)" })
+  let accounts = AccountService(
+    service: service, backends: backends, veryLongHold: board.profile.timing.reportHold)
+  return ControlRequestHandler(service: service, backends: backends, board: board, accounts: accounts)
 }
 
 /// Restores the initial state of the vault for the next input.

@@ -9,9 +9,11 @@ import Secrets
 
 @testable import ApprovalToken
 @testable import PINProtection
+@testable import OATHAdapter
 @testable import PingAMAdapter
 @testable import PrivacyIDEAAdapter
 @testable import ReferenceAdapter
+@testable import ServerBackends
 @testable import ServerParsers
 
 /// Parses stored data: the plaintext of encrypted records, database rows, files with secrets, and columns of the token
@@ -115,11 +117,11 @@ private func readOneTimePasswords(_ input: Input) {
   let record = AccountRecord(
     id: AccountID("ann"), server: TokenServerID("oath"), profile: "P", stage: .active,
     secrets: SecretBytes(copying: input.bytes))
-  guard let facts = OATHAccounts.Metadata(record) else { return }
+  let facts = OATHMetadata(record)
   requirePINLength(facts.pinLength)
   _ = (try? facts.lock { false }).map { "\(String(describing: $0))" }
-  let again = OATHAccounts.Metadata(record.with(facts.encoded))
-  require(again?.isLocked == facts.isLocked && again?.policies == facts.policies, "facts survive being written")
+  let again = OATHMetadata(record.with(facts.encoded))
+  require(again.isLocked == facts.isLocked && again.policies == facts.policies, "facts survive being written")
 }
 
 private func readPINRecords(_ bytes: [UInt8]) {

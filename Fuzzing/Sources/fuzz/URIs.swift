@@ -6,13 +6,16 @@ import ReferenceProtocol
 @testable import ApprovalToken
 @testable import PingAMAdapter
 @testable import PrivacyIDEAAdapter
+@testable import ServerBackends
 
 /// URIs that a user scans or pastes: activation, push and one-time-password URIs of all kinds.
 func readURI(_ bytes: [UInt8]) {
   let text = String(decoding: bytes, as: UTF8.self)
   readActivation(text)
   if let uri = try? EnrollmentURI(text) { _ = (uri.label, uri.timeToLive + .seconds(1)) }
-  _ = OATHAccounts.recognizes(text)
+  require(Backends.kinds.count { $0.recognizes(text) } <= 1, "at most one kind of server recognizes a URI")
+  _ = try? Backends.form(of: text)
+  _ = Backends.carriesLastingSecret(text)
   guard let uri = try? RegistrationURI(text) else { return }
   _ = try? AccountPolicies(uri.policies)
   if let credential = uri.oath { makeCode(credential) }

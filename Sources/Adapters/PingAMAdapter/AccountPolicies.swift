@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import JSONValues
 import MobileAuth
+package import ServerBackends
 
 /// The conditions that AM's administrator attached to a registration. An account can be used only while all of them
 /// hold.
 package struct AccountPolicies: Sendable, Equatable {
-  package enum ParseError: Error, Equatable, Sendable, CustomStringConvertible {
+  package enum ParseError: ReportedError, Equatable {
     case malformed
+    package var category: ErrorCategory { .badData }
     package var description: String { "the account's policies are not the JSON that AM writes" }
   }
 
@@ -53,6 +55,9 @@ package struct AccountPolicies: Sendable, Equatable {
     default: nil
     }
   }
+
+  /// The lock of an account whose policy does not hold.
+  package static func lock(by policy: String) -> AccountLock { .byPolicy(policy, remedy: remedy(for: policy)) }
 
   /// Finds the first policy that does not hold. A closure is called only if a policy needs it, because the check can be
   /// slow.

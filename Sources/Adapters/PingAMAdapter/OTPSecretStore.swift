@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import MobileAuth
 package import Secrets
+package import ServerBackends
 
 /// Stores and deletes the one-time password credential of an `mfauth` registration.
 package struct OTPSecretStore: Sendable {

@@ -1,20 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import MobileAuth
-
-/// A stored push message for display. It contains no secret. AM signed its contents, but an attacker who logs in can
-/// influence them.
-package struct MessageSummary: Sendable, Equatable {
-  package let transaction: TransactionID
-  package let account: AccountID
-  /// Arrival in milliseconds since 1970, by the board's wall clock.
-  package let receivedAtMilliseconds: Int64
-  package let state: DeliveredMessage.State
-  /// Nil, like `message` and `context`, if the account was enrolled again after the message arrived: its signature can
-  /// no longer be verified.
-  package let type: String?
-  package let message: String?
-  package let context: String?
-}
+package import ServerBackends
 
 extension PingAM {
   /// Describes a stored message.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import MobileAuth
+package import ServerBackends
 
 extension PingAM {
   /// Why the account is locked, which also locks its one-time passwords; nil if it is not locked, or has no keys.
@@ -12,7 +13,7 @@ extension PingAM {
     guard let mechanism = try Mechanism(record) else { return nil }
     if let policy = mechanism.metadata.lockedBy { return .manual(policy: policy) }
     return try policies(of: mechanism, record.id)
-      .violation(hasPIN: { hasPIN }, isTamperedWith: isTamperedWith).map { .byPolicy($0) }
+      .violation(hasPIN: { hasPIN }, isTamperedWith: isTamperedWith).map { AccountPolicies.lock(by: $0) }
   }
 
   /// Returns the account locked by its user.

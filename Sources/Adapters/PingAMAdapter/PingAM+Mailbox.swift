@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 package import MobileAuth
+package import ServerBackends
 
 /// Errors of choosing an account's mailbox (its device token at AM, and its topic at an MQTT broker).
-package enum MailboxError: Error, Equatable, Sendable, CustomStringConvertible {
+package enum MailboxError: ReportedError, Equatable {
   /// The text cannot be a mailbox.
   case malformed(mustBe: String)
   case taken(String, by: AccountID)
   /// AM may already have received the registration with this mailbox.
   case registeredWith(String)
+
+  package var category: ErrorCategory { .usage }
 
   package var description: String {
     switch self {

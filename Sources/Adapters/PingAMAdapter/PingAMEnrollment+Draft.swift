@@ -3,6 +3,7 @@ import Cryptography
 import HTTP
 import MobileAuth
 import Secrets
+import ServerBackends
 
 /// Preparation of an account before it is registered at AM.
 extension PingAMEnrollment {
@@ -125,10 +126,7 @@ extension PingAMEnrollment {
     let record = TokenServerRecord(
       id: id, kind: PingAM.kind, url: url,
       secrets: .joining(trust.pins.map { SecretBytes(copying: Array($0.utf8)) }))
-    let known = try registry.servers().first { $0.id == id }
-    if let known, known.kind != PingAM.kind {
-      throw TokenServerError.alreadyEnrolled("\(id) is known as a token server of another kind")
-    }
+    try registry.requireNoOtherKind(of: id, than: PingAM.kind)
     // The URI is trusted to set pins, but other accounts depend on the stored pins until AM was reached with the new
     // ones.
     let isReliedOn = try registry.accounts().contains {

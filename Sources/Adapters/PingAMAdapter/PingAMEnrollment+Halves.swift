@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import MobileAuth
 import Secrets
+import ServerBackends
 
 /// Stores the one-time password credential and the PIN before the account is registered at AM.
 extension PingAMEnrollment {

@@ -4,6 +4,7 @@ package import HTTP
 import JSONValues
 package import MobileAuth
 import Secrets
+import ServerBackends
 
 /// Registers one push mechanism with AM. The account is stored before the request is sent, so the same URI resumes an
 /// enrollment that a crash or power loss interrupted. If it is unknown whether AM has accepted the registration, the

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import MobileAuth
+import ServerBackends
 
 extension PingAMServerClient {
   /// The number of wrong number entries at which this token ends the request. A number that the login page cannot show
@@ -30,7 +31,7 @@ extension PingAMServerClient {
     let violation = account.policies.violation(
       hasPIN: { ((try? dependencies.pinVerifier?.counts(of: account.id)) ?? nil) != nil },
       isTamperedWith: dependencies.isTamperedWith)
-    return violation.map { .byPolicy($0) }
+    return violation.map { AccountPolicies.lock(by: $0) }
   }
 
   /// Whether the account is locked. True also if storage cannot be read.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import HTTP
 package import MobileAuth
+import ServerBackends
 import Synchronization
 
 /// The client of one realm of one AM: implements `TokenServerClient` over AM's `push/sns/message`. AM has no list of pending

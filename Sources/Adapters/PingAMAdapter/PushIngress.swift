@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
 package import MobileAuth
+package import ServerBackends
 import Synchronization
 
 /// Receives push messages from every delivery channel: an MQTT subscriber or the control socket. One instance serves
@@ -13,7 +14,7 @@ package final class PushIngress: Sendable {
     case known(AccountID)
   }
 
-  package enum IngressError: Error, Equatable, Sendable {
+  package enum IngressError: ReportedError, Equatable {
     case tooLarge
     case malformed(String)
     /// No account of this token has the message's mechanism.
@@ -201,7 +202,15 @@ package final class PushIngress: Sendable {
   }
 }
 
-extension PushIngress.IngressError: CustomStringConvertible {
+extension PushIngress.IngressError {
+  package var category: ErrorCategory {
+    switch self {
+    case .tooLarge, .malformed, .notHandleable: .badData
+    case .unknownMechanism, .forged: .refused
+    case .notKept: .unavailable
+    }
+  }
+
   package var description: String {
     switch self {
     case .tooLarge: "the push message is larger than \(PushEnvelope.longest) bytes"

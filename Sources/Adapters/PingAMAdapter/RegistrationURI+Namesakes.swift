@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import MobileAuth
+package import ServerBackends
 
 extension OATHCredential {
   /// The `kind` of `TokenServerRecord` for accounts with only one-time passwords.

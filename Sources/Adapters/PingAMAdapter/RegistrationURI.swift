@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
 import MobileAuth
+package import ServerBackends
 
 /// The contents of a QR code: AM's `pushauth://push/…`, `mfauth://totp/…` or `mfauth://hotp/…`, or the
 /// `otpauth://totp/…` or `otpauth://hotp/…` of any OATH server.
 ///
 /// The type has no description because it contains the account's secrets.
 package struct RegistrationURI: Sendable {
-  package enum ParseError: Error, Equatable, Sendable {
+  package enum ParseError: ReportedError, Equatable {
     case tooLong
     case notARegistration
     case malformed(String)
@@ -37,6 +38,11 @@ package struct RegistrationURI: Sendable {
 
   /// Whether the text has the scheme and host of a registration URI.
   package static func recognizes(_ text: String) -> Bool { (try? parts(of: text.trimmed)) != nil }
+
+  /// Whether the text has the scheme and host of a URI for one-time passwords only, which registers nothing.
+  package static func isForOneTimePasswordsOnly(_ text: String) -> Bool {
+    (try? parts(of: text.trimmed))?.0 == .otpauth
+  }
 
   /// Parses a registration URI.
   /// - Parameter text: the URI, at most 8192 bytes; white space around it is ignored.
@@ -128,7 +134,9 @@ extension Substring {
   fileprivate func range(of separator: String) -> Range<Index>? { firstRange(of: separator) }
 }
 
-extension RegistrationURI.ParseError: CustomStringConvertible {
+extension RegistrationURI.ParseError {
+  package var category: ErrorCategory { .badData }
+
   package var description: String {
     switch self {
     case .tooLong: "too long for a registration URI"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
 import MobileAuth
+package import ServerBackends
 
 /// The contents of a push token's QR code: `otpauth://pipush/…`, `pia://pipush/…`, or `edumfa-push://edumfa/…` of
 /// eduMFA.
@@ -18,7 +19,7 @@ package struct EnrollmentURI: Sendable, Equatable {
   /// How the administrator wants the user to be verified before an approval. Servers cannot check this.
   package enum Unlock: String, Sendable { case pin, biometric, any }
 
-  package enum ParseError: Error, Equatable, Sendable {
+  package enum ParseError: ReportedError, Equatable {
     case tooLong
     case notAnEnrollment
     /// `pia://container/…` registers a smartphone, which this token does not support.
@@ -153,7 +154,9 @@ extension UInt8 {
   }
 }
 
-extension EnrollmentURI.ParseError: CustomStringConvertible {
+extension EnrollmentURI.ParseError {
+  package var category: ErrorCategory { .badData }
+
   package var description: String {
     switch self {
     case .tooLong: "too long for an enrollment URL"

@@ -3,6 +3,7 @@ import Cryptography
 package import HTTP
 package import MobileAuth
 import Secrets
+import ServerBackends
 
 /// Enrolls one push token. Key and URL are stored before the request is sent, so the same URL resumes an enrollment
 /// that a crash or power loss interrupted. A URL for a known serial replaces its keys when the server has accepted the
@@ -110,9 +111,10 @@ package struct PushEnrollment: Sendable {
       if !isReliedOn { try keepTrust(of: known, trust.pins) }
       return known
     }
+    let id = TokenServerID(String(uri.endpoint.dropFirst("https://".count)))
+    try registry.requireNoOtherKind(of: id, than: PrivacyIDEA.kind)
     let record = TokenServerRecord(
-      id: TokenServerID(String(uri.endpoint.dropFirst("https://".count))), kind: PrivacyIDEA.kind, url: uri.endpoint,
-      secrets: credentials.encoded)
+      id: id, kind: PrivacyIDEA.kind, url: uri.endpoint, secrets: credentials.encoded)
     try registry.put(record)
     return record
   }

@@ -6,6 +6,7 @@ import OpenPGP
 package import PINProtection
 package import ReferenceProtocol
 package import Secrets
+import ServerBackends
 
 /// Enrolls one account: device registration, activation, key exchange and push. Each step is durable before the next
 /// request is sent, and the same activation code resumes an enrollment that a crash or power loss interrupted.
@@ -153,10 +154,11 @@ package struct Enrollment: Sendable {
       }
       return (known, credentials)
     }
+    let id = TokenServerID(String(url.dropFirst("https://".count)))
+    try registry.requireNoOtherKind(of: id, than: ReferenceServerClient.kind)
     let credentials = DeviceCredentials(deviceKey: try P256PrivateKey(), clientID: nil, pins: pins)
     let record = TokenServerRecord(
-      id: TokenServerID(String(url.dropFirst("https://".count))), kind: ReferenceServerClient.kind,
-      url: url, secrets: try credentials.encoded())
+      id: id, kind: ReferenceServerClient.kind, url: url, secrets: try credentials.encoded())
     try registry.put(record)
     return (record, credentials)
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import MobileAuth
+import ServerBackends
 import Synchronization
 
 /// Hints by the event stream, the MQTT mailbox, or both.

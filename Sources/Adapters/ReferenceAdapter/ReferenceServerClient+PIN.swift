@@ -6,24 +6,7 @@ import OpenPGP
 package import PINProtection
 package import ReferenceProtocol
 package import Secrets
-
-/// A login of the user: a user access token, in memory only.
-package struct UserSession: Sendable, Equatable {
-  package let account: AccountID
-  /// When the session expires at the server.
-  package let until: MonotonicInstant
-  let accessToken: String
-}
-
-/// A PIN change that the server has started, with the refresh token to encrypt with the new PIN.
-package struct PINChangeTicket: Sendable {
-  let profile: String
-  let id: String
-  let token: SecretBytes
-  let session: UserSession
-  /// The rules for the new PIN.
-  package let policy: PINPolicy
-}
+package import ServerBackends
 
 extension ReferenceServerClient {
   /// The pauses between attempts of a call whose repeats count as one PIN attempt.

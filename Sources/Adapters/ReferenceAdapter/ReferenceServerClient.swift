@@ -5,6 +5,7 @@ package import MobileAuth
 import OpenPGP
 package import ReferenceProtocol
 package import Secrets
+package import ServerBackends
 import Synchronization
 
 /// The client of a reference token server: implements `TokenServerClient` over the device API `/device/v1`.

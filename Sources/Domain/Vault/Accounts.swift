@@ -16,12 +16,21 @@ extension Vault {
   /// All token servers, ordered by ID.
   package func servers() throws(StateStoreError) -> [TokenServerRecord] {
     try snapshot { connection in
-      try connection.rows("SELECT id, kind, url, box FROM servers ORDER BY id") { row in
-        let (id, kind, url) = (TokenServerID(try row.text(0)), try row.text(1), try row.text(2))
-        let secrets = try keys.open(try row.blob(3), at: associatedData(ofServer: id, kind: kind, url: url))
-        return TokenServerRecord(id: id, kind: kind, url: url, secrets: secrets)
-      }
+      try connection.rows("SELECT id, kind, url, box FROM servers ORDER BY id", as: server(in:))
     }
+  }
+
+  /// - Returns: nil if there is no such token server.
+  package func server(_ id: TokenServerID) throws(StateStoreError) -> TokenServerRecord? {
+    try snapshot { connection in
+      try connection.rows("SELECT id, kind, url, box FROM servers WHERE id = ?", id.text, as: server(in:)).first
+    }
+  }
+
+  private func server(in row: borrowing Row) throws -> TokenServerRecord {
+    let (id, kind, url) = (TokenServerID(try row.text(0)), try row.text(1), try row.text(2))
+    let secrets = try keys.open(try row.blob(3), at: associatedData(ofServer: id, kind: kind, url: url))
+    return TokenServerRecord(id: id, kind: kind, url: url, secrets: secrets)
   }
 
   /// All accounts, ordered by ID.

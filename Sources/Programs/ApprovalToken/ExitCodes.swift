@@ -4,9 +4,8 @@ import Boards
 import Cryptography
 import Glibc
 import MobileAuth
-import PingAMAdapter
-import PrivacyIDEAAdapter
 import ReferenceProtocol
+import ServerBackends
 
 /// A command's error: a message for the user, and the exit code of sysexits(3).
 struct CommandError: Error, CustomStringConvertible {
@@ -69,23 +68,15 @@ extension CommandError {
       : "there are several accounts; name one of: \(accounts.map(\.id.text).sorted().joined(separator: ", "))"
   }
 
-  private init(_ refusal: PushIngress.IngressError) {
+  private init(_ error: any ReportedError) {
     let code: Code =
-      switch refusal {
-      case .tooLarge, .malformed, .notHandleable: .badData
-      case .unknownMechanism, .forged: .refused
-      case .notKept: .unavailable
+      switch error.category {
+      case .usage: .usage
+      case .badData: .badData
+      case .unavailable: .unavailable
+      case .refused: .refused
       }
-    self.init(code, "\(refusal)")
-  }
-
-  private init(_ refusal: LockError) {
-    let code: Code =
-      switch refusal {
-      case .policyMissing, .policyNotAttached: .usage
-      case .locked, .lockedAlready, .notLocked, .heldByPolicy: .refused
-      }
-    self.init(code, numbered: refusal, refusal.number)
+    if let number = error.number { self.init(code, numbered: error, number) } else { self.init(code, "\(error)") }
   }
 
   /// Nil for an error that is not reported to the user: a canceled task, an interrupted call.
@@ -94,12 +85,7 @@ extension CommandError {
     case let failure as CommandError: self = failure
     case let fault as TokenServerError: self.init(fault)
     case let fault as StateStoreError: self.init(fault)
-    case let refusal as ActivationURI.ParseError: self.init(.badData, "\(refusal)")
-    case let parseError as EnrollmentURI.ParseError: self.init(.badData, "\(parseError)")
-    case let parseError as RegistrationURI.ParseError: self.init(.badData, "\(parseError)")
-    case let refusal as PushIngress.IngressError: self.init(refusal)
-    case let refusal as LockError: self.init(refusal)
-    case let refusal as MailboxError: self.init(.usage, "\(refusal)")
+    case let error as any ReportedError: self.init(error)
     case let failure as BoardCatalog.CatalogError: self.init(.badData, "\(failure)")
     case let error as WireError: self.init(.badData, "\(error)")
     case PanelDialog.EntryError.canceled: self.init(.refused, numbered: PanelDialog.EntryError.canceled, 9006)

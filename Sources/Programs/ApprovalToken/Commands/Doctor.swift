@@ -2,13 +2,9 @@
 import ArgumentParser
 import Boards
 import CLinux
-import CurlHTTP
 import Glibc
-import HTTP
 import MobileAuth
-import PingAMAdapter
-import ReferenceAdapter
-import ReferenceProtocol
+import ServerBackends
 import Synchronization
 import Vault
 
@@ -148,19 +144,20 @@ struct Doctor: AsyncParsableCommand {
 
   private func checkServers(_ vault: Vault) async throws -> [CheckResult] {
     var findings: [CheckResult] = []
-    for record in try vault.servers() where record.kind != OATHAccounts.kind {
+    let backends = Backends(vault, authorities: authorities)
+    for record in try vault.servers() {
       do {
         let troubles = Mutex<[String]>([])
-        let adapters = Adapters(vault: vault, authorities: authorities, clock: SystemClock())
-        guard record.kind != PingAM.kind else {
-          try await adapters.reach(record)
+        if let backend = try backends.backend(of: record) as? any ReachCheck {
+          try await backend.reach(record, accounts: backends.accounts(at: record))
           findings.append(
             CheckResult(
               verdict: .good, subject: "server \(record.id)",
               text: "reachable, certificate trusted; it cannot report whether registrations are valid"))
           continue
         }
-        let server = try adapters.tokenServer(record) { event in troubles.withLock { $0.append("\(event)") } }
+        let report: @Sendable (TokenEvent) -> Void = { event in troubles.withLock { $0.append("\(event)") } }
+        guard let server = try backends.client(for: record, report: report) else { continue }
         _ = try await server.validate()
         _ = try await server.pendingRequests()
         findings += troubles.withLock { $0 }.map {

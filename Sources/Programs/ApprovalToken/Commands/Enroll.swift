@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
-import Cryptography
-import CurlHTTP
 import Glibc
-import HTTP
 import MobileAuth
-import PingAMAdapter
-import PrivacyIDEAAdapter
-import ReferenceAdapter
-import ReferenceProtocol
 import Secrets
-import Vault
+import ServerBackends
 
 struct Enroll: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -70,7 +63,7 @@ struct Enroll: AsyncParsableCommand {
   func validate() throws {
     if let name, !isAccountName(name) { throw ValidationError("--name takes 1 to 64 bytes without blanks") }
     guard (uri == nil) != (file == nil) else { throw ValidationError("give a URI, or --file, or - to read one") }
-    if let uri, carriesLastingSecret(uri) {
+    if let uri, Backends.carriesLastingSecret(uri) {
       throw ValidationError(
         """
         this URI carries a secret that outlives the enrollment, and every user of this machine can read a program's \
@@ -80,7 +73,7 @@ struct Enroll: AsyncParsableCommand {
     guard pins.allSatisfy({ $0.utf8.count == 44 && $0.hasSuffix("=") }) else {
       throw ValidationError("--pin takes 44 characters of Base64, the last of them \"=\"")
     }
-    if let mailbox, let rule = PingAM.rule(brokenByMailbox: mailbox) {
+    if let mailbox, let rule = Backends.rule(brokenByMailbox: mailbox) {
       throw ValidationError("--mailbox takes \(rule)")
     }
   }
@@ -102,27 +95,11 @@ struct Enroll: AsyncParsableCommand {
       let place = file.map { "the first line of \($0)" } ?? (uri == "-" ? "standard input" : "the command line")
       throw CommandError(.badData, "nothing on \(place), where an enrollment URI was expected")
     }
-    var (takesPIN, takesMailbox, whoDecides) = (false, false, "the server decides")
-    if PrivacyIDEA.recognizes(text) {
-      _ = try EnrollmentURI(text)
-      takesPIN = true
-    } else if RegistrationURI.recognizes(text) {
-      let uri = try RegistrationURI(text)
-      (takesPIN, takesMailbox) = (uri.oath != nil, uri.push != nil)
-      whoDecides = "`pin_for_biometric` of `[push]` decides, or a policy of AM"
-    } else {
-      guard text.drop(while: \.isWhitespace).lowercased().hasPrefix("approvaltoken:") else {
-        throw CommandError(
-          .badData,
-          "not an enrollment URI: one begins with approvaltoken://activate?, otpauth://, pia://, edumfa-push://, "
-            + "pushauth:// or mfauth://")
-      }
-      _ = try ActivationURI(parsing: text)
+    let form = try Backends.form(of: text)
+    if askPIN, !form.takesPIN {
+      throw CommandError(.usage, "--ask-pin is for push tokens and one-time passwords; here \(form.pinDecision)")
     }
-    if askPIN, !takesPIN {
-      throw CommandError(.usage, "--ask-pin is for push tokens and one-time passwords; here \(whoDecides)")
-    }
-    if mailbox != nil, !takesMailbox {
+    if mailbox != nil, !form.takesMailbox {
       throw CommandError(.usage, "--mailbox is for push mechanisms of PingAM: pushauth://… and mfauth://…")
     }
   }
@@ -159,66 +136,17 @@ struct Enroll: AsyncParsableCommand {
 
   private func enroll(_ text: String) async throws -> AccountResponse {
     let vault = try state.openVault(creating: true)
-    let account =
-      if PrivacyIDEA.recognizes(text) {
-        try await enrollPushToken(text, vault)
-      } else if OATHAccounts.recognizes(text) {
-        try OATHAccounts.store(
-          try RegistrationURI(text), name: name, in: vault, clock: SystemClock(), progress: { say($0) })
-      } else if RegistrationURI.recognizes(text) {
-        try await enrollMechanism(text, vault)
-      } else {
-        try await enrollDevice(text, vault)
-      }
+    var request = EnrollmentRequest(text)
+    request.name = name
+    request.authorities = authorities
+    request.pins = pins
+    request.dropsPins = dropPins
+    request.mailbox = mailbox
+    request.progress = { say("\($0) …") }
+    let account = try await Backends(vault).enroll(request)
     requestReload(state)
-    return AccountResponse(account: account.id.text, server: account.server.text, profile: account.profile)
+    return AccountResponse(account)
   }
-
-  private func enrollDevice(_ text: String, _ vault: Vault) async throws -> AccountRecord {
-    let uri = try ActivationURI(parsing: text)
-    let trust = try trust(pins: uri.pins, vault)
-    let enrollment = Enrollment(
-      registry: vault, clock: SystemClock(), pinPrompter: nil, progress: { say("\($0) …") },
-      makeHTTPTransport: { CurlHTTPTransport(trust: $0) })
-    return try await enrollment.enroll(
-      uri, name: name, trust: trust,
-      capabilities: ApprovalCapabilities(display: .none, keypad: false, button: true, led: .rgb))
-  }
-
-  private func trust(pins: [String], _ vault: Vault) throws -> ServerTrust {
-    var trust = try vault.trust(pins: pins, authorities: authorities)
-    trust.dropsPins = dropPins
-    return trust
-  }
-
-  private func enrollPushToken(_ text: String, _ vault: Vault) async throws -> AccountRecord {
-    let enrollment = PushEnrollment(
-      registry: vault, clock: SystemClock(), pinPrompter: nil, progress: { say("\($0) …") },
-      makeHTTPTransport: { CurlHTTPTransport(trust: $0) })
-    return try await enrollment.enroll(text, name: name, trust: try trust(pins: pins, vault))
-  }
-}
-
-extension Enroll {
-  private func enrollMechanism(_ text: String, _ vault: Vault) async throws -> AccountRecord {
-    var settings = PushSettings().mechanism
-    settings.deviceToken = mailbox
-    let enrollment = PingAMEnrollment(
-      registry: vault, clock: SystemClock(), settings: settings, pinPrompter: nil,
-      isTamperedWith: { vault.isTamperedWith },
-      otpSecretStore: OATHAccounts.secretStore(in: vault, clock: SystemClock()) {
-        PINGuard(pin: $0, limit: PushSettings().pinAttempts, parameters: .standard)
-      },
-      progress: { say("\($0) …") }, makeHTTPTransport: { CurlHTTPTransport(trust: $0) })
-    return try await enrollment.enroll(text, name: name, trust: try trust(pins: pins, vault))
-  }
-}
-
-/// Whether the URI contains a secret that stays valid after the enrollment: `pushauth:`, `mfauth:` and `otpauth:`. The
-/// other schemes carry a one-time code only.
-func carriesLastingSecret(_ uri: String) -> Bool {
-  let scheme = uri.drop { $0.isWhitespace }.prefix { $0 != ":" }.lowercased()
-  return ["pushauth", "mfauth", "otpauth"].contains(scheme)
 }
 
 /// An absolute path: the service may run in another directory.

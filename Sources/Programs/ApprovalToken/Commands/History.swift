@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
 import MobileAuth
-import PingAMAdapter
+import ServerBackends
 import Vault
 
 struct History: AsyncParsableCommand {
@@ -58,15 +58,16 @@ struct History: AsyncParsableCommand {
   }
 
   private func kept(in vault: Vault) throws -> [MessageSummary] {
-    let records = try vault.accounts(atServersOf: PingAM.kind).filter { account == nil || $0.id.text == account }
-    if let account, records.isEmpty {
+    let found = try Backends(vault).accounts { $0 as? any MessageHistory }
+      .filter { account == nil || $0.account.id.text == account }
+    if let account, found.isEmpty {
       throw CommandError(.usage, "no account \"\(account)\" of PingAM; see `approval-token accounts`")
     }
     let now = SystemClock().wallClockMilliseconds
     var facts: [MessageSummary] = []
-    for record in records {
+    for (record, backend) in found {
       for message in try vault.messages(of: record.id) {
-        facts.append(try PingAM.summary(of: message, for: record, now: now))
+        facts.append(try backend.summary(of: message, for: record, now: now))
       }
     }
     return facts.sorted { $0.receivedAtMilliseconds > $1.receivedAtMilliseconds }

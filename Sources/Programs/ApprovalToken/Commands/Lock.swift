@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
 import MobileAuth
-import PingAMAdapter
+import ServerBackends
 import Vault
 
 struct Lock: AsyncParsableCommand {
@@ -25,11 +25,10 @@ struct Lock: AsyncParsableCommand {
 
   func run() async throws {
     try await reporting(json) {
-      let vault = try state.openVault(creating: false)
-      let clock = SystemClock()
-      let locked = try vault.lockManually(account, with: policy, clock)
+      let backends = Backends(try state.openVault(creating: false))
+      let locked = try backends.lockManually(account, with: policy)
       requestReload(state)
-      json.print(LockResponse(account: account, locked: try vault.lock(of: locked, clock)?.description), text: \.text)
+      json.print(LockResponse(account: account, locked: try backends.lock(of: locked)?.description), text: \.text)
     }
   }
 }
@@ -50,11 +49,10 @@ struct Unlock: AsyncParsableCommand {
 
   func run() async throws {
     try await reporting(json) {
-      let vault = try state.openVault(creating: false)
-      let clock = SystemClock()
-      let unlocked = try vault.unlockManually(account, clock)
+      let backends = Backends(try state.openVault(creating: false))
+      let unlocked = try backends.unlockManually(account)
       requestReload(state)
-      json.print(LockResponse(account: account, locked: try vault.lock(of: unlocked, clock)?.description), text: \.text)
+      json.print(LockResponse(account: account, locked: try backends.lock(of: unlocked)?.description), text: \.text)
     }
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
 import MobileAuth
-import PingAMAdapter
+import ServerBackends
 import Vault
 
 struct MailboxCommand: AsyncParsableCommand {
@@ -31,24 +31,26 @@ struct MailboxCommand: AsyncParsableCommand {
 
   func validate() throws {
     guard let wanted else { return }
-    if let rule = PingAM.rule(brokenByMailbox: wanted) { throw ValidationError("--set takes \(rule)") }
+    if let rule = Backends.rule(brokenByMailbox: wanted) { throw ValidationError("--set takes \(rule)") }
   }
 
   func run() async throws {
     try await reporting(json) {
       let vault = try state.openVault(creating: false)
-      guard var record = try vault.accounts(atServersOf: PingAM.kind).first(where: { $0.id.text == account }),
-        let mailbox = try PingAM.mailbox(of: record)
+      let backends = Backends(vault)
+      let found = try backends.accounts { $0 as? any MailboxAddressing }.first { $0.account.id.text == account }
+      guard case (var record, let backend)? = found, let mailbox = try backend.mailbox(of: record)
       else { throw CommandError(.usage, "no account \"\(account)\" of PingAM; see `approval-token accounts`") }
       if let wanted {
-        try vault.requireUnlocked(record, SystemClock())
-        try PingAM.check(mailbox: wanted, for: record.id, in: vault)
-        let kept = try vault.update(record.id) { try PingAM.settingPendingMailbox(mailbox: wanted, $0) }
+        try backends.requireUnlocked(record)
+        try backend.check(mailbox: wanted, for: record.id)
+        let kept = try vault.update(record.id) { try backend.setting(pendingMailbox: wanted, of: $0) }
         guard let kept else { throw StateStoreError.unknown("account \(record.id)") }
         record = kept
         requestReload(state)
       }
-      json.print(Response(account: account, mailbox: mailbox, wanted: try PingAM.pendingMailbox(of: record))) { facts in
+      json.print(Response(account: account, mailbox: mailbox, wanted: try backend.pendingMailbox(of: record))) {
+        facts in
         facts.mailbox + (facts.wanted.map { "\n\($0) as soon as AM has confirmed it" } ?? "")
       }
     }

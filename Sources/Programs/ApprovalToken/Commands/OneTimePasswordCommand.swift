@@ -46,7 +46,7 @@ struct OneTimePasswordCommand: AsyncParsableCommand {
     }
     let vault = try state.openVault(creating: false)
     let clock = SystemClock()
-    let account = try vault.accountWithOneTimePasswords(account, clock: clock)
+    let account = try Backends(vault, clock: clock).accountWithOneTimePasswords(account)
     let verdict = try vault.nextOneTimePassword(of: account.id, clock: clock, notBefore: releaseTime)
     return try CodeResponse(verdict, of: account.id)
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
 import MobileAuth
-import ReferenceAdapter
+import ServerBackends
 import Vault
 
 struct Remove: AsyncParsableCommand {
@@ -28,37 +28,41 @@ struct Remove: AsyncParsableCommand {
         throw CommandError(.usage, "no account \"\(account)\"; `approval-token accounts` lists them")
       }
       let clock = SystemClock()
-      let told = await notifyServer(of: record, vault, clock)
-      let untold =
-        OATHAccounts.holds(record)
-        ? "it has no server to notify" : "on this token only; the token server still lists it"
-      let detail = told ? "the token server confirmed it" : untold
+      let notification = await notifyServer(of: record, Backends(vault, authorities: authorities, clock: clock))
+      let detail = notification.rawValue
       try vault.wipe(
         ifThere: record.id,
         AuditEntry(
           .removed, account: record.id, detail: detail, wallClockMilliseconds: clock.wallClockMilliseconds))
       requestReload(state)
-      json.print(RemovalResponse(removed: record.id.text, serverNotified: told)) { "removed \($0.removed); \(detail)" }
+      json.print(RemovalResponse(removed: record.id.text, serverNotified: notification == .confirmed)) {
+        "removed \($0.removed); \(detail)"
+      }
     }
   }
 
-  private func notifyServer(of record: AccountRecord, _ vault: Vault, _ clock: any TokenClock) async -> Bool {
+  private enum Notification: String {
+    case confirmed = "the token server confirmed it"
+    case missing = "on this token only; the token server still lists it"
+    case withoutServer = "it has no server to notify"
+  }
+
+  private func notifyServer(of record: AccountRecord, _ backends: Backends) async -> Notification {
     do {
-      guard let server = try vault.servers().first(where: { $0.id == record.server }) else { return false }
-      if OATHAccounts.holds(record) { return false }
-      guard server.kind == ReferenceServerClient.kind else {
+      guard let server = try backends.vault.servers().first(where: { $0.id == record.server }) else { return .missing }
+      guard let client = try backends.client(for: server) else { return .withoutServer }
+      guard let client = client as? any Deregistration else {
         say("the server's administrator must delete the push token there: \(record.profile) at \(server.url)")
-        return false
+        return .missing
       }
-      let adapters = Adapters(vault: vault, authorities: authorities, clock: clock)
-      try await (try adapters.tokenServer(server) as? ReferenceServerClient)?.deregister(record.id)
-      return true
+      try await client.deregister(record.id)
+      return .confirmed
     } catch let fault as TokenServerError where [9002, 9003].contains(fault.number) {
       // The server has removed the account already. Signed or not, that is no reason to keep it here.
-      return true
+      return .confirmed
     } catch {
       say("the token server was not notified: \(error)")
-      return false
+      return .missing
     }
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
 import MobileAuth
+import ServerBackends
 import Vault
 
 struct Rename: AsyncParsableCommand {
@@ -30,7 +31,7 @@ struct Rename: AsyncParsableCommand {
     try await reporting(json) {
       let vault = try state.openVault(creating: false)
       let clock = SystemClock()
-      try vault.requireUnlocked(try vault.account(AccountID(account)), clock)
+      try Backends(vault, clock: clock).requireUnlocked(try vault.account(AccountID(account)))
       try vault.rename(
         AccountID(account), to: AccountID(newName),
         AuditEntry(
@@ -40,8 +41,4 @@ struct Rename: AsyncParsableCommand {
       json.print(Response(account: newName, former: account)) { "\($0.former) is now \($0.account)" }
     }
   }
-}
-
-func isAccountName(_ name: String) -> Bool {
-  (1...64).contains(name.utf8.count) && !name.contains { $0.isWhitespace || $0.isNewline }
 }

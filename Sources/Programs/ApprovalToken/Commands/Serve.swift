@@ -5,8 +5,8 @@ import FrontPanel
 import Glibc
 import Logging
 import MobileAuth
-import PingAMAdapter
 import Secrets
+import ServerBackends
 import ServiceLifecycle
 import UnixSignals
 import Vault
@@ -51,28 +51,22 @@ struct Serve: AsyncParsableCommand {
       logger.warning("button and LED are simulated: do not approve real requests with this board")
     }
     let broker = try configuration.mqtt.map { settings in
-      BrokerSubscriber(settings: settings, credentials: try settings.credentials(), vault: vault, logger: logger)
+      BrokerSubscriber(settings: settings, credentials: try settings.credentials(), logger: logger)
     }
     let (events, reporting) = AsyncStream.makeStream(of: TokenEvent.self, bufferingPolicy: .bufferingNewest(256))
-    let ingress = PushIngress(registry: vault, messageStore: vault, clock: clock) { reporting.yield($0) }
+    var context = BackendContext(vault, configuration, board)
+    context.hintBroker = broker
+    context.report = { reporting.yield($0) }
+    let backends = Backends(vault, context)
     let service = TokenService(
-      vault: vault, panel: board.panel,
-      adapters: Adapters(
-        vault: vault, authorities: configuration.authorities, clock: clock, pace: configuration.push.pace,
-        pinVerifier: profile.hasKeypad ? VaultPINVerifier(vault: vault, clock: clock) : nil,
-        takesPINForBiometric: configuration.push.pinForBiometric ?? true, capabilities: board.capabilities,
-        ingress: ingress, broker: broker),
-      clock: clock, logger: logger, events: events
+      panel: board.panel, backends: backends, broker: broker, clock: clock, logger: logger, events: events
     ) {
       print("ready")
       fflush(nil)
     }
     let accounts = AccountService(
-      service: service, vault: vault, clock: clock, authorities: configuration.authorities,
-      keyDerivation: board.keyDerivation, capabilities: board.capabilities,
-      push: configuration.push, veryLongHold: board.profile.timing.reportHold)
-    let handler = ControlRequestHandler(
-      service: service, vault: vault, board: board, accounts: accounts, ingress: ingress)
+      service: service, backends: backends, veryLongHold: board.profile.timing.reportHold)
+    let handler = ControlRequestHandler(service: service, backends: backends, board: board, accounts: accounts)
     let pushes = try configuration.push.listen.map {
       try PushListener(at: $0, clock: clock) { service.wakePolls() }
     }

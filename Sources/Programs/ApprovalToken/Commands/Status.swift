@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
 import MobileAuth
-import PingAMAdapter
+import ServerBackends
 import Vault
 
 struct Status: AsyncParsableCommand {
@@ -101,8 +101,8 @@ struct Accounts: AsyncParsableCommand {
   func run() async throws {
     try await reporting(json) {
       let vault = try state.openVault(creating: false)
-      let clock = SystemClock()
-      let accounts = try vault.accountSummaries().map { Response($0, vault.lock(ifReadable: $0.id, clock)) }
+      let backends = Backends(vault)
+      let accounts = try vault.accountSummaries().map { Response($0, backends.lock(ifReadable: $0.id)) }
       json.print(accounts) { accounts in
         accounts.isEmpty
           ? "no accounts yet: `approval-token enroll URI`"

@@ -1,41 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import MobileAuth
-import PINProtection
-import PingAMAdapter
-import ReferenceProtocol
 import Secrets
+import ServerBackends
 import Vault
 
-/// Enrollment and display of one-time passwords. The secret can be encrypted with a PIN-derived key; the user chooses
-/// and types that PIN at the panel.
+/// Display of one-time passwords. The secret can be encrypted with a PIN-derived key; the user types that PIN at the
+/// panel.
 extension AccountService {
-  func enrollOneTimePasswords(_ call: ControlCall, _ progress: @escaping Progress) async throws -> AccountResponse {
-    let uri = try RegistrationURI(call.uri ?? "")
-    var pinGuard: PINGuard?
-    if call.asksPIN == true {
-      guard capabilities.keypad else {
-        throw CommandError(.usage, "a PIN requires a keypad, and this board has none")
-      }
-      progress("choose a PIN of \(push.policy.length) digits: type it on the keypad, press Enter, then repeat")
-      let pin = try await newPIN(keeping: push.policy)
-      pinGuard = self.pinGuard(pin)
-    }
-    let account = try OATHAccounts.store(
-      uri, name: call.account, in: vault, under: pinGuard, clock: clock, progress: progress)
-    if pinGuard != nil { try await service.panelTasks.perform { panel in await panel.show(.confirmed) } }
-    service.reload()
-    return AccountResponse(account: account.id.text, server: account.server.text, profile: account.profile)
-  }
-
-  func pinGuard(_ pin: PIN) -> PINGuard {
-    PINGuard(pin: pin, limit: push.pinAttempts, parameters: keyDerivation)
-  }
-
   func oneTimePassword(_ name: String?, _ progress: @escaping Progress) async throws -> CodeResponse {
-    let account = try vault.accountWithOneTimePasswords(name, clock: clock)
+    let account = try backends.accountWithOneTimePasswords(name)
     let verdict = try vault.nextOneTimePassword(of: account.id, clock: clock, notBefore: releaseTime)
     guard verdict == .pinWanted else { return try CodeResponse(verdict, of: account.id) }
-    guard let length = try OATHAccounts.pinLength(of: account), capabilities.keypad else {
+    let backend = try backends.backend(of: account) as? any TokenVerifiedPINs
+    guard let length = try backend?.pinLength(of: account), hasKeypad else {
       throw CommandError(.usage, "the PIN of \(account.id) requires a keypad, and this board has none")
     }
     return try await service.panelTasks.perform(at: account.server) { panel in
@@ -43,7 +20,7 @@ extension AccountService {
       let dialog = PanelDialog(panel, clock: clock)
       let secret = try await unlock(account.id, length: length, dialog, on: panel)
       // The account may have been locked while the user typed the PIN.
-      try vault.requireUnlocked(try vault.account(account.id), clock)
+      try backends.requireUnlocked(try vault.account(account.id))
       let verdict = try vault.nextOneTimePassword(
         of: account.id, unlocked: secret, clock: clock, notBefore: releaseTime)
       let facts = try CodeResponse(verdict, of: account.id)
@@ -81,33 +58,6 @@ extension AccountService {
       guard case .mustWait(let wait) = verdict else { return verdict }
       try await clock.sleep(until: clock.now + wait)
     }
-  }
-}
-
-extension Vault {
-  /// The account whose one-time passwords are meant.
-  /// - Parameter name: the account's name; nil if only one account has one-time passwords.
-  /// - Throws: `LockRefusal` if the account is locked; `CommandError` if no single account matches.
-  func accountWithOneTimePasswords(_ name: String?, clock: any TokenClock) throws -> AccountRecord {
-    let account = try findAccountWithOneTimePasswords(name)
-    try requireUnlocked(account, clock)
-    return account
-  }
-
-  private func findAccountWithOneTimePasswords(_ name: String?) throws -> AccountRecord {
-    let having = Set(try oneTimePasswords().keys)
-    let accounts = try accounts().filter { having.contains($0.id) }
-    // An account whose enrollment is not finished has no code to show yet.
-    let active = accounts.filter { $0.stage == .active }
-    let usable = active.isEmpty ? accounts : active
-    if name == nil, usable.count == 1 { return usable[0] }
-    guard let account = accounts.first(where: { $0.id.text == name }) else {
-      throw CommandError(
-        .usage,
-        name.map { "account \"\($0)\" has no one-time passwords here; see `approval-token accounts`" }
-          ?? (accounts.isEmpty ? "no account has one-time passwords" : CommandError.nameOne(of: usable)))
-    }
-    return account
   }
 }
 

@@ -1,29 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
-import CurlHTTP
-import HTTP
 import MobileAuth
 import PINProtection
-import PingAMAdapter
-import PrivacyIDEAAdapter
-import ReferenceAdapter
-import ReferenceProtocol
 import Secrets
+import ServerBackends
 import Vault
 
 /// Account commands that need the running service, because the user types PINs at the panel only.
 struct AccountService: Sendable {
   let service: TokenService
-  let vault: Vault
-  let clock: any TokenClock
-  let authorities: String?
-  let keyDerivation: Scrypt.Parameters
-  let capabilities: ApprovalCapabilities
-  let push: PushSettings
+  let backends: Backends
   /// How long the button is held to confirm an irreversible action.
   let veryLongHold: Duration
-  /// Makes the HTTP client for the server of an enrollment.
-  var makeHTTPTransport: @Sendable (ServerTrust) -> any HTTPTransport = { CurlHTTPTransport(trust: $0) }
+
+  var vault: Vault { backends.vault }
+  var clock: any TokenClock { backends.context.clock }
+  var settings: BackendSettings { backends.context.settings }
+  var keyDerivation: Scrypt.Parameters { backends.context.keyDerivation }
 
   typealias Progress = @Sendable (String) -> Void
 
@@ -31,20 +24,24 @@ struct AccountService: Sendable {
     if let name = call.account, !isAccountName(name) {
       throw CommandError(.usage, "a name has 1 to 64 bytes without blanks")
     }
-    if PrivacyIDEA.recognizes(call.uri ?? "") { return try await enrollPushToken(call, progress) }
-    if OATHAccounts.recognizes(call.uri ?? "") { return try await enrollOneTimePasswords(call, progress) }
-    if RegistrationURI.recognizes(call.uri ?? "") { return try await enrollMechanism(call, progress) }
-    let uri = try ActivationURI(parsing: call.uri ?? "")
-    let pinSetup = Enrollment.PINSetup(binding: vault.pinBinding, parameters: keyDerivation) { policy in
-      try await newPIN(keeping: policy)
+    var request = EnrollmentRequest(call.uri ?? "")
+    request.name = call.account
+    request.authorities = call.authorities
+    request.pins = call.pins ?? []
+    request.dropsPins = call.dropsPins == true
+    request.asksPIN = call.asksPIN == true
+    request.mailbox = call.mailbox
+    request.pinChooser = pinChooser
+    request.progress = {
+      // An account may be stored before its server receives the registration. Messages may arrive even if the server's
+      // answer is lost.
+      service.followMailboxes()
+      progress($0)
     }
-    let enrollment = Enrollment(
-      registry: vault, clock: clock, pinPrompter: capabilities.keypad ? pinSetup : nil, progress: progress,
-      makeHTTPTransport: makeHTTPTransport)
-    let trust = try trust(for: call, pins: uri.pins)
-    let account = try await enrollment.enroll(uri, name: call.account, trust: trust, capabilities: capabilities)
+    defer { service.followMailboxes() }
+    let account = try await backends.enroll(request)
     service.reload()
-    return AccountResponse(account: account.id.text, server: account.server.text, profile: account.profile)
+    return AccountResponse(account)
   }
 
   /// Logs in with the PIN. An existing session is logged out first, also one of the same account.
@@ -72,7 +69,7 @@ struct AccountService: Sendable {
     service.set(nil)
     try record(.loggedOut, session.account)
     let account = try vault.accounts().first { $0.id == session.account }
-    guard let server = account.flatMap(service.server(of:)) as? ReferenceServerClient else {
+    guard let server = account.flatMap(service.server(of:)) as? any UserSessions else {
       return SessionResponse(serverNotified: false)
     }
     do { try await server.logOut(session) } catch { return SessionResponse(serverNotified: false) }
@@ -81,13 +78,12 @@ struct AccountService: Sendable {
 
   func changePIN(_ name: String?, _ progress: @escaping Progress) async throws -> SessionResponse {
     let active = try findActive(name)
-    if let length = OATHAccounts.Metadata(active)?.pinLength {
+    let backend = try backends.backend(of: active)
+    if let length = try (backend as? any TokenVerifiedPINs)?.pinLength(of: active) {
       return try await changeOwnPIN(of: active.id, length: length, progress)
     }
+    if let backend = backend as? any FirstPIN { return try await chooseFirstPIN(of: active.id, backend, progress) }
     let (account, found) = try find(name)
-    if found is PrivacyIDEAServerClient || found is PingAMServerClient {
-      return try await changePushPIN(of: account.id, progress)
-    }
     let server = try sessions(of: account, at: found)
     let length = try await server.pinLength(of: account.id)
     if let session = service.session, session.account != account.id { _ = try await logOut() }
@@ -122,20 +118,31 @@ struct AccountService: Sendable {
       try await PanelDialog(panel, clock: clock).veryLongHold()
     }
     var serverNotified = false
-    if !OATHAccounts.holds(account) {
-      do {
-        if let server = try service.adapter(for: account) as? ReferenceServerClient {
-          try await server.deregister(account.id)
-          serverNotified = true
-        }
-      } catch { progress("the token server could not be notified: \(error)") }
-    }
+    do {
+      if let client = try service.client(for: account) as? any Deregistration {
+        try await client.deregister(account.id)
+        serverNotified = true
+      }
+    } catch { progress("the token server could not be notified: \(error)") }
     try vault.wipe(ifThere: account.id, entry(.removed, account.id, "forgotten at the panel"))
     service.reload()
     return RemovalResponse(removed: account.id.text, serverNotified: serverNotified)
   }
 
   // MARK: PIN entry with retries
+
+  /// Whether a PIN can be typed on this board.
+  var hasKeypad: Bool { backends.context.board?.hasKeypad == true }
+
+  /// Nil on a board without a keypad.
+  private var pinChooser: PINChooser? {
+    guard hasKeypad else { return nil }
+    return PINChooser {
+      try await newPIN(keeping: $0)
+    } confirm: {
+      try await service.panelTasks.perform { panel in await panel.show(.confirmed) }
+    }
+  }
 
   /// Prompts for a new PIN at the panel, when the panel is free.
   func newPIN(keeping policy: PINPolicy) async throws -> PIN {
@@ -193,7 +200,7 @@ struct AccountService: Sendable {
   }
 
   private func finish(
-    _ ticket: PINChangeTicket, choosing pin: PIN, at server: ReferenceServerClient
+    _ ticket: PINChangeTicket, choosing pin: PIN, at server: any UserSessions
   ) async throws -> UserSession {
     do {
       return try await server.finishPINChange(ticket, choosing: pin, parameters: keyDerivation)
@@ -208,8 +215,8 @@ struct AccountService: Sendable {
   // MARK: Accounts and sessions
 
   /// The token server of an account, if users can log in to it.
-  private func sessions(of account: AccountRecord, at server: any TokenServerClient) throws -> ReferenceServerClient {
-    guard let server = server as? ReferenceServerClient else {
+  private func sessions(of account: AccountRecord, at server: any TokenServerClient) throws -> any UserSessions {
+    guard let server = server as? any UserSessions else {
       throw CommandError(.usage, "\(account.id) has no login with this token: its server has no sessions")
     }
     return server
@@ -248,6 +255,12 @@ struct AccountService: Sendable {
 
   private func entry(_ kind: AuditEntry.Kind, _ account: AccountID, _ detail: String) -> AuditEntry {
     AuditEntry(kind, account: account, detail: detail, wallClockMilliseconds: clock.wallClockMilliseconds)
+  }
+}
+
+extension AccountResponse {
+  init(_ account: AccountRecord) {
+    self.init(account: account.id.text, server: account.server.text, profile: account.profile)
   }
 }
 

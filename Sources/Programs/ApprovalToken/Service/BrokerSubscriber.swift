@@ -3,15 +3,12 @@ import Cryptography
 import HTTP
 import Logging
 import MQTT
-import PingAMAdapter
-import ReferenceAdapter
-import Vault
+import ServerBackends
 
-/// An MQTT client of the configured broker: receives hints of reference token servers and push messages of PingAM.
+/// An MQTT client of the configured broker: receives hints and push messages of token servers.
 struct BrokerSubscriber: HintBroker {
   let settings: BrokerSettings
   let credentials: Broker.Credentials?
-  let vault: Vault
   let logger: Logger
 
   var replacesEventStream: Bool { settings.replacesEventStream }
@@ -20,8 +17,6 @@ struct BrokerSubscriber: HintBroker {
     _ mailbox: String, of device: String, isUp: @escaping @Sendable () -> Void,
     take: @escaping @Sendable ([UInt8]) -> Void
   ) async -> String {
-    let broker: Broker
-    do { broker = try self.broker() } catch { return "\(error)" }
     // The token server names a device with 64 hex digits. 22 of them make the MQTT client id unique.
     let reader = MQTT.Subscriber(at: broker, topic: mailbox, clientID: "t" + device.prefix(22).lowercased()) { report in
       if report == .connected {
@@ -38,23 +33,23 @@ struct BrokerSubscriber: HintBroker {
     return "\(failure)"
   }
 
-  /// Delivers the messages that AM publishes to the topic `mailbox`, until the task is canceled. `MAILBOX/presence` is
+  /// Delivers the messages that are published to the topic `mailbox`, until the task is canceled. `MAILBOX/presence` is
   /// a retained message that says whether a subscriber is connected.
-  func bring(from mailbox: String, to ingress: PushIngress) async throws {
+  func bring(from mailbox: String, to receiver: any PushReceiver) async throws {
     let reader = MQTT.Subscriber(
-      at: try broker(), topic: mailbox, clientID: Self.clientID(for: mailbox), presence: "\(mailbox)/presence"
+      at: broker, topic: mailbox, clientID: Self.clientID(for: mailbox), presence: "\(mailbox)/presence"
     ) { report in
       switch report {
       case .connected:
         logger.info("fetching push messages at the broker \(settings.host)")
-        ingress.set(channelFault: nil, of: mailbox)
+        receiver.set(channelFault: nil, of: mailbox)
       case .disconnected(let failure, let pause):
         logger.warning("\(failure); trying again in \(pause)")
-        ingress.set(channelFault: "\(failure)", of: mailbox)
+        receiver.set(channelFault: "\(failure)", of: mailbox)
       case .refused(let bytes): logger.warning("a push message of \(bytes) bytes was refused at the broker")
       }
     }
-    try await reader.run { message in ingress.isFinal(message) }
+    try await reader.run { message in receiver.isFinal(message) }
   }
 
   /// Hashes the topic, because topics may share a prefix. Two connections with one client id would end each other's
@@ -63,8 +58,9 @@ struct BrokerSubscriber: HintBroker {
     "t" + SHA256.hash(Array(mailbox.utf8)).lowercaseHex.prefix(22)
   }
 
-  private func broker() throws -> Broker {
-    let trust = try vault.trust(pins: settings.pins, authorities: settings.authorities)
+  private var broker: Broker {
+    let trust = ServerTrust(
+      pins: settings.pins, authorityFile: settings.authorities, earliestNow: releaseTime)
     return Broker(
       host: settings.host, port: settings.port, trust: trust, credentials: credentials, version: settings.version)
   }

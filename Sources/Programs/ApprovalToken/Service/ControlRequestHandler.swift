@@ -4,18 +4,17 @@ import Cryptography
 import FrontPanel
 import Glibc
 import MobileAuth
-import PingAMAdapter
-import ReferenceAdapter
-import ReferenceProtocol
+import ServerBackends
 import Vault
 
 /// Handles the requests of the control socket.
 struct ControlRequestHandler: Sendable {
   let service: TokenService
-  let vault: Vault
+  let backends: Backends
   let board: RunningBoard
   let accounts: AccountService
-  let ingress: PushIngress
+
+  private var vault: Vault { backends.vault }
 
   func answer(_ call: ControlCall, _ reply: @escaping @Sendable (any Encodable & Sendable) throws -> Void) async throws
   {
@@ -94,8 +93,8 @@ struct ControlRequestHandler: Sendable {
   }
 
   private func take(_ message: String) throws -> PushResponse {
-    switch try ingress.accept(Array(message.utf8)) {
-    case .kept(let account): PushResponse(account: account.text, isKnown: false)
+    switch try backends.accept(Array(message.utf8)) {
+    case .stored(let account): PushResponse(account: account.text, isKnown: false)
     case .known(let account): PushResponse(account: account.text, isKnown: true)
     }
   }

@@ -2,8 +2,7 @@
 import Boards
 import Glibc
 import PINProtection
-import PingAMAdapter
-import PrivacyIDEAAdapter
+import ServerBackends
 
 /// The operator's settings for push tokens of privacyIDEA and eduMFA, and for push mechanisms of PingAM: the table
 /// `[push]`.
@@ -21,59 +20,37 @@ import PrivacyIDEAAdapter
 /// pin_for_biometric = true   # whether a PIN replaces a fingerprint; unset: for PingAM only
 /// ```
 struct PushSettings: Equatable {
-  var pace = PollingPace()
-  var enrollment = PushEnrollment.Settings()
+  var backends = BackendSettings()
   var listen: ListenAddress?
-  /// Whether a PIN replaces a biometric check; nil: the default of each kind of server.
-  var pinForBiometric: Bool?
-  var pinDigits = 6
-  var pinAttempts = 5
 
   init() {}
 
   init(_ reader: inout TableReader) throws(TableReader.TableError) {
-    try reader.duration("idle_s", 2...600, &pace.idle)
-    try reader.duration("fast_ms", 250...30_000, &pace.fast)
-    try reader.duration("lifetime_s", 10...3600, &pace.lifetime)
+    try reader.duration("idle_s", 2...600, &backends.idlePoll)
+    try reader.duration("fast_ms", 250...30_000, &backends.fastPoll)
+    try reader.duration("lifetime_s", 10...3600, &backends.requestLifetime)
     if let text = try reader.optionalText("listen") {
       guard let address = ListenAddress(text) else {
         throw TableReader.TableError(
           why: "\"push.listen\" must be an IP address and a port, for example \"127.0.0.1:8765\"")
       }
       listen = address
-      enrollment.hasMailbox = true
+      backends.receivesHints = true
     }
-    if reader.has("key_bits") { enrollment.keyBits = try reader.number("key_bits", 2048...4096) }
-    enrollment.prefersElliptic = try reader.flag("elliptic", default: enrollment.prefersElliptic)
-    if reader.has("pin_for_biometric") { pinForBiometric = try reader.flag("pin_for_biometric", default: false) }
-    enrollment.takesPINForBiometric = pinForBiometric ?? false
-    if reader.has("pin_digits") { pinDigits = try reader.number("pin_digits", PINPolicy.lengths) }
-    if reader.has("pin_attempts") { pinAttempts = try reader.number("pin_attempts", 1...10) }
+    if reader.has("key_bits") { backends.keyBits = try reader.number("key_bits", 2048...4096) }
+    backends.prefersElliptic = try reader.flag("elliptic", default: backends.prefersElliptic)
+    if reader.has("pin_for_biometric") {
+      backends.pinForBiometric = try reader.flag("pin_for_biometric", default: false)
+    }
+    if reader.has("pin_digits") { backends.pinDigits = try reader.number("pin_digits", PINPolicy.lengths) }
+    if reader.has("pin_attempts") { backends.pinAttempts = try reader.number("pin_attempts", 1...10) }
     try reader.finish()
   }
+}
 
-  /// The settings for push mechanisms of PingAM.
-  var mechanism: PingAMEnrollment.Settings {
-    var settings = PingAMEnrollment.Settings()
-    settings.asksForPIN = pinForBiometric ?? false
-    settings.takesPINForBiometric = pinForBiometric ?? true
-    settings.deviceName = Self.hostName ?? settings.deviceName
-    return settings
-  }
-
-  private static var hostName: String? {
-    var name = [CChar](repeating: 0, count: 65)
-    guard gethostname(&name, name.count - 1) == 0, name[0] != 0 else { return nil }
-    return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-  }
-
-  /// The policy for PINs that this token verifies: no sequences and few repetitions, because attackers try these first.
-  var policy: PINPolicy { Self.policy(digits: pinDigits) }
-
-  /// - Parameter digits: within `PINPolicy.lengths`.
-  static func policy(digits: Int) -> PINPolicy {
-    do { return try PINPolicy(length: digits, maxRepeats: 2, sequencesAllowed: false) } catch {
-      preconditionFailure("\(error)")
-    }
-  }
+/// The name of this machine; nil if it has none.
+var hostName: String? {
+  var name = [CChar](repeating: 0, count: 65)
+  guard gethostname(&name, name.count - 1) == 0, name[0] != 0 else { return nil }
+  return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
 }

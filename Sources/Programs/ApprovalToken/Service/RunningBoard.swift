@@ -3,7 +3,7 @@ import Boards
 import Cryptography
 import FrontPanel
 import MobileAuth
-import ReferenceProtocol
+import ServerBackends
 
 /// The board this service runs on.
 struct RunningBoard: Sendable {
@@ -67,9 +67,8 @@ struct RunningBoard: Sendable {
     return Scrypt.Parameters(cost: 1 << UInt64(keypad.scryptLog2N), blockSize: 8, parallelization: 1)
   }
 
-  var capabilities: ApprovalCapabilities {
-    ApprovalCapabilities(
-      display: .none, keypad: profile.hasKeypad, button: true, led: profile.colors == .rgb ? .rgb : .mono)
+  var capabilities: BoardCapabilities {
+    BoardCapabilities(hasKeypad: profile.hasKeypad, hasColorLED: profile.colors == .rgb)
   }
 
   var led: LEDStatus {

@@ -2,8 +2,7 @@
 import Cryptography
 import Logging
 import MobileAuth
-import PrivacyIDEAAdapter
-import ReferenceAdapter
+import ServerBackends
 import ServiceLifecycle
 import Synchronization
 import Vault
@@ -12,7 +11,7 @@ import Vault
 final class TokenService: Service {
   private let vault: Vault
   private let panel: any Panel
-  private let adapters: Adapters
+  private let backends: Backends
   private let clock: any TokenClock
   private let logger: Logger
   private let events: AsyncStream<TokenEvent>
@@ -22,21 +21,23 @@ final class TokenService: Service {
   private let mailboxes: MailboxWatch
   private let (reloads, reloading) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
-  /// - Parameter events: events from sources other than the servers of a round.
+  /// - Parameters:
+  ///   - broker: where push messages and hints are received; nil if none is configured.
+  ///   - events: events from sources other than the servers of a round.
   init(
-    vault: Vault, panel: any Panel, adapters: Adapters, clock: any TokenClock, logger: Logger,
+    panel: any Panel, backends: Backends, broker: BrokerSubscriber? = nil, clock: any TokenClock, logger: Logger,
     events: AsyncStream<TokenEvent>, onReady: @escaping @Sendable () -> Void
   ) {
-    self.vault = vault
+    vault = backends.vault
     self.panel = panel
-    self.adapters = adapters
+    self.backends = backends
     self.clock = clock
     self.logger = logger
     self.events = events
     self.onReady = onReady
     inbox = Inbox(clock: clock)
     panelTasks = PanelTaskQueue(changes: inbox.changes)
-    mailboxes = MailboxWatch(adapters) { logger.error("\($0)") }
+    mailboxes = MailboxWatch(backends, broker: broker) { logger.error("\($0)") }
   }
 
   /// In-memory state that outlives a round.
@@ -65,10 +66,10 @@ final class TokenService: Service {
   let panelTasks: PanelTaskQueue
 
   /// The client for an account's server, also for an account that is not active, whose server may have no client in
-  /// this round.
-  func adapter(for account: AccountRecord) throws -> (any TokenServerClient)? {
+  /// this round. Nil for an account without a server.
+  func client(for account: AccountRecord) throws -> (any TokenServerClient)? {
     if let server = server(of: account) { return server }
-    return try vault.servers().first { $0.id == account.server }.map { try adapters.tokenServer($0) }
+    return try vault.servers().first { $0.id == account.server }.flatMap { try backends.client(for: $0) }
   }
 
   /// The client for the account's server in this round.
@@ -129,7 +130,7 @@ final class TokenService: Service {
 
   /// Polls every polled server now, after a hint that a login has begun.
   func wakePolls() {
-    for server in state.withLock({ Array($0.servers.values) }) { (server as? PrivacyIDEAServerClient)?.wake() }
+    for server in state.withLock({ Array($0.servers.values) }) { (server as? any PollWaking)?.wake() }
   }
 
   /// Reads the accounts again, after one was enrolled or removed.
@@ -179,8 +180,8 @@ final class TokenService: Service {
     for server in inbox.connectivity.all.keys { inbox.forget(server) }
     let active = Set(accounts.filter { $0.stage == .active }.map(\.server))
     let report = reporter()
-    let servers = try vault.servers().filter { active.contains($0.id) && $0.kind != OATHAccounts.kind }.map {
-      try adapters.tokenServer($0, report: report)
+    let servers = try vault.servers().filter { active.contains($0.id) }.compactMap {
+      try backends.client(for: $0, report: report)
     }
     let isAnyLost = state.withLock { facts in
       let present = Set(accounts.map(\.id))
@@ -227,9 +228,9 @@ final class TokenService: Service {
         noteLoss(of: account)
       case .connected(let id):
         logger.info("\(event)")
-        guard let server = state.withLock({ $0.servers[id] }) else { return }
+        guard let server = state.withLock({ $0.servers[id] }) as? any TimeSource else { return }
         // Store the server's time: a board that starts without a clock uses it to check this server's certificate.
-        Task { if let time = await serverTime(of: server) { try? vault.note(time: time, of: id) } }
+        Task { if let time = await server.serverTime { try? vault.note(time: time, of: id) } }
       }
     }
   }

@@ -6,33 +6,34 @@ package import MobileAuth
 package enum AccountLock: Sendable, Equatable, CustomStringConvertible {
   /// The user locked the account at this token. An account at AM is locked with one of its policies.
   case manual(policy: String?)
-  /// The named policy does not hold on this device.
-  case byPolicy(String)
+  /// The named policy does not hold on this device; with the action that makes it hold again, if there is one.
+  case byPolicy(String, remedy: String?)
+
+  package var isManual: Bool { if case .manual = self { true } else { false } }
 
   package var description: String {
     switch self {
     case .manual(nil): "locked by hand, until `approval-token unlock`"
     case .manual(let policy?): "locked by hand with the policy \(policy.sanitized), until `approval-token unlock`"
-    case .byPolicy(let policy):
-      "locked while its policy \(policy.sanitized) does not hold on this device"
-        + (AccountPolicies.remedy(for: policy).map { ": \($0)" } ?? "")
+    case .byPolicy(let policy, let remedy):
+      "locked while its policy \(policy.sanitized) does not hold on this device" + (remedy.map { ": \($0)" } ?? "")
     }
   }
 }
 
 /// Errors of locking and unlocking an account, and of an operation that a lock prevents. Each has the vendor SDK's
 /// error number.
-package enum LockError: Error, Equatable, Sendable, CustomStringConvertible {
+package enum LockError: ReportedError, Equatable {
   case locked(AccountID, AccountLock)
   case policyMissing(attached: [String])
   case policyNotAttached(String, attached: [String])
   case lockedAlready(AccountLock)
   case notLocked
   /// The user did not lock the account: a policy did, and the lock opens when the policy holds.
-  case heldByPolicy(String)
+  case heldByPolicy(AccountLock)
 
   /// The error number that the vendor's SDK for iOS uses for this case.
-  package var number: Int {
+  package var number: Int? {
     switch self {
     case .locked, .heldByPolicy: 6_100_000
     case .policyMissing: 6_100_001
@@ -42,15 +43,22 @@ package enum LockError: Error, Equatable, Sendable, CustomStringConvertible {
     }
   }
 
-  package var description: String { "\(explanation) (\(number))" }
+  package var category: ErrorCategory {
+    switch self {
+    case .policyMissing, .policyNotAttached: .usage
+    case .locked, .lockedAlready, .notLocked, .heldByPolicy: .refused
+    }
+  }
+
+  package var description: String { number.map { "\(explanation) (\($0))" } ?? explanation }
 
   /// Checks that the user has locked the account.
   /// - Throws: `.notLocked` without a lock, `.heldByPolicy` if a policy is the cause.
   package static func requireManual(_ lock: AccountLock?) throws(LockError) {
     switch lock {
     case nil: throw .notLocked
-    case .byPolicy(let policy)?: throw .heldByPolicy(policy)
-    case .manual?: return
+    case let lock? where !lock.isManual: throw .heldByPolicy(lock)
+    case _?: return
     }
   }
 
@@ -63,7 +71,7 @@ package enum LockError: Error, Equatable, Sendable, CustomStringConvertible {
       "\(policy.sanitized) is not a policy of this account; \(Self.list(attached))"
     case .lockedAlready(let lock): "the account is \(lock)"
     case .notLocked: "the account is not locked"
-    case .heldByPolicy(let policy): "the account is not locked by hand; it is \(AccountLock.byPolicy(policy))"
+    case .heldByPolicy(let lock): "the account is not locked by hand; it is \(lock)"
     }
   }
 

@@ -3,9 +3,9 @@ import MobileAuth
 import Secrets
 import Testing
 
-@testable import ApprovalToken
+@testable import OATHAdapter
 
-@Suite(.timeLimit(.minutes(5))) struct OATHFactsTests {
+@Suite(.timeLimit(.minutes(5))) struct OATHMetadataTests {
   /// Without the check, a change of the PIN traps.
   @Test(
     "An invalid stored PIN length is ignored",
@@ -17,6 +17,6 @@ import Testing
     let record = AccountRecord(
       id: AccountID("ann"), server: TokenServerID("oath"), profile: "P", stage: .active,
       secrets: SecretBytes(copying: Array(text.utf8)))
-    #expect(OATHAccounts.Metadata(record)?.pinLength == length)
+    #expect(OATHMetadata(record).pinLength == length)
   }
 }

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+package import MobileAuth
+import PINProtection
+package import PingAMAdapter
+package import Secrets
+package import ServerBackends
+
+/// Accounts that only generate one-time passwords (`otpauth://totp/…`, `otpauth://hotp/…`). They have no server
+/// connection.
+package struct OATHBackend: ServerBackend {
+  package static let kind = OATHCredential.kind
+  package static let uriPrefixes = ["otpauth://"]
+  package static let lastingSecretSchemes: Set<String> = ["otpauth"]
+
+  private static var server: TokenServerRecord {
+    TokenServerRecord(id: TokenServerID("oath"), kind: kind, url: "otpauth:", secrets: SecretBytes(copying: []))
+  }
+
+  let context: BackendContext
+
+  package init(_ context: BackendContext) { self.context = context }
+
+  package static func recognizes(_ uri: String) -> Bool { RegistrationURI.isForOneTimePasswordsOnly(uri) }
+
+  package static func form(of uri: String) throws -> EnrollmentForm {
+    _ = try RegistrationURI(uri)
+    var form = EnrollmentForm()
+    form.takesPIN = true
+    return form
+  }
+
+  /// The secret can be encrypted with a key derived from a PIN, which the user chooses and types at the panel.
+  package func enroll(_ request: EnrollmentRequest) async throws -> AccountRecord {
+    let uri = try RegistrationURI(request.uri)
+    guard request.asksPIN else { return try store(uri, name: request.name, under: nil, progress: request.progress) }
+    guard let chooser = request.pinChooser else {
+      throw BackendError(.usage, "a PIN requires a keypad, and this board has none")
+    }
+    let policy = context.settings.pinPolicy
+    request.progress("choose a PIN of \(policy.length) digits: type it on the keypad, press Enter, then repeat")
+    let pin = try await chooser.choose(policy)
+    let account = try store(uri, name: request.name, under: pin, progress: request.progress)
+    try await chooser.confirm()
+    return account
+  }
+
+  package func client(
+    for server: TokenServerRecord, accounts: [AccountRecord], report: @escaping @Sendable (TokenEvent) -> Void
+  ) throws -> (any TokenServerClient)? { nil }
+
+  /// Stores a new account.
+  /// - Parameters:
+  ///   - name: the user's name for it; the account name in the URI by default.
+  ///   - pin: the secret is encrypted with a key derived from it.
+  ///   - progress: called with a progress message for the waiting user.
+  package func store(
+    _ uri: RegistrationURI, name: String?, under pin: PIN?, progress: (String) -> Void
+  ) throws -> AccountRecord {
+    guard let credential = uri.oath, uri.push == nil else {
+      throw BackendError(
+        .badData, "this is not a URI for one-time passwords only: otpauth://totp/… or otpauth://hotp/…")
+    }
+    try context.store.requireNoOtherKind(of: Self.server.id, than: Self.kind)
+    // A second account for the same credential would start its counter again.
+    let having = try context.store.accountsWithOneTimePasswords()
+    if let other = try uri.namesakes(in: context.store).first(where: { having.contains($0.id) }) {
+      throw BackendError(
+        .usage, "\(credential.profile.sanitized(atMost: 1000)) is already enrolled here, as account \"\(other.id)\"")
+    }
+    let name = try unusedName(name, for: credential)
+    let metadata = OATHMetadata(pinLength: pin?.count, policies: uri.policies)
+    if let violated = try metadata.violatedPolicy(isTamperedWith: { context.store.isTamperedWith }) {
+      throw BackendError(
+        .refused,
+        "the policy \(violated) in the URI does not hold on this device", number: AccountPolicies.violationNumber)
+    }
+    for note in try PingAM.notes(onPolicies: uri.policies ?? "{}") { progress(note) }
+    let account = AccountRecord(
+      id: AccountID(name), server: Self.server.id, profile: credential.profile, stage: .active,
+      secrets: metadata.encoded)
+    let detail = pin == nil ? "one-time passwords" : "one-time passwords, protected by a PIN"
+    try context.store(
+      credential, of: account, at: Self.server, under: pin,
+      AuditEntry(
+        .enrolled, account: account.id, detail: detail, wallClockMilliseconds: context.clock.wallClockMilliseconds))
+    return account
+  }
+
+  private func unusedName(_ wanted: String?, for credential: OATHCredential) throws -> String {
+    let name = wanted ?? credential.accountName
+    guard isAccountName(name) else {
+      throw BackendError(
+        .usage,
+        "\"\(name.sanitized(atMost: 1000))\" is not a valid account name (1 to 64 bytes, no blanks); choose one "
+          + "with --name"
+      )
+    }
+    guard try !context.store.accounts().contains(where: { $0.id.text == name }) else {
+      throw BackendError(.usage, "an account \"\(name)\" already exists; choose another name with --name")
+    }
+    return name
+  }
+}
+
+extension OATHBackend: TokenVerifiedPINs {
+  package func pinLength(of account: AccountRecord) throws(StateStoreError) -> Int? { OATHMetadata(account).pinLength }
+}
+
+extension OATHBackend: AccountLocks {
+  package func lock(of account: AccountRecord, hasPIN: Bool) throws -> AccountLock? {
+    try OATHMetadata(account).lock(isTamperedWith: { context.store.isTamperedWith })
+  }
+
+  package func locked(_ account: AccountRecord, with policy: String?, hasPIN: Bool) throws -> AccountRecord {
+    guard policy == nil else {
+      throw BackendError(.usage, "account \(account.id) is not at PingAM: it is locked without --policy")
+    }
+    if let lock = try lock(of: account, hasPIN: hasPIN) { throw LockError.lockedAlready(lock) }
+    return setting(isLocked: true, of: account)
+  }
+
+  package func unlocked(_ account: AccountRecord, hasPIN: Bool) throws -> AccountRecord {
+    try LockError.requireManual(try lock(of: account, hasPIN: hasPIN))
+    return setting(isLocked: false, of: account)
+  }
+
+  private func setting(isLocked: Bool, of account: AccountRecord) -> AccountRecord {
+    var metadata = OATHMetadata(account)
+    metadata.isLocked = isLocked
+    return account.with(metadata.encoded)
+  }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+package import MobileAuth
+package import ServerBackends
+
+/// Push mechanisms of PingAM, with or without one-time passwords.
+package struct PingAMBackend: ServerBackend {
+  package static let kind = PingAM.kind
+  package static let uriPrefixes = ["pushauth://", "mfauth://"]
+  package static let lastingSecretSchemes: Set<String> = ["pushauth", "mfauth"]
+
+  let context: BackendContext
+  let ingress: PushIngress
+
+  package init(_ context: BackendContext) {
+    self.context = context
+    ingress = PushIngress(
+      registry: context.store, messageStore: context.store, clock: context.clock, report: context.report)
+  }
+
+  package static func recognizes(_ uri: String) -> Bool {
+    RegistrationURI.recognizes(uri) && !RegistrationURI.isForOneTimePasswordsOnly(uri)
+  }
+
+  package static func form(of uri: String) throws -> EnrollmentForm {
+    let uri = try RegistrationURI(uri)
+    var form = EnrollmentForm()
+    form.takesPIN = uri.oath != nil
+    form.takesMailbox = uri.push != nil
+    form.pinDecision = "`pin_for_biometric` of `[push]` decides, or a policy of AM"
+    return form
+  }
+
+  package func enroll(_ request: EnrollmentRequest) async throws -> AccountRecord {
+    var settings = PingAMEnrollment.Settings()
+    settings.asksForPIN = context.settings.pinForBiometric ?? false
+    settings.takesPINForBiometric = takesPINForBiometric
+    settings.deviceName = deviceName
+    settings.codesWantPIN = request.asksPIN
+    settings.deviceToken = request.mailbox
+    let enrollment = PingAMEnrollment(
+      registry: context.store, clock: context.clock, settings: settings,
+      pinPrompter: context.pinPrompter(for: request), isTamperedWith: isTamperedWith, otpSecretStore: otpSecretStore,
+      progress: request.progress, makeHTTPTransport: context.makeHTTPTransport)
+    return try await enrollment.enroll(request.uri, name: request.name, trust: context.trust(for: request))
+  }
+
+  package func client(
+    for server: TokenServerRecord, accounts: [AccountRecord], report: @escaping @Sendable (TokenEvent) -> Void
+  ) throws -> (any TokenServerClient)? {
+    try PingAMServerClient(
+      server, accounts: accounts, http: try context.http(to: server.id, pins: PingAM.pins(of: server)),
+      dependencies: PingAMServerClient.Dependencies(
+        ingress: ingress, registry: context.store, deviceName: deviceName, messageStore: context.store,
+        pinVerifier: context.pinVerifier, takesPINForBiometric: takesPINForBiometric, clock: context.clock,
+        isTamperedWith: isTamperedWith, report: report))
+  }
+
+  private var takesPINForBiometric: Bool { context.settings.pinForBiometric ?? true }
+
+  private var deviceName: String { context.settings.deviceName ?? PingAMEnrollment.Settings().deviceName }
+
+  var isTamperedWith: @Sendable () -> Bool { { [store = context.store] in store.isTamperedWith } }
+
+  /// The storage for the one-time password secret of an `mfauth://…` account during its enrollment. The audit chain
+  /// gets the entry when the enrollment ends.
+  private var otpSecretStore: OTPSecretStore {
+    OTPSecretStore { [context] credential, pin, known, account in
+      guard let server = try context.store.servers().first(where: { $0.id == account.server }) else {
+        throw StateStoreError.unknown("token server \(account.server)")
+      }
+      let entry = pin.map { _ in
+        AuditEntry(
+          .pinSet, account: account.id, detail: "for one-time passwords, too",
+          wallClockMilliseconds: context.clock.wallClockMilliseconds)
+      }
+      try context.store(credential, of: account, at: server, under: pin, replacing: known, entry)
+    } drop: { [store = context.store] account in
+      try store.dropOneTimePasswords(of: account)
+    }
+  }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+package import MobileAuth
+package import ServerBackends
+
+/// Push tokens of privacyIDEA and eduMFA.
+package struct PrivacyIDEABackend: ServerBackend, FirstPIN {
+  package static let kind = PrivacyIDEA.kind
+  package static let uriPrefixes = ["otpauth://", "pia://", "edumfa-push://"]
+
+  private let context: BackendContext
+
+  package init(_ context: BackendContext) { self.context = context }
+
+  package static func recognizes(_ uri: String) -> Bool { PrivacyIDEA.recognizes(uri) }
+
+  package static func form(of uri: String) throws -> EnrollmentForm {
+    _ = try EnrollmentURI(uri)
+    var form = EnrollmentForm()
+    form.takesPIN = true
+    return form
+  }
+
+  package func enroll(_ request: EnrollmentRequest) async throws -> AccountRecord {
+    let enrollment = PushEnrollment(
+      registry: context.store, clock: context.clock, settings: settings(for: request),
+      pinPrompter: context.pinPrompter(for: request), progress: request.progress,
+      makeHTTPTransport: context.makeHTTPTransport)
+    return try await enrollment.enroll(request.uri, name: request.name, trust: context.trust(for: request))
+  }
+
+  private func settings(for request: EnrollmentRequest) -> PushEnrollment.Settings {
+    var settings = PushEnrollment.Settings()
+    settings.keyBits = context.settings.keyBits
+    settings.prefersElliptic = context.settings.prefersElliptic
+    settings.takesPINForBiometric = context.settings.pinForBiometric ?? false
+    settings.hasMailbox = context.settings.receivesHints
+    settings.asksForPIN = request.asksPIN
+    return settings
+  }
+
+  package func client(
+    for server: TokenServerRecord, accounts: [AccountRecord], report: @escaping @Sendable (TokenEvent) -> Void
+  ) throws -> (any TokenServerClient)? {
+    var pace = PollingPace()
+    pace.idle = context.settings.idlePoll
+    pace.fast = context.settings.fastPoll
+    pace.lifetime = context.settings.requestLifetime
+    return try PrivacyIDEAServerClient(
+      server, accounts: accounts, pinVerifier: context.pinVerifier,
+      http: try context.http(to: server.id, pins: PrivacyIDEA.pins(of: server)), clock: context.clock, pace: pace,
+      random: context.random, report: report)
+  }
+
+  package func pinLength(of account: AccountRecord) throws(StateStoreError) -> Int? {
+    try PrivacyIDEA.pinLength(of: account)
+  }
+
+  package func setting(pinLength: Int, of account: AccountRecord) throws -> AccountRecord {
+    try PrivacyIDEA.with(pinLength: pinLength, account)
+  }
+}
+
+extension PrivacyIDEAServerClient: PollWaking, TimeSource {}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+package import MobileAuth
+package import ReferenceProtocol
+package import ServerBackends
+
+/// The reference token server.
+package struct ReferenceBackend: ServerBackend {
+  package static let kind = ReferenceServerClient.kind
+  package static let uriPrefixes = ["approvaltoken://activate?"]
+
+  private let context: BackendContext
+
+  package init(_ context: BackendContext) { self.context = context }
+
+  package static func recognizes(_ uri: String) -> Bool {
+    uri.drop(while: \.isWhitespace).lowercased().hasPrefix("approvaltoken:")
+  }
+
+  package static func form(of uri: String) throws -> EnrollmentForm {
+    _ = try ActivationURI(parsing: uri)
+    return EnrollmentForm()
+  }
+
+  package func enroll(_ request: EnrollmentRequest) async throws -> AccountRecord {
+    let uri = try ActivationURI(parsing: request.uri)
+    let setup = request.pinChooser.map { chooser in
+      Enrollment.PINSetup(
+        binding: context.store.pinBinding, parameters: context.keyDerivation, choose: chooser.choose)
+    }
+    let enrollment = Enrollment(
+      registry: context.store, clock: context.clock, pinPrompter: setup, progress: request.progress,
+      makeHTTPTransport: context.makeHTTPTransport)
+    let board = context.board ?? BoardCapabilities(hasKeypad: false, hasColorLED: true)
+    return try await enrollment.enroll(
+      uri, name: request.name, trust: context.trust(for: request, pins: uri.pins),
+      capabilities: ApprovalCapabilities(board))
+  }
+
+  package func client(
+    for server: TokenServerRecord, accounts: [AccountRecord], report: @escaping @Sendable (TokenEvent) -> Void
+  ) throws -> (any TokenServerClient)? {
+    try ReferenceServerClient(
+      server, accounts: accounts, registry: context.store, pinBinding: context.store.pinBinding,
+      http: try context.http(to: server.id, pins: ReferenceServerClient.pins(of: server)), clock: context.clock,
+      broker: context.hintBroker, capabilities: context.board.map { ApprovalCapabilities($0) })
+  }
+}
+
+extension ReferenceServerClient: UserSessions, Deregistration, TimeSource {}
+
+extension ActivationURI.ParseError: ReportedError {
+  package var category: ErrorCategory { .badData }
+}
+
+extension ApprovalCapabilities {
+  fileprivate init(_ board: BoardCapabilities) {
+    self.init(display: .none, keypad: board.hasKeypad, button: true, led: board.hasColorLED ? .rgb : .mono)
+  }
+}

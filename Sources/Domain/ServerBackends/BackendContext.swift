@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Cryptography
+package import HTTP
+package import MobileAuth
+
+/// Everything that a backend may use of this token.
+package struct BackendContext: Sendable {
+  package let store: any BackendStore
+  package let clock: any TokenClock
+  /// Uniform in 0..<1, for jitter.
+  package let random: @Sendable () -> Double
+  package let makeHTTPTransport: @Sendable (ServerTrust) -> any HTTPTransport
+  /// The earliest possible present time for certificate checks, in Unix seconds.
+  package let earliestNow: Int64
+  /// A PEM file with certificate authorities in addition to the system's.
+  package var authorities: String?
+  /// Nil if the board is not known.
+  package var board: BoardCapabilities?
+  package var settings = BackendSettings()
+  package var keyDerivation = Scrypt.Parameters.standard
+  /// Verifies PINs that the server does not verify; nil on a board without a keypad.
+  package var pinVerifier: (any PINVerifier)?
+  package var hintBroker: (any HintBroker)?
+  /// Called with events that no client reports.
+  package var report: @Sendable (TokenEvent) -> Void = { _ in }
+
+  package init(
+    store: any BackendStore, clock: any TokenClock, random: @escaping @Sendable () -> Double, earliestNow: Int64,
+    makeHTTPTransport: @escaping @Sendable (ServerTrust) -> any HTTPTransport
+  ) {
+    self.store = store
+    self.clock = clock
+    self.random = random
+    self.earliestNow = earliestNow
+    self.makeHTTPTransport = makeHTTPTransport
+  }
+}
+
+/// The parts of a board that servers can be notified of.
+package struct BoardCapabilities: Sendable, Equatable {
+  package var hasKeypad: Bool
+  package var hasColorLED: Bool
+
+  package init(hasKeypad: Bool, hasColorLED: Bool) {
+    self.hasKeypad = hasKeypad
+    self.hasColorLED = hasColorLED
+  }
+}
+
+extension BackendContext {
+  /// How the server of an enrollment is authenticated.
+  /// - Parameter pins: the pins in the URI; nil for the pins in the request.
+  package func trust(for request: EnrollmentRequest, pins: [String]? = nil) -> ServerTrust {
+    var trust = ServerTrust(
+      pins: pins ?? request.pins, authorityFile: request.authorities ?? authorities, earliestNow: earliestNow)
+    trust.dropsPins = request.dropsPins
+    return trust
+  }
+
+  /// The HTTP client for an enrolled server. While the board's clock is not set, certificates are checked at the latest
+  /// time that this server has reported.
+  /// - Parameter pins: the pins of its enrollment.
+  package func http(to server: TokenServerID, pins: [String]) throws(StateStoreError) -> any HTTPTransport {
+    makeHTTPTransport(
+      ServerTrust(
+        pins: pins, authorityFile: authorities, earliestNow: earliestNow,
+        vouchedNow: try store.latestKnownTime(of: server)))
+  }
+
+  /// Lets the user choose a PIN that this token verifies, and stores it; nil without a keypad.
+  package func pinPrompter(for request: EnrollmentRequest) -> PINPrompter? {
+    guard let chooser = request.pinChooser else { return nil }
+    return pinPrompter(choosing: chooser.choose)
+  }
+}

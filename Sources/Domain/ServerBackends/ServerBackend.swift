@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+package import MobileAuth
+
+/// One kind of server: recognizes its enrollment URIs, enrolls accounts, and makes the clients of its servers.
+///
+/// What only some kinds can do is a protocol of its own, which the backend or its client adopts: `AccountLocks`,
+/// `MailboxAddressing`, `MessageHistory`, `PushReceiver`, `ReachCheck`, `TokenVerifiedPINs` and `FirstPIN` for the
+/// backend; `Deregistration`, `PollWaking`, `TimeSource` and `UserSessions` for the client. The service asks for the
+/// protocol, never for a concrete type.
+package protocol ServerBackend: Sendable {
+  /// The `kind` of `TokenServerRecord`. Stored: it must not change.
+  static var kind: String { get }
+
+  /// How its enrollment URIs begin, for messages.
+  static var uriPrefixes: [String] { get }
+
+  /// The schemes, in lower case, of URIs that carry a secret which outlives the enrollment. Such a URI is not accepted
+  /// as a command-line argument.
+  static var lastingSecretSchemes: Set<String> { get }
+
+  /// Whether the text is an enrollment URI of this kind, valid or not. At most one kind recognizes a text.
+  static func recognizes(_ uri: String) -> Bool
+
+  /// Parses a recognized URI and returns which options its enrollment accepts. Changes nothing.
+  /// - Throws: the error that `enroll` would throw for the URI.
+  static func form(of uri: String) throws -> EnrollmentForm
+
+  /// One instance serves all servers of its kind, as long as the process runs.
+  init(_ context: BackendContext)
+
+  /// Enrolls an account, or resumes its enrollment: each step is durable before the server is notified of it.
+  /// - Returns: the stored account.
+  /// - Throws: `TokenServerError`, `StateStoreError`, `PanelDialog.EntryError`, or a `ReportedError`.
+  func enroll(_ request: EnrollmentRequest) async throws -> AccountRecord
+
+  /// Makes the client for a server of this kind. Connects to nothing.
+  /// - Parameters:
+  ///   - accounts: all accounts of the server, active or not.
+  ///   - report: called with events that concern a single account.
+  /// - Returns: nil for a kind whose accounts have no server, and therefore no requests.
+  /// - Throws: `StateStoreError`.
+  func client(
+    for server: TokenServerRecord, accounts: [AccountRecord], report: @escaping @Sendable (TokenEvent) -> Void
+  ) throws -> (any TokenServerClient)?
+}
+
+extension ServerBackend {
+  /// Default: none.
+  package static var lastingSecretSchemes: Set<String> { [] }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+import MobileAuth
+import Secrets
+import ServerBackends
+
+/// A kind of server that is not part of the program: `file-token:PATH#USER`.
+struct FileBackend: ServerBackend {
+  static let kind = "file"
+  static let uriPrefixes = ["file-token:"]
+
+  private let context: BackendContext
+
+  init(_ context: BackendContext) { self.context = context }
+
+  static func recognizes(_ uri: String) -> Bool { uri.hasPrefix("file-token:") }
+
+  static func form(of uri: String) throws -> EnrollmentForm {
+    _ = try parse(uri)
+    return EnrollmentForm()
+  }
+
+  private static func parse(_ uri: String) throws -> (path: String, user: String) {
+    let parts = uri.dropFirst("file-token:".count).split(separator: "#").map(String.init)
+    guard parts.count == 2 else { throw BackendError(.badData, "a URI is file-token:PATH#USER") }
+    return (parts[0], parts[1])
+  }
+
+  func enroll(_ request: EnrollmentRequest) async throws -> AccountRecord {
+    let (path, user) = try Self.parse(request.uri)
+    let server = TokenServerRecord(
+      id: TokenServerID("file"), kind: Self.kind, url: path, secrets: SecretBytes(copying: []))
+    let account = AccountRecord(
+      id: AccountID(request.name ?? user), server: server.id, profile: user, stage: .active,
+      secrets: SecretBytes(copying: []))
+    request.progress("registering \(user)")
+    try context.store.put(server)
+    try FileServer(path: path).change { $0.pending[user] = [] }
+    let now = context.clock.wallClockMilliseconds
+    try context.store.put(account, AuditEntry(.enrolled, account: account.id, wallClockMilliseconds: now))
+    return account
+  }
+
+  func client(
+    for server: TokenServerRecord, accounts: [AccountRecord], report: @escaping @Sendable (TokenEvent) -> Void
+  ) throws -> (any TokenServerClient)? {
+    FileServerClient(id: server.id, server: FileServer(path: server.url), accounts: accounts, clock: context.clock)
+  }
+}

@@ -159,7 +159,7 @@ import Testing
   }
 
   @Test("No two states look alike in color") func noTwoStatesLookAlikeInColor() {
-    let looks = Indication.legend.map { "\($0.pattern)\($0.color)" }
+    let looks = Indication.legend.map { "\($0.pattern)\($0.row.color)" }
     #expect(Set(looks).count == looks.count)
   }
 }

@@ -6,9 +6,8 @@ public protocol Panel: Sendable {
   /// Whether the board has a keypad port configured, even if no keypad is plugged in.
   var canType: Bool { get }
 
-  /// Shows a state until the next call. Indications of an ending (`confirmed`, `denied`, `pinWrong`, `pinRefused`,
-  /// `noSuchChoice`, `code`), `anotherRequest` and `option` are played to completion before this returns, so that the
-  /// next one cannot hide them; a new `misconfigured` is played at least once.
+  /// Shows a state until the next call. Returns only after some indications, such as those of an outcome, have been
+  /// played once, so that the next one cannot hide them; the panel's table of indications says which.
   func show(_ indication: Indication) async
 
   /// Sets the number of open requests, including the one being shown. From two on, the prompts indicate that more are

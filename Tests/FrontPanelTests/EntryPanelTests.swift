@@ -213,7 +213,7 @@ import Testing
       let start = clock.now
       for (at, isDown) in edges {
         let moment = start + .milliseconds(at)
-        button.continuation.yield(isDown ? .down(moment) : .up(moment))
+        button.continuation.yield(isDown ? .down(.approve, moment) : .up(moment))
       }
       var seen: [PanelEvent] = []
       while let event = await events.next() { seen.append(event) }
@@ -228,7 +228,7 @@ import Testing
       type("1")
       #expect(await events.next() == .touched)
       let now = clock.now
-      button.continuation.yield(.down(now))
+      button.continuation.yield(.down(.approve, now))
       button.continuation.yield(.up(now + .seconds(1)))
       button.continuation.yield(.unavailable("line gone"))
       #expect(await events.next() == .unavailable("line gone"))

@@ -37,7 +37,7 @@ import Testing
     await onPanel { panel in
       await panel.show(shown)
       #expect(await panel.readiness == .nothingShown)
-      button.continuation.yield(.down(clock.now))
+      button.continuation.yield(.down(.approve, clock.now))
       #expect(await turn { await panel.showing == .ignored })
       await clock.untilAsleep(2)
       clock.advance(by: Indication.ignored.pattern.length)
@@ -50,7 +50,7 @@ import Testing
       await panel.show(.confirmationWanted)
       let events = panel.events(for: .confirmation)
       #expect(await turn { await panel.readiness == .guardTime })
-      button.continuation.yield(.down(clock.now))
+      button.continuation.yield(.down(.approve, clock.now))
       #expect(await turn { await panel.showing == .ignored })
       clock.advance(by: .seconds(1))
       #expect(await panel.readiness == .counts)

@@ -59,7 +59,7 @@ import Testing
   private func settle() async { for _ in 0..<150 { await Task.yield() } }
 
   private func hold() {
-    button.continuation.yield(.down(clock.now))
+    button.continuation.yield(.down(.approve, clock.now))
     clock.advance(by: .seconds(1))
     button.continuation.yield(.up(clock.now))
   }
@@ -76,7 +76,7 @@ import Testing
       await settle()
       clock.advance(by: .milliseconds(milliseconds))
       await settle()
-      button.continuation.yield(.down(clock.now))
+      button.continuation.yield(.down(.approve, clock.now))
       await settle()
       for _ in 0..<40 {
         clock.advance(by: .milliseconds(100))

@@ -6,11 +6,11 @@ import Secrets
 extension FrontPanel {
   func receive(_ event: ButtonEvent) {
     switch event {
-    case .down(let moment):
+    case .down(let role, let moment):
       isDown = true
       buttonTrouble = nil
       if armed == nil { reportIgnored() }
-      report(armed?.gestures.press(at: moment) ?? [])
+      report(armed?.gestures.press(role, at: moment) ?? [])
     case .up(let moment):
       isDown = false
       buttonTrouble = nil

@@ -10,6 +10,7 @@ import Testing
   private let button = TestButton()
   private let indicator = TestIndicator()
   private let keypad: KeypadChannel
+  private let digits = WatchedDigits()
 
   init() { keypad = KeypadChannel(clock: clock) }
 
@@ -44,10 +45,10 @@ import Testing
   private func type(_ keys: String) {
     for key in keys {
       switch key {
-      case "E": keypad.press(.enter, digit: 0)
-      case "D": keypad.press(.delete, digit: 0)
-      case "X": keypad.press(.escape, digit: 0)
-      default: keypad.press(.digit, digit: key.asciiValue!)
+      case "E": keypad.press(.enter)
+      case "D": keypad.press(.delete)
+      case "X": keypad.press(.escape)
+      default: keypad.press(.digit(digits.make(key.asciiValue!)))
       }
     }
   }
@@ -66,7 +67,7 @@ import Testing
       #expect(await events.next() == .touched)
       #expect(await events.next() == .entered(pin("13579")))
       #expect(await events.next() == nil)
-      try await eventually { keypad.digits.count == 0 }
+      try await eventually { digits.count == 0 }
     }
   }
 
@@ -189,7 +190,7 @@ import Testing
       events = nil
       try await eventually { await panel.showing != .entering }
       type("45")
-      try await eventually { keypad.digits.count == 0 }
+      try await eventually { digits.count == 0 }
       #expect(await panel.showing != .entering)
     }
   }
@@ -299,35 +300,30 @@ import Testing
 }
 
 @Suite(.timeLimit(.minutes(5))) struct KeypadChannelTests {
-  @Test("A key that nobody will hear of leaves no digit behind") func aKeyThatNobodyWillHearOfLeavesNoDigitBehind()
-    async
-  {
+  @Test("A key that is dropped takes its digit with it") func keyThatIsDroppedTakesItsDigitWithIt() async {
     let keypad = KeypadChannel(clock: ManualClock())
+    let digits = WatchedDigits()
     for _ in 0..<200 {
-      keypad.press(.digit, digit: 0x31)
-      keypad.press(.enter, digit: 0)
+      keypad.press(.digit(digits.make(0x31)))
+      keypad.press(.enter)
     }
-    #expect(keypad.digits.count == DigitQueue.capacity / 2)
-    var heard = 0
+    #expect(digits.count == KeypadChannel.capacity / 2)
     var events = keypad.events.makeAsyncIterator()
-    while keypad.digits.count > 0 {
-      guard case .key(let kind, _) = await events.next() else { break }
-      if kind == .digit {
-        keypad.digits.discard()
-        heard += 1
-      }
+    for waiting in (0..<KeypadChannel.capacity / 2).reversed() {
+      _ = await events.next()
+      #expect(digits.count == waiting)
+      #expect(await events.next() == .key(.enter, MonotonicInstant(uptime: .zero)))
     }
-    #expect(heard == DigitQueue.capacity / 2)
   }
 
-  @Test("Keys carry their moment and not their digit") func keysCarryTheirMomentAndNotTheirDigit() async {
+  @Test("Keys carry their moment and their digit") func keysCarryTheirMomentAndTheirDigit() async {
     let clock = ManualClock()
     clock.advance(by: .seconds(7))
     let keypad = KeypadChannel(clock: clock)
-    keypad.press(.digit, digit: 0x37)
+    keypad.press(.digit(TypedDigit(0x37)))
     keypad.keypadIsUnavailable("gone")
     var events = keypad.events.makeAsyncIterator()
-    #expect(await events.next() == .key(.digit, MonotonicInstant(uptime: .seconds(7))))
+    #expect(await events.next() == .key(.digit(TypedDigit(0x37)), MonotonicInstant(uptime: .seconds(7))))
     #expect(await events.next() == .unavailable("gone"))
   }
 }

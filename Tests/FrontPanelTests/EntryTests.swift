@@ -5,20 +5,22 @@ import MobileAuth
 import Secrets
 import Testing
 
-/// The kinds of keys by character: digits, `E`nter, `D`elete, `C`lear, `X` for escape, `O`ther.
-private func kind(_ key: Character) -> KeyKind {
-  switch key {
-  case "E": .enter
-  case "D": .delete
-  case "C": .clear
-  case "X": .escape
-  case "O": .other
-  default: .digit
-  }
-}
-
 @Suite(.timeLimit(.minutes(5))) struct EntryTests {
   typealias Finding = EntryRecognizer.Event
+
+  private let digits = WatchedDigits()
+
+  /// Keys by character: digits, `E`nter, `D`elete, `C`lear, `X` for escape, `O`ther.
+  private func press(_ key: Character) -> KeyPress {
+    switch key {
+    case "E": .enter
+    case "D": .delete
+    case "C": .clear
+    case "X": .escape
+    case "O": .other
+    default: .digit(digits.make(key.asciiValue!))
+    }
+  }
 
   private func moment(_ milliseconds: Int) -> MonotonicInstant {
     MonotonicInstant(uptime: .milliseconds(5_000_000 + milliseconds))
@@ -31,16 +33,14 @@ private func kind(_ key: Character) -> KeyKind {
   private func findings(_ keys: [(Int, Character)], prompt: Prompt = .digits(count: 5), until end: Int = 0) -> [Finding]
   {
     var recognizer = EntryRecognizer(for: prompt, earliestKey: moment(500), idle: .seconds(30))
-    let queue = DigitQueue()
     var findings: [Finding] = []
     func pass(_ recognizer: inout EntryRecognizer, until limit: Int) {
       while let next = recognizer.nextDeadline, next <= moment(limit) { findings += recognizer.time(next) }
     }
     for (at, key) in keys {
       pass(&recognizer, until: at)
-      if kind(key) == .digit { queue.put(key.asciiValue!) { true } }
-      findings += recognizer.key(kind(key), at: moment(at), digits: queue)
-      #expect(queue.count == 0, "every digit is taken")
+      findings += recognizer.key(press(key), at: moment(at))
+      #expect(digits.count == 0, "every digit is taken")
     }
     pass(&recognizer, until: end)
     return findings.filter { $0 != .keyed }
@@ -107,10 +107,8 @@ private func kind(_ key: Character) -> KeyKind {
 
   @Test("Every key that means something is told") func everyKeyThatMeansSomethingIsTold() {
     var recognizer = EntryRecognizer(for: .digits(count: 5), earliestKey: moment(0), idle: .seconds(30))
-    let queue = DigitQueue()
-    for key in KeyKind.allCases {
-      if key == .digit { queue.put(0x31) { true } }
-      #expect(recognizer.key(key, at: moment(0), digits: queue).contains(.keyed) == (key != .other), "\(key)")
+    for key in "1EDCXO" {
+      #expect(recognizer.key(press(key), at: moment(0)).contains(.keyed) == (key != "O"), "\(key)")
     }
   }
 

@@ -9,7 +9,7 @@ import Testing
 
   private func typing(_ digits: String) -> TypedDigits {
     var typed = TypedDigits()
-    for digit in digits.utf8 { typed.append(digit) }
+    for digit in digits.utf8 { typed.append(TypedDigit(digit)) }
     return typed
   }
 
@@ -24,12 +24,12 @@ import Testing
   @Test("Are deleted one by one, and all together") func areDeletedOneByOneAndAllTogether() {
     var typed = typing("1234")
     typed.deleteLast()
-    typed.append(0x39)
+    typed.append(TypedDigit(0x39))
     #expect(digits(typed, 4) == "1239")
     typed.clear()
     typed.deleteLast()
     #expect(typed.count == 0)
-    typed.append(0x37)
+    typed.append(TypedDigit(0x37))
     #expect(digits(typed, 1) == "7")
   }
 
@@ -46,6 +46,23 @@ import Testing
     typed.clear()
     #expect(pin == typing("24680").pin(count: 5))
     #expect(pin != typing("24681").pin(count: 5))
+  }
+}
+
+@Suite("A typed digit", .timeLimit(.minutes(5))) struct TypedDigitTests {
+  @Test("Is the digit that was typed", arguments: UInt8(0x30)...0x39) func isTheDigitThatWasTyped(ascii: UInt8) {
+    let digit = TypedDigit(ascii)
+    #expect(digit.withExposedSecret { $0 } == ascii)
+    #expect(digit == TypedDigit(ascii) && digit != TypedDigit(ascii ^ 1))
+  }
+
+  @Test("Two key presses are equal if their keys and digits are") func twoKeyPressesAreEqual() {
+    let keys: [KeyPress] = [
+      .digit(TypedDigit(0x31)), .digit(TypedDigit(0x32)), .enter, .delete, .clear, .escape, .other,
+    ]
+    for (one, key) in keys.enumerated() {
+      for (other, otherKey) in keys.enumerated() { #expect((key == otherKey) == (one == other)) }
+    }
   }
 }
 

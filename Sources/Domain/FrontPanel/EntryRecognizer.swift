@@ -54,29 +54,25 @@ public struct EntryRecognizer: ~Copyable {
   /// The time at which `time(_:)` must be called if no key comes before; nil if no timeout is pending.
   public var nextDeadline: MonotonicInstant? { isTyping || escaped ? lastKey + idle : nil }
 
-  /// - Parameter digits: the queue that holds the digit of a `.digit` key. The digit is removed from it in every case.
-  public mutating func key(_ kind: KeyKind, at moment: MonotonicInstant, digits: DigitQueue) -> [Event] {
+  public mutating func key(_ key: KeyPress, at moment: MonotonicInstant) -> [Event] {
     var findings = time(moment)
-    guard moment >= earliestKey, isMeaningful(kind) else {
-      if kind == .digit { digits.discard() }
-      if moment < earliestKey, isMeaningful(kind) { findings.append(.tooEarly) }
-      return findings
-    }
+    guard isMeaningful(key) else { return findings }
+    guard moment >= earliestKey else { return findings + [.tooEarly] }
     findings.append(.keyed)
     lastKey = moment
-    let isSecondEscape = kind == .escape && escaped
+    let wasEscaped = escaped
     escaped = false
-    switch kind {
-    case .digit:
+    switch key {
+    case .digit(let digit):
       if !isTyping { findings.append(.touched) }
-      digits.move(to: &typed)
+      typed.append(digit)
     case .delete:
       let wasTyping = isTyping
       typed.deleteLast()
       if wasTyping, !isTyping { findings.append(.released) }
     case .clear: findings += wipe()
     case .escape:
-      findings += isSecondEscape ? [.canceled] : wipe()
+      findings += wasEscaped ? [.canceled] : wipe()
       escaped = true
     case .enter: findings += submit()
     case .other: break
@@ -98,8 +94,8 @@ public struct EntryRecognizer: ~Copyable {
     return [.released]
   }
 
-  private func isMeaningful(_ kind: KeyKind) -> Bool {
-    switch (prompt, kind) {
+  private func isMeaningful(_ key: KeyPress) -> Bool {
+    switch (prompt, key) {
     case (.digits, .digit), (.digits, .enter), (.digits, .delete), (.digits, .clear): true
     case (.digits, .escape), (.confirmation, .escape), (.denial, .escape), (.veryLongHold, .escape): true
     default: false

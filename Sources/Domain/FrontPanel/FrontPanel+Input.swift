@@ -29,16 +29,10 @@ extension FrontPanel {
   }
 
   func receive(_ event: KeypadEvent) {
-    guard let keypad else { return }
     keypadEvents += 1
     switch event {
-    case .key(let kind, let moment):
-      if let findings = armed?.entry.key(kind, at: moment, digits: keypad.digits) {
-        report(findings)
-      } else {
-        if kind == .digit { keypad.digits.discard() }
-        reportIgnored()
-      }
+    case .key(let key, let moment):
+      if let findings = armed?.entry.key(key, at: moment) { report(findings) } else { reportIgnored() }
     case .unavailable(let why):
       keypadTrouble = "keypad: \(why)"
       report(armed?.entry.wipe() ?? [])

@@ -44,14 +44,12 @@ public enum LEDColor: String, Sendable, CaseIterable {
 
 /// A keypad. For exactly one consumer.
 public protocol Keypad: Sendable {
-  /// Key events without the values of digits. Each `.key(.digit, …)` has one digit in `digits`, in the same order.
   var events: AsyncStream<KeypadEvent> { get }
-  var digits: DigitQueue { get }
 }
 
 public enum KeypadEvent: Sendable, Equatable {
-  /// A key press, with its time on the panel's clock.
-  case key(KeyKind, MonotonicInstant)
+  /// A key press, with its time on the panel's clock. Its digit is zeroed with the last copy of the event.
+  case key(KeyPress, MonotonicInstant)
   /// The keypad was unplugged or fails. The typed digits are discarded.
   case unavailable(String)
   case available

@@ -8,10 +8,10 @@ public struct TypedDigits: ~Copyable, Sendable {
 
   public init() {}
 
-  /// - Parameter digit: ASCII. Ignored if there are already `PIN.longest` digits.
-  public mutating func append(_ digit: UInt8) {
+  /// Copies the digit. Ignored if there are already `PIN.longest` digits.
+  public mutating func append(_ digit: TypedDigit) {
     guard count < PIN.longest else { return }
-    put(digit, at: count)
+    digit.withExposedSecret { put($0, at: count) }
     count += 1
   }
 

@@ -57,15 +57,13 @@ import Testing
     try await eventually { await panel.showing == indication }
   }
 
-  private func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }
-
   @Test("Digits and enter are an entry and the last thing that happens")
   func digitsAndEnterAreAnEntryAndTheLastThingThatHappens() async throws {
     try await onPanel { panel in
       var events = await armed(panel)
       type("12D3579E99")
       #expect(await events.next() == .touched)
-      #expect(await events.next() == .entered(pin("13579")))
+      #expect(await events.next() == .typed("13579"))
       #expect(await events.next() == nil)
       try await eventually { digits.count == 0 }
     }
@@ -99,7 +97,7 @@ import Testing
       try await until(panel, shows: .pinWanted)
       type("56789E")
       #expect(await events.next() == .touched)
-      #expect(await events.next() == .entered(pin("56789")))
+      #expect(await events.next() == .typed("56789"))
     }
   }
 
@@ -114,7 +112,7 @@ import Testing
       let former = await panel.keypadEvents
       type("56789E")
       #expect(await events.next() == .touched)
-      #expect(await events.next() == .entered(pin("56789")))
+      #expect(await events.next() == .typed("56789"))
       // No entry is requested anymore.
       type("1E")
       try await eventually { await panel.keypadEvents == former + 8 }
@@ -134,7 +132,7 @@ import Testing
       #expect(await panel.showing == .pinWanted)
       type("23456E")
       #expect(await events.next() == .touched)
-      #expect(await events.next() == .entered(pin("23456")))
+      #expect(await events.next() == .typed("23456"))
     }
   }
 
@@ -152,7 +150,7 @@ import Testing
       keypad.keypadIsAvailable()
       type("45678E")
       #expect(await events.next() == .touched)
-      #expect(await events.next() == .entered(pin("45678")))
+      #expect(await events.next() == .typed("45678"))
     }
   }
 
@@ -258,7 +256,7 @@ import Testing
       clock.advance(by: .seconds(1))
       type("13579E")
       #expect(await events.next() == .touched)
-      #expect(await events.next() == .entered(pin("13579")))
+      #expect(await events.next() == .typed("13579"))
     }
   }
 

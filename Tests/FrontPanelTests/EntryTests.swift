@@ -26,8 +26,6 @@ import Testing
     MonotonicInstant(uptime: .milliseconds(5_000_000 + milliseconds))
   }
 
-  private func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }
-
   /// Presses the keys at their times (milliseconds from arming; the guard time ends at 500) and calls the recognizer's
   /// timeouts when due, as the panel does.
   private func findings(_ keys: [(Int, Character)], prompt: Prompt = .digits(count: 5), until end: Int = 0) -> [Finding]
@@ -59,7 +57,7 @@ import Testing
       ("123456E13579E", "13579"), ("00000E", "00000"), ("135790DE", "13579"),
     ])
   func whatIsTypedIsEntered(keys: String, entered: String) {
-    #expect(findings(keys).last == .entered(pin(entered)))
+    #expect(findings(keys).last == .entered(EnteredDigits(typing: entered)))
   }
 
   @Test(
@@ -93,7 +91,8 @@ import Testing
   @Test("Keys before the end of the guard time count for nothing") func keysBeforeTheEndOfTheGuardTimeCountForNothing()
   {
     #expect(
-      findings([(0, "9"), (499, "9"), (500, "1"), (600, "E")], prompt: .digits(count: 1)).last == .entered(pin("1")))
+      findings([(0, "9"), (499, "9"), (500, "1"), (600, "E")], prompt: .digits(count: 1)).last
+        == .entered(EnteredDigits(typing: "1")))
     #expect(findings([(499, "X"), (500, "X")]) == [.tooEarly])
   }
 
@@ -103,6 +102,27 @@ import Testing
     // Also if the timeout of the recognizer was not called in time.
     #expect(findings([(1000, "1"), (31_000, "2")]) == [.touched, .released, .touched])
     #expect(findings([(1000, "X"), (31_000, "X")]) == [])
+  }
+
+  @Test("A prompt may listen to the keypad and to the button") func promptMayListenToKeypadAndButton() {
+    let prompt = Prompt([.gesture(.hold), .digits(count: 3)])
+    #expect(findings("123E", prompt: prompt).last == .entered(EnteredDigits(typing: "123")))
+    #expect(findings("XX", prompt: prompt) == [.canceled])
+    var gestures = GestureRecognizer(for: prompt, timing: GestureTiming(), armedAt: moment(0), isDown: false)
+    #expect(gestures.press(.approve, at: moment(600)) == [.touched])
+    let held = [.longEnoughToAccept, .gesture(Gesture(.hold, held: .seconds(1)))] as [GestureRecognizer.Event]
+    #expect(gestures.release(at: moment(1600)) == held)
+  }
+
+  @Test(
+    "Every prompt can be denied",
+    arguments: [
+      Prompt.confirmation, .digits(count: 5), .denial, .veryLongHold, Prompt([]), Prompt([.digits(count: 1)]),
+    ])
+  func everyPromptCanBeDenied(prompt: Prompt) {
+    #expect(prompt.gestures.isSuperset(of: [.doublePress, .denyButton, .veryLongHold, .cancelKeys]))
+    #expect(prompt.gestures.contains(.hold) == (prompt == .confirmation))
+    #expect(findings("XX", prompt: prompt).last == .canceled)
   }
 
   @Test("Every key that means something is told") func everyKeyThatMeansSomethingIsTold() {
@@ -125,7 +145,7 @@ import Testing
       for key in keys {
         switch key {
         case "E":
-          if line.count == 5 { expected.append(.entered(pin(line))) }
+          if line.count == 5 { expected.append(.entered(EnteredDigits(typing: line))) }
           line = ""
         case "D": line = String(line.dropLast())
         case "C": line = ""

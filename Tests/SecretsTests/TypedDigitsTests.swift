@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Typed digits", .timeLimit(.minutes(5))) struct TypedDigitsTests {
   private func digits(_ typed: borrowing TypedDigits, _ count: Int) -> String? {
-    typed.pin(count: count).map { $0.digits.withExposedSecret { String(decoding: $0, as: UTF8.self) } }
+    typed.entry(count: count).map { $0.bytes.withExposedSecret { String(decoding: $0, as: UTF8.self) } }
   }
 
   private func typing(_ digits: String) -> TypedDigits {
@@ -13,7 +13,7 @@ import Testing
     return typed
   }
 
-  @Test("Become a PIN only with the required number") func becomeAPINOnlyWithTheRequiredNumber() {
+  @Test("Become an entry only with the required number") func becomeAnEntryOnlyWithTheRequiredNumber() {
     let typed = typing("13579")
     #expect(digits(typed, 5) == "13579")
     #expect(digits(typed, 4) == nil)
@@ -40,12 +40,13 @@ import Testing
     #expect(digits(typed, 32) == long)
   }
 
-  @Test("Do not change a PIN that was made of them") func doNotChangeAPINThatWasMadeOfThem() {
+  @Test("Do not change an entry that was made of them, nor its PIN") func doNotChangeAnEntryThatWasMadeOfThem() {
     var typed = typing("24680")
-    let pin = typed.pin(count: 5)
+    let entry = typed.entry(count: 5)
     typed.clear()
-    #expect(pin == typing("24680").pin(count: 5))
-    #expect(pin != typing("24681").pin(count: 5))
+    #expect(entry == typing("24680").entry(count: 5))
+    #expect(entry != typing("24681").entry(count: 5))
+    #expect(entry.map { PIN($0) } == PIN(digits: SecretBytes(copying: Array("24680".utf8))))
   }
 }
 

@@ -17,7 +17,7 @@ public struct EntryRecognizer: ~Copyable {
     case released
     /// Enter with a wrong number of digits. The digits are wiped.
     case wrongLength
-    case entered(PIN)
+    case entered(EnteredDigits)
     /// Escape, twice.
     case canceled
 
@@ -30,7 +30,8 @@ public struct EntryRecognizer: ~Copyable {
     }
   }
 
-  private let prompt: Prompt
+  /// The number of digits to type; nil if digits are ignored.
+  private let digitCount: Int?
   private let idle: Duration
   private let earliestKey: MonotonicInstant
   private var typed = TypedDigits()
@@ -41,7 +42,7 @@ public struct EntryRecognizer: ~Copyable {
   ///   - earliestKey: the end of the guard time. Earlier keys are ignored.
   ///   - idle: how long no key may be pressed before the typed digits are wiped.
   public init(for prompt: Prompt, earliestKey: MonotonicInstant, idle: Duration) {
-    self.prompt = prompt
+    digitCount = prompt.digitCount
     self.earliestKey = earliestKey
     self.idle = idle
     lastKey = earliestKey
@@ -49,7 +50,7 @@ public struct EntryRecognizer: ~Copyable {
 
   public var isTyping: Bool { typed.count > 0 }
 
-  public var wantsDigits: Bool { if case .digits = prompt { true } else { false } }
+  public var wantsDigits: Bool { digitCount != nil }
 
   /// The time at which `time(_:)` must be called if no key comes before; nil if no timeout is pending.
   public var nextDeadline: MonotonicInstant? { isTyping || escaped ? lastKey + idle : nil }
@@ -95,17 +96,18 @@ public struct EntryRecognizer: ~Copyable {
   }
 
   private func isMeaningful(_ key: KeyPress) -> Bool {
-    switch (prompt, key) {
-    case (.digits, .digit), (.digits, .enter), (.digits, .delete), (.digits, .clear): true
-    case (.digits, .escape), (.confirmation, .escape), (.denial, .escape), (.veryLongHold, .escape): true
-    default: false
+    switch key {
+    case .digit, .enter, .delete, .clear: wantsDigits
+    // Every prompt can be denied.
+    case .escape: true
+    case .other: false
     }
   }
 
   private mutating func submit() -> [Event] {
-    guard case .digits(let count) = prompt else { return [] }
-    let pin = typed.pin(count: count)
+    guard let digitCount else { return [] }
+    let entry = typed.entry(count: digitCount)
     let released = wipe()
-    return pin.map { [.entered($0)] } ?? released + [.wrongLength]
+    return entry.map { [.entered($0)] } ?? released + [.wrongLength]
   }
 }

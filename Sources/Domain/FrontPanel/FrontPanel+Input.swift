@@ -76,9 +76,9 @@ extension FrontPanel {
         lightAgain()
         armed?.reportTouch()
       case .wrongLength: flash(.pinRefused(rule: 4))
-      case .entered(let pin):
+      case .entered(let digits):
         guard let buttonTrouble else {
-          finish(.entered(pin))
+          finish(.entered(digits))
           break
         }
         // The LED shares the chip with the button and may have been dark, so the user might not have seen the request.

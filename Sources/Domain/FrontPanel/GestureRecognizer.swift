@@ -43,11 +43,7 @@ public struct GestureRecognizer: Sendable {
   ///   - isDown: the level of the button at that moment.
   public init(for prompt: Prompt = .confirmation, timing: GestureTiming, armedAt: MonotonicInstant, isDown: Bool) {
     self.timing = timing
-    meaningful =
-      switch prompt {
-      case .confirmation: [.hold, .doublePress, .denyButton, .veryLongHold]
-      case .digits, .denial, .veryLongHold: [.doublePress, .denyButton, .veryLongHold]
-      }
+    meaningful = prompt.gestures
     earliestPress = armedAt + timing.guardTime
     state = isDown ? .ignoring(since: armedAt, reportedStuck: false) : .ready
   }

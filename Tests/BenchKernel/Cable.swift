@@ -19,8 +19,12 @@ final class Recorder: KeySink {
 
   init() { (events, continuation) = AsyncStream.makeStream() }
 
-  func press(_ kind: KeyKind, digit: UInt8) {
-    continuation.yield(.key(kind == .digit ? Character(UnicodeScalar(digit)) : "\(kind)".first!))
+  func press(_ key: KeyPress) {
+    let name: Character =
+      if case .digit(let digit) = key { digit.withExposedSecret { Character(UnicodeScalar($0)) } } else {
+        "\(key)".first!
+      }
+    continuation.yield(.key(name))
   }
   func keypadIsUnavailable(_ why: String) { continuation.yield(.unavailable(why)) }
   func keypadIsAvailable() { continuation.yield(.available) }

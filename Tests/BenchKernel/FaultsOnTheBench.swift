@@ -154,7 +154,7 @@ final class FaultsOnTheBench {
     try plug.type([0x5A])
     #expect(await next.next(1) == "2")
     again.close()
-    recorder.press(.enter, digit: 0)
+    recorder.press(.enter)
     #expect(await recorder.next() == .key("e"))
   }
 }

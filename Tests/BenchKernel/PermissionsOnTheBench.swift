@@ -64,7 +64,7 @@ final class PermissionsOnTheBench {
 }
 
 private struct Nobody: KeySink {
-  func press(_ kind: KeyKind, digit: UInt8) {}
+  func press(_ key: KeyPress) {}
   func keypadIsUnavailable(_ why: String) {}
   func keypadIsAvailable() {}
 }

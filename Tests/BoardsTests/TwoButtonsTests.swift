@@ -19,24 +19,24 @@ import Testing
   static let cases = [
     Case(
       testDescription: "the main button is the button", edges: [(.main, true, 1000), (.main, false, 2000)],
-      events: [.down(at(1000)), .up(at(2000))]),
+      events: [.down(.approve, at(1000)), .up(at(2000))]),
     Case(
-      testDescription: "the other one is the button twice", edges: [(.deny, true, 1000), (.deny, false, 1200)],
-      events: [.down(at(1000)), .up(at(1000)), .down(at(1000)), .up(at(1200))]),
+      testDescription: "the other one is the deny button", edges: [(.deny, true, 1000), (.deny, false, 1200)],
+      events: [.down(.deny, at(1000)), .up(at(1200))]),
     Case(
       testDescription: "deny in the middle of a hold ends it without an answer",
       edges: [(.main, true, 1000), (.deny, true, 2000), (.deny, false, 2100), (.main, false, 2200)],
-      events: [.down(at(1000)), both, .down(at(2000)), .up(at(2200))]),
+      events: [.down(.approve, at(1000)), both, .down(.deny, at(2000)), .up(at(2200))]),
     Case(
       testDescription: "and so does the main button while deny is held",
       edges: [(.deny, true, 1000), (.main, true, 1100), (.deny, false, 1200), (.main, false, 3000)],
-      events: [.down(at(1000)), .up(at(1000)), .down(at(1000)), both, .down(at(1100)), .up(at(3000))]),
+      events: [.down(.deny, at(1000)), both, .down(.approve, at(1100)), .up(at(3000))]),
     Case(
       testDescription: "after both are up, a press is a press again",
       edges: [
         (.main, true, 1000), (.deny, true, 1001), (.main, false, 1100), (.deny, false, 1200), (.main, true, 2000),
       ],
-      events: [.down(at(1000)), both, .down(at(1001)), .up(at(1200)), .down(at(2000))]),
+      events: [.down(.approve, at(1000)), both, .down(.deny, at(1001)), .up(at(1200)), .down(.approve, at(2000))]),
   ]
 
   static func at(_ milliseconds: Int) -> MonotonicInstant { MonotonicInstant(uptime: .milliseconds(milliseconds)) }
@@ -61,7 +61,7 @@ import Testing
     for event in table.events {
       let findings =
         switch event {
-        case .down(let moment): recognizer.press(at: moment)
+        case .down(let role, let moment): recognizer.press(role, at: moment)
         case .up(let moment): recognizer.release(at: moment)
         case .unavailable:
           {
@@ -72,23 +72,23 @@ import Testing
       for case .gesture(let gesture) in findings { gestures.append(gesture.kind) }
     }
     let isClean = !table.events.contains(Self.both)
-    #expect(gestures == (isClean ? [table.edges[0].0 == .main ? .hold : .doublePress] : []))
+    #expect(gestures == (isClean ? [table.edges[0].0 == .main ? .hold : .denyButton] : []))
   }
 
   @Test("a button held when the line opens is not a press") func aButtonHeldWhenTheLineOpensIsNotAPress() {
     var buttons = TwoButtons()
     let opened = hear(&buttons, .main, .opened(isActive: true, at: .seconds(1)))
     #expect(
-      opened == [.unavailable("a button was already held when its line was opened"), .down(Self.at(1000))])
+      opened == [.unavailable("a button was already held when its line was opened"), .down(.approve, Self.at(1000))])
     #expect(hear(&buttons, .main, .edge(isActive: false, at: .seconds(2))) == [.up(Self.at(2000))])
-    #expect(hear(&buttons, .main, .edge(isActive: true, at: .seconds(3))) == [.down(Self.at(3000))])
+    #expect(hear(&buttons, .main, .edge(isActive: true, at: .seconds(3))) == [.down(.approve, Self.at(3000))])
   }
 
   @Test("a line that opens released reports nothing the first time, and a release after an outage")
   func aLineThatOpensReleasedReportsNothingTheFirstTimeAndAReleaseAfterAnOutage() {
     var buttons = TwoButtons()
     #expect(hear(&buttons, .main, .opened(isActive: false, at: .seconds(1))) == [])
-    #expect(hear(&buttons, .main, .edge(isActive: true, at: .seconds(2))) == [.down(Self.at(2000))])
+    #expect(hear(&buttons, .main, .edge(isActive: true, at: .seconds(2))) == [.down(.approve, Self.at(2000))])
     let gone = GPIOError.gone(chip: "c")
     #expect(hear(&buttons, .main, .unavailable(gone)) == [.unavailable("\(gone)")])
     #expect(hear(&buttons, .deny, .unavailable(gone)) == [.unavailable("\(gone)")])

@@ -10,6 +10,7 @@ import Testing
   private let button = TestButton()
   private let indicator = TestIndicator()
   private let keypad: KeypadChannel
+  private let digits = WatchedDigits()
 
   init() { keypad = KeypadChannel(clock: clock) }
 
@@ -44,10 +45,10 @@ import Testing
   private func type(_ keys: String) {
     for key in keys {
       switch key {
-      case "E": keypad.press(.enter, digit: 0)
-      case "D": keypad.press(.delete, digit: 0)
-      case "X": keypad.press(.escape, digit: 0)
-      default: keypad.press(.digit, digit: key.asciiValue!)
+      case "E": keypad.press(.enter)
+      case "D": keypad.press(.delete)
+      case "X": keypad.press(.escape)
+      default: keypad.press(.digit(digits.make(key.asciiValue!)))
       }
     }
   }
@@ -56,17 +57,15 @@ import Testing
     try await eventually { await panel.showing == indication }
   }
 
-  private func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }
-
   @Test("Digits and enter are an entry and the last thing that happens")
   func digitsAndEnterAreAnEntryAndTheLastThingThatHappens() async throws {
     try await onPanel { panel in
       var events = await armed(panel)
       type("12D3579E99")
       #expect(await events.next() == .touched)
-      #expect(await events.next() == .entered(pin("13579")))
+      #expect(await events.next() == .typed("13579"))
       #expect(await events.next() == nil)
-      try await eventually { keypad.digits.count == 0 }
+      try await eventually { digits.count == 0 }
     }
   }
 
@@ -98,7 +97,7 @@ import Testing
       try await until(panel, shows: .pinWanted)
       type("56789E")
       #expect(await events.next() == .touched)
-      #expect(await events.next() == .entered(pin("56789")))
+      #expect(await events.next() == .typed("56789"))
     }
   }
 
@@ -113,7 +112,7 @@ import Testing
       let former = await panel.keypadEvents
       type("56789E")
       #expect(await events.next() == .touched)
-      #expect(await events.next() == .entered(pin("56789")))
+      #expect(await events.next() == .typed("56789"))
       // No entry is requested anymore.
       type("1E")
       try await eventually { await panel.keypadEvents == former + 8 }
@@ -133,7 +132,7 @@ import Testing
       #expect(await panel.showing == .pinWanted)
       type("23456E")
       #expect(await events.next() == .touched)
-      #expect(await events.next() == .entered(pin("23456")))
+      #expect(await events.next() == .typed("23456"))
     }
   }
 
@@ -151,7 +150,7 @@ import Testing
       keypad.keypadIsAvailable()
       type("45678E")
       #expect(await events.next() == .touched)
-      #expect(await events.next() == .entered(pin("45678")))
+      #expect(await events.next() == .typed("45678"))
     }
   }
 
@@ -189,7 +188,7 @@ import Testing
       events = nil
       try await eventually { await panel.showing != .entering }
       type("45")
-      try await eventually { keypad.digits.count == 0 }
+      try await eventually { digits.count == 0 }
       #expect(await panel.showing != .entering)
     }
   }
@@ -213,7 +212,7 @@ import Testing
       let start = clock.now
       for (at, isDown) in edges {
         let moment = start + .milliseconds(at)
-        button.continuation.yield(isDown ? .down(moment) : .up(moment))
+        button.continuation.yield(isDown ? .down(.approve, moment) : .up(moment))
       }
       var seen: [PanelEvent] = []
       while let event = await events.next() { seen.append(event) }
@@ -228,7 +227,7 @@ import Testing
       type("1")
       #expect(await events.next() == .touched)
       let now = clock.now
-      button.continuation.yield(.down(now))
+      button.continuation.yield(.down(.approve, now))
       button.continuation.yield(.up(now + .seconds(1)))
       button.continuation.yield(.unavailable("line gone"))
       #expect(await events.next() == .unavailable("line gone"))
@@ -257,7 +256,7 @@ import Testing
       clock.advance(by: .seconds(1))
       type("13579E")
       #expect(await events.next() == .touched)
-      #expect(await events.next() == .entered(pin("13579")))
+      #expect(await events.next() == .typed("13579"))
     }
   }
 
@@ -299,35 +298,30 @@ import Testing
 }
 
 @Suite(.timeLimit(.minutes(5))) struct KeypadChannelTests {
-  @Test("A key that nobody will hear of leaves no digit behind") func aKeyThatNobodyWillHearOfLeavesNoDigitBehind()
-    async
-  {
+  @Test("A key that is dropped takes its digit with it") func keyThatIsDroppedTakesItsDigitWithIt() async {
     let keypad = KeypadChannel(clock: ManualClock())
+    let digits = WatchedDigits()
     for _ in 0..<200 {
-      keypad.press(.digit, digit: 0x31)
-      keypad.press(.enter, digit: 0)
+      keypad.press(.digit(digits.make(0x31)))
+      keypad.press(.enter)
     }
-    #expect(keypad.digits.count == DigitQueue.capacity / 2)
-    var heard = 0
+    #expect(digits.count == KeypadChannel.capacity / 2)
     var events = keypad.events.makeAsyncIterator()
-    while keypad.digits.count > 0 {
-      guard case .key(let kind, _) = await events.next() else { break }
-      if kind == .digit {
-        keypad.digits.discard()
-        heard += 1
-      }
+    for waiting in (0..<KeypadChannel.capacity / 2).reversed() {
+      _ = await events.next()
+      #expect(digits.count == waiting)
+      #expect(await events.next() == .key(.enter, MonotonicInstant(uptime: .zero)))
     }
-    #expect(heard == DigitQueue.capacity / 2)
   }
 
-  @Test("Keys carry their moment and not their digit") func keysCarryTheirMomentAndNotTheirDigit() async {
+  @Test("Keys carry their moment and their digit") func keysCarryTheirMomentAndTheirDigit() async {
     let clock = ManualClock()
     clock.advance(by: .seconds(7))
     let keypad = KeypadChannel(clock: clock)
-    keypad.press(.digit, digit: 0x37)
+    keypad.press(.digit(TypedDigit(0x37)))
     keypad.keypadIsUnavailable("gone")
     var events = keypad.events.makeAsyncIterator()
-    #expect(await events.next() == .key(.digit, MonotonicInstant(uptime: .seconds(7))))
+    #expect(await events.next() == .key(.digit(TypedDigit(0x37)), MonotonicInstant(uptime: .seconds(7))))
     #expect(await events.next() == .unavailable("gone"))
   }
 }

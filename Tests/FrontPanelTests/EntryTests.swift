@@ -5,42 +5,40 @@ import MobileAuth
 import Secrets
 import Testing
 
-/// The kinds of keys by character: digits, `E`nter, `D`elete, `C`lear, `X` for escape, `O`ther.
-private func kind(_ key: Character) -> KeyKind {
-  switch key {
-  case "E": .enter
-  case "D": .delete
-  case "C": .clear
-  case "X": .escape
-  case "O": .other
-  default: .digit
-  }
-}
-
 @Suite(.timeLimit(.minutes(5))) struct EntryTests {
   typealias Finding = EntryRecognizer.Event
+
+  private let digits = WatchedDigits()
+
+  /// Keys by character: digits, `E`nter, `D`elete, `C`lear, `X` for escape, `O`ther.
+  private func press(_ key: Character) -> KeyPress {
+    switch key {
+    case "E": .enter
+    case "D": .delete
+    case "C": .clear
+    case "X": .escape
+    case "O": .other
+    default: .digit(digits.make(key.asciiValue!))
+    }
+  }
 
   private func moment(_ milliseconds: Int) -> MonotonicInstant {
     MonotonicInstant(uptime: .milliseconds(5_000_000 + milliseconds))
   }
-
-  private func pin(_ digits: String) -> PIN { PIN(digits: SecretBytes(copying: Array(digits.utf8))) }
 
   /// Presses the keys at their times (milliseconds from arming; the guard time ends at 500) and calls the recognizer's
   /// timeouts when due, as the panel does.
   private func findings(_ keys: [(Int, Character)], prompt: Prompt = .digits(count: 5), until end: Int = 0) -> [Finding]
   {
     var recognizer = EntryRecognizer(for: prompt, earliestKey: moment(500), idle: .seconds(30))
-    let queue = DigitQueue()
     var findings: [Finding] = []
     func pass(_ recognizer: inout EntryRecognizer, until limit: Int) {
       while let next = recognizer.nextDeadline, next <= moment(limit) { findings += recognizer.time(next) }
     }
     for (at, key) in keys {
       pass(&recognizer, until: at)
-      if kind(key) == .digit { queue.put(key.asciiValue!) { true } }
-      findings += recognizer.key(kind(key), at: moment(at), digits: queue)
-      #expect(queue.count == 0, "every digit is taken")
+      findings += recognizer.key(press(key), at: moment(at))
+      #expect(digits.count == 0, "every digit is taken")
     }
     pass(&recognizer, until: end)
     return findings.filter { $0 != .keyed }
@@ -59,7 +57,7 @@ private func kind(_ key: Character) -> KeyKind {
       ("123456E13579E", "13579"), ("00000E", "00000"), ("135790DE", "13579"),
     ])
   func whatIsTypedIsEntered(keys: String, entered: String) {
-    #expect(findings(keys).last == .entered(pin(entered)))
+    #expect(findings(keys).last == .entered(EnteredDigits(typing: entered)))
   }
 
   @Test(
@@ -93,7 +91,8 @@ private func kind(_ key: Character) -> KeyKind {
   @Test("Keys before the end of the guard time count for nothing") func keysBeforeTheEndOfTheGuardTimeCountForNothing()
   {
     #expect(
-      findings([(0, "9"), (499, "9"), (500, "1"), (600, "E")], prompt: .digits(count: 1)).last == .entered(pin("1")))
+      findings([(0, "9"), (499, "9"), (500, "1"), (600, "E")], prompt: .digits(count: 1)).last
+        == .entered(EnteredDigits(typing: "1")))
     #expect(findings([(499, "X"), (500, "X")]) == [.tooEarly])
   }
 
@@ -105,12 +104,31 @@ private func kind(_ key: Character) -> KeyKind {
     #expect(findings([(1000, "X"), (31_000, "X")]) == [])
   }
 
+  @Test("A prompt may listen to the keypad and to the button") func promptMayListenToKeypadAndButton() {
+    let prompt = Prompt([.gesture(.hold), .digits(count: 3)])
+    #expect(findings("123E", prompt: prompt).last == .entered(EnteredDigits(typing: "123")))
+    #expect(findings("XX", prompt: prompt) == [.canceled])
+    var gestures = GestureRecognizer(for: prompt, timing: GestureTiming(), armedAt: moment(0), isDown: false)
+    #expect(gestures.press(.approve, at: moment(600)) == [.touched])
+    let held = [.longEnoughToAccept, .gesture(Gesture(.hold, held: .seconds(1)))] as [GestureRecognizer.Event]
+    #expect(gestures.release(at: moment(1600)) == held)
+  }
+
+  @Test(
+    "Every prompt can be denied",
+    arguments: [
+      Prompt.confirmation, .digits(count: 5), .denial, .veryLongHold, Prompt([]), Prompt([.digits(count: 1)]),
+    ])
+  func everyPromptCanBeDenied(prompt: Prompt) {
+    #expect(prompt.gestures.isSuperset(of: [.doublePress, .denyButton, .veryLongHold, .cancelKeys]))
+    #expect(prompt.gestures.contains(.hold) == (prompt == .confirmation))
+    #expect(findings("XX", prompt: prompt).last == .canceled)
+  }
+
   @Test("Every key that means something is told") func everyKeyThatMeansSomethingIsTold() {
     var recognizer = EntryRecognizer(for: .digits(count: 5), earliestKey: moment(0), idle: .seconds(30))
-    let queue = DigitQueue()
-    for key in KeyKind.allCases {
-      if key == .digit { queue.put(0x31) { true } }
-      #expect(recognizer.key(key, at: moment(0), digits: queue).contains(.keyed) == (key != .other), "\(key)")
+    for key in "1EDCXO" {
+      #expect(recognizer.key(press(key), at: moment(0)).contains(.keyed) == (key != "O"), "\(key)")
     }
   }
 
@@ -127,7 +145,7 @@ private func kind(_ key: Character) -> KeyKind {
       for key in keys {
         switch key {
         case "E":
-          if line.count == 5 { expected.append(.entered(pin(line))) }
+          if line.count == 5 { expected.append(.entered(EnteredDigits(typing: line))) }
           line = ""
         case "D": line = String(line.dropLast())
         case "C": line = ""

@@ -25,7 +25,8 @@ import Testing
     }
     for (milliseconds, isDown) in edges {
       pass(until: milliseconds)
-      findings += isDown ? recognizer.press(at: moment(milliseconds)) : recognizer.release(at: moment(milliseconds))
+      findings +=
+        isDown ? recognizer.press(.approve, at: moment(milliseconds)) : recognizer.release(at: moment(milliseconds))
     }
     pass(until: end)
     return findings
@@ -125,13 +126,39 @@ import Testing
     #expect(findings(edges, prompt: .veryLongHold) == veryLongHold)
   }
 
+  @Test("A press of the deny button denies however long it is held", arguments: [1, 200, 900, 7000])
+  func pressOfTheDenyButtonDenies(milliseconds: Int64) {
+    func moment(_ milliseconds: Int64) -> MonotonicInstant { MonotonicInstant(uptime: .milliseconds(milliseconds)) }
+    for prompt in [Prompt.confirmation, .digits(count: 5), .denial, .veryLongHold] {
+      var recognizer = GestureRecognizer(for: prompt, timing: GestureTiming(), armedAt: moment(0), isDown: false)
+      #expect(recognizer.press(.deny, at: moment(600)) == [.touched])
+      let denied = [Finding.gesture(Gesture(.denyButton, held: .milliseconds(milliseconds)))]
+      #expect(recognizer.release(at: moment(600 + milliseconds)) == denied)
+    }
+  }
+
+  @Test("The deny button follows the rules for presses") func denyButtonFollowsTheRulesForPresses() {
+    func moment(_ milliseconds: Int64) -> MonotonicInstant { MonotonicInstant(uptime: .milliseconds(milliseconds)) }
+    var recognizer = GestureRecognizer(timing: GestureTiming(), armedAt: moment(0), isDown: false)
+    #expect(recognizer.press(.deny, at: moment(499)) == [.tooEarly])
+    #expect(recognizer.release(at: moment(700)) == [])
+    // After a short press of the main button it denies by itself.
+    #expect(recognizer.press(.approve, at: moment(1000)) == [.touched])
+    #expect(recognizer.release(at: moment(1100)) == [])
+    #expect(recognizer.press(.deny, at: moment(1300)) == [])
+    #expect(recognizer.time(moment(11_300)) == [.stuck])
+    #expect(recognizer.release(at: moment(11_400)) == [.released])
+    #expect(recognizer.press(.deny, at: moment(12_000)) == [.touched])
+    #expect(recognizer.release(at: moment(12_100)) == [.gesture(Gesture(.denyButton, held: .milliseconds(100)))])
+  }
+
   @Test("A line that came back begins again") func aLineThatCameBackBeginsAgain() {
     func moment(_ milliseconds: Int64) -> MonotonicInstant { MonotonicInstant(uptime: .milliseconds(milliseconds)) }
     var recognizer = GestureRecognizer(timing: GestureTiming(), armedAt: moment(0), isDown: false)
-    #expect(recognizer.press(at: moment(600)) == [.touched])
+    #expect(recognizer.press(.approve, at: moment(600)) == [.touched])
     recognizer.forget(at: moment(700))
     #expect(recognizer.release(at: moment(2000)) == [])
-    #expect(recognizer.press(at: moment(2100)) == [.touched])
+    #expect(recognizer.press(.approve, at: moment(2100)) == [.touched])
   }
 
   @Test("After a gesture nothing more happens") func afterAGestureNothingMoreHappens() {

@@ -11,6 +11,7 @@ import Testing
   private let button = TestButton()
   private let indicator = TestIndicator()
   private let keypad: KeypadChannel
+  private let digits = WatchedDigits()
 
   init() { keypad = KeypadChannel(clock: clock) }
 
@@ -37,7 +38,7 @@ import Testing
     await onPanel { panel in
       await panel.show(shown)
       #expect(await panel.readiness == .nothingShown)
-      button.continuation.yield(.down(clock.now))
+      button.continuation.yield(.down(.approve, clock.now))
       #expect(await turn { await panel.showing == .ignored })
       await clock.untilAsleep(2)
       clock.advance(by: Indication.ignored.pattern.length)
@@ -50,7 +51,7 @@ import Testing
       await panel.show(.confirmationWanted)
       let events = panel.events(for: .confirmation)
       #expect(await turn { await panel.readiness == .guardTime })
-      button.continuation.yield(.down(clock.now))
+      button.continuation.yield(.down(.approve, clock.now))
       #expect(await turn { await panel.showing == .ignored })
       clock.advance(by: .seconds(1))
       #expect(await panel.readiness == .counts)
@@ -64,12 +65,12 @@ import Testing
       let showing = Task { await panel.show(wrong) }
       #expect(await turn { await panel.showing == wrong })
       clock.advance(by: .seconds(1))
-      keypad.press(.digit, digit: 0x31)
+      keypad.press(.digit(digits.make(0x31)))
       #expect(await turn { await panel.showing == .ignored })
       clock.advance(by: Indication.ignored.pattern.length)
       #expect(await turn { await panel.showing == wrong })
-      keypad.press(.digit, digit: 0x32)
-      #expect(await turn { keypad.digits.count == 0 })
+      keypad.press(.digit(digits.make(0x32)))
+      #expect(await turn { digits.count == 0 })
       // The indication is repeated once from its beginning.
       clock.advance(by: wrong.pattern.length - .milliseconds(1))
       for _ in 0..<1000 { await Task.yield() }

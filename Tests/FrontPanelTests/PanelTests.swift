@@ -26,7 +26,7 @@ import Testing
     // The prompt is armed asynchronously, so the press is repeated until it is accepted.
     let holding = Task { [button, clock] in
       while !Task.isCancelled {
-        button.continuation.yield(.down(clock.now))
+        button.continuation.yield(.down(.approve, clock.now))
         clock.advance(by: .seconds(1))
         button.continuation.yield(.up(clock.now))
         await Task.yield()
@@ -159,7 +159,7 @@ import Testing
   }
 
   @Test("No two states look alike in color") func noTwoStatesLookAlikeInColor() {
-    let looks = Indication.legend.map { "\($0.pattern)\($0.color)" }
+    let looks = Indication.legend.map { "\($0.pattern)\($0.row.color)" }
     #expect(Set(looks).count == looks.count)
   }
 }

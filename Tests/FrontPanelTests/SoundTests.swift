@@ -50,18 +50,18 @@ import Testing
 
   /// The sounds reveal that an action is required and how it ended, and nothing about typed digits.
   @Test("Only what wants a hand or ends is heard") func onlyWhatWantsAHandOrEndsIsHeard() {
-    let heard = Indication.legend.filter { $0.sound != nil }
+    let heard = Indication.legend.filter { $0.row.sound != nil }
     #expect(
       heard == [
         .anotherRequest, .confirmationWanted, .pinWanted, .numberWanted, .noSuchChoice, .option([4, 2]), .code([2, 0]),
         .newPINWanted(again: false), .newPINWanted(again: true), .veryLongHoldWanted, .confirmed, .denied,
         .pinWrong(remaining: 2), .pinRefused(rule: 1),
       ])
-    #expect(Indication.pinWrong(remaining: 2).sound == Indication.pinWrong(remaining: 1).sound)
+    #expect(Indication.pinWrong(remaining: 2).row.sound == Indication.pinWrong(remaining: 1).row.sound)
     for indication in heard {
       let begin = indication == .anotherRequest ? Duration.seconds(1) : .zero
-      #expect(indication.sound?.isLit(after: begin) == true)
-      #expect(indication.sound?.isLit(after: begin + .seconds(1)) == false)
+      #expect(indication.row.sound?.isLit(after: begin) == true)
+      #expect(indication.row.sound?.isLit(after: begin + .seconds(1)) == false)
     }
   }
 }

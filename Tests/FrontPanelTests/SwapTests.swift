@@ -59,7 +59,7 @@ import Testing
   private func settle() async { for _ in 0..<150 { await Task.yield() } }
 
   private func hold() {
-    button.continuation.yield(.down(clock.now))
+    button.continuation.yield(.down(.approve, clock.now))
     clock.advance(by: .seconds(1))
     button.continuation.yield(.up(clock.now))
   }
@@ -76,7 +76,7 @@ import Testing
       await settle()
       clock.advance(by: .milliseconds(milliseconds))
       await settle()
-      button.continuation.yield(.down(clock.now))
+      button.continuation.yield(.down(.approve, clock.now))
       await settle()
       for _ in 0..<40 {
         clock.advance(by: .milliseconds(100))
@@ -101,14 +101,14 @@ import Testing
       announce(try request(2), first)
       // The second request is prompted first. In the middle of the PIN it disappears and the first one appears.
       await pass(panel, until: isReady)
-      for digit in "135" { keypad.press(.digit, digit: digit.asciiValue ?? 0) }
+      for digit in "135" { keypad.press(.digit(TypedDigit(digit.asciiValue ?? 0))) }
       await pass(panel) { await $0.showing == .entering }
       announce(first)
       await pass(panel) { await $0.showing == .anotherRequest }
       await pass(panel, until: isReady)
       #expect(await panel.showing == .pinWanted)
-      for digit in "79" { keypad.press(.digit, digit: digit.asciiValue ?? 0) }
-      keypad.press(.enter, digit: 0)
+      for digit in "79" { keypad.press(.digit(TypedDigit(digit.asciiValue ?? 0))) }
+      keypad.press(.enter)
       await pass(panel) { await $0.showing == .pinRefused(rule: 4) }
       await settle()
     }

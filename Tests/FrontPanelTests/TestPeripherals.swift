@@ -2,6 +2,8 @@
 import FrontPanel
 import Synchronization
 
+@testable import Secrets
+
 final class TestButton: Button {
   let events: AsyncStream<ButtonEvent>
   let continuation: AsyncStream<ButtonEvent>.Continuation
@@ -21,4 +23,24 @@ final class TestSounder: Sounder {
 
   var heard: [Bool] { state.withLock { $0 } }
   func sound(_ isOn: Bool) { state.withLock { $0.append(isOn) } }
+}
+
+/// Makes digits and observes how many of them are still in memory.
+final class WatchedDigits: Sendable {
+  private struct Reference { weak var byte: SecretBytes? }
+
+  private let made = Mutex<[Reference]>([])
+
+  var count: Int {
+    made.withLock { made in
+      made.removeAll { $0.byte == nil }
+      return made.count
+    }
+  }
+
+  func make(_ ascii: UInt8) -> TypedDigit {
+    let digit = TypedDigit(ascii)
+    made.withLock { $0.append(Reference(byte: digit.byte)) }
+    return digit
+  }
 }

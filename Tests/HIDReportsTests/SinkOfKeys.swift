@@ -8,10 +8,10 @@ final class SinkOfKeys: KeySink {
 
   var keys: String { state.withLock { $0 } }
 
-  func press(_ kind: KeyKind, digit: UInt8) {
+  func press(_ press: KeyPress) {
     let key: Character =
-      switch kind {
-      case .digit: Character(Unicode.Scalar(digit))
+      switch press {
+      case .digit(let digit): digit.withExposedSecret { Character(Unicode.Scalar($0)) }
       case .enter: "E"
       case .delete: "D"
       case .clear: "C"

@@ -9,7 +9,7 @@ import Testing
   private let fixture = HandlerFixture()
   private static let counts = FailureCounts(max: 2, previous: 0)
 
-  private func typed(_ digits: String) -> PanelEvent { .entered(PIN(digits: SecretBytes(copying: Array(digits.utf8)))) }
+  private func typed(_ digits: String) -> PanelEvent { .typed(digits) }
 
   private func want(_ options: [String], pin: PINChallenge? = nil) throws {
     let challenge = try #require(ChoiceChallenge(options: options, counts: Self.counts, pin: pin))
@@ -35,7 +35,7 @@ import Testing
     }
     #expect(fixture.panel.prompts == [.digits(count: digits)])
     #expect(fixture.panel.shown.contains(.numberWanted))
-    #expect(fixture.server.choices == [chosen])
+    #expect(fixture.server.choices == [chosen] && fixture.server.pins.isEmpty)
     #expect(fixture.stateStore.audit.contains { $0.kind == .decided && $0.detail == "accept by choice" })
   }
 

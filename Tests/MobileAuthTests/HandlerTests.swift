@@ -27,6 +27,25 @@ import Testing
     #expect(fixture.stateStore.audit.map(\.kind) == [.announced, .opened, .decided, .settled])
   }
 
+  @Test(
+    "The audit chain names the gesture",
+    arguments: [
+      (accept, "accept by hold, held 1000 ms"), (deny, "deny by double-press, held 100 ms"),
+      (.gesture(Gesture(.denyButton, held: .milliseconds(200))), "deny by deny-button, held 200 ms"),
+      (notMe, "deny by very-long-hold, held 7000 ms"),
+      (.gesture(Gesture(.cancelKeys, held: .zero)), "deny by cancel keys"),
+    ] as [(PanelEvent, String)])
+  func auditChainNamesTheGesture(gesture: PanelEvent, detail: String) async throws {
+    let fixture = HandlerFixture()
+    try await fixture.withHandler {
+      fixture.announce(fixture.request(1))
+      await fixture.panel.until(challenges: 1)
+      fixture.panel.perform(gesture)
+      await fixture.panel.until(showing: .idle(pending: 0))
+    }
+    #expect(fixture.stateStore.audit.filter { $0.kind == .decided }.map(\.detail) == [detail])
+  }
+
   @Test("Duplicates are handled once") func duplicatesAreHandledOnce() async throws {
     let fixture = HandlerFixture()
     try await fixture.withHandler {

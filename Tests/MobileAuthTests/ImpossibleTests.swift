@@ -6,7 +6,7 @@ import Testing
 
 /// A request that requires an action which this token does not support.
 @Suite(.timeLimit(.minutes(5))) struct ImpossibleTests {
-  private static let typed = PanelEvent.entered(PIN(digits: SecretBytes(copying: Array("13579".utf8))))
+  private static let typed = PanelEvent.typed("13579")
 
   @Test("Nothing accepts it", arguments: [accept, Self.typed], [true, false])
   func nothingAcceptsIt(event: PanelEvent, canType: Bool) async throws {

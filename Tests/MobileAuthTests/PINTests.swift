@@ -17,7 +17,7 @@ import Testing
     try await fixture.withHandler {
       fixture.announce(fixture.request(1))
       await fixture.panel.until(challenges: 1)
-      fixture.panel.perform(.entered(pin("13579")))
+      fixture.panel.perform(.typed("13579"))
       await fixture.panel.until(showing: .idle(pending: 0))
     }
     #expect(fixture.panel.prompts == [.digits(count: 5)])
@@ -30,7 +30,7 @@ import Testing
   /// Only the PIN approves a request that requires it, whichever event the panel reports.
   @Test(
     "What is not the PIN accepts nothing",
-    arguments: [accept, .entered(PIN(digits: SecretBytes(copying: Array("1357".utf8))))])
+    arguments: [accept, .typed("1357")])
   func whatIsNotThePINAcceptsNothing(event: PanelEvent) async throws {
     try await fixture.withHandler {
       fixture.announce(fixture.request(1))
@@ -62,7 +62,7 @@ import Testing
       let old = fixture.request(1, sentAt: 1000)
       fixture.announce(old)
       await fixture.panel.until(challenges: 1)
-      fixture.panel.perform(.entered(pin("00000")))
+      fixture.panel.perform(.typed("00000"))
       await fixture.panel.until(challenges: 2)
       let unsettled = try fixture.stateStore.unresolvedIntents()
       #expect(unsettled.isEmpty)
@@ -70,7 +70,7 @@ import Testing
       fixture.announce(old, fixture.request(2, sentAt: 2000))
       fixture.panel.perform(.stuck)
       await fixture.panel.until(challenges: 2)
-      fixture.panel.perform(.entered(pin("13579")))
+      fixture.panel.perform(.typed("13579"))
       await fixture.panel.until(challenges: 3)
     }
     #expect(fixture.panel.shown.contains(.pinWrong(remaining: 2)))
@@ -89,7 +89,7 @@ import Testing
     try await fixture.withHandler {
       fixture.announce(fixture.request(1, lives: .seconds(600)))
       await fixture.panel.until(challenges: 1)
-      fixture.panel.perform(.entered(pin("13579")))
+      fixture.panel.perform(.typed("13579"))
       await fixture.panel.until(showing: .outcomeUnknown)
       await fixture.pass { fixture.server.delivered.count == 3 }
       await fixture.panel.until(showing: .idle(pending: 0))
@@ -104,7 +104,7 @@ import Testing
     try await fixture.withHandler {
       fixture.announce(fixture.request(1))
       await fixture.panel.until(challenges: 1)
-      fixture.panel.perform(.entered(pin("00000")))
+      fixture.panel.perform(.typed("00000"))
       try await eventually { fixture.panel.shown.contains(.mustEnroll) }
     }
     #expect(fixture.recorder.events.contains(.rosterChanged))
@@ -117,7 +117,7 @@ import Testing
     try await fixture.withHandler {
       fixture.announce(fixture.request(1))
       await fixture.panel.until(challenges: 1)
-      fixture.panel.perform(.entered(pin("00000")))
+      fixture.panel.perform(.typed("00000"))
       await fixture.panel.until(challenges: 2)
       await fixture.clock.untilAsleep()
       fixture.clock.advance(by: .seconds(60))
@@ -141,7 +141,7 @@ import Testing
         try await PanelDialog(panel, clock: fixture.clock).currentPIN(length: 4)
       }
       await fixture.panel.until(challenges: 2)
-      fixture.panel.perform(.entered(pin("2468")))
+      fixture.panel.perform(.typed("2468"))
       let typed = try await first
       #expect(typed == pin("2468"))
       await fixture.panel.until(challenges: 3)
@@ -171,7 +171,7 @@ import Testing
       }
       for (number, typed) in ["12345", "24680", "24681", "24680", "24680"].enumerated() {
         await fixture.panel.until(challenges: number + 1)
-        fixture.panel.perform(.entered(pin(typed)))
+        fixture.panel.perform(.typed(typed))
       }
       let typed = try await chosen
       #expect(typed == pin("24680"))

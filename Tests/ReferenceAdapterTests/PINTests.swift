@@ -87,7 +87,7 @@ import Testing
     try await withHandler(adapter) { panel in
       await panel.until(challenges: 1)
       #expect(panel.prompts == [.digits(count: 5)])
-      panel.perform(.entered(pin(typed)))
+      panel.perform(.typed(typed))
       await panel.until(showing: .idle(pending: 0))
     }
     let posted = try #require(http.requests.last { $0.url.hasSuffix("/answers") })
@@ -117,7 +117,7 @@ import Testing
     }
     try await withHandler(adapter) { panel in
       await panel.until(challenges: 1)
-      panel.perform(.entered(pin("00000")))
+      panel.perform(.typed("00000"))
       await panel.until(challenges: 2)
       #expect(panel.shown.contains(.pinWrong(remaining: 1)))
       panel.perform(.gesture(Gesture(.doublePress, held: .milliseconds(100))))

@@ -175,6 +175,20 @@ import Testing
     } catch { return error }
   }
 
+  /// The protocol has no word for the deny button.
+  @Test("A denial by the deny button is sent as a double press") func denyButtonIsSentAsDoublePress() async throws {
+    try server.serve(JSON.encode(server.request()))
+    let adapter = try adapter()
+    let denied = try await adapter.open(server.pending).answered(
+      by: Gesture(.denyButton, held: .milliseconds(200)), after: .seconds(1), idempotencyKey: Random.uuid())
+    let body = try await adapter.seal(#require(denied)).body
+    let message = try #require(bytes(base64: JSON.decode(SealedAnswer.self, from: body).answer))
+    let answer = try JSON.decode(
+      ApprovalAnswer.self, from: server.server.open(message, from: server.token.certificate))
+    #expect(answer.decision == .deny && answer.reason == .declined)
+    #expect(answer.gesture.kind == .doublePress && answer.gesture.heldMs == 200)
+  }
+
   @Test("A confirmation counts only with the server's signature on exactly this answer")
   func signedReceipts() async throws {
     #expect(try await outcome(signedBy: server.server) == nil)

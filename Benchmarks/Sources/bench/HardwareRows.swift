@@ -188,7 +188,7 @@ private final class KeypadEar: KeySink, @unchecked Sendable {
   /// Written before `heard` is signaled, read after.
   private var instant = Instant.now
 
-  func press(_ kind: KeyKind, digit: UInt8) {
+  func press(_ key: KeyPress) {
     instant = .now
     heard.signal()
   }

@@ -43,12 +43,11 @@ struct Subject {
   }
 }
 
-/// One key press and release, through the decoder and the queue.
+/// One key press and release, through the decoder into a digit in memory of its own.
 private final class DecodingBench: KeySink {
   // Used by one thread only.
   private nonisolated(unsafe) var decoder = BootKeyboardDecoder()
   private nonisolated(unsafe) let reports = UnsafeMutableRawBufferPointer.allocate(byteCount: 16, alignment: 16)
-  private let queue = DigitQueue()
 
   init(usage: UInt8) {
     reports.initializeMemory(as: UInt8.self, repeating: 0)
@@ -63,10 +62,7 @@ private final class DecodingBench: KeySink {
     }
   }
 
-  func press(_ kind: KeyKind, digit: UInt8) {
-    queue.put(digit) { true }
-    queue.discard()
-  }
+  func press(_ key: KeyPress) { keep(key) }
 
   func keypadIsUnavailable(_ why: String) {}
   func keypadIsAvailable() {}

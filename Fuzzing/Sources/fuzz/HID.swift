@@ -28,8 +28,9 @@ private func readReports(_ bytes: [UInt8]) {
 }
 
 private final class DigitCount: KeySink {
-  func press(_ kind: KeyKind, digit: UInt8) {
-    if kind == .digit { require((0x30...0x39).contains(digit), "a digit is one") }
+  func press(_ key: KeyPress) {
+    guard case .digit(let digit) = key else { return }
+    require(digit.withExposedSecret { (0x30...0x39).contains($0) }, "a digit is one")
   }
   func keypadIsUnavailable(_ why: String) {}
   func keypadIsAvailable() {}

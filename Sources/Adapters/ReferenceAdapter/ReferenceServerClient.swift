@@ -293,7 +293,8 @@ extension ApprovalAnswer.Gesture {
     let kind: Kind =
       switch gesture.kind {
       case .hold: .hold
-      case .doublePress: .doublePress
+      // The protocol has no deny button.
+      case .doublePress, .denyButton: .doublePress
       case .veryLongHold: .veryLongHold
       case .enter: .enter
       case .cancelKeys: .cancelKeys

@@ -17,7 +17,7 @@ public struct EntryRecognizer: ~Copyable {
     case released
     /// Enter with a wrong number of digits. The digits are wiped.
     case wrongLength
-    case entered(PIN)
+    case entered(EnteredDigits)
     /// Escape, twice.
     case canceled
 
@@ -30,7 +30,8 @@ public struct EntryRecognizer: ~Copyable {
     }
   }
 
-  private let prompt: Prompt
+  /// The number of digits to type; nil if digits are ignored.
+  private let digitCount: Int?
   private let idle: Duration
   private let earliestKey: MonotonicInstant
   private var typed = TypedDigits()
@@ -41,7 +42,7 @@ public struct EntryRecognizer: ~Copyable {
   ///   - earliestKey: the end of the guard time. Earlier keys are ignored.
   ///   - idle: how long no key may be pressed before the typed digits are wiped.
   public init(for prompt: Prompt, earliestKey: MonotonicInstant, idle: Duration) {
-    self.prompt = prompt
+    digitCount = prompt.digitCount
     self.earliestKey = earliestKey
     self.idle = idle
     lastKey = earliestKey
@@ -49,34 +50,30 @@ public struct EntryRecognizer: ~Copyable {
 
   public var isTyping: Bool { typed.count > 0 }
 
-  public var wantsDigits: Bool { if case .digits = prompt { true } else { false } }
+  public var wantsDigits: Bool { digitCount != nil }
 
   /// The time at which `time(_:)` must be called if no key comes before; nil if no timeout is pending.
   public var nextDeadline: MonotonicInstant? { isTyping || escaped ? lastKey + idle : nil }
 
-  /// - Parameter digits: the queue that holds the digit of a `.digit` key. The digit is removed from it in every case.
-  public mutating func key(_ kind: KeyKind, at moment: MonotonicInstant, digits: DigitQueue) -> [Event] {
+  public mutating func key(_ key: KeyPress, at moment: MonotonicInstant) -> [Event] {
     var findings = time(moment)
-    guard moment >= earliestKey, isMeaningful(kind) else {
-      if kind == .digit { digits.discard() }
-      if moment < earliestKey, isMeaningful(kind) { findings.append(.tooEarly) }
-      return findings
-    }
+    guard isMeaningful(key) else { return findings }
+    guard moment >= earliestKey else { return findings + [.tooEarly] }
     findings.append(.keyed)
     lastKey = moment
-    let isSecondEscape = kind == .escape && escaped
+    let wasEscaped = escaped
     escaped = false
-    switch kind {
-    case .digit:
+    switch key {
+    case .digit(let digit):
       if !isTyping { findings.append(.touched) }
-      digits.move(to: &typed)
+      typed.append(digit)
     case .delete:
       let wasTyping = isTyping
       typed.deleteLast()
       if wasTyping, !isTyping { findings.append(.released) }
     case .clear: findings += wipe()
     case .escape:
-      findings += isSecondEscape ? [.canceled] : wipe()
+      findings += wasEscaped ? [.canceled] : wipe()
       escaped = true
     case .enter: findings += submit()
     case .other: break
@@ -98,18 +95,19 @@ public struct EntryRecognizer: ~Copyable {
     return [.released]
   }
 
-  private func isMeaningful(_ kind: KeyKind) -> Bool {
-    switch (prompt, kind) {
-    case (.digits, .digit), (.digits, .enter), (.digits, .delete), (.digits, .clear): true
-    case (.digits, .escape), (.confirmation, .escape), (.denial, .escape), (.veryLongHold, .escape): true
-    default: false
+  private func isMeaningful(_ key: KeyPress) -> Bool {
+    switch key {
+    case .digit, .enter, .delete, .clear: wantsDigits
+    // Every prompt can be denied.
+    case .escape: true
+    case .other: false
     }
   }
 
   private mutating func submit() -> [Event] {
-    guard case .digits(let count) = prompt else { return [] }
-    let pin = typed.pin(count: count)
+    guard let digitCount else { return [] }
+    let entry = typed.entry(count: digitCount)
     let released = wipe()
-    return pin.map { [.entered($0)] } ?? released + [.wrongLength]
+    return entry.map { [.entered($0)] } ?? released + [.wrongLength]
   }
 }

@@ -6,11 +6,11 @@ import Secrets
 extension FrontPanel {
   func receive(_ event: ButtonEvent) {
     switch event {
-    case .down(let moment):
+    case .down(let role, let moment):
       isDown = true
       buttonTrouble = nil
       if armed == nil { reportIgnored() }
-      report(armed?.gestures.press(at: moment) ?? [])
+      report(armed?.gestures.press(role, at: moment) ?? [])
     case .up(let moment):
       isDown = false
       buttonTrouble = nil
@@ -29,16 +29,10 @@ extension FrontPanel {
   }
 
   func receive(_ event: KeypadEvent) {
-    guard let keypad else { return }
     keypadEvents += 1
     switch event {
-    case .key(let kind, let moment):
-      if let findings = armed?.entry.key(kind, at: moment, digits: keypad.digits) {
-        report(findings)
-      } else {
-        if kind == .digit { keypad.digits.discard() }
-        reportIgnored()
-      }
+    case .key(let key, let moment):
+      if let findings = armed?.entry.key(key, at: moment) { report(findings) } else { reportIgnored() }
     case .unavailable(let why):
       keypadTrouble = "keypad: \(why)"
       report(armed?.entry.wipe() ?? [])
@@ -82,9 +76,9 @@ extension FrontPanel {
         lightAgain()
         armed?.reportTouch()
       case .wrongLength: flash(.pinRefused(rule: 4))
-      case .entered(let pin):
+      case .entered(let digits):
         guard let buttonTrouble else {
-          finish(.entered(pin))
+          finish(.entered(digits))
           break
         }
         // The LED shares the chip with the button and may have been dark, so the user might not have seen the request.

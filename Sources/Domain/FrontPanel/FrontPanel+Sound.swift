@@ -4,7 +4,7 @@ import MobileAuth
 extension FrontPanel {
   /// Plays the sound of an indication once, if it has one and the board has a buzzer.
   func sound(_ indication: Indication) {
-    guard let sounder, let pattern = indication.sound else { return }
+    guard let sounder, let pattern = indication.row.sound else { return }
     sounding?.cancel()
     soundings += 1
     let (number, start) = (soundings, clock.now)

@@ -103,16 +103,10 @@ public actor FrontPanel: Panel {
     if isNew { sound(indication) }
     self.indication = indication
     light(indication)
-    // Terminal indications are played to their end before the next one is shown.
-    let isPlayed =
-      switch indication {
-      case .confirmed, .denied, .pinWrong, .pinRefused, .noSuchChoice, .option, .code, .anotherRequest: true
-      case .misconfigured: isNew
-      default: false
-      }
-    guard isPlayed else { return playedUntil = nil }
+    let row = indication.row
+    guard row.playsToEnd == .yes || row.playsToEnd == .whenNew && isNew else { return playedUntil = nil }
     isPlayedAgain = false
-    playedUntil = clock.now + indication.pattern.length
+    playedUntil = clock.now + row.pattern.length
     while let end = playedUntil, clock.now < end, (try? await clock.sleep(until: end)) != nil {}
     playedUntil = nil
   }

@@ -21,7 +21,11 @@ public struct GestureRecognizer: Sendable {
     /// Down since before the prompt, or pressed within the guard time. Ignored until released.
     case ignoring(since: MonotonicInstant, reportedStuck: Bool)
     case ready
-    case down(since: MonotonicInstant, isSecond: Bool, told: Duration)
+    /// - Parameters:
+    ///   - denial: the gesture that the release completes, however long the press lasts: a second press, or a press of
+    ///     the deny button. Nil for a first press, whose duration decides.
+    ///   - told: the last threshold that was reported.
+    case down(since: MonotonicInstant, denial: Gesture.Kind?, told: Duration)
     /// One short press is complete; a second one may follow.
     case between(firstDown: MonotonicInstant)
     case finished
@@ -39,11 +43,7 @@ public struct GestureRecognizer: Sendable {
   ///   - isDown: the level of the button at that moment.
   public init(for prompt: Prompt = .confirmation, timing: GestureTiming, armedAt: MonotonicInstant, isDown: Bool) {
     self.timing = timing
-    meaningful =
-      switch prompt {
-      case .confirmation: [.hold, .doublePress, .veryLongHold]
-      case .digits, .denial, .veryLongHold: [.doublePress, .veryLongHold]
-      }
+    meaningful = prompt.gestures
     earliestPress = armedAt + timing.guardTime
     state = isDown ? .ignoring(since: armedAt, reportedStuck: false) : .ready
   }
@@ -61,12 +61,12 @@ public struct GestureRecognizer: Sendable {
     case .ignoring, .ready, .finished: nil
     // Just after the last moment at which a second press is still accepted.
     case .between(let firstDown): firstDown + timing.doublePress + .nanoseconds(1)
-    case .down(let since, let isSecond, let told):
-      thresholds(isSecond: isSecond).first { $0.0 > told }.map { since + $0.0 }
+    case .down(let since, let denial, let told):
+      thresholds(of: denial).first { $0.0 > told }.map { since + $0.0 }
     }
   }
 
-  public mutating func press(at moment: MonotonicInstant) -> [Event] {
+  public mutating func press(_ role: ButtonRole, at moment: MonotonicInstant) -> [Event] {
     var findings = time(moment)
     switch state {
     case .ready, .between:
@@ -76,12 +76,14 @@ public struct GestureRecognizer: Sendable {
         break
       }
       // `time` has already ended a pause that was too long for a double press.
-      if case .between = state {
-        state = .down(since: moment, isSecond: true, told: .zero)
-      } else {
-        state = .down(since: moment, isSecond: false, told: .zero)
-        findings.append(.touched)
-      }
+      let isSecond = if case .between = state { true } else { false }
+      let denial: Gesture.Kind? =
+        switch role {
+        case .approve: isSecond ? .doublePress : nil
+        case .deny: .denyButton
+        }
+      state = .down(since: moment, denial: denial, told: .zero)
+      if !isSecond { findings.append(.touched) }
     case .ignoring, .down, .finished: break
     }
     return findings
@@ -93,10 +95,10 @@ public struct GestureRecognizer: Sendable {
     case .ignoring(_, let reportedStuck):
       state = .ready
       if reportedStuck { findings.append(.released) }
-    case .down(let since, let isSecond, _):
+    case .down(let since, let denial, _):
       let held = moment - since
-      if isSecond {
-        findings += finish(.doublePress, held)
+      if let denial {
+        findings += finish(denial, held)
       } else if held >= timing.reportHold {
         findings += finish(.veryLongHold, held)
       } else if held >= timing.acceptHold, meaningful.contains(.hold) {
@@ -121,10 +123,10 @@ public struct GestureRecognizer: Sendable {
     case .between(let firstDown) where now - firstDown > timing.doublePress:
       state = .ready
       return [.released]
-    case .down(let since, let isSecond, let told):
-      let reached = thresholds(isSecond: isSecond).filter { $0.0 > told && $0.0 <= now - since }
+    case .down(let since, let denial, let told):
+      let reached = thresholds(of: denial).filter { $0.0 > told && $0.0 <= now - since }
       guard let last = reached.last else { return [] }
-      state = .down(since: since, isSecond: isSecond, told: last.0)
+      state = .down(since: since, denial: denial, told: last.0)
       if last.1 == .stuck {
         state = .ignoring(since: since, reportedStuck: true)
       }
@@ -133,11 +135,11 @@ public struct GestureRecognizer: Sendable {
     }
   }
 
-  private func thresholds(isSecond: Bool) -> [(Duration, Event)] {
-    var thresholds: [(Duration, Event)] = []
-    if !isSecond, meaningful.contains(.hold) { thresholds.append((timing.acceptHold, .longEnoughToAccept)) }
-    if !isSecond { thresholds.append((timing.reportHold, .longEnoughToReport)) }
-    return thresholds + [(timing.stuck, .stuck)]
+  /// The durations of a press that are reported, ascending.
+  private func thresholds(of denial: Gesture.Kind?) -> [(Duration, Event)] {
+    guard denial == nil else { return [(timing.stuck, .stuck)] }
+    let accept = meaningful.contains(.hold) ? [(timing.acceptHold, Event.longEnoughToAccept)] : []
+    return accept + [(timing.reportHold, .longEnoughToReport), (timing.stuck, .stuck)]
   }
 
   private mutating func finish(_ kind: Gesture.Kind, _ held: Duration) -> [Event] {

@@ -31,7 +31,7 @@ final class LEDPlayer: Sendable {
   ///   - openRequests: the number of open requests.
   ///   - pause: how long the LED is dark first. If above zero, the pattern begins in every case.
   func play(_ indication: Indication, openRequests: Int = 0, afterDark pause: Duration = .zero) {
-    let pattern = indication.pattern(openRequests: openRequests)
+    let (pattern, color) = (indication.pattern(openRequests: openRequests), indication.row.color)
     let start = clock.now + pause
     state.withLock { state in
       let isNew = state.playing != indication || pattern != indication.pattern(openRequests: state.openRequests)
@@ -39,9 +39,9 @@ final class LEDPlayer: Sendable {
       begin(&state, indication)
       state.openRequests = openRequests
       let round = state.round
-      if pause > .zero { indicator.light(nil) } else { light(pattern, indication.color, after: .zero) }
+      if pause > .zero { indicator.light(nil) } else { light(pattern, color, after: .zero) }
       state.task = Task {
-        await self.continue(pattern, indication.color, from: start, isDark: pause > .zero, round: round)
+        await self.continue(pattern, color, from: start, isDark: pause > .zero, round: round)
       }
     }
   }

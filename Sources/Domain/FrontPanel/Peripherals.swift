@@ -2,14 +2,23 @@
 public import MobileAuth
 public import Secrets
 
-/// One push button. For exactly one consumer. If it does not read the events, the oldest are dropped.
+/// The push button or buttons, of which one press counts at a time. For exactly one consumer. If it does not read the events, the oldest are dropped.
 public protocol Button: Sendable {
   /// Debounced edges. Timestamps are those of the panel's clock.
   var events: AsyncStream<ButtonEvent> { get }
 }
 
+/// What a press of a button is for.
+public enum ButtonRole: Sendable {
+  /// The main button: its gestures approve or deny.
+  case approve
+  /// The second button of some boards: every press denies.
+  case deny
+}
+
 public enum ButtonEvent: Sendable, Equatable {
-  case down(MonotonicInstant)
+  case down(ButtonRole, MonotonicInstant)
+  /// Ends the press that the last `down` began.
   case up(MonotonicInstant)
   /// The line is unavailable. A press that was held is ignored.
   case unavailable(String)
@@ -35,14 +44,12 @@ public enum LEDColor: String, Sendable, CaseIterable {
 
 /// A keypad. For exactly one consumer.
 public protocol Keypad: Sendable {
-  /// Key events without the values of digits. Each `.key(.digit, …)` has one digit in `digits`, in the same order.
   var events: AsyncStream<KeypadEvent> { get }
-  var digits: DigitQueue { get }
 }
 
 public enum KeypadEvent: Sendable, Equatable {
-  /// A key press, with its time on the panel's clock.
-  case key(KeyKind, MonotonicInstant)
+  /// A key press, with its time on the panel's clock. Its digit is zeroed with the last copy of the event.
+  case key(KeyPress, MonotonicInstant)
   /// The keypad was unplugged or fails. The typed digits are discarded.
   case unavailable(String)
   case available

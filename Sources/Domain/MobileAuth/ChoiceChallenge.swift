@@ -46,8 +46,8 @@ public struct ChoiceChallenge: Sendable, Equatable {
 
   /// Returns the option for the typed digits; nil if there is none.
   /// - Parameter digits: the digits as typed. The portal displays them, so they are not secret.
-  func option(typed digits: PIN) -> String? {
-    let typed = digits.digits.withExposedSecret { String(decoding: $0, as: UTF8.self) }
+  func option(typed digits: EnteredDigits) -> String? {
+    let typed = digits.bytes.withExposedSecret { String(decoding: $0, as: UTF8.self) }
     return keys.firstIndex(of: typed).map { options[$0] }
   }
 }

@@ -20,6 +20,8 @@ public struct Gesture: Sendable, Equatable {
     case hold
     /// Two presses within 0.6 s: denies.
     case doublePress = "double-press"
+    /// A press of the deny button, of any duration: denies.
+    case denyButton = "deny-button"
     /// Held for at least 6 s, then released: denies and reports.
     case veryLongHold = "very-long-hold"
     /// Digits and Enter: approves if the server accepts the digits.
@@ -41,7 +43,7 @@ public struct Gesture: Sendable, Equatable {
     switch kind {
     case .hold, .enter: .accept
     case .cancelKeys: .deny(.canceled)
-    case .doublePress: .deny(.declined)
+    case .doublePress, .denyButton: .deny(.declined)
     case .veryLongHold: .deny(.notMe)
     }
   }

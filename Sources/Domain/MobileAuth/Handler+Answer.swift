@@ -184,7 +184,7 @@ extension Handler {
     case .enter: "\(word) by \(isChoice ? "choice" : "PIN")"
     case .cancelKeys: "\(word) by cancel keys"
     case .hold where isChoice: "\(word) by choice, held \(response.gesture.held.milliseconds) ms"
-    case .hold, .doublePress, .veryLongHold:
+    case .hold, .doublePress, .denyButton, .veryLongHold:
       "\(word) by \(response.gesture.kind.rawValue), held \(response.gesture.held.milliseconds) ms"
     }
   }

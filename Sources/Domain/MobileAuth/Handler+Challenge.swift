@@ -82,7 +82,11 @@ extension Handler {
       let (indication, prompt) = Self.indicationAndPrompt(for: request.contents.challenge, chosen: chosen)
       await panel.show(indication)
       let act = try await awaitInput(on: prompt, pending, touch) { event in
-        Self.awaitInput(event, on: request, chosen: chosen, after: clock.now - announced, makeIdempotencyKey)
+        Self.input(event, on: request, chosen: chosen) { gesture, pin, option in
+          request.answered(
+            by: gesture, typing: pin, choosing: option, after: clock.now - announced,
+            idempotencyKey: makeIdempotencyKey())
+        }
       }
       switch act {
       case .answered(let response): return await seal(response, at: server)
@@ -105,24 +109,22 @@ extension Handler {
     case noSuchChoice
   }
 
-  private static func awaitInput(
-    _ event: PanelEvent, on request: MobileAuthRequest, chosen: String?, after delay: Duration,
-    _ makeIdempotencyKey: () -> String
+  /// - Parameter answer: the response of a gesture, a PIN and an option; nil if they do not answer the challenge.
+  private static func input(
+    _ event: PanelEvent, on request: MobileAuthRequest, chosen: String?,
+    answer: (Gesture, PIN?, String?) -> ChallengeResponse?
   ) -> UserInput? {
     switch event {
-    case .gesture(let gesture):
-      return request.answered(by: gesture, after: delay, idempotencyKey: makeIdempotencyKey()).map(UserInput.answered)
-    case .entered(let typed):
-      var (pin, option): (PIN?, String?) = (typed, chosen)
-      if case .choice(let challenge) = request.contents.challenge, chosen == nil {
-        guard let choice = challenge.option(typed: typed) else { return .noSuchChoice }
-        if challenge.pin != nil { return .chosen(choice) }
-        (pin, option) = (nil, choice)
+    case .gesture(let gesture): return answer(gesture, nil, nil).map(UserInput.answered)
+    case .entered(let digits):
+      let enter = Gesture(.enter, held: .zero)
+      switch request.contents.challenge {
+      case .choice(let challenge) where chosen == nil:
+        guard let option = challenge.option(typed: digits) else { return .noSuchChoice }
+        return challenge.pin == nil ? answer(enter, nil, option).map(UserInput.answered) : .chosen(option)
+      case .pin, .choice: return answer(enter, PIN(digits), chosen).map(UserInput.answered)
+      case .confirmation, .impossible: return nil
       }
-      return request.answered(
-        by: Gesture(.enter, held: .zero), typing: pin, choosing: option, after: delay,
-        idempotencyKey: makeIdempotencyKey()
-      ).map(UserInput.answered)
     case .touched, .released, .stuck, .unavailable: return nil
     }
   }

@@ -33,19 +33,19 @@ public struct PanelDialog: Sendable {
   /// Asks for the existing PIN.
   /// - Throws: `EntryError`, `CancellationError`.
   public func currentPIN(length: Int) async throws -> PIN {
-    try await digits(length, showing: .pinWanted)
+    try await pin(length, showing: .pinWanted)
   }
 
   /// Asks for a new PIN, typed twice, until it satisfies every rule and both entries are the same.
   /// - Parameter violation: returns the number of the violated rule, as in `Indication.pinRefused`; nil for none.
   public func newPIN(length: Int, violation: @Sendable (PIN) -> Int?) async throws -> PIN {
     while true {
-      let first = try await digits(length, showing: .newPINWanted(again: false))
+      let first = try await pin(length, showing: .newPINWanted(again: false))
       if let rule = violation(first) {
         await panel.show(.pinRefused(rule: rule))
         continue
       }
-      let second = try await digits(length, showing: .newPINWanted(again: true))
+      let second = try await pin(length, showing: .newPINWanted(again: true))
       if first == second { return second }
       await panel.show(.pinRefused(rule: 5))
     }
@@ -62,10 +62,10 @@ public struct PanelDialog: Sendable {
 
   public func show(_ indication: Indication) async { await panel.show(indication) }
 
-  private func digits(_ count: Int, showing indication: Indication) async throws -> PIN {
+  private func pin(_ count: Int, showing indication: Indication) async throws -> PIN {
     try await ask(.digits(count: count), showing: indication) { (event: PanelEvent) throws(EntryError) -> PIN? in
       switch event {
-      case .entered(let pin): return pin
+      case .entered(let digits): return PIN(digits)
       case .gesture: throw .canceled
       default: return nil
       }

@@ -8,10 +8,10 @@ public struct TypedDigits: ~Copyable, Sendable {
 
   public init() {}
 
-  /// - Parameter digit: ASCII. Ignored if there are already `PIN.longest` digits.
-  public mutating func append(_ digit: UInt8) {
+  /// Copies the digit. Ignored if there are already `PIN.longest` digits.
+  public mutating func append(_ digit: TypedDigit) {
     guard count < PIN.longest else { return }
-    put(digit, at: count)
+    digit.withExposedSecret { put($0, at: count) }
     count += 1
   }
 
@@ -26,12 +26,13 @@ public struct TypedDigits: ~Copyable, Sendable {
     count = 0
   }
 
-  /// The PIN, if exactly `wanted` digits were typed; otherwise nil. The digits also remain here until they are cleared.
-  public func pin(count wanted: Int) -> PIN? {
+  /// The entry, if exactly `wanted` digits were typed; otherwise nil. The digits also remain here until they are
+  /// cleared.
+  public func entry(count wanted: Int) -> EnteredDigits? {
     guard count == wanted, count > 0 else { return nil }
     return buffer.withBytes { bytes in
       let typed = UnsafeRawBufferPointer(rebasing: bytes[..<wanted])
-      return PIN(digits: SecretBytes(count: wanted) { target in target.copyMemory(from: typed) })
+      return EnteredDigits(SecretBytes(count: wanted) { target in target.copyMemory(from: typed) })
     }
   }
 

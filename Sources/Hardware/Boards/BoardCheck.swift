@@ -109,7 +109,7 @@ public struct BoardCheck: Sendable {
 
 /// A sink that discards all keys: the check does not read what is typed.
 private struct IgnoringKeySink: KeySink {
-  func press(_ kind: KeyKind, digit: UInt8) {}
+  func press(_ key: KeyPress) {}
   func keypadIsUnavailable(_ why: String) {}
   func keypadIsAvailable() {}
 }

@@ -16,7 +16,7 @@ public final class SimulatedButton: Button {
 
   /// Presses, keeps the button down for `duration`, and releases it, also if the task is canceled in the meantime.
   public func hold(for duration: Duration) async {
-    continuation.yield(.down(clock.now))
+    continuation.yield(.down(.approve, clock.now))
     try? await clock.sleep(until: clock.now + duration)
     continuation.yield(.up(clock.now))
   }

@@ -1,31 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 public import FrontPanel
 public import MobileAuth
-public import Secrets
+import Secrets
 
 /// A simulated keypad. Its keys are pressed by calls.
 public final class SimulatedKeypad: Keypad {
   /// A key, by its name on the command line: `0` to `9`, `enter`, `delete`, `clear`, `escape`.
   public struct Key: Sendable {
-    let kind: KeyKind
-    let digit: UInt8
+    let press: KeyPress
 
     /// Nil if no key has this name.
     public init?(_ name: String) {
       switch name {
-      case "enter": self.init(.enter)
-      case "delete": self.init(.delete)
-      case "clear": self.init(.clear)
-      case "escape": self.init(.escape)
+      case "enter": press = .enter
+      case "delete": press = .delete
+      case "clear": press = .clear
+      case "escape": press = .escape
       default:
         guard name.utf8.count == 1, let digit = name.utf8.first, (0x30...0x39).contains(digit) else { return nil }
-        self.init(.digit, digit)
+        press = .digit(TypedDigit(digit))
       }
-    }
-
-    private init(_ kind: KeyKind, _ digit: UInt8 = 0) {
-      self.kind = kind
-      self.digit = digit
     }
   }
 
@@ -61,9 +55,8 @@ public final class SimulatedKeypad: Keypad {
   public init(clock: any TokenClock) { channel = KeypadChannel(clock: clock) }
 
   public var events: AsyncStream<KeypadEvent> { channel.events }
-  public var digits: DigitQueue { channel.digits }
 
-  public func press(_ key: Key) { channel.press(key.kind, digit: key.digit) }
+  public func press(_ key: Key) { channel.press(key.press) }
 
   /// Simulates unplugging the keypad.
   public func unplug() { channel.keypadIsUnavailable("unplugged") }

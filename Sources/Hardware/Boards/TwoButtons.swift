@@ -3,15 +3,24 @@ import FrontPanel
 import GPIO
 import MobileAuth
 
-/// Combines one or two button lines into the one button of the panel. A press of the deny button is reported as a
-/// double press: down, up and down when it closes, up when it opens. If both are down, the press is invalid and ignored
+/// Combines one or two button lines into the presses of the panel. If both are down, the press is invalid and ignored
 /// until both are up. Pure.
 struct TwoButtons {
-  enum Line: Int { case main, deny }
+  /// A line, by the number of its input.
+  enum Line: Int {
+    case main, deny
+
+    var role: ButtonRole {
+      switch self {
+      case .main: .approve
+      case .deny: .deny
+      }
+    }
+  }
 
   private enum State: Equatable {
     case up
-    case down(Line)
+    case down
     /// A press that is ignored. Waits until both buttons are up.
     case void
   }
@@ -31,7 +40,7 @@ struct TwoButtons {
       isActive[line.rawValue] = level
       guard level else { return release(line, at: moment(at)) }
       state = .void
-      return [.unavailable("a button was already held when its line was opened"), .down(moment(at))]
+      return [.unavailable("a button was already held when its line was opened"), .down(line.role, moment(at))]
     case .edge(let level, let at):
       isActive[line.rawValue] = level
       return level ? press(line, at: moment(at)) : release(line, at: moment(at))
@@ -39,17 +48,14 @@ struct TwoButtons {
   }
 
   private mutating func press(_ line: Line, at moment: MonotonicInstant) -> [ButtonEvent] {
-    switch (state, line) {
-    case (.up, .main):
-      state = .down(.main)
-      return [.down(moment)]
-    case (.up, .deny):
-      state = .down(.deny)
-      return [.down(moment), .up(moment), .down(moment)]
-    case (.down, _):
+    switch state {
+    case .up:
+      state = .down
+      return [.down(line.role, moment)]
+    case .down:
       state = .void
-      return [.unavailable("both buttons are down"), .down(moment)]
-    case (.void, _): return []
+      return [.unavailable("both buttons are down"), .down(line.role, moment)]
+    case .void: return []
     }
   }
 

@@ -69,9 +69,12 @@ public struct BootKeyboardDecoder: ~Copyable {
   @inline(never)
   package mutating func deliver(to sink: some KeySink) {
     for slot in 0..<Self.slots {
-      let effect = KeyEffect(code: found.withBytes { $0[slot] })
-      for _ in 0..<effect.count {
-        sink.press(effect.kind, digit: found.withBytes { $0[Self.slots + slot] })
+      switch KeyEffect(code: found.withBytes { $0[slot] }) {
+      case .nothing: break
+      case .key(let key): sink.press(key)
+      case .digits(let count):
+        let digit = TypedDigit(found.withBytes { $0[Self.slots + slot] })
+        for _ in 0..<count { sink.press(.digit(digit)) }
       }
     }
     found.wipe()

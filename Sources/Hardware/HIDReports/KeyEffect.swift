@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 import Secrets
 
-/// The effect of a key: its kind, and how often that kind is delivered. A keypad may have keys for two and for three
-/// zeros.
-struct KeyEffect {
-  let kind: KeyKind
-  let count: Int
+/// The effect of a key, without the value of a digit. A keypad may have keys for two and for three zeros.
+enum KeyEffect {
+  case nothing
+  /// The digit of the key, this many times.
+  case digits(Int)
+  /// A key that is not a digit.
+  case key(KeyPress)
 
   /// - Parameter code: a result of `code(of:)`, no longer secret.
   init(code: UInt8) {
     switch code {
-    case 1, 2, 3: (kind, count) = (.digit, Int(code))
-    case 4: (kind, count) = (.enter, 1)
-    case 5: (kind, count) = (.delete, 1)
-    case 6: (kind, count) = (.clear, 1)
-    case 7: (kind, count) = (.escape, 1)
-    case 8: (kind, count) = (.other, 1)
-    default: (kind, count) = (.other, 0)
+    case 1, 2, 3: self = .digits(Int(code))
+    case 4: self = .key(.enter)
+    case 5: self = .key(.delete)
+    case 6: self = .key(.clear)
+    case 7: self = .key(.escape)
+    case 8: self = .key(.other)
+    default: self = .nothing
     }
   }
 

@@ -65,7 +65,7 @@ final class Typist {
     }
     try send([0x58])
     while let event = await events.next() {
-      if case .entered(let pin) = event { return pin }
+      if case .entered(let digits) = event { return PIN(digits) }
     }
     throw TypistError.unexpected
   }

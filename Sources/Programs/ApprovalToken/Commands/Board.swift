@@ -51,13 +51,10 @@ struct BoardCommand: AsyncParsableCommand {
     @OptionGroup var json: JSONOption
 
     func run() async throws {
-      let rows = Indication.legend.map {
+      let rows = Indication.legend.map(\.row).map {
         Row(meaning: $0.meaning, pattern: $0.patternInWords, color: $0.color.rawValue)
       }
-      json.print(rows) { rows in
-        (["| LED says | pattern | color |", "|---|---|---|"]
-          + rows.map { "| \($0.meaning) | \($0.pattern) | \($0.color) |" }).joined(separator: "\n")
-      }
+      json.print(rows) { _ in Indication.legendTable }
     }
   }
 }

@@ -74,7 +74,7 @@ struct RunningBoard: Sendable {
   var led: LEDStatus {
     get async {
       let (indication, entries) = await panel.showingAfterEntries
-      return LEDStatus(meaning: indication.meaning, color: indicator.color?.rawValue, entries: entries)
+      return LEDStatus(meaning: indication.row.meaning, color: indicator.color?.rawValue, entries: entries)
     }
   }
 }

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The inputs that the user is asked for. The panel listens to all sources at once, and the first complete input ends
+/// the prompt. Whether an input answers the request is decided by who asked, not by the panel.
+///
+/// To add a source, such as a fingerprint reader or a badge reader:
+/// 1. add a case to `Source`, and a case for its input to `PanelEvent`;
+/// 2. give `FrontPanel` the peripheral, read its events in `run()`, and end the armed prompt with them if `sources`
+///    contains the case;
+/// 3. add the case to the prompts of the challenges that it can answer.
+/// The present sources, prompts and recognizers stay as they are: each takes its own cases from `sources`.
+public struct Prompt: Sendable, Equatable {
+  public enum Source: Sendable, Hashable {
+    /// A gesture at the buttons, or the keypad's cancel key.
+    case gesture(Gesture.Kind)
+    /// Exactly `count` digits on the keypad, then Enter.
+    case digits(count: Int)
+  }
+
+  /// Inputs of other sources are ignored.
+  public let sources: Set<Source>
+
+  /// A prompt for inputs of these sources. Every prompt can also be denied.
+  public init(_ sources: Set<Source>) { self.sources = sources.union(Self.denials) }
+
+  private static let denials: Set<Source> = [
+    .gesture(.doublePress), .gesture(.denyButton), .gesture(.veryLongHold), .gesture(.cancelKeys),
+  ]
+
+  /// Hold to approve, press twice to deny, hold very long to deny and report; the keypad's cancel key also denies.
+  public static let confirmation = Prompt([.gesture(.hold)])
+  /// Type exactly `count` digits, then Enter. Denying works as for a confirmation; a hold that would approve one is
+  /// ignored.
+  public static func digits(count: Int) -> Prompt { Prompt([.digits(count: count)]) }
+  /// Denying works as for a confirmation; approval is impossible.
+  public static let denial = Prompt([])
+  /// A very long hold confirms an irreversible action; a double press and the keypad's cancel key abort it. The panel
+  /// listens as for `denial`; who asked gives the gestures this meaning.
+  public static let veryLongHold = Prompt([.gesture(.veryLongHold)])
+
+  /// The gestures that count.
+  public var gestures: Set<Gesture.Kind> {
+    Set(sources.compactMap { if case .gesture(let kind) = $0 { kind } else { nil } })
+  }
+
+  /// The number of digits to type; nil if digits are ignored. The smallest, if there are several.
+  public var digitCount: Int? {
+    sources.compactMap { if case .digits(let count) = $0 { count } else { nil } }.min()
+  }
+}

@@ -113,7 +113,8 @@ let tokenServerTargets: [Target] = [
       .product(name: "NIOCore", package: "swift-nio"),
       .product(name: "NIOSSL", package: "swift-nio-ssl"),
     ]),
-  tests("EndToEnd", of: ["ApprovalTestKit", "ProgramHarness", "TestAM", "TestAMServer"]),
+  tests(
+    "EndToEnd", of: ["ApprovalTestKit", "ProgramHarness", "TestAM", "TestAMServer"], resources: [.copy("Fixtures")]),
 ]
 
 let package = Package(

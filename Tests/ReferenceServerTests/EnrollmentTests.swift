@@ -209,4 +209,37 @@ import Testing
     #expect(
       try device.call("POST", "/device/v1/validations", body: validation).decoded(Problem.self).slug == .outdatedApp)
   }
+
+  @Test("A device announces the versions of the protocol that it supports, and is refused if none is common")
+  func announcedVersions() throws {
+    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    func answer(_ headers: String...) throws -> Curl.Reply {
+      try device.call("GET", "/device/v1/configuration", headers: headers)
+    }
+    for header in ["Approval-Protocol: 1-1", "Approval-Protocol: 2-9"] {
+      let configuration = try answer(header).expect(200).decoded(DeviceConfiguration.self)
+      #expect(configuration.protocolVersions == .supported)
+    }
+    let problem = try answer("Approval-Protocol: 3-5").expect(403).decoded(Problem.self)
+    #expect(problem.slug == .configurationInvalid && problem.detail?.hasSuffix(": update the token server") == true)
+    for header in ["Approval-Protocol: 5-3", "Approval-Protocol: one"] {
+      #expect(try answer(header).expect(400).decoded(Problem.self).slug == .invalidRequest)
+    }
+    try answer("Approval-Protocol: 1-2", "Approval-Protocol: 1-2").expect(400)
+  }
+
+  @Test("The versions are checked after the credentials") func versionsAreCheckedLast() throws {
+    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    let reply = try device.call(
+      "GET", "/device/v1/configuration", token: "unknown", headers: ["Approval-Protocol: 3-5"])
+    #expect(reply.status == 401)
+  }
+
+  @Test("A device that is too new is not registered, and its code stays valid") func tooNewDevice() throws {
+    let device = try DeviceClient(server)
+    let code = try server.activationCode(for: "alice")
+    let refused = try device.register(code, headers: ["Approval-Protocol: 3-5"]).expect(400)
+    #expect(refused.json["error_code"] as? Int == 10001)
+    try device.register(code).expect(201)
+  }
 }

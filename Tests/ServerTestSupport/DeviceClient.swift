@@ -57,15 +57,14 @@ public final class DeviceClient: @unchecked Sendable {
   }
 
   @discardableResult
-  public func register(_ credential: String) throws -> Curl.Reply {
+  public func register(_ credential: String, headers: [String] = []) throws -> Curl.Reply {
     let registration = RegistrationRequest(
       clientName: "Test device", softwareID: "approval-token", softwareVersion: "1.0.0", key: JWK(key.publicKey),
       capabilities: .init(display: .none, keypad: false, button: true, led: .mono))
     let reply = try server.curl(
       [
         "--header", "Authorization: Bearer \(credential)", "--header", "Content-Type: application/json",
-        server.url + "/oauth/register",
-      ], input: JSON.encode(registration))
+      ] + headers.flatMap { ["--header", $0] } + [server.url + "/oauth/register"], input: JSON.encode(registration))
     if reply.status == 201 { clientID = try reply.decoded(RegistrationResponse.self).clientID }
     return reply
   }

@@ -170,7 +170,10 @@ actor DeviceClient {
   {
     let request = HTTPRequest(
       .post, metadata.registrationEndpoint,
-      headers: ["Content-Type": "application/json", "Authorization": "Bearer \(code)"], body: JSON.encode(registration))
+      headers: [
+        "Content-Type": "application/json", "Authorization": "Bearer \(code)",
+        ProtocolVersions.headerName: ProtocolVersions.supported.text,
+      ], body: JSON.encode(registration))
     let response: HTTPResponse
     do { response = try await http.send(request) } catch { throw TokenServerError(error) }
     hear(response)
@@ -248,6 +251,7 @@ actor DeviceClient {
     case .user(let text): token = UsedToken(text: text, number: nil)
     case .device: token = try await currentDeviceToken()
     }
+    request.headers[ProtocolVersions.headerName] = ProtocolVersions.supported.text
     request.headers["Authorization"] = "DPoP \(token.text)"
     request.headers["DPoP"] = try proof(request.method, request.url, token.text)
     if !request.body.isEmpty { request.headers["Content-Type"] = "application/json" }

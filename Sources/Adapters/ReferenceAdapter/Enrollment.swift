@@ -93,6 +93,7 @@ package struct Enrollment: Sendable {
       try registry.wipe(server: server.id, entry)
       return try await enroll(uri, name: name, trust: trust, capabilities: capabilities)
     }
+    try configuration.checkProtocolVersions()
     if configuration.pinRequired, pinSetup == nil {
       throw TokenServerError.configurationInvalid(
         "it requires a PIN: enroll while `approval-token serve` runs on a board with a keypad, to type the PIN")

@@ -51,6 +51,7 @@ extension TokenServerError {
       case (9004, _), (9005, _): .outdated(detail)
       case (9009, _): FailureCounts(error).map { .pinIncorrect($0) } ?? Self.unexplained(response)
       case (9031, _): .clockWrong
+      case (10001, _): .configurationInvalid(detail)
       case (_, "slow_down"), (_, "temporarily_unavailable"): .rateLimited(retryAfter: Self.retryAfter(response))
       default: response.status >= 500 ? Self.unexplained(response) : .refused(detail)
       }
@@ -65,6 +66,18 @@ extension TokenServerError {
 
   private static func retryAfter(_ response: HTTPResponse) -> Duration? {
     response.headers["Retry-After"].flatMap { Int64($0) }.flatMap { $0 >= 0 ? .seconds(min($0, 86_400)) : nil }
+  }
+}
+
+extension DeviceConfiguration {
+  /// - Throws: `.outdated` or `.configurationInvalid` if this token and the server support no common version of the
+  ///   device protocol.
+  func checkProtocolVersions() throws(TokenServerError) {
+    guard let mismatch = ProtocolMismatch(device: .supported, server: protocolVersions) else { return }
+    switch mismatch.outdated {
+    case .device: throw .outdated(mismatch.description)
+    case .server: throw .configurationInvalid(mismatch.description)
+    }
   }
 }
 

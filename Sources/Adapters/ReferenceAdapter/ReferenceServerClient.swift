@@ -101,6 +101,7 @@ package final class ReferenceServerClient: TokenServerClient {
     let isSecondAsk = revocations.isSecondAskDue
     let response = try await client.call(.post, "/validations", body: JSON.encode(request), freshly: isSecondAsk)
     let validation = try DeviceClient.decode(ValidationResponse.self, response)
+    try validation.configuration.checkProtocolVersions()
     // An account without keys can lose nothing by a false removal, and has no key to verify a signed one.
     let gone = validation.removedProfiles.filter {
       expired[$0] != nil || revocations.counts(.profile($0), in: response, isSecondAsk: isSecondAsk)

@@ -19,6 +19,8 @@ public struct DeviceConfiguration: Codable, Sendable, Equatable {
   /// The rules for a PIN; set if `pinRequired`.
   public var pinPolicy: PINPolicyDescription?
   public var serverTimeMs: Int64
+  /// The versions of the device protocol that the server supports; nil stands for `ProtocolVersions.unannounced`.
+  public var protocolVersions: ProtocolVersions?
 
   enum CodingKeys: String, CodingKey {
     case transports
@@ -27,11 +29,12 @@ public struct DeviceConfiguration: Codable, Sendable, Equatable {
     case pinRequired = "pin_required"
     case pinPolicy = "pin_policy"
     case serverTimeMs = "server_time_ms"
+    case protocolVersions = "protocol_versions"
   }
 
   public init(
     transports: [Transport], openPGPProfiles: [String], minimumSoftwareVersion: String,
-    pinPolicy: PINPolicyDescription?, serverTimeMs: Int64
+    pinPolicy: PINPolicyDescription?, serverTimeMs: Int64, protocolVersions: ProtocolVersions? = .supported
   ) {
     self.transports = transports
     self.openPGPProfiles = openPGPProfiles
@@ -39,6 +42,7 @@ public struct DeviceConfiguration: Codable, Sendable, Equatable {
     pinRequired = pinPolicy != nil
     self.pinPolicy = pinPolicy
     self.serverTimeMs = serverTimeMs
+    self.protocolVersions = protocolVersions
   }
 }
 

@@ -7,6 +7,8 @@ struct Portal: Sendable {
   let base: @Sendable () -> String
   let authority: String
   let credentials: String
+  /// A command that runs curl, for example under another clock.
+  var launcher: [String] = []
 
   struct Reply: Sendable {
     let status: Int
@@ -16,11 +18,12 @@ struct Portal: Sendable {
   /// - Parameter fields: sent as a form if not empty.
   func call(_ method: String, _ path: String, _ fields: KeyValuePairs<String, String> = [:]) async throws -> Reply {
     let form = fields.flatMap { ["--data-urlencode", "\($0)=\($1)"] }
-    let outcome = try await run(
-      "curl",
-      ["-sS", "-m", "10", "--cacert", authority, "-u", credentials, "-X", method, "-w", "%{stderr}%{http_code}"]
-        + form + [base() + "/oauth/api/v4" + path]
-    ).succeeded()
+    let line =
+      launcher + [
+        "curl", "-sS", "-m", "10", "--cacert", authority, "-u", credentials, "-X", method, "-w",
+        "%{stderr}%{http_code}",
+      ] + form + [base() + "/oauth/api/v4" + path]
+    let outcome = try await run(line[0], Array(line.dropFirst())).succeeded()
     guard let status = Int(outcome.errors) else {
       throw OutputTimeoutError(description: "an HTTP status in \(outcome)")
     }

@@ -172,10 +172,6 @@ package final class TestToken: Sendable {
     package let loggedIn: String?
 
     package func pin(of account: String = "alice") -> PIN? { pins?.first { $0.account == account } }
-
-    private enum CodingKeys: String, CodingKey {
-      case running, servers, accounts, mustEnroll = "mustEnrol", pending, pins, loggedIn
-    }
   }
 
   /// Asks the running service; where none runs, the command, which then reads the vault.

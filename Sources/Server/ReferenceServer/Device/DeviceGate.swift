@@ -73,6 +73,7 @@ struct DeviceGate: Sendable {
     guard !found.device.isDeleted else {
       throw DeviceAPIError(.deviceDeregistered, gone: Gone(clientID: found.device.id))
     }
+    try request.headers.checkProtocolVersions()
     return Caller(device: found.device, profileID: found.profileID)
   }
 }

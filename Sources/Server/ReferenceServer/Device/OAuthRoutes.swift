@@ -35,6 +35,9 @@ struct OAuthRoutes: Sendable {
     do { key = try registration.checked() } catch {
       throw ResponseError(.badRequest, "invalid_client_metadata", error.description)
     }
+    do { try request.headers.checkProtocolVersions() } catch {
+      throw ResponseError(.badRequest, "invalid_client_metadata", error.detail ?? "", code: error.slug.code)
+    }
     let clientID = try await codes.register(registration, key: key, credential: credential, peer: context.peer)
     return .json(
       RegistrationResponse(

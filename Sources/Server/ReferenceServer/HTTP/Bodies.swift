@@ -59,6 +59,7 @@ extension Response {
 
 extension HTTPField.Name {
   static let dpop = Self("DPoP")!
+  static let approvalProtocol = Self(ProtocolVersions.headerName)!
   static let dpopNonce = Self("DPoP-Nonce")!
   static let idempotencyKey = Self("Idempotency-Key")!
   static let lastEventID = Self("Last-Event-ID")!

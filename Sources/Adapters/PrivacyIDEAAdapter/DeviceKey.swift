@@ -45,7 +45,7 @@ extension RSAPublicKey {
   /// Parses the server's public key.
   /// - Parameter text: the key as the server sends it: PKCS#1 in Base64, with line breaks.
   init(onTheWire text: String) throws(CryptographyError) {
-    guard let der = bytes(base64: text.filter { !$0.isWhitespace }) else { throw .malformed("RSA package key") }
+    guard let der = bytes(base64: text.filter { !$0.isWhitespace }) else { throw .malformed("RSA public key") }
     try self.init(pkcs1: der)
   }
 

@@ -43,7 +43,7 @@ struct PushClient: Sendable {
     }
     guard detail["serial"]?.text == serial, let text = detail["public_key"]?.text,
       let key = try? RSAPublicKey(onTheWire: text)
-    else { throw .configurationInvalid("it enrolled the token without sending a usable package key") }
+    else { throw .configurationInvalid("it enrolled the token without sending a usable public key") }
     return key
   }
 

@@ -112,7 +112,7 @@ extension TokenServerError: CustomStringConvertible {
     case .unconfirmedRemoval:
       "the token server says that it has removed this account, its keys or this device, but has not signed that: nothing "
         + "is answered until it is asked again, after a minute"
-    case .pinsUsedUp: "too many wrong PINs: the account is gone from this device; enrol again"
+    case .pinsUsedUp: "too many wrong PINs: the account is gone from this device; enroll again"
     case .outdated(let what): "the token server no longer accepts this version: \(what)"
     case .pinIncorrect(let counts): "wrong PIN, \(counts)"
     case .choiceIncorrect(let counts): "not what the portal shows, \(counts)"

@@ -34,7 +34,7 @@ struct Enroll: AsyncParsableCommand {
   @Option(
     name: .customLong("pin"),
     help: ArgumentHelp(
-      "For push tokens and PingAM: SHA-256 of the package key in the server's certificate, in Base64. May be repeated.",
+      "For push tokens and PingAM: SHA-256 of the public key in the server's certificate, in Base64. May be repeated.",
       valueName: "hash"))
   var pins: [String] = []
 

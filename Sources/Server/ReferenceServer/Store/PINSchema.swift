@@ -2,7 +2,7 @@
 /// The tables about PINs. They contain neither PINs nor secrets that a PIN protects.
 enum PINSchema {
   static let statements = """
-    -- The package half of a profile's knowledge key. `nonce`: what the assertion that activates it must carry, until one
+    -- The public half of a profile's knowledge key. `nonce`: what the assertion that activates it must carry, until one
     -- was tried. `activation`: keyed hash of the one that did. `failures`: attempts since the last right one.
     CREATE TABLE knowledge (
       client_id TEXT NOT NULL,

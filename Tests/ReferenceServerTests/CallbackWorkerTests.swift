@@ -95,7 +95,7 @@ private final class CallbackListener: Sendable {
     while good.count == 0, .now < deadline { try await Task.sleep(for: .milliseconds(20)) }
     #expect(good.count == 1)
     // On a busy machine, some callbacks have timed out. In the order of the list, with 256 at a time, 745 would have.
-    let failed = try await temporary.store.read {
+    let failed = try await temporary.store.pool.read {
       try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM callback WHERE attempts > 0") ?? -1
     }
     #expect((0..<256).contains(failed), "\(failed)")

@@ -134,7 +134,8 @@ import Testing
     await #expect(throws: PINVerifier.VerificationError.overtaken) {
       _ = try await verifier.verify(attempt("a")) { _ in
         // As an administrator's command does, which takes no lock.
-        try? store.pool.write { database in
+        try? store.pool.write { connection in
+          let database = ReferenceServer.Database(connection)
           guard let profile = try database.profile("PROF01", on: "C1") else { return }
           _ = try database.deleteProfile(profile, nowMs: 0)
         }

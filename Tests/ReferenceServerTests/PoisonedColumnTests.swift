@@ -24,7 +24,7 @@ import Testing
   ]
 
   /// Alice's rows come first; bob's are the last of their tables and are poisoned.
-  private static func fill(_ database: Database) throws {
+  private static func fill(_ database: ReferenceServer.Database) throws {
     for (user, client) in [("alice", "C1"), ("bob", "C2")] {
       try database.run("INSERT INTO user (id, created_at_ms) VALUES (?, 0)", [user])
       let key = try P256PrivateKey().publicKey
@@ -50,9 +50,9 @@ import Testing
       try database.run("INSERT INTO api_client VALUES (?, x'00', 1, 1)", [user])
       try database.insertActivationCode(Array(user.utf8), userID: user, expiresAtMs: 1000)
       try database.run(
-        "INSERT INTO access_token (hash, client_id, expires_at_ms) VALUES (?, ?, 1000)", [Data(user.utf8), client])
+        "INSERT INTO access_token (hash, client_id, expires_at_ms) VALUES (?, ?, 1000)", [Array(user.utf8), client])
       try database.run(
-        "INSERT INTO fleet_token (hash, name, created_at_ms) VALUES (?, ?, 0)", [Data(user.utf8), user])
+        "INSERT INTO fleet_token (hash, name, created_at_ms) VALUES (?, ?, 0)", [Array(user.utf8), user])
       try database.run("INSERT INTO server_key VALUES (?, x'00', 0)", [user])
       try database.insert(
         StoredReply(requestHash: [], status: 200, body: []), key: "k", clientID: client, nowMs: 0)
@@ -65,7 +65,7 @@ import Testing
   private static func looseStore() async throws -> TemporaryStore {
     let temporary = try TemporaryStore()
     try await temporary.store.pool.writeWithoutTransaction { database in
-      try fill(database)
+      try fill(ReferenceServer.Database(database))
       try database.execute(sql: "PRAGMA foreign_keys = OFF")
       for table in tables {
         let columns = try Row.fetchAll(database, sql: "SELECT name, pk FROM pragma_table_info(?)", arguments: [table])
@@ -95,7 +95,7 @@ import Testing
             try database.execute(
               sql: "UPDATE \(table) SET \(name) = ? WHERE rowid = (SELECT MAX(rowid) FROM \(table))",
               arguments: [value])
-            do { try Self.expectAliceServed(database, "\(table).\(name) = \(value)") } catch {
+            do { try Self.expectAliceServed(ReferenceServer.Database(database), "\(table).\(name) = \(value)") } catch {
               Issue.record("\(table).\(name) = \(value): \(error)")
             }
             return .rollback
@@ -106,7 +106,7 @@ import Testing
   }
 
   /// Runs the periodic work of the server and the lists of commands and portals.
-  private static func expectAliceServed(_ database: Database, _ poison: String) throws {
+  private static func expectAliceServed(_ database: ReferenceServer.Database, _ poison: String) throws {
     let comment = Comment(rawValue: poison)
     #expect(try database.nextExpiryMs().map { $0 <= 9 } == true, comment)
     #expect(try database.nextLapseMs().map { $0 <= PINVerifierRecord.pendingForMs } == true, comment)
@@ -151,8 +151,9 @@ import Testing
     let lines = try await temporary.store.pool.writeWithoutTransaction { database in
       try database.execute(
         sql: "UPDATE \(table) SET \(column) = 'x' WHERE rowid = (SELECT MAX(rowid) FROM \(table))")
-      let warnings = try database.setAsideUnreadable(nowMs: 0).warnings + database.collectOutbox(nowMs: 0).warnings
-      return try warnings + database.unreadableRows()
+      let records = ReferenceServer.Database(database)
+      let warnings = try records.setAsideUnreadable(nowMs: 0).warnings + records.collectOutbox(nowMs: 0).warnings
+      return try warnings + records.unreadableRows()
     }
     #expect(lines.contains { $0.hasPrefix(line) }, "\(lines)")
     #expect(lines.count == 1, "\(lines)")

@@ -127,7 +127,7 @@ extension TemporaryStore {
       try database.insert(.sample("t0"))
       try database.insert(.sample("t9", expiresAtMs: 9))
     }
-    try await temporary.store.write { try $0.execute(sql: poison) }
+    _ = try await temporary.store.write { try $0.run(poison) }
     let effects = try await temporary.store.write { database in
       var effects = try database.setAsideUnreadable(nowMs: 10)
       effects.add(try database.expireTransactions(nowMs: 10))
@@ -148,7 +148,7 @@ extension TemporaryStore {
   func fullDisk() async throws {
     let temporary = try TemporaryStore()
     let store = temporary.store
-    let pages = try await store.read { try Int.fetchOne($0, sql: "PRAGMA page_count") ?? 0 }
+    let pages = try await store.pool.read { try Int.fetchOne($0, sql: "PRAGMA page_count") ?? 0 }
     try await store.pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA max_page_count = \(pages)") }
     let outcomes = await withTaskGroup(of: Bool.self) { group in
       for number in 0..<50 {
@@ -161,14 +161,14 @@ extension TemporaryStore {
             }
             return true
           } catch {
-            #expect((error as? DatabaseError)?.isOfTheDisk == true, "\(error)")
+            #expect(error is StorageUnavailableError, "\(error)")
             return false
           }
         }
       }
       return await group.reduce(into: [Bool]()) { $0.append($1) }
     }
-    let stored = try await store.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM user") ?? -1 }
+    let stored = try await store.pool.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM user") ?? -1 }
     #expect(stored == outcomes.count { $0 })
     #expect(outcomes.contains(false))
   }

@@ -18,12 +18,21 @@ final class TemporaryStore: Sendable {
   }
 }
 
+extension Store {
+  /// The connections of the embedded database.
+  var pool: DatabasePool { (database as! SQLiteDatabase).pool }
+}
+
+extension ReferenceServer.Database {
+  init(_ database: GRDB.Database) { self.init(SQLiteTransaction(database)) }
+}
+
 @Suite(.timeLimit(.minutes(5))) struct WriteQueueTests {
   private struct TestError: Error, Equatable {}
 
   @Test("Durable mode") func durableMode() async throws {
     let temporary = try TemporaryStore()
-    let mode = try await temporary.store.write { database in
+    let mode = try await temporary.store.pool.write { database in
       (try Int.fetchOne(database, sql: "PRAGMA synchronous"), try String.fetchOne(database, sql: "PRAGMA journal_mode"))
     }
     #expect(mode.0 == 2)
@@ -46,7 +55,7 @@ final class TemporaryStore: Sendable {
         }
       }
     }
-    let count = try await store.read { try $0.row("SELECT COUNT(*) AS count FROM user").map { $0["count"] as Int } }
+    let count = try await store.read { try $0.row("SELECT COUNT(*) AS count FROM user").map { try $0.count("count") } }
     #expect(count == 100)
   }
 

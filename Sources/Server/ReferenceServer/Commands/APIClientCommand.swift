@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
 import Cryptography
-import Foundation
-import GRDB
 
 struct APIClientCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -37,12 +35,11 @@ struct APIClientCommand: AsyncParsableCommand {
       let session = try options.open()
       let secret = Random.bytes(32).lowercaseHex
       let hash = session.hasher.hash(secret, for: .portalSecret)
-      let added = try await session.store.write { [mobileAuthentication, endUser] in
-        try $0.run(
-          "INSERT OR IGNORE INTO api_client (id, secret_hash, mobile_authentication, end_user) VALUES (?, ?, ?, ?)",
-          [id, Data(hash), mobileAuthentication, endUser])
+      let client = APIClient(
+        id: id, secretHash: hash, mayAuthenticate: mobileAuthentication, mayManageDevices: endUser)
+      guard try await session.store.write({ try $0.insertAPIClient(client) }) else {
+        throw CommandError("the client \(id) exists already")
       }
-      guard added > 0 else { throw CommandError("the client \(id) exists already") }
       options.print(
         Added(clientID: id, clientSecret: secret), "client_id: \(id)\nclient_secret: \(secret)")
     }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
-import GRDB
 import ReferenceProtocol
 
 struct ActivationCodeCommand: AsyncParsableCommand {
@@ -33,7 +32,7 @@ struct ActivationCodeCommand: AsyncParsableCommand {
     let session = try options.open()
     let configuration = try session.directory.configuration()
     let (exists, lastIssuer) = try await session.store.read { [user] database in
-      (try database.row("SELECT 1 FROM user WHERE id = ?", [user]) != nil, try database.issuer())
+      (try database.hasUser(user), try database.issuer())
     }
     guard exists else { throw CommandError("there is no user \(user); add one with \"token-server user add\"") }
     let ownName = configuration.port == 0 ? nil : configuration.issuer(onPort: configuration.port)

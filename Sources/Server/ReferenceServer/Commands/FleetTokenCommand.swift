@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
 import Cryptography
-import Foundation
-import GRDB
 
 struct FleetTokenCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -28,11 +26,8 @@ struct FleetTokenCommand: AsyncParsableCommand {
       let token = Random.bytes(32).lowercaseHex
       let hash = session.hasher.hash(token, for: .fleetToken)
       let nowMs = ServerClock.system.nowMs()
-      let added = try await session.store.write {
-        try $0.run(
-          "INSERT OR IGNORE INTO fleet_token (hash, name, created_at_ms) VALUES (?, ?, ?)", [Data(hash), name, nowMs])
-      }
-      guard added > 0 else { throw CommandError("the fleet token \(name) already exists") }
+      let isAdded = try await session.store.write { try $0.insertFleetToken(hash, name: name, nowMs: nowMs) }
+      guard isAdded else { throw CommandError("the fleet token \(name) already exists") }
       options.print(Added(name: name, token: token), "token: \(token)")
     }
   }
@@ -49,10 +44,8 @@ struct FleetTokenCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let deleted = try await options.open().store.write { [name] in
-        try $0.run("DELETE FROM fleet_token WHERE name = ?", [name])
-      }
-      guard deleted > 0 else { throw CommandError("there is no fleet token \(name)") }
+      let isDeleted = try await options.open().store.write { [name] in try $0.deleteFleetToken(named: name) }
+      guard isDeleted else { throw CommandError("there is no fleet token \(name)") }
       options.print(Deleted(name: name), "deleted the fleet token \(name)")
     }
   }

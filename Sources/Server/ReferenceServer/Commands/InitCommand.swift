@@ -2,7 +2,6 @@
 import ArgumentParser
 import Cryptography
 import Foundation
-import GRDB
 import Glibc
 import NIOSSL
 import ReferenceProtocol
@@ -79,7 +78,7 @@ struct InitCommand: AsyncParsableCommand {
     try ServerDirectory.write([], to: directory.databaseFile)
     let store = try Store(path: directory.databaseFile)
     _ = try await ServerKeyring(store: store, hasher: KeyedHasher(try directory.pepper())).shared()
-    try store.pool.close()
+    try store.close()
   }
 }
 

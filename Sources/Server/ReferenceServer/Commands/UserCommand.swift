@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
-import GRDB
 
 struct UserCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -20,10 +19,8 @@ struct UserCommand: AsyncParsableCommand {
     func run() async throws {
       let user = try validated(user, as: "a user")
       let nowMs = ServerClock.system.nowMs()
-      let added = try await options.open().store.write {
-        try $0.run("INSERT OR IGNORE INTO user (id, created_at_ms) VALUES (?, ?)", [user, nowMs])
-      }
-      guard added > 0 else { throw CommandError("the user \(user) already exists") }
+      let isAdded = try await options.open().store.write { try $0.insertUser(user, nowMs: nowMs) }
+      guard isAdded else { throw CommandError("the user \(user) already exists") }
       options.print(Added(user: user), "added the user \(user)")
     }
   }

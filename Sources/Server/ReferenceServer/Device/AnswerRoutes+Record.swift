@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
-import GRDB
 import Hummingbird
 import Logging
 import ReferenceProtocol

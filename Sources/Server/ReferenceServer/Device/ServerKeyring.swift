@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
-import Foundation
-import GRDB
 import OpenPGP
 import Secrets
 import Synchronization
@@ -27,10 +25,7 @@ final class ServerKeyring: Sendable {
 
   /// The key for all enrollments, created at the first call.
   func shared() async throws -> OpenPGPKey {
-    let find: @Sendable (Database) throws -> String? = { database in
-      try database.row("SELECT fingerprint FROM server_key WHERE is_shared").map { try $0.text("fingerprint") }
-    }
-    if let fingerprint = try await store.read(find) { return try await key(fingerprint) }
+    if let fingerprint = try await store.read({ try $0.sharedServerKey() }) { return try await key(fingerprint) }
     return try await make(isShared: true)
   }
 
@@ -38,22 +33,14 @@ final class ServerKeyring: Sendable {
     let key = try OpenPGPKey.generate(userID: "Approval Token server")
     let fingerprint = key.certificate.fingerprint
     let box = try AES256GCM.seal(key.secret, key: sealingKey, context: Array(fingerprint.utf8))
-    _ = try await store.write { database in
-      try database.run(
-        "INSERT INTO server_key (fingerprint, sealed_secret, is_shared) VALUES (?, ?, ?)",
-        [fingerprint, Data(box), isShared])
-    }
+    try await store.write { try $0.insertServerKey(fingerprint, sealedSecret: box, isShared: isShared) }
     cache(key, as: fingerprint)
     return key
   }
 
   func key(_ fingerprint: String) async throws -> OpenPGPKey {
     if let key = keys.withLock({ $0[fingerprint] }) { return key }
-    let box = try await store.read { database in
-      try database.row("SELECT sealed_secret FROM server_key WHERE fingerprint = ?", [fingerprint])
-        .map { try $0.bytes("sealed_secret") }
-    }
-    guard let box else { throw CorruptKeyError() }
+    guard let box = try await store.read({ try $0.sealedServerKey(fingerprint) }) else { throw CorruptKeyError() }
     let secret = try AES256GCM.open(box, key: sealingKey, context: Array(fingerprint.utf8))
     let key = try OpenPGPKey(secret: secret)
     cache(key, as: fingerprint)

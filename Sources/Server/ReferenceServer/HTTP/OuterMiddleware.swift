@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import GRDB
 import HTTPTypes
 import Hummingbird
 import Logging
@@ -47,8 +46,8 @@ struct OuterMiddleware: RouterMiddleware {
       return isDevice
         ? .problem(Problem(.invalidRequest, issuer: origin.issuer, detail: "\(error)"))
         : ResponseError.invalidRequest("\(error)").response
-    case let error as DatabaseError where error.isOfTheDisk:
-      log.error("\(request.method) \(request.uri.path) failed: nothing can be stored (\(error.resultCode))")
+    case let error as StorageUnavailableError:
+      log.error("\(request.method) \(request.uri.path) failed: nothing can be stored (\(error))")
       return ResponseError.cannotStore.response
     case let error as HTTPError where error.status == .notFound:
       return isDevice ? .problem(Problem(.notFound, issuer: origin.issuer)) : ResponseError.notFound.response
@@ -58,13 +57,5 @@ struct OuterMiddleware: RouterMiddleware {
       log.error("\(request.method) \(request.uri.path) failed: \(what)")
       return ResponseError(.internalServerError, "server_error").response
     }
-  }
-}
-
-extension DatabaseError {
-  /// Whether the error is independent of the request: the disk is full, failing or read-only, or the file is locked.
-  var isOfTheDisk: Bool {
-    [.SQLITE_FULL, .SQLITE_IOERR, .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_NOMEM]
-      .contains(resultCode)
   }
 }

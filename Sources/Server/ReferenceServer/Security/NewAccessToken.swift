@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
-import GRDB
 import ReferenceProtocol
 
 /// A newly created access token; the database stores only its hash.

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Foundation
-import GRDB
 import ReferenceProtocol
 
 /// Portals, activation codes, fleet tokens and access tokens.
@@ -10,7 +8,14 @@ struct APIClient: Sendable {
   let mayAuthenticate: Bool
   let mayManageDevices: Bool
 
-  init(_ row: Row) throws(CorruptRowError) {
+  init(id: String, secretHash: [UInt8], mayAuthenticate: Bool, mayManageDevices: Bool) {
+    self.id = id
+    self.secretHash = secretHash
+    self.mayAuthenticate = mayAuthenticate
+    self.mayManageDevices = mayManageDevices
+  }
+
+  init(_ row: any SQLRow) throws(CorruptRowError) {
     id = try row.text("id")
     secretHash = try row.bytes("secret_hash")
     mayAuthenticate = try row.flag("mobile_authentication")
@@ -25,7 +30,7 @@ struct StoredActivationCode: Sendable {
   let clientID: String?
   let profileID: String?
 
-  init(_ row: Row) throws(CorruptRowError) {
+  init(_ row: any SQLRow) throws(CorruptRowError) {
     userID = try row.text("user_id")
     clientID = try row.optionalText("client_id")
     profileID = try row.optionalText("profile_id")
@@ -42,32 +47,53 @@ extension Database {
     try row("SELECT * FROM api_client WHERE id = ?", [id]).map(APIClient.init)
   }
 
+  /// - Returns: false if the id is in use.
+  func insertAPIClient(_ client: APIClient) throws -> Bool {
+    try run(
+      """
+      INSERT INTO api_client (id, secret_hash, mobile_authentication, end_user) VALUES (?, ?, ?, ?)
+      ON CONFLICT DO NOTHING
+      """, [client.id, client.secretHash, client.mayAuthenticate, client.mayManageDevices]) > 0
+  }
+
   /// - Returns: nil if there is none, or it has expired.
   func activationCode(_ hash: [UInt8], nowMs: Int64) throws -> StoredActivationCode? {
-    try row("SELECT * FROM activation_code WHERE hash = ? AND expires_at_ms > ?", [Data(hash), nowMs])
+    try row("SELECT * FROM activation_code WHERE hash = ? AND expires_at_ms > ?", [hash, nowMs])
       .map(StoredActivationCode.init)
   }
 
   func insertActivationCode(_ hash: [UInt8], userID: String, expiresAtMs: Int64) throws {
     try run(
       "INSERT INTO activation_code (hash, user_id, expires_at_ms) VALUES (?, ?, ?)",
-      [Data(hash), userID, expiresAtMs])
+      [hash, userID, expiresAtMs])
   }
 
   func bindActivationCode(_ hash: [UInt8], to clientID: String, profile: String? = nil) throws {
     try run(
-      "UPDATE activation_code SET client_id = ?, profile_id = ? WHERE hash = ?", [clientID, profile, Data(hash)])
+      "UPDATE activation_code SET client_id = ?, profile_id = ? WHERE hash = ?", [clientID, profile, hash])
   }
 
   func isFleetToken(_ hash: [UInt8]) throws -> Bool {
-    try row("SELECT 1 FROM fleet_token WHERE hash = ?", [Data(hash)]) != nil
+    try row("SELECT 1 FROM fleet_token WHERE hash = ?", [hash]) != nil
+  }
+
+  /// - Returns: false if the name is in use.
+  func insertFleetToken(_ hash: [UInt8], name: String, nowMs: Int64) throws -> Bool {
+    try run(
+      "INSERT INTO fleet_token (hash, name, created_at_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+      [hash, name, nowMs]) > 0
+  }
+
+  /// - Returns: false if there is no fleet token with this name.
+  func deleteFleetToken(named name: String) throws -> Bool {
+    try run("DELETE FROM fleet_token WHERE name = ?", [name]) > 0
   }
 
   func insertAccessToken(_ hash: [UInt8], clientID: String, profileID: String?, expiresAtMs: Int64, nowMs: Int64) throws
   {
     try run(
       "INSERT INTO access_token (hash, client_id, profile_id, expires_at_ms) VALUES (?, ?, ?, ?)",
-      [Data(hash), clientID, profileID, expiresAtMs])
+      [hash, clientID, profileID, expiresAtMs])
     try run("UPDATE device SET last_login_at_ms = ? WHERE id = ?", [nowMs, clientID])
   }
 
@@ -77,11 +103,11 @@ extension Database {
       """
       SELECT device.*, access_token.profile_id FROM access_token JOIN device ON device.id = access_token.client_id
       WHERE access_token.hash = ? AND access_token.expires_at_ms > ?
-      """, [Data(hash), nowMs]
+      """, [hash, nowMs]
     ).map { (try Device($0), try $0.optionalText("profile_id")) }
   }
 
   func revokeAccessToken(_ hash: [UInt8], of clientID: String) throws {
-    try run("DELETE FROM access_token WHERE hash = ? AND client_id = ?", [Data(hash), clientID])
+    try run("DELETE FROM access_token WHERE hash = ? AND client_id = ?", [hash, clientID])
   }
 }

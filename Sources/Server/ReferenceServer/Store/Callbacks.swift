@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import GRDB
 import ReferenceProtocol
 
 /// A callback that is still to be delivered to a portal.
@@ -12,7 +11,7 @@ struct CallbackJob: Sendable, Equatable {
   /// `HOST:PORT`; empty for a job stored by an earlier version.
   let host: String
 
-  init(_ row: Row) throws(CorruptRowError) {
+  init(_ row: any SQLRow) throws(CorruptRowError) {
     transactionID = try row.text("transaction_id")
     url = try row.text("url")
     attempts = try row.count("attempts")

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
-import Foundation
-import GRDB
 import ReferenceProtocol
 
 /// A registered device: one OAuth client with one key.
@@ -19,7 +17,7 @@ struct Device: Sendable {
   let lastLoginAtMs: Int64?
   let isDeleted: Bool
 
-  init(_ row: Row) throws {
+  init(_ row: any SQLRow) throws {
     id = try row.text("id")
     name = try row.text("name")
     softwareID = try row.text("software_id")
@@ -58,14 +56,14 @@ extension Database {
   func device(registeredWith credential: [UInt8], thumbprint: String) throws -> Device? {
     try row(
       "SELECT * FROM device WHERE credential = ? AND key_thumbprint = ? AND deleted_at_ms IS NULL",
-      [Data(credential), thumbprint]
+      [credential, thumbprint]
     ).map(Device.init)
   }
 
   /// The number of devices, without deleted ones.
   func deviceCount(registeredWith credential: [UInt8]) throws -> Int {
     try row(
-      "SELECT COUNT(*) AS count FROM device WHERE credential = ? AND deleted_at_ms IS NULL", [Data(credential)]
+      "SELECT COUNT(*) AS count FROM device WHERE credential = ? AND deleted_at_ms IS NULL", [credential]
     ).map { try $0.count("count") } ?? 0
   }
 
@@ -80,8 +78,8 @@ extension Database {
       """,
       [
         id, registration.clientName, registration.softwareID, registration.softwareVersion,
-        String(decoding: JSON.encode(registration.approvalCapabilities), as: UTF8.self), Data(key.x), Data(key.y),
-        JWK(key).thumbprint, Data(credential), nowMs,
+        String(decoding: JSON.encode(registration.approvalCapabilities), as: UTF8.self), key.x, key.y,
+        JWK(key).thumbprint, credential, nowMs,
       ])
   }
 

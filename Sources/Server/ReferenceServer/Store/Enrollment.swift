@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Foundation
-import GRDB
 import ReferenceProtocol
 
 /// Mobile authentication enrollment (keys) and push enrollment of a profile.
@@ -13,7 +11,7 @@ extension Database {
       UPDATE profile SET certificate = ?, certificate_fingerprint = ?, server_key = ?, key_id = ?, acknowledged = 0,
         push_token = NULL, push_transport = NULL, disenrolled = 0
       WHERE client_id = ? AND id = ? AND deleted_at_ms IS NULL
-      """, [Data(certificate), fingerprint, serverKey, keyID, profile.clientID, profile.id])
+      """, [certificate, fingerprint, serverKey, keyID, profile.clientID, profile.id])
   }
 
   func acknowledgeKeys(of profile: Profile) throws {

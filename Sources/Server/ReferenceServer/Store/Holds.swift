@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import GRDB
 
 /// Holds on users' requests after "not me": an attacker who knows the user's password could otherwise repeat requests
 /// until the user approves one by mistake. Activations are never held.

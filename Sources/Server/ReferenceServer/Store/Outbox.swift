@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
-import Foundation
-import GRDB
 import ReferenceProtocol
 
 /// Notifications from commands in other processes to devices that are connected to the running server.
@@ -9,7 +7,7 @@ extension Database {
   func post(_ effects: Effects) throws {
     for notice in effects.notices {
       try run(
-        "INSERT INTO outbox (client_id, event) VALUES (?, ?)", [notice.clientID, Data(JSON.encode(notice.event))])
+        "INSERT INTO outbox (client_id, event) VALUES (?, ?)", [notice.clientID, JSON.encode(notice.event)])
     }
   }
 
@@ -26,7 +24,9 @@ extension Database {
   }
 
   func setIssuer(_ issuer: String) throws {
-    try run("INSERT OR REPLACE INTO running (name, value) VALUES ('issuer', ?)", [issuer])
+    try run(
+      "INSERT INTO running (name, value) VALUES ('issuer', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+      [issuer])
   }
 
   /// The issuer name of the last `serve`.

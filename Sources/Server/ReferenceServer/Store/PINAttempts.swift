@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
-import Foundation
-import GRDB
 import ReferenceProtocol
 
 /// One PIN attempt: an answer's proof, or an assertion.
@@ -38,7 +36,7 @@ extension Database {
     guard let profile = try profile(attempt.profileID, on: attempt.clientID), !profile.isDeleted,
       let knowledge = profile.knowledge, knowledge.isActive
     else { return .nothingToJudge }
-    let names: StatementArguments = [attempt.clientID, attempt.profileID, attempt.key]
+    let names: [any SQLParameter] = [attempt.clientID, attempt.profileID, attempt.key]
     if let known = try row(
       "SELECT request_hash FROM pin_attempt WHERE client_id = ? AND profile_id = ? AND key = ?", names)
     {
@@ -46,7 +44,7 @@ extension Database {
     }
     try run(
       "INSERT INTO pin_attempt (client_id, profile_id, key, request_hash, created_at_ms) VALUES (?, ?, ?, ?, ?)",
-      names + [Data(attempt.requestHash), nowMs])
+      names + [attempt.requestHash, nowMs])
     try run(
       "UPDATE knowledge SET failures = failures + 1 WHERE client_id = ? AND profile_id = ?",
       [attempt.clientID, attempt.profileID])
@@ -56,7 +54,7 @@ extension Database {
   /// - Returns: nil if the attempt no longer belongs to the profile: the profile was deleted after the attempt was
   ///   counted.
   func conclude(_ attempt: PINAttempt, isRight: Bool, limit: Int) throws -> PINVerificationOutcome? {
-    let owner: StatementArguments = [attempt.clientID, attempt.profileID]
+    let owner: [any SQLParameter] = [attempt.clientID, attempt.profileID]
     let open = try run(
       "DELETE FROM pin_attempt WHERE client_id = ? AND profile_id = ? AND key = ?", owner + [attempt.key])
     guard open == 1, let knowledge = try profile(attempt.profileID, on: attempt.clientID)?.knowledge else {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
-import Foundation
-import GRDB
 import ReferenceProtocol
 
 /// A PIN change that was started with the correct PIN.
@@ -15,7 +13,7 @@ struct StoredPINChange: Sendable {
   let createdAtMs: Int64
   let isCommitted: Bool
 
-  init(_ row: Row) throws {
+  init(_ row: any SQLRow) throws {
     id = try row.text("id")
     publicKey = try Ed25519.PublicKey(bytes: row.bytes("public_key"))
     createdAtMs = try row.time("created_at_ms")
@@ -46,8 +44,8 @@ extension Database {
       VALUES (?, ?, ?, ?, ?, ?)
       """,
       [
-        id, knowledge.clientID, knowledge.profileID, Data(knowledge.publicKey.bytes),
-        Data(knowledge.refreshTokenHash), nowMs,
+        id, knowledge.clientID, knowledge.profileID, knowledge.publicKey.bytes,
+        knowledge.refreshTokenHash, nowMs,
       ])
   }
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
-import Foundation
-import GRDB
 import ReferenceProtocol
 
 /// The server's PIN verifier of a profile: it can verify proofs of the PIN, but not create them.
@@ -18,7 +16,7 @@ struct PINVerifierRecord: Sendable {
   let proposedAtMs: Int64
 
   /// - Returns: nil for a profile without a verifier.
-  init?(_ row: Row) throws {
+  init?(_ row: any SQLRow) throws {
     guard let key = try row.optionalBytes("knowledge_key") else { return nil }
     publicKey = try Ed25519.PublicKey(bytes: key)
     isActive = try row.text("knowledge_state") == "active"
@@ -50,7 +48,7 @@ extension Database {
       WHERE state = 'pending'
       """,
       [
-        knowledge.clientID, knowledge.profileID, Data(knowledge.publicKey.bytes), Data(knowledge.refreshTokenHash),
+        knowledge.clientID, knowledge.profileID, knowledge.publicKey.bytes, knowledge.refreshTokenHash,
         nonce, nowMs,
       ]) == 1
   }
@@ -62,7 +60,7 @@ extension Database {
       """
       UPDATE knowledge SET state = 'active', nonce = NULL, activation = ?
       WHERE client_id = ? AND profile_id = ? AND state = 'pending' AND nonce = ?
-      """, [Data(activation), profile.clientID, profile.id, nonce]) == 1
+      """, [activation, profile.clientID, profile.id, nonce]) == 1
   }
 
   /// Invalidates a pending verifier after one attempt, so that it cannot be used to guess the PIN.

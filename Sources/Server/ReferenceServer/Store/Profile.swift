@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Foundation
-import GRDB
 import ReferenceProtocol
 
 /// A user on a device, with the state of mobile authentication.
@@ -43,7 +41,7 @@ struct Profile: Sendable {
     FROM profile LEFT JOIN knowledge ON knowledge.client_id = profile.client_id AND profile_id = profile.id
     """
 
-  init(_ row: Row) throws {
+  init(_ row: any SQLRow) throws {
     clientID = try row.text("client_id")
     id = try row.text("id")
     userID = try row.text("user_id")
@@ -73,7 +71,7 @@ struct ProfileName: Sendable, Hashable {
     self.id = id
   }
 
-  init(_ row: Row) throws(CorruptRowError) {
+  init(_ row: any SQLRow) throws(CorruptRowError) {
     clientID = try row.text("client_id")
     id = try row.text("id")
   }
@@ -132,7 +130,7 @@ extension Database {
   func insertProfile(_ id: String, on clientID: String, userID: String, activation: [UInt8], nowMs: Int64) throws {
     try run(
       "INSERT OR REPLACE INTO profile (client_id, id, user_id, activation, created_at_ms) VALUES (?, ?, ?, ?, ?)",
-      [clientID, id, userID, Data(activation), nowMs])
+      [clientID, id, userID, activation, nowMs])
   }
 
   /// Deregisters the user on this device: deletes the data and fails open transactions.

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Foundation
-import GRDB
 import ReferenceProtocol
 
 /// A row that no version of this server wrote: the file was edited or is damaged. The text names column and error,
@@ -11,18 +9,18 @@ struct CorruptRowError: Error, Equatable, CustomStringConvertible {
   init(_ column: String, _ fault: String) { description = "\(column) \(fault)" }
 }
 
-/// Typed access to columns. GRDB's own conversions end the process if a value has another type, and an out-of-range
-/// number would trap in a later computation.
-extension Row {
+/// Typed access to columns. What is stored is untrusted: a value may have any type, and an out-of-range number would
+/// trap in a later computation.
+extension SQLRow {
   func text(_ column: String) throws(CorruptRowError) -> String {
     guard let text = try optionalText(column) else { throw CorruptRowError(column, "is null") }
     return text
   }
 
   func optionalText(_ column: String) throws(CorruptRowError) -> String? {
-    switch value(column).storage {
+    switch value(of: column) {
     case .null: return nil
-    case .string(let text): return text
+    case .text(let text): return text
     default: throw CorruptRowError(column, "is not text")
     }
   }
@@ -33,9 +31,9 @@ extension Row {
   }
 
   func optionalBytes(_ column: String) throws(CorruptRowError) -> [UInt8]? {
-    switch value(column).storage {
+    switch value(of: column) {
     case .null: return nil
-    case .blob(let data): return [UInt8](data)
+    case .blob(let bytes): return bytes
     default: throw CorruptRowError(column, "is not a blob")
     }
   }
@@ -44,7 +42,7 @@ extension Row {
   func time(_ column: String) throws(CorruptRowError) -> Int64 { try whole(column, within: 0...JSON.largestNumber) }
 
   func optionalTime(_ column: String) throws(CorruptRowError) -> Int64? {
-    value(column).isNull ? nil : try time(column)
+    value(of: column) == .null ? nil : try time(column)
   }
 
   /// 0 to 1,000,000,000.
@@ -53,10 +51,8 @@ extension Row {
   func flag(_ column: String) throws(CorruptRowError) -> Bool { try whole(column, within: 0...1) == 1 }
 
   private func whole(_ column: String, within range: ClosedRange<Int64>) throws(CorruptRowError) -> Int64 {
-    guard case .int64(let number) = value(column).storage else { throw CorruptRowError(column, "is not a number") }
+    guard case .integer(let number) = value(of: column) else { throw CorruptRowError(column, "is not a number") }
     guard range.contains(number) else { throw CorruptRowError(column, "is out of range") }
     return number
   }
-
-  private func value(_ column: String) -> DatabaseValue { self[column] }
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
-import Foundation
-import GRDB
 
 /// Unreadable rows of the tables that the server processes by itself. Such a row is moved to the table `set_aside` with
 /// the reason, so that it does not block other rows, and no data is lost: its columns are kept as SQL literals.
@@ -12,13 +10,13 @@ extension Database {
   ///   - effects: receives a warning for each row that was set aside.
   /// - Returns: the values of the readable rows.
   func readable<Value>(
-    _ rows: [Row], of table: String, nowMs: Int64, into effects: inout Effects, _ read: (Row) throws -> Value
+    _ rows: [any SQLRow], of table: String, nowMs: Int64, into effects: inout Effects,
+    _ read: (any SQLRow) throws -> Value
   ) throws -> [Value] {
     try rows.compactMap { row in
       do { return try read(row) } catch {
         try setAside(row, of: table, because: "\(error)", nowMs: nowMs)
-        let number: Int64 = row["row_number"]
-        effects.warnings.append("row \(number) of \(table) is set aside: \(error)")
+        effects.warnings.append("row \(rowNumber(row)) of \(table) is set aside: \(error)")
         return nil
       }
     }
@@ -42,28 +40,26 @@ extension Database {
     try (tables ?? readers.keys.sorted()).flatMap { table -> [String] in
       guard let (query, read) = readers[table] else { return [] }
       var lines: [String] = []
-      let rows = try Row.fetchCursor(self, sql: query)
-      while lines.count < 1000, let row = try rows.next() {
-        let number: DatabaseValue = row["row_number"]
-        do { try read(row) } catch { lines.append("row \(number) of \(table) cannot be read: \(error)") }
+      try transaction.query(query, []) { row in
+        do { try read(row) } catch { lines.append("row \(rowNumber(row)) of \(table) cannot be read: \(error)") }
+        return lines.count < 1000
       }
       return lines
     }
   }
 
-  private func setAside(_ row: Row, of table: String, because why: String, nowMs: Int64) throws {
-    let columns = row.filter { $0.0 != "row_number" }.map { name, value in "\(name) = \(literal(value))" }
+  private func setAside(_ row: any SQLRow, of table: String, because why: String, nowMs: Int64) throws {
+    let columns = row.columns.filter { $0.name != "row_number" }.map { "\($0.name) = \(literal($0.value))" }
     try run(
       "INSERT INTO set_aside (table_name, columns, why, at_ms) VALUES (?, ?, ?, ?)",
       [table, columns.joined(separator: ", "), why, nowMs])
-    let number: Int64 = row["row_number"]
     // The table name comes from constants in the code, never from data.
-    try run("DELETE FROM \(table) WHERE rowid = ?", [number])
+    try run("DELETE FROM \(table) WHERE rowid = ?", [row.value(of: "row_number")])
   }
 }
 
 /// The query and the parser for the rows of each table.
-private let readers: [String: (query: String, read: @Sendable (Row) throws -> Void)] = [
+private let readers: [String: (query: String, read: @Sendable (any SQLRow) throws -> Void)] = [
   "activation_code": ("SELECT rowid AS row_number, * FROM activation_code", { _ = try StoredActivationCode($0) }),
   "api_client": ("SELECT rowid AS row_number, * FROM api_client", { _ = try APIClient($0) }),
   "device": ("SELECT rowid AS row_number, * FROM device", { _ = try Device($0) }),
@@ -85,12 +81,18 @@ private let readers: [String: (query: String, read: @Sendable (Row) throws -> Vo
   ),
 ]
 
-private func literal(_ value: DatabaseValue) -> String {
-  switch value.storage {
+/// The row id for a report; of a table without row ids, its key.
+private func rowNumber(_ row: any SQLRow) -> String {
+  guard case .text(let key) = row.value(of: "row_number") else { return literal(row.value(of: "row_number")) }
+  return "\"\(key)\""
+}
+
+private func literal(_ value: SQLValue) -> String {
+  switch value {
   case .null: "NULL"
-  case .int64(let number): "\(number)"
-  case .double(let number): "\(number)"
-  case .string(let text): "'\(text.replacing("'", with: "''"))'"
-  case .blob(let data): "x'\(data.lowercaseHex)'"
+  case .integer(let number): "\(number)"
+  case .real(let number): "\(number)"
+  case .text(let text): "'\(text.replacing("'", with: "''"))'"
+  case .blob(let bytes): "x'\(bytes.lowercaseHex)'"
   }
 }

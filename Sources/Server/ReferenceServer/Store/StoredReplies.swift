@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Foundation
-import GRDB
 
 /// The stored response to one `Idempotency-Key`, or to one assertion.
 struct StoredReply: Sendable, Equatable {
@@ -20,7 +18,7 @@ extension Database {
 
   func replaceVerdict(_ key: String, of clientID: String, body: [UInt8]) throws {
     try run(
-      "UPDATE verdict SET body = ? WHERE client_id = ? AND idempotency_key = ?", [Data(body), clientID, key])
+      "UPDATE verdict SET body = ? WHERE client_id = ? AND idempotency_key = ?", [body, clientID, key])
   }
 
   func insert(_ verdict: StoredReply, key: String, clientID: String, nowMs: Int64) throws {
@@ -28,6 +26,6 @@ extension Database {
       """
       INSERT INTO verdict (client_id, idempotency_key, request_hash, status, body, created_at_ms)
       VALUES (?, ?, ?, ?, ?, ?)
-      """, [clientID, key, Data(verdict.requestHash), verdict.status, Data(verdict.body), nowMs])
+      """, [clientID, key, verdict.requestHash, verdict.status, verdict.body, nowMs])
   }
 }

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
-import Foundation
-import GRDB
 import ReferenceProtocol
 
 extension Transaction {
-  init(_ row: Row) throws {
+  init(_ row: any SQLRow) throws {
     guard let method = ApprovalRequest.Method(rawValue: try row.text("method")) else {
       throw CorruptRowError("method", "is unknown")
     }
@@ -82,7 +80,7 @@ extension Database {
       [
         transaction.id, transaction.userID, transaction.clientID, transaction.profileID, transaction.type,
         transaction.method.rawValue, transaction.callbackURI, transaction.message, transaction.nonce,
-        Data(transaction.request), transaction.callbackOnExpiry, transaction.createdAtMs, transaction.expiresAtMs,
+        transaction.request, transaction.callbackOnExpiry, transaction.createdAtMs, transaction.expiresAtMs,
         transaction.state.rawValue,
       ])
   }
@@ -142,7 +140,7 @@ extension Database {
   func setRequest(_ transaction: Transaction) throws {
     try run(
       "UPDATE mobile_auth_transaction SET request = ?, former_requests = ? WHERE id = ? AND state = 'open'",
-      [Data(transaction.request), Data(transaction.formerRequests), transaction.id])
+      [transaction.request, transaction.formerRequests, transaction.id])
   }
 
   func failOpenTransactions(of profile: ProfileName, nowMs: Int64) throws -> Effects {

@@ -8,7 +8,7 @@ import Synchronization
 final class WriteQueue: Sendable {
   /// Runs inside the shared transaction; called with nil if there is none. Its return value is called with the result
   /// of that transaction.
-  private typealias Job = @Sendable (Database?) -> @Sendable ((any Error)?) -> Void
+  private typealias Job = @Sendable (GRDB.Database?) -> @Sendable ((any Error)?) -> Void
 
   private struct Waiting {
     var jobs: [Job] = []
@@ -23,7 +23,7 @@ final class WriteQueue: Sendable {
 
   init(_ database: any DatabaseWriter) { self.database = database }
 
-  func write<Value: Sendable>(_ change: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+  func write<Value: Sendable>(_ change: @escaping @Sendable (GRDB.Database) throws -> Value) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
       enqueue { database in
         let result = Result {

@@ -174,7 +174,7 @@ package final class TestToken: Sendable {
     package func pin(of account: String = "alice") -> PIN? { pins?.first { $0.account == account } }
 
     private enum CodingKeys: String, CodingKey {
-      case running, servers, accounts, mustEnroll = "mustEnrol", pending, pins, loggedIn
+      case running, servers, accounts, mustEnroll, pending, pins, loggedIn
     }
   }
 

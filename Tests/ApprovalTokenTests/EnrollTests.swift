@@ -35,6 +35,12 @@ import Testing
     #expect(Backends.kinds.filter { $0.recognizes(uri) }.map { $0.kind } == [kind].compactMap(\.self))
   }
 
+  /// A name that follows from the type's name changes with it.
+  @Test("The commands have their documented names") func commandNames() {
+    let names = ApprovalTokenCommand.configuration.subcommands.map { $0._commandName }
+    #expect(names.contains("mailbox") && names.contains("otp") && !names.contains { $0.hasSuffix("command") })
+  }
+
   @Test("The message for another text lists how enrollment URIs begin") func otherTexts() {
     let text =
       "not an enrollment URI: one begins with approvaltoken://activate?, otpauth://, pia://, edumfa-push://, "

@@ -85,7 +85,7 @@ extension EndToEnd {
         try await fixture.token.log.line(with: "opened request \(transaction)")
         try await fixture.server.kill9()
         try await fixture.token.answer(transaction, with: .hold)
-        #expect(try await fixture.settled(transaction).hasPrefix("unknown: "))
+        #expect(try await fixture.settled(transaction, as: "unconfirmed").hasPrefix("unknown: "))
         try await fixture.token.shows("outcome unknown, retrying")
         let mark = try fixture.token.log.mark
         try await fixture.server.start()

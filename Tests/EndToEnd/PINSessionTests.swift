@@ -11,7 +11,7 @@ extension EndToEnd {
       let serverNotified: Bool?
 
       private enum CodingKeys: String, CodingKey {
-        case account, serverNotified = "serverTold"
+        case account, serverNotified
       }
     }
 
@@ -105,7 +105,7 @@ extension EndToEnd {
         struct Removal: Decodable {
           let serverNotified: Bool
           private enum CodingKeys: String, CodingKey {
-            case serverNotified = "serverTold"
+            case serverNotified
           }
         }
         let removal: Removal = try await meant.outcome().succeeded().decoded()

@@ -107,7 +107,7 @@ extension EndToEnd {
         _ = try await eventually("the first answer") { fixture.am.received.count > answers ? true : nil }
         #expect(fixture.am.verify(second.push) == .isTrue)
         try await answered
-        #expect(try await fixture.ending(of: second).hasPrefix("permanently unknown"))
+        #expect(try await fixture.ending(of: second, as: "unconfirmed").hasPrefix("permanently unknown"))
       }
     }
 

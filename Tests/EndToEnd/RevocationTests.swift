@@ -60,7 +60,7 @@ extension EndToEnd {
         struct Facts: Decodable {
           let serverNotified: Bool
           private enum CodingKeys: String, CodingKey {
-            case serverNotified = "serverTold"
+            case serverNotified
           }
         }
         let facts = try await fixture.token.command("remove", fixture.account, "--json").succeeded().decoded(Facts.self)
@@ -78,7 +78,7 @@ extension EndToEnd {
         struct Facts: Decodable {
           let serverNotified: Bool
           private enum CodingKeys: String, CodingKey {
-            case serverNotified = "serverTold"
+            case serverNotified
           }
         }
         let facts = try await fixture.token.command("remove", fixture.account, "--json").succeeded().decoded(Facts.self)

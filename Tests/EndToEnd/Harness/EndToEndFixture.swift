@@ -20,9 +20,10 @@ struct EndToEndFixture: Sendable {
   }
 
   /// Waits until the token logs that the transaction has ended.
+  /// - Parameter kind: the kind of the audit entry.
   /// - Returns: the outcome as in the audit chain.
-  func settled(_ transaction: String) async throws -> String {
-    try await token.log.line(with: "settled request \(transaction)")
+  func settled(_ transaction: String, as kind: String = "settled") async throws -> String {
+    try await token.log.line(with: "\(kind) request \(transaction)")
     return try await token.ending(of: transaction) ?? ""
   }
 

@@ -96,8 +96,9 @@ struct PingAMFixture: Sendable {
   }
 
   /// The outcome in the token's log.
-  func ending(of login: Login) async throws -> String {
-    try await token.log.line(with: "settled request \(login.token)", from: login.mark)
+  /// - Parameter kind: the kind of the audit entry.
+  func ending(of login: Login, as kind: String = "settled") async throws -> String {
+    try await token.log.line(with: "\(kind) request \(login.token)", from: login.mark)
     return try await token.ending(of: login.token) ?? ""
   }
 

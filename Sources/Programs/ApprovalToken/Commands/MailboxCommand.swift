@@ -6,7 +6,7 @@ import Vault
 
 struct MailboxCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Show or change the push topic where PingAM delivers messages for an account.",
+    commandName: "mailbox", abstract: "Show or change the push topic where PingAM delivers messages for an account.",
     discussion: """
       The topic was registered at AM as the device's id: 128 random bits, unless it was set. In AM 8.0.1 and later it \
       can be changed; the running service does that, and the old topic stays valid until AM confirms the new one. At \

@@ -49,7 +49,7 @@ struct OuterMiddleware: RouterMiddleware {
         ? .problem(Problem(.invalidRequest, issuer: origin.issuer, detail: "\(error)"))
         : ResponseError.invalidRequest("\(error)").response
     case let error as StorageUnavailableError:
-      log.error("\(request.method) \(request.uri.path) failed: nothing can be stored (\(error))")
+      log.error("\(request.method) \(request.uri.path) failed: nothing can be stored (\(error.reason))")
       return ResponseError.cannotStore.response
     case let error as HTTPError where error.status == .notFound:
       return isDevice ? .problem(Problem(.notFound, issuer: origin.issuer)) : ResponseError.notFound.response

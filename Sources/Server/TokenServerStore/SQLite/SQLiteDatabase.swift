@@ -31,7 +31,7 @@ struct SQLiteDatabase: SQLDatabase {
 
   private static func translated(_ error: any Error) -> any Error {
     guard let error = error as? DatabaseError, error.isOfTheDisk else { return error }
-    return StorageUnavailableError(description: "\(error.resultCode)")
+    return StorageUnavailableError(reason: "\(error.resultCode)", description: "\(error)")
   }
 }
 

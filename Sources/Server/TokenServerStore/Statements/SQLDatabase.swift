@@ -40,6 +40,8 @@ protocol SQLRow {
 /// Nothing can be stored or read for a reason that is independent of the request: the disk is full, failing or
 /// read-only, or the database is locked or out of reach.
 package struct StorageUnavailableError: Error, CustomStringConvertible {
-  /// The reason, as the database library names it.
+  /// The reason without any data of the statement.
+  package let reason: String
+  /// The error of the database library.
   package let description: String
 }

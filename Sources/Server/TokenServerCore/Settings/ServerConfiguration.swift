@@ -24,8 +24,6 @@ package struct ServerConfiguration: Sendable, Equatable {
   package var mqtt: MQTT?
 
   package struct MobileAuthentication: Sendable, Equatable {
-    package init() {}
-
     package var enabled = true
     package var enrollment = true
     package var pushEnrollmentMode = PushEnrollmentMode.multiple
@@ -41,6 +39,24 @@ package struct ServerConfiguration: Sendable, Equatable {
     package var minimumSoftwareVersion = "0.0.0"
     /// How long requests for a user are on hold after "not me", in seconds; 0 disables the hold.
     package var notMeHoldSeconds = 300
+
+    package init(
+      enabled: Bool = true, enrollment: Bool = true,
+      pushEnrollmentMode: PushEnrollmentMode = PushEnrollmentMode.multiple, uniqueServerKeys: Bool = false,
+      maxMessageLength: Int = 155, callbackAllowList: Bool = false, portalPlatformAlias: String = "linux",
+      resultRetentionHours: Int = 24, minimumSoftwareVersion: String = "0.0.0", notMeHoldSeconds: Int = 300
+    ) {
+      self.enabled = enabled
+      self.enrollment = enrollment
+      self.pushEnrollmentMode = pushEnrollmentMode
+      self.uniqueServerKeys = uniqueServerKeys
+      self.maxMessageLength = maxMessageLength
+      self.callbackAllowList = callbackAllowList
+      self.portalPlatformAlias = portalPlatformAlias
+      self.resultRetentionHours = resultRetentionHours
+      self.minimumSoftwareVersion = minimumSoftwareVersion
+      self.notMeHoldSeconds = notMeHoldSeconds
+    }
   }
 
   /// How many devices of one user may be enrolled for push.
@@ -95,8 +111,6 @@ package struct ServerConfiguration: Sendable, Equatable {
   }
 
   package struct Application: Sendable, Equatable {
-    package init() {}
-
     package var id = "approval-token"
     package var name = "Approval Token"
     /// Whether the activation of a profile includes choosing a PIN.
@@ -110,6 +124,20 @@ package struct ServerConfiguration: Sendable, Equatable {
     package var pinSequencesAllowed = false
     package var pinBlockList: [String] = []
 
+    package init(
+      id: String = "approval-token", name: String = "Approval Token", pin: Bool = false, maxPINAttempts: Int = 3,
+      pinLength: Int = 5, maxPINRepeats: Int? = nil, pinSequencesAllowed: Bool = false, pinBlockList: [String] = []
+    ) {
+      self.id = id
+      self.name = name
+      self.pin = pin
+      self.maxPINAttempts = maxPINAttempts
+      self.pinLength = pinLength
+      self.maxPINRepeats = maxPINRepeats
+      self.pinSequencesAllowed = pinSequencesAllowed
+      self.pinBlockList = pinBlockList
+    }
+
     /// The PIN policy for devices; nil if there is no PIN.
     package var pinPolicy: PINPolicyDescription? {
       guard pin else { return nil }
@@ -120,8 +148,6 @@ package struct ServerConfiguration: Sendable, Equatable {
   }
 
   package struct Limits: Sendable, Equatable {
-    package init() {}
-
     /// The sustained rate; the burst is twice as large.
     package var deviceRequestsPerSecond = 200
     /// The maximum number of open requests of one user on one device; further requests are refused until some have
@@ -136,6 +162,19 @@ package struct ServerConfiguration: Sendable, Equatable {
     package var requestSeconds = 30
     /// From the end of a response to the next request.
     package var idleSeconds = 60
+
+    package init(
+      deviceRequestsPerSecond: Int = 200, openRequestsPerDevice: Int = 100, devicesPerFleetToken: Int = 100_000,
+      connections: Int = 20_000, connectionsPerSource: Int = 256, requestSeconds: Int = 30, idleSeconds: Int = 60
+    ) {
+      self.deviceRequestsPerSecond = deviceRequestsPerSecond
+      self.openRequestsPerDevice = openRequestsPerDevice
+      self.devicesPerFleetToken = devicesPerFleetToken
+      self.connections = connections
+      self.connectionsPerSource = connectionsPerSource
+      self.requestSeconds = requestSeconds
+      self.idleSeconds = idleSeconds
+    }
   }
 
   /// A mobile authentication type, which portals name in `type`.

@@ -222,7 +222,7 @@ let package = Package(
     module(
       "ApprovalToken", in: .programs,
       over: [
-        "Boards", "CLinux", "HTTP", "Cryptography", "CurlHTTP", "FrontPanel", "MQTT", "MobileAuth",
+        "Boards", "CLinux", "HTTP", "Cryptography", "CurlHTTP", "FrontPanel", "MQTT", "JSONValues", "MobileAuth",
         "PINProtection",
         "OATHAdapter", "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter",
         "ReferenceProtocol", "Secrets", "ServerBackends", "TOMLSyntax", "Threads", "Vault", argumentParser, logging,
@@ -279,7 +279,9 @@ let package = Package(
     tests(
       "ApprovalTokenTests",
       of: [
-        "ApprovalToken", "MobileAuth", "Boards", "FrontPanel", "OATHAdapter", "Secrets", "ServerBackends", "Threads",
+        "ApprovalTestKit", "ApprovalToken", "JSONValues", "MobileAuth", "Boards", "FrontPanel", "OATHAdapter",
+        "Secrets", "ServerBackends",
+        "Threads",
         "Vault", argumentParser, logging,
       ]),
     tests("OATHAdapterTests", of: ["OATHAdapter", "MobileAuth", "Secrets"]),

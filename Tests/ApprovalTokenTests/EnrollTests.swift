@@ -22,6 +22,18 @@ import Testing
     }
   }
 
+  /// Fails if a name may have characters that a terminal interprets.
+  @Test(
+    "A name has no blanks and no control or format characters",
+    arguments: [
+      ("ann@bank.example", true), ("Zoë", true), ("", false), (String(repeating: "x", count: 65), false),
+      ("a b", false), ("a\u{1B}[2J", false), ("a\u{202E}b", false), ("a\u{200B}b", false), ("a\u{2028}b", false),
+    ])
+  func accountNames(name: String, isValid: Bool) {
+    #expect(isAccountName(name) == isValid)
+    #expect(((try? Enroll.parse(["-", "--name", name])) != nil) == isValid)
+  }
+
   @Test(
     "Each kind of server recognizes its own URIs only",
     arguments: [

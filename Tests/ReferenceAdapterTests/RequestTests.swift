@@ -121,17 +121,17 @@ import Testing
   }
 
   @Test("The list shows only what is ours") func theListShowsOnlyWhatIsOurs() async throws {
-    func entry(_ id: String, profile: String = "PROFIL", expires: Int64 = 5, by: String? = nil) -> PendingEntry {
+    func entry(_ id: String, profile: String = "PROFIL", expires: Int64 = 5) -> PendingEntry {
       PendingEntry(
         transactionID: id, profileID: profile, message: nil, typeHint: "login", sentAtMs: 1, timeToLiveMs: 60_000,
-        expiresInMs: expires, supersededBy: by)
+        expiresInMs: expires)
     }
     let good = FakeServer.transaction
     let list = PendingList(
       serverTimeMs: 1,
       requests: [
         entry(good), entry("../..", profile: "PROFIL"), entry(good, profile: "OTHERS"), entry(good, expires: -1),
-        entry(good, expires: .max), entry(good, by: "x"),
+        entry(good, expires: .max),
       ])
     server.on("/pending") { _ in HTTPResponse(status: 200, body: JSON.encode(list)) }
     let pending = try await adapter().pendingRequests()
@@ -235,8 +235,7 @@ import Testing
     let entries = (1...5).map { number in
       PendingEntry(
         transactionID: "00000000-0000-4000-8000-00000000000\(number)", profileID: "PROFIL",
-        message: #"a "}]{[\ "#, typeHint: "login", sentAtMs: 1, timeToLiveMs: 60_000, expiresInMs: 5,
-        supersededBy: nil)
+        message: #"a "}]{[\ "#, typeHint: "login", sentAtMs: 1, timeToLiveMs: 60_000, expiresInMs: 5)
     }
     let whole = JSON.encode(PendingList(serverTimeMs: 1, requests: entries))
     let kept = min(cut, whole.count)

@@ -53,7 +53,7 @@ import Testing
     server.on("/pending") { [server] _ in
       let entry = PendingEntry(
         transactionID: FakeServer.transaction, profileID: "PROFIL", message: nil, typeHint: nil, sentAtMs: 1,
-        timeToLiveMs: 60_000, expiresInMs: 5, supersededBy: nil)
+        timeToLiveMs: 60_000, expiresInMs: 5)
       _ = server
       return HTTPResponse(status: 200, body: JSON.encode(PendingList(serverTimeMs: 1, requests: [entry])))
     }

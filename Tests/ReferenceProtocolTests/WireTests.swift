@@ -46,6 +46,13 @@ import Testing
       decode(RequestStatus.self, #"{"state":"open","x":"# + String(repeating: "[", count: 100_000)) != nil)
   }
 
+  /// Fails if a newer server cannot add a kind of event.
+  @Test("An unknown kind of event lets the token read the list") func unknownEventsResync() throws {
+    let event = try JSON.decode(DeviceEvent.self, from: Array(#"{"kind":"new-in-2030"}"#.utf8))
+    #expect(event == DeviceEvent(.resync))
+    #expect(decode(DeviceEvent.self, #"{"kind":7}"#) != nil)
+  }
+
   @Test("Equal values have equal bytes") func equalValuesHaveEqualBytes() {
     let value = RequestStatus(state: .open, receipt: "a/b", expiresInMs: 5)
     #expect(JSON.encode(value) == Array(#"{"expires_in_ms":5,"receipt":"a/b","state":"open"}"#.utf8))

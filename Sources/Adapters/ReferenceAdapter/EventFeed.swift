@@ -123,7 +123,7 @@ extension DeviceEvent {
   var hint: Hint {
     switch kind {
     case .request, .requestClosed, .resync: .pendingChanged
-    case .profileRevoked, .deviceRevoked, .configurationChanged: .revoked
+    case .profileRevoked, .deviceRevoked: .revoked
     }
   }
 }

@@ -146,9 +146,9 @@ package final class ReferenceServerClient: TokenServerClient {
       response.isTruncated
       ? PendingEntries.whole(in: response.body) : try DeviceClient.decode(PendingList.self, response).requests
     return entries.compactMap { entry in
-      // Requests of unknown profiles and superseded requests are not shown.
+      // Requests of unknown profiles are not shown.
       guard let account = accounts[entry.profileID], let transaction = TransactionID(entry.transactionID),
-        entry.supersededBy == nil, !revocations.isStopped(entry.profileID), (0...86_400_000).contains(entry.expiresInMs)
+        !revocations.isStopped(entry.profileID), (0...86_400_000).contains(entry.expiresInMs)
       else { return nil }
       return PendingMobileAuthRequest(
         transaction: transaction, server: id, account: account.id, sentAtMilliseconds: entry.sentAtMs,

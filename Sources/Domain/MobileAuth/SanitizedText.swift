@@ -25,7 +25,7 @@ extension String {
 
   /// JSON in which control and format characters are escaped (RFC 8259 §7) and thus not interpreted by a terminal.
   public var escapedForDisplay: String {
-    guard unicodeScalars.contains(where: { $0.properties.isDangerousToShow }) else { return self }
+    guard !isSafeToShow else { return self }
     return String.UnicodeScalarView(unicodeScalars).reduce(into: "") { escaped, scalar in
       guard scalar.properties.isDangerousToShow else { return escaped.unicodeScalars.append(scalar) }
       for unit in String(scalar).utf16 {
@@ -41,6 +41,9 @@ extension String {
     guard unicodeScalars.count > limit else { return self }
     return String(String.UnicodeScalarView(unicodeScalars.prefix(limit - 1))) + "…"
   }
+
+  /// Whether `sanitized` removes no character.
+  public var isSafeToShow: Bool { !unicodeScalars.contains { $0.properties.isDangerousToShow } }
 
   public var hasControlCharacters: Bool { unicodeScalars.contains { $0.properties.generalCategory == .control } }
 }

@@ -7,9 +7,13 @@ public struct DeviceEvent: Codable, Sendable, Equatable {
     case requestClosed = "request-closed"
     case profileRevoked = "profile-revoked"
     case deviceRevoked = "device-revoked"
-    case configurationChanged = "config-changed"
     /// The cursor was too old, or events were dropped: read the list.
     case resync
+
+    /// A kind that this version does not know is a `resync`, so that a newer server can add kinds.
+    public init(from decoder: any Decoder) throws {
+      self = Self(rawValue: try decoder.singleValueContainer().decode(String.self)) ?? .resync
+    }
   }
 
   public enum ClosingReason: String, Codable, Sendable {

@@ -43,8 +43,6 @@ public struct PendingEntry: Codable, Sendable, Equatable {
   public var sentAtMs: Int64
   public var timeToLiveMs: Int64
   public var expiresInMs: Int64
-  /// A newer request of the same type for the same user, if newer requests of this type replace older ones.
-  public var supersededBy: String?
 
   enum CodingKeys: String, CodingKey {
     case transactionID = "transaction_id"
@@ -54,12 +52,11 @@ public struct PendingEntry: Codable, Sendable, Equatable {
     case sentAtMs = "sent_at_ms"
     case timeToLiveMs = "time_to_live_ms"
     case expiresInMs = "expires_in_ms"
-    case supersededBy = "superseded_by"
   }
 
   public init(
     transactionID: String, profileID: String, message: String?, typeHint: String?, sentAtMs: Int64,
-    timeToLiveMs: Int64, expiresInMs: Int64, supersededBy: String? = nil
+    timeToLiveMs: Int64, expiresInMs: Int64
   ) {
     self.transactionID = transactionID
     self.profileID = profileID
@@ -68,7 +65,6 @@ public struct PendingEntry: Codable, Sendable, Equatable {
     self.sentAtMs = sentAtMs
     self.timeToLiveMs = timeToLiveMs
     self.expiresInMs = expiresInMs
-    self.supersededBy = supersededBy
   }
 }
 

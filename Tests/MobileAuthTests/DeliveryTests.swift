@@ -132,8 +132,8 @@ import Testing
     async throws
   {
     let fixture = HandlerFixture()
-    // announced, opened, then the journal entry of the decision.
-    fixture.stateStore.fail(write: 3, with: .storage("disk full"))
+    // What was announced and opened, then the journal entry of the decision.
+    fixture.stateStore.fail(write: 2, with: .storage("disk full"))
     try await fixture.withHandler {
       fixture.announce(fixture.request(1, lives: .seconds(90)))
       await fixture.panel.until(challenges: 1)
@@ -186,8 +186,8 @@ import Testing
   func whatSomebodyElseRemovedMeanwhileIsNotAFailure(fault: TokenServerError) async throws {
     let fixture = HandlerFixture()
     fixture.server.fail("open", fault)
-    // announced, settled, then the wipe, which finds nothing.
-    fixture.stateStore.fail(write: 3, with: .unknown("account A"))
+    // The wipe, which finds nothing.
+    fixture.stateStore.fail(write: 1, with: .unknown("account A"))
     try await fixture.withHandler {
       fixture.announce(fixture.request(1))
       try await eventually { fixture.recorder.events.contains(.rosterChanged) }

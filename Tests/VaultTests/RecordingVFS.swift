@@ -8,9 +8,9 @@ enum StorageEvent: Sendable {
   case created(String)
   case wrote(String, offset: Int, [UInt8])
   case truncated(String, Int)
-  /// The file's contents, and its name if it is new: SQLite's Unix VFS syncs the directory with a new journal.
+  /// The file's contents, and its name if it is new: SQLite's Unix VFS syncs the directory with a new journal or log.
   case synced(String)
-  case deleted(String)
+  case deleted(String, isDurable: Bool)
   /// The operation that the test called has returned.
   case returned
 }
@@ -115,7 +115,7 @@ private nonisolated(unsafe) let layer: UnsafeMutablePointer<sqlite3_vfs> = {
   }
   layer.pointee.xDelete = { _, path, syncDirectory in
     let (directory, name) = directoryAndName(path!)
-    listeners.withLock { $0[directory] }?(.deleted(name))
+    listeners.withLock { $0[directory] }?(.deleted(name, isDurable: syncDirectory != 0))
     return original.pointee.xDelete(original, path, syncDirectory)
   }
   return layer
@@ -124,7 +124,12 @@ private nonisolated(unsafe) let layer: UnsafeMutablePointer<sqlite3_vfs> = {
 private nonisolated(unsafe) let recordingMethods: UnsafeMutablePointer<sqlite3_io_methods> = {
   let recording = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
   var own = sqlite3_io_methods()
-  own.iVersion = 1
+  // Version 2 has the shared memory of a write-ahead log's index, which never reaches the storage.
+  own.iVersion = 2
+  own.xShmMap = { methods(of: $0).xShmMap(original(of: $0), $1, $2, $3, $4) }
+  own.xShmLock = { methods(of: $0).xShmLock(original(of: $0), $1, $2, $3) }
+  own.xShmBarrier = { methods(of: $0).xShmBarrier(original(of: $0)) }
+  own.xShmUnmap = { methods(of: $0).xShmUnmap(original(of: $0), $1) }
   own.xClose = { file in
     slot(of: file).pointee?.release()
     return methods(of: file).xClose(original(of: file))

@@ -71,13 +71,12 @@ final class ServerVerifiedLifetime {
     for event in log.events {
       card.add(event)
       if case .wrote(_, _, let bytes) = event { loot.add(written: bytes) }
-      // Without the journal, so that changes which were rolled back count, too.
-      guard case .synced("vault.sqlite3") = event,
-        let image = card.files(after: .everythingElse, &random)["vault.sqlite3"]
-      else { continue }
+      guard case .synced = event else { continue }
+      let files = card.files(after: .everythingElse, &random)
+      guard files["vault.sqlite3"]?.isEmpty == false, files["vault.sqlite3-wal"] != nil else { continue }
       let copy = try VaultFixture(in: "/dev/shm")
       try write(secret, to: "\(copy.path)/device-secret", mode: 0o400)
-      try write(image, to: copy.database)
+      for (name, image) in files { try write(image, to: "\(copy.path)/\(name)") }
       let day = try copy.vault()
       for server in try day.servers() { loot.add(opened: bytes(server.secrets)) }
       for account in try day.accounts() {

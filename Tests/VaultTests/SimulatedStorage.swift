@@ -26,7 +26,11 @@ struct SimulatedStorage {
     case .synced(let name):
       for change in unsafe.removeValue(forKey: name) ?? [] { change.apply(to: &safe[name, default: []]) }
       unnamed.remove(name)
-    case .deleted(let name): preconditionFailure("\(name) was deleted, which this card cannot show")
+    case .deleted(let name, let isDurable):
+      precondition(isDurable, "\(name) was deleted without waiting, which this card cannot show")
+      safe[name] = nil
+      unsafe[name] = nil
+      unnamed.remove(name)
     case .returned: break
     }
   }

@@ -23,9 +23,10 @@ import Vault
       directory: inner, deviceSecret: try DeviceSecret.load(stateDirectory: inner, credentialsDirectory: nil))
     try vault.record(entry(.opened))
     #expect(permissions(of: inner) == 0o700)
-    #expect(names(in: inner) == ["device-secret", "vault.sqlite3", "vault.sqlite3-journal"])
+    #expect(names(in: inner) == ["device-secret", "vault.sqlite3", "vault.sqlite3-shm", "vault.sqlite3-wal"])
     #expect(permissions(of: "\(inner)/vault.sqlite3") == 0o600)
-    #expect(permissions(of: "\(inner)/vault.sqlite3-journal") == 0o600)
+    #expect(permissions(of: "\(inner)/vault.sqlite3-shm") == 0o600)
+    #expect(permissions(of: "\(inner)/vault.sqlite3-wal") == 0o600)
     for name in names(in: inner) { unlink("\(inner)/\(name)") }
     rmdir(inner)
   }

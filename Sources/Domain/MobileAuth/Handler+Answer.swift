@@ -22,7 +22,13 @@ extension Handler {
     } _: {
       try await dispatch(response, to: server, onTrouble: $0)
     }
+    // The LED does not wait for storage. After a crash in between, the server is queried.
+    let flushing = Task {
+      await Task.yield()
+      try stateStore.flush()
+    }
     await show(outcome.indications)
+    try await flushing.value
     return outcome
   }
 
@@ -34,10 +40,10 @@ extension Handler {
     var retry = Retry(from: Self.answerRetry.from, to: Self.answerRetry.to, random: random)
     repeat {
       do {
-        return try conclude(response, try await server.deliver(response))
-      } catch let fault as TokenServerError {
-        if case .pinIncorrect(let counts) = fault { return try reopenAfterWrongEntry(pending, .pinWrong, counts) }
-        if case .choiceIncorrect(let counts) = fault { return try reopenAfterWrongEntry(pending, .choiceWrong, counts) }
+        return conclude(response, try await server.deliver(response))
+      } catch let fault {
+        if case .pinIncorrect(let counts) = fault { return reopenAfterWrongEntry(pending, .pinWrong, counts) }
+        if case .choiceIncorrect(let counts) = fault { return reopenAfterWrongEntry(pending, .choiceWrong, counts) }
         guard fault.effect == .retry else { return .finished(shows: try finish(pending, refusedBy: fault)) }
         try Task.checkCancellation()
         report(.retrying(pending.transaction, fault))
@@ -46,14 +52,14 @@ extension Handler {
       }
     } while clock.now < pending.deadline
     // The intent stays in the journal: `reconcile` queries the server when it is reachable.
-    try record(.unconfirmed, pending, "unknown: the token server did not confirm the answer in time")
+    record(.unconfirmed, pending, "unknown: the token server did not confirm the answer in time")
     inbox.finish(pending)
     return .finished(shows: [])
   }
 
-  private func conclude(_ response: SealedResponse, _ verdict: Verdict) throws(StateStoreError) -> Deliveries.Outcome {
+  private func conclude(_ response: SealedResponse, _ verdict: Verdict) -> Deliveries.Outcome {
     let pending = response.request.pending
-    try finish(pending, Self.describe(verdict.decision, receipt: verdict.receipt))
+    finish(pending, Self.describe(verdict.decision, receipt: verdict.receipt))
     reportRightPIN(response)
     var shows: [Indication] = [verdict.decision == .accept ? .confirmed : .denied]
     if let code = verdict.code {
@@ -66,10 +72,8 @@ extension Handler {
   /// Records that the answer did not count: the request is still open and the user may try again.
   func reopenAfterWrongEntry(
     _ pending: PendingMobileAuthRequest, _ kind: AuditEntry.Kind, _ counts: FailureCounts
-  ) throws(StateStoreError) -> Deliveries.Outcome {
-    let entry = entry(kind, pending, "\(counts)")
-    try stateStore.resolveIntent(pending.transaction, entry)
-    report(.audited(entry))
+  ) -> Deliveries.Outcome {
+    resolveIntent(of: pending.transaction, entry(kind, pending, "\(counts)"))
     if kind == .pinWrong { report(.counted(pending.account, counts)) }
     return .retryEntry(counts)
   }
@@ -87,7 +91,7 @@ extension Handler {
     let underway = deliveries.underway
     for intent in try stateStore.unresolvedIntents() where !underway.contains(intent.transaction) {
       guard let server = servers[intent.server] else {
-        try resolveIntent(intent, as: .unconfirmed, "permanently unknown: the token server is no longer enrolled")
+        resolveIntent(intent, as: .unconfirmed, "permanently unknown: the token server is no longer enrolled")
         continue
       }
       if let body = intent.body {
@@ -109,11 +113,11 @@ extension Handler {
       let generation = inbox.changes.generation
       if inbox.connectivity[intent.server] == .connected {
         do {
-          try resolveIntent(intent, by: try await server.status(of: intent.transaction, account: intent.account))
+          resolveIntent(intent, by: try await server.status(of: intent.transaction, account: intent.account))
           return .finished(shows: [])
-        } catch let fault as TokenServerError {
+        } catch let fault {
           guard fault.effect == .retry else {
-            try resolveIntent(intent, as: .unconfirmed, "permanently unknown: \(fault)")
+            resolveIntent(intent, as: .unconfirmed, "permanently unknown: \(fault)")
             return .finished(shows: [])
           }
           try Task.checkCancellation()
@@ -132,12 +136,12 @@ extension Handler {
     while true {
       do {
         let status = try await server.resend(intent, body)
-        try resolveIntent(intent, by: status)
+        resolveIntent(intent, by: status)
         guard status.idempotencyKey == intent.idempotencyKey else { return .finished(shows: []) }
         return .finished(shows: [intent.decision == .accept ? .confirmed : .denied])
-      } catch let fault as TokenServerError {
+      } catch let fault {
         guard fault.effect == .retry else {
-          try resolveIntent(intent, as: .unconfirmed, "permanently unknown: \(fault)")
+          resolveIntent(intent, as: .unconfirmed, "permanently unknown: \(fault)")
           return .finished(shows: [])
         }
         try Task.checkCancellation()
@@ -148,26 +152,25 @@ extension Handler {
     }
   }
 
-  private func resolveIntent(_ intent: AnswerIntent, by status: RemoteStatus) throws(StateStoreError) {
+  private func resolveIntent(_ intent: AnswerIntent, by status: RemoteStatus) {
     if status.state == .open {
       // The answer never arrived. It is not sent again: the user is asked again.
-      return try resolveIntent(intent, "not delivered: the request is still open")
+      return resolveIntent(intent, "not delivered: the request is still open")
     }
     if status.idempotencyKey == intent.idempotencyKey {
-      try resolveIntent(intent, Self.describe(intent.decision, receipt: status.receipt ?? "none"))
+      resolveIntent(intent, Self.describe(intent.decision, receipt: status.receipt ?? "none"))
     } else {
-      try resolveIntent(intent, Self.describe(elsewhere: status.state))
+      resolveIntent(intent, Self.describe(elsewhere: status.state))
     }
   }
 
   private func resolveIntent(
     _ intent: AnswerIntent, as kind: AuditEntry.Kind = .settled, _ outcome: String
-  ) throws(StateStoreError) {
+  ) {
     let entry = AuditEntry(
       kind, account: intent.account, transaction: intent.transaction, detail: outcome,
       wallClockMilliseconds: clock.wallClockMilliseconds)
-    try stateStore.resolveIntent(intent.transaction, entry)
-    report(.audited(entry))
+    resolveIntent(of: intent.transaction, entry)
   }
 
   private static func describe(_ decision: Decision, receipt: String) -> String {

@@ -134,9 +134,12 @@ extension Handler {
     on prompt: Prompt, _ pending: PendingMobileAuthRequest, _ touch: Touch, take: (PanelEvent) -> UserInput?
   ) async throws -> UserInput {
     while true {
-      for await event in panel.events(for: prompt) {
+      let events = panel.events(for: prompt)
+      // While the user looks at the LED.
+      try stateStore.flush()
+      for await event in events {
         if let act = take(event) { return act }
-        try handleAuxiliaryEvent(event, pending, touch)
+        handleAuxiliaryEvent(event, pending, touch)
       }
       try await rearm(touch)
     }
@@ -150,9 +153,7 @@ extension Handler {
   }
 
   /// Handles panel events that do not answer the challenge.
-  func handleAuxiliaryEvent(_ event: PanelEvent, _ pending: PendingMobileAuthRequest, _ touch: Touch)
-    throws(StateStoreError)
-  {
+  func handleAuxiliaryEvent(_ event: PanelEvent, _ pending: PendingMobileAuthRequest, _ touch: Touch) {
     switch event {
     case .touched: touch.isHeld = true
     case .released:
@@ -162,8 +163,8 @@ extension Handler {
     case .stuck:
       touch.isHeld = false
       inbox.changes.raise()
-      try record(.buttonStuck, pending)
-    case .unavailable(let why): try record(.panelUnavailable, pending, why)
+      record(.buttonStuck, pending)
+    case .unavailable(let why): record(.panelUnavailable, pending, why)
     case .entered, .gesture: break
     }
   }
@@ -202,13 +203,11 @@ extension Handler {
   private func openBeside(
     _ pending: PendingMobileAuthRequest, at server: any TokenServerClient
   ) async throws -> Openings.Outcome {
-    async let opened = open(pending, at: server) { openings.noteTrouble(pending.transaction) }
-    // Overlap the durable audit write with the fetch: on an SD card both take about as long.
-    try record(.announced, pending)
+    record(.announced, pending)
     inbox.pending.noteAnnounced(pending)
     do {
-      let request = try await opened
-      try noteOpened(request)
+      let request = try await open(pending, at: server) { openings.noteTrouble(pending.transaction) }
+      noteOpened(request)
       return .opened(request)
     } catch let fault as TokenServerError {
       // A canceled request, or one that has left the list, has another outcome.
@@ -230,13 +229,13 @@ extension Handler {
       }
       return try await group.next() ?? nil
     }
-    if let request { try noteOpened(request) }
+    if let request { noteOpened(request) }
     return request
   }
 
-  private func noteOpened(_ request: MobileAuthRequest) throws(StateStoreError) {
+  private func noteOpened(_ request: MobileAuthRequest) {
     let pending = request.pending
-    try record(.opened, pending, request.contents.type)
+    record(.opened, pending, request.contents.type)
     if let challenge = request.contents.challenge.pin { report(.counted(pending.account, challenge.counts)) }
   }
 

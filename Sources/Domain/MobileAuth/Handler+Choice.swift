@@ -67,13 +67,14 @@ extension Handler {
         await time()
         teller.yield(.timeIsOver)
       }
+      try stateStore.flush()
       var (isOver, isDisturbed) = (false, false)
       for await turn in turns {
         switch turn {
         case .event(.gesture(let gesture)): if let response = take(gesture) { return .answered(response) }
         case .event(let event) where event == trouble: isDisturbed = true
         case .event(let event):
-          try handleAuxiliaryEvent(event, pending, touch)
+          handleAuxiliaryEvent(event, pending, touch)
           switch event {
           case .stuck, .unavailable:
             trouble = event

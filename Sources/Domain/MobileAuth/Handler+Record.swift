@@ -7,21 +7,22 @@ extension Handler {
       wallClockMilliseconds: clock.wallClockMilliseconds)
   }
 
-  func record(_ kind: AuditEntry.Kind, _ pending: PendingMobileAuthRequest, _ detail: String = "")
-    throws(StateStoreError)
-  {
+  /// Adds an audit entry, without waiting for storage.
+  func record(_ kind: AuditEntry.Kind, _ pending: PendingMobileAuthRequest, _ detail: String = "") {
     let entry = entry(kind, pending, detail)
-    try stateStore.record(entry)
+    stateStore.enqueue(.record(entry))
+    report(.audited(entry))
+  }
+
+  /// Resolves the intent of a request, without waiting for storage.
+  func resolveIntent(of transaction: TransactionID, _ entry: AuditEntry) {
+    stateStore.enqueue(.resolveIntent(transaction, entry))
     report(.audited(entry))
   }
 
   /// Ends the request for this token; `outcome` becomes its last audit entry.
-  func finish(
-    _ pending: PendingMobileAuthRequest, as kind: AuditEntry.Kind = .settled, _ outcome: String
-  ) throws(StateStoreError) {
-    let entry = entry(kind, pending, outcome)
-    try stateStore.resolveIntent(pending.transaction, entry)
-    report(.audited(entry))
+  func finish(_ pending: PendingMobileAuthRequest, as kind: AuditEntry.Kind = .settled, _ outcome: String) {
+    resolveIntent(of: pending.transaction, entry(kind, pending, outcome))
     inbox.finish(pending)
   }
 
@@ -29,7 +30,7 @@ extension Handler {
   /// - Returns: indications for the LED, in order.
   func refuse(_ pending: PendingMobileAuthRequest, _ fault: TokenServerError) throws(StateStoreError) -> [Indication] {
     guard case .locked(let how) = fault else { return try finish(pending, refusedBy: fault) }
-    try record(.refused, pending, "the account is \(how)")
+    record(.refused, pending, "the account is \(how)")
     inbox.block(pending.transaction, BlockedRequestInfo(lock: how, contents: ""))
     return [.misconfigured]
   }
@@ -42,12 +43,12 @@ extension Handler {
   ) throws(StateStoreError) -> [Indication] {
     var shows: [Indication] = []
     if case .outcomeUnknown(let why) = fault {
-      try finish(pending, as: .unconfirmed, "permanently unknown: \(why)")
+      finish(pending, as: .unconfirmed, "permanently unknown: \(why)")
       shows = [.outcomeUnknown]
     } else if case .alreadyHandled(let state) = fault {
-      try finish(pending, Self.describe(elsewhere: state))
+      finish(pending, Self.describe(elsewhere: state))
     } else {
-      try finish(pending, "not approved: \(fault)")
+      finish(pending, "not approved: \(fault)")
       // Show a failure: a user may be waiting. The reason is in the log.
       shows = [.misconfigured]
       if fault.effect != .retry { servers[pending.server]?.requestDidEnd(pending.transaction) }

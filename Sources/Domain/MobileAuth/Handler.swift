@@ -68,6 +68,7 @@ public struct Handler: Sendable {
       lastPrompt.shown = nil
       await openings.cancel()
       await deliveries.cancel()
+      do { try stateStore.flush() } catch { report(.stateStoreFailed(error)) }
       throw error
     }
   }
@@ -75,7 +76,7 @@ public struct Handler: Sendable {
   private func handleAll() async throws {
     while true {
       do {
-        try expireBlockedRequests()
+        expireBlockedRequests()
         let generation = inbox.changes.generation
         if let indications = try deliveries.takeIndications() { await show(indications) }
         let isEverythingKnown = try reconcile()
@@ -90,6 +91,7 @@ public struct Handler: Sendable {
           await showUntilSomethingIsReady(indications)
         } else {
           await panel.show(isEverythingKnown ? idleIndication : .outcomeUnknown)
+          try stateStore.flush()
           try await inbox.change(beyond: generation, until: [nextOpening, inbox.nextExpiry].compactMap(\.self).min())
         }
       } catch let fault as StateStoreError {
@@ -101,9 +103,9 @@ public struct Handler: Sendable {
   }
 
   /// Ends requests that expired or left the list while they were not shown.
-  private func expireBlockedRequests() throws(StateStoreError) {
+  private func expireBlockedRequests() {
     while let (pending, how) = inbox.endedUnseen {
-      if servers[pending.server] == nil { inbox.finish(pending) } else { try finish(pending, how) }
+      if servers[pending.server] == nil { inbox.finish(pending) } else { finish(pending, how) }
     }
     let count = inbox.pending.takeExpiredUnannounced()
     if count > 0 { report(.expiredUnannounced(count)) }
@@ -204,10 +206,10 @@ public struct Handler: Sendable {
         isPinned = true
       case .preempted: return inbox.pending.notePreempted(pending.transaction)
       case .makesWay: return
-      case .expired: return try finish(pending, "expired")
+      case .expired: return finish(pending, "expired")
       case .closed: return finishElsewhere(pending, at: server)
       case .refused(.pinIncorrect(let counts)):
-        await show(try reopenAfterWrongEntry(pending, .pinWrong, counts).indications)
+        await show(reopenAfterWrongEntry(pending, .pinWrong, counts).indications)
         isPinned = true
       case .refused(let fault):
         let indications = try refuse(pending, fault)
@@ -221,7 +223,7 @@ public struct Handler: Sendable {
   private func finishElsewhere(_ pending: PendingMobileAuthRequest, at server: any TokenServerClient) {
     inbox.finish(pending)
     deliveries.start(pending.transaction, to: pending.server, as: .ending) { _ in
-      try finish(pending, await outcomeElsewhere(pending, at: server))
+      finish(pending, await outcomeElsewhere(pending, at: server))
       return .finished(shows: [])
     }
   }

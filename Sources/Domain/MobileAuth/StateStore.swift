@@ -5,9 +5,24 @@ public protocol AuditRecorder: Sendable {
   func record(_ entry: AuditEntry) throws(StateStoreError)
 }
 
-/// The state store of the request handler. Every change is durable when the call returns. A call that throws has
-/// changed nothing; the handler then sends no answer.
+/// A change of the state store that its caller does not wait for. A crash can forget it: the entries that a request was announced
+/// and opened, and the end of a request, which is then queried again.
+public enum DeferredChange: Sendable, Equatable {
+  case record(AuditEntry)
+  /// Like `StateStore.resolveIntent`.
+  case resolveIntent(TransactionID, AuditEntry)
+}
+
+/// The state store of the request handler. Every change except `enqueue` is durable when the call returns. A call that
+/// throws has changed nothing; the handler then sends no answer.
 public protocol StateStore: AuditRecorder {
+  /// Adds a change without waiting for storage. It becomes durable with the next change, in the order of the calls.
+  /// `unresolvedIntents` takes it into account at once.
+  func enqueue(_ change: DeferredChange)
+
+  /// Makes all changes of `enqueue` durable. After an error they are tried again with the next change.
+  func flush() throws(StateStoreError)
+
   /// Stores that an answer is about to be sent; called before it is sent.
   func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(StateStoreError)
 

@@ -4,7 +4,7 @@ import SQLite
 
 extension Vault: SharedEnrollmentRegistry {
   package func change(_ known: AccountRecord, _ change: AccountChange) throws(StateStoreError) -> Bool {
-    try transaction { connection in
+    try transaction(erasing: true) { connection in
       guard let kept = try account(known.id, on: connection), kept.isSame(as: known) else { return false }
       switch change {
       case .put(let account, let entry):

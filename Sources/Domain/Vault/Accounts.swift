@@ -72,7 +72,7 @@ extension Vault {
 
   /// Stores the token server, replacing the one with the same ID.
   package func put(_ server: TokenServerRecord) throws(StateStoreError) {
-    try transaction { connection in try put(server, on: connection) }
+    try transaction(erasing: true) { connection in try put(server, on: connection) }
   }
 
   func put(_ server: TokenServerRecord, on connection: borrowing Connection) throws {
@@ -87,7 +87,7 @@ extension Vault {
   /// Stores the account, replacing the one with the same ID, and appends the audit entry if there is one.
   /// - Throws: `.unknown` if there is no such token server, or if the ID belongs to an account of another server.
   package func put(_ account: AccountRecord, _ entry: AuditEntry? = nil) throws(StateStoreError) {
-    try transaction { connection in
+    try transaction(erasing: true) { connection in
       try put(account, on: connection)
       if let entry { try append(entry, on: connection) }
     }

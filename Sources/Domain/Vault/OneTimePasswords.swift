@@ -60,7 +60,7 @@ extension Vault {
       pin = PINRecord(account: account.id, limit: pinGuard.limit, failures: 0, sealedBytes: keys)
     }
     let sealed = try mappingStateStoreErrors { pin == nil ? try seal(secret, of: account.id) : [] }
-    try transaction { [pin] connection in
+    try transaction(erasing: true) { [pin] connection in
       let kept = try self.account(account.id, on: connection)
       if let known, kept?.isSame(as: known) != true {
         throw StateStoreError.unknown("account \(account.id) in its former state: it has changed meanwhile")
@@ -82,7 +82,7 @@ extension Vault {
   /// if there is none.
   /// - Throws: `.unknown` if the enrollment is complete: codes may have been shown.
   package func dropOneTimePasswords(of account: AccountID) throws(StateStoreError) {
-    try transaction { connection in
+    try transaction(erasing: true) { connection in
       guard let record = try OneTimePasswordRecord.find(account, on: connection, keys) else { return }
       guard try self.account(account, on: connection)?.stage == .enrolling else {
         throw StateStoreError.unknown("account \(account) whose enrollment is not complete")

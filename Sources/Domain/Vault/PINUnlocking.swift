@@ -70,23 +70,25 @@ extension Vault {
 
   private func count(_ account: AccountID, _ clock: any TokenClock) throws(StateStoreError) -> Counting {
     let now = clock.now
-    return try transaction { connection in
+    let counting = try transaction { connection in
       var record = try PINRecord.read(account, from: connection, keys)
       guard record.failures < record.limit else {
         try wipe(record, "the last of \(record.limit) attempts was interrupted", clock, on: connection)
-        return .refused(.wiped)
+        return Counting.refused(.wiped)
       }
       let wait = waits.remaining(for: account, failures: record.failures, now: now)
-      guard wait <= .zero else { return .refused(.mustWait(wait)) }
+      guard wait <= .zero else { return Counting.refused(.mustWait(wait)) }
       record.failures += 1
       try record.write(to: connection, keys)
-      return .counted(record)
+      return Counting.counted(record)
     }
+    if case .refused(.wiped) = counting { try transaction(erasing: true) { _ in } }
+    return counting
   }
 
   private func foundWrong(_ counted: PINRecord, _ clock: any TokenClock) throws(StateStoreError) -> PINUnlockResult {
     let isLast = counted.failures >= counted.limit
-    try transaction { connection in
+    try transaction(erasing: isLast) { connection in
       guard !isLast else {
         return try wipe(counted, "\(counted.limit) wrong PINs", clock, on: connection)
       }

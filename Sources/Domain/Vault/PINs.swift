@@ -26,7 +26,7 @@ extension Vault {
   ) throws(StateStoreError) {
     precondition(PINRecord.limits.contains(limit), "a limit of \(limit) wrong PINs")
     let box = try sealedBytes(of: keys, under: pin, for: account, parameters)
-    try transaction { connection in
+    try transaction(erasing: true) { connection in
       let known = try connection.rows("SELECT 1 FROM accounts WHERE id = ?", account.text) { try $0.integer(0) }
       guard !known.isEmpty else { throw StateStoreError.unknown("account \(account)") }
       try PINRecord(account: account, limit: limit, failures: 0, sealedBytes: box).write(to: connection, self.keys)
@@ -45,7 +45,7 @@ extension Vault {
     case .over(let verdict): return verdict
     case .right(let counted, let opened):
       let box = try sealedBytes(of: opened, under: new, for: account, parameters)
-      try transaction { connection in try replace(counted, with: box, clock, on: connection) }
+      try transaction(erasing: true) { connection in try replace(counted, with: box, clock, on: connection) }
       return .unlocked(opened)
     }
   }

@@ -20,7 +20,15 @@ package final class Vault: Sendable {
   let hourlyLimit: Int64
   let waits = PINWaits()
   private let path: String
-  private let connection: Mutex<Connection>
+  private let storage: Mutex<Storage>
+  /// Changes that become durable with the next transaction, in order.
+  private let deferred = Mutex<[DeferredChange]>([])
+
+  private struct Storage: ~Copyable {
+    let connection: Connection
+    /// Whether the write-ahead log may have pages with removed secrets.
+    var hasResidue = false
+  }
 
   /// Opens the vault in `directory`, and creates it if it does not exist.
   /// - Parameters:
@@ -53,6 +61,8 @@ package final class Vault: Sendable {
       let connection = try connect(to: path)
       try connection.migrate(Schema.steps(keys))
       try Schema.checkCanary(connection, keys)
+      // A process may have been killed between the removal of a secret and the truncation of the log.
+      _ = try connection.truncateLog()
       return connection
     }
     try StateDirectory.synchronize(directory)
@@ -68,23 +78,22 @@ package final class Vault: Sendable {
   ) {
     self.hourlyLimit = hourlyLimit
     self.path = path
-    self.connection = Mutex(connection)
+    storage = Mutex(Storage(connection: connection))
     self.keys = keys
     self.auditCapacity = auditCapacity
   }
 
-  /// Opens a connection. Uses a rollback journal rather than a write-ahead log, because a write-ahead log keeps deleted
-  /// pages until it is overwritten; so does the journal mode `PERSIST`. `TRUNCATE` empties the journal at every commit
-  /// and, from `synchronous=FULL` on, waits until that is durable. `EXTRA` also covers the case that SQLite deletes the
-  /// journal. `secure_delete` overwrites deleted rows in the file (not the copies made by the storage's wear leveling).
-  /// The slower mode is acceptable because a request causes few transactions.
+  /// Opens a connection. Uses a write-ahead log, so that a commit waits for storage once. A log keeps deleted pages
+  /// until it is truncated: `transaction(erasing:)` truncates it. `secure_delete` overwrites deleted rows in the file
+  /// (not the copies made by the storage's wear leveling). `synchronous=EXTRA` waits at every commit, and while a new
+  /// file changes to the log.
   private static func connect(to path: String) throws -> Connection {
     let connection = try Connection(path: path)
-    let mode = try connection.rows("PRAGMA journal_mode = TRUNCATE") { try $0.text(0) }
-    guard mode == ["truncate"] else { throw StateStoreError.storage("journal_mode is \(mode), not truncate") }
+    // The page size of a new file: a commit writes whole pages, most of which have few changed bytes.
+    try connection.execute("PRAGMA page_size = 1024; PRAGMA synchronous = EXTRA")
+    try connection.useWriteAheadLog()
     try connection.execute(
       """
-      PRAGMA synchronous = EXTRA;
       PRAGMA secure_delete = ON;
       PRAGMA foreign_keys = ON;
       PRAGMA trusted_schema = OFF;
@@ -93,11 +102,44 @@ package final class Vault: Sendable {
     return connection
   }
 
-  /// Runs `body` in a transaction: all of it is durable when this returns, or nothing happened.
+  /// Runs the deferred changes and `body` in one transaction: all of it is durable when this returns, or nothing
+  /// happened.
+  /// - Parameter erasing: whether `body` removes or replaces a secret. Then, when this returns, the former contents of
+  ///   its pages are in no file, unless another process was reading the vault; they are erased with the next
+  ///   transaction.
   func transaction<Result: Sendable>(
-    _ body: @Sendable (borrowing Connection) throws -> Result
+    erasing: Bool = false, _ body: @Sendable (borrowing Connection) throws -> Result
   ) throws(StateStoreError) -> Result {
-    try mappingStateStoreErrors { try connection.withLock { try $0.transaction(body) } }
+    try mappingStateStoreErrors {
+      try storage.withLock { storage in
+        let changes = deferred.withLock { $0 }
+        let result = try storage.connection.transaction { connection in
+          for change in changes { try apply(change, on: connection) }
+          return try body(connection)
+        }
+        deferred.withLock { $0.removeFirst(changes.count) }
+        if erasing { storage.hasResidue = true }
+        // The transaction is durable: an error here only delays the erasure.
+        if storage.hasResidue, (try? storage.connection.truncateLog(waits: erasing)) == true {
+          storage.hasResidue = false
+        }
+        return result
+      }
+    }
+  }
+
+  package func enqueue(_ change: DeferredChange) { deferred.withLock { $0.append(change) } }
+
+  package func flush() throws(StateStoreError) {
+    guard deferred.withLock({ !$0.isEmpty }) else { return }
+    try transaction { _ in }
+  }
+
+  /// The transactions whose intents are resolved by a deferred change.
+  var resolvedSoon: Set<TransactionID> {
+    deferred.withLock { changes in
+      Set(changes.compactMap { if case .resolveIntent(let transaction, _) = $0 { transaction } else { nil } })
+    }
   }
 
   /// Like `snapshot`, but uncached: reads the file over a new connection.
@@ -110,7 +152,7 @@ package final class Vault: Sendable {
   func snapshot<Result: Sendable>(
     _ body: @Sendable (borrowing Connection) throws -> Result
   ) throws(StateStoreError) -> Result {
-    try mappingStateStoreErrors { try connection.withLock { try $0.snapshot(body) } }
+    try mappingStateStoreErrors { try storage.withLock { try $0.connection.snapshot(body) } }
   }
 }
 

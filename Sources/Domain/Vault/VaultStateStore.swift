@@ -41,15 +41,27 @@ extension Vault: StateStore {
 
   /// If the intent was deleted with its account, the end is recorded nevertheless.
   package func resolveIntent(_ transaction: TransactionID, _ entry: AuditEntry) throws(StateStoreError) {
-    try self.transaction { connection in
-      let isAnswered = try connection.run("DELETE FROM intents WHERE txn = ?", transaction.text) > 0
-      try append(bounded: entry, isAnswered: isAnswered, on: connection)
+    try self.transaction { connection in try resolveIntent(transaction, entry, on: connection) }
+  }
+
+  private func resolveIntent(
+    _ transaction: TransactionID, _ entry: AuditEntry, on connection: borrowing Connection
+  ) throws {
+    let isAnswered = try connection.run("DELETE FROM intents WHERE txn = ?", transaction.text) > 0
+    try append(bounded: entry, isAnswered: isAnswered, on: connection)
+  }
+
+  func apply(_ change: DeferredChange, on connection: borrowing Connection) throws {
+    switch change {
+    case .record(let entry): try append(bounded: entry, on: connection)
+    case .resolveIntent(let transaction, let entry): try resolveIntent(transaction, entry, on: connection)
     }
   }
 
   /// Ordered by transaction.
   package func unresolvedIntents() throws(StateStoreError) -> [AnswerIntent] {
-    try snapshot { connection in try intents(on: connection) }
+    let resolved = resolvedSoon
+    return try snapshot { connection in try intents(on: connection) }.filter { !resolved.contains($0.transaction) }
   }
 
   func intents(on connection: borrowing Connection) throws -> [AnswerIntent] {
@@ -75,7 +87,7 @@ extension Vault: StateStore {
   /// Sets the account's stage to `mustEnrollAgain` and deletes its secrets, PIN, messages and one-time passwords. Its
   /// unsettled intents stay.
   package func dropKeys(of account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
-    try transaction { connection in try dropKeys(of: account, entry, on: connection) }
+    try transaction(erasing: true) { connection in try dropKeys(of: account, entry, on: connection) }
   }
 
   func dropKeys(of account: AccountID, _ entry: AuditEntry, on connection: borrowing Connection) throws {
@@ -94,7 +106,7 @@ extension Vault: StateStore {
 
   /// Deletes the account with its unsettled intents; its name stays in the audit entries.
   package func wipe(account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
-    try transaction { connection in try wipe(account: account, entry, on: connection) }
+    try transaction(erasing: true) { connection in try wipe(account: account, entry, on: connection) }
   }
 
   func wipe(account: AccountID, _ entry: AuditEntry, on connection: borrowing Connection) throws {
@@ -106,7 +118,7 @@ extension Vault: StateStore {
 
   /// Deletes the server and its accounts with their unsettled intents; their names stay in the audit entries.
   package func wipe(server: TokenServerID, _ entry: AuditEntry) throws(StateStoreError) {
-    try transaction { connection in
+    try transaction(erasing: true) { connection in
       guard try connection.run("DELETE FROM servers WHERE id = ?", server.text) == 1 else {
         throw StateStoreError.unknown("token server \(server)")
       }

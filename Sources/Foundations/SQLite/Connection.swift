@@ -4,7 +4,9 @@ import Glibc
 
 /// A connection to a database file, with one owner. Threads must share it with a `Mutex`; each process opens its own.
 package struct Connection: ~Copyable {
-  private let handle: OpaquePointer
+  let handle: OpaquePointer
+  /// How long a call waits for other connections, in milliseconds.
+  static let patience: Int32 = 5_000
 
   /// Opens the file, and creates it if it does not exist. If another process holds a lock, a call waits up to 5 s
   /// before it fails with `SQLITE_BUSY`.
@@ -30,7 +32,7 @@ package struct Connection: ~Copyable {
       throw error
     }
     self.handle = handle
-    sqlite3_busy_timeout(handle, 5_000)
+    sqlite3_busy_timeout(handle, Self.patience)
   }
 
   deinit {

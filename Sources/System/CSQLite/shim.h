@@ -9,3 +9,15 @@ static inline int approval_sqlite3_bind_blob(sqlite3_stmt *statement, int index,
 static inline int approval_sqlite3_bind_text(sqlite3_stmt *statement, int index, const char *text, int count) {
   return sqlite3_bind_text(statement, index, text, count, SQLITE_TRANSIENT);
 }
+// Waits until the journal or write-ahead log is durable. Does nothing if it is not open.
+static inline int approval_sqlite3_sync_journal(sqlite3 *database) {
+  sqlite3_file *file = 0;
+  int code = sqlite3_file_control(database, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file);
+  if (code != SQLITE_OK || file == 0 || file->pMethods == 0) return code;
+  return file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
+}
+// Keeps the write-ahead log and its index when the last connection closes.
+static inline int approval_sqlite3_keep_log(sqlite3 *database) {
+  int keep = 1;
+  return sqlite3_file_control(database, "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
+}

@@ -57,6 +57,13 @@ public final class MemoryRegistry: SharedEnrollmentRegistry, StateStore {
     return true
   }
   public func record(_ entry: AuditEntry) throws(StateStoreError) { try write(entry) { _ in } }
+  /// Applied at once, and not counted as a write.
+  public func enqueue(_ change: DeferredChange) {
+    switch change {
+    case .record(let entry), .resolveIntent(_, let entry): state.withLock { $0.audit.append(entry) }
+    }
+  }
+  public func flush() throws(StateStoreError) {}
   public func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(StateStoreError) { try write(entry) { _ in } }
   public func resolveIntent(_ transaction: TransactionID, _ entry: AuditEntry) throws(StateStoreError) {
     try write(entry) { _ in }

@@ -12,13 +12,35 @@ public final class MemoryStateStore: StateStore {
     var droppedKeys: [AccountID] = []
     var failures: [Int: StateStoreError] = [:]
     var writes = 0
+    var deferred: [DeferredChange] = []
+
+    mutating func apply(_ change: DeferredChange) {
+      switch change {
+      case .record(let entry): audit.append(entry)
+      case .resolveIntent(let transaction, let entry):
+        intents.removeAll { $0.transaction == transaction }
+        audit.append(entry)
+      }
+    }
+
+    /// With the deferred changes.
+    var newest: State {
+      var state = self
+      for change in deferred { state.apply(change) }
+      return state
+    }
   }
 
   private let state = Mutex(State())
 
   public init() {}
 
-  public var audit: [AuditEntry] { state.withLock { $0.audit } }
+  /// All entries, including those that are not durable.
+  public var audit: [AuditEntry] { state.withLock { $0.newest.audit } }
+  public var durableAudit: [AuditEntry] { state.withLock { $0.audit } }
+  public var durableIntents: [AnswerIntent] { state.withLock { $0.intents } }
+  /// The number of durable changes so far, including failed ones.
+  public var writes: Int { state.withLock { $0.writes } }
   public var wipedAccounts: [AccountID] { state.withLock { $0.wipedAccounts } }
   public var wipedServers: [TokenServerID] { state.withLock { $0.wipedServers } }
   public var droppedKeys: [AccountID] { state.withLock { $0.droppedKeys } }
@@ -34,6 +56,13 @@ public final class MemoryStateStore: StateStore {
   }
 
   public func plant(_ intent: AnswerIntent) { state.withLock { $0.intents.append(intent) } }
+
+  public func enqueue(_ change: DeferredChange) { state.withLock { $0.deferred.append(change) } }
+
+  public func flush() throws(StateStoreError) {
+    guard state.withLock({ !$0.deferred.isEmpty }) else { return }
+    try write { _ in }
+  }
 
   public func record(_ entry: AuditEntry) throws(StateStoreError) {
     try write { $0.audit.append(entry) }
@@ -54,7 +83,7 @@ public final class MemoryStateStore: StateStore {
     }
   }
 
-  public func unresolvedIntents() throws(StateStoreError) -> [AnswerIntent] { state.withLock { $0.intents } }
+  public func unresolvedIntents() throws(StateStoreError) -> [AnswerIntent] { state.withLock { $0.newest.intents } }
 
   public func dropKeys(of account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
     try write { state in
@@ -81,7 +110,11 @@ public final class MemoryStateStore: StateStore {
     let fault = state.withLock { state in
       state.writes += 1
       let fault = state.failures.removeValue(forKey: state.writes)
-      if fault == nil { body(&state) }
+      if fault == nil {
+        for change in state.deferred { state.apply(change) }
+        state.deferred = []
+        body(&state)
+      }
       return fault
     }
     if let fault { throw fault }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+import CSQLite
+import Glibc
+
+/// The write-ahead log (https://sqlite.org/wal.html): a commit appends to the log and waits for storage once. The log
+/// keeps old pages until a checkpoint truncates it.
+extension Connection {
+  /// How long `useWriteAheadLog` waits for other connections, in steps of 10 ms.
+  private static let attempts = 500
+
+  /// Uses a write-ahead log from now on. The setting is stored in the file. The log stays, truncated, when the last
+  /// connection closes, so that a database on read-only storage can be read.
+  /// - Throws: also if other connections keep the file in another mode for 5 s.
+  package func useWriteAheadLog() throws(SQLiteError) {
+    for attempt in 1... {
+      // SQLite does not wait for other connections here, even with a busy timeout.
+      do throws(SQLiteError) {
+        let mode = try journalMode("WAL")
+        guard mode == "wal" else {
+          throw SQLiteError(call: "journal_mode", code: SQLITE_BUSY, message: "is \(mode), not wal")
+        }
+        break
+      } catch {
+        guard error.code & 0xFF == SQLITE_BUSY, attempt < Self.attempts else { throw error }
+        usleep(10_000)
+      }
+    }
+    guard approval_sqlite3_keep_log(handle) == SQLITE_OK else { throw lastError(on: handle, call: "keep the log") }
+    try execute("PRAGMA journal_size_limit = 0")
+  }
+
+  private func journalMode(_ wanted: String) throws(SQLiteError) -> String {
+    let statement = try Statement("PRAGMA journal_mode = \(wanted)", on: handle)
+    return try statement.step() ? try statement.row.text(0) : ""
+  }
+
+  /// Copies the log into the database file and truncates the log. Both are durable when this returns.
+  /// - Parameter waits: whether to wait up to 5 s for other connections that are reading.
+  /// - Returns: false if another connection was reading, and old pages are still in the log.
+  package func truncateLog(waits: Bool = true) throws(SQLiteError) -> Bool {
+    sqlite3_busy_timeout(handle, waits ? Self.patience : 0)
+    defer { sqlite3_busy_timeout(handle, Self.patience) }
+    let statement = try Statement("PRAGMA wal_checkpoint(TRUNCATE)", on: handle)
+    guard try statement.step(), try statement.row.integer(0) == 0 else { return false }
+    guard approval_sqlite3_sync_journal(handle) == SQLITE_OK else { throw lastError(on: handle, call: "sync the log") }
+    return true
+  }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
+import MobileAuth
+import Testing
+
+/// What the user and the server wait for: an SD card takes 10 to 100 ms for each durable change.
+@Suite("Waits for storage in the handling loop", .timeLimit(.minutes(1))) struct StorageWaitTests {
+  private let fixture = HandlerFixture()
+
+  private func approve(failing write: Int, then check: () -> Void = {}) async throws {
+    fixture.stateStore.fail(write: write, with: .storage("disk full"))
+    try await fixture.withHandler {
+      fixture.announce(fixture.request(1))
+      await fixture.panel.until(challenges: 1)
+      fixture.panel.perform(accept)
+      await fixture.panel.until(showing: .misconfigured)
+      check()
+    }
+  }
+
+  /// Fails if anything is written before the LED shows the request.
+  @Test("The first durable change comes after the LED shows the request") func showsBeforeWriting() async throws {
+    try await approve(failing: 1)
+    #expect(fixture.panel.shown.contains(.confirmationWanted))
+    #expect(fixture.server.delivered.isEmpty)
+    #expect(fixture.stateStore.durableAudit.map(\.kind).prefix(2) == [.announced, .opened])
+  }
+
+  /// Fails if more than one durable change precedes the sending of the answer.
+  @Test("The decision is the only durable change before the answer is sent") func decisionOnly() async throws {
+    try await approve(failing: 3)
+    #expect(fixture.server.delivered.count == 1)
+  }
+
+  /// Fails if the LED waits until the end of the request is written.
+  @Test("The LED does not wait for the settled entry") func confirmsBeforeSettling() async throws {
+    try await approve(failing: 3) {
+      #expect(fixture.panel.shown.contains(.confirmed))
+      #expect(fixture.stateStore.durableIntents.count == 1, "the server is queried after a crash")
+    }
+  }
+
+  @Test("An approval makes three durable changes") func threeChanges() async throws {
+    try await fixture.withHandler {
+      fixture.announce(fixture.request(1))
+      await fixture.panel.until(challenges: 1)
+      fixture.panel.perform(accept)
+      await fixture.panel.until(showing: .idle(pending: 0))
+    }
+    #expect(fixture.stateStore.writes == 3)
+    #expect(fixture.stateStore.durableAudit.map(\.kind) == [.announced, .opened, .decided, .settled])
+  }
+
+  /// Fails if a stopped service forgets the end of a request that its user saw.
+  @Test("What is not written is written when the service stops") func stopping() async throws {
+    try await fixture.withHandler {
+      fixture.announce(fixture.request(1))
+      await fixture.panel.until(challenges: 1)
+    }
+    #expect(fixture.stateStore.durableAudit.map(\.kind) == [.announced, .opened])
+  }
+}

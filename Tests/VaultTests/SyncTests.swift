@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+import MobileAuth
+import Secrets
+import Synchronization
+import Testing
+import Vault
+import VaultModel
+
+/// How often the vault waits for storage: on an SD card each wait takes 10 to 100 ms.
+@Suite("Waits for storage", .serialized, .timeLimit(.minutes(1))) struct SyncTests {
+  private let fixture: VaultFixture
+  private let vault: Vault
+  private let log = Log()
+  private let transaction = TransactionID("00000000-0000-4000-8000-000000000001")!
+
+  init() throws {
+    fixture = try VaultFixture(in: "/dev/shm")
+    let secret = try fixture.deviceSecret()
+    vault = try RecordingVFS.recording(fixture.path, in: log.append) { [fixture] in
+      try Vault.open(directory: fixture.path, deviceSecret: secret)
+    }
+    try vault.put(server(acme))
+    try vault.put(account(alice))
+    // The first commit after a truncation also writes the header of the log.
+    try vault.record(entry(.loggedIn, alice))
+  }
+
+  private func syncs(of body: () throws -> Void) rethrows -> Int {
+    let before = log.events.count
+    try body()
+    return log.events.dropFirst(before).count { if case .synced = $0 { true } else { false } }
+  }
+
+  @Test("A commit waits once") func oncePerCommit() throws {
+    #expect(try syncs { try vault.record(entry(.opened, alice)) } == 1)
+    #expect(try syncs { try vault.journal(intent(transaction, alice, key: "k"), entry(.decided, alice)) } == 1)
+    #expect(try syncs { try vault.resolveIntent(transaction, entry(.settled, alice)) } == 1)
+    #expect(try syncs { _ = try vault.unresolvedIntents() } == 0)
+  }
+
+  /// From the hint to the end of a request: none before the LED lights, one before the answer is sent.
+  @Test("An approval waits three times") func approval() throws {
+    let beforeTheLED = syncs {
+      vault.enqueue(.record(entry(.announced, alice)))
+      vault.enqueue(.record(entry(.opened, alice)))
+    }
+    #expect(beforeTheLED == 0)
+    #expect(try syncs { try vault.flush() } == 1)
+    #expect(try syncs { try vault.journal(intent(transaction, alice, key: "k"), entry(.decided, alice)) } == 1)
+    #expect(syncs { vault.enqueue(.resolveIntent(transaction, entry(.settled, alice))) } == 0)
+    #expect(try syncs { try vault.flush() } == 1)
+    #expect(try syncs { try vault.flush() } == 0)
+    #expect(try vault.auditLines(newest: 4).map(\.entry.kind) == [.announced, .opened, .decided, .settled])
+  }
+
+  @Test("A decision carries what was not written before") func decisionCarriesDeferredEntries() throws {
+    vault.enqueue(.record(entry(.announced, alice)))
+    vault.enqueue(.record(entry(.opened, alice)))
+    #expect(try syncs { try vault.journal(intent(transaction, alice, key: "k"), entry(.decided, alice)) } == 1)
+    #expect(try fixture.vault().auditLines(newest: 3).map(\.entry.kind) == [.announced, .opened, .decided])
+  }
+
+  /// One more than the decision, because the count is durable before the PIN is verified.
+  @Test("A PIN that the token verifies waits once for its count") func pinCount() throws {
+    try vault.setPIN(of: alice, to: pin("1"), keys: secrets("keys"))
+    try vault.record(entry(.opened, alice))
+    let clock = PatientClock(wallClockMilliseconds: 0)
+    #expect(try syncs { _ = try vault.unlock(alice, with: pin("2"), clock: clock) } == 2, "the count and the result")
+  }
+
+  @Test("The end of a request that is not written yet is known") func unwrittenEndIsKnown() throws {
+    try vault.journal(intent(transaction, alice, key: "k"), entry(.decided, alice))
+    vault.enqueue(.resolveIntent(transaction, entry(.settled, alice)))
+    #expect(try vault.unresolvedIntents().isEmpty)
+    // A crash here asks the server again.
+    #expect(try fixture.vault().unresolvedIntents().map(\.transaction) == [transaction])
+    try vault.flush()
+    #expect(try fixture.vault().unresolvedIntents().isEmpty)
+  }
+
+  @Test("Changes that could not be written are tried again, in order") func failedChangesAreTriedAgain() throws {
+    vault.enqueue(.record(entry(.announced, alice, "first")))
+    #expect(throws: StateStoreError.self) { try vault.wipe(account: bob, entry(.wiped)) }
+    vault.enqueue(.record(entry(.opened, alice, "second")))
+    try vault.flush()
+    #expect(try vault.auditLines(newest: 2).map(\.entry.detail) == ["first", "second"])
+  }
+
+  /// A bound for flash wear: 16 KiB for each approval.
+  @Test("An approval writes at most 16 KiB") func bytesPerApproval() throws {
+    // The audit chain of a used token.
+    for _ in 0..<200 { try vault.record(entry(.opened, alice, String(repeating: "x", count: 60))) }
+    let before = log.events.count
+    try approval()
+    let bytes = log.events.dropFirst(before).reduce(0) { sum, event in
+      if case .wrote(_, _, let bytes) = event { sum + bytes.count } else { sum }
+    }
+    #expect((1...16_384).contains(bytes), "\(bytes) bytes")
+  }
+}

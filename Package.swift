@@ -137,6 +137,7 @@ let package = Package(
   name: "approval-token",
   products: [
     .executable(name: "approval-token", targets: ["approval-token"]),
+    .executable(name: "approval-tokend", targets: ["approval-tokend"]),
     .library(name: "ApprovalTestKit", targets: ["ApprovalTestKit"]),
     // For other devices and servers, such as those in Benchmarks/.
     .library(name: "ReferenceProtocol", targets: ["ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets"]),
@@ -148,10 +149,11 @@ let package = Package(
     .library(
       name: "Parsers",
       targets: [
-        "ApprovalTestKit", "ApprovalToken", "Boards", "HTTP", "Cryptography", "CurlHTTP", "FrontPanel", "GPIO",
+        "ApprovalTestKit", "Boards", "ControlProtocol", "HTTP", "Cryptography", "CurlHTTP",
+        "FrontPanel", "GPIO",
         "HIDReports", "JSONValues", "MQTT", "MobileAuth", "OATHAdapter", "OpenPGP", "PINProtection",
         "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter", "ReferenceProtocol", "SQLite", "Secrets",
-        "ServerBackends", "TOMLSyntax", "USBKeypad", "Vault",
+        "ServerBackends", "TOMLSyntax", "TokenDaemon", "USBKeypad", "Vault",
       ]),
     // The stand-in for AM, for Benchmarks/ and for tests of push delegates.
     .library(name: "TestAM", targets: ["TestAM"]),
@@ -184,6 +186,7 @@ let package = Package(
     module(
       "MQTT", in: .foundations, over: ["CertificateTrust", "CMosquitto", "COpenSSL", "HTTP", "Secrets", "Threads"]),
     module("JSONValues", in: .foundations),
+    module("ControlProtocol", in: .foundations, over: ["JSONValues"]),
     module("TOMLSyntax", in: .foundations),
     module("SQLite", in: .foundations, over: ["CSQLite"]),
     module("PINProtection", in: .foundations, over: ["Secrets", "Cryptography"]),
@@ -218,17 +221,30 @@ let package = Package(
       "Boards", in: .hardware, over: ["FrontPanel", "GPIO", "MobileAuth", "Secrets", "TOMLSyntax", "USBKeypad", toml]),
     module("ApprovalTestKit", in: .testKit, over: ["MobileAuth", "FrontPanel", "HTTP", "Secrets"]),
 
-    // Top layer: the two programs.
+    // Top layer: the programs.
     module(
-      "ApprovalToken", in: .programs,
+      "TokenDaemon", in: .programs,
       over: [
-        "Boards", "CLinux", "HTTP", "Cryptography", "CurlHTTP", "FrontPanel", "MQTT", "JSONValues", "MobileAuth",
-        "PINProtection",
+        "Boards", "CLinux", "ControlProtocol", "HTTP", "Cryptography", "CurlHTTP", "FrontPanel", "JSONValues", "MQTT",
+        "MobileAuth", "PINProtection",
         "OATHAdapter", "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter",
-        "ReferenceProtocol", "Secrets", "ServerBackends", "TOMLSyntax", "Threads", "Vault", argumentParser, logging,
-        lifecycle, signals, toml,
+        "ReferenceProtocol", "Secrets", "ServerBackends", "TOMLSyntax", "Threads", "Vault", logging, lifecycle,
+        signals, toml,
       ]),
-    program("approval-token", over: ["ApprovalToken", "Secrets", argumentParser]),
+    // No storage, hardware or network; `scripts/check` checks that.
+    module(
+      "ApprovalTokenCommands", in: .programs,
+      over: [
+        "CLinux", "ControlProtocol", "FrontPanel", "JSONValues", "MobileAuth", "Secrets", "Threads", argumentParser,
+      ]),
+    module(
+      "OneShotCommands", in: .programs,
+      over: [
+        "ApprovalTokenCommands", "Boards", "CLinux", "ControlProtocol", "MobileAuth", "Secrets", "ServerBackends",
+        "TokenDaemon", "Vault", argumentParser,
+      ]),
+    program("approval-token", over: ["ApprovalTokenCommands", "Secrets", argumentParser]),
+    program("approval-tokend", over: ["OneShotCommands", "Secrets"]),
 
     tests("ConstantTime", of: ["BuiltPrograms"]),
     // Built for release, and run with valgrind by the tests above.
@@ -277,13 +293,15 @@ let package = Package(
     .executableTarget(
       name: "bench-probe", dependencies: ["GPIO"], path: "Tests/Support/bench-probe", swiftSettings: strictness),
     tests(
-      "ApprovalTokenTests",
+      "TokenDaemonTests",
       of: [
-        "ApprovalTestKit", "ApprovalToken", "JSONValues", "MobileAuth", "Boards", "FrontPanel", "OATHAdapter",
-        "Secrets", "ServerBackends",
-        "Threads",
-        "Vault", argumentParser, logging,
+        "ApprovalTestKit", "TokenDaemon", "ControlProtocol", "JSONValues", "MobileAuth", "Boards", "FrontPanel",
+        "OATHAdapter", "Secrets", "ServerBackends", "Threads", "Vault", logging,
       ]),
+    tests(
+      "OneShotCommandsTests",
+      of: ["OneShotCommands", "ApprovalTokenCommands", "ControlProtocol", "TokenDaemon", argumentParser]),
+    tests("ControlProtocolTests", of: ["ControlProtocol"]),
     tests("OATHAdapterTests", of: ["OATHAdapter", "MobileAuth", "Secrets"]),
     tests("MobileAuthTests", of: ["MobileAuth", "Secrets", "ApprovalTestKit"]),
     tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "Secrets", "ApprovalTestKit"]),

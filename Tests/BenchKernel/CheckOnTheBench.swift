@@ -91,8 +91,11 @@ final class CheckOnTheBench {
     #expect(known.status == 0, "\(known)")
     // A chip without a known profile, whose lines have descriptive names.
     let unknown = try shell(
-      "export APPROVAL_TOKEN_BOARDS=/nowhere; cp $(readlink -f \(try BuiltProgram.path("approval-token"))) /run/token; "
-        + "/run/token board probe --toml >/run/b.toml && token board check /run/b.toml && cat /run/b.toml")
+      "export APPROVAL_TOKEN_BOARDS=/nowhere; "
+        + "mkdir -p /run/away; cp $(readlink -f \(try BuiltProgram.path("approval-token"))"
+        + " \(try BuiltProgram.path("approval-tokend"))) /run/away; "
+        + "/run/away/approval-token board probe --toml >/run/b.toml && token board check /run/b.toml && cat /run/b.toml"
+    )
     #expect(unknown.status == 0, "\(unknown)")
     #expect(unknown.output.contains("Proposed by") && !unknown.output.contains("bench-kernel"), "\(unknown)")
   }

@@ -31,7 +31,7 @@ struct Bench: ParsableCommand {
     }
   }
 
-  @Option(help: "Where approval-token and token-server are.", completion: .directory)
+  @Option(help: "Where approval-token, approval-tokend and token-server are.", completion: .directory)
   var programs: String
 
   @Option(help: "A Markdown file in which the table and this machine replace those of the last run.")

@@ -24,9 +24,9 @@ final class PushToken {
     let file = "\(stage.directory)/push.toml"
     try "[tls]\nauthorities = \"\(authority)\"\n[push]\n\(settings)\n".write(
       toFile: file, atomically: false, encoding: .utf8)
-    let child = try stage.start("approval-token", ["serve", "--state", state, "--config", file])
+    let child = try stage.start("approval-tokend", ["serve", "--state", state, "--config", file])
     self.child = child
-    guard try child.readLine() == "ready" else { throw BenchError("approval-token is not ready") }
+    guard try child.readLine() == "ready" else { throw BenchError("approval-tokend is not ready") }
     let control = ControlSocket(path: state + "/control.sock")
     _ = try control.followLED().waitForLED("idle, connected")
     return (ProcessReadings(processID: child.processID), control)

@@ -130,8 +130,8 @@ final class Token {
     self.user = user
     let state = "\(stage.directory)/\(user)"
     _ = try stage.run("approval-token", ["enroll", server.add(user: user).uri, "--state", state])
-    child = try stage.start("approval-token", ["serve", "--state", state])
-    guard try child.readLine() == "ready" else { throw BenchError("approval-token is not ready") }
+    child = try stage.start("approval-tokend", ["serve", "--state", state])
+    guard try child.readLine() == "ready" else { throw BenchError("approval-tokend is not ready") }
     readings = ProcessReadings(processID: child.processID)
     control = ControlSocket(path: state + "/control.sock")
   }
@@ -140,8 +140,8 @@ final class Token {
   init(on stage: Stage, user: String, choosing pin: String, at server: TokenServer) throws {
     self.user = user
     let state = "\(stage.directory)/\(user)"
-    child = try stage.start("approval-token", ["serve", "--state", state])
-    guard try child.readLine() == "ready" else { throw BenchError("approval-token is not ready") }
+    child = try stage.start("approval-tokend", ["serve", "--state", state])
+    guard try child.readLine() == "ready" else { throw BenchError("approval-tokend is not ready") }
     readings = ProcessReadings(processID: child.processID)
     control = ControlSocket(path: state + "/control.sock")
     let led = try control.followLED()

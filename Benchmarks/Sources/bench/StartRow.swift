@@ -9,8 +9,8 @@ struct StartRow {
     let state = "\(stage.directory)/start"
     _ = try stage.run("approval-token", ["enroll", server.add(user: "start").uri, "--state", state])
     let times = try (0..<times).map { _ in
-      let token = try stage.start("approval-token", ["serve", "--state", state])
-      guard try token.readLine() == "ready" else { throw BenchError("approval-token is not ready") }
+      let token = try stage.start("approval-tokend", ["serve", "--state", state])
+      guard try token.readLine() == "ready" else { throw BenchError("approval-tokend is not ready") }
       return Instant.now - token.started
     }
     let sample = Sample(times)

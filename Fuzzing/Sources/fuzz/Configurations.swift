@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Boards
 
-@testable import ApprovalToken
+@testable import TokenDaemon
 @testable import GPIO
 @testable import ServerParsers
 

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import Boards
+import ControlProtocol
 import Glibc
+import JSONValues
 import MobileAuth
 @testable import PingAMAdapter
-import ReferenceProtocol
 
-@testable import ApprovalToken
+@testable import TokenDaemon
 
 /// Both sides of the control socket: lines, requests, and a command's handling of the service's answers.
 func readControlMessage(_ bytes: [UInt8]) {
   let input = Input(bytes, choices: 4)
   switch input.choice {
-  case 0: for line in lines(input.bytes) { readCall(line) }
-  case 1: readCall(input.bytes)
+  case 0: for line in lines(input.bytes) { readRequest(line) }
+  case 1: readRequest(input.bytes)
   case 2: readAnswers(input.bytes)
   default: _ = ListenAddress(input.text)?.description
   }
@@ -32,19 +33,22 @@ private func lines(_ bytes: [UInt8]) -> [[UInt8]] {
   return lines
 }
 
-private func readCall(_ line: [UInt8]) {
-  guard let call = try? JSON.decode(ControlCall.self, from: line) else { return }
-  for key in call.keys ?? [] { _ = SimulatedKeypad.Act(key) }
-  if let uri = call.uri { readURI(Array(uri.utf8)) }
-  if let message = call.message { _ = PushReceiver().ingress.isFinal(Array(message.utf8)) }
-  require((try? JSON.decode(ControlCall.self, from: JSON.encode(call))) != nil, "a call survives being written")
+private func readRequest(_ line: [UInt8]) {
+  guard let request = try? ControlRequest(line: line) else { return }
+  switch request {
+  case .simulate(.keys(let keys)): for key in keys { _ = SimulatedKeypad.Act(key) }
+  case .enroll(let options): readURI(Array(options.uri.utf8))
+  case .push(let message): _ = PushReceiver().ingress.isFinal(Array(message.utf8))
+  default: break
+  }
+  require((try? ControlRequest(line: request.line)) == request, "a request survives being written")
 }
 
 private func readAnswers(_ line: [UInt8]) {
-  _ = try? JSON.decode(ControlFailure.self, from: line)
-  _ = try? JSON.decode(ControlProgress.self, from: line)
-  _ = try? JSON.decode(ServiceStatus.self, from: line)
-  _ = try? JSON.decode([PendingSummary].self, from: line).map { $0.message?.sanitized(atMost: 1000) }
-  _ = try? JSON.decode(CodeResponse.self, from: line)
-  _ = try? JSON.decode(LEDStatus.self, from: line)
+  _ = try? ControlResponse<ServiceStatus>(line: line)
+  if case .answer(let pending)? = try? ControlResponse<PendingResponse>(line: line) {
+    _ = pending.requests.map { $0.message?.sanitized(atMost: 1000) }
+  }
+  _ = try? ControlResponse<CodeResponse>(line: line)
+  _ = try? ControlResponse<LEDStatus>(line: line)
 }

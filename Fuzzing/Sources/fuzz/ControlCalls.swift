@@ -1,39 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
 import Boards
+import ControlProtocol
 import HTTP
 import FrontPanel
 import Glibc
+import JSONValues
 import Logging
 import MobileAuth
 @testable import OATHAdapter
 @testable import PingAMAdapter
-import ReferenceProtocol
 @testable import ServerBackends
 import Synchronization
 @testable import Vault
 
-@testable import ApprovalToken
+@testable import TokenDaemon
 
-/// Handles calls of the control socket: the first line is the call, the rest is the response of the enrolled server to
-/// each request. The board is simulated and gets no input, so that a call that waits for the panel ends when the caller
+/// Handles requests of the control socket: the first line is the request, the rest is the response of the enrolled server to
+/// each request. The board is simulated and gets no input, so that a request that waits for the panel ends when the caller
 /// disconnects.
 func answerCall(_ bytes: [UInt8]) {
   var input = Input(bytes, choices: statuses.count)
   let status = statuses[input.choice]
   guard let line = input.lines(atMost: 1).first,
-    let call = try? JSON.decode(ControlCall.self, from: Array(line.utf8))
+    let request = try? ControlRequest(line: Array(line.utf8))
   else { return }
   let handler = orTrap { try makeHandler(answering: HTTPResponse(status: status, body: input.bytes)) }
   wait {
     let work = Task {
-      do { try await handler.answer(call) { answer in _ = JSON.encode(answer) } } catch {
+      do { try await handler.answer(request) { answer in _ = JSONMessage.encode(answer) } } catch {
         guard !(error is CancellationError) else { return }
         require(CommandError(explaining: error) != nil, "the caller can be told of \(error)")
       }
     }
     let hangUp = Task {
-      // More than any call needs that does not wait for the user.
+      // More than any request needs that does not wait for the user.
       for _ in 0..<500 where !Task.isCancelled { await Task.yield() }
       work.cancel()
     }

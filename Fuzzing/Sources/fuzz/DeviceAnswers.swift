@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
+import ControlProtocol
 import HTTP
 import Cryptography
 import MobileAuth
@@ -8,7 +9,7 @@ import ReferenceProtocol
 import Secrets
 import Synchronization
 
-@testable import ApprovalToken
+@testable import TokenDaemon
 @testable import ReferenceAdapter
 
 /// Responses of the token server: the input as the response to one call, processed by the adapter up to the texts for

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-@testable import ApprovalToken
+@testable import TokenDaemon
 
 /// A connection to the push listener, whole and in pieces: both must get the same response.
 func readListenerRequest(_ bytes: [UInt8]) {

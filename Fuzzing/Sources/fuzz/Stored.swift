@@ -7,7 +7,7 @@ import OpenPGP
 import ReferenceProtocol
 import Secrets
 
-@testable import ApprovalToken
+@testable import TokenDaemon
 @testable import PINProtection
 @testable import OATHAdapter
 @testable import PingAMAdapter

@@ -3,7 +3,7 @@ import Cryptography
 import MobileAuth
 import ReferenceProtocol
 
-@testable import ApprovalToken
+@testable import TokenDaemon
 @testable import PingAMAdapter
 @testable import PrivacyIDEAAdapter
 @testable import ServerBackends

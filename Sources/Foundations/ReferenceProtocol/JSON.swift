@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import FoundationEssentials
 import JSONValues
 
 /// The JSON encoding of the protocol: snake_case names listed in `CodingKeys`, sorted keys so that equal values have
@@ -12,38 +11,13 @@ public enum JSON {
   /// The end of the year 9999 in milliseconds since 1970: the largest valid number.
   public static let largestNumber: Int64 = latestSecond * 1000 + 999
 
-  public static func encode(_ value: some Encodable) -> [UInt8] {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    // Wire types contain only texts, integers and lists of them, which can always be encoded.
-    guard let data = try? encoder.encode(value) else { preconditionFailure("\(type(of: value)) is not encodable") }
-    return [UInt8](data)
-  }
+  public static func encode(_ value: some Encodable) -> [UInt8] { JSONMessage.encode(value) }
 
   /// - Throws: `WireError.malformed`, naming the member that is missing, wrong or repeated.
   public static func decode<Value: Decodable>(_ type: Value.Type, from bytes: [UInt8]) throws(WireError) -> Value {
     let range = type is any ChecksOwnNumbers.Type ? nil : 0...largestNumber
-    do { try JSONSyntax.check(bytes, numbers: range) } catch {
-      throw .malformed(what: "\(type)", why: "\(error)")
-    }
-    do { return try JSONDecoder().decode(type, from: Data(bytes)) } catch {
-      throw .malformed(what: "\(type)", why: explain(error))
-    }
-  }
-
-  private static func explain(_ error: any Error) -> String {
-    func path(_ context: DecodingError.Context) -> String {
-      context.codingPath.map(\.stringValue).joined(separator: ".")
-    }
-    return switch error as? DecodingError {
-    case .keyNotFound(let key, let context):
-      "\"\((context.codingPath + [key]).map(\.stringValue).joined(separator: "."))\" is missing"
-    case .typeMismatch(let type, let context): "\"\(path(context))\" is not a \(type)"
-    case .valueNotFound(_, let context): "\"\(path(context))\" is null"
-    case .dataCorrupted(let context) where !context.codingPath.isEmpty:
-      "\"\(path(context))\" has an unknown value"
-    case .dataCorrupted, nil: "not JSON"
-    @unknown default: "not JSON"
+    do { return try JSONMessage.decode(type, from: bytes, numbers: range) } catch {
+      throw .malformed(what: "\(type)", why: error.why)
     }
   }
 }

@@ -28,8 +28,6 @@ public final class SimulatedKeypad: Keypad {
     case press(Key)
     case unplug, plugIn
 
-    public static let names = "0 to 9, enter, delete, clear, escape, unplug, plug-in"
-
     /// Nil if no action has this name.
     public init?(_ name: String) {
       switch name {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import ApprovalToken
+import ApprovalTokenCommands
 import ArgumentParser
 import Secrets
 
 @main
 struct Main {
-  static func main() async {
+  // Not asynchronous: only the first thread may start the daemon's program.
+  static func main() {
     forbidCrashReports()
-    await ApprovalTokenCommand.main()
+    ApprovalTokenCommand.main()
   }
 }

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A command's error: a message for the user, and the exit code of sysexits(3).
+package struct CommandError: Error, CustomStringConvertible {
+  package enum Code: Int32, Sendable {
+    case usage = 64
+    case badData = 65
+    case unavailable = 69
+    case refused = 77
+  }
+
+  package let code: Code
+  package let description: String
+  /// Error number for programs, printed with `--json` only: of the table in docs/handling-loop.md, or of PingAM's vendor
+  /// (docs/pingam.md). Nil for errors without a number.
+  package let number: Int?
+  /// No service runs: nothing has been done, and a command that works without the service may continue.
+  package let isServiceMissing: Bool
+
+  package init(_ code: Code, _ description: String, number: Int? = nil, isServiceMissing: Bool = false) {
+    self.code = code
+    self.description = description
+    self.number = number
+    self.isServiceMissing = isServiceMissing
+  }
+
+  /// - Parameter error: its description ends with the number in parentheses, which is left out of the message.
+  package init(_ code: Code, numbered error: some CustomStringConvertible, _ number: Int) {
+    let (text, suffix) = ("\(error)", " (\(number))")
+    self.init(code, text.hasSuffix(suffix) ? String(text.dropLast(suffix.count)) : text, number: number)
+  }
+}

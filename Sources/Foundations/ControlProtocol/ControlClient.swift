@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+
+/// The client side of the control socket.
+package struct ControlClient: Sendable {
+  package let path: String
+
+  /// - Parameter path: of the socket.
+  package init(path: String) { self.path = path }
+
+  /// Sends one request and decodes one answer.
+  /// - Parameter progress: receives the steps that the service reports before the answer.
+  package func call<Answer: Decodable>(
+    _ request: ControlRequest, _ type: Answer.Type, progress: (String) -> Void = { _ in }
+  ) throws -> Answer {
+    var answer: Answer?
+    try follow(request, type, progress: progress) {
+      answer = $0
+      return false
+    }
+    guard let answer else { throw CommandError(.unavailable, "the service ended without an answer; see its log") }
+    return answer
+  }
+
+  /// Sends one request and passes answers to `take` until it returns false or the service ends the connection.
+  package func follow<Answer: Decodable>(
+    _ request: ControlRequest, _ type: Answer.Type, progress: (String) -> Void = { _ in },
+    take: (Answer) throws -> Bool
+  ) throws {
+    do {
+      let socket = try UnixSocket.connected(to: path)
+      try socket.write(line: request.line)
+      while let line = try socket.readLine() {
+        switch try ControlResponse<Answer>(line: line) {
+        case .progress(let step): progress(step)
+        case .answer(let answer): guard try take(answer) else { return }
+        case .failure(let error): throw error
+        }
+      }
+    } catch let failure as UnixSocket.SocketError { throw Self.explain(failure, path) }
+  }
+
+  /// Whether a service accepts connections at this moment.
+  package var isServiceRunning: Bool { (try? UnixSocket.connected(to: path)) != nil }
+
+  private static func explain(_ failure: UnixSocket.SocketError, _ path: String) -> CommandError {
+    switch failure {
+    case .call(_, ENOENT), .call(_, ECONNREFUSED):
+      CommandError(
+        .unavailable, "`approval-token serve` is not running (no answer at \(path))", isServiceMissing: true)
+    default: CommandError(.unavailable, "\(failure)")
+    }
+  }
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package struct EnrollmentOptions: Equatable, Sendable {
+  /// The enrollment URI.
+  package var uri: String
+  /// The name of the new account.
+  package var name: String?
+  /// A PEM file.
+  package var authorities: String?
+  /// SHA-256 of the server's public key, in Base64.
+  package var pins: [String] = []
+  /// Whether the pins of earlier enrollments at the server are removed.
+  package var dropsPins = false
+  /// Whether the user chooses a PIN that protects the secret.
+  package var asksPIN = false
+  /// For PingAM: the topic where AM shall deliver messages.
+  package var mailbox: String?
+
+  package init(uri: String) { self.uri = uri }
+}
+
+extension EnrollmentOptions: Codable {
+  private enum CodingKeys: String, CodingKey {
+    case uri, authorities, pins, dropsPins, asksPIN, mailbox
+    case name = "account"
+  }
+
+  package init(from decoder: any Decoder) throws {
+    let members = try decoder.container(keyedBy: CodingKeys.self)
+    self.init(uri: try members.decode(String.self, forKey: .uri))
+    name = try members.decodeIfPresent(String.self, forKey: .name)
+    authorities = try members.decodeIfPresent(String.self, forKey: .authorities)
+    pins = try members.decodeIfPresent([String].self, forKey: .pins) ?? []
+    dropsPins = try members.decodeIfPresent(Bool.self, forKey: .dropsPins) ?? false
+    asksPIN = try members.decodeIfPresent(Bool.self, forKey: .asksPIN) ?? false
+    mailbox = try members.decodeIfPresent(String.self, forKey: .mailbox)
+  }
+}

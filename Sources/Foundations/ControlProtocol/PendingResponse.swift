@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+package import JSONValues
+
+package struct PendingResponse: Codable, Sendable {
+  /// Newest first.
+  package var requests: [PendingSummary]
+  /// Servers that are not reachable now.
+  package var unreachable: [String]
+
+  package init(requests: [PendingSummary], unreachable: [String]) {
+    self.requests = requests
+    self.unreachable = unreachable
+  }
+}
+
+package struct PendingSummary: Codable, Sendable {
+  package var transaction: String
+  package var account: String
+  package var server: String
+  package var type: String?
+  package var message: String?
+  /// The options that the portal may show.
+  package var choices: [Choice]?
+  /// Why the account is locked; the panel does not show the request while the lock lasts.
+  package var locked: String?
+  /// The origin of the login and data that its journey added. An attacker who starts a login can influence both.
+  /// JSON values if the server sends JSON, otherwise text.
+  package var context: JSONValue?
+  package var payload: JSONValue?
+  /// Whether the panel shows this request now.
+  package var isOnPanel = false
+  /// Whether a press that begins now answers this request.
+  package var pressCounts = false
+  /// The server is not reachable: the request may have ended, and newer requests may be missing.
+  package var isStale = false
+  /// Milliseconds since 1970, by the server's clock.
+  package var sentAtMilliseconds: Int64?
+  package var expiresInSeconds: Int64
+
+  package init(transaction: String, account: String, server: String, expiresInSeconds: Int64) {
+    self.transaction = transaction
+    self.account = account
+    self.server = server
+    self.expiresInSeconds = expiresInSeconds
+  }
+
+  package struct Choice: Codable, Sendable {
+    /// The digits to type on the keypad: the option itself if it is a number, otherwise its position.
+    package var key: String
+    package var option: String
+
+    package init(key: String, option: String) {
+      self.key = key
+      self.option = option
+    }
+
+    /// For display, such as "1 dark blue".
+    package var description: String { key == option ? option : "\(key) \(option)" }
+  }
+
+  enum CodingKeys: String, CodingKey {
+    case transaction, account, server, type, message, choices, locked, context, payload
+    case isOnPanel = "on_panel"
+    case pressCounts = "press_counts"
+    case isStale = "stale"
+    case sentAtMilliseconds = "sent_at_ms"
+    case expiresInSeconds = "expires_in_seconds"
+  }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+package struct ServiceStatus: Codable, Sendable {
+  package struct Server: Codable, Sendable {
+    package var server: String
+    package var connection: String
+
+    package init(server: String, connection: String) {
+      self.server = server
+      self.connection = connection
+    }
+  }
+
+  package var running: Bool
+  package var processID: Int32?
+  package var board: String?
+  package var isSimulated: Bool?
+  /// Hardware faults of the board. While one lasts, approvals or PIN entry are not possible.
+  package var troubles: [String]?
+  package var led: LEDStatus?
+  package var servers: [Server]
+  package var accounts: Int
+  package var mustEnroll: Int
+  /// PIN attempt counts of accounts with a PIN, as last reported by the verifiers.
+  package var pins: [PIN]?
+  package var loggedIn: String?
+  package var pending: Int?
+  /// Pending requests, newest first.
+  package var requests: [PendingSummary]?
+  /// The state of the panel.
+  package var panel: PanelStatus?
+  /// Accounts that were revoked or wiped while in use, since the service started.
+  package var lost: [String]?
+  /// Codes that users must type into portals to finish logins that were just approved.
+  package var codes: [Code]?
+
+  /// Answers without a confirmation of the token server: being delivered, or the status is still to be queried.
+  package var unconfirmed: [Unconfirmed]?
+
+  package init(running: Bool, accounts: Int, mustEnroll: Int) {
+    self.running = running
+    servers = []
+    self.accounts = accounts
+    self.mustEnroll = mustEnroll
+  }
+
+  package struct Unconfirmed: Codable, Sendable {
+    package var transaction: String
+    package var account: String
+    package var server: String
+
+    package init(transaction: String, account: String, server: String) {
+      self.transaction = transaction
+      self.account = account
+      self.server = server
+    }
+  }
+
+  package struct Code: Codable, Sendable {
+    package var account: String
+    package var code: String
+    /// The text of the portal's operator about the code.
+    package var message: String
+
+    package init(account: String, code: String, message: String) {
+      self.account = account
+      self.code = code
+      self.message = message
+    }
+  }
+
+  package struct PIN: Codable, Sendable {
+    package var account: String
+    package var maxFailureCount: Int
+    package var previousFailureCount: Int
+    package var remainingFailureCount: Int
+
+    package init(account: String, maxFailureCount: Int, previousFailureCount: Int, remainingFailureCount: Int) {
+      self.account = account
+      self.maxFailureCount = maxFailureCount
+      self.previousFailureCount = previousFailureCount
+      self.remainingFailureCount = remainingFailureCount
+    }
+
+    enum CodingKeys: String, CodingKey {
+      case account
+      case maxFailureCount = "max_failure_count"
+      case previousFailureCount = "previous_failure_count"
+      case remainingFailureCount = "remaining_failure_count"
+    }
+  }
+
+  enum CodingKeys: String, CodingKey {
+    case running
+    case processID = "process_id"
+    case board
+    case isSimulated = "simulated"
+    case troubles, led, servers, accounts
+    case mustEnroll = "must_enroll"
+    case pins
+    case loggedIn = "logged_in"
+    case pending, requests, panel, lost, codes, unconfirmed
+  }
+}
+
+package struct PanelStatus: Codable, Sendable {
+  /// The request's transaction; nil if no request is shown.
+  package var request: String?
+  /// Whether a press that begins now is accepted.
+  package var pressCounts: Bool
+  /// Why a press is ignored.
+  package var reason: String?
+
+  package init(request: String?, pressCounts: Bool, reason: String?) {
+    self.request = request
+    self.pressCounts = pressCounts
+    self.reason = reason
+  }
+
+  enum CodingKeys: String, CodingKey {
+    case request
+    case pressCounts = "press_counts"
+    case reason
+  }
+}
+
+package struct LEDStatus: Codable, Sendable {
+  /// The meaning of the LED.
+  package var meaning: String
+  /// The color at this instant; nil if dark. Only a simulated LED can be read.
+  package var color: String?
+  /// The number of entries submitted at the keypad from the start of the service to the reading of `meaning`. A meaning
+  /// with a greater number than before an entry is newer than that entry.
+  package var entries: Int?
+
+  package init(meaning: String, color: String?, entries: Int) {
+    self.meaning = meaning
+    self.color = color
+    self.entries = entries
+  }
+}

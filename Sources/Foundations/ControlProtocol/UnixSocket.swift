@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+
+/// A Unix domain stream socket for the control channel: short lines, few clients, bounded waits.
+package final class UnixSocket: @unchecked Sendable {
+  package enum SocketError: Error, Equatable, CustomStringConvertible {
+    case pathTooLong(String)
+    case call(String, errno: Int32)
+    case closed
+    case lineTooLong
+
+    package var description: String {
+      switch self {
+      case .pathTooLong(let path): "\(path) is too long for a socket: at most 107 bytes"
+      case .call(let call, let code): "\(call): \(String(cString: strerror(code)))"
+      case .closed: "the other side closed the control socket"
+      case .lineTooLong: "a line on the control socket is too long"
+      }
+    }
+  }
+
+  /// The maximum length of a line, in bytes; the request list of a busy token fits.
+  package static let longestLine = 1 << 20
+
+  package let descriptor: Int32
+  /// Used only by `readLine`, which one task calls.
+  private var buffered: [UInt8] = []
+
+  package init(descriptor: Int32) { self.descriptor = descriptor }
+
+  deinit { close(descriptor) }
+
+  package static func connected(to path: String) throws(SocketError) -> UnixSocket {
+    let socket = try UnixSocket.make()
+    let code = try withAddress(path) { connect(socket.descriptor, $0, $1) }
+    guard code == 0 else { throw .call("connect \(path)", errno: errno) }
+    return socket
+  }
+
+  /// Listens at `path`, replacing the socket file of an earlier process. The file's mode is 0600.
+  package static func listening(at path: String) throws(SocketError) -> UnixSocket {
+    let socket = try UnixSocket.make()
+    unlink(path)
+    let formerMask = umask(0o177)
+    defer { umask(formerMask) }
+    let code = try withAddress(path) { bind(socket.descriptor, $0, $1) }
+    guard code == 0 else { throw .call("bind \(path)", errno: errno) }
+    guard listen(socket.descriptor, 16) == 0 else { throw .call("listen \(path)", errno: errno) }
+    return socket
+  }
+
+  private static func make() throws(SocketError) -> UnixSocket {
+    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    guard descriptor >= 0 else { throw .call("socket", errno: errno) }
+    return UnixSocket(descriptor: descriptor)
+  }
+
+  private static func withAddress(
+    _ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
+  ) throws(SocketError) -> Int32 {
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    let bytes = Array(path.utf8)
+    guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { throw .pathTooLong(path) }
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+    return withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
+    }
+  }
+
+  /// Sets the timeout for a read or write without progress.
+  package func setTimeout(seconds: Int) {
+    var timeout = timeval(tv_sec: seconds, tv_usec: 0)
+    let size = socklen_t(MemoryLayout<timeval>.size)
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, size)
+    setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, size)
+  }
+
+  /// The next line without its line feed; nil at end of stream.
+  /// - Parameter seconds: the time limit for the whole line; nil for none.
+  package func readLine(within seconds: Int? = nil) throws(SocketError) -> [UInt8]? {
+    let end = seconds.map { ContinuousClock.now + .seconds($0) }
+    while true {
+      if let end, .now > end { throw .call("read", errno: ETIMEDOUT) }
+      if let end = buffered.firstIndex(of: UInt8(ascii: "\n")) {
+        defer { buffered.removeSubrange(...end) }
+        return Array(buffered[..<end])
+      }
+      guard buffered.count < Self.longestLine else { throw .lineTooLong }
+      var chunk = [UInt8](repeating: 0, count: 4096)
+      let count = read(descriptor, &chunk, chunk.count)
+      if count < 0, errno == EINTR { continue }
+      guard count >= 0 else { throw .call("read", errno: errno) }
+      guard count > 0 else { return nil }
+      buffered += chunk[..<count]
+    }
+  }
+
+  package func write(line: [UInt8]) throws(SocketError) {
+    var rest = (line + [UInt8(ascii: "\n")])[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { throw .call("write", errno: errno) }
+      rest = rest.dropFirst(count)
+    }
+  }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+import FoundationEssentials
+
+/// Encodes and decodes messages whose members are known: sorted keys so that equal values have equal bytes, unknown
+/// members ignored, unknown enum values refused.
+package enum JSONMessage {
+  /// The text is not a message of the expected form. Names the member that is missing, wrong or repeated.
+  package struct FormError: Error, Equatable, Sendable {
+    package let why: String
+  }
+
+  /// - Parameter value: contains only texts, integers, truth values, and lists and objects of them, which can always be
+  ///   encoded.
+  package static func encode(_ value: some Encodable) -> [UInt8] {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    guard let data = try? encoder.encode(value) else { preconditionFailure("\(type(of: value)) is not encodable") }
+    return [UInt8](data)
+  }
+
+  /// - Parameter numbers: the range of permitted numbers, which must then be integers; nil for any number.
+  package static func decode<Value: Decodable>(
+    _ type: Value.Type, from bytes: [UInt8], numbers: ClosedRange<Int64>?
+  ) throws(FormError) -> Value {
+    do { try JSONSyntax.check(bytes, numbers: numbers) } catch { throw FormError(why: "\(error)") }
+    do { return try JSONDecoder().decode(type, from: Data(bytes)) } catch { throw FormError(why: explain(error)) }
+  }
+
+  private static func explain(_ error: any Error) -> String {
+    func path(_ context: DecodingError.Context) -> String {
+      context.codingPath.map(\.stringValue).joined(separator: ".")
+    }
+    return switch error as? DecodingError {
+    case .keyNotFound(let key, let context):
+      "\"\((context.codingPath + [key]).map(\.stringValue).joined(separator: "."))\" is missing"
+    case .typeMismatch(let type, let context): "\"\(path(context))\" is not a \(type)"
+    case .valueNotFound(_, let context): "\"\(path(context))\" is null"
+    case .dataCorrupted(let context) where !context.codingPath.isEmpty:
+      "\"\(path(context))\" has an unknown value"
+    case .dataCorrupted, nil: "not JSON"
+    @unknown default: "not JSON"
+    }
+  }
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+package import ArgumentParser
+
+package struct ApprovalTokenCommand: ParsableCommand {
+  package static let configuration = CommandConfiguration(
+    commandName: "approval-token",
+    abstract: "A physical approval token: approve logins and payments with a button on a small board.",
+    discussion: """
+      Enroll once with the URI from your portal, then keep `approval-token serve` running. When the \
+      LED blinks blue, hold the button for a second to approve, press twice to deny, or hold for six seconds to deny \
+      and report that the request was not yours.
+
+      Exit codes: 0 done, 1 a check found a problem, 64 wrong usage, 65 bad data, 69 not reachable, 77 refused.
+      """,
+    version: "0.1.0",
+    subcommands: [
+      Enroll.self, Serve.self, Status.self, Accounts.self, Pending.self, History.self, OneTimePasswordCommand.self,
+      Push.self, MailboxCommand.self, Log.self, LogIn.self, LogOut.self,
+      PINCommand.self, Forget.self, Lock.self, Unlock.self, Rename.self, Remove.self, Doctor.self, BoardCommand.self,
+      Simulate.self,
+    ])
+
+  package init() {}
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+package import ArgumentParser
+package import ControlProtocol
+import Glibc
+import MobileAuth
+import Secrets
+
+package struct Enroll: DaemonCommand {
+  package static let configuration = CommandConfiguration(
+    abstract: "Enroll an account with the URI from the portal or the administrator.",
+    discussion: """
+      The URI is approvaltoken://activate?server=…; or, for a push token of privacyIDEA or eduMFA, the content of the \
+      QR code, otpauth://pipush/…, pia://pipush/… or edumfa-push://edumfa/…; or, for a push mechanism of PingAM, \
+      pushauth://push/… or mfauth://…; or, for one-time passwords only, otpauth://totp/… or otpauth://hotp/…. Give it \
+      in a file, or "-" to read it from standard input; approvaltoken:, pia: and edumfa-push: also as the argument, \
+      which leaves the one-time code in the shell's history. After a power loss or an outage, run the same command \
+      again: it resumes.
+      """, aliases: ["enrol"])
+
+  @Argument(help: ArgumentHelp("Enrollment URI, or - for standard input.", valueName: "uri"))
+  package var uri: String?
+
+  @Option(help: "File with the enrollment URI.", completion: .file())
+  package var file: String?
+
+  @Option(
+    help: "Your name for this account. Default: the server's profile id, the push token's serial, or AM's account name."
+  )
+  package var name: String?
+
+  @Option(help: "PEM file with additional certificate authorities, for servers without a pin.", completion: .file())
+  package var authorities: String?
+
+  @Option(
+    name: .customLong("pin"),
+    help: ArgumentHelp(
+      "For push tokens and PingAM: SHA-256 of the public key in the server's certificate, in Base64. May be repeated.",
+      valueName: "hash"))
+  package var pins: [String] = []
+
+  @Flag(
+    help: """
+      Authenticate the server by its certificate's issuer from now on, although it was enrolled with a pin. Without \
+      this, an enrollment without a pin keeps the pins of earlier enrollments at the same server.
+      """)
+  package var dropPins = false
+
+  @Flag(
+    help: """
+      Choose a PIN on the token: for push tokens of privacyIDEA and eduMFA, it is typed there before each approval; \
+      for one-time passwords, before each code is shown. With mfauth://… the PIN also replaces a fingerprint.
+      """)
+  package var askPIN = false
+
+  @Option(
+    help: ArgumentHelp(
+      "For PingAM: the topic where AM delivers messages. Default: a random topic.", valueName: "id"))
+  package var mailbox: String?
+
+  @OptionGroup package var state: StateOption
+  @OptionGroup package var json: JSONOption
+
+  package init() {}
+
+  package func validate() throws {
+    if let name, !isAccountName(name) { throw ValidationError("--name takes 1 to 64 bytes without blanks") }
+    guard (uri == nil) != (file == nil) else { throw ValidationError("give a URI, or --file, or - to read one") }
+    if let uri, KindsOfServers.rules?.carriesLastingSecret(uri) == true {
+      throw ValidationError(
+        """
+        this URI carries a secret that outlives the enrollment, and every user of this machine can read a program's \
+        arguments: give it on standard input (`approval-token enroll -`, paste it, Enter) or in a file (--file)
+        """)
+    }
+    guard pins.allSatisfy({ $0.utf8.count == 44 && $0.hasSuffix("=") }) else {
+      throw ValidationError("--pin takes 44 characters of Base64, the last of them \"=\"")
+    }
+    if let mailbox, let rule = KindsOfServers.rules?.rule(brokenByMailbox: mailbox) {
+      throw ValidationError("--mailbox takes \(rule)")
+    }
+  }
+
+  package func run() throws {
+    try reporting(json) {
+      let service = ControlClient(path: state.controlSocket)
+      // The daemon's program checks arguments that depend on the kind of server. The input stays unread for it.
+      guard uri == nil || uri == "-", mailbox == nil, service.isServiceRunning else { try DaemonProgram.start() }
+      forbidMemoryDumps()
+      overwriteFreedMemory()
+      guard let account = try throughService(try readURI()) else {
+        throw CommandError(.unavailable, "the service has ended meanwhile; retry")
+      }
+      show(account)
+    }
+  }
+
+  package func show(_ account: AccountResponse) {
+    json.print(account) { "enrolled \($0.account) at \($0.server)" }
+  }
+
+  /// Enrolls through the running service, which has the panel for a PIN, and the configuration.
+  /// - Returns: nil if no service is running.
+  package func throughService(_ uri: String) throws -> AccountResponse? {
+    do {
+      return try ControlClient(path: state.controlSocket).call(
+        .enroll(options(uri)), AccountResponse.self, progress: showProgress)
+    } catch let failure as CommandError where failure.isServiceMissing { return nil }
+  }
+
+  package func options(_ uri: String) -> EnrollmentOptions {
+    var options = EnrollmentOptions(uri: uri)
+    options.name = name
+    options.authorities = authorities.map(absolute)
+    options.pins = pins
+    options.dropsPins = dropPins
+    options.asksPIN = askPIN
+    options.mailbox = mailbox
+    return options
+  }
+
+  /// The first line of the input.
+  package func readURI() throws -> String {
+    let text = try read()
+    guard text.contains(where: { !$0.isWhitespace }) else {
+      let place = file.map { "the first line of \($0)" } ?? (uri == "-" ? "standard input" : "the command line")
+      throw CommandError(.badData, "nothing on \(place), where an enrollment URI was expected")
+    }
+    return text
+  }
+
+  private func read() throws -> String {
+    if let file {
+      guard let stream = fopen(file, "re") else {
+        throw CommandError(.badData, "cannot read \(file): \(String(cString: strerror(errno)))")
+      }
+      defer { fclose(stream) }
+      var bytes = [UInt8](repeating: 0, count: 16_384)
+      let count = fread(&bytes, 1, bytes.count, stream)
+      let line = bytes[..<count].drop { $0 == UInt8(ascii: "\n") }.prefix { $0 != UInt8(ascii: "\n") }
+      return String(decoding: line, as: UTF8.self)
+    }
+    return uri == "-" ? readLine(strippingNewline: true) ?? "" : uri ?? ""
+  }
+}
+
+/// An absolute path: the service may run in another directory.
+private func absolute(_ path: String) -> String {
+  guard !path.hasPrefix("/"), let folder = getcwd(nil, 0) else { return path }
+  defer { free(folder) }
+  return String(cString: folder) + "/" + path
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+package import ArgumentParser
+
+package struct Serve: DaemonCommand {
+  package static let configuration = CommandConfiguration(
+    abstract: "Run the token: receive requests, show them on the LED, send the answers.",
+    discussion:
+      "Prints \"ready\" on standard output when it accepts commands, and one line per event on standard error.")
+
+  @Option(help: "Configuration file (TOML).", completion: .file(extensions: ["toml"]))
+  package var config: String?
+
+  @OptionGroup package var state: StateOption
+
+  @Option(help: "Board: a name from `approval-token board list`, or a profile file. Default: simulated.")
+  package var board: String?
+
+  package init() {}
+}

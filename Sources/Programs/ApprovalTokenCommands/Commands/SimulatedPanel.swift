@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import ControlProtocol
+import FrontPanel
+import Glibc
+import Threads
+
+extension Simulate {
+  struct Panel: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "panel", abstract: "Draw the LED in color and use the keyboard as button and keypad, until q.")
+
+    @Option(help: "A shell command for the key r; it starts a request as a portal does.")
+    var ask: String?
+
+    @OptionGroup var state: StateOption
+
+    func run() throws {
+      try reporting {
+        guard isatty(0) == 1, isatty(1) == 1 else { throw CommandError(.usage, "the panel needs a terminal") }
+        let client = ControlClient(path: state.controlSocket)
+        _ = try client.call(.led, LEDStatus.self)
+        print(
+          "keys: h hold (accept)   d double press (deny)   n not me   p short press   0-9 Enter Backspace c clear   "
+            + "x escape   \(ask == nil ? "" : "r new request   ")q quit"
+        )
+        let terminal = RawTerminal()
+        defer { terminal.restore() }
+        // Separate threads, because these calls block and the thread pool of a small board has no spare thread. They
+        // end with the process.
+        detachThread {
+          try? client.follow(.followLED, LEDStatus.self) { led in
+            draw(led)
+            return true
+          }
+        }
+        while let key = terminal.key(), key != "q", key != RawTerminal.controlC { press(key, client) }
+        print("")
+      }
+    }
+
+    /// Runs gestures concurrently with the drawing, so that the LED keeps updating.
+    private func press(_ key: Character, _ client: ControlClient) {
+      let input: SimulatedInput? =
+        switch key {
+        case "h": .hold(milliseconds: 1000)
+        case "p": .hold(milliseconds: 100)
+        case "n": .hold(milliseconds: 6200)
+        case "d": .doublePress
+        case "0"..."9": .keys([String(key)])
+        case "\r", "\n": .keys(["enter"])
+        case "\u{7F}", "\u{08}": .keys(["delete"])
+        case "c": .keys(["clear"])
+        case "x": .keys(["escape"])
+        default: nil
+        }
+      if let input { detachThread { _ = try? client.call(.simulate(input), Done.self) } }
+      if key == "r", let ask { runShell(ask) }
+    }
+  }
+}
+
+private func draw(_ led: LEDStatus) {
+  let color = led.color.flatMap(LEDColor.init(rawValue:))
+  let lamp = color.map { "\u{1B}[38;5;\($0.terminalColor)m●\u{1B}[0m" } ?? "○"
+  print("\r\u{1B}[K  \(lamp)  \(led.meaning)", terminator: "")
+  fflush(nil)
+}
+
+extension LEDColor {
+  /// The number in the 256-color palette of terminals.
+  fileprivate var terminalColor: Int {
+    switch self {
+    case .amber: 214
+    case .blue: 27
+    case .green: 46
+    case .magenta: 201
+    case .violet: 99
+    case .orange: 208
+    case .red: 196
+    case .white: 231
+    case .dimGreen: 22
+    case .dimRed: 52
+    }
+  }
+}
+
+/// Reads single keys without echo and signals; restores the terminal at the end.
+private struct RawTerminal {
+  /// Ctrl-C is read as a key, so that the terminal is restored before the exit.
+  static let controlC: Character = "\u{03}"
+
+  private let former: termios
+
+  init() {
+    var settings = termios()
+    tcgetattr(0, &settings)
+    former = settings
+    settings.c_lflag &= ~tcflag_t(ICANON | ECHO | ISIG)
+    tcsetattr(0, TCSANOW, &settings)
+  }
+
+  func restore() {
+    var settings = former
+    tcsetattr(0, TCSANOW, &settings)
+  }
+
+  func key() -> Character? {
+    var byte: UInt8 = 0
+    while true {
+      let count = read(0, &byte, 1)
+      if count < 0, errno == EINTR { continue }
+      return count == 1 ? Character(Unicode.Scalar(byte)) : nil
+    }
+  }
+}
+
+/// Starts a shell command without waiting; its output is discarded.
+private func runShell(_ command: String) {
+  _ = system("( \(command) ) </dev/null >/dev/null 2>&1 &")
+}

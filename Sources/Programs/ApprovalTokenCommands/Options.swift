@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+package import ArgumentParser
+import ControlProtocol
+import Glibc
+import JSONValues
+import MobileAuth
+
+package struct StateOption: ParsableArguments {
+  @Option(
+    name: .customLong("state"),
+    help: ArgumentHelp(
+      "Directory with accounts, keys and the audit chain.",
+      discussion: "Default: $STATE_DIRECTORY, else $XDG_STATE_HOME/approval-token, else ~/.local/state/approval-token.",
+      valueName: "dir"),
+    completion: .directory)
+  package var chosen: String?
+
+  package var directory: String { chosen ?? Self.defaultDirectory }
+
+  private static var defaultDirectory: String {
+    if let service = environment("STATE_DIRECTORY") { return service }
+    if let state = environment("XDG_STATE_HOME") { return state + "/approval-token" }
+    return (environment("HOME") ?? "/root") + "/.local/state/approval-token"
+  }
+
+  package init() {}
+
+  package var controlSocket: String { ControlRequest.socket(in: directory) }
+}
+
+package struct JSONOption: ParsableArguments {
+  @Flag(name: .customLong("json"), help: "Print the result as JSON.")
+  package var isWanted = false
+
+  package init() {}
+
+  /// Prints `value` as JSON, or the text that `text` makes from it.
+  package func print<Value: Encodable>(_ value: Value, text: (Value) -> String) {
+    let output =
+      isWanted
+      ? String(decoding: JSONMessage.encode(value), as: UTF8.self).escapedForDisplay : text(value).sanitizedLines
+    if !output.isEmpty { Swift.print(output) }
+  }
+}
+
+package func environment(_ name: String) -> String? {
+  getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+import ApprovalTokenCommands
+import MobileAuth
+import ServerBackends
+import TokenDaemon
+import Vault
+
+extension Accounts: OneShotCommand {
+  private struct Response: Encodable {
+    var account: String
+    var server: String
+    var url: String
+    var profile: String
+    var stage: String
+    /// Why the account is locked; nil if it is not.
+    var locked: String?
+
+    init(_ account: AccountSummary, _ lock: AccountLock?) {
+      self.account = account.id.text
+      server = account.server.text
+      url = account.url
+      profile = account.profile
+      stage = account.stage.rawValue
+      locked = lock?.description
+    }
+
+    var line: String { [account, server, locked ?? stage].joined(separator: "  ") }
+  }
+
+  package func perform() async throws {
+    try await reporting(json) {
+      let vault = try state.openVault(creating: false)
+      let backends = Backends(vault)
+      let accounts = try vault.accountSummaries().map { Response($0, backends.lock(ifReadable: $0.id)) }
+      json.print(accounts) { accounts in
+        accounts.isEmpty
+          ? "no accounts yet: `approval-token enroll URI`"
+          : accounts.map(\.line).joined(separator: "\n")
+      }
+    }
+  }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+import ApprovalTokenCommands
+import ArgumentParser
+import Boards
+import Glibc
+
+extension BoardCommand.Check: OneShotCommand {
+  private struct Response: Encodable {
+    var subject: String
+    var good: Bool
+    var text: String
+    var next: String?
+  }
+
+  package func perform() async throws {
+    try await reporting(json) {
+      let facts =
+        if let board { await Self.open(try BoardCatalog.profile(board), aloud: !json.isWanted) } else { readAll() }
+      if json.isWanted { json.print(facts) { _ in "" } }
+      if facts.contains(where: { !$0.good }) { throw ExitCode(1) }
+    }
+  }
+
+  /// - Parameter aloud: whether each finding is printed immediately, so that the user knows which LED to watch.
+  private static func open(_ profile: BoardProfile, aloud: Bool) async -> [Response] {
+    var facts = [Response(subject: "profile", good: true, text: "\(profile.name): \(profile.description)")]
+    if aloud { say(facts[0]) }
+    for await finding in BoardCheck.findings(of: profile) {
+      facts.append(
+        Response(subject: finding.subject, good: finding.next == nil, text: finding.text, next: finding.next))
+      if aloud { say(facts[facts.count - 1]) }
+    }
+    return facts
+  }
+
+  private func readAll() -> [Response] {
+    let facts = BoardCatalog.all().map { file, result in
+      switch result {
+      case .success(let profile): Response(subject: profile.name, good: true, text: file)
+      case .failure(let failure):
+        Response(subject: file, good: false, text: "\(failure)", next: "boards/README.md documents every key")
+      }
+    }
+    if !json.isWanted { facts.forEach(Self.say) }
+    return facts
+  }
+
+  private static func say(_ facts: Response) {
+    print("\(facts.good ? "ok  " : "BAD ")  \(facts.subject): \(facts.text)")
+    if let next = facts.next { print("      \(next)") }
+    fflush(nil)
+  }
+}

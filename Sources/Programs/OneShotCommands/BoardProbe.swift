@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+import ApprovalTokenCommands
+import Boards
+import ControlProtocol
+import MobileAuth
+
+extension BoardCommand.Probe: OneShotCommand {
+  package func perform() async throws {
+    try await reporting(json) {
+      let facts = BoardProbe.look()
+      guard toml else {
+        return json.print(facts) { facts in
+          // The names come from devices and are not trusted.
+          (facts.lines.map(\.sanitized) + [facts.profile.map { "\n\($0)" }].compactMap(\.self)).joined(
+            separator: "\n")
+        }
+      }
+      guard let profile = facts.profile else {
+        throw CommandError(.unavailable, "no GPIO chip with lines for a button and an LED was found")
+      }
+      print(profile, terminator: "")
+    }
+  }
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+import ApprovalTokenCommands
+import ArgumentParser
+import Boards
+import CLinux
+import ControlProtocol
+import Glibc
+import MobileAuth
+import ServerBackends
+import Synchronization
+import TokenDaemon
+import Vault
+
+extension Doctor: OneShotCommand {
+  struct CheckResult: Encodable {
+    enum Verdict: String, Encodable { case good, note, bad }
+
+    var verdict: Verdict
+    var subject: String
+    var text: String
+  }
+
+  package func perform() async throws {
+    try await reporting(json) {
+      guard state.hasVault else {
+        throw CommandError(
+          .badData, "no token state in \(state.directory): run `approval-token enroll` first, or choose another --state"
+        )
+      }
+      if forgetServerTimes { try state.openVault(creating: false).forgetKnownTimes() }
+      var findings: [CheckResult] = []
+      do {
+        let secret = try state.deviceSecret()
+        findings.append(Self.check(secret))
+        let vault = try state.openVault(creating: false, readOnly: true)
+        findings.append(try Self.checkAudit(vault))
+        findings.append(try Self.checkClock(vault))
+        findings += try await checkServers(vault)
+        findings.append(try Self.checkAccounts(vault))
+      } catch let fault as StateStoreError {
+        findings.append(CheckResult(verdict: .bad, subject: "vault", text: "\(fault)"))
+      }
+      findings.append(Self.checkSpace(in: state.directory))
+      findings.append(checkService())
+      findings.append(Self.checkMemory())
+      findings.append(Self.checkSwap())
+      findings += RegisterNodes.open().map {
+        CheckResult(
+          verdict: .bad, subject: "registers",
+          text: "\($0) is accessible to users other than root, who can simulate a button press: \(RegisterNodes.remedy)"
+        )
+      }
+      json.print(findings) { findings in
+        findings.map { "\(Self.mark($0.verdict))  \($0.subject): \($0.text)" }.joined(separator: "\n")
+      }
+      if findings.contains(where: { $0.verdict == .bad }) { throw ExitCode(1) }
+    }
+  }
+
+  private static func mark(_ verdict: CheckResult.Verdict) -> String {
+    switch verdict {
+    case .good: "ok  "
+    case .note: "note"
+    case .bad: "BAD "
+    }
+  }
+
+  private static func check(_ secret: DeviceSecret) -> CheckResult {
+    switch secret.source {
+    case .systemdCredential(let path):
+      CheckResult(verdict: .good, subject: "device secret", text: "systemd credential \(path)")
+    case .file(let path):
+      CheckResult(
+        verdict: .note, subject: "device secret",
+        text: "file \(path): a copy of the storage includes it. A systemd credential sealed to a TPM is stronger")
+    }
+  }
+
+  private static func checkAudit(_ vault: Vault) throws -> CheckResult {
+    switch try vault.verifyAudit() {
+    case .intact(let lines, _): CheckResult(verdict: .good, subject: "audit chain", text: "intact, \(lines) lines")
+    case .broken(let line, let why):
+      CheckResult(verdict: .bad, subject: "audit chain", text: "broken at line \(line): \(why)")
+    }
+  }
+
+  private static func checkClock(_ vault: Vault) throws -> CheckResult {
+    let now = SystemClock().wallClockMilliseconds / 1000
+    guard now >= releaseTime else {
+      return CheckResult(
+        verdict: .note, subject: "clock",
+        text:
+          "\((releaseTime - now) / 86_400) days behind this version's release; certificates are checked at the last "
+          + "time known to have passed, and time-based codes are not shown")
+    }
+    guard approval_linux_clock_is_synchronized() == 0 else {
+      return CheckResult(verdict: .good, subject: "clock", text: "synchronized")
+    }
+    let ahead = try vault.servers().filter { try vault.latestKnownTime(of: $0.id) > now + 300 }.map(\.id.text)
+    return ahead.isEmpty
+      ? CheckResult(verdict: .note, subject: "clock", text: "not synchronized; time-based codes may be wrong")
+      : CheckResult(
+        verdict: .bad, subject: "clock",
+        text: "not synchronized, and behind the time that these servers reported: \(ahead.joined(separator: ", ")). "
+          + "Set the clock; if it is correct, `approval-token doctor --forget-server-times` deletes the reported times")
+  }
+
+  /// Storage must be writable: without it, no request can be answered.
+  private static func checkSpace(in directory: String) -> CheckResult {
+    var space = statvfs()
+    guard statvfs(directory, &space) == 0 else {
+      return CheckResult(
+        verdict: .bad, subject: "storage", text: "\(directory): \(String(cString: strerror(errno)))")
+    }
+    return check(space, in: directory)
+  }
+
+  static func check(_ space: statvfs, in directory: String) -> CheckResult {
+    guard space.f_flag & UInt(ST_RDONLY) == 0 else {
+      return CheckResult(
+        verdict: .bad, subject: "storage", text: "\(directory) is mounted read-only: no request can be answered")
+    }
+    let (free, overflows) = UInt64(space.f_bavail).multipliedReportingOverflow(by: UInt64(space.f_frsize))
+    let mebibytes = (overflows ? .max : free) >> 20
+    let isEnough = mebibytes >= 32 && (space.f_files == 0 || space.f_favail >= 16)
+    return CheckResult(
+      verdict: isEnough ? .good : .bad, subject: "storage",
+      text: "\(mebibytes) MiB free" + (isEnough ? "" : " and \(space.f_favail) files: free space in \(directory)"))
+  }
+
+  private func checkServers(_ vault: Vault) async throws -> [CheckResult] {
+    var findings: [CheckResult] = []
+    let backends = Backends(vault, authorities: authorities)
+    for record in try vault.servers() {
+      do {
+        let troubles = Mutex<[String]>([])
+        if let backend = try backends.backend(of: record) as? any ReachCheck {
+          try await backend.reach(record, accounts: backends.accounts(at: record))
+          findings.append(
+            CheckResult(
+              verdict: .good, subject: "server \(record.id)",
+              text: "reachable, certificate trusted; it cannot report whether registrations are valid"))
+          continue
+        }
+        let report: @Sendable (TokenEvent) -> Void = { event in troubles.withLock { $0.append("\(event)") } }
+        guard let server = try backends.client(for: record, report: report) else { continue }
+        _ = try await server.validate()
+        _ = try await server.pendingRequests()
+        findings += troubles.withLock { $0 }.map {
+          CheckResult(verdict: .bad, subject: "server \(record.id)", text: $0)
+        }
+        findings.append(
+          CheckResult(
+            verdict: .good, subject: "server \(record.id)", text: "reachable, certificate trusted, registration valid"))
+      } catch let fault as TokenServerError {
+        findings.append(CheckResult(verdict: .bad, subject: "server \(record.id)", text: "\(fault)"))
+      } catch StateStoreError.unknown(let what) {
+        findings.append(
+          CheckResult(
+            verdict: .note, subject: "server \(record.id)",
+            text: "no \(what): enrollment unfinished; run `approval-token enroll` again with the same URI"))
+      }
+    }
+    return findings
+  }
+
+  private static func checkAccounts(_ vault: Vault) throws -> CheckResult {
+    let accounts = try vault.accountSummaries()
+    let lapsed = accounts.filter { $0.stage == .mustEnrollAgain }.map(\.id.text)
+    if accounts.isEmpty {
+      return CheckResult(verdict: .bad, subject: "accounts", text: "none: `approval-token enroll URI`")
+    }
+    return lapsed.isEmpty
+      ? CheckResult(verdict: .good, subject: "accounts", text: "\(accounts.count)")
+      : CheckResult(
+        verdict: .bad, subject: "accounts", text: "must be enrolled again: \(lapsed.joined(separator: ", "))")
+  }
+
+  private func checkService() -> CheckResult {
+    do {
+      let status = try ControlClient(path: state.controlSocket).call(.status, ServiceStatus.self)
+      if let troubles = status.troubles, !troubles.isEmpty {
+        return CheckResult(
+          verdict: .bad, subject: "board", text: "\(troubles.joined(separator: "; ")). Run `approval-token board check`"
+        )
+      }
+      return status.isSimulated == true
+        ? CheckResult(
+          verdict: .note, subject: "service",
+          text: "running with a SIMULATED board: do not approve real requests")
+        : CheckResult(verdict: .good, subject: "service", text: "running, board \(status.board ?? "?")")
+    } catch { return CheckResult(verdict: .note, subject: "service", text: "\(error)") }
+  }
+
+  /// Each secret uses one locked page; 1 MiB is enough for some hundred secrets.
+  private static func checkMemory() -> CheckResult {
+    let limit = approval_linux_lockable_bytes()
+    return limit >= 1 << 20
+      ? CheckResult(verdict: .good, subject: "locked memory", text: "secrets are kept out of swap")
+      : CheckResult(
+        verdict: .note, subject: "locked memory",
+        text: "the limit is \(limit) bytes; secrets may be swapped. Set LimitMEMLOCK=1M in the systemd unit")
+  }
+
+  private static func checkSwap() -> CheckResult {
+    approval_linux_swap_bytes() == 0
+      ? CheckResult(verdict: .good, subject: "swap", text: "none")
+      : CheckResult(verdict: .note, subject: "swap", text: "on; secrets in locked memory are not swapped")
+  }
+}

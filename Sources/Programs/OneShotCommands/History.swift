@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+import ApprovalTokenCommands
+import ControlProtocol
+import MobileAuth
+import ServerBackends
+import TokenDaemon
+import Vault
+
+extension History: OneShotCommand {
+  private struct Line: Encodable {
+    var received: String
+    var account: String
+    /// Nil, as the texts are, if the message's signature can no longer be verified.
+    var type: String?
+    var message: String?
+    var context: String?
+    var state: String
+    var transaction: String
+
+    init(_ facts: MessageSummary) {
+      received = Log.text(milliseconds: facts.receivedAtMilliseconds)
+      account = facts.account.text
+      type = facts.type
+      message = facts.message
+      context = facts.context
+      state = facts.state.rawValue
+      transaction = facts.transaction.text
+    }
+
+    var text: String {
+      let words = [received, transaction, account, state, type ?? "-", message ?? "-"].map {
+        $0.sanitized(atMost: 1000)
+      }
+      return (words + (context.map { ["login from: \($0.sanitized(atMost: 1000))"] } ?? [])).joined(separator: "  ")
+    }
+  }
+
+  package func perform() async throws {
+    try await reporting(json) {
+      let facts = try kept(in: state.openVault(creating: false))
+      json.print(facts.map { Line($0) }) { lines in
+        lines.isEmpty ? "no messages" : lines.map(\.text).joined(separator: "\n")
+      }
+    }
+  }
+
+  private func kept(in vault: Vault) throws -> [MessageSummary] {
+    let found = try Backends(vault).accounts { $0 as? any MessageHistory }
+      .filter { account == nil || $0.account.id.text == account }
+    if let account, found.isEmpty {
+      throw CommandError(.usage, "no account \"\(account)\" of PingAM; see `approval-token accounts`")
+    }
+    let now = SystemClock().wallClockMilliseconds
+    var facts: [MessageSummary] = []
+    for (record, backend) in found {
+      for message in try vault.messages(of: record.id) {
+        facts.append(try backend.summary(of: message, for: record, now: now))
+      }
+    }
+    return facts.sorted { $0.receivedAtMilliseconds > $1.receivedAtMilliseconds }
+  }
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+import ApprovalTokenCommands
+import ControlProtocol
+import MobileAuth
+import ServerBackends
+import TokenDaemon
+import Vault
+
+extension MailboxCommand: OneShotCommand {
+  private struct Response: Encodable {
+    var account: String
+    var mailbox: String
+    /// The requested topic, until AM confirms it.
+    var wanted: String?
+  }
+
+  package func perform() async throws {
+    try await reporting(json) {
+      let vault = try state.openVault(creating: false)
+      let backends = Backends(vault)
+      let found = try backends.accounts { $0 as? any MailboxAddressing }.first { $0.account.id.text == account }
+      guard case (var record, let backend)? = found, let mailbox = try backend.mailbox(of: record)
+      else { throw CommandError(.usage, "no account \"\(account)\" of PingAM; see `approval-token accounts`") }
+      if let wanted {
+        try backends.requireUnlocked(record)
+        try backend.check(mailbox: wanted, for: record.id)
+        let kept = try vault.update(record.id) { try backend.setting(pendingMailbox: wanted, of: $0) }
+        guard let kept else { throw StateStoreError.unknown("account \(record.id)") }
+        record = kept
+        requestReload(state)
+      }
+      json.print(Response(account: account, mailbox: mailbox, wanted: try backend.pendingMailbox(of: record))) {
+        facts in
+        facts.mailbox + (facts.wanted.map { "\n\($0) as soon as AM has confirmed it" } ?? "")
+      }
+    }
+  }
+}

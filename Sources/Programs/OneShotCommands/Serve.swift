@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+import ApprovalTokenCommands
+import Boards
+import Glibc
+import Secrets
+import TokenDaemon
+import Vault
+
+extension Serve: OneShotCommand {
+  package func perform() async throws {
+    try await reporting {
+      // Must run before the first secret is in memory.
+      forbidMemoryDumps()
+      overwriteFreedMemory()
+      let configuration = try config.map(Configuration.read) ?? Configuration()
+      var state = state
+      state.chosen = state.chosen ?? configuration.state
+      let profile = try BoardCatalog.profile(board ?? configuration.board ?? "simulated")
+      let vault = try state.openVault(creating: true)
+      try lockState(state.directory)
+      try await Daemon(vault, on: profile, configuration, controlSocket: state.controlSocket).run {
+        print("ready")
+        fflush(nil)
+      }
+    }
+  }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+import Boards
+package import ControlProtocol
+import Cryptography
+import MobileAuth
+import ReferenceProtocol
+import ServerBackends
+
+extension CommandError {
+  init(_ fault: TokenServerError) {
+    switch fault {
+    case .unreachable, .rateLimited: self.init(.unavailable, numbered: fault, fault.number)
+    case .untrusted(let why):
+      self.init(
+        .refused,
+        "\(why). If the certificate's issuer is a private authority, give its PEM file with --authorities, or under "
+          + "[tls] in the configuration; or give the hash of the server's key with --pin (a URI of approvaltoken: "
+          + "contains it)",
+        number: fault.number)
+    default: self.init(.refused, numbered: fault, fault.number)
+    }
+  }
+
+  init(_ fault: StateStoreError) {
+    switch fault {
+    case .storage: self.init(.unavailable, "\(fault)")
+    case .damaged: self.init(.badData, "\(fault)")
+    case .unknown: self.init(.usage, "\(fault)")
+    }
+  }
+
+  /// The message for a command that needs an account's name, with the accounts to choose from.
+  static func nameOne(of accounts: [AccountRecord]) -> String {
+    accounts.isEmpty
+      ? "no active account; run `approval-token enroll` first"
+      : "there are several accounts; name one of: \(accounts.map(\.id.text).sorted().joined(separator: ", "))"
+  }
+
+  private init(_ error: any ReportedError) {
+    let code: Code =
+      switch error.category {
+      case .usage: .usage
+      case .badData: .badData
+      case .unavailable: .unavailable
+      case .refused: .refused
+      }
+    if let number = error.number { self.init(code, numbered: error, number) } else { self.init(code, "\(error)") }
+  }
+
+  /// Nil for an error that is not reported to the user: a canceled task, an interrupted call.
+  package init?(explaining error: any Error) {
+    switch error {
+    case let failure as CommandError: self = failure
+    case let fault as TokenServerError: self.init(fault)
+    case let fault as StateStoreError: self.init(fault)
+    case let error as any ReportedError: self.init(error)
+    case let failure as BoardCatalog.CatalogError: self.init(.badData, "\(failure)")
+    case let error as WireError: self.init(.badData, "\(error)")
+    case PanelDialog.EntryError.canceled: self.init(.refused, numbered: PanelDialog.EntryError.canceled, 9006)
+    case let ending as PanelDialog.EntryError: self.init(.unavailable, "\(ending)")
+    case let error as CryptographyError: self.init(.unavailable, "\(error)")
+    default: return nil
+    }
+  }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Boards
+import ControlProtocol
+import FrontPanel
+import Logging
+import MobileAuth
+import ServerBackends
+import ServiceLifecycle
+import UnixSignals
+package import Vault
+
+/// The service on one board: receives requests, shows them on the panel, sends the answers, and answers commands.
+package struct Daemon: Sendable {
+  private let vault: Vault
+  private let profile: BoardProfile
+  private let configuration: Configuration
+  private let controlSocket: String
+
+  /// - Parameter controlSocket: the path of the socket for commands.
+  package init(_ vault: Vault, on profile: BoardProfile, _ configuration: Configuration, controlSocket: String) {
+    self.vault = vault
+    self.profile = profile
+    self.configuration = configuration
+    self.controlSocket = controlSocket
+  }
+
+  /// Runs until SIGTERM or SIGINT.
+  /// - Parameter onReady: called when commands are accepted.
+  package func run(onReady: @escaping @Sendable () -> Void) async throws {
+    var logger = Logger(label: "approval-token") { PlainLog($0) }
+    logger.logLevel = .info
+    let clock = SystemClock()
+    let board = try RunningBoard(profile, clock: clock)
+    if profile.kind == .simulated {
+      logger.warning("button and LED are simulated: do not approve real requests with this board")
+    }
+    let broker = try configuration.mqtt.map { settings in
+      BrokerSubscriber(settings: settings, credentials: try settings.credentials(), logger: logger)
+    }
+    let (events, reporting) = AsyncStream.makeStream(of: TokenEvent.self, bufferingPolicy: .bufferingNewest(256))
+    var context = BackendContext(vault, configuration, board)
+    context.hintBroker = broker
+    context.report = { reporting.yield($0) }
+    let backends = Backends(vault, context)
+    let service = TokenService(
+      panel: board.panel, backends: backends, broker: broker, clock: clock, logger: logger, events: events,
+      onReady: onReady)
+    let accounts = AccountService(
+      service: service, backends: backends, veryLongHold: board.profile.timing.reportHold)
+    let handler = ControlRequestHandler(service: service, backends: backends, board: board, accounts: accounts)
+    let pushes = try configuration.push.listen.map {
+      try PushListener(at: $0, clock: clock) { service.wakePolls() }
+    }
+    let group = ServiceGroup(
+      configuration: ServiceGroupConfiguration(
+        services: [
+          .init(service: PanelService(panel: board.panel)),
+          .init(service: HardwareWatch(panel: board.panel, clock: clock, logger: logger)),
+          .init(service: ControlServer(path: controlSocket) { try await handler.answer($0, $1) }),
+          .init(service: service),
+        ] + [pushes].compactMap { $0.map { .init(service: $0) } },
+        gracefulShutdownSignals: [.sigterm, .sigint],
+        logger: Logger(label: "approval-token.lifecycle") { _ in SwiftLogNoOpLogHandler() }))
+    do { try await group.run() } catch let failure as UnixSocket.SocketError {
+      throw CommandError(.unavailable, "\(failure)")
+    }
+    logger.info("stopped")
+  }
+}
+
+/// Runs the panel as a service; when it ends, the LED is dark.
+private struct PanelService: Service {
+  let panel: FrontPanel
+
+  func run() async throws { await cancelWhenGracefulShutdown { await panel.run() } }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+import ControlProtocol
+import Glibc
+import MobileAuth
+import ServiceLifecycle
+import Synchronization
+import Threads
+
+/// Receives the HTTP requests by which privacyIDEA's HTTP gateway reports that a login has begun. The sender is not
+/// authenticated, so a request is only a hint: it triggers a poll of the server. Connections are handled one at a time,
+/// each with a time limit. An attacker who occupies the listener only delays hints; polling goes on.
+final class PushListener: Service {
+  /// The time limit for one request.
+  private static let patience = Duration.seconds(2)
+
+  private let descriptor: Int32
+  private let clock: any TokenClock
+  private let onHint: @Sendable () -> Void
+  private let isOver = Atomic(false)
+
+  /// Binds and listens; `run` accepts connections.
+  init(
+    at address: ListenAddress, clock: any TokenClock, onHint: @escaping @Sendable () -> Void
+  ) throws(CommandError) {
+    do { descriptor = try address.listen() } catch {
+      throw CommandError(
+        .unavailable, "[push] listen: cannot listen on \(address): \(String(cString: strerror(error.errno)))")
+    }
+    self.clock = clock
+    self.onHint = onHint
+  }
+
+  deinit { close(descriptor) }
+
+  func run() async throws {
+    let (end, continuation) = AsyncStream.makeStream(of: Never.self)
+    detachThread { [self] in
+      acceptAll()
+      continuation.finish()
+    }
+    await cancelWhenGracefulShutdown { [self] in
+      await withTaskCancellationHandler {
+        // Wait for the thread, not for `end`: `end` finishes when this task is canceled, while the thread still uses
+        // the socket.
+        await Task { for await _ in end {} }.value
+      } onCancel: {
+        isOver.store(true, ordering: .releasing)
+        // Wakes the thread that is blocked in `accept`.
+        shutdown(descriptor, Int32(SHUT_RDWR))
+      }
+    }
+  }
+
+  private func acceptAll() {
+    // Limits hints to the rate of fast polling, so that a flood does not increase the load.
+    var bucket = TokenBucket(capacity: 5, interval: .seconds(3))
+    while !isOver.load(ordering: .acquiring) {
+      let caller = approval_linux_accept(descriptor)
+      guard caller >= 0 else {
+        // Out of descriptors or memory: wait and retry.
+        usleep(100_000)
+        continue
+      }
+      serve(caller, &bucket)
+      close(caller)
+    }
+  }
+
+  private func serve(_ caller: Int32, _ bucket: inout TokenBucket) {
+    let end = clock.now + Self.patience
+    var status = PushPost.read(timeLeft: { end - clock.now }, read: { Self.read(caller, within: $0) })
+    if status == .ok, !bucket.take(at: clock.now.uptime) { status = .tooMany }
+    if status == .ok { onHint() }
+    let response = Array(status.response.utf8)
+    // The response fits into any socket buffer. A client that does not read it loses it.
+    _ = send(caller, response, response.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+    shutdown(caller, Int32(SHUT_WR))
+  }
+
+  private static func read(_ caller: Int32, within limit: Duration) -> [UInt8]? {
+    var watched = pollfd(fd: caller, events: Int16(POLLIN), revents: 0)
+    guard poll(&watched, 1, Int32(clamping: limit.milliseconds + 1)) > 0 else { return nil }
+    var chunk = [UInt8](repeating: 0, count: 4096)
+    let count = recv(caller, &chunk, chunk.count, Int32(MSG_DONTWAIT))
+    return Array(chunk.prefix(max(count, 0)))
+  }
+}

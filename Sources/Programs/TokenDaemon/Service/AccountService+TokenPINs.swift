@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import MobileAuth
+import PINProtection
+import Secrets
+import ServerBackends
+import Vault
+
+/// Accounts whose PIN is verified by this token and not by the token server. The PIN is chosen, verified and changed
+/// here.
+extension AccountService {
+  /// Changes a PIN that this token verifies.
+  func changeOwnPIN(of account: AccountID, length: Int, _ progress: @escaping Progress) async throws -> SessionResponse
+  {
+    let server = try vault.account(account).server
+    try await service.panelTasks.perform(at: server) { panel in
+      let dialog = PanelDialog(panel, clock: clock)
+      progress("type the present PIN of \(account) on the keypad, then Enter")
+      let present = try await presentPIN(of: account, length: length, dialog, on: panel)
+      progress("choose a PIN of \(length) digits: type it on the keypad, press Enter, then repeat")
+      let chosen = try await dialog.newPIN(keeping: BackendSettings.pinPolicy(digits: length))
+      guard
+        case .unlocked = try vault.changePIN(
+          of: account, from: present, to: chosen, parameters: keyDerivation, clock: clock)
+      else {
+        throw CommandError(.unavailable, "another command changed the PIN meanwhile; this change was discarded")
+      }
+      await dialog.show(.confirmed)
+    }
+    return SessionResponse(account: account.text)
+  }
+
+  /// Sets the first PIN of an account. A server may require user verification only at login, and a user can choose a
+  /// PIN even if no server requires one.
+  func chooseFirstPIN(
+    of account: AccountID, _ backend: any FirstPIN, _ progress: Progress
+  ) async throws -> SessionResponse {
+    guard hasKeypad else {
+      throw CommandError(.usage, "account \(account) has no PIN; a PIN requires a keypad, and this board has none")
+    }
+    let prompter = backends.context.pinPrompter { try await newPIN(keeping: $0) }
+    progress("choose a PIN of \(settings.pinPolicy.length) digits: type it on the keypad, press Enter, then repeat")
+    let pin = try await prompter.choose()
+    try prompter.store(account, pin)
+    try vault.update(account) { try backend.setting(pinLength: pin.count, of: $0) }
+    service.reload()
+    return SessionResponse(account: account.text)
+  }
+
+  private func presentPIN(
+    of account: AccountID, length: Int, _ dialog: PanelDialog, on panel: any Panel
+  ) async throws -> PIN {
+    while true {
+      let pin = try await dialog.currentPIN(length: length)
+      await dialog.show(.talkingToServer)
+      switch try await verificationResult(of: pin, account) {
+      case .wrong(let counts):
+        service.note(counts, of: account)
+        await dialog.show(.pinWrong(remaining: counts.remaining))
+      case .wiped:
+        await showLoss(of: account, by: .pinsUsedUp, on: panel)
+        service.reload()
+        throw TokenServerError.pinsUsedUp
+      case .right, .mustWait:
+        service.noteRightPIN(of: account)
+        return pin
+      }
+    }
+  }
+
+  /// Verifies the PIN, after waiting for the backoff that an earlier wrong PIN attempt started.
+  private func verificationResult(of pin: PIN, _ account: AccountID) async throws -> PINVerificationResult {
+    let verifier = VaultPINVerifier(vault: vault, clock: clock)
+    while true {
+      let verificationResult = try verifier.verify(pin, of: account)
+      guard case .mustWait(let wait) = verificationResult else { return verificationResult }
+      try await clock.sleep(until: clock.now + wait)
+    }
+  }
+}

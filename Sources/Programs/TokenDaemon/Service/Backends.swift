@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+import Boards
+import ControlProtocol
+import CurlHTTP
+import HTTP
+package import MobileAuth
+package import ServerBackends
+package import Vault
+
+/// The backends of this process, one of each kind.
+package struct Backends: Sendable {
+  package let vault: Vault
+  let context: BackendContext
+  private let all: [any ServerBackend]
+
+  /// - Parameter context: its store is the vault.
+  init(_ vault: Vault, _ context: BackendContext, kinds: [any ServerBackend.Type] = Self.kinds) {
+    self.vault = vault
+    self.context = context
+    all = kinds.map { $0.init(context) }
+  }
+
+  /// For a command that runs without the service: the board is not known, and no PIN can be typed.
+  package init(_ vault: Vault, authorities: String? = nil, clock: any TokenClock = SystemClock()) {
+    self.init(vault, BackendContext(vault, authorities: authorities, clock: clock))
+  }
+
+  /// - Throws: `.damaged` for a kind that this version does not know.
+  package func backend(of server: TokenServerRecord) throws(StateStoreError) -> any ServerBackend {
+    guard let backend = all.first(where: { type(of: $0).kind == server.kind }) else {
+      throw .damaged("server \(server.id) is of a kind this version does not know: \(server.kind)")
+    }
+    return backend
+  }
+
+  /// The backend of the account's server.
+  /// - Throws: `.damaged` also if the server is missing: a lock must not disappear with it.
+  package func backend(of account: AccountRecord) throws(StateStoreError) -> any ServerBackend {
+    guard let server = try vault.server(account.server) else {
+      throw .damaged("server \(account.server) of account \(account.id) is missing")
+    }
+    return try backend(of: server)
+  }
+
+  /// Makes the client for a server; nil if accounts of its kind have no server.
+  package func client(
+    for server: TokenServerRecord, report: @escaping @Sendable (TokenEvent) -> Void = { _ in }
+  ) throws -> (any TokenServerClient)? {
+    try backend(of: server).client(for: server, accounts: accounts(at: server), report: report)
+  }
+
+  package func accounts(at server: TokenServerRecord) throws(StateStoreError) -> [AccountRecord] {
+    try vault.accounts().filter { $0.server == server.id }
+  }
+
+  /// The accounts of backends with a capability, each with its backend.
+  /// - Parameter capability: casts a backend to the capability's protocol.
+  package func accounts<Capability>(
+    _ capability: (any ServerBackend) -> Capability?
+  ) throws(StateStoreError) -> [(account: AccountRecord, backend: Capability)] {
+    var found: [TokenServerID: Capability] = [:]
+    for server in try vault.servers() { found[server.id] = (try? backend(of: server)).flatMap(capability) }
+    return try vault.accounts().compactMap { account in found[account.server].map { (account: account, backend: $0) } }
+  }
+
+  /// The backends that receive push messages.
+  var receivers: [any PushReceiver] { all.compactMap { $0 as? any PushReceiver } }
+
+  /// Stores a push message of any kind of server.
+  /// - Throws: the error of the first receiver, if none accepts the message.
+  func accept(_ message: [UInt8]) throws -> PushAcceptance {
+    var first: (any Error)?
+    for receiver in receivers {
+      do { return try receiver.accept(message) } catch { first = first ?? error }
+    }
+    throw first ?? CommandError(.usage, "no server of this token delivers push messages")
+  }
+
+  /// Rejects options that the URI's kind of server does not accept.
+  func check(_ options: EnrollmentOptions) throws { try Self.check(options, among: all.map { type(of: $0) }) }
+
+  /// Enrolls an account at a server of the kind that recognizes the URI.
+  package func enroll(_ request: EnrollmentRequest) async throws -> AccountRecord {
+    guard let backend = all.first(where: { type(of: $0).recognizes(request.uri) }) else {
+      throw CommandError(.badData, Self.notAnEnrollmentURI(all.map { type(of: $0) }))
+    }
+    return try await backend.enroll(request)
+  }
+}
+
+extension BackendContext {
+  init(
+    _ vault: Vault, authorities: String?, clock: any TokenClock,
+    makeHTTPTransport: @escaping @Sendable (ServerTrust) -> any HTTPTransport = { CurlHTTPTransport(trust: $0) }
+  ) {
+    self.init(
+      store: vault, clock: clock, random: uniformFraction, earliestNow: releaseTime,
+      makeHTTPTransport: makeHTTPTransport)
+    self.authorities = authorities
+    settings.deviceName = hostName
+  }
+
+  /// For the service on a board.
+  init(
+    _ vault: Vault, _ configuration: Configuration, _ board: RunningBoard,
+    makeHTTPTransport: @escaping @Sendable (ServerTrust) -> any HTTPTransport = { CurlHTTPTransport(trust: $0) }
+  ) {
+    self.init(
+      vault, authorities: configuration.authorities, clock: board.clock, makeHTTPTransport: makeHTTPTransport)
+    settings = configuration.push.backends
+    settings.deviceName = hostName
+    self.board = board.capabilities
+    keyDerivation = board.keyDerivation
+    pinVerifier = board.profile.hasKeypad ? VaultPINVerifier(vault: vault, clock: board.clock) : nil
+  }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+import Boards
+package import ControlProtocol
+import Glibc
+import TOMLKit
+import TOMLSyntax
+
+/// `serve --config FILE`. Command-line options override it; unknown keys are errors.
+///
+/// ```toml
+/// board = "simulated"
+/// state = "/var/lib/approval-token"
+///
+/// [tls]
+/// authorities = "/etc/approval-token/ca.pem"
+///
+/// [push] # see `PushSettings`
+///
+/// [mqtt] # see `BrokerSettings`
+/// ```
+package struct Configuration: Equatable, Sendable {
+  package var board: String?
+  package var state: String?
+  /// A PEM file with certificate authorities in addition to the system's.
+  var authorities: String?
+  var push = PushSettings()
+  var mqtt: BrokerSettings?
+
+  package init() {}
+
+  init(parsing toml: String, file: String) throws(CommandError) {
+    do {
+      let table: TOMLTable
+      do {
+        try TOMLSyntax.check(toml)
+        table = try TOMLTable(string: toml)
+      } catch {
+        throw CommandError(.badData, "\(file): not TOML: \(error)")
+      }
+      var reader = TableReader(table)
+      board = try reader.optionalText("board")
+      state = try reader.optionalText("state")
+      var tls = try reader.table("tls")
+      authorities = try tls.optionalText("authorities")
+      try tls.finish()
+      var push = try reader.table("push")
+      self.push = try PushSettings(&push)
+      if reader.has("mqtt") {
+        var mqtt = try reader.table("mqtt")
+        self.mqtt = try BrokerSettings(&mqtt)
+      }
+      try reader.finish()
+    } catch let refusal as TableReader.TableError {
+      throw CommandError(.badData, "\(file): \(refusal.why)")
+    } catch let failure as CommandError { throw failure } catch {
+      throw CommandError(.badData, "\(file): \(error)")
+    }
+  }
+
+  package static func read(_ file: String) throws(CommandError) -> Configuration {
+    guard let stream = fopen(file, "re") else {
+      throw CommandError(.badData, "cannot read \(file): \(String(cString: strerror(errno)))")
+    }
+    defer { fclose(stream) }
+    var text = [UInt8](repeating: 0, count: 65_536)
+    let count = fread(&text, 1, text.count, stream)
+    guard count < text.count else {
+      throw CommandError(.badData, "\(file) is too large for a configuration: at most 64 KiB")
+    }
+    return try Configuration(parsing: String(decoding: text[..<count], as: UTF8.self), file: file)
+  }
+}

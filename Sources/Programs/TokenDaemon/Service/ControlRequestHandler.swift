@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+import Boards
+import ControlProtocol
+import Cryptography
+import FrontPanel
+import Glibc
+import JSONValues
+import MobileAuth
+import ServerBackends
+import Vault
+
+/// Handles the requests of the control socket.
+struct ControlRequestHandler: Sendable {
+  let service: TokenService
+  let backends: Backends
+  let board: RunningBoard
+  let accounts: AccountService
+
+  private var vault: Vault { backends.vault }
+
+  func answer(
+    _ request: ControlRequest, _ reply: @escaping @Sendable (any Encodable & Sendable) throws -> Void
+  ) async throws {
+    // A write error here is ignored: a disconnected client is detected when the answer is written.
+    let progress: AccountService.Progress = { try? reply(ControlProgress($0)) }
+    switch request {
+    case .status: try reply(try await status())
+    case .pending:
+      try reply(
+        PendingResponse(
+          requests: try await summaries(of: pending(without: vault.unresolvedIntents())), unreachable: unreachable))
+    case .reload:
+      service.reload()
+      try reply(Done())
+    case .enroll(let options): try reply(try await accounts.enroll(options, progress))
+    case .push(let message): try reply(try take(message))
+    case .logIn(let account): try reply(try await accounts.logIn(account, progress))
+    case .logOut: try reply(try await accounts.logOut())
+    case .oneTimePassword(let account): try reply(try await accounts.oneTimePassword(account, progress))
+    case .changePIN(let account): try reply(try await accounts.changePIN(account, progress))
+    case .forget(let account): try reply(try await accounts.forget(account, progress))
+    case .simulate(let input): try reply(Done(ignored: try await simulate(input)))
+    case .led: try reply(await board.led)
+    case .followLED: for await _ in board.indicator.changes() { try reply(await board.led) }
+    }
+  }
+
+  /// - Returns: why the input was ignored; nil if it may have had an effect.
+  private func simulate(_ input: SimulatedInput) async throws -> String? {
+    switch input {
+    case .hold(let milliseconds):
+      guard (1...60_000).contains(milliseconds) else {
+        throw CommandError(.usage, "a hold takes 0.001 to 60 seconds")
+      }
+      let (button, ignored) = (try board.simulatedButton, await ignored)
+      await button.hold(for: .milliseconds(milliseconds))
+      return ignored
+    case .notMe:
+      let (button, ignored) = (try board.simulatedButton, await ignored)
+      await button.hold(for: board.profile.timing.reportHold + .milliseconds(200))
+      return ignored
+    case .doublePress:
+      let (button, ignored) = (try board.simulatedButton, await ignored)
+      await button.doublePress()
+      return ignored
+    case .keys(let names):
+      let ignored = await ignored
+      try await press(names)
+      return ignored
+    }
+  }
+
+  /// Why a press or key that begins now is ignored; nil if it is accepted.
+  private var ignored: String? {
+    get async {
+      let readiness = await board.panel.readiness
+      return readiness == .counts ? nil : readiness.rawValue
+    }
+  }
+
+  private var panelStatus: PanelStatus {
+    get async {
+      let ignored = await ignored
+      return PanelStatus(request: service.shownRequest?.text, pressCounts: ignored == nil, reason: ignored)
+    }
+  }
+
+  /// Disconnected servers, whose request lists may be out of date.
+  private var unreachable: [String] {
+    service.connections.filter { $0.value != .connected }.map(\.key.text).sorted()
+  }
+
+  private func summaries(of requests: [PendingMobileAuthRequest]) async -> [PendingSummary] {
+    let (panel, unreachable) = (await panelStatus, Set(unreachable))
+    return requests.map { request in
+      var summary = PendingSummary(request, now: board.clock.now)
+      summary.isOnPanel = panel.request == summary.transaction
+      summary.pressCounts = summary.isOnPanel && panel.pressCounts
+      summary.isStale = unreachable.contains(summary.server)
+      return summary
+    }
+  }
+
+  private func take(_ message: String) throws -> PushResponse {
+    switch try backends.accept(Array(message.utf8)) {
+    case .stored(let account): PushResponse(account: account.text, isKnown: false)
+    case .known(let account): PushResponse(account: account.text, isKnown: true)
+    }
+  }
+
+  /// Presses all keys or none: an unknown key name must not leave the keys before it typed. Returns when the panel has
+  /// received them, or after one second.
+  private func press(_ names: [String]) async throws {
+    let keypad = try board.simulatedKeypad
+    guard names.count <= 64 else { throw CommandError(.usage, "at most 64 keys at once") }
+    let acts = try names.map { name in
+      guard let act = SimulatedKeypad.Act(name) else {
+        throw CommandError(.usage, "no key \"\(name)\"; there are: \(SimulatedInput.keyNames)")
+      }
+      return act
+    }
+    let former = await board.panel.keypadEvents
+    let pause = Duration.milliseconds(20)
+    for act in acts {
+      keypad.perform(act)
+      // Paced like fast typing: the panel drops keys that arrive faster than it handles them.
+      try await board.clock.sleep(until: board.clock.now + pause)
+    }
+    for _ in 1...50 {
+      guard await board.panel.keypadEvents - former < acts.count else { break }
+      try await board.clock.sleep(until: board.clock.now + pause)
+    }
+  }
+
+  private func status() async throws -> ServiceStatus {
+    let accounts = try vault.accountSummaries()
+    let unconfirmed = try vault.unresolvedIntents()
+    let pending = pending(without: unconfirmed)
+    var status = ServiceStatus(
+      running: true, accounts: accounts.count, mustEnroll: accounts.filter { $0.stage == .mustEnrollAgain }.count)
+    status.processID = getpid()
+    status.board = board.profile.name
+    status.isSimulated = board.profile.kind == .simulated
+    status.troubles = await board.panel.troubles
+    status.led = await board.led
+    status.servers = service.connections.map { .init(server: $0.key.text, connection: $0.value.rawValue) }
+      .sorted { $0.server < $1.server }
+    status.pins = accounts.compactMap { account in
+      service.failureCounts[account.id].map { ServiceStatus.PIN(account.id, $0) }
+    }
+    status.loggedIn = service.session?.account.text
+    status.pending = pending.count
+    status.requests = await summaries(of: pending)
+    status.panel = await panelStatus
+    status.lost = service.lostAccounts.map(\.text)
+    status.codes = service.codes.map { .init(account: $0.account.text, code: $0.digits, message: $0.message) }
+    status.unconfirmed = unconfirmed.map {
+      .init(transaction: $0.transaction.text, account: $0.account.text, server: $0.server.text)
+    }
+    return status
+  }
+
+  /// Pending requests without those that are already answered and only wait for the server's confirmation.
+  private func pending(without unconfirmed: [AnswerIntent]) -> [PendingMobileAuthRequest] {
+    service.pending.filter { request in !unconfirmed.contains { $0.transaction == request.transaction } }
+  }
+}
+
+extension ServiceStatus.PIN {
+  init(_ account: AccountID, _ counts: FailureCounts) {
+    self.init(
+      account: account.text, maxFailureCount: counts.max, previousFailureCount: counts.previous,
+      remainingFailureCount: counts.remaining)
+  }
+}
+
+extension PendingSummary {
+  init(_ request: PendingMobileAuthRequest, now: MonotonicInstant) {
+    self.init(
+      transaction: request.transaction.text, account: request.account.text, server: request.server.text,
+      expiresInSeconds: max(0, (request.deadline - now).components.seconds))
+    type = request.summary.type
+    message = request.message
+    choices = request.summary.choices.map { challenge in
+      zip(challenge.keys, challenge.options).map { Choice(key: $0, option: $1.sanitized) }
+    }
+    locked = request.blockedBy?.lock
+    context = request.summary.origin.map(JSONValue.init(textOrJSON:))
+    payload = request.summary.payload.map(JSONValue.init(textOrJSON:))
+    sentAtMilliseconds = request.sentAtMilliseconds
+  }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+import Cryptography
+package import MobileAuth
+package import ServerBackends
+package import Vault
+
+/// The lower bound for the time of certificate checks, for boards whose clock is not set. Unix seconds: 2026-11-21.
+package let releaseTime: Int64 = 1_795_219_200
+
+extension Vault: BackendStore {
+  /// Whether the audit chain is broken or cannot be read.
+  package var isTamperedWith: Bool {
+    if case .intact? = try? verifyAudit() { false } else { true }
+  }
+
+  package func accountsWithOneTimePasswords() throws(StateStoreError) -> Set<AccountID> {
+    Set(try oneTimePasswords().keys)
+  }
+
+  package func store(
+    _ credential: OATHCredential, of account: AccountRecord, at server: TokenServerRecord, under pin: PINSetting?,
+    replacing known: AccountRecord?, _ entry: AuditEntry?
+  ) throws(StateStoreError) {
+    try store(
+      OneTimePasswordSetup(credential), secret: credential.secret, of: account, at: server,
+      under: pin.map { PINGuard(pin: $0.pin, limit: $0.limit, parameters: $0.parameters) }, replacing: known, entry)
+  }
+}
+
+extension OneTimePasswordSetup {
+  fileprivate init(_ credential: OATHCredential) {
+    let factor: Factor =
+      switch credential.factor {
+      case .counter(let next): .counter(Int64(clamping: next))
+      case .period(let seconds): .period(seconds)
+      }
+    self.init(algorithm: .init(credential.algorithm), digits: credential.digits, factor: factor)
+  }
+}
+
+extension OneTimePassword.Algorithm {
+  fileprivate init(_ algorithm: OATHCredential.Algorithm) {
+    self =
+      switch algorithm {
+      case .md5: .md5
+      case .sha1: .sha1
+      case .sha224: .sha224
+      case .sha256: .sha256
+      case .sha384: .sha384
+      case .sha512: .sha512
+      }
+  }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Glibc
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct ControlSocketTests {
+  private func path() -> String { "/tmp/at-control-\(getpid())-\(UInt32.random(in: 0 ... .max))" }
+
+  @Test("A line goes there and one comes back") func aLineGoesThereAndOneComesBack() throws {
+    let path = path()
+    let listener = try UnixSocket.listening(at: path)
+    defer { unlink(path) }
+    var status = stat()
+    #expect(stat(path, &status) == 0 && status.st_mode & 0o777 == 0o600)
+    let client = try UnixSocket.connected(to: path)
+    let server = UnixSocket(descriptor: accept(listener.descriptor, nil, nil))
+    try client.write(line: Array("one".utf8))
+    try client.write(line: Array("two".utf8))
+    #expect(try server.readLine() == Array("one".utf8))
+    #expect(try server.readLine() == Array("two".utf8))
+    try server.write(line: [])
+    #expect(try client.readLine() == [])
+  }
+
+  @Test("A client that sends a line slowly is dropped after the time limit for the whole line")
+  func tricklingCallerIsGivenUp() throws {
+    let path = path()
+    let listener = try UnixSocket.listening(at: path)
+    defer { unlink(path) }
+    let client = try UnixSocket.connected(to: path)
+    let server = UnixSocket(descriptor: accept(listener.descriptor, nil, nil))
+    for byte in "never a line".utf8 { _ = withUnsafeBytes(of: byte) { send(client.descriptor, $0.baseAddress, 1, 0) } }
+    #expect(throws: UnixSocket.SocketError.call("read", errno: ETIMEDOUT)) { try server.readLine(within: 0) }
+  }
+
+  @Test("Nobody there is said with a hint") func nobodyThereIsSaidWithAHint() {
+    #expect {
+      try ControlClient(path: path()).call(.status, Done.self)
+    } throws: { error in
+      (error as? CommandError)?.code == .unavailable && "\(error)".contains("is not running")
+    }
+  }
+
+  @Test("A path that does not fit is refused") func aPathThatDoesNotFitIsRefused() {
+    let path = "/tmp/" + String(repeating: "x", count: 200)
+    #expect(throws: UnixSocket.SocketError.pathTooLong(path)) { try UnixSocket.listening(at: path) }
+  }
+
+  @Test("A caller who hangs up ends the line") func aCallerWhoHangsUpEndsTheLine() throws {
+    let path = path()
+    let listener = try UnixSocket.listening(at: path)
+    defer { unlink(path) }
+    var client: UnixSocket? = try UnixSocket.connected(to: path)
+    let server = UnixSocket(descriptor: accept(listener.descriptor, nil, nil))
+    try client?.write(line: Array("whole".utf8))
+    client = nil
+    #expect(try server.readLine() == Array("whole".utf8))
+    #expect(try server.readLine() == nil)
+    #expect(throws: UnixSocket.SocketError.self) {
+      for _ in 0..<1000 { try server.write(line: [UInt8](repeating: 65, count: 4096)) }
+    }
+  }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import ProgramHarness
+import Testing
+
+extension EndToEnd {
+  /// `approval-token`, and `approval-tokend`, which it starts in its place.
+  @Suite struct Programs {
+    /// A copy of `approval-token` in a folder without the other program.
+    private func loneProgram(in folder: TemporaryDirectory) throws -> String {
+      let copy = folder.file("approval-token")
+      try FileManager.default.copyItem(
+        at: URL(fileURLWithPath: Program.token).resolvingSymlinksInPath(), to: URL(fileURLWithPath: copy))
+      return copy
+    }
+
+    @Test("The service is the daemon's program in the process of the command") func sameProcess() async throws {
+      try await withScene { fixture in
+        let process = try fixture.token.running.processID
+        let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process)/exe")
+        #expect(program.hasSuffix("/approval-tokend"))
+      }
+    }
+
+    @Test(
+      "Commands that need the daemon's program name it if it is missing",
+      .enabled("none is installed") {
+        !FileManager.default.fileExists(atPath: "/usr/libexec/approval-token/approval-tokend")
+      },
+      arguments: [["accounts"], ["serve"], ["board", "list"], ["enroll", "approvaltoken://x"], ["otp"], ["status"]])
+    func missingProgram(words: [String]) async throws {
+      let folder = try TemporaryDirectory()
+      defer { folder.remove() }
+      let outcome = try await run(
+        try loneProgram(in: folder), words + (words[0] == "board" ? [] : ["--state", folder.file("token")]))
+      #expect(outcome.exit == .code(69))
+      #expect(outcome.errors.contains("approval-tokend is missing; looked for \(folder.file("approval-tokend"))"))
+    }
+
+    @Test("Commands for a running service need only their own program") func loneCommands() async throws {
+      try await withScene { fixture in
+        let (program, state) = (try loneProgram(in: fixture.folder), ["--state", fixture.token.state])
+        for words in [["status"], ["pending"], ["simulate", "led"]] {
+          try await run(program, words + state).succeeded()
+        }
+        #expect(try await run(program, ["board", "legend"]).succeeded().output.contains("idle, connected"))
+        let enrollment = try ChildProcess(
+          program, ["enroll", "-", "--name", "mail"] + state,
+          input: "otpauth://totp/E:a?secret=GEZDGNBVGY3TQOJQ&issuer=E\n")
+        try await enrollment.outcome().succeeded()
+        let code = try await run(program, ["otp", "mail"] + state).succeeded()
+        #expect(code.output.utf8.count == 6)
+        let refused = try ChildProcess(program, ["enroll", "-"] + state, input: "nonsense\n")
+        #expect(try await refused.outcome().exit == .code(65))
+      }
+    }
+  }
+}

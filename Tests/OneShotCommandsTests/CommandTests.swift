@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+import ApprovalTokenCommands
+import ArgumentParser
+import OneShotCommands
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct CommandTests {
+  private static func all(below command: any ParsableCommand.Type) -> [any ParsableCommand.Type] {
+    command.configuration.subcommands.flatMap { [$0] + all(below: $0) }
+  }
+
+  /// The daemon's program would start itself without end.
+  @Test("The daemon's program performs each command that `approval-token` leaves to it") func allPerformed() {
+    let left = Self.all(below: ApprovalTokenCommand.self).filter { $0 is any DaemonCommand.Type }
+    #expect(left.count > 10)
+    #expect(left.filter { !($0 is any OneShotCommand.Type) }.map { $0._commandName } == [])
+  }
+
+  /// A name that follows from the type's name changes with it.
+  @Test("The commands have their documented names") func commandNames() {
+    let names = ApprovalTokenCommand.configuration.subcommands.map { $0._commandName }
+    #expect(names.contains("mailbox") && names.contains("otp") && !names.contains { $0.hasSuffix("command") })
+  }
+}

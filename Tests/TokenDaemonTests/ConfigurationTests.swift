@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Testing
+
+@testable import TokenDaemon
+
+@Suite(.timeLimit(.minutes(5))) struct ConfigurationTests {
+  @Test("Every key is read") func everyKeyIsRead() throws {
+    let configuration = try Configuration(
+      parsing: "board = \"b\"\nstate = \"/s\"\n[tls]\nauthorities = \"/ca.pem\"", file: "f")
+    #expect(configuration.board == "b" && configuration.state == "/s" && configuration.authorities == "/ca.pem")
+  }
+
+  @Test(
+    "A mistake is named",
+    arguments: [
+      ("bord = \"b\"", "unknown key \"bord\""), ("[tls]\nverify = false", "unknown key \"tls.verify\""),
+      ("board = 5", "must be a string"), ("= = =", "not TOML"),
+    ])
+  func aMistakeIsNamed(toml: String, reason: String) {
+    #expect {
+      try Configuration(parsing: toml, file: "f")
+    } throws: { error in
+      (error as? CommandError)?.code == .badData && "\(error)".contains(reason) && "\(error)".contains("f")
+    }
+  }
+}

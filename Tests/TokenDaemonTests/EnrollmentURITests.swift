@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import FoundationEssentials
+import Logging
+import ServerBackends
+import Testing
+
+@testable import TokenDaemon
+
+@Suite(.timeLimit(.minutes(5))) struct EnrollmentURITests {
+  /// Fails if a name may have characters that a terminal interprets.
+  @Test(
+    "A name has no blanks and no control or format characters",
+    arguments: [
+      ("ann@bank.example", true), ("Zoë", true), ("", false), (String(repeating: "x", count: 65), false),
+      ("a b", false), ("a\u{1B}[2J", false), ("a\u{202E}b", false), ("a\u{200B}b", false), ("a\u{2028}b", false),
+    ])
+  func accountNames(name: String, isValid: Bool) {
+    #expect(isAccountName(name) == isValid)
+  }
+
+  @Test(
+    "Each kind of server recognizes its own URIs only",
+    arguments: [
+      ("approvaltoken://activate?x", "reference"), (" APPROVALTOKEN:x", "reference"),
+      ("otpauth://pipush/x", "privacyidea"), ("pia://container/x", "privacyidea"),
+      ("edumfa-push://edumfa/x", "privacyidea"), (" otpauth://totp/x", "oath"), ("OTPAUTH://hotp/x", "oath"),
+      ("pushauth://push/x", "pingam"), ("mfauth://totp/x", "pingam"), ("https://example.org", nil),
+      ("otpauth://push/x", nil), ("", nil),
+    ] as [(String, String?)])
+  func oneKindOnly(uri: String, kind: String?) {
+    #expect(Backends.kinds.filter { $0.recognizes(uri) }.map { $0.kind } == [kind].compactMap(\.self))
+  }
+
+  @Test("The message for another text lists how enrollment URIs begin") func otherTexts() {
+    let text =
+      "not an enrollment URI: one begins with approvaltoken://activate?, otpauth://, pia://, edumfa-push://, "
+      + "pushauth:// or mfauth://"
+    #expect { try Backends.form(of: "https://example.org") } throws: { ($0 as? CommandError)?.description == text }
+  }
+}
+
+@Suite(.timeLimit(.minutes(5))) struct PlainLogTests {
+  @Test("A server's text becomes one log line of limited length")
+  func logLinesCannotBeForged() {
+    let text =
+      "bad\n2026-11-22 info approval-token: approved\u{1B}[2J\u{202E}\u{85}" + String(repeating: "x", count: 500_000)
+    let line = PlainLog.line(.warning, "approval-token", text, ["a": "b\nc"], at: Date(timeIntervalSince1970: 0))
+    #expect(line.hasPrefix("1970-01-01T00:00:00Z warning approval-token: a=bc bad2026-11-22 info"))
+    #expect(line.unicodeScalars.count == 1000)
+    #expect(!line.unicodeScalars.contains { $0.properties.generalCategory == .control || $0 == "\u{202E}" })
+  }
+}

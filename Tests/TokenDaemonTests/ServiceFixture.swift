@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+import Boards
+import ControlProtocol
+import FrontPanel
+import Glibc
+import Logging
+import MobileAuth
+import OATHAdapter
+import Secrets
+import ServerBackends
+import Synchronization
+import Testing
+import Vault
+
+@testable import TokenDaemon
+
+/// A service with its own vault, a simulated board and no network.
+final class ServiceFixture: Sendable {
+  let path: String
+  let vault: Vault
+  let context: BackendContext
+  let board: RunningBoard
+  let service: TokenService
+  let handler: ControlRequestHandler
+  let events: AsyncStream<TokenEvent>.Continuation
+  private let clock = SystemClock()
+
+  /// - Parameter kinds: the kinds of servers that the service knows.
+  init(reportHold: Duration? = nil, kinds: [any ServerBackend.Type] = Backends.kinds) throws {
+    var template = Array("/tmp/service-tests-XXXXXX".utf8CString)
+    try #require(mkdtemp(&template) != nil)
+    path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    vault = try Vault.open(
+      directory: path, deviceSecret: try DeviceSecret.load(stateDirectory: path, credentialsDirectory: nil))
+    var profile = try BoardCatalog.profile("simulated")
+    if let reportHold { profile.timing.reportHold = reportHold }
+    board = try RunningBoard(profile, clock: clock)
+    let stream: AsyncStream<TokenEvent>
+    (stream, events) = AsyncStream.makeStream()
+    context = BackendContext(vault, Configuration(), board)
+    let backends = Backends(vault, context, kinds: kinds)
+    service = TokenService(
+      panel: board.panel, backends: backends, clock: clock,
+      logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, events: stream
+    ) {}
+    let accounts = AccountService(
+      service: service, backends: backends, veryLongHold: board.profile.timing.reportHold)
+    handler = ControlRequestHandler(service: service, backends: backends, board: board, accounts: accounts)
+  }
+
+  deinit {
+    for name in ["vault.sqlite3", "vault.sqlite3-shm", "vault.sqlite3-wal", "device-secret", "server.json"] { unlink("\(path)/\(name)") }
+    rmdir(path)
+  }
+
+  /// Enrolls an account that needs no server.
+  func enroll(_ name: String) async throws {
+    _ = try await OATHBackend(BackendContext(vault, authorities: nil, clock: clock)).enroll(
+      EnrollmentRequest("otpauth://totp/Example:\(name)?secret=GEZDGNBVGY3TQOJQ&issuer=Example"))
+  }
+
+  /// Where a test may keep a server. Removed with the fixture.
+  var serverFile: String { "\(path)/server.json" }
+
+  func answer<Answer: Sendable>(_ request: ControlRequest, as type: Answer.Type) async throws -> Answer {
+    let found = Mutex<Answer?>(nil)
+    try await handler.answer(request) { reply in found.withLock { $0 = reply as? Answer } }
+    return try #require(found.withLock { $0 })
+  }
+
+  /// Waits until the LED shows the indication.
+  /// - Returns: false if it does not.
+  func until(_ indication: Indication) async throws -> Bool {
+    try await until { await board.panel.showing == indication }
+  }
+
+  /// Waits until the condition holds, with a limit for busy machines.
+  /// - Returns: false if it does not.
+  func until(_ condition: () async throws -> Bool) async throws -> Bool {
+    let start = ContinuousClock.now
+    while try await !condition() {
+      guard ContinuousClock.now - start < .seconds(180) else { return false }
+      try await Task.sleep(for: .milliseconds(5))
+    }
+    return true
+  }
+
+  /// Waits for a request that a press answers now; nil if there is none.
+  func shownRequest() async throws -> PendingSummary? {
+    var shown: PendingSummary?
+    _ = try await until {
+      let pending = try await answer(.pending, as: PendingResponse.self)
+      shown = pending.requests.first { $0.pressCounts }
+      return shown != nil
+    }
+    return shown
+  }
+}

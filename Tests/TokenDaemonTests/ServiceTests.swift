@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+import Boards
+import ControlProtocol
+import FrontPanel
+import MobileAuth
+import Testing
+import Vault
+
+@testable import TokenDaemon
+
+@Suite(.timeLimit(.minutes(5))) struct ServiceTests {
+  @Test("A lost account is shown until an account is enrolled, even if other accounts are usable")
+  func lossLasts() async throws {
+    let fixture = try ServiceFixture()
+    for name in ["mail", "shop"] { try await fixture.enroll(name) }
+    let running = [Task { await fixture.board.panel.run() }, Task { _ = try? await fixture.service.run() }]
+    #expect(try await fixture.until(.idle(pending: 0)))
+    // The event that the handler reports after the last wrong PIN.
+    try fixture.vault.wipe(account: AccountID("mail"), AuditEntry(.wiped, wallClockMilliseconds: 0))
+    fixture.events.yield(.accountLost(AccountID("mail")))
+    fixture.events.yield(.rosterChanged)
+    #expect(try await fixture.until(.mustEnroll))
+    fixture.service.reload()
+    try await Task.sleep(for: .milliseconds(300))
+    #expect(await fixture.board.panel.showing == .mustEnroll)
+    #expect(try await fixture.answer(.status, as: ServiceStatus.self).lost == ["mail"])
+    try await fixture.enroll("mail2")
+    fixture.service.reload()
+    #expect(try await fixture.until(.idle(pending: 0)))
+    for task in running { task.cancel() }
+    for task in running { await task.value }
+  }
+
+  @Test("A correct PIN clears the count of wrong PINs") func rightPINClearsTheCount() async throws {
+    let fixture = try ServiceFixture()
+    try await fixture.enroll("mail")
+    fixture.service.note(FailureCounts(max: 3, previous: 2), of: AccountID("mail"))
+    fixture.service.noteRightPIN(of: AccountID("mail"))
+    let pins = try await fixture.answer(.status, as: ServiceStatus.self).pins
+    #expect(pins?.map(\.remainingFailureCount) == [3])
+  }
+
+  @Test("A press without a request, or before the guard time, is reported as ignored") func ignoredPresses()
+    async throws
+  {
+    let fixture = try ServiceFixture()
+    let running = Task { await fixture.board.panel.run() }
+    let hold = ControlRequest.simulate(.hold(milliseconds: 10))
+    #expect(try await fixture.answer(hold, as: Done.self).ignored == "nothing is shown")
+    #expect(try await fixture.answer(.simulate(.doublePress), as: Done.self).ignored == "nothing is shown")
+    let keys = ControlRequest.simulate(.keys(["1"]))
+    #expect(try await fixture.answer(keys, as: Done.self).ignored == "nothing is shown")
+    let status = try await fixture.answer(.status, as: ServiceStatus.self)
+    #expect(status.panel?.request == nil && status.panel?.pressCounts == false)
+    #expect(status.panel?.reason == "nothing is shown")
+    running.cancel()
+    await running.value
+  }
+
+  @Test(
+    "The simulated keypad has the keys that users are shown",
+    arguments: SimulatedInput.keyNames.replacing("0 to 9", with: "0, 9").split(separator: ", ").map(String.init))
+  func keyNames(name: String) { #expect(SimulatedKeypad.Act(name) != nil) }
+
+  /// The command checks options too, but only in the daemon's program.
+  @Test(
+    "The service refuses options that the kind of server does not accept",
+    arguments: [("--ask-pin is for", true, nil), ("--mailbox is for", false, "topic")] as [(String, Bool, String?)])
+  func impossibleOptions(reason: String, asksPIN: Bool, mailbox: String?) async throws {
+    let fixture = try ServiceFixture()
+    var options = EnrollmentOptions(
+      uri: "approvaltoken://activate?server=https%3A%2F%2F127.0.0.1%3A1&code=1234567890128")
+    options.asksPIN = asksPIN
+    options.mailbox = mailbox
+    let request = ControlRequest.enroll(options)
+    await #expect {
+      try await fixture.handler.answer(request) { _ in }
+    } throws: {
+      ($0 as? CommandError)?.code == .usage && "\($0)".hasPrefix(reason)
+    }
+  }
+
+  /// The command checks the name too, but another client of the socket may not.
+  @Test(
+    "The service refuses an enrollment with an invalid account name", arguments: ["", "a b", "a\n"])
+  func impossibleName(name: String) async throws {
+    let fixture = try ServiceFixture()
+    let uris = [
+      "approvaltoken://activate?server=https%3A%2F%2F127.0.0.1%3A1&code=1234567890128",
+      "otpauth://totp/E:a?secret=GEZDGNBVGY3TQOJQ&issuer=E",
+    ]
+    for uri in uris {
+      var options = EnrollmentOptions(uri: uri)
+      options.name = name
+      let request = ControlRequest.enroll(options)
+      await #expect {
+        try await fixture.handler.answer(request) { _ in }
+      } throws: {
+        ($0 as? CommandError)?.description == "a name has 1 to 64 bytes without blanks"
+      }
+    }
+  }
+
+  /// The accounts would lose their locks: which commands an account has follows from its server's kind.
+  @Test("A server cannot take the place of a server of another kind") func replacedServer() async throws {
+    let fixture = try ServiceFixture()
+    try await fixture.enroll("mail")
+    let options = EnrollmentOptions(uri: "approvaltoken://activate?server=https%3A%2F%2Foath&code=1234567890128")
+    await #expect(throws: TokenServerError.alreadyEnrolled("oath is known as a token server of another kind")) {
+      try await fixture.handler.answer(.enroll(options)) { _ in }
+    }
+    #expect(try fixture.vault.servers().map(\.kind) == ["oath"])
+  }
+
+  /// The policies are `[]`. Without a message, the command would end with another exit code.
+  @Test("Malformed policies in a URI for one-time passwords are an error with a message")
+  func malformedPolicies() async throws {
+    let fixture = try ServiceFixture()
+    let options = EnrollmentOptions(
+      uri: "otpauth://totp/E:a?secret=GEZDGNBVGY3TQOJQ&issuer=E&policies=W10")
+    await #expect {
+      try await fixture.handler.answer(.enroll(options)) { _ in }
+    } throws: {
+      CommandError(explaining: $0)?.code == .badData
+    }
+  }
+
+  /// A hold without the profile's duration takes 6.2 s. No upper bound: a busy machine may take longer.
+  @Test("\"Not me\" holds the simulated button for the duration of the board profile")
+  func notMeHold() async throws {
+    let fixture = try ServiceFixture(reportHold: .seconds(8))
+    let running = Task { await fixture.board.panel.run() }
+    let began = ContinuousClock.now
+    #expect(try await fixture.answer(.simulate(.notMe), as: Done.self).ignored == "nothing is shown")
+    let held = ContinuousClock.now - began
+    #expect(held >= .milliseconds(8200), "\(held)")
+    running.cancel()
+    await running.value
+  }
+
+  @Test(
+    "Texts name the duration of the hold from the board profile",
+    arguments: [
+      (Duration.seconds(6), "6 seconds"), (.milliseconds(4_500), "4.5 seconds"), (.seconds(9), "9 seconds"),
+    ])
+  func holdInWords(hold: Duration, words: String) { #expect(hold.inSeconds == words) }
+}

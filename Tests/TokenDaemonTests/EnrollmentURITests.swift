@@ -2,6 +2,7 @@
 import ControlProtocol
 import FoundationEssentials
 import Logging
+import MobileAuth
 import ServerBackends
 import Testing
 

@@ -202,12 +202,8 @@ extension Handler {
   private func openBeside(
     _ pending: PendingMobileAuthRequest, at server: any TokenServerClient
   ) async throws -> Openings.Outcome {
-    async let opened = open(pending, at: server) { openings.noteTrouble(pending.transaction) }
-    // Overlap the durable audit write with the fetch: on an SD card both take about as long.
-    try record(.announced, pending)
-    inbox.pending.noteAnnounced(pending)
     do {
-      let request = try await opened
+      let request = try await announceAndOpen(pending, at: server)
       try noteOpened(request)
       return .opened(request)
     } catch let fault as TokenServerError {
@@ -215,6 +211,20 @@ extension Handler {
       guard !Task.isCancelled, inbox.pending.contains(pending.transaction) else { throw CancellationError() }
       return .ended(try refuse(pending, fault))
     }
+  }
+
+  /// Overlaps the durable audit write with the fetch: on an SD card both take about as long.
+  ///
+  /// A function of its own: with loops or several exits after an `async let` in the same function, the optimizer of Swift
+  /// 6.2.3 frees the memory of tasks in the wrong order, and the program aborts with "freed pointer was not the last
+  /// allocation".
+  private func announceAndOpen(
+    _ pending: PendingMobileAuthRequest, at server: any TokenServerClient
+  ) async throws -> MobileAuthRequest {
+    async let opened = open(pending, at: server) { openings.noteTrouble(pending.transaction) }
+    try record(.announced, pending)
+    inbox.pending.noteAnnounced(pending)
+    return try await opened
   }
 
   /// - Returns: nil if the server did not respond within `Openings.patience`: the panel is released for other requests.

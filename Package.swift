@@ -49,7 +49,6 @@ let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: 
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
-let toml = Target.Dependency.product(name: "TOMLKit", package: "TOMLKit")
 
 /// None of these may be a dependency of a module that ships on the board.
 let tokenServerPackages: [Package.Dependency] = [
@@ -90,7 +89,7 @@ let tokenServerTargets: [Target] = [
     "ReferenceServer", in: .server,
     over: [
       "TokenServerCore", "TokenServerStore", "TokenServerHTTP", "MQTT", "HTTP", "ReferenceProtocol", "Cryptography",
-      "Secrets", argumentParser, logging, lifecycle, signals, toml, "TOMLSyntax",
+      "Secrets", argumentParser, logging, lifecycle, signals, "TOMLSyntax",
       .product(name: "NIOCore", package: "swift-nio"),
       .product(name: "NIOHTTP1", package: "swift-nio"),
       .product(name: "NIOPosix", package: "swift-nio"),
@@ -162,7 +161,6 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
-    .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
   ] + (hasTokenServer ? tokenServerPackages : []),
   targets: [
     // Layer 0: one system library each.
@@ -174,6 +172,8 @@ let package = Package(
     systemLibrary("CGPIOD", pkgConfig: "libgpiod", debian: "libgpiod-dev"),
     systemLibrary("CUSB", pkgConfig: "libusb-1.0", debian: "libusb-1.0-0-dev"),
     systemLibrary("CMosquitto", pkgConfig: "libmosquitto", debian: "libmosquitto-dev"),
+    // Not a system module: the library is C++ without a compiled part (libtomlplusplus-dev).
+    .target(name: "CTOMLPlusPlus", path: path("CTOMLPlusPlus", .system)),
 
     // Layer 1: Swift interfaces of the system libraries.
     module("Secrets", in: .foundations, over: ["CLinux", "COpenSSL"]),
@@ -187,7 +187,7 @@ let package = Package(
       "MQTT", in: .foundations, over: ["CertificateTrust", "CMosquitto", "COpenSSL", "HTTP", "Secrets", "Threads"]),
     module("JSONValues", in: .foundations),
     module("ControlProtocol", in: .foundations, over: ["JSONValues"]),
-    module("TOMLSyntax", in: .foundations),
+    module("TOMLSyntax", in: .foundations, over: ["CTOMLPlusPlus"]),
     module("SQLite", in: .foundations, over: ["CSQLite"]),
     module("PINProtection", in: .foundations, over: ["Secrets", "Cryptography"]),
     module("HIDReports", in: .hardware, over: ["Secrets"]),
@@ -218,7 +218,7 @@ let package = Package(
     module(
       "OATHAdapter", in: .adapters, over: ["PingAMAdapter", "ServerBackends", "MobileAuth", "PINProtection", "Secrets"]),
     module(
-      "Boards", in: .hardware, over: ["FrontPanel", "GPIO", "MobileAuth", "Secrets", "TOMLSyntax", "USBKeypad", toml]),
+      "Boards", in: .hardware, over: ["FrontPanel", "GPIO", "MobileAuth", "Secrets", "TOMLSyntax", "USBKeypad"]),
     module("ApprovalTestKit", in: .testKit, over: ["MobileAuth", "FrontPanel", "HTTP", "Secrets"]),
 
     // Top layer: the programs.
@@ -229,7 +229,7 @@ let package = Package(
         "MobileAuth", "PINProtection",
         "OATHAdapter", "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter",
         "ReferenceProtocol", "Secrets", "ServerBackends", "TOMLSyntax", "Threads", "Vault", logging, lifecycle,
-        signals, toml,
+        signals,
       ]),
     // No storage, hardware or network; `scripts/check` checks that.
     module(
@@ -280,7 +280,7 @@ let package = Package(
       resources: [.copy("Fixtures")]),
     tests(
       "BoardsTests", of: ["ApprovalTestKit", "Boards", "FrontPanel", "GPIO", "MobileAuth", "Secrets", "USBKeypad"]),
-    tests("TOMLSyntaxTests", of: ["TOMLSyntax", toml]),
+    tests("TOMLSyntaxTests", of: ["TOMLSyntax"]),
     tests("GPIOTests", of: ["GPIO", "CGPIOD", "ApprovalTestKit"]),
     tests("USBKeypadTests", of: ["USBKeypad", "CUSB"]),
     // Runs inside scripts/bench-kernel, which boots the kernel with the files in Kernel/.
@@ -343,7 +343,8 @@ let package = Package(
       name: "vault-crash-probe", dependencies: ["VaultModel", "Vault", "MobileAuth"],
       path: "Tests/Support/vault-crash-probe", swiftSettings: strictness),
   ] + (hasTokenServer ? tokenServerTargets : []),
-  swiftLanguageModes: [.v6]
+  swiftLanguageModes: [.v6],
+  cxxLanguageStandard: .cxx17
 )
 
 // `HARDWARE_TESTS_ONLY=1` leaves out what does not depend on the versions of system libraries: see scripts/debian13.

@@ -17,14 +17,11 @@ let package = Package(
   name: "fuzzing",
   dependencies: [
     .package(name: "approval-token", path: ".."),
-    .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
   ],
   targets: [
     // The token server's parsers that do not need its HTTP library, as symbolic links.
-    .target(
-      name: "ServerParsers", dependencies: [parsers, .product(name: "TOMLKit", package: "TOMLKit")],
-      swiftSettings: settings),
+    .target(name: "ServerParsers", dependencies: [parsers], swiftSettings: settings),
     .executableTarget(
       name: "fuzz", dependencies: ["ServerParsers", parsers, .product(name: "Logging", package: "swift-log")],
       swiftSettings: settings),

@@ -107,7 +107,7 @@ import Testing
   @Test(
     "Refused",
     arguments: [
-      ("prot = 1", "unknown setting \"prot\""),
+      ("prot = 1", "unknown key \"prot\"; nearest is \"port\""),
       ("[mobile_authentication]\nenrolment = true", "is now called \"mobile_authentication.enrollment\""),
       ("port = 70000", "port"),
       ("port = \"x\"", "port"), ("issuer = \"http://a\"", "issuer"), ("issuer = \"https://a/\"", "issuer"),
@@ -120,7 +120,12 @@ import Testing
       ("[[type]]\nname = \"\"\nmethod = \"push\"", "name"),
       ("[[type]]\nname = \"a\"\nmethod = \"push\"\nrequest_expires_in = 0", "request_expires_in"),
       ("[[type]]\nname = \"a\"\nmethod = \"push\"\n[[type]]\nname = \"a\"\nmethod = \"push\"", "twice"),
-      ("listen = ", "line 1"),
+      ("listen = ", "line 1, column 10"), ("port = 1\nport = 2", "line 2"),
+      ("access_log = 1", "\"access_log\" must be true or false"), ("tls = 1", "\"tls\" must be a table"),
+      ("callback = 1", "[[callback]]"), ("callback = [1]", "\"callback\" has an element that is not a table"),
+      ("[[callback]]\nurl = \"https://a\"\n[[callback]]\nurl = 1", "\"callback[1].url\""),
+      ("[[type]]\nname = \"a\"\nmethod = \"push\"\nmessages = { en = 1 }", "\"type[0].messages\""),
+      ("[application.pin_policy]\nblock_list = [1]", "must be a list of strings"),
       ("[application]\nmax_pin_attempts = 0", "\"application.max_pin_attempts\" is 0; it must be 1 to 10"),
       ("[application]\nmax_pin_attempts = 11", "\"application.max_pin_attempts\" is 11; it must be 1 to 10"),
       ("[application.pin_policy]\nlength = 4", "\"application.pin_policy.length\" is 4; it must be 5 to 32"),

@@ -22,6 +22,9 @@ final class PINWaits: Sendable {
       sightings[account] = Sighting(failures: failures, since: now)
       return now
     }
-    return .seconds((1 << min(max(failures, 0), 20)) - 1) - (now - since)
+    // One type per line: Swift 6.2 finds no operator `-` for the expression in one piece.
+    let delay = Duration.seconds((1 << min(max(failures, 0), 20)) - 1)
+    let elapsed: Duration = now - since
+    return delay - elapsed
   }
 }

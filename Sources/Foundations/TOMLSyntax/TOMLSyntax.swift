@@ -1,33 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Checks a configuration's text before the TOML library reads it: for some invalid texts the library ends the process
-/// instead of reporting an error. Accepts the subset of TOML 1.0 that configurations need: no floating-point numbers,
-/// dates or times, and at most 32 levels of nesting.
+/// Reads configurations: the subset of TOML 1.0 that they need, without floating-point numbers, dates and times. The text
+/// is checked before the library toml++ parses it: for some invalid texts the library ends the process instead of
+/// reporting an error, and its memory and stack must be bounded.
 public enum TOMLSyntax {
+  /// The maximum size of a text in bytes.
+  public static let largest = 1 << 18
+  /// The maximum number of keys, the names of tables included.
+  public static let mostKeys = 4096
+  /// The maximum number of tables and arrays that are inside of each other. An array of tables counts once.
   public static let deepest = 32
 
   public struct ParseError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The line number, from 1.
     public let line: Int
+    /// The number of the character in its line, from 1.
+    public let column: Int
     public let what: String
 
-    public var description: String { "line \(line): \(what)" }
+    public var description: String { "line \(line), column \(column): \(what)" }
   }
 
   /// - Throws: the first error.
-  public static func check(_ text: String) throws(ParseError) {
+  static func check(_ text: String) throws(ParseError) {
+    guard text.utf8.count <= largest else {
+      throw ParseError(line: 1, column: 1, what: "the text has more than \(largest) bytes")
+    }
     var reader = TOMLReader(text)
     try reader.document()
   }
 }
 
-/// Parses tables, keys and values. Strings and numbers are in an extension.
+/// Checks tables, keys and values. Strings and numbers are in an extension.
 struct TOMLReader {
   var rest: ArraySlice<UInt8>
-  var line = 1
+  private let bytes: [UInt8]
+  private var line = 1
+  private var startOfLine = 0
+  private var keys = 0
+  /// Of the table that the last header named.
+  private var depth = 0
 
-  init(_ text: String) { rest = Array(text.utf8)[...] }
+  init(_ text: String) {
+    bytes = Array(text.utf8)
+    rest = bytes[...]
+  }
 
-  func parseError(_ what: String) -> TOMLSyntax.ParseError { TOMLSyntax.ParseError(line: line, what: what) }
+  func parseError(_ what: String) -> TOMLSyntax.ParseError {
+    // A character begins with a byte that is not 10xxxxxx.
+    let before = bytes[startOfLine..<rest.startIndex].count(where: { $0 & 0xC0 != 0x80 })
+    return TOMLSyntax.ParseError(line: line, column: before + 1, what: what)
+  }
 
   mutating func document() throws(TOMLSyntax.ParseError) {
     _ = take("\u{FEFF}")
@@ -35,7 +57,7 @@ struct TOMLReader {
       if rest.first == UInt8(ascii: "[") {
         try header()
       } else {
-        try keyAndValue(depth: 0)
+        try keyAndValue(depth: depth)
       }
       try endOfStatement()
     }
@@ -45,22 +67,28 @@ struct TOMLReader {
     rest.removeFirst()
     let isArray = take("[")
     skipBlanks()
-    try key()
+    depth = try key(depth: 1)
     skipBlanks()
     guard take(isArray ? "]]" : "]") else { throw parseError("the name of a table has no closing bracket") }
   }
 
   private mutating func keyAndValue(depth: Int) throws(TOMLSyntax.ParseError) {
-    try key()
+    let depth = try key(depth: depth)
     skipBlanks()
     guard take("=") else { throw parseError("a key is not followed by \"=\"") }
     skipBlanks()
     try value(depth: depth)
   }
 
-  /// One name, or several separated by dots.
-  private mutating func key() throws(TOMLSyntax.ParseError) {
+  /// One name, or several separated by dots, each of them a level deeper.
+  /// - Parameter depth: of the first name.
+  /// - Returns: the depth of the last name.
+  private mutating func key(depth: Int) throws(TOMLSyntax.ParseError) -> Int {
+    var depth = depth - 1
     repeat {
+      (depth, keys) = (depth + 1, keys + 1)
+      try checkDepth(depth)
+      guard keys <= TOMLSyntax.mostKeys else { throw parseError("more than \(TOMLSyntax.mostKeys) keys") }
       skipBlanks()
       if let quote = rest.first, quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'") {
         try text(quote: quote, mayBeMultiline: false)
@@ -73,6 +101,11 @@ struct TOMLReader {
       }
       skipBlanks()
     } while take(".")
+    return depth
+  }
+
+  private func checkDepth(_ depth: Int) throws(TOMLSyntax.ParseError) {
+    guard depth <= TOMLSyntax.deepest else { throw parseError("nested deeper than \(TOMLSyntax.deepest) levels") }
   }
 
   private mutating func value(depth: Int) throws(TOMLSyntax.ParseError) {
@@ -89,7 +122,7 @@ struct TOMLReader {
   }
 
   private mutating func array(depth: Int) throws(TOMLSyntax.ParseError) {
-    guard depth <= TOMLSyntax.deepest else { throw parseError("nested deeper than \(TOMLSyntax.deepest) levels") }
+    try checkDepth(depth)
     rest.removeFirst()
     repeat {
       guard try skipSpaceAndLines() else { break }
@@ -102,7 +135,7 @@ struct TOMLReader {
 
   /// A table on one line, without a trailing comma.
   private mutating func inlineTable(depth: Int) throws(TOMLSyntax.ParseError) {
-    guard depth <= TOMLSyntax.deepest else { throw parseError("nested deeper than \(TOMLSyntax.deepest) levels") }
+    try checkDepth(depth)
     rest.removeFirst()
     skipBlanks()
     if take("}") { return }
@@ -141,6 +174,7 @@ struct TOMLReader {
   mutating func takeLineEnd() -> Bool {
     guard take("\n") || take("\r\n") else { return false }
     line += 1
+    startOfLine = rest.startIndex
     return true
   }
 

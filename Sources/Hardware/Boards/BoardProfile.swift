@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 public import FrontPanel
-import TOMLKit
 import TOMLSyntax
 
 /// A board profile, read from its `board.toml`. Every key is documented in `boards/README.md`.
@@ -67,11 +66,8 @@ public struct BoardProfile: Sendable, Equatable {
   ///   - toml: the text of the profile.
   ///   - file: the file's name, for errors.
   public init(parsing toml: String, file: String) throws(ProfileError) {
-    let table: TOMLTable
-    do {
-      try TOMLSyntax.check(toml)
-      table = try TOMLTable(string: toml)
-    } catch { throw ProfileError(file: file, why: "not TOML: \(error)") }
+    let table: [String: TOMLValue]
+    do { table = try TOMLSyntax.parse(toml) } catch { throw ProfileError(file: file, why: "not TOML: \(error)") }
     do throws(TableReader.TableError) {
       var reader = TableReader(table)
       name = try reader.text("name")

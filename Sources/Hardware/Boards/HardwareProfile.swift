@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 public import GPIO
-import TOMLKit
+import TOMLSyntax
 public import USBKeypad
 
 extension BoardProfile {

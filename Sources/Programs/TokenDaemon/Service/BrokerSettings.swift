@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import Boards
 import ControlProtocol
 import Glibc
 import MQTT
 import Secrets
+import TOMLSyntax
 
 /// The MQTT broker where token servers publish hints and PingAM's push delegate publishes messages: the table `[mqtt]`.
 ///

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import Boards
 package import ControlProtocol
 import Glibc
-import TOMLKit
 import TOMLSyntax
 
 /// `serve --config FILE`. Command-line options override it; unknown keys are errors.
@@ -30,14 +28,7 @@ package struct Configuration: Equatable, Sendable {
 
   init(parsing toml: String, file: String) throws(CommandError) {
     do {
-      let table: TOMLTable
-      do {
-        try TOMLSyntax.check(toml)
-        table = try TOMLTable(string: toml)
-      } catch {
-        throw CommandError(.badData, "\(file): not TOML: \(error)")
-      }
-      var reader = TableReader(table)
+      var reader = TableReader(try TOMLSyntax.parse(toml))
       board = try reader.optionalText("board")
       state = try reader.optionalText("state")
       var tls = try reader.table("tls")
@@ -50,6 +41,8 @@ package struct Configuration: Equatable, Sendable {
         self.mqtt = try BrokerSettings(&mqtt)
       }
       try reader.finish()
+    } catch let error as TOMLSyntax.ParseError {
+      throw CommandError(.badData, "\(file): not TOML: \(error)")
     } catch let refusal as TableReader.TableError {
       throw CommandError(.badData, "\(file): \(refusal.why)")
     } catch let failure as CommandError { throw failure } catch {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import Boards
 import Glibc
 import PINProtection
 import ServerBackends
+import TOMLSyntax
 
 /// The operator's settings for push tokens of privacyIDEA and eduMFA, and for push mechanisms of PingAM: the table
 /// `[push]`.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import ReferenceProtocol
-import TOMLKit
 import TOMLSyntax
 
 // The fuzzer compiles this file in one module with the core's parsers.
@@ -10,11 +9,13 @@ import TOMLSyntax
 
 /// The contents of `config.toml`. Unknown keys are errors, so that a misspelled setting does not silently keep its
 /// default.
-struct ConfigurationFile: Decodable {
+struct ConfigurationFile {
   struct ConfigurationError: Error, Equatable, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = "configuration: " + description }
   }
+
+  fileprivate typealias TableError = TableReader.TableError
 
   var listen: String?
   var port: Int?
@@ -29,19 +30,33 @@ struct ConfigurationFile: Decodable {
   var callback: [Callback]?
   var type: [TypeEntry]?
 
-  enum CodingKeys: String, CodingKey {
-    case listen, port, issuer, tls, limits, application, mqtt, callback, type
-    case accessLog = "access_log"
-    case callbackPrivateAddresses = "callback_private_addresses"
-    case mobileAuthentication = "mobile_authentication"
+  private init(_ reader: inout TableReader) throws(TableError) {
+    listen = try reader.optionalText("listen")
+    port = try reader.optionalNumber("port")
+    issuer = try reader.optionalText("issuer")
+    accessLog = try reader.optionalFlag("access_log")
+    tls = try reader.optionalTable("tls", TLS.init)
+    mobileAuthentication = try reader.optionalTable("mobile_authentication", MobileAuthentication.init)
+    limits = try reader.optionalTable("limits", Limits.init)
+    application = try reader.optionalTable("application", Application.init)
+    mqtt = try reader.optionalTable("mqtt", MQTT.init)
+    callbackPrivateAddresses = try reader.optionalTexts("callback_private_addresses")
+    callback = try reader.optionalTables("callback", Callback.init)
+    type = try reader.optionalTables("type", TypeEntry.init)
+    try reader.finish()
   }
 
-  struct TLS: Decodable {
+  struct TLS {
     var certificate: String?
     var key: String?
+
+    fileprivate init(_ reader: inout TableReader) throws(TableError) {
+      certificate = try reader.optionalText("certificate")
+      key = try reader.optionalText("key")
+    }
   }
 
-  struct MobileAuthentication: Decodable {
+  struct MobileAuthentication {
     var enabled: Bool?
     var enrollment: Bool?
     var pushEnrollmentMode: String?
@@ -53,20 +68,23 @@ struct ConfigurationFile: Decodable {
     var minimumSoftwareVersion: String?
     var notMeHoldSeconds: Int?
 
-    enum CodingKeys: String, CodingKey {
-      case enabled, enrollment
-      case pushEnrollmentMode = "push_enrollment_mode"
-      case uniqueServerKeys = "unique_server_keys"
-      case maxMessageLength = "max_message_length"
-      case callbackAllowList = "callback_allow_list"
-      case portalPlatformAlias = "portal_platform_alias"
-      case resultRetentionHours = "result_retention_hours"
-      case minimumSoftwareVersion = "minimum_software_version"
-      case notMeHoldSeconds = "not_me_hold_seconds"
+    fileprivate init(_ reader: inout TableReader) throws(TableError) {
+      try reader.checkRenamed("enrolment", to: "enrollment")
+      try reader.checkRenamed("push_enrolment_mode", to: "push_enrollment_mode")
+      enabled = try reader.optionalFlag("enabled")
+      enrollment = try reader.optionalFlag("enrollment")
+      pushEnrollmentMode = try reader.optionalText("push_enrollment_mode")
+      uniqueServerKeys = try reader.optionalFlag("unique_server_keys")
+      maxMessageLength = try reader.optionalNumber("max_message_length")
+      callbackAllowList = try reader.optionalFlag("callback_allow_list")
+      portalPlatformAlias = try reader.optionalText("portal_platform_alias")
+      resultRetentionHours = try reader.optionalNumber("result_retention_hours")
+      minimumSoftwareVersion = try reader.optionalText("minimum_software_version")
+      notMeHoldSeconds = try reader.optionalNumber("not_me_hold_seconds")
     }
   }
 
-  struct Limits: Decodable {
+  struct Limits {
     var deviceRequestsPerSecond: Int?
     var openRequestsPerDevice: Int?
     var devicesPerFleetToken: Int?
@@ -75,65 +93,76 @@ struct ConfigurationFile: Decodable {
     var requestSeconds: Int?
     var idleSeconds: Int?
 
-    enum CodingKeys: String, CodingKey {
-      case deviceRequestsPerSecond = "device_requests_per_second"
-      case openRequestsPerDevice = "open_requests_per_device"
-      case devicesPerFleetToken = "devices_per_fleet_token"
-      case connections
-      case connectionsPerSource = "connections_per_source"
-      case requestSeconds = "request_seconds"
-      case idleSeconds = "idle_seconds"
+    fileprivate init(_ reader: inout TableReader) throws(TableError) {
+      deviceRequestsPerSecond = try reader.optionalNumber("device_requests_per_second")
+      openRequestsPerDevice = try reader.optionalNumber("open_requests_per_device")
+      devicesPerFleetToken = try reader.optionalNumber("devices_per_fleet_token")
+      connections = try reader.optionalNumber("connections")
+      connectionsPerSource = try reader.optionalNumber("connections_per_source")
+      requestSeconds = try reader.optionalNumber("request_seconds")
+      idleSeconds = try reader.optionalNumber("idle_seconds")
     }
   }
 
-  struct Application: Decodable {
+  struct Application {
     var id: String?
     var name: String?
     var pin: Bool?
     var maxPINAttempts: Int?
     var pinPolicy: PINPolicy?
 
-    enum CodingKeys: String, CodingKey {
-      case id, name, pin
-      case maxPINAttempts = "max_pin_attempts"
-      case pinPolicy = "pin_policy"
+    fileprivate init(_ reader: inout TableReader) throws(TableError) {
+      id = try reader.optionalText("id")
+      name = try reader.optionalText("name")
+      pin = try reader.optionalFlag("pin")
+      maxPINAttempts = try reader.optionalNumber("max_pin_attempts")
+      pinPolicy = try reader.optionalTable("pin_policy", PINPolicy.init)
     }
   }
 
-  struct PINPolicy: Decodable {
+  struct PINPolicy {
     var length: Int?
     var maxRepeats: Int?
     var sequencesAllowed: Bool?
     var blockList: [String]?
 
-    enum CodingKeys: String, CodingKey {
-      case length
-      case maxRepeats = "max_repeats"
-      case sequencesAllowed = "sequences_allowed"
-      case blockList = "block_list"
+    fileprivate init(_ reader: inout TableReader) throws(TableError) {
+      length = try reader.optionalNumber("length")
+      maxRepeats = try reader.optionalNumber("max_repeats")
+      sequencesAllowed = try reader.optionalFlag("sequences_allowed")
+      blockList = try reader.optionalTexts("block_list")
     }
   }
 
-  struct MQTT: Decodable {
+  struct MQTT {
     var broker: String
     var authorities: String?
     var username: String?
     var password: String?
     var topicPrefix: String?
 
-    enum CodingKeys: String, CodingKey {
-      case broker, authorities, username, password
-      case topicPrefix = "topic_prefix"
+    fileprivate init(_ reader: inout TableReader) throws(TableError) {
+      broker = try reader.text("broker")
+      authorities = try reader.optionalText("authorities")
+      username = try reader.optionalText("username")
+      password = try reader.optionalText("password")
+      topicPrefix = try reader.optionalText("topic_prefix")
     }
   }
 
-  struct Callback: Decodable {
+  struct Callback {
     var url: String
     var username: String?
     var password: String?
+
+    fileprivate init(_ reader: inout TableReader) throws(TableError) {
+      url = try reader.text("url")
+      username = try reader.optionalText("username")
+      password = try reader.optionalText("password")
+    }
   }
 
-  struct TypeEntry: Decodable {
+  struct TypeEntry {
     var name: String
     var method: String
     var requestExpiresIn: Int?
@@ -142,53 +171,23 @@ struct ConfigurationFile: Decodable {
     var supersede: Bool?
     var deliveryRequired: Bool?
 
-    enum CodingKeys: String, CodingKey {
-      case name, method, messages, supersede
-      case requestExpiresIn = "request_expires_in"
-      case callbackOnExpiry = "callback_on_expiry"
-      case deliveryRequired = "delivery_required"
+    fileprivate init(_ reader: inout TableReader) throws(TableError) {
+      name = try reader.text("name")
+      method = try reader.text("method")
+      requestExpiresIn = try reader.optionalNumber("request_expires_in")
+      messages = try reader.optionalTextTable("messages")
+      callbackOnExpiry = try reader.optionalFlag("callback_on_expiry")
+      supersede = try reader.optionalFlag("supersede")
+      deliveryRequired = try reader.optionalFlag("delivery_required")
     }
   }
 
   static func parse(_ text: String) throws(ConfigurationError) -> ServerConfiguration {
+    let table: [String: TOMLValue]
+    do { table = try TOMLSyntax.parse(text) } catch { throw ConfigurationError("\(error)") }
+    var reader = TableReader(table)
     let file: ConfigurationFile
-    do {
-      try TOMLSyntax.check(text)
-      file = try TOMLDecoder(strictDecoding: true).decode(ConfigurationFile.self, from: text)
-    } catch {
-      throw ConfigurationError(explain(error))
-    }
+    do { file = try ConfigurationFile(&reader) } catch { throw ConfigurationError(error.why) }
     return try file.checked()
-  }
-
-  /// Settings by their names of earlier versions.
-  private static let formerNames = [
-    "mobile_authentication.enrolment": "mobile_authentication.enrollment",
-    "mobile_authentication.push_enrolment_mode": "mobile_authentication.push_enrollment_mode",
-  ]
-
-  private static func explain(_ error: any Error) -> String {
-    switch error {
-    case let error as UnexpectedKeysError:
-      // The path of a nested key ends in the key itself.
-      let names = error.keys.map { key, path in
-        (path.last?.stringValue == key ? path.map(\.stringValue) : path.map(\.stringValue) + [key])
-          .joined(separator: ".")
-      }
-      let explained = names.sorted().map { name in
-        "\"\(name)\"" + (formerNames[name].map { ", which is now called \"\($0)\"" } ?? "")
-      }
-      return "unknown setting \(explained.joined(separator: "; "))"
-    case let error as TOMLParseError: return "line \(error.source.begin.line): \(error.description)"
-    case DecodingError.keyNotFound(let key, let context): return "\"\(path(context, key))\" is missing"
-    case DecodingError.typeMismatch(let type, let context): return "\"\(path(context))\" is not a \(type)"
-    case DecodingError.valueNotFound(_, let context): return "\"\(path(context))\" has no value"
-    case DecodingError.dataCorrupted(let context): return "\"\(path(context))\": \(context.debugDescription)"
-    default: return "\(error)"
-    }
-  }
-
-  private static func path(_ context: DecodingError.Context, _ key: (any CodingKey)? = nil) -> String {
-    (context.codingPath.map(\.stringValue) + (key.map { [$0.stringValue] } ?? [])).joined(separator: ".")
   }
 }

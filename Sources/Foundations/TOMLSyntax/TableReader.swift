@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-public import TOMLKit
-
 /// Reads a TOML table key by key and rejects unknown keys, so that a misspelled key is an error.
 public struct TableReader {
   /// The error, with the path of the key.
@@ -9,17 +7,23 @@ public struct TableReader {
     public init(why: String) { self.why = why }
   }
 
-  private let table: TOMLTable
-  private let path: String
-  private var known: Set<String> = []
+  let table: [String: TOMLValue]
+  let path: String
+  private(set) var known: Set<String> = []
 
-  public init(_ table: TOMLTable) {
+  public init(_ table: [String: TOMLValue]) {
     self.init(table, path: "")
   }
 
-  private init(_ table: TOMLTable, path: String) {
+  init(_ table: [String: TOMLValue], path: String) {
     self.table = table
     self.path = path
+  }
+
+  /// The value of `key`, which becomes a known key.
+  mutating func value(_ key: String) -> TOMLValue? {
+    known.insert(key)
+    return table[key]
   }
 
   public mutating func text(_ key: String) throws(TableError) -> String {
@@ -28,16 +32,14 @@ public struct TableReader {
   }
 
   public mutating func optionalText(_ key: String) throws(TableError) -> String? {
-    known.insert(key)
-    guard let value = table[key] else { return nil }
+    guard let value = value(key) else { return nil }
     guard let text = value.string else { throw TableError(why: "\"\(path)\(key)\" must be a string in quotes") }
     return text
   }
 
   /// An array of strings with at least one element.
   public mutating func texts(_ key: String) throws(TableError) -> [String] {
-    known.insert(key)
-    guard let value = table[key] else { throw missing(key) }
+    guard let value = value(key) else { throw missing(key) }
     let texts = value.array.map { array in array.compactMap(\.string) } ?? []
     guard !texts.isEmpty, texts.count == value.array?.count else {
       throw TableError(why: "\"\(path)\(key)\" must be a list of strings in quotes")
@@ -46,9 +48,8 @@ public struct TableReader {
   }
 
   public mutating func number(_ key: String, _ bounds: ClosedRange<Int>) throws(TableError) -> Int {
-    known.insert(key)
-    guard let value = table[key] else { throw missing(key) }
-    guard let number = value.int, bounds.contains(number) else {
+    guard let value = value(key) else { throw missing(key) }
+    guard let number = value.integer, bounds.contains(number) else {
       throw TableError(
         why: "\"\(path)\(key)\" must be a whole number from \(bounds.lowerBound) to \(bounds.upperBound)")
     }
@@ -56,9 +57,8 @@ public struct TableReader {
   }
 
   public mutating func flag(_ key: String, default fallback: Bool) throws(TableError) -> Bool {
-    known.insert(key)
-    guard let value = table[key] else { return fallback }
-    guard let flag = value.bool else { throw TableError(why: "\"\(path)\(key)\" must be true or false") }
+    guard let value = value(key) else { return fallback }
+    guard let flag = value.boolean else { throw TableError(why: "\"\(path)\(key)\" must be true or false") }
     return flag
   }
 
@@ -81,10 +81,9 @@ public struct TableReader {
   public mutating func duration(
     _ key: String, _ bounds: ClosedRange<Int>, _ duration: inout Duration
   ) throws(TableError) {
-    known.insert(key)
-    guard let value = table[key] else { return }
+    guard let value = value(key) else { return }
     let unit = key.hasSuffix("_s") ? "s" : "ms"
-    guard let number = value.int else { throw TableError(why: "\"\(path)\(key)\" must be a whole number") }
+    guard let number = value.integer else { throw TableError(why: "\"\(path)\(key)\" must be a whole number") }
     guard bounds.contains(number) else {
       throw TableError(
         why: "\"\(path)\(key)\" is \(number); it must be \(bounds.lowerBound) to \(bounds.upperBound) \(unit)")
@@ -96,15 +95,11 @@ public struct TableReader {
   public func refusal(_ key: String, _ why: String) -> TableError { TableError(why: "\"\(path)\(key)\" \(why)") }
 
   /// Whether the table has the key.
-  public mutating func has(_ key: String) -> Bool {
-    known.insert(key)
-    return table[key] != nil
-  }
+  public mutating func has(_ key: String) -> Bool { value(key) != nil }
 
   /// The table under `key`; an empty one if the key is missing.
   public mutating func table(_ key: String) throws(TableError) -> TableReader {
-    known.insert(key)
-    guard let value = table[key] else { return TableReader(TOMLTable(), path: "\(path)\(key).") }
+    guard let value = value(key) else { return TableReader([:], path: "\(path)\(key).") }
     guard let inner = value.table else { throw TableError(why: "\"\(path)\(key)\" must be a table") }
     return TableReader(inner, path: "\(path)\(key).")
   }

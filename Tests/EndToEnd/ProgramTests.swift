@@ -6,11 +6,11 @@ import Testing
 extension EndToEnd {
   /// `approval-token`, and `approval-tokend`, which it starts in its place.
   @Suite struct Programs {
-    /// A copy of `approval-token` in a folder without the other program.
-    private func loneProgram(in folder: TemporaryDirectory) throws -> String {
+    /// A copy of `approval-token` in a folder without the other program. Another process copies it: a program that
+    /// this process has open for writing could be inherited by a child, and could not be started meanwhile.
+    private func loneProgram(in folder: TemporaryDirectory) async throws -> String {
       let copy = folder.file("approval-token")
-      try FileManager.default.copyItem(
-        at: URL(fileURLWithPath: Program.token).resolvingSymlinksInPath(), to: URL(fileURLWithPath: copy))
+      try await run("cp", [Program.token, copy]).succeeded()
       return copy
     }
 
@@ -32,14 +32,14 @@ extension EndToEnd {
       let folder = try TemporaryDirectory()
       defer { folder.remove() }
       let outcome = try await run(
-        try loneProgram(in: folder), words + (words[0] == "board" ? [] : ["--state", folder.file("token")]))
+        try await loneProgram(in: folder), words + (words[0] == "board" ? [] : ["--state", folder.file("token")]))
       #expect(outcome.exit == .code(69))
       #expect(outcome.errors.contains("approval-tokend is missing; looked for \(folder.file("approval-tokend"))"))
     }
 
     @Test("Commands for a running service need only their own program") func loneCommands() async throws {
       try await withScene { fixture in
-        let (program, state) = (try loneProgram(in: fixture.folder), ["--state", fixture.token.state])
+        let (program, state) = (try await loneProgram(in: fixture.folder), ["--state", fixture.token.state])
         for words in [["status"], ["pending"], ["simulate", "led"]] {
           try await run(program, words + state).succeeded()
         }

@@ -49,7 +49,9 @@ final class ServiceFixture: Sendable {
   }
 
   deinit {
-    for name in ["vault.sqlite3", "vault.sqlite3-shm", "vault.sqlite3-wal", "device-secret", "server.json"] { unlink("\(path)/\(name)") }
+    for name in ["vault.sqlite3", "vault.sqlite3-shm", "vault.sqlite3-wal", "device-secret", "server.json"] {
+      unlink("\(path)/\(name)")
+    }
     rmdir(path)
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Boards
-import ControlProtocol
+@testable import ControlProtocol
 import Glibc
 import JSONValues
 import MobileAuth

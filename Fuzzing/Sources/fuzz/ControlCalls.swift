@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
 import Boards
-import ControlProtocol
+@testable import ControlProtocol
 import HTTP
 import FrontPanel
 import Glibc
-import JSONValues
+@testable import JSONValues
 import Logging
-import MobileAuth
+@testable import MobileAuth
 @testable import OATHAdapter
 @testable import PingAMAdapter
 @testable import ServerBackends
@@ -130,7 +130,7 @@ enum ScratchVault {
 
   private static func removeAll() {
     for directory in directories.withLock({ $0 }) {
-      for name in ["vault.sqlite3", "vault.sqlite3-journal", "device-secret", "approval-token.device-secret", "text"] {
+      for name in ["vault.sqlite3", "vault.sqlite3-shm", "vault.sqlite3-wal", "device-secret", "approval-token.device-secret", "text"] {
         unlink("\(directory)/\(name)")
       }
       rmdir(directory)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
-import ControlProtocol
+@testable import ControlProtocol
 import HTTP
 import Cryptography
 import MobileAuth

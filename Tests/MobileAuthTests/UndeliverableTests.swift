@@ -157,9 +157,9 @@ import Testing
       await fixture.pass { fixture.server.delivered.count >= 6 }
       // The first is the delivery's entry, the second that of a handler that queries the server when the delivery has
       // just failed.
-      for write in 1...2 { fixture.stateStore.fail(write: write, with: .storage("disk full")) }
+      for write in 1...2 { fixture.stateStore.fail(write: write, with: .io(call: "write", reason: "disk full")) }
       fixture.server.mend("deliver")
-      await fixture.pass { fixture.recorder.events.contains(.stateStoreFailed(.storage("disk full"))) }
+      await fixture.pass { fixture.recorder.events.contains(.stateStoreFailed(.io(call: "write", reason: "disk full"))) }
       await fixture.panel.until(showing: .misconfigured)
       #expect(unsettled(fixture)?.count == 1)
       #expect(!fixture.panel.shown.contains(.confirmed))

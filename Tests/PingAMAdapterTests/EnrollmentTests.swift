@@ -48,7 +48,7 @@ import Vault
       let registry = MemoryRegistry()
       let uri = fixture.am.registrationURI("ann \(cut)")
       registry.failWrites(after: cut)
-      await #expect(throws: StateStoreError.storage("the power is gone")) {
+      await #expect(throws: StateStoreError.io(call: "write", reason: "the power is gone")) {
         try await fixture.enrollment(registry: registry).enroll(uri, name: nil, trust: trust)
       }
       registry.failWrites(after: nil)

@@ -69,7 +69,7 @@ import Vault
   func isAskedForAgainAfterAPowerLossBeforeItProtectedTheSecret() async throws {
     let uri = uri()
     let secretStore = OTPSecretStore(
-      keep: { _, _, _, _ in throw StateStoreError.storage("the power is gone") }, drop: { _ in })
+      keep: { _, _, _, _ in throw StateStoreError.io(call: "write", reason: "the power is gone") }, drop: { _ in })
     await #expect(throws: StateStoreError.self) {
       try await fixture.enrollment(pin: pin("24680"), codesWantPIN: true, otpSecretStore: secretStore)
         .enroll(uri, name: nil, trust: trust)

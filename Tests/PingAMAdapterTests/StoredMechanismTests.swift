@@ -9,7 +9,7 @@ import Testing
   /// Without the check, a change of the PIN traps.
   @Test("An invalid stored PIN length is reported as damage", arguments: [-1, 0, 4, 33, .max])
   func impossiblePINLength(length: Int) throws {
-    #expect(throws: StateStoreError.damaged("the keys of account ann")) { try PingAM.pinLength(of: record(length)) }
+    #expect(throws: StateStoreError.corrupt(.keys(of: AccountID("ann")))) { try PingAM.pinLength(of: record(length)) }
   }
 
   @Test("A valid stored PIN length is read", arguments: [nil, 5, 32])

@@ -138,7 +138,7 @@ final class EnrollmentFixture: Sendable {
       let fixture = EnrollmentFixture()
       let uri = fixture.server.prepare("PIPU1")
       fixture.registry.failWrites(after: cut)
-      await #expect(throws: StateStoreError.storage("the power is gone")) {
+      await #expect(throws: StateStoreError.io(call: "write", reason: "the power is gone")) {
         try await fixture.enrollment().enroll(uri, name: "desk", trust: trust)
       }
       fixture.registry.failWrites(after: nil)

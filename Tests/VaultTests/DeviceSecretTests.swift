@@ -37,11 +37,11 @@ import Vault
     _ = try fixture.vault()
     unlink(path)
     let fault = #expect(throws: StateStoreError.self) { try fixture.deviceSecret() }
-    guard case .damaged(let text)? = fault else {
+    guard case .corrupt(.deviceSecret(_, let text))? = fault else {
       Issue.record("\(String(describing: fault))")
       return
     }
-    #expect(text.contains("neither \(path) nor the systemd credential"))
+    #expect(text.hasPrefix("\(path) nor the systemd credential"))
     #expect(names(in: fixture.path).filter { $0.hasPrefix("device-secret") } == [])
   }
 
@@ -120,7 +120,7 @@ import Vault
 
   private func expectRefusal(_ reason: String, sourceLocation: SourceLocation = #_sourceLocation) {
     let fault = #expect(throws: StateStoreError.self, sourceLocation: sourceLocation) { try fixture.deviceSecret() }
-    guard case .storage(let text)? = fault, text.hasSuffix(reason) else {
+    guard case .io(_, let text)? = fault, text.hasSuffix(reason) else {
       Issue.record("\(String(describing: fault))", sourceLocation: sourceLocation)
       return
     }

@@ -32,7 +32,7 @@ import VaultModel
     RecordingVFS.deafen(fixture.path)
     let clock = PatientClock(wallClockMilliseconds: 0)
     #expect(
-      throws: StateStoreError.damaged("the count of wrong PINs of account alice was written, but is missing")
+      throws: StateStoreError.corrupt(.pinCount(of: alice))
     ) { try vault.unlock(alice, with: pin(digits), clock: clock) }
   }
 

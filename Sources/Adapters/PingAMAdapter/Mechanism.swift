@@ -54,10 +54,10 @@ struct Mechanism: Sendable {
 
   /// Decodes an account record.
   /// - Returns: nil for an account whose keys were deleted.
-  /// - Throws: `.damaged` if the record is not in this format.
+  /// - Throws: `.corrupt` if the record is not in this format.
   init?(_ record: AccountRecord) throws(StateStoreError) {
     if record.secrets.count == 0 { return nil }
-    let damaged = StateStoreError.damaged("the keys of account \(record.id)")
+    let damaged = StateStoreError.corrupt(.keys(of: record.id))
     guard let parts = record.secrets.parts(), parts.count == 3,
       SecretBytes.constantTimeEqual(parts[0], Self.version)
     else { throw damaged }

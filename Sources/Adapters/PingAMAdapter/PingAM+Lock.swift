@@ -23,7 +23,7 @@ extension PingAM {
   package static func lockedManually(
     _ record: AccountRecord, with policy: String?, hasPIN: Bool, isTamperedWith: () -> Bool
   ) throws -> AccountRecord {
-    guard let mechanism = try Mechanism(record) else { throw StateStoreError.unknown("keys of account \(record.id)") }
+    guard let mechanism = try Mechanism(record) else { throw StateStoreError.notFound(.keys(of: record.id)) }
     let attached = try policies(of: mechanism, record.id).names
     guard let policy, !policy.isEmpty else { throw LockError.policyMissing(attached: attached) }
     guard attached.contains(policy) else { throw LockError.policyNotAttached(policy, attached: attached) }
@@ -60,7 +60,7 @@ extension PingAM {
 
   private static func policies(of mechanism: Mechanism, _ id: AccountID) throws(StateStoreError) -> AccountPolicies {
     do { return try AccountPolicies(mechanism.metadata.policies) } catch {
-      throw .damaged("the policies of account \(id)")
+      throw .corrupt(.policies(of: id))
     }
   }
 }

@@ -38,7 +38,7 @@ package enum PingAM {
 
   /// The certificate pins stored for the server at enrollment.
   package static func pins(of record: TokenServerRecord) throws(StateStoreError) -> [String] {
-    guard let parts = record.secrets.parts() else { throw .damaged("the pins of \(record.id)") }
+    guard let parts = record.secrets.parts() else { throw .corrupt(.certificatePins(of: record.id)) }
     return parts.map { $0.withExposedSecret { String(decoding: $0, as: UTF8.self) } }
   }
 
@@ -52,7 +52,7 @@ package enum PingAM {
   static func changed(
     _ record: AccountRecord, _ body: (inout Mechanism.Metadata) -> Void
   ) throws(StateStoreError) -> AccountRecord {
-    guard var mechanism = try Mechanism(record) else { throw .unknown("keys of account \(record.id)") }
+    guard var mechanism = try Mechanism(record) else { throw .notFound(.keys(of: record.id)) }
     body(&mechanism.metadata)
     return record.with(mechanism.encoded)
   }

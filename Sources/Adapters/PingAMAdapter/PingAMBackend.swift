@@ -66,7 +66,7 @@ package struct PingAMBackend: ServerBackend {
   private var otpSecretStore: OTPSecretStore {
     OTPSecretStore { [context] credential, pin, known, account in
       guard let server = try context.store.servers().first(where: { $0.id == account.server }) else {
-        throw StateStoreError.unknown("token server \(account.server)")
+        throw StateStoreError.notFound(.server(account.server))
       }
       let entry = pin.map { _ in
         AuditEntry(

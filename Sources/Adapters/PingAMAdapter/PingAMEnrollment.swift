@@ -192,7 +192,7 @@ package struct PingAMEnrollment: Sendable {
     return confirmed
   }
 
-  static func isGone(_ account: AccountID) -> StateStoreError { .unknown("account \(account)") }
+  static func isGone(_ account: AccountID) -> StateStoreError { .notFound(.account(account)) }
 
   /// The account, if a message has activated it since the draft was made.
   private func confirmed(_ draft: Draft) throws -> AccountRecord? {

@@ -94,7 +94,7 @@ extension PingAMServerClient {
       return (.impossible, "the account has no PIN; set one with `approval-token pin change`")
     }
     do throws(StateStoreError) {
-      guard let counts = try pinVerifier.counts(of: account.id) else { throw .unknown("PIN of account \(account.id)") }
+      guard let counts = try pinVerifier.counts(of: account.id) else { throw .notFound(.pin(of: account.id)) }
       return (.pin(PINChallenge(length: length, counts: counts)), nil)
     } catch { return (.impossible, "\(error)") }
   }

@@ -67,16 +67,16 @@ package final class PingAMServerClient: TokenServerClient {
   private let state = Mutex(State())
 
   /// - Parameter accounts: the accounts of this server. Accounts that are not active are ignored.
-  /// - Throws: `.damaged` if an account's keys or policies cannot be decoded.
+  /// - Throws: `.corrupt` if an account's keys or policies cannot be decoded.
   package init(
     _ record: TokenServerRecord, accounts: [AccountRecord], http: any HTTPTransport, dependencies: Dependencies
   ) throws(StateStoreError) {
     id = record.id
     var active: [Account] = []
     for record in accounts where record.stage == .active {
-      guard let mechanism = try Mechanism(record) else { throw .damaged("the keys of account \(record.id)") }
+      guard let mechanism = try Mechanism(record) else { throw .corrupt(.keys(of: record.id)) }
       guard let policies = try? AccountPolicies(mechanism.metadata.policies) else {
-        throw .damaged("the policies of account \(record.id)")
+        throw .corrupt(.policies(of: record.id))
       }
       active.append(Account(id: record.id, mechanism: mechanism, policies: policies))
     }

@@ -41,7 +41,7 @@ struct PushCredentials: Sendable {
   init(_ record: AccountRecord) throws(StateStoreError) {
     // An account whose keys were deleted has no credentials.
     if record.secrets.count == 0 { return }
-    let damaged = StateStoreError.damaged("the keys of account \(record.id)")
+    let damaged = StateStoreError.corrupt(.keys(of: record.id))
     guard let parts = record.secrets.parts(), parts.count == Self.partCount, parts[0].text == Self.version else {
       throw damaged
     }
@@ -80,7 +80,7 @@ struct EndpointCredentials: Sendable {
   init(pins: [String]) { self.pins = pins }
 
   init(_ record: TokenServerRecord) throws(StateStoreError) {
-    guard let parts = record.secrets.parts() else { throw .damaged("the pins of \(record.id)") }
+    guard let parts = record.secrets.parts() else { throw .corrupt(.certificatePins(of: record.id)) }
     pins = parts.map(\.text)
   }
 

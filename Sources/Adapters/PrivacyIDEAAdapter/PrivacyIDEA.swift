@@ -23,7 +23,7 @@ package enum PrivacyIDEA {
   /// approval.
   package static func with(pinLength: Int, _ record: AccountRecord) throws -> AccountRecord {
     var credentials = try PushCredentials(record)
-    guard credentials.active != nil else { throw StateStoreError.unknown("keys of account \(record.id)") }
+    guard credentials.active != nil else { throw StateStoreError.notFound(.keys(of: record.id)) }
     credentials.pinLength = pinLength
     credentials.active?.wantsPIN = true
     return record.with(try credentials.encoded())

@@ -64,7 +64,7 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
     var active: [Account] = []
     for record in accounts where record.stage == .active {
       let credentials = try PushCredentials(record)
-      guard let keys = credentials.active else { throw .damaged("the keys of account \(record.id)") }
+      guard let keys = credentials.active else { throw .corrupt(.keys(of: record.id)) }
       active.append(Account(id: record.id, serial: record.profile, keys: keys, pinLength: credentials.pinLength))
     }
     self.accounts = active

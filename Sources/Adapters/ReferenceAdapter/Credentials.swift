@@ -19,7 +19,7 @@ struct DeviceCredentials: Sendable {
 
   init(_ record: TokenServerRecord) throws(StateStoreError) {
     guard let parts = record.secrets.parts(), parts.count >= 2, let key = try? P256PrivateKey(secret: parts[0])
-    else { throw .damaged("the credentials for \(record.id)") }
+    else { throw .corrupt(.registration(at: record.id)) }
     deviceKey = key
     clientID = parts[1].count == 0 ? nil : parts[1].publicText
     pins = parts.dropFirst(2).map(\.publicText)
@@ -54,16 +54,16 @@ struct AccountCredentials: Sendable {
   init(_ record: AccountRecord) throws(StateStoreError) {
     guard let parts = record.secrets.parts(), ([0] + AccountPIN.partCounts).contains(parts.count - Self.ownParts),
       let key = try? OpenPGPKey(secret: parts[0])
-    else { throw .damaged("the keys of account \(record.id)") }
+    else { throw .corrupt(.keys(of: record.id)) }
     self.key = key
     let certificate = parts[1].withExposedSecret { Array($0) }
     do { serverCertificate = certificate.isEmpty ? nil : try OpenPGPCertificate(parsing: certificate) } catch {
-      throw .damaged("the token server's certificate of account \(record.id)")
+      throw .corrupt(.serverCertificate(of: record.id))
     }
     codeDigest = parts[2].withExposedSecret { Array($0) }
     guard parts.count > Self.ownParts else { return }
     do { pin = try AccountPIN(parts: Array(parts[Self.ownParts...])) } catch {
-      throw .damaged("the PIN record of account \(record.id)")
+      throw .corrupt(.pin(of: record.id))
     }
   }
 

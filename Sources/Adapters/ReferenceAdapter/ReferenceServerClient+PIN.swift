@@ -141,7 +141,7 @@ extension ReferenceServerClient {
 
   private func store(_ pin: AccountPIN, of profile: String) throws(StateStoreError) {
     guard var record = try registry.accounts().first(where: { $0.server == id && $0.profile == profile }) else {
-      throw .unknown("account with profile \(profile)")
+      throw .notFound(.profile(profile, id))
     }
     var credentials = try AccountCredentials(record)
     credentials.pin = pin

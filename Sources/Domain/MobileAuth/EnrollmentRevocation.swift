@@ -47,8 +47,10 @@ public struct EnrollmentRevocation: Sendable {
       }
       return entry
     } catch {
-      if case .unknown = error { return nil }
-      throw error
+      switch error {
+      case .notFound(.account), .notFound(.server): return nil
+      default: throw error
+      }
     }
   }
 }

@@ -28,23 +28,6 @@ public protocol StateStore: AuditRecorder {
   func wipe(server: TokenServerID, _ entry: AuditEntry) throws(StateStoreError)
 }
 
-/// Errors of the state store.
-public enum StateStoreError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// Disk full, read-only, or I/O error; the text names the failed call.
-  case storage(String)
-  /// A stored value is not authentic: wrong device secret, tampering or damaged storage.
-  case damaged(String)
-  case unknown(String)
-
-  public var description: String {
-    switch self {
-    case .storage(let what): "the vault cannot be written or read: \(what)"
-    case .damaged(let what): "the vault is damaged, or belongs to another device secret: \(what)"
-    case .unknown(let what): "the vault has no \(what)"
-    }
-  }
-}
-
 /// The record of an answer that is being sent, sufficient to query its outcome. It contains the answer only if the
 /// server cannot report the outcome.
 public struct AnswerIntent: Sendable, Equatable {
@@ -117,7 +100,7 @@ extension StateStore {
   /// Destroys an account if it still exists. After a removal both the command and the server's notification delete it.
   public func wipe(ifThere account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
     do { try wipe(account: account, entry) } catch {
-      guard case .unknown = error else { throw error }
+      guard case .notFound(.account) = error else { throw error }
     }
   }
 }

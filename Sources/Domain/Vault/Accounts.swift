@@ -40,10 +40,10 @@ extension Vault {
     }
   }
 
-  /// - Throws: `.unknown` if there is no such account.
+  /// - Throws: `.notFound` if there is no such account.
   package func account(_ id: AccountID) throws(StateStoreError) -> AccountRecord {
     try snapshot { connection in
-      guard let account = try account(id, on: connection) else { throw StateStoreError.unknown("account \(id)") }
+      guard let account = try account(id, on: connection) else { throw StateStoreError.notFound(.account(id)) }
       return account
     }
   }
@@ -65,7 +65,7 @@ extension Vault {
       ) { row in
         AccountSummary(
           id: AccountID(try row.text(0)), server: TokenServerID(try row.text(1)), url: try row.text(2),
-          profile: try row.text(3), stage: try stage(try row.text(4)))
+          profile: try row.text(3), stage: try stage(try row.text(4), of: AccountID(try row.text(0))))
       }
     }
   }
@@ -85,7 +85,8 @@ extension Vault {
   }
 
   /// Stores the account, replacing the one with the same ID, and appends the audit entry if there is one.
-  /// - Throws: `.unknown` if there is no such token server, or if the ID belongs to an account of another server.
+  /// - Throws: `.notFound` if there is no such token server, `.conflict` if the ID belongs to an account of another
+  ///   server.
   package func put(_ account: AccountRecord, _ entry: AuditEntry? = nil) throws(StateStoreError) {
     try transaction { connection in
       try put(account, on: connection)
@@ -95,7 +96,7 @@ extension Vault {
 
   func put(_ account: AccountRecord, on connection: borrowing Connection) throws {
     let known = try connection.rows("SELECT 1 FROM servers WHERE id = ?", account.server.text) { try $0.integer(0) }
-    guard !known.isEmpty else { throw StateStoreError.unknown("token server \(account.server)") }
+    guard !known.isEmpty else { throw StateStoreError.notFound(.server(account.server)) }
     let kept = try connection.run(
       """
       INSERT INTO accounts (id, server, profile, stage, box) VALUES (?, ?, ?, ?, ?)
@@ -103,18 +104,18 @@ extension Vault {
       WHERE server = excluded.server
       """, account.id.text, account.server.text, account.profile, account.stage.rawValue,
       keys.seal(account.secrets, at: associatedData(of: account.id, account.server, account.profile, account.stage)))
-    guard kept == 1 else { throw StateStoreError.unknown("account \(account.id) at token server \(account.server)") }
+    guard kept == 1 else { throw StateStoreError.conflict(.account(account.id), .atAnotherServer) }
   }
 
   private func account(in row: borrowing Row) throws -> AccountRecord {
     let (id, server) = (AccountID(try row.text(0)), TokenServerID(try row.text(1)))
-    let (profile, stage) = (try row.text(2), try stage(try row.text(3)))
+    let (profile, stage) = (try row.text(2), try stage(try row.text(3), of: id))
     let secrets = try keys.open(try row.blob(4), at: associatedData(of: id, server, profile, stage))
     return AccountRecord(id: id, server: server, profile: profile, stage: stage, secrets: secrets)
   }
 
-  private func stage(_ text: String) throws(StateStoreError) -> EnrollmentStage {
-    guard let stage = EnrollmentStage(rawValue: text) else { throw .damaged("an account's stage is \(text)") }
+  private func stage(_ text: String, of account: AccountID) throws(StateStoreError) -> EnrollmentStage {
+    guard let stage = EnrollmentStage(rawValue: text) else { throw .corrupt(.account(account)) }
     return stage
   }
 

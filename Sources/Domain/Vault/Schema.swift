@@ -112,7 +112,7 @@ enum Schema {
     let boxes = try connection.rows("SELECT box FROM canary") { try $0.blob(0) }
     guard let box = boxes.first, let opened = try? keys.open(box, at: CanonicalBytes("canary")),
       SecretBytes.constantTimeEqual(opened, SecretBytes(copying: canary))
-    else { throw StateStoreError.damaged("it was created with another device secret, or its canary was changed") }
+    else { throw StateStoreError.corrupt(.canary) }
   }
 
   private static let canary = Array("approval-token vault".utf8)

@@ -29,8 +29,8 @@ package final class Vault: Sendable {
   ///     entries is kept in addition.
   ///   - hourlyLimit: the maximum number of audit entries per hour that one server's requests can cause without a user
   ///     action.
-  ///   - readOnly: nothing is created, migrated or written; every call that would write throws `.storage`.
-  /// - Throws: `.damaged` if the device secret is not the one that the vault was created with.
+  ///   - readOnly: nothing is created, migrated or written; every call that would write throws `.io`.
+  /// - Throws: `.corrupt` if the device secret is not the one that the vault was created with.
   package static func open(
     directory: String, deviceSecret: DeviceSecret, auditCapacity: Int64 = 10_000, hourlyLimit: Int64 = 240,
     readOnly: Bool = false
@@ -81,7 +81,7 @@ package final class Vault: Sendable {
   private static func connect(to path: String) throws -> Connection {
     let connection = try Connection(path: path)
     let mode = try connection.rows("PRAGMA journal_mode = TRUNCATE") { try $0.text(0) }
-    guard mode == ["truncate"] else { throw StateStoreError.storage("journal_mode is \(mode), not truncate") }
+    guard mode == ["truncate"] else { throw StateStoreError.io(call: "PRAGMA journal_mode", reason: "\(mode), not truncate") }
     try connection.execute(
       """
       PRAGMA synchronous = EXTRA;
@@ -117,10 +117,11 @@ package final class Vault: Sendable {
 /// Maps storage and cryptography errors to `StateStoreError`.
 func mappingStateStoreErrors<Result: ~Copyable>(_ body: () throws -> Result) throws(StateStoreError) -> Result {
   do { return try body() } catch let fault as StateStoreError { throw fault } catch let error as SQLiteError {
-    throw error.isDamage ? .damaged("\(error)") : .storage("\(error)")
+    throw error.isDamage
+      ? .corrupt(.database("\(error)")) : .io(call: error.call, reason: "\(error.message) (SQLite \(error.code))")
   } catch CryptographyError.libraryFailure(let what) {
-    throw .storage(what)
+    throw .io(call: "OpenSSL", reason: what)
   } catch is CryptographyError {
-    throw .damaged("an encrypted record is not authentic")
-  } catch { throw .storage("\(error)") }
+    throw .corrupt(.encryptedRecord)
+  } catch { throw .io(call: "vault", reason: "\(error)") }
 }

@@ -13,14 +13,14 @@ extension Vault: StateStore {
   }
 
   /// A second intent for a transaction replaces the first: after a restart the user has decided again.
-  /// - Throws: `.unknown` if the token server has no such account here.
+  /// - Throws: `.notFound` if the token server has no such account here.
   package func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(StateStoreError) {
     try transaction { connection in
       let owner = try connection.rows(
         "SELECT 1 FROM accounts WHERE id = ? AND server = ?", intent.account.text, intent.server.text
       ) { try $0.integer(0) }
       guard !owner.isEmpty else {
-        throw StateStoreError.unknown("account \(intent.account) at token server \(intent.server)")
+        throw StateStoreError.notFound(.accountAt(intent.account, intent.server))
       }
       try write(intent, on: connection)
       try append(entry, on: connection)
@@ -57,13 +57,13 @@ extension Vault: StateStore {
       "SELECT txn, server, account, idempotency_key, decision, mark, body FROM intents ORDER BY txn"
     ) { row in
       guard let transaction = TransactionID(try row.text(0)), let decision = Decision(text: try row.text(4)) else {
-        throw StateStoreError.damaged("an intent for \(try row.text(0))")
+        throw StateStoreError.corrupt(.intent(try row.text(0)))
       }
       var intent = AnswerIntent(
         transaction: transaction, server: TokenServerID(try row.text(1)), account: AccountID(try row.text(2)),
         idempotencyKey: try row.text(3), decision: decision)
       guard keys.isValidMAC(try row.blob(5), of: self.row(of: intent)) else {
-        throw StateStoreError.damaged("the intent for \(transaction)")
+        throw StateStoreError.corrupt(.intent(transaction.text))
       }
       if let box = try row.optionalBlob(6) {
         intent.body = try keys.open(box, at: associatedData(ofBodyOf: intent)).withExposedSecret { Array($0) }
@@ -84,7 +84,7 @@ extension Vault: StateStore {
         id: account, server: TokenServerID(try row.text(0)), profile: try row.text(1), stage: .mustEnrollAgain,
         secrets: SecretBytes(copying: []))
     }
-    guard let emptied = found.first else { throw StateStoreError.unknown("account \(account)") }
+    guard let emptied = found.first else { throw StateStoreError.notFound(.account(account)) }
     try put(emptied, on: connection)
     try connection.run("DELETE FROM pins WHERE account = ?", account.text)
     try connection.run("DELETE FROM messages WHERE account = ?", account.text)
@@ -99,7 +99,7 @@ extension Vault: StateStore {
 
   func wipe(account: AccountID, _ entry: AuditEntry, on connection: borrowing Connection) throws {
     guard try connection.run("DELETE FROM accounts WHERE id = ?", account.text) == 1 else {
-      throw StateStoreError.unknown("account \(account)")
+      throw StateStoreError.notFound(.account(account))
     }
     try append(entry, on: connection)
   }
@@ -108,7 +108,7 @@ extension Vault: StateStore {
   package func wipe(server: TokenServerID, _ entry: AuditEntry) throws(StateStoreError) {
     try transaction { connection in
       guard try connection.run("DELETE FROM servers WHERE id = ?", server.text) == 1 else {
-        throw StateStoreError.unknown("token server \(server)")
+        throw StateStoreError.notFound(.server(server))
       }
       try append(entry, on: connection)
     }

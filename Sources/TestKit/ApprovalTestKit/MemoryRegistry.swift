@@ -33,7 +33,7 @@ public final class MemoryRegistry: SharedEnrollmentRegistry, StateStore {
       body(&state)
       return false
     }
-    if isTruncated { throw .storage("the power is gone") }
+    if isTruncated { throw .io(call: "write", reason: "the power is gone") }
   }
 
   public func servers() throws(StateStoreError) -> [TokenServerRecord] { state.withLock { Array($0.servers.values) } }

@@ -45,7 +45,7 @@ struct MailboxCommand: AsyncParsableCommand {
         try backends.requireUnlocked(record)
         try backend.check(mailbox: wanted, for: record.id)
         let kept = try vault.update(record.id) { try backend.setting(pendingMailbox: wanted, of: $0) }
-        guard let kept else { throw StateStoreError.unknown("account \(record.id)") }
+        guard let kept else { throw StateStoreError.notFound(.account(record.id)) }
         record = kept
         requestReload(state)
       }

@@ -24,19 +24,19 @@ struct Backends: Sendable {
     self.init(vault, BackendContext(vault, authorities: authorities, clock: clock))
   }
 
-  /// - Throws: `.damaged` for a kind that this version does not know.
+  /// - Throws: `.corrupt` for a kind that this version does not know.
   func backend(of server: TokenServerRecord) throws(StateStoreError) -> any ServerBackend {
     guard let backend = all.first(where: { type(of: $0).kind == server.kind }) else {
-      throw .damaged("server \(server.id) is of a kind this version does not know: \(server.kind)")
+      throw .corrupt(.kind(server.kind, server.id))
     }
     return backend
   }
 
   /// The backend of the account's server.
-  /// - Throws: `.damaged` also if the server is missing: a lock must not disappear with it.
+  /// - Throws: `.corrupt` also if the server is missing: a lock must not disappear with it.
   func backend(of account: AccountRecord) throws(StateStoreError) -> any ServerBackend {
     guard let server = try vault.server(account.server) else {
-      throw .damaged("server \(account.server) of account \(account.id) is missing")
+      throw .corrupt(.serverOf(account.id, account.server))
     }
     return try backend(of: server)
   }

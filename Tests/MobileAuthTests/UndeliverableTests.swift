@@ -159,7 +159,9 @@ import Testing
       // just failed.
       for write in 1...2 { fixture.stateStore.fail(write: write, with: .io(call: "write", reason: "disk full")) }
       fixture.server.mend("deliver")
-      await fixture.pass { fixture.recorder.events.contains(.stateStoreFailed(.io(call: "write", reason: "disk full"))) }
+      await fixture.pass {
+        fixture.recorder.events.contains(.stateStoreFailed(.io(call: "write", reason: "disk full")))
+      }
       await fixture.panel.until(showing: .misconfigured)
       #expect(unsettled(fixture)?.count == 1)
       #expect(!fixture.panel.shown.contains(.confirmed))

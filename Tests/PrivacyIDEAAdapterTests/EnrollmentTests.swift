@@ -218,6 +218,22 @@ final class EnrollmentFixture: Sendable {
     #expect(try await fixture.isUsable("PIPU1"))
   }
 
+  /// Fails if the enrollment does not change: the server refuses the former keys as soon as it has the new ones.
+  @Test("A revocation of the former keys does not reach the new ones, even while they are being sent")
+  func revocationOfFormerKeys() async throws {
+    _ = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU1"), name: nil, trust: trust)
+    let server = try #require(try fixture.registry.servers().first)
+    let known = Enrollments(server, try fixture.registry.accounts())
+    let loss = try #require(EnrollmentRevocation(.disenrolled, at: server.id, AccountID("PIPU1"), of: known))
+    let uri = fixture.server.prepare("PIPU1")
+    fixture.weather.withLock { $0 = [.neverArrives, .neverArrives] }
+    await #expect(throws: TokenServerError.self) { try await fixture.enrollment().enroll(uri, name: nil, trust: trust) }
+    #expect(try loss.apply(on: fixture.registry, at: 0) == .enrolledAgain)
+    _ = try await fixture.enrollment().enroll(uri, name: nil, trust: trust)
+    #expect(try loss.apply(on: fixture.registry, at: 0) == .enrolledAgain)
+    #expect(try await fixture.isUsable("PIPU1"))
+  }
+
   @Test("An account that lost its keys is enrolled again under its name")
   func accountThatLostItsKeysIsEnrolledAgainUnderItsName() async throws {
     _ = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU1"), name: "desk", trust: trust)

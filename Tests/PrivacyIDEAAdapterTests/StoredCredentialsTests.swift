@@ -11,7 +11,9 @@ import Testing
     "An invalid stored PIN length is reported as damage",
     arguments: ["0", "4", "33", "-6", "9223372036854775807", "9223372036854775808", "six"])
   func impossiblePINLength(text: String) throws {
-    #expect(throws: StateStoreError.corrupt(.keys(of: AccountID("ann")))) { try PushCredentials(record(pinLength: text)) }
+    #expect(throws: StateStoreError.corrupt(.keys(of: AccountID("ann")))) {
+      try PushCredentials(record(pinLength: text))
+    }
   }
 
   @Test("A valid stored PIN length is read", arguments: [("", nil), ("5", 5), ("32", 32)] as [(String, Int?)])

@@ -41,6 +41,7 @@ extension PingAMEnrollment {
       var account = record
       let anew = self.mechanism(uri, ticket, after: mechanism?.metadata)
       account.stage = .enrolling
+      account.enrollment = EnrollmentID()
       account.secrets = anew.encoded
       return Draft(
         server: server, account: account, mechanism: anew, known: record, isResumed: false)
@@ -123,8 +124,9 @@ extension PingAMEnrollment {
     let url = Self.url(of: ticket)
     let id = Self.serverID(at: url)
     let trust = try keepingPins(trust, ticket)
+    let known = try registry.servers().first { $0.id == id }
     let record = TokenServerRecord(
-      id: id, kind: PingAM.kind, url: url,
+      id: id, kind: PingAM.kind, url: url, registration: known?.registration ?? EnrollmentID(),
       secrets: .joining(trust.pins.map { SecretBytes(copying: Array($0.utf8)) }))
     try registry.requireNoOtherKind(of: id, than: PingAM.kind)
     // The URI is trusted to set pins, but other accounts depend on the stored pins until AM was reached with the new

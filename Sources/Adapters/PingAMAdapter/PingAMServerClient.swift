@@ -61,6 +61,7 @@ package final class PingAMServerClient: TokenServerClient {
   static let earliestPlausible: Int64 = 1_767_225_600_000
 
   package let id: TokenServerID
+  package let enrollments: Enrollments
   let accounts: [Account]
   let client: PingAMClient
   let dependencies: Dependencies
@@ -72,6 +73,7 @@ package final class PingAMServerClient: TokenServerClient {
     _ record: TokenServerRecord, accounts: [AccountRecord], http: any HTTPTransport, dependencies: Dependencies
   ) throws(StateStoreError) {
     id = record.id
+    enrollments = Enrollments(record, accounts)
     var active: [Account] = []
     for record in accounts where record.stage == .active {
       guard let mechanism = try Mechanism(record) else { throw .corrupt(.keys(of: record.id)) }

@@ -39,6 +39,7 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
   private static let freshness = Duration.seconds(1)
 
   package let id: TokenServerID
+  package let enrollments: Enrollments
   let accounts: [Account]
   let client: PushClient
   let challenges: ChallengeStore
@@ -61,6 +62,7 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
     report: @escaping @Sendable (TokenEvent) -> Void
   ) throws(StateStoreError) {
     id = record.id
+    enrollments = Enrollments(record, accounts)
     var active: [Account] = []
     for record in accounts where record.stage == .active {
       let credentials = try PushCredentials(record)

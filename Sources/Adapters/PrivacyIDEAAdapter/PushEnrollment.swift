@@ -197,6 +197,8 @@ package struct PushEnrollment: Sendable {
       key: try makeKey(for: uri.flavor), uri: text,
       giveUpAt: ServerClock.isPlausible(now) ? now + uri.timeToLive.milliseconds : nil)
     credentials.next = open
+    // From now on the server may refuse the former keys because it knows the new ones: that must not delete these.
+    account.enrollment = EnrollmentID()
     account.secrets = try credentials.encoded()
     try registry.put(account, nil)
     return open
@@ -233,7 +235,8 @@ package struct PushEnrollment: Sendable {
   /// Deletes the new keys: the URL cannot enroll them any more. An account that was enrolled before is kept.
   private func abandon(_ account: AccountRecord, _ credentials: PushCredentials, _ why: String) throws {
     guard credentials.active != nil || account.stage == .mustEnrollAgain else {
-      return try registry.wipe(account: account.id, entry(.removed, account, "not enrolled: \(why)"))
+      return try registry.wipe(
+        account: account.id, if: account.enrollment, entry(.removed, account, "not enrolled: \(why)"))
     }
     var (account, credentials) = (account, credentials)
     credentials.next = nil

@@ -87,10 +87,8 @@ package struct Enrollment: Sendable {
     let mayBeGone = try isRegistered && isKnown(server.id, by: trust.pins)
     guard let configuration = try await configuration(from: client, nilIfGone: mayBeGone) else {
       // The server removed this device earlier: start a new registration.
-      let entry = AuditEntry(
-        .wiped, detail: "\(server.id): \(TokenServerError.deviceDeregistered)",
-        wallClockMilliseconds: clock.wallClockMilliseconds)
-      try registry.wipe(server: server.id, entry)
+      let loss = EnrollmentRevocation(.deviceDeregistered, at: server.id, nil, of: Enrollments(server, []))
+      _ = try loss?.apply(on: registry, at: clock.wallClockMilliseconds)
       return try await enroll(uri, name: name, trust: trust, capabilities: capabilities)
     }
     try configuration.checkProtocolVersions()
@@ -241,7 +239,8 @@ package struct Enrollment: Sendable {
     } catch let fault as TokenServerError {
       // A refused code cannot activate these keys later.
       if case .refused = fault {
-        try registry.wipe(account: account.id, entry(.removed, account.id, "its activation was refused"))
+        try registry.wipe(
+          account: account.id, if: account.enrollment, entry(.removed, account.id, "its activation was refused"))
       }
       throw fault
     }

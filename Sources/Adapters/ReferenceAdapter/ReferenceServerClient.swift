@@ -24,6 +24,7 @@ package final class ReferenceServerClient: TokenServerClient {
   }
 
   package let id: TokenServerID
+  package let enrollments: Enrollments
   let clientID: String
   let client: DeviceClient
   let revocations: Revocations
@@ -57,6 +58,7 @@ package final class ReferenceServerClient: TokenServerClient {
     let credentials = try DeviceCredentials(record)
     guard let clientID = credentials.clientID else { throw .notFound(.registration(at: record.id)) }
     id = record.id
+    enrollments = Enrollments(record, accounts)
     self.clientID = clientID
     self.registry = registry
     self.pinBinding = pinBinding

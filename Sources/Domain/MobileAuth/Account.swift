@@ -31,12 +31,18 @@ public struct TokenServerRecord: Sendable {
   public var kind: String
   /// `https://host[:port]`.
   public var url: String
+  /// The registration of this device at the server.
+  public var registration: EnrollmentID
   public var secrets: SecretBytes
 
-  public init(id: TokenServerID, kind: String, url: String, secrets: SecretBytes) {
+  /// - Parameter registration: a new one by default.
+  public init(
+    id: TokenServerID, kind: String, url: String, registration: EnrollmentID = EnrollmentID(), secrets: SecretBytes
+  ) {
     self.id = id
     self.kind = kind
     self.url = url
+    self.registration = registration
     self.secrets = secrets
   }
 }
@@ -48,13 +54,20 @@ public struct AccountRecord: Sendable {
   /// The server's name of the user on this device.
   public var profile: String
   public var stage: EnrollmentStage
+  /// Changes when the account is enrolled again.
+  public var enrollment: EnrollmentID
   public var secrets: SecretBytes
 
-  public init(id: AccountID, server: TokenServerID, profile: String, stage: EnrollmentStage, secrets: SecretBytes) {
+  /// - Parameter enrollment: a new one by default.
+  public init(
+    id: AccountID, server: TokenServerID, profile: String, stage: EnrollmentStage,
+    enrollment: EnrollmentID = EnrollmentID(), secrets: SecretBytes
+  ) {
     self.id = id
     self.server = server
     self.profile = profile
     self.stage = stage
+    self.enrollment = enrollment
     self.secrets = secrets
   }
 

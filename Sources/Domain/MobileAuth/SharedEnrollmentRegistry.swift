@@ -44,6 +44,6 @@ extension AccountRecord {
   /// Whether all members are equal, including the secrets (compared in constant time).
   public func isSame(as other: AccountRecord) -> Bool {
     id == other.id && server == other.server && profile == other.profile && stage == other.stage
-      && SecretBytes.constantTimeEqual(secrets, other.secrets)
+      && enrollment == other.enrollment && SecretBytes.constantTimeEqual(secrets, other.secrets)
   }
 }

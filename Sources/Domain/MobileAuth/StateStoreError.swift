@@ -65,6 +65,8 @@ public enum StateStoreError: Error, Equatable, Sendable, CustomStringConvertible
     case atAnotherServer
     /// The enrollment is complete.
     case enrolled
+    /// There is a later enrollment under the same name.
+    case enrolledAgain
   }
 
   public var description: String {
@@ -116,6 +118,7 @@ extension StateStoreError.Conflict: CustomStringConvertible {
     case .changedMeanwhile: "was changed by another command meanwhile; retry"
     case .atAnotherServer: "is at another token server"
     case .enrolled: "is enrolled completely"
+    case .enrolledAgain: "was enrolled again meanwhile"
     }
   }
 }

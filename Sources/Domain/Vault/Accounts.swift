@@ -22,15 +22,17 @@ extension Vault {
 
   /// - Returns: nil if there is no such token server.
   package func server(_ id: TokenServerID) throws(StateStoreError) -> TokenServerRecord? {
-    try snapshot { connection in
-      try connection.rows("SELECT id, kind, url, box FROM servers WHERE id = ?", id.text, as: server(in:)).first
-    }
+    try snapshot { connection in try server(id, on: connection) }
+  }
+
+  func server(_ id: TokenServerID, on connection: borrowing Connection) throws -> TokenServerRecord? {
+    try connection.rows("SELECT id, kind, url, box FROM servers WHERE id = ?", id.text, as: server(in:)).first
   }
 
   private func server(in row: borrowing Row) throws -> TokenServerRecord {
     let (id, kind, url) = (TokenServerID(try row.text(0)), try row.text(1), try row.text(2))
-    let secrets = try keys.open(try row.blob(3), at: associatedData(ofServer: id, kind: kind, url: url))
-    return TokenServerRecord(id: id, kind: kind, url: url, secrets: secrets)
+    let opened = try keys.open(try row.blob(3), at: RecordBox.associatedData(ofServer: id, kind: kind, url: url))
+    return try TokenServerRecord(id: id, kind: kind, url: url, boxed: opened)
   }
 
   /// All accounts, ordered by ID.
@@ -76,12 +78,12 @@ extension Vault {
   }
 
   func put(_ server: TokenServerRecord, on connection: borrowing Connection) throws {
-    let place = associatedData(ofServer: server.id, kind: server.kind, url: server.url)
+    let place = RecordBox.associatedData(ofServer: server.id, kind: server.kind, url: server.url)
     try connection.run(
       """
       INSERT INTO servers (id, kind, url, box) VALUES (?, ?, ?, ?)
       ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, url = excluded.url, box = excluded.box
-      """, server.id.text, server.kind, server.url, keys.seal(server.secrets, at: place))
+      """, server.id.text, server.kind, server.url, keys.seal(server.boxed, at: place))
   }
 
   /// Stores the account, replacing the one with the same ID, and appends the audit entry if there is one.
@@ -103,29 +105,22 @@ extension Vault {
       ON CONFLICT (id) DO UPDATE SET profile = excluded.profile, stage = excluded.stage, box = excluded.box
       WHERE server = excluded.server
       """, account.id.text, account.server.text, account.profile, account.stage.rawValue,
-      keys.seal(account.secrets, at: associatedData(of: account.id, account.server, account.profile, account.stage)))
+      keys.seal(
+        account.boxed,
+        at: RecordBox.associatedData(of: account.id, account.server, account.profile, account.stage.rawValue)))
     guard kept == 1 else { throw StateStoreError.conflict(.account(account.id), .atAnotherServer) }
   }
 
   private func account(in row: borrowing Row) throws -> AccountRecord {
     let (id, server) = (AccountID(try row.text(0)), TokenServerID(try row.text(1)))
     let (profile, stage) = (try row.text(2), try stage(try row.text(3), of: id))
-    let secrets = try keys.open(try row.blob(4), at: associatedData(of: id, server, profile, stage))
-    return AccountRecord(id: id, server: server, profile: profile, stage: stage, secrets: secrets)
+    let place = RecordBox.associatedData(of: id, server, profile, stage.rawValue)
+    return try AccountRecord(
+      id: id, server: server, profile: profile, stage: stage, boxed: try keys.open(try row.blob(4), at: place))
   }
 
   private func stage(_ text: String, of account: AccountID) throws(StateStoreError) -> EnrollmentStage {
     guard let stage = EnrollmentStage(rawValue: text) else { throw .corrupt(.account(account)) }
     return stage
-  }
-
-  private func associatedData(ofServer id: TokenServerID, kind: String, url: String) -> CanonicalBytes {
-    CanonicalBytes("servers", id.text, kind, url)
-  }
-
-  private func associatedData(
-    of id: AccountID, _ server: TokenServerID, _ profile: String, _ stage: EnrollmentStage
-  ) -> CanonicalBytes {
-    CanonicalBytes("accounts", id.text, server.text, profile, stage.rawValue)
   }
 }

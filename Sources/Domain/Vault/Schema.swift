@@ -13,6 +13,7 @@ enum Schema {
       { connection in try makeFormat1(connection, keys) }, makeFormat2, makeMessages, makeOneTimePasswords,
       makeAnswerBodies, makeServerTimes,
       { connection in try makeKeptAudit(connection, keys) },
+      { connection in try RecordBox.migrate(connection, keys) },
     ]
   }
 

@@ -81,7 +81,9 @@ package final class Vault: Sendable {
   private static func connect(to path: String) throws -> Connection {
     let connection = try Connection(path: path)
     let mode = try connection.rows("PRAGMA journal_mode = TRUNCATE") { try $0.text(0) }
-    guard mode == ["truncate"] else { throw StateStoreError.io(call: "PRAGMA journal_mode", reason: "\(mode), not truncate") }
+    guard mode == ["truncate"] else {
+      throw StateStoreError.io(call: "PRAGMA journal_mode", reason: "\(mode), not truncate")
+    }
     try connection.execute(
       """
       PRAGMA synchronous = EXTRA;

@@ -74,15 +74,30 @@ extension Vault: StateStore {
 
   /// Sets the account's stage to `mustEnrollAgain` and deletes its secrets, PIN, messages and one-time passwords. Its
   /// unsettled intents stay.
-  package func dropKeys(of account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
-    try transaction { connection in try dropKeys(of: account, entry, on: connection) }
+  package func dropKeys(
+    of account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry
+  ) throws(StateStoreError) {
+    try transaction { connection in
+      try require(enrollment, of: account, on: connection)
+      try dropKeys(of: account, entry, enrollment, on: connection)
+    }
   }
 
-  func dropKeys(of account: AccountID, _ entry: AuditEntry, on connection: borrowing Connection) throws {
+  private func require(
+    _ enrollment: EnrollmentID?, of id: AccountID, on connection: borrowing Connection
+  ) throws {
+    guard let enrollment, let kept = try account(id, on: connection) else { return }
+    guard kept.enrollment == enrollment else { throw StateStoreError.conflict(.account(id), .enrolledAgain) }
+  }
+
+  /// - Parameter enrollment: the enrollment whose keys are dropped; nil if it is not known.
+  func dropKeys(
+    of account: AccountID, _ entry: AuditEntry, _ enrollment: EnrollmentID?, on connection: borrowing Connection
+  ) throws {
     let found = try connection.rows("SELECT server, profile FROM accounts WHERE id = ?", account.text) { row in
       AccountRecord(
         id: account, server: TokenServerID(try row.text(0)), profile: try row.text(1), stage: .mustEnrollAgain,
-        secrets: SecretBytes(copying: []))
+        enrollment: enrollment ?? EnrollmentID(), secrets: SecretBytes(copying: []))
     }
     guard let emptied = found.first else { throw StateStoreError.notFound(.account(account)) }
     try put(emptied, on: connection)
@@ -93,8 +108,13 @@ extension Vault: StateStore {
   }
 
   /// Deletes the account with its unsettled intents; its name stays in the audit entries.
-  package func wipe(account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
-    try transaction { connection in try wipe(account: account, entry, on: connection) }
+  package func wipe(
+    account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry
+  ) throws(StateStoreError) {
+    try transaction { connection in
+      try require(enrollment, of: account, on: connection)
+      try wipe(account: account, entry, on: connection)
+    }
   }
 
   func wipe(account: AccountID, _ entry: AuditEntry, on connection: borrowing Connection) throws {
@@ -105,8 +125,13 @@ extension Vault: StateStore {
   }
 
   /// Deletes the server and its accounts with their unsettled intents; their names stay in the audit entries.
-  package func wipe(server: TokenServerID, _ entry: AuditEntry) throws(StateStoreError) {
+  package func wipe(
+    server: TokenServerID, if registration: EnrollmentID?, _ entry: AuditEntry
+  ) throws(StateStoreError) {
     try transaction { connection in
+      if let registration, let kept = try self.server(server, on: connection), kept.registration != registration {
+        throw StateStoreError.conflict(.server(server), .enrolledAgain)
+      }
       guard try connection.run("DELETE FROM servers WHERE id = ?", server.text) == 1 else {
         throw StateStoreError.notFound(.server(server))
       }

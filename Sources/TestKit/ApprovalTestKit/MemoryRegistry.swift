@@ -56,22 +56,35 @@ public final class MemoryRegistry: SharedEnrollmentRegistry, StateStore {
     }
     return true
   }
+  private func require(_ enrollment: EnrollmentID?, of account: AccountID) throws(StateStoreError) {
+    guard let enrollment, let kept = state.withLock({ $0.accounts[account] }) else { return }
+    guard kept.enrollment == enrollment else { throw .conflict(.account(account), .enrolledAgain) }
+  }
+
   public func record(_ entry: AuditEntry) throws(StateStoreError) { try write(entry) { _ in } }
   public func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(StateStoreError) { try write(entry) { _ in } }
   public func resolveIntent(_ transaction: TransactionID, _ entry: AuditEntry) throws(StateStoreError) {
     try write(entry) { _ in }
   }
   public func unresolvedIntents() throws(StateStoreError) -> [AnswerIntent] { [] }
-  public func dropKeys(of account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
+  public func dropKeys(of account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError)
+  {
+    try require(enrollment, of: account)
     try write(entry) { state in
       state.accounts[account]?.stage = .mustEnrollAgain
       state.accounts[account]?.secrets = .init(copying: [])
     }
   }
-  public func wipe(account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
+  public func wipe(account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError) {
+    try require(enrollment, of: account)
     try write(entry) { $0.accounts[account] = nil }
   }
-  public func wipe(server: TokenServerID, _ entry: AuditEntry) throws(StateStoreError) {
+  public func wipe(
+    server: TokenServerID, if registration: EnrollmentID?, _ entry: AuditEntry
+  ) throws(StateStoreError) {
+    if let registration, let kept = state.withLock({ $0.servers[server] }), kept.registration != registration {
+      throw .conflict(.server(server), .enrolledAgain)
+    }
     try write(entry) { state in
       state.servers[server] = nil
       state.accounts = state.accounts.filter { $0.value.server != server }

@@ -172,7 +172,8 @@ struct Doctor: AsyncParsableCommand {
         findings.append(
           CheckResult(
             verdict: .note, subject: "server \(record.id)",
-            text: "no registration with it: enrollment unfinished; run `approval-token enroll` again with the same URI"))
+            text: "no registration with it: enrollment unfinished; run `approval-token enroll` again with the same URI")
+        )
       }
     }
     return findings

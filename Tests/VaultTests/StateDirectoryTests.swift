@@ -78,7 +78,7 @@ import Vault
     let fault = #expect(throws: StateStoreError.self, sourceLocation: sourceLocation) {
       try Vault.open(directory: fixture.path, deviceSecret: secret)
     }
-    guard case .io(_, let text)? = fault, text.hasSuffix(reason) else {
+    guard case .io? = fault, "\(fault!)".hasSuffix(reason) else {
       Issue.record("\(String(describing: fault))", sourceLocation: sourceLocation)
       return
     }

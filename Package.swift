@@ -65,15 +65,32 @@ let tokenServerPackages: [Package.Dependency] = [
 
 let tokenServerTargets: [Target] = [
   module(
-    "ReferenceServer", in: .server,
+    "TokenServerCore", in: .server,
+    over: ["ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", logging]),
+  // GRDB, and all SQL.
+  module(
+    "TokenServerStore", in: .server,
     over: [
-      "MQTT", "HTTP", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", argumentParser, logging, lifecycle,
-      signals, toml, "TOMLSyntax",
+      "TokenServerCore", "ReferenceProtocol", "Cryptography", .product(name: "GRDB", package: "GRDB.swift"),
+    ]),
+  module(
+    "TokenServerHTTP", in: .server,
+    over: [
+      "TokenServerCore", "TokenServerStore", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", logging,
+      lifecycle,
       .product(name: "Hummingbird", package: "hummingbird"),
       .product(name: "HummingbirdTLS", package: "hummingbird"),
       .product(name: "HummingbirdCore", package: "hummingbird"),
-      .product(name: "GRDB", package: "GRDB.swift"),
       .product(name: "HTTPTypes", package: "swift-http-types"),
+      .product(name: "NIOCore", package: "swift-nio"),
+      .product(name: "NIOPosix", package: "swift-nio"),
+      .product(name: "NIOSSL", package: "swift-nio-ssl"),
+    ]),
+  module(
+    "ReferenceServer", in: .server,
+    over: [
+      "TokenServerCore", "TokenServerStore", "TokenServerHTTP", "MQTT", "HTTP", "ReferenceProtocol", "Cryptography",
+      "Secrets", argumentParser, logging, lifecycle, signals, toml, "TOMLSyntax",
       .product(name: "NIOCore", package: "swift-nio"),
       .product(name: "NIOHTTP1", package: "swift-nio"),
       .product(name: "NIOPosix", package: "swift-nio"),
@@ -91,9 +108,8 @@ let tokenServerTargets: [Target] = [
   tests(
     "ReferenceServerTests",
     of: [
-      "BuiltPrograms", "ReferenceServer", "ServerTestSupport", "ReferenceProtocol", "Cryptography", "OpenPGP",
-      "Secrets",
-      logging,
+      "BuiltPrograms", "ReferenceServer", "TokenServerCore", "TokenServerStore", "TokenServerHTTP",
+      "ServerTestSupport", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", logging,
       .product(name: "NIOCore", package: "swift-nio"),
       .product(name: "NIOPosix", package: "swift-nio"),
       .product(name: "NIOSSL", package: "swift-nio-ssl"),
@@ -206,7 +222,7 @@ let package = Package(
     module(
       "ApprovalToken", in: .programs,
       over: [
-        "Boards", "CLinux", "HTTP", "Cryptography", "CurlHTTP", "FrontPanel", "MQTT", "MobileAuth",
+        "Boards", "CLinux", "HTTP", "Cryptography", "CurlHTTP", "FrontPanel", "MQTT", "JSONValues", "MobileAuth",
         "PINProtection",
         "OATHAdapter", "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter",
         "ReferenceProtocol", "Secrets", "ServerBackends", "TOMLSyntax", "Threads", "Vault", argumentParser, logging,
@@ -263,7 +279,9 @@ let package = Package(
     tests(
       "ApprovalTokenTests",
       of: [
-        "ApprovalToken", "MobileAuth", "Boards", "FrontPanel", "OATHAdapter", "Secrets", "ServerBackends", "Threads",
+        "ApprovalTestKit", "ApprovalToken", "JSONValues", "MobileAuth", "Boards", "FrontPanel", "OATHAdapter",
+        "Secrets", "ServerBackends",
+        "Threads",
         "Vault", argumentParser, logging,
       ]),
     tests("OATHAdapterTests", of: ["OATHAdapter", "MobileAuth", "Secrets"]),

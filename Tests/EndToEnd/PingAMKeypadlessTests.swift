@@ -15,7 +15,7 @@ extension EndToEnd {
         let login = try await fixture.login(.challenge)
         let right = try #require(login.push.number)
         let place = try #require(login.push.candidates.firstIndex(of: right))
-        try await hold(afterNumber: place + 1, in: fixture)
+        try await hold(afterNumber: place + 1, for: login.token, in: fixture)
         #expect(try await fixture.ending(of: login).hasPrefix("approved"))
         #expect(fixture.am.verify(login.push, type: .challenge) == .isTrue)
         let decided = try await fixture.token.audit(of: login.token).first { $0.kind == "decided" }
@@ -28,8 +28,8 @@ extension EndToEnd {
       }
     }
 
-    /// Watches the numbers, waits longer than the guard time, and holds the button.
-    private func hold(afterNumber place: Int, in fixture: PingAMFixture) async throws {
+    /// Watches the numbers, waits until a press is accepted, and holds the button.
+    private func hold(afterNumber place: Int, for transaction: String, in fixture: PingAMFixture) async throws {
       let eyes = try fixture.token.watchLED()
       var mark = 0
       for _ in 1...place {
@@ -39,7 +39,11 @@ extension EndToEnd {
           mark = eyes.output.mark
         }
       }
+      // The panel arms shortly after the LED changes; before that, the answer would be about the phase before.
       try await Task.sleep(for: .milliseconds(500))
+      _ = try await eventually("a press counts for \(transaction)") {
+        try await fixture.token.pendingFacts().contains { $0.transaction == transaction && $0.pressCounts } ? true : nil
+      }
       try await fixture.token.hold(seconds: 1)
     }
   }

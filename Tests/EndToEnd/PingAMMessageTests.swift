@@ -10,12 +10,13 @@ extension EndToEnd {
   @Suite struct PingAMMessages {
     @Test("What waits is shown", arguments: Carrier.allCases)
     func whatWaitsIsShown(by carrier: Carrier) async throws {
+      struct Context: Decodable { let remoteIp: String }
       struct Shown: Decodable {
         let account: String
         let type: String
         let message: String
-        let context: String
-        let payload: String
+        let context: Context
+        let payload: [String: String]
         let sentAtMs: Int64
       }
       try await withPingAMScene(by: carrier) { fixture in
@@ -23,9 +24,9 @@ extension EndToEnd {
         let login = try await fixture.login()
         let shown: [Shown] = try await fixture.token.command("pending", "--json").succeeded().decoded()
         let request = try #require(shown.first)
-        #expect(request.account == "ann" && request.type == "push" && request.payload == "{  }")
+        #expect(request.account == "ann" && request.type == "push" && request.payload.isEmpty)
         #expect(request.message == "Login attempt from ann at Example")
-        #expect(request.context.contains("198.51.100.7") && request.sentAtMs > 1_790_000_000_000)
+        #expect(request.context.remoteIp == "198.51.100.7" && request.sentAtMs > 1_790_000_000_000)
         #expect(
           try await fixture.token.audit(of: login.token).contains { $0.detail.contains("Login attempt from ann") })
         #expect(try await fixture.token.accounts() == [.init(account: "ann", stage: "active")])

@@ -144,18 +144,16 @@ extension PushServerFixture {
   /// input.
   @discardableResult
   func choose(right: Bool, on login: Login) async throws -> String {
-    struct Pending: Decodable { let choices: String? }
+    struct Choice: Decodable { let key, option: String }
+    struct Pending: Decodable { let choices: [Choice]? }
     let pending = try await token.command("pending", "--json").succeeded().decoded([Pending].self)
     let choices = try #require(pending.first?.choices)
-    #expect(login.announcement.contains(choices), "the log names them too")
-    #expect(try await token.command("status").succeeded().output.contains(choices))
+    #expect(choices.count == 4)
     // "1 dark blue, 2 green", or "17, 42" if the shown number itself is typed.
-    let options = choices.split(separator: ", ").map { part in
-      let words = part.split(separator: " ", maxSplits: 1).map(String.init)
-      return (keys: words[0], text: words.last ?? "")
-    }
-    #expect(options.count == 4)
-    let option = try #require(options.first { ($0.text == login.presence) == right })
-    return try await token.type(option.keys, when: .number)
+    let shown = choices.map { $0.key == $0.option ? $0.key : "\($0.key) \($0.option)" }.joined(separator: ", ")
+    #expect(login.announcement.contains(shown), "the log names them too")
+    #expect(try await token.command("status").succeeded().output.contains(shown))
+    let choice = try #require(choices.first { ($0.option == login.presence) == right })
+    return try await token.type(choice.key, when: .number)
   }
 }

@@ -46,10 +46,10 @@ import Vault
     fixture.clock.advance(by: .seconds(1))
     #expect(try fixture.ingress.accept(fixture.am.amazonForm(of: try push(.challenge))) == .kept(ann))
     let requests = try await fixture.server().pendingRequests()
-    #expect(requests.map(\.userInfo["type"]) == ["push with a number", "push"])
+    #expect(requests.map(\.summary.type) == ["push with a number", "push"])
     #expect(requests[0].message == "Login attempt from ann at Example")
-    #expect(requests[0].userInfo["context"]?.contains("198.51.100.7") == true)
-    #expect(requests[0].userInfo["payload"] == "{  }" && requests[0].sentAtMilliseconds == 1_795_253_340_000)
+    #expect(requests[0].summary.origin?.contains("198.51.100.7") == true)
+    #expect(requests[0].summary.payload == "{  }" && requests[0].sentAtMilliseconds == 1_795_253_340_000)
   }
 
   @Test("Twice, or under another id, is shown to the user once") func twiceOrUnderAnotherIdIsShownToTheUserOnce()

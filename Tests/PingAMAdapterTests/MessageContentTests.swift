@@ -41,7 +41,7 @@ import Vault
     try fixture.ingress.accept(push.envelope)
     let server = try fixture.server()
     let pending = try #require(try await server.pendingRequests().first)
-    #expect(pending.userInfo["payload"] == payload && pending.userInfo["context"] == context)
+    #expect(pending.summary.payload == payload && pending.summary.origin == context)
     #expect(pending.sentAtMilliseconds == 1_795_253_339_000)
     let parts = [
       "push with a number", "sent at 1795253339000 ms", #"says "Login attempt from ann at Example""#,
@@ -57,7 +57,7 @@ import Vault
     let server = try fixture.server()
     let pending = try #require(try await server.pendingRequests().first)
     #expect(pending.message == cut(155))
-    #expect(pending.userInfo["context"] == cut(1000) && pending.userInfo["payload"] == cut(3072))
+    #expect(pending.summary.origin == cut(1000) && pending.summary.payload == cut(3072))
     let type = try await server.open(pending).contents.type
     #expect(type == "push, says \"\(cut(155))\", login from \(cut(150)), payload \(cut(100))")
   }

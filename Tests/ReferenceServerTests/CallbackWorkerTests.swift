@@ -12,6 +12,9 @@ import Synchronization
 import Testing
 
 @testable import ReferenceServer
+@testable import TokenServerCore
+@testable import TokenServerHTTP
+@testable import TokenServerStore
 
 /// A portal's listening socket. It accepts connections and responds only if configured to.
 private final class CallbackListener: Sendable {

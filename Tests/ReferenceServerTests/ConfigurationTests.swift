@@ -3,6 +3,7 @@ import ReferenceProtocol
 import Testing
 
 @testable import ReferenceServer
+@testable import TokenServerCore
 
 @Suite(.timeLimit(.minutes(5))) struct ConfigurationTests {
   @Test("What init writes is the defaults", arguments: [false, true])

@@ -4,63 +4,68 @@ import ReferenceProtocol
 import Testing
 
 @testable import ReferenceServer
+@testable import TokenServerCore
+@testable import TokenServerHTTP
 
 @Suite(.timeLimit(.minutes(5))) struct EventHubTests {
   private func request(_ id: String) -> DeviceEvent { DeviceEvent(.request, transactionID: id) }
 
   @Test("Resumed from a cursor") func resumedFromACursor() {
     let hub = EventHub()
-    let start = hub.events(of: "c", after: nil).cursor
-    hub.publish(request("1"), to: "c")
-    let afterFirst = hub.events(of: "c", after: nil).cursor
-    hub.publish(request("2"), to: "c")
-    #expect(hub.events(of: "c", after: start).events == [request("1"), request("2")])
-    #expect(hub.events(of: "c", after: afterFirst).events == [request("2")])
-    #expect(hub.events(of: "other", after: nil).events.isEmpty)
+    let start = hub.events(of: ClientID("c"), after: nil).cursor
+    hub.publish(request("1"), to: ClientID("c"))
+    let afterFirst = hub.events(of: ClientID("c"), after: nil).cursor
+    hub.publish(request("2"), to: ClientID("c"))
+    #expect(hub.events(of: ClientID("c"), after: start).events == [request("1"), request("2")])
+    #expect(hub.events(of: ClientID("c"), after: afterFirst).events == [request("2")])
+    #expect(hub.events(of: ClientID("other"), after: nil).events.isEmpty)
   }
 
   @Test("A strange cursor means read the list", arguments: ["", "x", "0.0", "1.2.3", "99999"])
   func aStrangeCursorMeansReadTheList(cursor: String) {
-    #expect(EventHub().events(of: "c", after: cursor).events == [DeviceEvent(.resync)])
+    #expect(EventHub().events(of: ClientID("c"), after: cursor).events == [DeviceEvent(.resync)])
   }
 
   @Test("A cursor of an earlier process or of the future means read the list")
   func aCursorOfAnEarlierProcessOrOfTheFutureMeansReadTheList() {
     let (hub, earlier) = (EventHub(), EventHub())
-    #expect(hub.events(of: "c", after: earlier.events(of: "c", after: nil).cursor).events == [DeviceEvent(.resync)])
-    let epoch = hub.events(of: "c", after: nil).cursor.split(separator: ".")[0]
-    #expect(hub.events(of: "c", after: "\(epoch).7").events == [DeviceEvent(.resync)])
+    #expect(
+      hub.events(of: ClientID("c"), after: earlier.events(of: ClientID("c"), after: nil).cursor).events == [
+        DeviceEvent(.resync)
+      ])
+    let epoch = hub.events(of: ClientID("c"), after: nil).cursor.split(separator: ".")[0]
+    #expect(hub.events(of: ClientID("c"), after: "\(epoch).7").events == [DeviceEvent(.resync)])
   }
 
   @Test("Too long away means read the list") func tooLongAwayMeansReadTheList() {
     let hub = EventHub()
-    let start = hub.events(of: "c", after: nil).cursor
-    for number in 1...EventHistory.remembered { hub.publish(request("\(number)"), to: "c") }
-    #expect(hub.events(of: "c", after: start).events.count == EventHistory.remembered)
-    hub.publish(request("one too many"), to: "c")
-    #expect(hub.events(of: "c", after: start).events == [DeviceEvent(.resync)])
+    let start = hub.events(of: ClientID("c"), after: nil).cursor
+    for number in 1...EventHistory.remembered { hub.publish(request("\(number)"), to: ClientID("c")) }
+    #expect(hub.events(of: ClientID("c"), after: start).events.count == EventHistory.remembered)
+    hub.publish(request("one too many"), to: ClientID("c"))
+    #expect(hub.events(of: ClientID("c"), after: start).events == [DeviceEvent(.resync)])
   }
 
   @Test("A newer stream ends the older") func aNewerStreamEndsTheOlder() async {
     let hub = EventHub()
-    let older = hub.listen("c", isStream: true, after: nil)
-    let newer = hub.listen("c", isStream: true, after: nil)
+    let older = hub.listen(ClientID("c"), isStream: true, after: nil)
+    let newer = hub.listen(ClientID("c"), isStream: true, after: nil)
     for await _ in older.frames { Issue.record("the older stream got a frame") }
     // The end of the older stream must not end the newer one.
     older.cancel()
-    #expect(hub.isListening("c"))
-    hub.publish(request("1"), to: "c")
+    #expect(hub.isListening(ClientID("c")))
+    hub.publish(request("1"), to: ClientID("c"))
     var frames = newer.frames.makeAsyncIterator()
     let frame = await frames.next().map { String(buffer: $0) }
     #expect(frame?.contains("event: request\ndata: {\"kind\":\"request\",\"transaction_id\":\"1\"}\n\n") == true)
     newer.cancel()
-    #expect(!hub.isListening("c"))
+    #expect(!hub.isListening(ClientID("c")))
   }
 
   @Test("Heartbeats go to streams only") func heartbeatsGoToStreamsOnly() async {
     let hub = EventHub()
-    let stream = hub.listen("a", isStream: true, after: nil)
-    let poll = hub.listen("b", isStream: false, after: nil)
+    let stream = hub.listen(ClientID("a"), isStream: true, after: nil)
+    let poll = hub.listen(ClientID("b"), isStream: false, after: nil)
     hub.sendHeartbeats()
     hub.close()
     #expect(await stream.frames.reduce(into: []) { $0.append(String(buffer: $1)) } == [":\n\n"])
@@ -71,18 +76,18 @@ import Testing
     async
   {
     let hub = EventHub()
-    let stream = hub.listen("c", isStream: true, after: nil)
-    for number in 1...100 { hub.publish(request("\(number)"), to: "c") }
+    let stream = hub.listen(ClientID("c"), isStream: true, after: nil)
+    for number in 1...100 { hub.publish(request("\(number)"), to: ClientID("c")) }
     #expect(await stream.frames.reduce(into: 0) { count, _ in count += 1 } == 32)
-    #expect(hub.events(of: "c", after: stream.missed.cursor).events == [DeviceEvent(.resync)])
+    #expect(hub.events(of: ClientID("c"), after: stream.missed.cursor).events == [DeviceEvent(.resync)])
   }
 
   @Test("Nobody listens after the end") func nobodyListensAfterTheEnd() async {
     let hub = EventHub()
     hub.close()
-    let late = hub.listen("c", isStream: true, after: nil)
+    let late = hub.listen(ClientID("c"), isStream: true, after: nil)
     for await _ in late.frames { Issue.record("a frame after the end") }
-    #expect(!hub.isListening("c"))
+    #expect(!hub.isListening(ClientID("c")))
   }
 
   @Test("Rings are not lost") func ringsAreNotLost() async {

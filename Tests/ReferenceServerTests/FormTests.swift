@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Testing
 
-@testable import ReferenceServer
+@testable import TokenServerHTTP
 
 @Suite(.timeLimit(.minutes(5))) struct FormTests {
   @Test("Fields") func fields() throws {

@@ -9,6 +9,12 @@ import Synchronization
 import Testing
 
 @testable import ReferenceServer
+@testable import TokenServerCore
+@testable import TokenServerHTTP
+@testable import TokenServerStore
+
+private let client = ClientID("C1")
+private let profileID = ProfileID("PROF01")
 
 /// The order of steps within one attempt, with a separate store.
 @Suite(.timeLimit(.minutes(5))) struct PINVerifierTests {
@@ -21,30 +27,31 @@ import Testing
     self.temporary = temporary
     let log = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     verifier = PINVerifier(
-      store: temporary.store, announcer: Announcer(hub: EventHub(), callbacks: AsyncSignal(), log: log),
+      store: temporary.store.records, announcer: ServerAnnouncer(hub: EventHub(), callbacks: AsyncSignal(), log: log),
       clock: ServerClock { 0 }, limit: 3)
     let fresh = try NewKnowledgeKey(
-      clientID: "C1", profileID: "PROF01", hasher: KeyedHasher(SecretBytes(copying: [UInt8](repeating: 1, count: 32))))
+      clientID: client, profileID: profileID,
+      hasher: KeyedHasher(SecretBytes(copying: [UInt8](repeating: 1, count: 32))))
     key = fresh.publicKey
     try await temporary.store.write { database in
       let registration = RegistrationRequest(
         clientName: "x", softwareID: "x", softwareVersion: "1", key: JWK(try P256PrivateKey().publicKey),
         capabilities: .init(display: .none, keypad: true, button: true, led: .mono))
       try database.insertDevice(
-        id: "C1", registration: registration, key: registration.jwks.keys[0].publicKey(), credential: [1], nowMs: 0)
-      try database.insertProfile("PROF01", on: "C1", userID: "alice", activation: [1], nowMs: 0)
+        id: client, registration: registration, key: registration.jwks.keys[0].publicKey(), credential: [1], nowMs: 0)
+      try database.insertProfile(profileID, on: client, userID: UserID("alice"), activation: [1], nowMs: 0)
       _ = try database.propose(fresh, nonce: "n", nowMs: 0)
-      let profile = try #require(try database.profile("PROF01", on: "C1"))
+      let profile = try #require(try database.profile(profileID, on: client))
       #expect(try database.activateKnowledge(of: profile, nonce: "n", activation: [2]))
     }
   }
 
   private func attempt(_ key: String, _ hash: [UInt8] = [0]) -> PINAttempt {
-    PINAttempt(clientID: "C1", profileID: "PROF01", key: key, requestHash: hash)
+    PINAttempt(clientID: client, profileID: profileID, key: key, requestHash: hash)
   }
 
   private func failures() async throws -> Int? {
-    try await temporary.store.read { try $0.profile("PROF01", on: "C1")?.knowledge?.failures }
+    try await temporary.store.read { try $0.profile(profileID, on: client)?.knowledge?.failures }
   }
 
   /// - Returns: 200 for a correct PIN, 422 for a wrong one, 403 at the limit.
@@ -96,7 +103,7 @@ import Testing
     for (key, status) in [("a", 422), ("b", 422), ("c", 403)] {
       #expect(try await ask(attempt(key), isRight: false) == status)
     }
-    let profile = try await temporary.store.read { try $0.profile("PROF01", on: "C1") }
+    let profile = try await temporary.store.read { try $0.profile(profileID, on: client) }
     #expect(profile?.isDeleted == true && profile?.knowledge == nil)
     await #expect(throws: PINVerifier.VerificationError.noPIN) { try await ask(attempt("d"), isRight: true) }
   }
@@ -114,7 +121,7 @@ import Testing
     for key in ["a", "b", "c", "d"] { try await cut(attempt(key)) }
     #expect(try await failures() == 4)
     let counts = try await temporary.store.read {
-      try $0.profile("PROF01", on: "C1")?.knowledge?.counts(of: "PROF01", limit: 3)
+      try $0.profile(profileID, on: client)?.knowledge?.counts(of: profileID, limit: 3)
     }
     #expect(counts == ProfileFailureCounts(profileID: "PROF01", max: 3, previous: 3))
     // These attempts got no verdict, so one more is verified; it must be correct.
@@ -135,9 +142,9 @@ import Testing
       _ = try await verifier.verify(attempt("a")) { _ in
         // As an administrator's command does, which takes no lock.
         try? store.pool.write { connection in
-          let database = ReferenceServer.Database(connection)
-          guard let profile = try database.profile("PROF01", on: "C1") else { return }
-          _ = try database.deleteProfile(profile, nowMs: 0)
+          let database = TokenServerStore.Database(connection)
+          guard let profile = try database.profile(profileID, on: client) else { return }
+          _ = try database.deleteProfile(profile.name, nowMs: 0)
         }
         return true
       } rule: { _, _ in
@@ -163,13 +170,13 @@ import Testing
   @Test("One refresh token for one profile") func oneRefreshTokenForOneProfile() async throws {
     let hasher = KeyedHasher(SecretBytes(copying: [UInt8](repeating: 1, count: 32)))
     let (one, other) = (
-      try NewKnowledgeKey(clientID: "C1", profileID: "PROF01", hasher: hasher),
-      try NewKnowledgeKey(clientID: "C1", profileID: "PROF01", hasher: hasher)
+      try NewKnowledgeKey(clientID: client, profileID: profileID, hasher: hasher),
+      try NewKnowledgeKey(clientID: client, profileID: profileID, hasher: hasher)
     )
     #expect(one.publicKey != other.publicKey && one.refreshTokenHash != other.refreshTokenHash)
     // A proposal does not replace an active verifier.
     #expect(try await temporary.store.write { try $0.propose(one, nonce: "m", nowMs: 0) } == false)
-    #expect(try await temporary.store.read { try $0.profile("PROF01", on: "C1")?.knowledge?.publicKey } == key)
+    #expect(try await temporary.store.read { try $0.profile(profileID, on: client)?.knowledge?.publicKey } == key)
   }
 }
 

@@ -6,7 +6,8 @@ import ReferenceProtocol
 import Secrets
 import Testing
 
-@testable import ReferenceServer
+@testable import TokenServerCore
+@testable import TokenServerStore
 
 /// Tests with one row in which one column has a wrong type or is out of range. The tables have no column types, as in
 /// an edited database file.
@@ -24,8 +25,8 @@ import Testing
   ]
 
   /// Alice's rows come first; bob's are the last of their tables and are poisoned.
-  private static func fill(_ database: ReferenceServer.Database) throws {
-    for (user, client) in [("alice", "C1"), ("bob", "C2")] {
+  private static func fill(_ database: TokenServerStore.Database) throws {
+    for (user, client) in [("alice", ClientID("C1")), ("bob", ClientID("C2"))] {
       try database.run("INSERT INTO user (id, created_at_ms) VALUES (?, 0)", [user])
       let key = try P256PrivateKey().publicKey
       let registration = RegistrationRequest(
@@ -39,16 +40,16 @@ import Testing
           VALUES (?, ?, ?, x'00', 0, 't', 'mqtt')
           """, [client, profile, user + profile])
       }
-      let fresh = try NewKnowledgeKey.sample(clientID: client, profileID: "WAITS")
+      let fresh = try NewKnowledgeKey.sample(clientID: client, profileID: ProfileID("WAITS"))
       _ = try database.propose(fresh, nonce: "n", nowMs: 0)
-      try database.insertPINChange("p" + client, fresh, nowMs: 0)
-      try database.insert(Transaction.sample("t" + client, expiresAtMs: 9))
-      try database.insertCallback("t" + client, url: "https://portal.example/", dueAtMs: 1)
+      try database.insertPINChange("p\(client)", fresh, nowMs: 0)
+      try database.insert(Transaction.sample("t\(client)", expiresAtMs: 9))
+      try database.insertCallback("t\(client)", url: "https://portal.example/", dueAtMs: 1)
       try database.post(
         Effects(notices: [.init(clientID: client, event: DeviceEvent(.resync))]))
-      try database.hold(user, untilMs: 1000)
+      try database.hold(UserID(user), untilMs: 1000)
       try database.run("INSERT INTO api_client VALUES (?, x'00', 1, 1)", [user])
-      try database.insertActivationCode(Array(user.utf8), userID: user, expiresAtMs: 1000)
+      try database.insertActivationCode(Array(user.utf8), userID: UserID(user), expiresAtMs: 1000)
       try database.run(
         "INSERT INTO access_token (hash, client_id, expires_at_ms) VALUES (?, ?, 1000)", [Array(user.utf8), client])
       try database.run(
@@ -65,7 +66,7 @@ import Testing
   private static func looseStore() async throws -> TemporaryStore {
     let temporary = try TemporaryStore()
     try await temporary.store.pool.writeWithoutTransaction { database in
-      try fill(ReferenceServer.Database(database))
+      try fill(TokenServerStore.Database(database))
       try database.execute(sql: "PRAGMA foreign_keys = OFF")
       for table in tables {
         let columns = try Row.fetchAll(database, sql: "SELECT name, pk FROM pragma_table_info(?)", arguments: [table])
@@ -95,7 +96,8 @@ import Testing
             try database.execute(
               sql: "UPDATE \(table) SET \(name) = ? WHERE rowid = (SELECT MAX(rowid) FROM \(table))",
               arguments: [value])
-            do { try Self.expectAliceServed(ReferenceServer.Database(database), "\(table).\(name) = \(value)") } catch {
+            do { try Self.expectAliceServed(TokenServerStore.Database(database), "\(table).\(name) = \(value)") } catch
+            {
               Issue.record("\(table).\(name) = \(value): \(error)")
             }
             return .rollback
@@ -106,32 +108,32 @@ import Testing
   }
 
   /// Runs the periodic work of the server and the lists of commands and portals.
-  private static func expectAliceServed(_ database: ReferenceServer.Database, _ poison: String) throws {
+  private static func expectAliceServed(_ database: TokenServerStore.Database, _ poison: String) throws {
     let comment = Comment(rawValue: poison)
     #expect(try database.nextExpiryMs().map { $0 <= 9 } == true, comment)
     #expect(try database.nextLapseMs().map { $0 <= PINVerifierRecord.pendingForMs } == true, comment)
     #expect(try database.nextCallbackMs(after: 0).map { $0 <= 1 } == true, comment)
-    #expect(try database.devices(withTransport: .mqtt).contains("C1"), comment)
-    #expect(try database.devices().contains { $0.id == "C1" }, comment)
+    #expect(try database.devices(withTransport: .mqtt).contains(ClientID("C1")), comment)
+    #expect(try database.devices().contains { $0.id == ClientID("C1") }, comment)
     #expect(try database.apiClients().contains { $0.id == "alice" }, comment)
     #expect(try database.transactions(limit: 9).contains { $0.0.id == "tC1" }, comment)
-    #expect(try database.holds(nowMs: 10).contains { $0.userID == "alice" }, comment)
-    #expect(try database.profiles(of: "aliceSTAYS").count == 1, comment)
+    #expect(try database.holds(nowMs: 10).contains { $0.userID == UserID("alice") }, comment)
+    #expect(try database.profiles(of: UserID("aliceSTAYS")).count == 1, comment)
     _ = try database.unreadableRows()
     _ = try database.issuer()
-    _ = try database.profiles(of: "bobSTAYS")
+    _ = try database.profiles(of: UserID("bobSTAYS"))
     var effects = try database.setAsideUnreadable(nowMs: 10)
     effects.add(try database.expireTransactions(nowMs: 10))
     effects.add(try database.lapseProfiles(nowMs: PINVerifierRecord.pendingForMs))
     effects.add(try database.collectOutbox(nowMs: 10))
     #expect(try database.transaction("tC1")?.state == .expired, comment)
-    #expect(try database.profile("WAITS", on: "C1")?.isDeleted == true, comment)
-    #expect(effects.notices.contains(.init(clientID: "C1", event: DeviceEvent(.resync))), comment)
+    #expect(try database.profile(ProfileID("WAITS"), on: ClientID("C1"))?.isDeleted == true, comment)
+    #expect(effects.notices.contains(.init(clientID: ClientID("C1"), event: DeviceEvent(.resync))), comment)
     #expect(
       try database.callbacks(dueBy: 10, without: [], limit: 9).contains { $0.transactionID == "tC1" }, comment)
-    _ = try database.deleteDevice("C2", nowMs: 10)
+    _ = try database.deleteDevice(ClientID("C2"), nowMs: 10)
     try database.forget(endedBeforeMs: 0, nowMs: 10)
-    #expect(try database.profile("STAYS", on: "C1")?.isDeleted == false, comment)
+    #expect(try database.profile(ProfileID("STAYS"), on: ClientID("C1"))?.isDeleted == false, comment)
   }
 
   /// Fails if the row blocks other rows, or if it is skipped without a report.
@@ -151,7 +153,7 @@ import Testing
     let lines = try await temporary.store.pool.writeWithoutTransaction { database in
       try database.execute(
         sql: "UPDATE \(table) SET \(column) = 'x' WHERE rowid = (SELECT MAX(rowid) FROM \(table))")
-      let records = ReferenceServer.Database(database)
+      let records = TokenServerStore.Database(database)
       let warnings = try records.setAsideUnreadable(nowMs: 0).warnings + records.collectOutbox(nowMs: 0).warnings
       return try warnings + records.unreadableRows()
     }
@@ -166,17 +168,17 @@ import Testing
     let temporary = try await Self.looseStore()
     try await temporary.store.write { database in
       try database.run("UPDATE profile SET activation = 7 WHERE client_id = 'C2'")
-      #expect(try database.profiles(on: "C2").isEmpty)
-      #expect(try Set(database.profileNames(on: "C2").map(\.id)) == ["WAITS", "STAYS"])
-      let effects = try database.deleteDevice("C2", nowMs: 5)
+      #expect(try database.profiles(on: ClientID("C2")).isEmpty)
+      #expect(try Set(database.profileNames(on: ClientID("C2")).map(\.id)) == [ProfileID("WAITS"), ProfileID("STAYS")])
+      let effects = try database.deleteDevice(ClientID("C2"), nowMs: 5)
       #expect(effects.notices.count == 3)
-      #expect(try database.profileNames(on: "C2").isEmpty)
+      #expect(try database.profileNames(on: ClientID("C2")).isEmpty)
     }
   }
 }
 
 extension NewKnowledgeKey {
-  fileprivate static func sample(clientID: String, profileID: String) throws -> NewKnowledgeKey {
+  fileprivate static func sample(clientID: ClientID, profileID: ProfileID) throws -> NewKnowledgeKey {
     // The pepper of the test: any 32 bytes.
     try NewKnowledgeKey(
       clientID: clientID, profileID: profileID, hasher: KeyedHasher(.init(copying: [UInt8](repeating: 1, count: 32))))

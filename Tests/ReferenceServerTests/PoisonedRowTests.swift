@@ -10,16 +10,19 @@ import ServerTestSupport
 import Testing
 
 @testable import ReferenceServer
+@testable import TokenServerCore
+@testable import TokenServerHTTP
+@testable import TokenServerStore
 
 extension TemporaryStore {
   var hasher: KeyedHasher { KeyedHasher(SecretBytes(copying: [UInt8](repeating: 1, count: 32))) }
 
   func makeActivationService() -> ActivationService {
-    let announcer = Announcer(
+    let announcer = ServerAnnouncer(
       hub: EventHub(), callbacks: AsyncSignal(), log: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     let clock = ServerClock { 0 }
     return ActivationService(
-      store: store, hasher: hasher, keyring: ServerKeyring(store: store, hasher: hasher), clock: clock,
+      store: store, hasher: hasher, keyring: ServerKeyring(store: store.records, hasher: hasher), clock: clock,
       announcer: announcer,
       expiry: ExpiryTimer(store: store, announcer: announcer, clock: clock, retentionHours: 1), fleetLimit: 10)
   }

@@ -3,7 +3,8 @@ import Cryptography
 import ReferenceProtocol
 import Testing
 
-@testable import ReferenceServer
+@testable import TokenServerCore
+@testable import TokenServerHTTP
 
 /// Tests of the parsers of requests, which need no database.
 @Suite(.timeLimit(.minutes(5))) struct RequestParserTests {
@@ -75,10 +76,10 @@ import Testing
     let preAuthorized = "grant_type=\(Grant.preAuthorizedCode)"
     #expect(
       try tokenRequest("\(preAuthorized)&pre-authorized_code=1&profile_id=AB12CD")
-        == .activation(code: "1", profileID: "AB12CD", ephemeralCertificate: nil))
+        == .activation(code: "1", profileID: ProfileID("AB12CD"), ephemeralCertificate: nil))
     #expect(
       try tokenRequest("grant_type=\(Grant.jwtBearer)&assertion=a&profile_id=p")
-        == .logIn(assertion: "a", profileID: "p"))
+        == .logIn(assertion: "a", profileID: ProfileID("p")))
     #expect(throws: TokenRequest.ParseError.unsupportedGrant) { try tokenRequest("grant_type=password") }
     for form in [
       "", "grant_type=", "\(preAuthorized)&profile_id=AB12CD", "grant_type=\(Grant.jwtBearer)&assertion=a",
@@ -95,44 +96,59 @@ import Testing
     }
   }
 
-  private func order(_ form: String, allowList: Bool = false) throws -> StartOrder {
+  private func order(
+    _ form: String, _ version: PortalVersion = .v4, allowList: Bool = false
+  ) throws -> StartRequest {
     var configuration = ServerConfiguration()
     configuration.types = [.init(name: "login", messages: ["en": "Log in?", "de": "Anmelden?"])]
     configuration.mobileAuthentication.callbackAllowList = allowList
     configuration.callbacks = [.init(url: "https://portal.example/known")]
-    return try StartOrder(Form(parsing: Array(form.utf8)), configuration)
+    return try StartRequest(Form(parsing: Array(form.utf8)), version, configuration)
   }
 
-  private let needed = "type=login&user_id=ann&callback_uri=https://portal.example/"
+  private let needed = "type=login&user_id=ann&device_id=C1&callback_uri=https://portal.example/"
 
-  @Test("A start order uses the message of the form, of its language, or in English")
+  @Test("A start request uses the message of the form, of its language, or in English")
   func messages() throws {
     #expect(try order(needed + "&message=Hi").message == "Hi")
     #expect(try order(needed + "&language_code=de").message == "Anmelden?")
     #expect(try order(needed + "&language_code=fr").message == "Log in?")
     #expect(try order(needed + "&message=" + String(repeating: "%C3%BC", count: 155)).message.count == 155)
-    #expect(throws: StartOrder.ParseError.messageTooLong) {
+    #expect(throws: StartRequest.ParseError.messageTooLong) {
       try order(needed + "&message=" + String(repeating: "%C3%BC", count: 156))
     }
   }
 
-  @Test("A start order requires a known type, a user and a permitted callback")
+  @Test("A start request requires a known type, a user and a permitted callback")
   func orders() throws {
-    #expect(throws: StartOrder.ParseError.unknownType) { try order("type=x") }
+    #expect(throws: StartRequest.ParseError.unknownType) { try order("type=x") }
     for form in [
-      "", "type=login", "type=login&user_id=ann", needed.replacing("example/", with: "example:65536/"),
+      "", "type=login", "type=login&user_id=ann", "type=login&user_id=ann&device_id=C1",
+      needed.replacing("example/", with: "example:65536/"),
       needed.replacing("ann", with: ""),
     ] {
       #expect {
         try order(form)
       } throws: {
-        if case .badParameter? = $0 as? StartOrder.ParseError { true } else { false }
+        if case .badParameter? = $0 as? StartRequest.ParseError { true } else { false }
       }
     }
-    #expect(throws: StartOrder.ParseError.badParameter(#""callback_uri" is not one of the configured callbacks."#)) {
+    #expect(throws: StartRequest.ParseError.badParameter(#""callback_uri" is not one of the configured callbacks."#)) {
       try order(needed, allowList: true)
     }
     #expect(try order(needed + "known", allowList: true).callbackURI == "https://portal.example/known")
+  }
+
+  @Test("A start request of version 4 names a device, one of version 3 the application")
+  func targets() throws {
+    #expect(try order(needed).target == .device(ClientID("C1")))
+    let named = needed.replacing("device_id=C1", with: "app_id=approval-token")
+    #expect(try order(named, .v3).target == .anyDevice)
+    #expect(throws: StartRequest.ParseError.badParameter(#""device_id" is missing."#)) { try order(named) }
+    #expect(throws: StartRequest.ParseError.badParameter(#""app_id" is missing."#)) { try order(needed, .v3) }
+    #expect(throws: StartRequest.ParseError.unknownApplication) {
+      try order(named.replacing("approval-token", with: "other"), .v3)
+    }
   }
 
   private func registration(_ change: (inout RegistrationRequest) -> Void = { _ in }) throws -> RegistrationRequest {

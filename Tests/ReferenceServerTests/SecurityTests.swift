@@ -6,6 +6,8 @@ import Synchronization
 import Testing
 
 @testable import ReferenceServer
+@testable import TokenServerCore
+@testable import TokenServerHTTP
 
 /// A clock for limits and nonces that the test advances.
 final class ManualUptime: Sendable {

@@ -4,7 +4,8 @@ import GRDB
 import ReferenceProtocol
 import Testing
 
-@testable import ReferenceServer
+@testable import TokenServerCore
+@testable import TokenServerStore
 
 /// A store in a temporary file.
 final class TemporaryStore: Sendable {
@@ -23,7 +24,7 @@ extension Store {
   var pool: DatabasePool { (database as! SQLiteDatabase).pool }
 }
 
-extension ReferenceServer.Database {
+extension TokenServerStore.Database {
   init(_ database: GRDB.Database) { self.init(SQLiteTransaction(database)) }
 }
 
@@ -134,7 +135,7 @@ extension ReferenceServer.Database {
     let temporary = try TemporaryStore()
     let ids = try await temporary.store.write { database in
       for id in ["b", "a", "c"] { try database.insert(.sample(id)) }
-      return try database.openTransactions(of: "C1", nowMs: 0).map(\.id)
+      return try database.openTransactions(of: ClientID("C1"), nowMs: 0).map(\.id)
     }
     #expect(ids == ["a", "b", "c"])
   }
@@ -155,7 +156,7 @@ extension ReferenceServer.Database {
   @Test("The outbox is emptied once") func theOutboxIsEmptiedOnce() async throws {
     let temporary = try TemporaryStore()
     var effects = Effects()
-    effects.notify("C1", DeviceEvent(.deviceRevoked))
+    effects.notify(ClientID("C1"), DeviceEvent(.deviceRevoked))
     let posted = effects
     try await temporary.store.write { try $0.post(posted) }
     let collected = try await temporary.store.write {

@@ -3,7 +3,7 @@ import Cryptography
 import ReferenceProtocol
 import Testing
 
-@testable import ReferenceServer
+@testable import TokenServerCore
 
 /// The result table: state, reason and callback of each ending.
 @Suite(.timeLimit(.minutes(5))) struct EndingTests {
@@ -50,7 +50,7 @@ import Testing
     to transaction: Transaction, _ decision: ApprovalAnswer.Decision, _ reason: DenialReason? = nil
   ) -> ApprovalAnswer {
     ApprovalAnswer(
-      aud: "https://a", clientID: transaction.clientID, profileID: transaction.profileID,
+      aud: "https://a", clientID: transaction.clientID.text, profileID: transaction.profileID.text,
       transactionID: transaction.id, requestSHA256: SHA256.hash(transaction.request).base64URL,
       nonce: transaction.nonce, attempt: 1, decision: decision, reason: reason, methodUsed: .push,
       gesture: .init(kind: .hold, heldMs: 800), answeredAfterMs: 1)
@@ -102,7 +102,8 @@ extension Transaction {
   /// Open from 0 to 60 s.
   static func sample(_ id: String = "t1", expiresAtMs: Int64 = 60_000, callbackOnExpiry: Bool = false) -> Transaction {
     Transaction(
-      id: id, userID: "alice", clientID: "C1", profileID: "PROF01", type: "login", method: .push,
+      id: id, userID: UserID("alice"), clientID: ClientID("C1"), profileID: ProfileID("PROF01"), type: "login",
+      method: .push,
       callbackURI: "https://portal/cb", message: "Log in?", nonce: "bm9uY2U", request: Array("{}".utf8),
       callbackOnExpiry: callbackOnExpiry, createdAtMs: 0, expiresAtMs: expiresAtMs)
   }

@@ -5,7 +5,8 @@ import NIOCore
 import NIOPosix
 import Testing
 
-@testable import ReferenceServer
+@testable import TokenServerCore
+@testable import TokenServerHTTP
 
 /// Tests with a peer that disappears without FIN or RST, like a board after a power loss.
 @Suite(.timeLimit(.minutes(5))) struct VanishedPeerTests {

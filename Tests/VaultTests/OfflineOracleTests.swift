@@ -77,15 +77,15 @@ import Vault
   {
     let life = try ServerVerifiedLifetime()
     let token = Random.secret(32)
-    try life.enroll(alice, "01357", token: mistake.made(of: token))
+    try life.enroll(alice, "00357", token: mistake.made(of: token))
     try life.vault.record(entry(.settled, alice, mistake.note(of: token)))
-    if mistake == .related { try life.change(alice, to: "01357", token: mistake.next(after: life.token(of: alice))) }
+    if mistake == .related { try life.change(alice, to: "00357", token: mistake.next(after: life.token(of: alice))) }
     var loot = try life.loot()
     loot.identities = ["client profile"]
     if let left = mistake.leftOnTheCard(of: token) { loot.add(opened: left) }
-    let attack = await OfflineAttack(on: loot, pins: Array(OfflineAttack.fiveDigits[..<2000]))
+    let attack = await OfflineAttack(on: loot, pins: Array(OfflineAttack.fiveDigits[..<500]))
     let signs = await attack.signs()
-    #expect(!signs.isEmpty && signs.allSatisfy { Set($0.pins) == ["01357"] }, "\(signs)")
+    #expect(!signs.isEmpty && signs.allSatisfy { Set($0.pins) == ["00357"] }, "\(signs)")
   }
 
   /// A limit of the form without a verifying server: see docs/pin.md.

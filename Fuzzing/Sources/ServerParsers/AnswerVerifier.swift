@@ -1,1 +1,1 @@
-../../../Sources/Server/ReferenceServer/Domain/AnswerVerifier.swift
+../../../Sources/Server/TokenServerCore/Answers/AnswerVerifier.swift

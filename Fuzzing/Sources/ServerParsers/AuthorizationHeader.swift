@@ -1,1 +1,1 @@
-../../../Sources/Server/ReferenceServer/HTTP/AuthorizationHeader.swift
+../../../Sources/Server/TokenServerHTTP/HTTP/AuthorizationHeader.swift

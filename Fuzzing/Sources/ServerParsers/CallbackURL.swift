@@ -1,1 +1,1 @@
-../../../Sources/Server/ReferenceServer/Callbacks/CallbackURL.swift
+../../../Sources/Server/TokenServerCore/Callbacks/CallbackURL.swift

@@ -1,1 +1,1 @@
-../../../Sources/Server/ReferenceServer/HTTP/ConnectionSource.swift
+../../../Sources/Server/TokenServerHTTP/HTTP/ConnectionSource.swift

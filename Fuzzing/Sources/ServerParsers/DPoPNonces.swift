@@ -1,1 +1,1 @@
-../../../Sources/Server/ReferenceServer/Security/DPoPNonces.swift
+../../../Sources/Server/TokenServerHTTP/Security/DPoPNonces.swift

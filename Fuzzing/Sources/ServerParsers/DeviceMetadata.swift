@@ -1,1 +1,1 @@
-../../../Sources/Server/ReferenceServer/Device/DeviceMetadata.swift
+../../../Sources/Server/TokenServerHTTP/Device/DeviceMetadata.swift

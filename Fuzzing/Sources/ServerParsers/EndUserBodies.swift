@@ -1,1 +1,1 @@
-../../../Sources/Server/ReferenceServer/Portal/EndUserBodies.swift
+../../../Sources/Server/TokenServerHTTP/Portal/EndUserBodies.swift

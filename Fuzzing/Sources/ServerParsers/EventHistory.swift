@@ -1,1 +1,1 @@
-../../../Sources/Server/ReferenceServer/Events/EventHistory.swift
+../../../Sources/Server/TokenServerHTTP/Events/EventHistory.swift

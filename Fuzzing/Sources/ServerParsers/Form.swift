@@ -1,1 +1,1 @@
-../../../Sources/Server/ReferenceServer/HTTP/Form.swift
+../../../Sources/Server/TokenServerHTTP/HTTP/Form.swift

@@ -1,1 +1,1 @@
-../../../Sources/Server/ReferenceServer/Configuration/IPAddressBytes.swift
+../../../Sources/Server/TokenServerCore/Callbacks/IPAddressBytes.swift

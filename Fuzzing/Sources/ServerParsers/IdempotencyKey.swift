@@ -1,1 +1,1 @@
-../../../Sources/Server/ReferenceServer/Device/IdempotencyKey.swift
+../../../Sources/Server/TokenServerHTTP/Device/IdempotencyKey.swift

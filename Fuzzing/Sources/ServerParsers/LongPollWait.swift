@@ -1,1 +1,1 @@
-../../../Sources/Server/ReferenceServer/Events/LongPollWait.swift
+../../../Sources/Server/TokenServerHTTP/Events/LongPollWait.swift

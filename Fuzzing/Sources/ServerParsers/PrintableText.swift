@@ -1,1 +1,1 @@
-../../../Sources/Server/ReferenceServer/HTTP/PrintableText.swift
+../../../Sources/Server/TokenServerCore/Settings/PrintableText.swift

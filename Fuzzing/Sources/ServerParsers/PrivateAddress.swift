@@ -1,1 +1,1 @@
-../../../Sources/Server/ReferenceServer/Callbacks/PrivateAddress.swift
+../../../Sources/Server/TokenServerCore/Callbacks/PrivateAddress.swift

@@ -1,1 +1,1 @@
-../../../Sources/Server/ReferenceServer/Domain/ServerClock.swift
+../../../Sources/Server/TokenServerCore/Settings/ServerClock.swift

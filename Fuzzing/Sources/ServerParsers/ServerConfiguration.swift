@@ -1,1 +1,1 @@
-../../../Sources/Server/ReferenceServer/Configuration/ServerConfiguration.swift
+../../../Sources/Server/TokenServerCore/Settings/ServerConfiguration.swift

@@ -1,1 +1,1 @@
-../../../Sources/Server/ReferenceServer/Domain/SoftwareVersion.swift
+../../../Sources/Server/TokenServerCore/Settings/SoftwareVersion.swift

@@ -1,1 +1,1 @@
-../../../Sources/Server/ReferenceServer/Device/TokenRequest.swift
+../../../Sources/Server/TokenServerHTTP/Device/TokenRequest.swift

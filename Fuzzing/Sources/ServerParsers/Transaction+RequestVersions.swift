@@ -1,1 +1,1 @@
-../../../Sources/Server/ReferenceServer/Domain/Transaction+RequestVersions.swift
+../../../Sources/Server/TokenServerCore/Transactions/Transaction+RequestVersions.swift

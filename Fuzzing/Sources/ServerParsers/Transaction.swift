@@ -1,1 +1,1 @@
-../../../Sources/Server/ReferenceServer/Domain/Transaction.swift
+../../../Sources/Server/TokenServerCore/Transactions/Transaction.swift

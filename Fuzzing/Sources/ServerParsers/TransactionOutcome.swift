@@ -1,1 +1,1 @@
-../../../Sources/Server/ReferenceServer/Domain/TransactionOutcome.swift
+../../../Sources/Server/TokenServerCore/Transactions/TransactionOutcome.swift

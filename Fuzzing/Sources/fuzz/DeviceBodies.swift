@@ -61,12 +61,12 @@ private func readTokenForm(_ body: [UInt8]) {
   switch request {
   case .clientCredentials: break
   case .activation(let code, let profileID, let certificate):
-    require(profileID.utf8.count == 6, "a profile id has 6 bytes")
+    require(profileID.text.utf8.count == 6, "a profile id has 6 bytes")
     _ = ActivationCode(code)?.digits
     certificate.map(readBase64)
   case .logIn(let assertion, let profileID):
     _ = try? KnowledgeAssertion(
-      parsing: assertion, clientID: "C", profileID: profileID, audience: "https://s/oauth/token", now: 1_795_253_339)
+      parsing: assertion, clientID: "C", profileID: profileID.text, audience: "https://s/oauth/token", now: 1_795_253_339)
   }
 }
 
@@ -74,7 +74,7 @@ private let request = Array(#"{"a":1}"#.utf8)
 
 private func judgeAnswer(_ plaintext: [UInt8], _ method: ApprovalRequest.Method) {
   var transaction = Transaction(
-    id: "t", userID: "ann", clientID: "C", profileID: "P", type: "login", method: method,
+    id: "t", userID: UserID("ann"), clientID: ClientID("C"), profileID: ProfileID("P"), type: "login", method: method,
     callbackURI: "https://portal.example/", message: nil, nonce: [UInt8](repeating: 7, count: 32).base64URL,
     request: request, callbackOnExpiry: false, createdAtMs: 0, expiresAtMs: 60_000)
   transaction.formerRequests = [UInt8](repeating: 9, count: 64)

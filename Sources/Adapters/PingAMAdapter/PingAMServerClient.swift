@@ -174,14 +174,14 @@ package final class PingAMServerClient: TokenServerClient {
     -> PendingMobileAuthRequest
   {
     let message = kept.message
-    var info = ["type": message.kind.name]
-    info["context"] = message.context.map { $0.sanitized(atMost: PushMessage.contextLimit) }
-    info["payload"] = message.payload.map { $0.sanitized(atMost: PushMessage.payloadLimit) }
+    let summary = RequestSummary(
+      type: message.kind.name, origin: message.context.map { $0.sanitized(atMost: PushMessage.contextLimit) },
+      payload: message.payload.map { $0.sanitized(atMost: PushMessage.payloadLimit) })
     return PendingMobileAuthRequest(
       transaction: kept.delivered.transaction, server: id, account: kept.delivered.account,
       sentAtMilliseconds: kept.sentAtMilliseconds, receivedAtMilliseconds: kept.delivered.receivedAtMilliseconds,
       timeToLive: .seconds(message.timeToLive),
-      message: message.text.map { $0.sanitized(atMost: PushMessage.textLimit) }, userInfo: info, deadline: deadline,
+      message: message.text.map { $0.sanitized(atMost: PushMessage.textLimit) }, summary: summary, deadline: deadline,
       blockedBy: lock.map { BlockedRequestInfo(lock: $0.description, contents: Self.describe(kept)) })
   }
 

@@ -128,11 +128,11 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
     if lastRound.map({ clock.now - $0 > Self.freshness }) ?? true { _ = try await round() }
     return challenges.entries.map { transaction, entry in
       let challenge = entry.challenge
-      var info = ["type": challenge.title.sanitized]
-      info["choices"] = choice(of: entry)?.explanation.sanitized
+      let summary = RequestSummary(type: challenge.title.sanitized, choices: choice(of: entry))
       return PendingMobileAuthRequest(
         transaction: transaction, server: id, account: entry.account, sentAtMilliseconds: entry.seenAtMilliseconds,
-        timeToLive: pace.lifetime, message: challenge.message, userInfo: info, deadline: entry.firstSeen + pace.lifetime
+        timeToLive: pace.lifetime, message: challenge.message, summary: summary,
+        deadline: entry.firstSeen + pace.lifetime
       )
     }.sorted(by: PendingMobileAuthRequest.newestFirst)
   }

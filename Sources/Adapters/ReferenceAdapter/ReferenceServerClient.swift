@@ -155,7 +155,7 @@ package final class ReferenceServerClient: TokenServerClient {
       return PendingMobileAuthRequest(
         transaction: transaction, server: id, account: account.id, sentAtMilliseconds: entry.sentAtMs,
         timeToLive: .milliseconds(entry.timeToLiveMs), message: entry.message?.sanitized,
-        userInfo: entry.typeHint.map { ["type": $0.sanitized] } ?? [:],
+        summary: RequestSummary(type: entry.typeHint?.sanitized),
         deadline: asked + .milliseconds(entry.expiresInMs))
     }
   }

@@ -30,8 +30,7 @@ public struct PendingMobileAuthRequest: Sendable, Equatable {
   public var timeToLive: Duration
   /// The portal's text, at most 155 characters.
   public var message: String?
-  /// Other members of the notification.
-  public var userInfo: [String: String]
+  public var summary: RequestSummary
   /// The end of the request on this token's monotonic clock, counted from when the list was requested.
   public var deadline: MonotonicInstant
   /// Nil if the request can be shown to the user.
@@ -39,7 +38,8 @@ public struct PendingMobileAuthRequest: Sendable, Equatable {
 
   public init(
     transaction: TransactionID, server: TokenServerID, account: AccountID, sentAtMilliseconds: Int64,
-    receivedAtMilliseconds: Int64? = nil, timeToLive: Duration, message: String?, userInfo: [String: String] = [:],
+    receivedAtMilliseconds: Int64? = nil, timeToLive: Duration, message: String?,
+    summary: RequestSummary = RequestSummary(),
     deadline: MonotonicInstant, blockedBy: BlockedRequestInfo? = nil
   ) {
     self.transaction = transaction
@@ -49,7 +49,7 @@ public struct PendingMobileAuthRequest: Sendable, Equatable {
     self.receivedAtMilliseconds = receivedAtMilliseconds
     self.timeToLive = timeToLive
     self.message = message
-    self.userInfo = userInfo
+    self.summary = summary
     self.deadline = deadline
     self.blockedBy = blockedBy
   }

@@ -19,6 +19,9 @@ package enum JSONValue: Equatable, Sendable {
     self = value
   }
 
+  /// The JSON value that the text contains, or the text itself.
+  package init(textOrJSON text: String) { self = JSONValue(parsing: Array(text.utf8)) ?? .text(text) }
+
   package subscript(name: String) -> JSONValue? { if case .object(let members) = self { members[name] } else { nil } }
   package var text: String? { if case .text(let text) = self { text } else { nil } }
   package var bool: Bool? { if case .bool(let bool) = self { bool } else { nil } }
@@ -79,6 +82,21 @@ extension JSONValue: Decodable {
       self = .integer(number)
     } else {
       self = .fraction(try container.decode(Double.self))
+    }
+  }
+}
+
+extension JSONValue: Encodable {
+  package func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    switch self {
+    case .null: try container.encodeNil()
+    case .bool(let bool): try container.encode(bool)
+    case .integer(let number): try container.encode(number)
+    case .fraction(let number): try container.encode(number)
+    case .text(let text): try container.encode(text)
+    case .list(let values): try container.encode(values)
+    case .object(let members): try container.encode(members)
     }
   }
 }

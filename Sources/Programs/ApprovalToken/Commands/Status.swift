@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
+import JSONValues
 import MobileAuth
 import ServerBackends
 import Vault
@@ -55,7 +56,7 @@ struct Status: AsyncParsableCommand {
         "panel     \(subject); a press \(panel.pressCounts ? "counts" : "counts for nothing: \(panel.reason ?? "")")")
     }
     for request in status.requests ?? [] {
-      let choices = request.choices.map { "; choose what the portal shows: \($0.sanitized(atMost: 1000))" } ?? ""
+      let choices = request.choiceList.map { "; choose what the portal shows: \($0)" } ?? ""
       let word = request.locked == nil ? "asked " : "locked"
       lines.append(
         "\(word)    \(request.account): \((request.message ?? request.type ?? "").sanitized(atMost: 1000))\(choices)")
@@ -142,10 +143,17 @@ struct Pending: AsyncParsableCommand {
   }
 }
 
+extension PendingSummary {
+  /// The keys and options for display, such as "1 dark blue, 2 green".
+  fileprivate var choiceList: String? {
+    choices.map { $0.map(\.description).joined(separator: ", ").sanitized(atMost: 1000) }
+  }
+}
+
 private func describe(_ request: PendingSummary) -> String {
-  let choices = request.choices.map { "  choices: \($0.sanitized(atMost: 1000))" } ?? ""
+  let choices = request.choiceList.map { "  choices: \($0)" } ?? ""
   let locked = request.locked.map { "  \($0)" } ?? ""
-  let context = request.context.map { "  login from: \($0.sanitized(atMost: 1000))" } ?? ""
+  let context = request.context.map { "  login from: \(($0.text ?? $0.canonical).sanitized(atMost: 1000))" } ?? ""
   let panel = request.isOnPanel ? "  on the panel\(request.pressCounts ? "" : ", a press does not count yet")" : ""
   let stale = request.isStale ? "  stale: its server is not connected" : ""
   return "\(request.transaction)  \(request.account)  \((request.type ?? "-").sanitized(atMost: 1000))  "

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import JSONValues
 
 // The messages between the running service and the commands on the control socket: a request is one JSON line, the
 // reply is one or more JSON lines. The socket is in the state directory, so only the token's own Unix user can connect.
@@ -228,14 +229,14 @@ struct PendingSummary: Codable, Sendable {
   var server: String
   var type: String?
   var message: String?
-  /// The key to type for each option that the portal may show: "1 dark blue, 2 green"; the numbers themselves if the
-  /// options are numbers.
-  var choices: String?
+  /// The options that the portal may show.
+  var choices: [Choice]?
   /// Why the account is locked; the panel does not show the request while the lock lasts.
   var locked: String?
   /// The origin of the login and data that its journey added. An attacker who starts a login can influence both.
-  var context: String?
-  var payload: String?
+  /// JSON values if the server sends JSON, otherwise text.
+  var context: JSONValue?
+  var payload: JSONValue?
   /// Whether the panel shows this request now.
   var isOnPanel = false
   /// Whether a press that begins now answers this request.
@@ -245,6 +246,15 @@ struct PendingSummary: Codable, Sendable {
   /// Milliseconds since 1970, by the server's clock.
   var sentAtMilliseconds: Int64?
   var expiresInSeconds: Int64
+
+  struct Choice: Codable, Sendable {
+    /// The digits to type on the keypad: the option itself if it is a number, otherwise its position.
+    var key: String
+    var option: String
+
+    /// For display, such as "1 dark blue".
+    var description: String { key == option ? option : "\(key) \(option)" }
+  }
 
   enum CodingKeys: String, CodingKey {
     case transaction, account, server, type, message, choices, locked, context, payload

@@ -3,6 +3,7 @@ import Boards
 import Cryptography
 import FrontPanel
 import Glibc
+import JSONValues
 import MobileAuth
 import ServerBackends
 import Vault
@@ -162,8 +163,12 @@ extension PendingSummary {
   init(_ request: PendingMobileAuthRequest, now: MonotonicInstant) {
     self.init(
       transaction: request.transaction.text, account: request.account.text, server: request.server.text,
-      type: request.userInfo["type"], message: request.message, choices: request.userInfo["choices"],
-      locked: request.blockedBy?.lock, context: request.userInfo["context"], payload: request.userInfo["payload"],
+      type: request.summary.type, message: request.message,
+      choices: request.summary.choices.map { challenge in
+        zip(challenge.keys, challenge.options).map { Choice(key: $0, option: $1.sanitized) }
+      },
+      locked: request.blockedBy?.lock, context: request.summary.origin.map(JSONValue.init(textOrJSON:)),
+      payload: request.summary.payload.map(JSONValue.init(textOrJSON:)),
       sentAtMilliseconds: request.sentAtMilliseconds,
       expiresInSeconds: max(0, (request.deadline - now).components.seconds))
   }

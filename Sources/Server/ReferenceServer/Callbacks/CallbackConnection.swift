@@ -3,6 +3,7 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 import NIOSSL
+import TokenServerCore
 
 /// Sends one `POST` over a separate connection. Checks the addresses of the host name before it connects, and connects
 /// to exactly a checked address: DNS rebinding has no effect.

@@ -3,6 +3,8 @@ import NIOCore
 import NIOHTTP1
 import NIOSSL
 import ReferenceProtocol
+import TokenServerCore
+import TokenServerStore
 
 /// One `POST` to a portal. It names the transaction that ended, but not its result.
 struct CallbackDelivery: Sendable {

@@ -2,6 +2,8 @@
 import Logging
 import ServiceLifecycle
 import Synchronization
+import TokenServerCore
+import TokenServerStore
 
 /// Sends callbacks to portals when transactions have ended: at least once, until the portal confirms with 2xx or the
 /// result expires. Jobs are stored together with the result, so a restart loses none. A transaction ends once, so it

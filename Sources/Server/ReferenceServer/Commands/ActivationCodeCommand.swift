@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
 import ReferenceProtocol
+import TokenServerCore
+import TokenServerStore
 
 struct ActivationCodeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -32,7 +34,7 @@ struct ActivationCodeCommand: AsyncParsableCommand {
     let session = try options.open()
     let configuration = try session.directory.configuration()
     let (exists, lastIssuer) = try await session.store.read { [user] database in
-      (try database.hasUser(user), try database.issuer())
+      (try database.hasUser(UserID(user)), try database.issuer())
     }
     guard exists else { throw CommandError("there is no user \(user); add one with \"token-server user add\"") }
     let ownName = configuration.port == 0 ? nil : configuration.issuer(onPort: configuration.port)
@@ -43,7 +45,7 @@ struct ActivationCodeCommand: AsyncParsableCommand {
     let hash = session.hasher.hash(code.digits, for: .activationCode)
     let expiresAtMs = ServerClock.system.nowMs() + Self.lifetimeMs
     try await session.store.write { [user] in
-      try $0.insertActivationCode(hash, userID: user, expiresAtMs: expiresAtMs)
+      try $0.insertActivationCode(hash, userID: UserID(user), expiresAtMs: expiresAtMs)
     }
     let pin = try ServerPin.read(session.directory.file(configuration.certificateFile))
     let made = Made(

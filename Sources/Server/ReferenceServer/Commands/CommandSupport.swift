@@ -2,6 +2,8 @@
 import ArgumentParser
 import Foundation
 import ReferenceProtocol
+import TokenServerCore
+import TokenServerStore
 
 /// Options of all commands.
 struct CommonOptions: ParsableArguments {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
+import TokenServerCore
+import TokenServerStore
 
 struct DeviceCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -46,14 +48,14 @@ struct DeviceCommand: AsyncParsableCommand {
       }
 
       init(_ device: Device, _ profiles: [Profile]) {
-        deviceID = device.id
+        deviceID = device.id.text
         name = device.name
         softwareVersion = device.softwareVersion
         createdAtMs = device.createdAtMs
         lastLoginAtMs = device.lastLoginAtMs
         users = profiles.map {
           User(
-            user: $0.userID, profileID: $0.id, mobileAuthentication: $0.hasKeys, push: $0.isEnrolledForPush,
+            user: $0.userID.text, profileID: $0.id.text, mobileAuthentication: $0.hasKeys, push: $0.isEnrolledForPush,
             pin: $0.hasPIN ? .active : $0.knowledge == nil ? .none : .pending,
             pinFailures: $0.hasPIN ? $0.knowledge?.failures : nil)
         }
@@ -102,10 +104,10 @@ struct DeviceCommand: AsyncParsableCommand {
 
     func run() async throws {
       let session = try options.open()
-      let isThere = try await session.store.read { [device] in try $0.hasDevice(device) }
+      let isThere = try await session.store.read { [device] in try $0.hasDevice(ClientID(device)) }
       guard isThere else { throw CommandError("there is no device \(device)") }
       let nowMs = ServerClock.system.nowMs()
-      try await session.change { [device] in try $0.deleteDevice(device, nowMs: nowMs) }
+      try await session.change { [device] in try $0.deleteDevice(ClientID(device), nowMs: nowMs) }
       options.print(Deleted(deviceID: device), "deleted the device \(device)")
     }
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
 import Cryptography
+import TokenServerCore
+import TokenServerStore
 
 struct FleetTokenCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

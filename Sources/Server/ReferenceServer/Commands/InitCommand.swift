@@ -5,6 +5,8 @@ import Foundation
 import Glibc
 import NIOSSL
 import ReferenceProtocol
+import TokenServerCore
+import TokenServerStore
 
 struct InitCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -77,7 +79,7 @@ struct InitCommand: AsyncParsableCommand {
     // mode.
     try ServerDirectory.write([], to: directory.databaseFile)
     let store = try Store(path: directory.databaseFile)
-    _ = try await ServerKeyring(store: store, hasher: KeyedHasher(try directory.pepper())).shared()
+    _ = try await ServerKeyring(store: store.records, hasher: KeyedHasher(try directory.pepper())).shared()
     try store.close()
   }
 }

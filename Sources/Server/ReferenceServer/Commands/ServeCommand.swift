@@ -4,6 +4,7 @@ import Foundation
 import Glibc
 import Logging
 import Secrets
+import TokenServerCore
 
 struct ServeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
 import ReferenceProtocol
+import TokenServerCore
+import TokenServerStore
 
 struct TransactionCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -52,7 +54,7 @@ struct TransactionCommand: AsyncParsableCommand {
         let ends = Dictionary(holds.map { ($0.userID, $0.untilMs) }) { first, _ in first }
         let entries = try database.transactions(limit: limit).map { transaction, denialReason in
           Entry(
-            transactionID: transaction.id, user: transaction.userID, deviceID: transaction.clientID,
+            transactionID: transaction.id, user: transaction.userID.text, deviceID: transaction.clientID.text,
             type: transaction.type, state: transaction.state(at: nowMs).rawValue,
             reason: transaction.reason?.rawValue, denialReason: denialReason,
             createdAtMs: transaction.createdAtMs, heldUntilMs: ends[transaction.userID])

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
+import TokenServerCore
+import TokenServerStore
 
 struct UserCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -19,7 +21,7 @@ struct UserCommand: AsyncParsableCommand {
     func run() async throws {
       let user = try validated(user, as: "a user")
       let nowMs = ServerClock.system.nowMs()
-      let isAdded = try await options.open().store.write { try $0.insertUser(user, nowMs: nowMs) }
+      let isAdded = try await options.open().store.write { try $0.insertUser(UserID(user), nowMs: nowMs) }
       guard isAdded else { throw CommandError("the user \(user) already exists") }
       options.print(Added(user: user), "added the user \(user)")
     }
@@ -46,7 +48,7 @@ struct UserCommand: AsyncParsableCommand {
 
     func run() async throws {
       let nowMs = ServerClock.system.nowMs()
-      let wasHeld = try await options.open().store.write { [user] in try $0.endHold(of: user, nowMs: nowMs) }
+      let wasHeld = try await options.open().store.write { [user] in try $0.endHold(of: UserID(user), nowMs: nowMs) }
       options.print(
         Resumed(user: user, wasHeld: wasHeld),
         wasHeld ? "the hold on \(user) has ended" : "\(user) was not on hold")

@@ -2,6 +2,7 @@
 import Crypto
 import Foundation
 import SwiftASN1
+import TokenServerCore
 import X509
 
 /// Creates a private certificate authority and one server certificate, so that a new installation has TLS without an

@@ -3,6 +3,11 @@ import MQTT
 import ReferenceProtocol
 import Secrets
 
+// The fuzzer compiles this file in one module with the core's parsers.
+#if canImport(TokenServerCore)
+  import TokenServerCore
+#endif
+
 /// The semantic checks of a configuration. The error messages name the setting.
 extension ConfigurationFile {
   func checked() throws(ConfigurationError) -> ServerConfiguration {

@@ -3,6 +3,11 @@ import ReferenceProtocol
 import TOMLKit
 import TOMLSyntax
 
+// The fuzzer compiles this file in one module with the core's parsers.
+#if canImport(TokenServerCore)
+  import TokenServerCore
+#endif
+
 /// The contents of `config.toml`. Unknown keys are errors, so that a misspelled setting does not silently keep its
 /// default.
 struct ConfigurationFile: Decodable {

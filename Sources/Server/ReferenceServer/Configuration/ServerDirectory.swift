@@ -4,6 +4,7 @@ import Foundation
 import Glibc
 import ReferenceProtocol
 import Secrets
+import TokenServerCore
 
 /// The directory with all files of a server: configuration, keys, certificates, database. Mode 0700; every file with a
 /// secret has mode 0600.

@@ -1,0 +1,1 @@
+../../../Sources/Server/TokenServerHTTP/Portal/PortalVersion.swift

@@ -1,1 +1,0 @@
-../../../Sources/Server/ReferenceServer/Portal/StartOrder.swift

@@ -1,0 +1,1 @@
+../../../Sources/Server/TokenServerCore/Transactions/StartRequest.swift

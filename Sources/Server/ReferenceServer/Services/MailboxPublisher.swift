@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+import Cryptography
+import HTTP
+import Logging
+import MQTT
+import ReferenceProtocol
+import Secrets
+import ServiceLifecycle
+import Synchronization
+import TokenServerCore
+import TokenServerHTTP
+import TokenServerStore
+
+/// Publishes hints at an MQTT broker for devices that request it (`PUT …/push {"transport":"mqtt"}`). A hint has no
+/// content: the broker and its other clients learn only when a device had a new event.
+final class MailboxPublisher: Mailboxes, Service {
+  private let publisher: Publisher
+  private let topicPrefix: String
+  private let hasher: KeyedHasher
+  /// The client ids of the devices that request hints at the broker.
+  private let devices = Mutex<Set<ClientID>>([])
+
+  /// - Parameter authorityFile: the path of the configured file.
+  init(_ settings: ServerConfiguration.MQTT, authorityFile: String?, hasher: KeyedHasher, log: Logger) {
+    topicPrefix = settings.topicPrefix
+    self.hasher = hasher
+    var credentials: Broker.Credentials?
+    if let user = settings.username, let password = settings.password {
+      credentials = Broker.Credentials(user: user, password: SecretBytes(copying: Array(password.utf8)))
+    }
+    publisher = Publisher(
+      at: Broker(
+        host: settings.host, port: settings.port, trust: ServerTrust(authorityFile: authorityFile),
+        credentials: credentials),
+      clientID: "ts" + hasher.hash("token-server", for: .mailbox).prefix(10).lowercaseHex
+    ) { report in
+      switch report {
+      case .connected: log.info("connected to the broker")
+      case .disconnected(let why, let pause): log.warning("\(why); trying again in \(pause)")
+      case .refused(let topic): log.warning("a hint for \(topic) could not be published")
+      }
+    }
+  }
+
+  /// The MQTT topic for the device's hints: not guessable, and the same after every restart.
+  func topic(of clientID: ClientID) -> String {
+    "\(topicPrefix)/" + hasher.hash(clientID.text, for: .mailbox).prefix(16).lowercaseHex
+  }
+
+  func isWanted(by clientID: ClientID) -> Bool { devices.withLock { $0.contains(clientID) } }
+
+  func set(_ clientID: ClientID, isWanted: Bool) {
+    devices.withLock { devices in
+      if isWanted { devices.insert(clientID) } else { devices.remove(clientID) }
+    }
+  }
+
+  /// Adds the devices that requested hints before the server was restarted.
+  func restore(from store: Store) async throws {
+    let known = try await store.read { try $0.devices(withTransport: .mqtt) }
+    devices.withLock { $0.formUnion(known) }
+  }
+
+  func publish(_ kind: DeviceEvent.Kind, to clientID: ClientID) {
+    guard isWanted(by: clientID) else { return }
+    publisher.post(JSON.encode(DeviceEvent(kind)), to: topic(of: clientID))
+  }
+
+  func run() async throws { await cancelWhenGracefulShutdown { [publisher] in try? await publisher.run() } }
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+import Logging
+import ReferenceProtocol
+import TokenServerCore
+import TokenServerHTTP
+
+/// Performs the effects of committed changes.
+struct ServerAnnouncer: Announcer {
+  let hub: EventHub
+  /// Nil without a broker.
+  var mailboxPublisher: MailboxPublisher?
+  let callbacks: AsyncSignal
+  let log: Logger
+
+  /// Whether the device is expected to receive hints immediately. A broker does not report whether a device is
+  /// connected.
+  func reaches(_ clientID: ClientID) -> Bool {
+    hub.isListening(clientID) || mailboxPublisher?.isWanted(by: clientID) == true
+  }
+
+  func announce(_ effects: Effects) {
+    for notice in effects.notices {
+      hub.publish(notice.event, to: notice.clientID)
+      mailboxPublisher?.publish(notice.event.kind, to: notice.clientID)
+      if notice.event.kind == .deviceRevoked { hub.hangUp(notice.clientID) }
+    }
+    if effects.callbacksDue { callbacks.ring() }
+    for warning in effects.warnings { log.warning("\(warning)") }
+  }
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+import Cryptography
+import OpenPGP
+import ReferenceProtocol
+
+extension AnswerService {
+  /// The receipt of an ending, signed for the device that sent the answer.
+  /// - Returns: nil if the answer does not end the request.
+  package func end(
+    _ verificationResult: Verification, of arrival: ArrivedAnswer, for transaction: Transaction
+  ) async throws -> TransactionEnd? {
+    guard case .ending(let ending, let denial) = verificationResult else { return nil }
+    let receipt = Random.uuid()
+    let profile = try await store.profile(transaction.profileID, of: arrival.clientID)
+    var settlement = TransactionEnd(receipt: receipt, idempotencyKey: arrival.key, denial: denial)
+    // A denial needs no keys; an approval has already been decrypted with them.
+    guard let (key, certificate) = try await keyring.correspondence(of: profile) else { return settlement }
+    let content = ApprovalReceipt(
+      // The issuer name at the time of the request.
+      iss: try JSON.decode(ApprovalRequest.self, from: transaction.request).iss, clientID: transaction.clientID.text,
+      profileID: transaction.profileID.text, transactionID: transaction.id, state: ending.state, receipt: receipt,
+      idempotencyKey: arrival.key, answerSHA256: SHA256.hash(arrival.body).base64URL)
+    settlement.sealed = try key.seal(JSON.encode(content), to: certificate).base64
+    return settlement
+  }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+import Cryptography
+import OpenPGP
+package import ReferenceProtocol
+
+/// Verifies and records approvals and denials. Each has an `Idempotency-Key`: the same key with the same body gets the
+/// stored verdict, regardless of the current state of the request.
+package struct AnswerService: Sendable {
+  package let store: any RecordStore
+  package let keyring: ServerKeyring
+  package let pins: PINVerifier
+  package let revocations: Revocations
+  package let announcer: any Announcer
+  package let origin: Origin
+  /// How long requests of the user are on hold after "not me", in milliseconds; 0 disables the hold.
+  package let notMeHoldMs: Int64
+
+  package init(
+    store: any RecordStore, keyring: ServerKeyring, pins: PINVerifier, revocations: Revocations,
+    announcer: any Announcer, origin: Origin, notMeHoldMs: Int64
+  ) {
+    self.store = store
+    self.keyring = keyring
+    self.pins = pins
+    self.revocations = revocations
+    self.announcer = announcer
+    self.origin = origin
+    self.notMeHoldMs = notMeHoldMs
+  }
+
+  package enum Verification: Sendable {
+    case ending(TransactionOutcome, DenialReason?)
+    case invalid(String)
+  }
+
+  /// Handles a signed and encrypted answer.
+  /// - Returns: the response, which is durable.
+  package func answer(_ arrival: ArrivedAnswer) async throws -> StoredReply {
+    if let known = try await replay(arrival) { return known }
+    let transaction = try await transaction(for: arrival)
+    guard transaction.method == .pushWithPIN else { return try await end(arrival, transaction) }
+    return try await pins.serialized(with: transaction.profileID, on: transaction.clientID) {
+      // Another copy of this answer may have been handled while this one waited for the lock.
+      if let known = try await replay(arrival) { return known }
+      return try await end(arrival, try await self.transaction(for: arrival))
+    }
+  }
+
+  /// Handles a denial without keys.
+  /// - Returns: the response, which is durable.
+  package func deny(_ arrival: ArrivedAnswer) async throws -> StoredReply {
+    if let known = try await replay(arrival) { return known }
+    let transaction = try await transaction(for: arrival)
+    _ = try await store.profile(transaction.profileID, of: arrival.clientID)
+    let reason = try JSON.decode(Denial.self, from: arrival.body).reason
+    return try await record(.ending(.denied, reason), of: arrival, for: transaction)
+  }
+
+  private func end(_ arrival: ArrivedAnswer, _ transaction: Transaction) async throws -> StoredReply {
+    let profile = try await store.profile(transaction.profileID, of: arrival.clientID)
+    let sealed = try JSON.decode(SealedAnswer.self, from: arrival.body).answer
+    guard let (key, certificate) = try await keyring.correspondence(of: profile) else {
+      throw DeviceAPIError(lacksKeysOf: profile)
+    }
+    switch try read(sealed, by: certificate, with: key, for: transaction) {
+    case .success(.ending(let ending, let reason)):
+      return try await record(.ending(ending, reason), of: arrival, for: transaction)
+    case .success(.proof(let proof, let claim)):
+      return try await record(proof, of: claim, in: arrival, for: transaction)
+    case .failure(let refusal): return try await record(.invalid(refusal.why), of: arrival, for: transaction)
+    }
+  }
+
+  private func read(
+    _ sealed: String, by certificate: OpenPGPCertificate, with key: OpenPGPKey, for transaction: Transaction
+  ) throws -> Result<AnswerVerifier.Reading, AnswerVerifier.AnswerError> {
+    guard let message = bytes(base64: sealed) else { return .failure(.init(why: "the answer is not Base64")) }
+    let plaintext: [UInt8]
+    do { plaintext = try key.open(message, from: certificate, limit: 65_536) } catch {
+      return .failure(.init(why: "the answer cannot be opened, or is not by the enrolled device"))
+    }
+    // The issuer name at the time of the request.
+    let issuer = try JSON.decode(ApprovalRequest.self, from: transaction.request).iss
+    return Result { () throws(AnswerVerifier.AnswerError) in
+      try AnswerVerifier.read(plaintext, for: transaction, issuer: issuer)
+    }
+  }
+
+  /// The transaction that the answer names. It must have been open when the answer arrived.
+  private func transaction(for arrival: ArrivedAnswer) async throws -> Transaction {
+    let transaction = try await store.transaction(arrival.transactionID, of: arrival.clientID)
+    try transaction.requireOpen(at: arrival.atMs)
+    return transaction
+  }
+
+  /// The stored verdict for the same answer.
+  private func replay(_ arrival: ArrivedAnswer) async throws -> StoredReply? {
+    try await store.read { try $0.verdict(arrival.key, of: arrival.clientID) }?.repeated(for: arrival.hash)
+  }
+}

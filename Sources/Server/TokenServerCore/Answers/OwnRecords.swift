@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+import ReferenceProtocol
+
+/// The records that a device names in its requests. A record of another device gives the same error as an unknown one.
+extension RecordStore {
+  package func transaction(_ id: String, of clientID: ClientID) async throws -> Transaction {
+    guard let transaction = try await read({ try $0.transaction(id) }), transaction.clientID == clientID else {
+      throw DeviceAPIError(.notFound, "there is no such request for this device")
+    }
+    return transaction
+  }
+
+  /// A profile that is not deleted.
+  package func profile(_ id: ProfileID, of clientID: ClientID) async throws -> Profile {
+    guard let profile = try await read({ try $0.profile(id, on: clientID) }) else {
+      throw DeviceAPIError(.notFound, "there is no such profile on this device")
+    }
+    guard !profile.isDeleted else {
+      throw DeviceAPIError(.userDeregistered, gone: Gone(clientID: clientID, profileID: id))
+    }
+    return profile
+  }
+}
+
+extension Transaction {
+  package func requireOpen(at nowMs: Int64) throws(DeviceAPIError) {
+    switch state(at: nowMs) {
+    case .open: return
+    case .expired: throw DeviceAPIError(.expired, state: .expired)
+    case let ended: throw DeviceAPIError(.alreadyHandled, state: ended)
+    }
+  }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+import Cryptography
+package import OpenPGP
+import Secrets
+import Synchronization
+
+/// The server's OpenPGP keys: one for all enrollments, or one for each (`unique_server_keys`). They are stored
+/// encrypted with a key derived from the pepper, and cached in parsed form, because parsing is slower than using them.
+package final class ServerKeyring: Sendable {
+  /// The maximum number of parsed keys and certificates in memory, each.
+  private static let capacity = 10_000
+
+  private let store: any RecordStore
+  private let sealingKey: SecretBytes
+  private let keys = Mutex<[String: OpenPGPKey]>([:])
+  private let certificates = Mutex<[String: OpenPGPCertificate]>([:])
+  private let peerCertificates = Mutex(PeerCertificates())
+
+  package init(store: any RecordStore, hasher: KeyedHasher) {
+    self.store = store
+    sealingKey = hasher.sealingKey
+  }
+
+  package struct CorruptKeyError: Error {}
+
+  /// The key for all enrollments, created at the first call.
+  package func shared() async throws -> OpenPGPKey {
+    if let fingerprint = try await store.read({ try $0.sharedServerKey() }) { return try await key(fingerprint) }
+    return try await make(isShared: true)
+  }
+
+  package func make(isShared: Bool = false) async throws -> OpenPGPKey {
+    let key = try OpenPGPKey.generate(userID: "Approval Token server")
+    let fingerprint = key.certificate.fingerprint
+    let box = try AES256GCM.seal(key.secret, key: sealingKey, context: Array(fingerprint.utf8))
+    try await store.write { try $0.insertServerKey(fingerprint, sealedSecret: box, isShared: isShared) }
+    cache(key, as: fingerprint)
+    return key
+  }
+
+  package func key(_ fingerprint: String) async throws -> OpenPGPKey {
+    if let key = keys.withLock({ $0[fingerprint] }) { return key }
+    guard let box = try await store.read({ try $0.sealedServerKey(fingerprint) }) else { throw CorruptKeyError() }
+    let secret = try AES256GCM.open(box, key: sealingKey, context: Array(fingerprint.utf8))
+    let key = try OpenPGPKey(secret: secret)
+    cache(key, as: fingerprint)
+    return key
+  }
+
+  /// The profile's server key in a separate instance. librnp needs the two certificates of a message exchange loaded,
+  /// an `OpenPGPKey` keeps only a few loaded, and loading takes three times as long as a message.
+  /// - Returns: nil for a profile without keys.
+  package func correspondence(of profile: Profile) async throws -> (key: OpenPGPKey, certificate: OpenPGPCertificate)? {
+    guard let serverKey = profile.serverKey, let certificate = try certificate(of: profile) else { return nil }
+    let name = "\(serverKey)/\(certificate.fingerprint)"
+    if let key = peerCertificates.withLock({ $0.key(name) }) { return (key, certificate) }
+    let key = try OpenPGPKey(secret: try await key(serverKey).secret)
+    peerCertificates.withLock { $0.cache(key, as: name) }
+    return (key, certificate)
+  }
+
+  /// Recently used keys in bounded memory: two generations; the older one is dropped as a whole.
+  private struct PeerCertificates {
+    /// The size of each generation; one entry takes about 60 KB.
+    static let capacity = 500
+
+    private var current: [String: OpenPGPKey] = [:]
+    private var previous: [String: OpenPGPKey] = [:]
+
+    mutating func key(_ name: String) -> OpenPGPKey? {
+      if let key = current[name] { return key }
+      guard let key = previous[name] else { return nil }
+      cache(key, as: name)
+      return key
+    }
+
+    mutating func cache(_ key: OpenPGPKey, as name: String) {
+      if current.count >= Self.capacity { (previous, current) = (current, [:]) }
+      current[name] = key
+    }
+  }
+
+  /// A device's certificate, as stored at its enrollment.
+  package func certificate(of profile: Profile) throws -> OpenPGPCertificate? {
+    guard let bytes = profile.certificate, let fingerprint = profile.certificateFingerprint else { return nil }
+    if let known = certificates.withLock({ $0[fingerprint] }), known.bytes == bytes { return known }
+    let certificate = try OpenPGPCertificate(parsing: bytes)
+    certificates.withLock { certificates in
+      if certificates.count >= Self.capacity { certificates.removeAll() }
+      certificates[fingerprint] = certificate
+    }
+    return certificate
+  }
+
+  private func cache(_ key: OpenPGPKey, as fingerprint: String) {
+    keys.withLock { keys in
+      if keys.count >= Self.capacity { keys.removeAll() }
+      keys[fingerprint] = key
+    }
+  }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+package import ReferenceProtocol
+
+/// Durable storage of the server's records.
+package protocol RecordStore: Sendable {
+  /// Runs `body` on one consistent state.
+  func read<Value: Sendable>(_ body: @escaping @Sendable (any ServerRecords) throws -> Value) async throws -> Value
+
+  /// Runs `change` as one transaction, and returns when it is durable. An error rolls it back. `change` may run more
+  /// than once, so it must change nothing but the records.
+  func write<Value: Sendable>(_ change: @escaping @Sendable (any ServerRecords) throws -> Value) async throws -> Value
+}
+
+/// What the core reads and writes within one database transaction.
+package protocol ServerRecords: TransactionRecords, ProfileRecords, PINRecords, ReplyRecords, KeyRecords {}
+
+package protocol TransactionRecords {
+  func transaction(_ id: String) throws -> Transaction?
+  /// Open transactions, newest first, ties by transaction id. Expired and unreadable ones are left out.
+  func openTransactions(of clientID: ClientID, nowMs: Int64) throws -> [Transaction]
+  func openTransactionCount(of userID: UserID, on clientID: ClientID, nowMs: Int64) throws -> Int
+  func isOpen(_ id: String) throws -> Bool
+  func insert(_ transaction: Transaction) throws
+  /// Ends the transaction if it is open. Condition and change are one statement, so of two concurrent endings exactly
+  /// one succeeds.
+  /// - Returns: false if the transaction had ended before.
+  func close(
+    _ id: String, _ state: RequestState, _ reason: NotAuthenticatedReason?, _ settlement: TransactionEnd?, nowMs: Int64
+  ) throws -> Bool
+  func insertCallback(_ transactionID: String, url: String, dueAtMs: Int64) throws
+  /// - Returns: the number of invalid answers to this transaction, including this one; 0 if it is not open.
+  func countBadAnswer(to id: String) throws -> Int
+  /// Counts a verified PIN attempt for this transaction.
+  /// - Parameter nonce: the nonce that the next answer must contain.
+  /// - Returns: false if the transaction is not open.
+  func countPINAttempt(for id: String, nonce: String) throws -> Bool
+  /// Starts a hold on the user's requests; an existing hold that ends later is kept.
+  func hold(_ userID: UserID, untilMs: Int64) throws
+  /// - Returns: when the hold ends, milliseconds since 1970; nil if there is none.
+  func holdEnd(of userID: UserID, nowMs: Int64) throws -> Int64?
+}
+
+package protocol ProfileRecords {
+  /// Finds deleted profiles too.
+  func profile(_ id: ProfileID, on clientID: ClientID) throws -> Profile?
+  func profile(of userID: UserID, on clientID: ClientID) throws -> Profile?
+  /// The readable profiles of a user that are not deleted.
+  func profiles(of userID: UserID) throws -> [Profile]
+  /// The identifiers of all profiles of a device, including unreadable profiles.
+  func profileNames(on clientID: ClientID) throws -> [ProfileName]
+  /// Deleted profiles whose keys are still stored, newest first.
+  func formerProfiles(on clientID: ClientID, limit: Int) throws -> [Profile]
+  /// Replaces a deleted profile with the same id.
+  func insertProfile(_ id: ProfileID, on clientID: ClientID, userID: UserID, activation: [UInt8], nowMs: Int64) throws
+  /// Marks the profile as deleted, keeps its keys as former keys, and removes its PIN verifier and access tokens.
+  func removeProfile(_ profile: ProfileName, nowMs: Int64) throws
+  /// - Parameter byDevice: whether the device itself requested it, so that it need not be notified with "disenrolled"
+  ///   later.
+  func removePush(of profile: ProfileName, byDevice: Bool) throws
+  /// Keeps the keys as former keys.
+  func removeKeys(of profile: ProfileName) throws
+
+  /// - Returns: nil if there is no such device; the name also of a deleted one.
+  func deviceName(_ clientID: ClientID) throws -> String?
+  /// Marks the device as deleted.
+  /// - Returns: false if there is no such device, or it is deleted already.
+  func removeDevice(_ clientID: ClientID, nowMs: Int64) throws -> Bool
+
+  /// - Returns: nil if there is none, or it has expired.
+  func activationCode(_ hash: [UInt8], nowMs: Int64) throws -> StoredActivationCode?
+  func bindActivationCode(_ hash: [UInt8], to clientID: ClientID, profile: ProfileID?) throws
+}
+
+package protocol PINRecords {
+  /// - Returns: the hash of the request of an attempt that was counted and not concluded; nil if there is none.
+  func countedRequest(of attempt: PINAttempt) throws -> [UInt8]?
+  /// Stores the attempt and adds one failure to its profile.
+  func insert(_ attempt: PINAttempt, nowMs: Int64) throws
+  /// - Returns: false if there was no such attempt.
+  func delete(_ attempt: PINAttempt) throws -> Bool
+  /// Sets the failures of the profile to zero and deletes its attempts.
+  func clearAttempts(of profile: ProfileName) throws
+}
+
+package protocol ReplyRecords {
+  func verdict(_ key: String, of clientID: ClientID) throws -> StoredReply?
+  func insert(_ verdict: StoredReply, key: String, clientID: ClientID, nowMs: Int64) throws
+  func replaceVerdict(_ key: String, of clientID: ClientID, body: [UInt8]) throws
+}
+
+package protocol KeyRecords {
+  func insertAccessToken(_ hash: [UInt8], clientID: ClientID, profileID: ProfileID?, expiresAtMs: Int64, nowMs: Int64)
+    throws
+  /// - Returns: the fingerprint of the key for all enrollments; nil if there is none.
+  func sharedServerKey() throws -> String?
+  func insertServerKey(_ fingerprint: String, sealedSecret: [UInt8], isShared: Bool) throws
+  func sealedServerKey(_ fingerprint: String) throws -> [UInt8]?
+}

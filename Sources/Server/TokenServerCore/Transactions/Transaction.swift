@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+package import ReferenceProtocol
+
+/// A mobile authentication transaction: the portal's request, its user, and its result.
+package struct Transaction: Sendable, Equatable {
+  package let id: String
+  package let userID: UserID
+  package let clientID: ClientID
+  package let profileID: ProfileID
+  package let type: String
+  package let method: ApprovalRequest.Method
+  package let callbackURI: String
+  /// The portal's short message.
+  package let message: String?
+  /// Base64url; the next answer must contain it. A wrong PIN invalidates it.
+  package let nonce: String
+  /// The bytes of the `ApprovalRequest` in the version last sent; answers contain its hash.
+  package var request: [UInt8]
+  package let callbackOnExpiry: Bool
+  package let createdAtMs: Int64
+  package let expiresAtMs: Int64
+  package var state: RequestState = .open
+  package var reason: NotAuthenticatedReason?
+  /// The server's reference for the answer that ended the transaction.
+  package var receipt: String?
+  /// The `Idempotency-Key` of that answer.
+  package var idempotencyKey: String?
+  /// The signed receipt for the device.
+  package var sealedReceipt: String?
+  /// The number of PIN attempts verified for this transaction.
+  package var pinAttempts = 0
+  /// SHA-256 of each earlier version of `request` that a device may hold, 32 bytes each, newest last.
+  package var formerRequests: [UInt8] = []
+
+  package init(
+    id: String, userID: UserID, clientID: ClientID, profileID: ProfileID, type: String, method: ApprovalRequest.Method,
+    callbackURI: String, message: String?, nonce: String, request: [UInt8], callbackOnExpiry: Bool, createdAtMs: Int64,
+    expiresAtMs: Int64, state: RequestState = .open, reason: NotAuthenticatedReason? = nil, receipt: String? = nil,
+    idempotencyKey: String? = nil, sealedReceipt: String? = nil, pinAttempts: Int = 0, formerRequests: [UInt8] = []
+  ) {
+    self.id = id
+    self.userID = userID
+    self.clientID = clientID
+    self.profileID = profileID
+    self.type = type
+    self.method = method
+    self.callbackURI = callbackURI
+    self.message = message
+    self.nonce = nonce
+    self.request = request
+    self.callbackOnExpiry = callbackOnExpiry
+    self.createdAtMs = createdAtMs
+    self.expiresAtMs = expiresAtMs
+    self.state = state
+    self.reason = reason
+    self.receipt = receipt
+    self.idempotencyKey = idempotencyKey
+    self.sealedReceipt = sealedReceipt
+    self.pinAttempts = pinAttempts
+    self.formerRequests = formerRequests
+  }
+
+  /// The current state: a request is expired from its expiry time, even if that is not stored yet.
+  package func state(at nowMs: Int64) -> RequestState { state == .open && nowMs >= expiresAtMs ? .expired : state }
+
+  package func timeLeftMs(at nowMs: Int64) -> Int64 { max(0, expiresAtMs - nowMs) }
+
+  package func status(at nowMs: Int64) -> RequestStatus {
+    let state = state(at: nowMs)
+    return RequestStatus(
+      state: state, receipt: receipt, expiresInMs: state == .open ? timeLeftMs(at: nowMs) : nil,
+      idempotencyKey: idempotencyKey, sealedReceipt: sealedReceipt)
+  }
+}
+
+/// Why a transaction finally failed, in the terms of the portal API.
+package enum NotAuthenticatedReason: String, Sendable, Codable {
+  case failedToSend = "failed_to_send"
+  case invalidRequest = "invalid_request"
+  case notAccepted = "not_accepted"
+  case invalidAnswer = "invalid_answer"
+  /// Only for types that call back on expiry.
+  case expired
+
+  package var description: String {
+    switch self {
+    case .failedToSend: "The request could not be delivered to the device."
+    case .invalidRequest: "The enrollment the request was made for no longer exists."
+    case .notAccepted: "The user did not accept the request."
+    case .invalidAnswer: "The device's answer was not valid."
+    case .expired: "The request expired without an answer."
+    }
+  }
+}

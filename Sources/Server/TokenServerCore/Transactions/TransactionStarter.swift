@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+import Cryptography
+import Logging
+import ReferenceProtocol
+
+/// A started transaction, for the portal.
+package struct StartedTransaction: Sendable {
+  package let transaction: Transaction
+  package let deviceName: String
+}
+
+/// Why a transaction cannot be started.
+package enum StartError: Error, Equatable {
+  /// The user is unknown, or has no device that can be asked this way.
+  case notPossible
+  /// The device has too many open requests of this user.
+  case tooManyOpen
+  /// The user answered "not me" recently.
+  case onHold(forMs: Int64)
+}
+
+/// Starts transactions: stores the transaction and notifies the device.
+package struct TransactionStarter: Sendable {
+  package let store: any RecordStore
+  package let origin: Origin
+  package let clock: ServerClock
+  package let announcer: any Announcer
+  package let expiry: any ExpirySchedule
+  package let configuration: ServerConfiguration
+
+  package init(
+    store: any RecordStore, origin: Origin, clock: ServerClock, announcer: any Announcer, expiry: any ExpirySchedule,
+    configuration: ServerConfiguration
+  ) {
+    self.store = store
+    self.origin = origin
+    self.clock = clock
+    self.announcer = announcer
+    self.expiry = expiry
+    self.configuration = configuration
+  }
+
+  private enum Outcome: Sendable {
+    case started(StartedTransaction, Effects)
+    case refused(StartError)
+  }
+
+  package func start(_ order: StartRequest) async throws -> StartedTransaction {
+    switch try await store.write({ try start(order, in: $0) }) {
+    case .refused(let error): throw error
+    case .started(let started, let effects):
+      let transaction = started.transaction
+      expiry.expect(atMs: transaction.expiresAtMs)
+      announcer.announce(effects)
+      announcer.log.info(
+        "transaction \(transaction.id): \(transaction.type) for \(transaction.userID) on \(transaction.clientID)")
+      return started
+    }
+  }
+
+  private func start(_ order: StartRequest, in records: any ServerRecords) throws -> Outcome {
+    let profiles = try records.profiles(of: order.userID).filter { $0.canBeAsked(by: order.type.method) }
+    guard let profile = choose(order.target, from: profiles), let deviceName = try records.deviceName(profile.clientID)
+    else {
+      return .refused(.notPossible)
+    }
+    let nowMs = clock.nowMs()
+    let open = try records.openTransactionCount(of: order.userID, on: profile.clientID, nowMs: nowMs)
+    guard open < configuration.limits.openRequestsPerDevice else { return .refused(.tooManyOpen) }
+    if let until = try records.holdEnd(of: order.userID, nowMs: nowMs) {
+      return .refused(.onHold(forMs: until - nowMs))
+    }
+    var effects = Effects()
+    if order.type.supersede {
+      effects = try records.supersede(
+        userID: order.userID, type: order.type.name, on: profile.clientID, nowMs: nowMs)
+    }
+    let transaction = transaction(for: order, profile, nowMs: nowMs)
+    try records.insert(transaction)
+    if order.type.deliveryRequired, !announcer.reaches(profile.clientID) {
+      try records.end(transaction, .notDelivered, nowMs: nowMs).map { effects.add($0) }
+    } else {
+      effects.notify(profile.clientID, DeviceEvent(.request, transactionID: transaction.id, profileID: profile.id.text))
+    }
+    return .started(StartedTransaction(transaction: transaction, deviceName: deviceName), effects)
+  }
+
+  private func choose(_ target: StartRequest.Target, from profiles: [Profile]) -> Profile? {
+    switch target {
+    case .device(let clientID): profiles.first { $0.clientID == clientID }
+    case .anyDevice: profiles.first
+    }
+  }
+
+  private func transaction(for order: StartRequest, _ profile: Profile, nowMs: Int64) -> Transaction {
+    let lifetimeMs = Int64(order.type.requestExpiresIn) * 1000
+    var request = ApprovalRequest(
+      iss: origin.issuer, clientID: profile.clientID.text, profileID: profile.id.text, transactionID: Random.uuid(),
+      type: order.type.name, method: order.type.method, message: order.secureMessage, pushMessage: order.message,
+      nonce: Random.bytes(32).base64URL, sentAtMs: nowMs, expiresInMs: lifetimeMs)
+    request.signedReceipt = true
+    if order.type.method == .pushWithPIN {
+      request.attempt = 1
+      request.state(profile.knowledge?.counts(of: profile.id, limit: configuration.application.maxPINAttempts))
+    }
+    return Transaction(
+      id: request.transactionID, userID: order.userID, clientID: profile.clientID, profileID: profile.id,
+      type: request.type, method: request.method, callbackURI: order.callbackURI, message: order.message,
+      nonce: request.nonce, request: JSON.encode(request), callbackOnExpiry: order.type.callbackOnExpiry,
+      createdAtMs: nowMs, expiresAtMs: nowMs + lifetimeMs)
+  }
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+import Cryptography
+import HTTPTypes
+import Logging
+import OpenPGP
+import ReferenceProtocol
+import TokenServerCore
+import TokenServerStore
+
+/// Redeems activation codes for devices and profiles. A code names no account, so wrong codes can only be rate limited:
+/// per source and in total. Each attempt is counted before the code is checked, and refunded if the code was correct.
+/// So a source can have at most as many concurrent attempts as wrong ones.
+struct ActivationService: Sendable {
+  /// A code has 13 digits, 12 of them random: with 1000 open codes, 600 guesses a minute find one in about 3 years.
+  private static let wrongCodesPerMinute = 600.0
+  private static let wrongCodesPerMinuteAndSource = 10.0
+
+  let store: Store
+  let hasher: KeyedHasher
+  let keyring: ServerKeyring
+  let clock: ServerClock
+  let announcer: any Announcer
+  let expiry: any ExpirySchedule
+  /// The maximum number of devices registered with one fleet token.
+  let fleetLimit: Int
+  private let everybody = RateLimiter(perSecond: wrongCodesPerMinute / 60, burst: wrongCodesPerMinute)
+  private let sources = RateLimiter(
+    perSecond: wrongCodesPerMinuteAndSource / 60, burst: wrongCodesPerMinuteAndSource)
+
+  init(
+    store: Store, hasher: KeyedHasher, keyring: ServerKeyring, clock: ServerClock, announcer: any Announcer,
+    expiry: any ExpirySchedule, fleetLimit: Int
+  ) {
+    self.store = store
+    self.hasher = hasher
+    self.keyring = keyring
+    self.clock = clock
+    self.announcer = announcer
+    self.expiry = expiry
+    self.fleetLimit = fleetLimit
+  }
+
+  private enum Registration: Sendable {
+    case device(ClientID)
+    case refused, fleetIsFull
+  }
+
+  /// Registers a device. The same credential and key return the same device again.
+  /// - Parameter credential: an activation code or a fleet token.
+  /// - Returns: the device's `client_id`.
+  func register(
+    _ registration: RegistrationRequest, key: P256PublicKey, credential: String, peer: String
+  ) async throws -> ClientID {
+    let code = ActivationCode(credential).map { hasher.hash($0.digits, for: .activationCode) }
+    let fleet = hasher.hash(credential, for: .fleetToken)
+    let attempt = try await self.attempt(from: peer, isCode: code != nil, fleet)
+    let nowMs = clock.nowMs()
+    let thumbprint = JWK(key).thumbprint
+    let outcome = try await store.write { [fleetLimit] database -> Registration in
+      let newID = ClientID(Random.bytes(32).uppercaseHex)
+      if let code, let stored = try database.activationCode(code, nowMs: nowMs) {
+        if let clientID = stored.clientID {
+          guard let device = try database.device(clientID), !device.isDeleted, device.keyThumbprint == thumbprint else {
+            return .refused
+          }
+          return .device(clientID)
+        }
+        try database.insertDevice(id: newID, registration: registration, key: key, credential: code, nowMs: nowMs)
+        try database.bindActivationCode(code, to: newID, profile: nil)
+        return .device(newID)
+      }
+      guard try database.isFleetToken(fleet) else { return .refused }
+      if let known = try database.device(registeredWith: fleet, thumbprint: thumbprint) { return .device(known.id) }
+      guard try database.deviceCount(registeredWith: fleet) < fleetLimit else { return .fleetIsFull }
+      try database.insertDevice(id: newID, registration: registration, key: key, credential: fleet, nowMs: nowMs)
+      return .device(newID)
+    }
+    if case .fleetIsFull = outcome {
+      attempt.giveBack()
+      throw ResponseError(
+        .forbidden, "access_denied", "This fleet token has registered as many devices as it may.",
+        code: Problem.Slug.actionNotAllowed.code)
+    }
+    guard case .device(let clientID) = outcome else {
+      announcer.log.notice("wrong activation code or fleet token from \(peer)")
+      throw ResponseError(
+        .unauthorized, "invalid_token", "The activation code or fleet token is wrong, used or expired.",
+        headers: [.wwwAuthenticate: #"Bearer error="invalid_token""#])
+    }
+    attempt.giveBack()
+    announcer.log.info("device \(clientID) registered")
+    return clientID
+  }
+
+  /// The refresh token for a profile whose PIN is not chosen yet.
+  struct Proposal: Sendable {
+    /// Base64.
+    let sealedToken: String
+    let serverCertificate: OpenPGPCertificate
+    let nonce: String
+  }
+
+  /// Creates the user's profile on the device. While its PIN is not chosen, every repetition invalidates the previous
+  /// refresh token.
+  /// - Parameter recipient: the certificate that the refresh token is encrypted to; nil if profiles have no PIN.
+  /// - Returns: nil without a PIN, or once the PIN is chosen.
+  func activate(
+    _ code: String, on device: Device, profileID: ProfileID, sealingTo recipient: OpenPGPCertificate?, peer: String
+  ) async throws -> Proposal? {
+    let attempt = try self.attempt(from: peer)
+    let hash = ActivationCode(code).map { hasher.hash($0.digits, for: .activationCode) }
+    let fresh = try recipient.map { _ in
+      try NewKnowledgeKey(clientID: device.id, profileID: profileID, hasher: hasher)
+    }
+    let nonce = Random.bytes(32).base64URL
+    let nowMs = clock.nowMs()
+    let (activation, isProposed) = try await store.write { database in
+      let activation = try database.activate(hash, as: profileID, on: device.id, nowMs: nowMs)
+      guard case .activated = activation, let fresh else { return (activation, false) }
+      return (activation, try database.propose(fresh, nonce: nonce, nowMs: nowMs))
+    }
+    switch activation {
+    case .wrongCode:
+      announcer.log.notice("wrong activation code from \(peer)")
+      throw ResponseError(.badRequest, "invalid_grant", "The activation code is wrong, used or expired.")
+    case .profileInUse:
+      attempt.giveBack()
+      throw ResponseError(.badRequest, "invalid_request", "This profile_id belongs to another user of the device.")
+    case .activated(let userID, let effects):
+      attempt.giveBack()
+      announcer.announce(effects)
+      announcer.log.info("user \(userID) activated as profile \(profileID) on device \(device.id)")
+    }
+    guard isProposed, let fresh, let recipient else { return nil }
+    expiry.expect(atMs: nowMs + PINVerifierRecord.pendingForMs)
+    let key = try await keyring.shared()
+    return Proposal(
+      sealedToken: try fresh.sealed(to: recipient, by: key), serverCertificate: key.certificate, nonce: nonce)
+  }
+
+  /// Counts an attempt before the code is checked, so that concurrent attempts cannot exceed the limit of wrong codes.
+  /// The limit per source is checked first, so that a source at its limit does not use up the total limit.
+  private func attempt(from peer: String) throws(ResponseError) -> Attempt {
+    guard sources.allows(peer) else { throw Self.slowDown }
+    guard everybody.allows("all") else {
+      sources.giveBack(peer)
+      throw Self.slowDown
+    }
+    return Attempt { [sources, everybody] in
+      sources.giveBack(peer)
+      everybody.giveBack("all")
+    }
+  }
+
+  /// A fleet token is too long to guess, and many devices may register with it concurrently: only a wrong one is
+  /// counted.
+  private func attempt(from peer: String, isCode: Bool, _ fleet: [UInt8]) async throws -> Attempt {
+    if !isCode, try await store.read({ try $0.isFleetToken(fleet) }) { return Attempt {} }
+    return try attempt(from: peer)
+  }
+
+  /// An attempt that counts as wrong unless it is refunded.
+  private struct Attempt {
+    let giveBack: @Sendable () -> Void
+  }
+
+  private static let slowDown = ResponseError(
+    .tooManyRequests, "slow_down", "Too many wrong codes.", code: Problem.Slug.rateLimited.code,
+    headers: [.retryAfter: "60"])
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+import Cryptography
+import Hummingbird
+import ReferenceProtocol
+import TokenServerCore
+import TokenServerStore
+
+/// Authenticates devices: DPoP proofs with server nonces (RFC 9449), access tokens, revoked devices, rate limits.
+struct DeviceGate: Sendable {
+  /// The authenticated device and profile.
+  struct Caller: Sendable {
+    let device: Device
+    /// Set for a `user` token.
+    let profileID: ProfileID?
+  }
+
+  let store: Store
+  let hasher: KeyedHasher
+  let origin: Origin
+  let clock: ServerClock
+  let nonces: DPoPNonces
+  let seenProofs: ReplayCache
+  let limiter: RateLimiter
+  let revocations: Revocations
+
+  enum ProofError: Error, Equatable {
+    case staleNonce, tooMany
+    case invalid(String)
+  }
+
+  /// Verifies signature, method, URL, token and nonce of the DPoP proof. The caller must still check that the key
+  /// belongs to the device, and then that the proof was not used before (`use`).
+  func proof(of request: Request, accessToken: String?) throws(ProofError) -> DPoPProof {
+    let proofs = request.headers[values: .dpop]
+    guard proofs.count == 1 else { throw .invalid("exactly one DPoP header is needed") }
+    let proof: DPoPProof
+    do {
+      proof = try DPoPProof(
+        verifying: proofs[0], method: request.method.rawValue, url: origin.issuer + request.uri.path,
+        accessToken: accessToken)
+    } catch { throw .invalid("\(error)") }
+    guard let nonce = proof.nonce, nonces.isFresh(nonce) else { throw .staleNonce }
+    return proof
+  }
+
+  /// Marks a proof as used. Only proofs of registered devices are stored, so that other clients cannot fill the memory.
+  func use(_ proof: DPoPProof, of clientID: ClientID) throws(ProofError) {
+    switch seenProofs.remember(proof.identifier, of: clientID.text) {
+    case .new: return
+    case .seen: throw .invalid("the proof was used before")
+    case .tooMany: throw .tooMany
+    case .full:
+      nonces.forgetAll()
+      seenProofs.forgetAll()
+      throw .staleNonce
+    }
+  }
+
+  func admit(_ request: Request) async throws -> Caller {
+    guard let token = AuthorizationHeader.word(of: request.headers[.authorization], scheme: "dpop") else {
+      throw DeviceAPIError.challenge("invalid_token", "Authorization: DPoP TOKEN is missing")
+    }
+    let proof: DPoPProof
+    do { proof = try self.proof(of: request, accessToken: token) } catch { throw DeviceAPIError(error) }
+    let hash = hasher.hash(token, for: .accessToken)
+    let nowMs = clock.nowMs()
+    guard let found = try await store.read({ try $0.accessToken(hash, nowMs: nowMs) }) else {
+      throw DeviceAPIError.challenge("invalid_token", "the access token is unknown or has expired")
+    }
+    guard found.device.keyThumbprint == proof.key.thumbprint else {
+      throw DeviceAPIError.challenge("invalid_token", "the access token belongs to another key")
+    }
+    guard limiter.allows(found.device.id.text) else { throw DeviceAPIError(ProofError.tooMany) }
+    do { try use(proof, of: found.device.id) } catch { throw DeviceAPIError(error) }
+    guard !found.device.isDeleted else {
+      throw DeviceAPIError(.deviceDeregistered, gone: Gone(clientID: found.device.id))
+    }
+    try request.headers.checkProtocolVersions()
+    return Caller(device: found.device, profileID: found.profileID)
+  }
+}
+
+extension DeviceAPIError {
+  fileprivate init(_ refusal: DeviceGate.ProofError) {
+    switch refusal {
+    case .staleNonce:
+      self = .challenge(OAuthError.useDPoPNonce, "the proof needs the nonce of the DPoP-Nonce header")
+    case .tooMany: self.init(.rateLimited, header: .retryAfter(seconds: 1))
+    case .invalid(let why): self = .challenge("invalid_dpop_proof", why)
+    }
+  }
+}
+
+extension DeviceGate.Caller {
+  /// The profile in the path. It must exist and belong to this device.
+  func profile(_ id: ProfileID, in store: Store) async throws -> Profile {
+    try await store.records.profile(id, of: device.id)
+  }
+
+  /// Requires a `user` access token of the profile.
+  func requireUser(_ profileID: ProfileID) throws {
+    guard self.profileID == profileID else {
+      throw DeviceAPIError.challenge("insufficient_scope", "this needs a user access token of the profile")
+    }
+  }
+}

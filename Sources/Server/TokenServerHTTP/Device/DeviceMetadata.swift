@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+import Cryptography
+import ReferenceProtocol
+
+// The fuzzer compiles this file in one module with the core's parsers.
+#if canImport(TokenServerCore)
+  import TokenServerCore
+#endif
+
+/// An error in the metadata of a device. The description is a sentence or a part of one.
+struct DeviceMetadataFlaw: Error, Equatable, Sendable, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = description }
+}
+
+extension RegistrationRequest {
+  /// Checks the metadata of a registration.
+  /// - Returns: the public key of the device.
+  func checked() throws(DeviceMetadataFlaw) -> P256PublicKey {
+    guard tokenEndpointAuthMethod == "private_key_jwt", jwks.keys.count == 1 else {
+      throw DeviceMetadataFlaw("private_key_jwt with exactly one key is needed.")
+    }
+    guard (1...128).contains(clientName.utf8.count), softwareID.utf8.count <= 128, softwareVersion.utf8.count <= 64
+    else { throw DeviceMetadataFlaw("client_name, software_id or version is too long.") }
+    guard [clientName, softwareID, softwareVersion].allSatisfy(\.isPrintable) else {
+      throw DeviceMetadataFlaw(
+        "client_name, software_id and software_version must have no control or format characters.")
+    }
+    try approvalCapabilities.check()
+    do { return try jwks.keys[0].publicKey() } catch { throw DeviceMetadataFlaw("\(error)") }
+  }
+}
+
+extension ValidationRequest {
+  func checkVersions() throws(DeviceMetadataFlaw) {
+    guard profiles.count <= 64, softwareVersion.utf8.count <= 64, osVersion.utf8.count <= 128 else {
+      throw DeviceMetadataFlaw("too many profiles or too long versions")
+    }
+    guard softwareVersion.isPrintable, osVersion.isPrintable else {
+      throw DeviceMetadataFlaw("software_version and os_version must have no control or format characters")
+    }
+  }
+
+  /// Checks the capabilities.
+  /// - Returns: the capabilities as JSON; nil if the request contains none.
+  func checkedCapabilities() throws(DeviceMetadataFlaw) -> String? {
+    try approvalCapabilities?.check()
+    return approvalCapabilities.map { String(decoding: JSON.encode($0), as: UTF8.self) }
+  }
+}
+
+extension ApprovalCapabilities {
+  /// Checks the bounds, which are the same for a registration and for a validation.
+  fileprivate func check() throws(DeviceMetadataFlaw) {
+    let names = biometric + custom
+    guard names.count <= 32, names.allSatisfy({ $0.utf8.count <= 64 && $0.isPrintable }) else {
+      throw DeviceMetadataFlaw("approval_capabilities must have at most 32 names of at most 64 printable bytes.")
+    }
+  }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+import Cryptography
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import OpenPGP
+import ReferenceProtocol
+import TokenServerCore
+import TokenServerStore
+
+/// The routes for the pending list, for fetching one request, and for its status. Answers are in `AnswerRoutes`.
+struct RequestRoutes: Sendable {
+  let gate: DeviceGate
+  let keyring: ServerKeyring
+  let pins: PINVerifier
+
+  func add(to router: Router<ServerContext>) {
+    router.get("/device/v1/pending") { request, _ in try await pending(request) }
+    router.get("/device/v1/requests/:tid") { try await status($0, $1) }
+    router.get("/device/v1/requests/:tid/message") { try await message($0, $1) }
+  }
+
+  private func pending(_ request: Request) async throws -> Response {
+    let clientID = try await gate.admit(request).device.id
+    let profileID = request.uri.queryParameters.get("profile_id").map { ProfileID(String($0)) }
+    let nowMs = gate.clock.nowMs()
+    let open = try await gate.store.read { try $0.openTransactions(of: clientID, nowMs: nowMs) }
+      .filter { profileID == nil || $0.profileID == profileID }
+    // The tag excludes the members that count down: it stays the same while the list contains the same requests.
+    let tag = "W/\"\(SHA256.hash(Array(open.map(\.id).joined(separator: " ").utf8)).prefix(12).lowercaseHex)\""
+    if request.headers[.ifNoneMatch] == tag {
+      return Response(status: .notModified, headers: [.eTag: tag, .cacheControl: "no-store"])
+    }
+    let entries = open.map { transaction in
+      PendingEntry(
+        transactionID: transaction.id, profileID: transaction.profileID.text, message: transaction.message,
+        typeHint: transaction.type, sentAtMs: transaction.createdAtMs,
+        timeToLiveMs: transaction.expiresAtMs - transaction.createdAtMs, expiresInMs: transaction.timeLeftMs(at: nowMs))
+    }
+    return .json(PendingList(serverTimeMs: nowMs, requests: Self.newest(of: entries)), headers: [.eTag: tag])
+  }
+
+  /// The maximum size of the list, in bytes. A device accepts bodies up to 1 MiB; this size holds several hundred
+  /// requests with long messages. Requests beyond it are listed when newer ones have ended.
+  static let largestList = 256 * 1024
+
+  /// The newest entries, as many as fit.
+  static func newest(of entries: [PendingEntry]) -> [PendingEntry] {
+    var room = largestList
+    return Array(
+      entries.prefix { entry in
+        room -= JSON.encode(entry).count + 1
+        return room >= 0
+      })
+  }
+
+  private func status(_ request: Request, _ context: ServerContext) async throws -> Response {
+    let caller = try await gate.admit(request)
+    return .json(try await gate.transaction(context.path("tid"), of: caller).status(at: gate.clock.nowMs()))
+  }
+
+  /// Idempotent: every fetch returns the same bytes, until a PIN attempt was verified.
+  private func message(_ request: Request, _ context: ServerContext) async throws -> Response {
+    let caller = try await gate.admit(request)
+    var transaction = try await gate.transaction(context.path("tid"), of: caller)
+    let nowMs = gate.clock.nowMs()
+    try transaction.requireOpen(at: nowMs)
+    let profile = try await caller.profile(transaction.profileID, in: gate.store)
+    guard let (key, certificate) = try await keyring.correspondence(of: profile) else {
+      throw DeviceAPIError(lacksKeysOf: profile)
+    }
+    if transaction.method == .pushWithPIN { transaction = try await reissued(transaction, profile) }
+    let sealed = try key.seal(transaction.request, to: certificate)
+    return .json(SealedRequest(message: sealed.base64, expiresInMs: transaction.timeLeftMs(at: nowMs)))
+  }
+
+  /// The request with a current nonce and the current PIN attempt counts, stored before an answer can refer to it.
+  private func reissued(_ transaction: Transaction, _ profile: Profile) async throws -> Transaction {
+    guard let counts = profile.knowledge?.counts(of: profile.id, limit: pins.limit) else { return transaction }
+    guard try transaction.reissued(counts: counts).request != transaction.request else { return transaction }
+    return try await gate.store.write { database in
+      let reissued = try (database.transaction(transaction.id) ?? transaction).reissued(counts: counts)
+      try database.setRequest(reissued)
+      return reissued
+    }
+  }
+}
+
+extension DeviceGate {
+  /// A transaction of this device.
+  func transaction(_ id: String, of caller: Caller) async throws -> Transaction {
+    try await store.records.transaction(id, of: caller.device.id)
+  }
+}

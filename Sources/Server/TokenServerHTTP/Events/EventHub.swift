@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+import Cryptography
+import NIOCore
+package import ReferenceProtocol
+import Synchronization
+package import TokenServerCore
+
+/// The connected devices and the latest events of each. Everything is in memory: events are hints, the pending list is
+/// authoritative, and after a restart every earlier cursor is answered with `resync`.
+package final class EventHub: Sendable {
+  /// The number of unread frames at which a stream is closed.
+  private static let unread = 32
+
+  typealias Frames = AsyncStream<ByteBuffer>
+
+  fileprivate struct Receiver {
+    let number: UInt64
+    let isStream: Bool
+    let frames: Frames.Continuation
+  }
+
+  fileprivate struct Line {
+    var history = EventHistory()
+    var receiver: Receiver?
+  }
+
+  private struct State {
+    var lines: [ClientID: Line] = [:]
+    var receivers: UInt64 = 0
+    var isClosed = false
+  }
+
+  private let state = Mutex(State())
+  /// Distinguishes cursors of this process from cursors of an earlier one.
+  private let epoch = Random.bytes(6).lowercaseHex
+
+  package init() {}
+
+  package func publish(_ event: DeviceEvent, to clientID: ClientID) {
+    state.withLock { state in
+      var line = state.lines[clientID] ?? Line()
+      line.history.note(event)
+      state.lines[clientID] = line
+      // Inside the lock, so that frames are sent in the order of their numbers.
+      if let listener = line.receiver {
+        send(EventFrame.encode(event, id: line.history.cursor(in: epoch)), to: listener)
+      }
+    }
+  }
+
+  /// Opens the device's stream; ends its older stream.
+  /// - Parameter cursor: the last event that the device has seen, if known.
+  func listen(_ clientID: ClientID, isStream: Bool, after cursor: String?) -> Subscription {
+    let (frames, continuation) = Frames.makeStream(bufferingPolicy: .bufferingOldest(Self.unread))
+    let (missed, older, number) = state.withLock { state in
+      state.receivers += 1
+      let number = state.receivers
+      var line = state.lines[clientID] ?? Line()
+      let older = line.receiver
+      line.receiver = state.isClosed ? nil : Receiver(number: number, isStream: isStream, frames: continuation)
+      state.lines[clientID] = line
+      if state.isClosed { continuation.finish() }
+      return (line.history.events(after: cursor, in: epoch), older, number)
+    }
+    older?.frames.finish()
+    return Subscription(frames: frames, missed: missed) { [self] in
+      continuation.finish()
+      leave(clientID, number)
+    }
+  }
+
+  struct Subscription: Sendable {
+    let frames: Frames
+    /// Events since the cursor.
+    let missed: EventPage
+    let cancel: @Sendable () -> Void
+  }
+
+  func events(of clientID: ClientID, after cursor: String?) -> EventPage {
+    state.withLock { ($0.lines[clientID]?.history ?? EventHistory()).events(after: cursor, in: epoch) }
+  }
+
+  package func isListening(_ clientID: ClientID) -> Bool { state.withLock { $0.lines[clientID]?.receiver != nil } }
+
+  /// Sends a heartbeat to every stream, so that both sides detect a lost connection.
+  package func sendHeartbeats() {
+    let listeners = state.withLock { state in state.lines.values.compactMap { $0.receiver } }
+    for listener in listeners where listener.isStream { send(EventFrame.heartbeat, to: listener) }
+  }
+
+  /// Ends all streams and refuses new ones.
+  package func close() {
+    let listeners = state.withLock { state in
+      state.isClosed = true
+      return state.lines.values.compactMap { $0.receiver }
+    }
+    listeners.forEach { $0.frames.finish() }
+  }
+
+  /// Ends the stream of one device, after the frames already sent.
+  package func hangUp(_ clientID: ClientID) {
+    state.withLock { $0.lines[clientID]?.receiver }?.frames.finish()
+  }
+
+  private func leave(_ clientID: ClientID, _ number: UInt64) {
+    state.withLock { state in
+      if state.lines[clientID]?.receiver?.number == number { state.lines[clientID]?.receiver = nil }
+    }
+  }
+
+  private func send(_ frame: ByteBuffer, to listener: Receiver) {
+    // A slow reader loses its stream; it reconnects with its cursor.
+    if case .dropped = listener.frames.yield(frame) { listener.frames.finish() }
+  }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOCore
+import ReferenceProtocol
+import TokenServerCore
+import TokenServerStore
+
+/// `GET /device/v1/events` as a stream or as a long poll, and the delivery reports.
+struct EventRoutes: Sendable {
+  let gate: DeviceGate
+  let hub: EventHub
+
+  func add(to router: Router<ServerContext>) {
+    router.get("/device/v1/events") { request, context in
+      let clientID = try await gate.admit(request).device.id
+      try await context.beginStream()
+      return request.headers[.accept]?.contains("application/json") == true
+        ? await poll(by: clientID, request, context)
+        : stream(to: clientID, after: request.headers[.lastEventID], context)
+    }
+    router.post("/device/v1/events/acks") { request, context in
+      let clientID = try await gate.admit(request).device.id
+      let acknowledgement = try JSON.decode(EventAcknowledgement.self, from: await request.bytes())
+      guard acknowledgement.ids.count <= 256 else { throw DeviceAPIError(.invalidRequest, "more than 256 ids") }
+      context.logger.debug("device \(clientID) has received \(acknowledgement.ids.count) events")
+      return Response.noContent
+    }
+  }
+
+  private func stream(to clientID: ClientID, after cursor: String?, _ context: ServerContext) -> Response {
+    let channel = context.channel
+    let body = ResponseBody { [hub] writer in
+      let subscription = hub.listen(clientID, isStream: true, after: cursor)
+      // When the client disconnects, finishing the frames ends the loop below.
+      channel.closeFuture.whenComplete { _ in subscription.cancel() }
+      defer { subscription.cancel() }
+      // Send a first line immediately, so that the device detects the connection.
+      try await writer.write(EventFrame.heartbeat)
+      for event in subscription.missed.events {
+        try await writer.write(EventFrame.encode(event, id: subscription.missed.cursor))
+      }
+      for await frame in subscription.frames { try await writer.write(frame) }
+      try await writer.finish(nil)
+    }
+    return Response(
+      status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"], body: body)
+  }
+
+  /// Without a cursor, responds immediately with a cursor.
+  private func poll(by clientID: ClientID, _ request: Request, _ context: ServerContext) async -> Response {
+    guard let cursor = request.uri.queryParameters.get("after") else {
+      let page = hub.events(of: clientID, after: nil)
+      return .json(EventPage(cursor: page.cursor, events: [DeviceEvent(.resync)]))
+    }
+    let subscription = hub.listen(clientID, isStream: false, after: cursor)
+    defer { subscription.cancel() }
+    guard subscription.missed.events.isEmpty else { return .json(subscription.missed) }
+    let seconds = LongPollWait.seconds(preferredBy: request.headers[.prefer])
+    let deadline = context.channel.eventLoop.scheduleTask(in: .seconds(Int64(seconds))) { subscription.cancel() }
+    defer { deadline.cancel() }
+    for await _ in subscription.frames { return .json(hub.events(of: clientID, after: cursor)) }
+    return .noContent
+  }
+}

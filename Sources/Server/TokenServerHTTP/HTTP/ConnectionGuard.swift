@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import HTTPTypes
+import NIOCore
+import NIOHTTPTypes
+import TokenServerCore
+
+/// Enforces the limits of one connection. One deadline runs from accept, including the TLS handshake, to the end of the
+/// response. Each later request has the same deadline; between requests the connection may be idle for a limited time.
+/// An authenticated event stream has no deadline, ends when the client closes, and does not count for its source
+/// address.
+final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
+  typealias InboundIn = HTTPRequestPart
+  typealias InboundOut = HTTPRequestPart
+  typealias OutboundIn = HTTPResponsePart
+  typealias OutboundOut = HTTPResponsePart
+
+  /// Trigger as an outbound event when the client of the current request is authenticated as a device and gets an event
+  /// stream or a long poll.
+  enum Event: Sendable { case beginsStream }
+
+  private enum Counted { case no, forSource, inAllAlone }
+
+  private let table: ConnectionTable
+  private let requestTime: TimeAmount
+  private let idleTime: TimeAmount
+  private let acknowledgeTime: TimeAmount
+  private var source = ""
+  private var counted = Counted.no
+  private var isStreaming = false
+  private var deadline: Scheduled<Void>?
+
+  /// - Parameter acknowledgeTime: the time limit for the peer's TCP acknowledgement of sent data. Each event stream
+  ///   gets a heartbeat every 20 s, so that the stream of a vanished device ends within 50 s.
+  init(
+    table: ConnectionTable, limits: ServerConfiguration.Limits, acknowledgeTime: TimeAmount = .seconds(30)
+  ) {
+    self.acknowledgeTime = acknowledgeTime
+    self.table = table
+    requestTime = .seconds(Int64(limits.requestSeconds))
+    idleTime = .seconds(Int64(limits.idleSeconds))
+  }
+
+  func handlerAdded(context: ChannelHandlerContext) { if context.channel.isActive { begin(context) } }
+
+  func channelActive(context: ChannelHandlerContext) {
+    begin(context)
+    context.fireChannelActive()
+  }
+
+  private func begin(_ context: ChannelHandlerContext) {
+    guard counted == .no else { return }
+    source = ConnectionSource.name(of: context.remoteAddress?.ipAddress)
+    guard table.enter(from: source) else {
+      context.close(promise: nil)
+      return
+    }
+    counted = .forSource
+    // Without support for this option, the timers of TCP apply.
+    _ = context.channel.setOption(
+      ChannelOptions.tcpOption(.init(rawValue: TCP_USER_TIMEOUT)),
+      value: ChannelOptions.Types.SocketOption.Value(acknowledgeTime.nanoseconds / 1_000_000))
+    expectEnd(within: requestTime, context)
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    if case .head = unwrapInboundIn(data), !isStreaming { expectEnd(within: requestTime, context) }
+    context.fireChannelRead(data)
+  }
+
+  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    context.write(data, promise: promise)
+    if case .end = unwrapOutboundIn(data) { responseEnds(context) }
+  }
+
+  private func responseEnds(_ context: ChannelHandlerContext) {
+    if isStreaming {
+      isStreaming = false
+      // A connection beyond the limit may still send its response, and is closed then.
+      if table.attribute(to: source) { counted = .forSource }
+    }
+    expectEnd(within: counted == .forSource ? idleTime : .seconds(1), context)
+  }
+
+  func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
+    guard case Event.beginsStream = event else { return context.triggerUserOutboundEvent(event, promise: promise) }
+    if counted == .forSource {
+      table.release(from: source)
+      counted = .inAllAlone
+    }
+    isStreaming = true
+    deadline?.cancel()
+    promise?.succeed()
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    // A client that has closed its sending side is treated as disconnected.
+    if case ChannelEvent.inputClosed = event, isStreaming { context.close(promise: nil) }
+    context.fireUserInboundEventTriggered(event)
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    if isStreaming { context.close(promise: nil) }
+    context.fireErrorCaught(error)
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    end()
+    context.fireChannelInactive()
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) { end() }
+
+  private func end() {
+    deadline?.cancel()
+    if counted == .forSource { table.release(from: source) }
+    if counted != .no { table.leave() }
+    counted = .no
+  }
+
+  private func expectEnd(within time: TimeAmount, _ context: ChannelHandlerContext) {
+    deadline?.cancel()
+    let channel = context.channel
+    deadline = channel.eventLoop.scheduleTask(in: time) { channel.close(mode: .all, promise: nil) }
+  }
+}
+
+@available(*, unavailable)
+extension ConnectionGuard: Sendable {}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+import HTTPTypes
+import Hummingbird
+import Logging
+import ReferenceProtocol
+import TokenServerCore
+import TokenServerStore
+
+/// Converts errors of handlers to the error format of the API, and adds a fresh DPoP nonce to every response.
+struct OuterMiddleware: RouterMiddleware {
+  typealias Context = ServerContext
+
+  let origin: Origin
+  let nonces: DPoPNonces
+  let revocations: Revocations
+  let logsAccess: Bool
+  private let log = Logger(label: "http")
+
+  func handle(
+    _ request: Request, context: ServerContext,
+    next: (Request, ServerContext) async throws -> Response
+  ) async throws -> Response {
+    let startedMs = Uptime.nowMs()
+    var response: Response
+    do { response = try await next(request, context) } catch { response = await reply(to: request, after: error) }
+    response.headers[.dpopNonce] = nonces.current()
+    if logsAccess {
+      context.logger.info(
+        "\(request.method) \(request.uri.path) \(response.status.code) \(Uptime.nowMs() - startedMs) ms")
+    }
+    return response
+  }
+
+  private func reply(to request: Request, after error: any Error) async -> Response {
+    let isDevice = request.uri.path.hasPrefix("/device/")
+    switch error {
+    case let refusal as ResponseError where isDevice && refusal.status == .contentTooLarge:
+      return .problem(Problem(.invalidRequest, issuer: origin.issuer, detail: refusal.body.errorDescription))
+    case let refusal as ResponseError where isDevice && refusal.status == .badRequest:
+      return .problem(Problem(.invalidRequest, issuer: origin.issuer, detail: refusal.body.errorDescription))
+    case var refusal as ResponseError:
+      refusal.body.revocations = await revocations.notices(for: refusal.gone)
+      return refusal.response
+    case let refusal as DeviceAPIError:
+      let notices = await revocations.notices(for: refusal.gone)
+      return .problem(refusal.problem(at: origin.issuer, revocations: notices), headers: refusal.headers)
+    case let error as WireError:
+      return isDevice
+        ? .problem(Problem(.invalidRequest, issuer: origin.issuer, detail: "\(error)"))
+        : ResponseError.invalidRequest("\(error)").response
+    case let error as StorageUnavailableError:
+      log.error("\(request.method) \(request.uri.path) failed: nothing can be stored (\(error.reason))")
+      return ResponseError.cannotStore.response
+    case let error as HTTPError where error.status == .notFound:
+      return isDevice ? .problem(Problem(.notFound, issuer: origin.issuer)) : ResponseError.notFound.response
+    default:
+      // The text of an unexpected error may contain client data; its type name does not.
+      let what = (error as? CorruptRowError)?.description ?? "\(type(of: error))"
+      log.error("\(request.method) \(request.uri.path) failed: \(what)")
+      return ResponseError(.internalServerError, "server_error").response
+    }
+  }
+}
+
+extension DeviceAPIError {
+  fileprivate var headers: HTTPFields {
+    switch header {
+    case nil: [:]
+    case .challenge(let value): [.wwwAuthenticate: value]
+    case .retryAfter(let seconds): [.retryAfter: "\(seconds)"]
+    }
+  }
+}

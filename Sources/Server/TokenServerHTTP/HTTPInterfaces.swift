@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+import Hummingbird
+import Logging
+package import TokenServerCore
+package import TokenServerStore
+
+/// The HTTP interfaces of the server: the device API, the OAuth endpoints and the portal APIs.
+package struct HTTPInterfaces: Sendable {
+  let store: Store
+  let hasher: KeyedHasher
+  let configuration: ServerConfiguration
+  let origin: Origin
+  let clock: ServerClock
+  let announcer: any Announcer
+  let hub: EventHub
+  let expiry: any ExpirySchedule
+  /// Nil without a broker.
+  let mailboxes: (any Mailboxes)?
+  private let nonces = DPoPNonces()
+
+  package init(
+    store: Store, hasher: KeyedHasher, configuration: ServerConfiguration, origin: Origin, clock: ServerClock,
+    announcer: any Announcer, hub: EventHub, expiry: any ExpirySchedule, mailboxes: (any Mailboxes)?
+  ) {
+    self.store = store
+    self.hasher = hasher
+    self.configuration = configuration
+    self.origin = origin
+    self.clock = clock
+    self.announcer = announcer
+    self.hub = hub
+    self.expiry = expiry
+    self.mailboxes = mailboxes
+  }
+
+  func router() -> Router<ServerContext> {
+    let keyring = ServerKeyring(store: store.records, hasher: hasher)
+    let revocations = Revocations(store: store.records, keyring: keyring, origin: origin)
+    let router = Router(context: ServerContext.self)
+    router.add(
+      middleware: OuterMiddleware(
+        origin: origin, nonces: nonces, revocations: revocations, logsAccess: configuration.accessLog))
+    let gate = gate(revocations)
+    let pins = PINVerifier(
+      store: store.records, announcer: announcer, clock: clock, limit: configuration.application.maxPINAttempts)
+    addOAuthRoutes(to: router, gate, keyring, pins)
+    addDeviceRoutes(to: router, gate, keyring, pins)
+    addPortalRoutes(to: router)
+    return router
+  }
+
+  private func gate(_ revocations: Revocations) -> DeviceGate {
+    let perSecond = Double(configuration.limits.deviceRequestsPerSecond)
+    return DeviceGate(
+      store: store, hasher: hasher, origin: origin, clock: clock, nonces: nonces,
+      seenProofs: ReplayCache(lifetimeMs: 300_000, capacity: 500_000, share: 62_500),
+      limiter: RateLimiter(perSecond: perSecond, burst: 2 * perSecond), revocations: revocations)
+  }
+
+  private func addOAuthRoutes(
+    to router: Router<ServerContext>, _ gate: DeviceGate, _ keyring: ServerKeyring, _ pins: PINVerifier
+  ) {
+    let codes = ActivationService(
+      store: store, hasher: hasher, keyring: keyring, clock: clock, announcer: announcer, expiry: expiry,
+      fleetLimit: configuration.limits.devicesPerFleetToken)
+    // An assertion is valid for at most twenty minutes: ten of lifetime, ten of clock error.
+    let tokens = TokenEndpoint(
+      gate: gate, codes: codes, logins: LoginService(gate: gate, pins: pins), wantsPIN: configuration.application.pin,
+      seenAssertions: ReplayCache(lifetimeMs: 1_200_000, capacity: 500_000, share: 5_000))
+    OAuthRoutes(gate: gate, codes: codes, tokens: tokens, announcer: announcer).add(to: router)
+  }
+
+  private func addDeviceRoutes(
+    to router: Router<ServerContext>, _ gate: DeviceGate, _ keyring: ServerKeyring, _ pins: PINVerifier
+  ) {
+    ProfileRoutes(
+      gate: gate, keyring: keyring, announcer: announcer, mailboxes: mailboxes, configuration: configuration
+    ).add(to: router)
+    PINRoutes(gate: gate, pins: pins, log: announcer.log).add(to: router)
+    PINChangeRoutes(gate: gate, keyring: keyring, pins: pins, log: announcer.log).add(to: router)
+    RequestRoutes(gate: gate, keyring: keyring, pins: pins).add(to: router)
+    let answers = AnswerService(
+      store: store.records, keyring: keyring, pins: pins, revocations: gate.revocations, announcer: announcer,
+      origin: origin, notMeHoldMs: Int64(configuration.mobileAuthentication.notMeHoldSeconds) * 1000)
+    AnswerRoutes(gate: gate, answers: answers).add(to: router)
+    EventRoutes(gate: gate, hub: hub).add(to: router)
+  }
+
+  private func addPortalRoutes(to router: Router<ServerContext>) {
+    let starter = TransactionStarter(
+      store: store.records, origin: origin, clock: clock, announcer: announcer, expiry: expiry,
+      configuration: configuration)
+    let portal = PortalGate(store: store, hasher: hasher)
+    PortalRoutes(gate: portal, starter: starter).add(to: router)
+    EndUserRoutes(gate: portal, configuration: configuration, clock: clock, announcer: announcer).add(to: router)
+  }
+}

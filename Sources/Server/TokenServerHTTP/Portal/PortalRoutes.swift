@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+import Hummingbird
+import ReferenceProtocol
+import TokenServerCore
+import TokenServerStore
+
+/// The mobile authentication API, versions 3 and 4.
+struct PortalRoutes: Sendable {
+  let gate: PortalGate
+  let starter: TransactionStarter
+
+  private var configuration: ServerConfiguration { starter.configuration }
+
+  func add(to router: Router<ServerContext>) {
+    for version in PortalVersion.allCases {
+      let base = "/oauth/api/\(version.rawValue)/authenticate"
+      router.post(RouterPath("\(base)/user")) { request, context in
+        let form = try await admit(request, version)
+        return Response.json(try await start(form, version))
+      }
+      router.get(RouterPath("\(base)/user/:user/enabled")) { request, context in
+        _ = try await admit(request, version)
+        return try await options(for: UserID(context.path("user")), version)
+      }
+      router.get(RouterPath("\(base)/transaction/:id")) { request, context in
+        _ = try await admit(request, version)
+        return try await result(of: context.path("id"))
+      }
+      router.delete(RouterPath("\(base)/transaction/:id")) { request, context in
+        _ = try await admit(request, version)
+        return try await cancel(context.path("id"))
+      }
+      for sms in ["sms", "sms/resend"] {
+        router.post(RouterPath("\(base)/user/:user/\(sms)")) { request, _ -> Response in
+          _ = try await admit(request, version)
+          throw ResponseError.smsDisabled
+        }
+      }
+    }
+    router.get("/oauth/api/v4/authenticate/user/:user/device/:device/enabled") { request, context in
+      _ = try await admit(request, .v4)
+      return try await types(for: UserID(context.path("user")), onDevice: ClientID(context.path("device")))
+    }
+    router.get("/oauth/api/v3/authenticate/user/:user/application/:app/enabled") { request, context in
+      _ = try await admit(request, .v3)
+      return try await types(for: UserID(context.path("user")), inApplication: context.path("app"))
+    }
+  }
+
+  private func admit(_ request: Request, _ version: PortalVersion) async throws -> Form {
+    let form = try await request.form()
+    try await gate.admit(request, form: form, to: .mobileAuthentication)
+    guard configuration.mobileAuthentication.enabled else { throw ResponseError.mobileAuthenticationDisabled }
+    guard version == .v4 || configuration.mobileAuthentication.pushEnrollmentMode != .multiple else {
+      throw ResponseError.demandsVersion4
+    }
+    return form
+  }
+
+  private func start(_ form: Form, _ version: PortalVersion) async throws -> PortalBody.Started {
+    let order: StartRequest
+    do { order = try StartRequest(form, version, configuration) } catch { throw ResponseError(error) }
+    let started: StartedTransaction
+    do { started = try await starter.start(order) } catch let error as StartError { throw ResponseError(error) }
+    let transaction = started.transaction
+    return PortalBody.Started(
+      transactionID: transaction.id, authMethod: transaction.method.rawValue,
+      timeToLive: transaction.expiresAtMs - transaction.createdAtMs,
+      device: .init(name: started.deviceName, platform: configuration.mobileAuthentication.portalPlatformAlias))
+  }
+
+  private func types(for user: UserID, onDevice device: ClientID) async throws -> Response {
+    let profile = try await gate.store.read { try $0.profile(of: user, on: device) }
+    return enabledTypes(profile.map { [$0] } ?? [])
+  }
+
+  private func types(for user: UserID, inApplication application: String) async throws -> Response {
+    let profiles = try await gate.store.read { try $0.profiles(of: user) }
+    return enabledTypes(application == configuration.application.id ? profiles : [])
+  }
+
+  private func enabledTypes(_ profiles: [Profile]) -> Response {
+    let usable = configuration.types.filter { type in profiles.contains { $0.canBeAsked(by: type.method) } }
+    return .json(PortalBody.EnabledTypes(enabled: usable.map(\.name)))
+  }
+
+  private func options(for user: UserID, _ version: PortalVersion) async throws -> Response {
+    let enrolled = try await gate.store.read { database in
+      try database.profiles(of: user).filter(\.isEnrolledForPush).compactMap { profile in
+        try database.readableDevice(profile.clientID).map { (profile, $0) }
+      }
+    }
+    let application = configuration.application
+    switch version {
+    case .v3:
+      return options { type in
+        enrolled.contains { profile, _ in profile.canBeAsked(by: type.method) }
+          ? [PortalBody.Application(id: application.id, name: application.name)] : []
+      }
+    case .v4:
+      return options { type in
+        enrolled.filter { profile, _ in profile.canBeAsked(by: type.method) }.map { _, device in
+          PortalBody.EnrolledDevice(
+            appID: application.id, appName: application.name, deviceID: device.id.text, deviceName: device.name,
+            platform: configuration.mobileAuthentication.portalPlatformAlias)
+        }
+      }
+    }
+  }
+
+  /// The types that the user is enrolled for.
+  private func options<Enrollment: Encodable>(
+    _ enrollments: (ServerConfiguration.MobileAuthenticationType) -> [Enrollment]
+  ) -> Response {
+    let options = configuration.types.compactMap { type -> PortalBody.Option<Enrollment>? in
+      let enrollments = enrollments(type)
+      guard !enrollments.isEmpty else { return nil }
+      return PortalBody.Option(
+        type: type.name, method: type.method.rawValue.uppercased(), appsEnrolledForPush: enrollments)
+    }
+    return .json(PortalBody.EnabledOptions(enabled: options))
+  }
+
+  private func result(of id: String) async throws -> Response {
+    guard let transaction = try await gate.store.read({ try $0.transaction(id.lowercased()) }) else {
+      throw ResponseError.unknownTransaction
+    }
+    return .json(TransactionResult(transaction))
+  }
+
+  /// An extension: the portal cancels a request. Idempotent; a request that has ended keeps its result.
+  private func cancel(_ id: String) async throws -> Response {
+    let nowMs = starter.clock.nowMs()
+    let effects = try await gate.store.write { database -> Effects? in
+      guard let transaction = try database.transaction(id.lowercased()) else { return nil }
+      return try database.end(transaction, .canceled, nowMs: nowMs) ?? Effects()
+    }
+    guard let effects else { throw ResponseError.unknownTransaction }
+    starter.announcer.announce(effects)
+    return .noContent
+  }
+}

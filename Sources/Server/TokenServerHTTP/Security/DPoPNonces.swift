@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+import Cryptography
+import Secrets
+import Synchronization
+
+// The fuzzer compiles this file in one module with the core's parsers.
+#if canImport(TokenServerCore)
+  import TokenServerCore
+#endif
+
+/// Stateless server nonces for DPoP proofs (RFC 9449 §8): the creation time and a MAC over it. The key lives as long as
+/// the process, so that a restart, which loses the replay cache, also invalidates old proofs.
+final class DPoPNonces: Sendable {
+  /// The period with the same nonce, in milliseconds.
+  private static let stepMs: Int64 = 30_000
+  /// The number of periods for which a nonce is accepted after its own: at least 4 minutes, at most 4.5.
+  private static let acceptedSteps: Int64 = 8
+
+  private struct State {
+    var step: Int64 = -1
+    var nonce = ""
+    var key = Random.secret(32)
+  }
+
+  private let state = Mutex(State())
+  private let uptimeMs: @Sendable () -> Int64
+
+  /// - Parameter uptimeMs: a monotonic clock.
+  init(uptimeMs: @escaping @Sendable () -> Int64 = Uptime.nowMs) { self.uptimeMs = uptimeMs }
+
+  func current() -> String {
+    let step = uptimeMs() / Self.stepMs
+    return state.withLock { state in
+      if state.step != step {
+        state.step = step
+        state.nonce = Self.nonce(step, key: state.key)
+      }
+      return state.nonce
+    }
+  }
+
+  func isFresh(_ nonce: String) -> Bool {
+    guard let bytes = bytes(base64URL: nonce), bytes.count == 8 + 32 else { return false }
+    let key = state.withLock { $0.key }
+    // Verify the MAC before computing with the bytes.
+    guard HMACSHA256.isValid(Array(bytes.dropFirst(8)), for: Array(bytes.prefix(8)), key: key) else { return false }
+    let step = Int64(bitPattern: bytes.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
+    let (age, overflow) = (uptimeMs() / Self.stepMs).subtractingReportingOverflow(step)
+    return !overflow && (0...Self.acceptedSteps).contains(age)
+  }
+
+  /// The nonce of the given period.
+  func nonce(ofStep step: Int64) -> String { Self.nonce(step, key: state.withLock { $0.key }) }
+
+  /// Invalidates all nonces; clients get a new one with their next request.
+  func forgetAll() {
+    state.withLock { state in
+      state.key = Random.secret(32)
+      state.step = -1
+    }
+  }
+
+  private static func nonce(_ step: Int64, key: SecretBytes) -> String {
+    let time = (0..<8).map { UInt8(truncatingIfNeeded: step >> (56 - 8 * $0)) }
+    return (time + HMACSHA256.authenticate(time, key: key)).base64URL
+  }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+import Cryptography
+import Synchronization
+import TokenServerCore
+
+/// Remembers proof identifiers for at least `lifetimeMs`, in bounded memory: two generations; the older one is dropped
+/// as a whole. The number per owner is limited, so that one owner cannot use up the capacity.
+final class ReplayCache: Sendable {
+  enum Status: Equatable, Sendable {
+    case new
+    case seen
+    /// The owner has used its share: the caller must refuse the request for now.
+    case tooMany
+    /// The capacity is used up: the caller must invalidate all older proofs and start again.
+    case full
+  }
+
+  private struct State {
+    var current: Set<Fingerprint> = []
+    var previous: Set<Fingerprint> = []
+    /// The number of identifiers in `current`, by owner.
+    var owners: [String: Int] = [:]
+    var currentSinceMs: Int64
+  }
+
+  /// The first half of a SHA-256: 16 bytes instead of a string of any length.
+  private struct Fingerprint: Hashable {
+    let high: UInt64
+    let low: UInt64
+
+    init(_ text: String) {
+      let digest = SHA256.hash(Array(text.utf8))
+      high = digest[0..<8].reduce(0) { $0 << 8 | UInt64($1) }
+      low = digest[8..<16].reduce(0) { $0 << 8 | UInt64($1) }
+    }
+  }
+
+  private let lifetimeMs: Int64
+  private let capacity: Int
+  private let share: Int
+  private let uptimeMs: @Sendable () -> Int64
+  private let state: Mutex<State>
+
+  /// - Parameters:
+  ///   - capacity: identifiers per generation.
+  ///   - share: identifiers of one owner per generation.
+  init(
+    lifetimeMs: Int64, capacity: Int, share: Int, uptimeMs: @escaping @Sendable () -> Int64 = Uptime.nowMs
+  ) {
+    self.lifetimeMs = lifetimeMs
+    self.capacity = capacity
+    self.share = share
+    self.uptimeMs = uptimeMs
+    state = Mutex(State(currentSinceMs: uptimeMs()))
+  }
+
+  /// - Parameter owner: the owner of the identifier; two owners may use the same identifier.
+  func remember(_ identifier: String, of owner: String) -> Status {
+    let fingerprint = Fingerprint("\(owner) \(identifier)")
+    let nowMs = uptimeMs()
+    return state.withLock { state in
+      if nowMs - state.currentSinceMs >= lifetimeMs {
+        state.previous = nowMs - state.currentSinceMs >= 2 * lifetimeMs ? [] : state.current
+        state.current = []
+        state.owners = [:]
+        state.currentSinceMs = nowMs
+      }
+      if state.current.contains(fingerprint) || state.previous.contains(fingerprint) { return .seen }
+      guard state.owners[owner, default: 0] < share else { return .tooMany }
+      guard state.current.count < capacity else { return .full }
+      state.current.insert(fingerprint)
+      state.owners[owner, default: 0] += 1
+      return .new
+    }
+  }
+
+  func forgetAll() {
+    state.withLock { state in
+      state.current = []
+      state.previous = []
+      state.owners = [:]
+    }
+  }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+import ReferenceProtocol
+package import TokenServerCore
+
+/// Portals, activation codes, fleet tokens and access tokens.
+package struct APIClient: Sendable {
+  package let id: String
+  package let secretHash: [UInt8]
+  package let mayAuthenticate: Bool
+  package let mayManageDevices: Bool
+
+  package init(id: String, secretHash: [UInt8], mayAuthenticate: Bool, mayManageDevices: Bool) {
+    self.id = id
+    self.secretHash = secretHash
+    self.mayAuthenticate = mayAuthenticate
+    self.mayManageDevices = mayManageDevices
+  }
+
+  init(_ row: any SQLRow) throws(CorruptRowError) {
+    id = try row.text("id")
+    secretHash = try row.bytes("secret_hash")
+    mayAuthenticate = try row.flag("mobile_authentication")
+    mayManageDevices = try row.flag("end_user")
+  }
+}
+
+extension StoredActivationCode {
+  init(_ row: any SQLRow) throws(CorruptRowError) {
+    self.init(
+      userID: try row.userID("user_id"), clientID: try row.optionalText("client_id").map(ClientID.init),
+      profileID: try row.optionalText("profile_id").map(ProfileID.init))
+  }
+}
+
+extension Database {
+  /// Returns the readable API clients, ordered by id.
+  package func apiClients() throws -> [APIClient] {
+    try rows("SELECT * FROM api_client ORDER BY id").compactMap { try? APIClient($0) }
+  }
+
+  package func apiClient(_ id: String) throws -> APIClient? {
+    try row("SELECT * FROM api_client WHERE id = ?", [id]).map(APIClient.init)
+  }
+
+  /// - Returns: false if the id is in use.
+  package func insertAPIClient(_ client: APIClient) throws -> Bool {
+    try run(
+      """
+      INSERT INTO api_client (id, secret_hash, mobile_authentication, end_user) VALUES (?, ?, ?, ?)
+      ON CONFLICT DO NOTHING
+      """, [client.id, client.secretHash, client.mayAuthenticate, client.mayManageDevices]) > 0
+  }
+
+  /// - Returns: nil if there is none, or it has expired.
+  package func activationCode(_ hash: [UInt8], nowMs: Int64) throws -> StoredActivationCode? {
+    try row("SELECT * FROM activation_code WHERE hash = ? AND expires_at_ms > ?", [hash, nowMs])
+      .map(StoredActivationCode.init)
+  }
+
+  package func insertActivationCode(_ hash: [UInt8], userID: UserID, expiresAtMs: Int64) throws {
+    try run(
+      "INSERT INTO activation_code (hash, user_id, expires_at_ms) VALUES (?, ?, ?)",
+      [hash, userID, expiresAtMs])
+  }
+
+  package func bindActivationCode(_ hash: [UInt8], to clientID: ClientID, profile: ProfileID?) throws {
+    try run(
+      "UPDATE activation_code SET client_id = ?, profile_id = ? WHERE hash = ?", [clientID, profile, hash])
+  }
+
+  package func isFleetToken(_ hash: [UInt8]) throws -> Bool {
+    try row("SELECT 1 FROM fleet_token WHERE hash = ?", [hash]) != nil
+  }
+
+  /// - Returns: false if the name is in use.
+  package func insertFleetToken(_ hash: [UInt8], name: String, nowMs: Int64) throws -> Bool {
+    try run(
+      "INSERT INTO fleet_token (hash, name, created_at_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+      [hash, name, nowMs]) > 0
+  }
+
+  /// - Returns: false if there is no fleet token with this name.
+  package func deleteFleetToken(named name: String) throws -> Bool {
+    try run("DELETE FROM fleet_token WHERE name = ?", [name]) > 0
+  }
+
+  package func insertAccessToken(
+    _ hash: [UInt8], clientID: ClientID, profileID: ProfileID?, expiresAtMs: Int64, nowMs: Int64
+  ) throws {
+    try run(
+      "INSERT INTO access_token (hash, client_id, profile_id, expires_at_ms) VALUES (?, ?, ?, ?)",
+      [hash, clientID, profileID, expiresAtMs])
+    try run("UPDATE device SET last_login_at_ms = ? WHERE id = ?", [nowMs, clientID])
+  }
+
+  /// The device that an access token was issued to (also a deleted one), and the profile of a user token.
+  package func accessToken(_ hash: [UInt8], nowMs: Int64) throws -> (device: Device, profileID: ProfileID?)? {
+    try row(
+      """
+      SELECT device.*, access_token.profile_id FROM access_token JOIN device ON device.id = access_token.client_id
+      WHERE access_token.hash = ? AND access_token.expires_at_ms > ?
+      """, [hash, nowMs]
+    ).map { (try Device($0), try $0.optionalText("profile_id").map(ProfileID.init)) }
+  }
+
+  package func revokeAccessToken(_ hash: [UInt8], of clientID: ClientID) throws {
+    try run("DELETE FROM access_token WHERE hash = ? AND client_id = ?", [hash, clientID])
+  }
+}

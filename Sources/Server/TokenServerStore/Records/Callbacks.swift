@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+import ReferenceProtocol
+import TokenServerCore
+
+/// A callback that is still to be delivered to a portal.
+package struct CallbackJob: Sendable, Equatable {
+  package let transactionID: String
+  package let url: String
+  /// The number of failed deliveries.
+  package let attempts: Int
+  package let dueAtMs: Int64
+  /// `HOST:PORT`; empty for a job stored by an earlier version.
+  package let host: String
+
+  init(_ row: any SQLRow) throws(CorruptRowError) {
+    transactionID = try row.text("transaction_id")
+    url = try row.text("url")
+    attempts = try row.count("attempts")
+    dueAtMs = try row.time("due_at_ms")
+    host = try row.text("host")
+    guard CallbackURL.isAcceptable(url) else { throw CorruptRowError("url", "is not an acceptable callback URL") }
+  }
+}
+
+extension Database {
+  package func insertCallback(_ transactionID: String, url: String, dueAtMs: Int64) throws {
+    let host = (try? CallbackURL(parsing: url))?.authority ?? ""
+    try run(
+      "INSERT INTO callback (transaction_id, url, created_at_ms, due_at_ms, host) VALUES (?, ?, ?, ?, ?)",
+      [transactionID, url, dueAtMs, dueAtMs, host])
+  }
+
+  /// The due callbacks, soonest first.
+  /// - Parameter hosts: hosts to leave out.
+  package func callbacks(dueBy nowMs: Int64, without hosts: [String], limit: Int) throws -> [CallbackJob] {
+    let hosts = String(decoding: JSON.encode(hosts), as: UTF8.self)
+    return try rows(
+      """
+      SELECT * FROM callback WHERE due_at_ms <= ? AND host NOT IN (SELECT value FROM json_each(?))
+      ORDER BY due_at_ms LIMIT ?
+      """, [nowMs, hosts, limit]
+    ).map { row throws(CorruptRowError) in try CallbackJob(row) }
+  }
+
+  /// - Returns: false if the job was delivered or postponed since it was read.
+  package func isWaiting(_ job: CallbackJob) throws -> Bool {
+    try row("SELECT attempts FROM callback WHERE transaction_id = ?", [job.transactionID])
+      .map { try $0.count("attempts") } == job.attempts
+  }
+
+  package func nextCallbackMs(after nowMs: Int64) throws -> Int64? {
+    try row(
+      "SELECT CAST(MIN(due_at_ms) AS INTEGER) AS next FROM callback WHERE due_at_ms > ? AND due_at_ms <= ?",
+      [nowMs, JSON.largestNumber]
+    ).flatMap { try? $0.optionalTime("next") }
+  }
+
+  package func deleteCallback(_ transactionID: String) throws {
+    try run("DELETE FROM callback WHERE transaction_id = ?", [transactionID])
+  }
+
+  package func postponeCallback(_ transactionID: String, attempts: Int, dueAtMs: Int64) throws {
+    try run(
+      "UPDATE callback SET attempts = ?, due_at_ms = ? WHERE transaction_id = ?", [attempts, dueAtMs, transactionID])
+  }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+package import ReferenceProtocol
+package import TokenServerCore
+
+/// Mobile authentication enrollment (keys) and push enrollment of a profile.
+extension Database {
+  package func setKeys(
+    of profile: Profile, certificate: [UInt8], fingerprint: String, serverKey: String, keyID: String
+  ) throws {
+    try run(
+      """
+      UPDATE profile SET certificate = ?, certificate_fingerprint = ?, server_key = ?, key_id = ?, acknowledged = 0,
+        push_token = NULL, push_transport = NULL, disenrolled = 0
+      WHERE client_id = ? AND id = ? AND deleted_at_ms IS NULL
+      """, [certificate, fingerprint, serverKey, keyID, profile.clientID, profile.id])
+  }
+
+  package func acknowledgeKeys(of profile: Profile) throws {
+    try run(
+      "UPDATE profile SET acknowledged = 1 WHERE client_id = ? AND id = ? AND key_id = ?",
+      [profile.clientID, profile.id, profile.keyID])
+  }
+
+  package func setPush(of profile: Profile, token: String, transport: DeviceConfiguration.Transport) throws {
+    try run(
+      """
+      UPDATE profile SET push_token = ?, push_transport = ?, disenrolled = 0
+      WHERE client_id = ? AND id = ? AND key_id = ? AND acknowledged
+      """, [token, transport.rawValue, profile.clientID, profile.id, profile.keyID])
+  }
+
+  /// For a profile that is already enrolled for push.
+  package func setTransport(of profile: Profile, _ transport: DeviceConfiguration.Transport) throws {
+    try run(
+      "UPDATE profile SET push_transport = ? WHERE client_id = ? AND id = ? AND push_token IS NOT NULL",
+      [transport.rawValue, profile.clientID, profile.id])
+  }
+
+  /// The client ids with at least one profile that uses the transport.
+  package func devices(withTransport transport: DeviceConfiguration.Transport) throws -> [ClientID] {
+    try rows(
+      "SELECT DISTINCT client_id FROM profile WHERE push_transport = ? AND deleted_at_ms IS NULL", [transport.rawValue]
+    ).compactMap { try? $0.clientID("client_id") }
+  }
+
+  package func removePush(of profile: ProfileName, byDevice: Bool) throws {
+    try run(
+      "UPDATE profile SET push_token = NULL, push_transport = NULL, disenrolled = ? WHERE client_id = ? AND id = ?",
+      [!byDevice, profile.clientID, profile.id])
+  }
+
+  package func removeKeys(of profile: ProfileName) throws {
+    try run(
+      """
+      UPDATE profile SET former_certificate = certificate, former_server_key = server_key, certificate = NULL,
+        certificate_fingerprint = NULL, server_key = NULL, key_id = NULL, acknowledged = 0
+      WHERE client_id = ? AND id = ?
+      """, [profile.clientID, profile.id])
+  }
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+package import TokenServerCore
+
+/// Holds on users' requests after "not me": an attacker who knows the user's password could otherwise repeat requests
+/// until the user approves one by mistake. Activations are never held.
+extension Database {
+  /// Starts a hold; an existing hold that ends later is kept.
+  package func hold(_ userID: UserID, untilMs: Int64) throws {
+    try run(
+      """
+      INSERT INTO hold (user_id, until_ms) VALUES (?, ?)
+      ON CONFLICT (user_id) DO UPDATE SET until_ms = MAX(until_ms, excluded.until_ms)
+      """, [userID, untilMs])
+  }
+
+  /// - Returns: when the hold ends, milliseconds since 1970; nil if there is none.
+  package func holdEnd(of userID: UserID, nowMs: Int64) throws -> Int64? {
+    try row("SELECT until_ms FROM hold WHERE user_id = ? AND until_ms > ?", [userID, nowMs])
+      .flatMap { try? $0.time("until_ms") }
+  }
+
+  /// Current holds; the next to end comes first.
+  package func holds(nowMs: Int64) throws -> [(userID: UserID, untilMs: Int64)] {
+    try rows("SELECT * FROM hold WHERE until_ms > ? ORDER BY until_ms, user_id", [nowMs]).compactMap { row in
+      try? (row.userID("user_id"), row.time("until_ms"))
+    }
+  }
+
+  /// - Returns: whether there was a hold.
+  package func endHold(of userID: UserID, nowMs: Int64) throws -> Bool {
+    try run("DELETE FROM hold WHERE user_id = ? AND until_ms > ?", [userID, nowMs]) > 0
+  }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+import ReferenceProtocol
+package import TokenServerCore
+
+extension Profile {
+  /// The query that `init` reads; a condition follows.
+  static let query = """
+    SELECT profile.*, public_key AS knowledge_key, state AS knowledge_state, nonce AS knowledge_nonce,
+      knowledge.activation AS knowledge_activation, failures AS knowledge_failures,
+      proposed_at_ms AS knowledge_proposed_at_ms
+    FROM profile LEFT JOIN knowledge ON knowledge.client_id = profile.client_id AND profile_id = profile.id
+    """
+
+  init(_ row: any SQLRow) throws {
+    try self.init(
+      clientID: row.clientID("client_id"),
+      id: row.profileID("id"),
+      userID: row.userID("user_id"),
+      activation: row.bytes("activation"),
+      createdAtMs: row.time("created_at_ms"),
+      certificate: row.optionalBytes("certificate"),
+      certificateFingerprint: row.optionalText("certificate_fingerprint"),
+      serverKey: row.optionalText("server_key"),
+      keyID: row.optionalText("key_id"),
+      isAcknowledged: row.flag("acknowledged"),
+      pushToken: row.optionalText("push_token"),
+      isDisenrolled: row.flag("disenrolled"),
+      isDeleted: row.optionalTime("deleted_at_ms") != nil,
+      formerCertificate: row.optionalBytes("former_certificate"),
+      formerServerKey: row.optionalText("former_server_key"),
+      knowledge: PINVerifierRecord(row))
+  }
+}
+
+extension ProfileName {
+  init(_ row: any SQLRow) throws(CorruptRowError) {
+    self.init(clientID: try row.clientID("client_id"), id: try row.profileID("id"))
+  }
+}
+
+extension Database {
+  /// Finds deleted profiles too.
+  package func profile(_ id: ProfileID, on clientID: ClientID) throws -> Profile? {
+    try row(Profile.query + " WHERE profile.client_id = ? AND profile.id = ?", [clientID, id]).map(Profile.init)
+  }
+
+  /// Returns the readable profiles of a device that are not deleted.
+  package func profiles(on clientID: ClientID) throws -> [Profile] {
+    try rows(Profile.query + " WHERE profile.client_id = ? AND deleted_at_ms IS NULL", [clientID])
+      .compactMap { try? Profile($0) }
+  }
+
+  /// Returns the identifiers of all profiles of a device, including unreadable profiles, so that they can be deleted.
+  package func profileNames(on clientID: ClientID) throws -> [ProfileName] {
+    try rows("SELECT client_id, id FROM profile WHERE client_id = ? AND deleted_at_ms IS NULL", [clientID])
+      .compactMap { try? ProfileName($0) }
+  }
+
+  /// Returns the identifiers of all profiles of a user, including unreadable profiles.
+  package func profileNames(of userID: UserID) throws -> [ProfileName] {
+    try rows("SELECT client_id, id FROM profile WHERE user_id = ? AND deleted_at_ms IS NULL", [userID])
+      .compactMap { try? ProfileName($0) }
+  }
+
+  /// Deleted profiles whose keys are still stored, newest first.
+  package func formerProfiles(on clientID: ClientID, limit: Int) throws -> [Profile] {
+    try rows(
+      Profile.query
+        + " WHERE profile.client_id = ? AND former_server_key IS NOT NULL ORDER BY deleted_at_ms DESC LIMIT ?",
+      [clientID, limit]
+    ).compactMap { try? Profile($0) }
+  }
+
+  /// Returns the readable profiles of a user that are not deleted.
+  package func profiles(of userID: UserID) throws -> [Profile] {
+    try rows(Profile.query + " WHERE user_id = ? AND deleted_at_ms IS NULL", [userID])
+      .compactMap { try? Profile($0) }
+  }
+
+  package func profile(of userID: UserID, on clientID: ClientID) throws -> Profile? {
+    try row(
+      Profile.query + " WHERE user_id = ? AND profile.client_id = ? AND deleted_at_ms IS NULL", [userID, clientID]
+    ).map(Profile.init)
+  }
+
+  /// Replaces a deleted profile with the same id.
+  package func insertProfile(_ id: ProfileID, on clientID: ClientID, userID: UserID, activation: [UInt8], nowMs: Int64)
+    throws
+  {
+    try run(
+      "INSERT OR REPLACE INTO profile (client_id, id, user_id, activation, created_at_ms) VALUES (?, ?, ?, ?, ?)",
+      [clientID, id, userID, activation, nowMs])
+  }
+
+  package func removeProfile(_ profile: ProfileName, nowMs: Int64) throws {
+    try run(
+      """
+      UPDATE profile SET deleted_at_ms = ?, former_certificate = COALESCE(certificate, former_certificate),
+        former_server_key = COALESCE(server_key, former_server_key), certificate = NULL, certificate_fingerprint = NULL,
+        server_key = NULL, key_id = NULL, acknowledged = 0, push_token = NULL, push_transport = NULL
+      WHERE client_id = ? AND id = ?
+      """, [nowMs, profile.clientID, profile.id])
+    try forgetKnowledge(of: profile)
+    try run("DELETE FROM access_token WHERE client_id = ? AND profile_id = ?", [profile.clientID, profile.id])
+  }
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The server's OpenPGP keys, encrypted.
+extension Database {
+  /// - Returns: the fingerprint of the key for all enrollments; nil if there is none.
+  package func sharedServerKey() throws -> String? {
+    try row("SELECT fingerprint FROM server_key WHERE is_shared").map { try $0.text("fingerprint") }
+  }
+
+  package func insertServerKey(_ fingerprint: String, sealedSecret: [UInt8], isShared: Bool) throws {
+    try run(
+      "INSERT INTO server_key (fingerprint, sealed_secret, is_shared) VALUES (?, ?, ?)",
+      [fingerprint, sealedSecret, isShared])
+  }
+
+  package func sealedServerKey(_ fingerprint: String) throws -> [UInt8]? {
+    try row("SELECT sealed_secret FROM server_key WHERE fingerprint = ?", [fingerprint])
+      .map { try $0.bytes("sealed_secret") }
+  }
+}

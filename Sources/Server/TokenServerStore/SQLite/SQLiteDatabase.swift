@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+import GRDB
+
+/// One SQLite file: many readers, one writer. A committed change survives a power loss (`synchronous=FULL`); commands
+/// in other processes may write to the same file at the same time.
+struct SQLiteDatabase: SQLDatabase {
+  let pool: DatabasePool
+  private let writes: WriteQueue
+
+  init(path: String) throws {
+    var configuration = Configuration()
+    configuration.busyMode = .timeout(5)
+    configuration.maximumReaderCount = 4
+    pool = try DatabasePool(path: path, configuration: configuration)
+    // GRDB leaves a WAL database at NORMAL, which may lose the last commits at a power loss.
+    try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
+    try Schema.migrator.migrate(pool)
+    writes = WriteQueue(pool)
+  }
+
+  func read<Value: Sendable>(_ body: @escaping @Sendable (any SQLTransaction) throws -> Value) async throws -> Value {
+    do { return try await pool.read { try body(SQLiteTransaction($0)) } } catch { throw Self.translated(error) }
+  }
+
+  func write<Value: Sendable>(_ change: @escaping @Sendable (any SQLTransaction) throws -> Value) async throws -> Value
+  {
+    do { return try await writes.write { try change(SQLiteTransaction($0)) } } catch { throw Self.translated(error) }
+  }
+
+  func close() throws { try pool.close() }
+
+  private static func translated(_ error: any Error) -> any Error {
+    guard let error = error as? DatabaseError, error.isOfTheDisk else { return error }
+    return StorageUnavailableError(reason: "\(error.resultCode)", description: "\(error)")
+  }
+}
+
+extension DatabaseError {
+  /// Whether the error is independent of the request: the disk is full, failing or read-only, or the file is locked.
+  fileprivate var isOfTheDisk: Bool {
+    [.SQLITE_FULL, .SQLITE_IOERR, .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_NOMEM]
+      .contains(resultCode)
+  }
+}

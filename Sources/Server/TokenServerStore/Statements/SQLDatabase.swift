@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A database in terms of statements and rows: all that the store needs of one. Several processes may use the same
+/// database at the same time.
+///
+/// A closure runs in one database transaction and is synchronous: it blocks a thread of the implementation, never the
+/// caller's. It must only use the transaction, because an implementation may run it again after a conflict with another
+/// process.
+protocol SQLDatabase: Sendable {
+  /// Runs `body` on one consistent state of the database.
+  func read<Value: Sendable>(_ body: @escaping @Sendable (any SQLTransaction) throws -> Value) async throws -> Value
+
+  /// Runs `change`, and returns when it is durable. An error of `change` rolls it back.
+  /// - Throws: `StorageUnavailableError`, or the error of `change`.
+  func write<Value: Sendable>(_ change: @escaping @Sendable (any SQLTransaction) throws -> Value) async throws -> Value
+
+  /// Closes all connections; no other call may follow.
+  func close() throws
+}
+
+/// One open database transaction. Parameters are bound to the `?` of a statement, in order.
+protocol SQLTransaction {
+  /// Runs one statement. Its text is constant, so an implementation may prepare it once for each connection.
+  /// - Returns: the number of changed rows.
+  func execute(_ statement: String, _ parameters: [any SQLParameter]) throws -> Int
+
+  /// Runs one query, or one change with `RETURNING`.
+  /// - Parameter visit: called for each row; returns false to stop.
+  func query(_ statement: String, _ parameters: [any SQLParameter], _ visit: (any SQLRow) throws -> Bool) throws
+}
+
+/// A row of a result. It remains valid after the query.
+protocol SQLRow {
+  /// The value of a column that the query selects.
+  func value(of column: String) -> SQLValue
+  /// All columns in their order.
+  var columns: [(name: String, value: SQLValue)] { get }
+}
+
+/// Nothing can be stored or read for a reason that is independent of the request: the disk is full, failing or
+/// read-only, or the database is locked or out of reach.
+package struct StorageUnavailableError: Error, CustomStringConvertible {
+  /// The reason without any data of the statement.
+  package let reason: String
+  /// The error of the database library.
+  package let description: String
+}

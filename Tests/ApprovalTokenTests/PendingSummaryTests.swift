@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
+import JSONValues
+import MobileAuth
+import Testing
+
+@testable import ApprovalToken
+
+@Suite("The summary of a pending request", .timeLimit(.minutes(1))) struct PendingSummaryTests {
+  private let clock = ManualClock(wallClockMilliseconds: 0)
+
+  private func summary(_ summary: RequestSummary) throws -> PendingSummary {
+    let transaction = try #require(TransactionID("00000000-0000-4000-8000-000000000001"))
+    return PendingSummary(
+      PendingMobileAuthRequest(
+        transaction: transaction, server: TokenServerID("s"), account: AccountID("a"), sentAtMilliseconds: 1,
+        timeToLive: .seconds(60), message: nil, summary: summary, deadline: clock.now + .seconds(60)),
+      now: clock.now)
+  }
+
+  private func choices(_ options: [String]) throws -> [PendingSummary.Choice] {
+    let counts = FailureCounts(max: 3, previous: 0)
+    return try #require(
+      try summary(RequestSummary(choices: ChoiceChallenge(options: options, counts: counts))).choices)
+  }
+
+  @Test("Names the key for each choice") func namesKeys() throws {
+    let colors = try choices(["dark blue", "green"])
+    #expect(colors.map(\.key) == ["1", "2"] && colors.map(\.option) == ["dark blue", "green"])
+    #expect(colors.map(\.description) == ["1 dark blue", "2 green"])
+    #expect(try choices(["17", "42"]).map(\.description) == ["17", "42"])
+  }
+
+  @Test("Contains no control characters of choices") func sanitizesChoices() throws {
+    #expect(try choices(["a\u{1B}[31m", "b"]).map(\.option) == ["a[31m", "b"])
+  }
+
+  @Test("Contains JSON of the server as JSON, and other text as text") func embedsJSON() throws {
+    let origin = #"{"remoteIp":"198.51.100.7"}"#
+    let shown = try summary(RequestSummary(origin: origin, payload: "twelve {"))
+    #expect(shown.context == .object(["remoteIp": .text("198.51.100.7")]))
+    #expect(shown.payload == .text("twelve {"))
+  }
+
+  @Test("Has no choices, context or payload without those of the request") func isEmpty() throws {
+    let shown = try summary(RequestSummary(type: "login"))
+    #expect(shown.type == "login" && shown.choices == nil && shown.context == nil && shown.payload == nil)
+  }
+}

@@ -209,7 +209,7 @@ import Vault
 
   private func mailbox() throws -> String {
     let account = try #require(try fixture.vault.accounts().first)
-    return try #require(try PingAM.mailbox(of: account))
+    return try #require(account.delivery?.mailbox)
   }
 
   @Test("Is missed when the channel is down, and that is said") func isMissedWhenTheChannelIsDownAndThatIsSaid()

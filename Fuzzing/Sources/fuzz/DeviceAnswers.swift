@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
-import HTTP
 import Cryptography
+import HTTP
 import MobileAuth
 import OpenPGP
 import ReferenceProtocol
@@ -66,7 +66,9 @@ private let records: (TokenServerRecord, AccountRecord) = orTrap {
   let id = TokenServerID("s")
   return (
     TokenServerRecord(id: id, kind: ReferenceServerClient.kind, url: issuer, secrets: try device.encoded()),
-    AccountRecord(id: AccountID("ann"), server: id, profile: "PROFIL", stage: .active, secrets: account.encoded())
+    account.stored(
+      in: AccountRecord(
+        id: AccountID("ann"), server: id, profile: "PROFIL", stage: .active, secrets: SecretBytes(copying: [])))
   )
 }
 

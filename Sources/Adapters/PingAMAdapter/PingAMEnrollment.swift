@@ -185,7 +185,7 @@ package struct PingAMEnrollment: Sendable {
     var (account, mechanism) = (draft.account, draft.mechanism)
     mechanism.metadata.registration = nil
     account.stage = .active
-    account.secrets = mechanism.encoded
+    account = mechanism.stored(in: account)
     let entry = entry(.enrolled, account, "at \(account.server)")
     if try registry.change(draft.account, .put(account, entry)) { return account }
     guard let confirmed = try confirmed(draft) else { throw Self.isGone(account.id) }

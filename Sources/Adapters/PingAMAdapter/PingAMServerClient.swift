@@ -77,10 +77,7 @@ package final class PingAMServerClient: TokenServerClient {
     var active: [Account] = []
     for record in accounts where record.stage == .active {
       guard let mechanism = try Mechanism(record) else { throw .corrupt(.keys(of: record.id)) }
-      guard let policies = try? AccountPolicies(mechanism.metadata.policies) else {
-        throw .corrupt(.policies(of: record.id))
-      }
-      active.append(Account(id: record.id, mechanism: mechanism, policies: policies))
+      active.append(Account(id: record.id, mechanism: mechanism, policies: try record.parsedPolicies()))
     }
     self.accounts = active
     client = PingAMClient(http: http)
@@ -130,7 +127,7 @@ package final class PingAMServerClient: TokenServerClient {
   private var channelFault: String? {
     do throws(StateStoreError) {
       for record in try dependencies.registry.accounts() where record.server == id && record.stage == .active {
-        guard let mailbox = try PingAM.mailbox(of: record) else { continue }
+        guard let mailbox = record.delivery?.mailbox else { continue }
         if let fault = dependencies.ingress.channelFault(of: mailbox) { return fault }
       }
       return nil

@@ -123,7 +123,7 @@ package struct Enrollment: Sendable {
       try await client.call(.put, base + "/mobile-auth", body: JSON.encode(exchange), as: user))
     let certificate = try Self.certificate(keys)
     credentials.serverCertificate = certificate
-    account.secrets = credentials.encoded()
+    account = credentials.stored(in: account)
     try registry.put(account, nil)
     let proof = KeyAcknowledgementContent(
       clientID: device.clientID ?? "", profileID: account.profile, keyID: keys.keyID)
@@ -215,9 +215,10 @@ package struct Enrollment: Sendable {
     let profile = Self.randomProfile()
     let credentials = AccountCredentials(
       key: try OpenPGPKey.generate(userID: "approval-token \(profile)"), serverCertificate: nil, codeDigest: digest)
-    let record = AccountRecord(
-      id: AccountID(name ?? profile), server: server.id, profile: profile, stage: .enrolling,
-      secrets: credentials.encoded())
+    let record = credentials.stored(
+      in: AccountRecord(
+        id: AccountID(name ?? profile), server: server.id, profile: profile, stage: .enrolling,
+        secrets: SecretBytes(copying: [])))
     try registry.put(record, nil)
     return (record, credentials)
   }

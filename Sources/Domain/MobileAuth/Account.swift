@@ -47,6 +47,42 @@ public struct TokenServerRecord: Sendable {
   }
 }
 
+/// The PIN of an account. Its attempts are counted where it is verified: at the server, or in the state store.
+public struct PINMetadata: Sendable, Equatable {
+  public enum Verifier: String, Sendable {
+    case server, token
+  }
+
+  public var verifier: Verifier
+  /// The number of digits.
+  public var length: Int
+
+  public init(_ verifier: Verifier, length: Int) {
+    self.verifier = verifier
+    self.length = length
+  }
+}
+
+/// A lock that the user set.
+public struct UserLock: Sendable, Equatable {
+  /// The policy that the user named; nil where accounts have none.
+  public var policy: String?
+  public init(policy: String?) { self.policy = policy }
+}
+
+/// Where the server delivers an account's messages.
+public struct DeliveryAddress: Sendable, Equatable {
+  /// The mailbox that the server has confirmed.
+  public var mailbox: String
+  /// The mailbox that the server has not confirmed yet; nil if no change is pending.
+  public var wanted: String?
+
+  public init(_ mailbox: String, wanted: String? = nil) {
+    self.mailbox = mailbox
+    self.wanted = wanted
+  }
+}
+
 /// The stored state of one account.
 public struct AccountRecord: Sendable {
   public var id: AccountID
@@ -56,6 +92,15 @@ public struct AccountRecord: Sendable {
   public var stage: EnrollmentStage
   /// Changes when the account is enrolled again.
   public var enrollment: EnrollmentID
+  /// Nil for an account without a PIN.
+  public var pin: PINMetadata?
+  /// Nil unless the user has locked the account.
+  public var lock: UserLock?
+  /// The policies that the server attached to the account: JSON text as received, not verified.
+  public var policies: String?
+  /// Nil for an account whose server delivers no messages.
+  public var delivery: DeliveryAddress?
+  /// The credentials, encoded by the adapter and stored only encrypted.
   public var secrets: SecretBytes
 
   /// - Parameter enrollment: a new one by default.

@@ -84,11 +84,15 @@ extension Vault {
   package func dropOneTimePasswords(of account: AccountID) throws(StateStoreError) {
     try transaction { connection in
       guard let record = try OneTimePasswordRecord.find(account, on: connection, keys) else { return }
-      guard try self.account(account, on: connection)?.stage == .enrolling else {
+      guard var kept = try self.account(account, on: connection), kept.stage == .enrolling else {
         throw StateStoreError.conflict(.account(account), .enrolled)
       }
       try connection.run("DELETE FROM one_time_passwords WHERE account = ?", account.text)
-      if record.isUnderPIN { try connection.run("DELETE FROM pins WHERE account = ?", account.text) }
+      guard record.isUnderPIN else { return }
+      try connection.run("DELETE FROM pins WHERE account = ?", account.text)
+      guard kept.pin != nil else { return }
+      kept.pin = nil
+      try put(kept, on: connection)
     }
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import MobileAuth
-import SQLite
+import PINProtection
 import Secrets
 
 /// The encrypted part of a server or account: `SecretFields`.
@@ -9,6 +9,14 @@ enum RecordBox {
     case enrollment = 1
     /// Encoded by the adapter.
     case credentials = 2
+    /// "server" or "token".
+    case pinVerifier = 3
+    case pinLength = 4
+    /// Present if the user has locked the account: the policy, or empty.
+    case lock = 5
+    case policies = 6
+    case mailbox = 7
+    case wantedMailbox = 8
   }
 
   static func associatedData(ofServer id: TokenServerID, kind: String, url: String) -> CanonicalBytes {
@@ -26,34 +34,6 @@ enum RecordBox {
     fields.set(Tag.enrollment, text: enrollment.text)
     fields[Tag.credentials] = credentials
     return fields
-  }
-
-  /// Migrates boxes that contain only what the adapter encoded. A box that cannot be decrypted stays as it is: it cannot
-  /// be decrypted afterwards either.
-  static func migrate(_ connection: borrowing Connection, _ keys: VaultKeys) throws {
-    let servers = try connection.rows("SELECT id, kind, url, box FROM servers") { row in
-      (
-        id: try row.text(0), try row.blob(3),
-        associatedData(ofServer: TokenServerID(try row.text(0)), kind: try row.text(1), url: try row.text(2))
-      )
-    }
-    for (id, box, place) in servers {
-      guard let former = try? keys.open(box, at: place) else { continue }
-      let sealed = try keys.seal(boxed(EnrollmentID(), former).encoded, at: place)
-      try connection.run("UPDATE servers SET box = ? WHERE id = ?", sealed, id)
-    }
-    let accounts = try connection.rows("SELECT id, server, profile, stage, box FROM accounts") { row in
-      (
-        id: try row.text(0), try row.blob(4),
-        associatedData(
-          of: AccountID(try row.text(0)), TokenServerID(try row.text(1)), try row.text(2), try row.text(3))
-      )
-    }
-    for (id, box, place) in accounts {
-      guard let former = try? keys.open(box, at: place) else { continue }
-      let sealed = try keys.seal(boxed(EnrollmentID(), former).encoded, at: place)
-      try connection.run("UPDATE accounts SET box = ? WHERE id = ?", sealed, id)
-    }
   }
 }
 
@@ -80,7 +60,40 @@ extension AccountRecord {
     self.init(
       id: id, server: server, profile: profile, stage: stage, enrollment: EnrollmentID(enrollment),
       secrets: credentials)
+    /// A field that is not text must not count as missing: that would remove a lock.
+    func text(_ tag: RecordBox.Tag) throws(StateStoreError) -> String? {
+      guard let text = fields.text(tag) else {
+        if fields[tag] == nil { return nil }
+        throw .corrupt(.account(id))
+      }
+      return text
+    }
+    pin = try PINMetadata(verifier: text(.pinVerifier), length: text(.pinLength), of: id)
+    lock = try text(.lock).map { UserLock(policy: $0.isEmpty ? nil : $0) }
+    policies = try text(.policies)
+    let wanted = try text(.wantedMailbox)
+    delivery = try text(.mailbox).map { DeliveryAddress($0, wanted: wanted) }
   }
 
-  var boxed: SecretBytes { RecordBox.boxed(enrollment, secrets).encoded }
+  var boxed: SecretBytes {
+    var fields = RecordBox.boxed(enrollment, secrets)
+    fields.set(RecordBox.Tag.pinVerifier, text: pin?.verifier.rawValue)
+    fields.set(RecordBox.Tag.pinLength, number: pin?.length)
+    fields.set(RecordBox.Tag.lock, text: lock.map { $0.policy ?? "" })
+    fields.set(RecordBox.Tag.policies, text: policies)
+    fields.set(RecordBox.Tag.mailbox, text: delivery?.mailbox)
+    fields.set(RecordBox.Tag.wantedMailbox, text: delivery?.wanted)
+    return fields.encoded
+  }
+}
+
+extension PINMetadata {
+  /// - Throws: `.corrupt` for a length that no PIN has: a prompt for such a PIN would trap.
+  fileprivate init?(verifier: String?, length: String?, of account: AccountID) throws(StateStoreError) {
+    if verifier == nil, length == nil { return nil }
+    guard let verifier = verifier.flatMap(Verifier.init(rawValue:)), let length = length.flatMap({ Int($0) }),
+      PINPolicy.lengths.contains(length)
+    else { throw .corrupt(.pin(of: account)) }
+    self.init(verifier, length: length)
+  }
 }

@@ -8,12 +8,12 @@ import Secrets
 ///
 /// Names of servers, accounts and profiles are stored in plaintext; secrets are encrypted (columns `box`).
 enum Schema {
-  static func steps(_ keys: VaultKeys) -> [(borrowing Connection) throws -> Void] {
+  static func steps(_ keys: VaultKeys, _ upgrade: AccountUpgrade? = nil) -> [(borrowing Connection) throws -> Void] {
     [
       { connection in try makeFormat1(connection, keys) }, makeFormat2, makeMessages, makeOneTimePasswords,
       makeAnswerBodies, makeServerTimes,
       { connection in try makeKeptAudit(connection, keys) },
-      { connection in try RecordBox.migrate(connection, keys) },
+      { connection in try RecordMigration(keys: keys, upgrade: upgrade).run(on: connection) },
     ]
   }
 

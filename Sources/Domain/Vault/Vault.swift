@@ -29,11 +29,12 @@ package final class Vault: Sendable {
   ///     entries is kept in addition.
   ///   - hourlyLimit: the maximum number of audit entries per hour that one server's requests can cause without a user
   ///     action.
+  ///   - upgrade: decodes accounts of former formats; nil refuses a vault that has such accounts.
   ///   - readOnly: nothing is created, migrated or written; every call that would write throws `.io`.
   /// - Throws: `.corrupt` if the device secret is not the one that the vault was created with.
   package static func open(
     directory: String, deviceSecret: DeviceSecret, auditCapacity: Int64 = 10_000, hourlyLimit: Int64 = 240,
-    readOnly: Bool = false
+    upgrade: AccountUpgrade? = nil, readOnly: Bool = false
   ) throws(StateStoreError) -> Vault {
     precondition(auditCapacity >= 10, "an audit chain of \(auditCapacity) lines")
     let keys = VaultKeys(of: deviceSecret)
@@ -51,7 +52,7 @@ package final class Vault: Sendable {
     try StateDirectory.prepare(directory)
     let connection = try mappingStateStoreErrors {
       let connection = try connect(to: path)
-      try connection.migrate(Schema.steps(keys))
+      try connection.migrate(Schema.steps(keys, upgrade))
       try Schema.checkCanary(connection, keys)
       return connection
     }

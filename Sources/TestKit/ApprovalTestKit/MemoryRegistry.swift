@@ -71,8 +71,10 @@ public final class MemoryRegistry: SharedEnrollmentRegistry, StateStore {
   {
     try require(enrollment, of: account)
     try write(entry) { state in
-      state.accounts[account]?.stage = .mustEnrollAgain
-      state.accounts[account]?.secrets = .init(copying: [])
+      guard let kept = state.accounts[account] else { return }
+      state.accounts[account] = AccountRecord(
+        id: account, server: kept.server, profile: kept.profile, stage: .mustEnrollAgain, enrollment: kept.enrollment,
+        secrets: .init(copying: []))
     }
   }
   public func wipe(account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError) {

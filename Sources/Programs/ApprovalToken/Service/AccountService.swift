@@ -79,10 +79,10 @@ struct AccountService: Sendable {
   func changePIN(_ name: String?, _ progress: @escaping Progress) async throws -> SessionResponse {
     let active = try findActive(name)
     let backend = try backends.backend(of: active)
-    if let length = try (backend as? any TokenVerifiedPINs)?.pinLength(of: active) {
-      return try await changeOwnPIN(of: active.id, length: length, progress)
+    if let pin = active.pin, pin.verifier == .token {
+      return try await changeOwnPIN(of: active.id, length: pin.length, progress)
     }
-    if let backend = backend as? any FirstPIN { return try await chooseFirstPIN(of: active.id, backend, progress) }
+    if backend is any FirstPIN { return try await chooseFirstPIN(of: active.id, progress) }
     let (account, found) = try find(name)
     let server = try sessions(of: account, at: found)
     let length = try await server.pinLength(of: account.id)

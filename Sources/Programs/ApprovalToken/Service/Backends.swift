@@ -48,6 +48,15 @@ struct Backends: Sendable {
     try backend(of: server).client(for: server, accounts: accounts(at: server), report: report)
   }
 
+  /// Fills in the fields of an account of a former vault.
+  /// - Throws: `.corrupt` for a kind that this version does not know, and if the account cannot be decoded.
+  @Sendable static func upgraded(kind: String, _ former: AccountRecord) throws -> AccountRecord {
+    guard let backend = kinds.first(where: { $0.kind == kind }) else {
+      throw StateStoreError.corrupt(.kind(kind, former.server))
+    }
+    return try (backend as? any FormerAccounts.Type)?.upgraded(former) ?? former
+  }
+
   func accounts(at server: TokenServerRecord) throws(StateStoreError) -> [AccountRecord] {
     try vault.accounts().filter { $0.server == server.id }
   }

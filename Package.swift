@@ -196,7 +196,9 @@ let package = Package(
 
     // Layer 2: the domain and the panel.
     module("MobileAuth", in: .domain, over: ["Secrets"]),
-    module("ServerBackends", in: .domain, over: ["MobileAuth", "HTTP", "Cryptography", "PINProtection", "Secrets"]),
+    module(
+      "ServerBackends", in: .domain,
+      over: ["MobileAuth", "HTTP", "Cryptography", "JSONValues", "PINProtection", "Secrets"]),
     module("FrontPanel", in: .domain, over: ["MobileAuth", "Secrets"]),
     module("Vault", in: .domain, over: ["MobileAuth", "PINProtection", "Cryptography", "Secrets", "SQLite"]),
 
@@ -269,7 +271,10 @@ let package = Package(
       ]),
     tests(
       "PrivacyIDEAAdapterTests",
-      of: ["PrivacyIDEAAdapter", "MobileAuth", "HTTP", "Cryptography", "JSONValues", "Secrets", "ApprovalTestKit"],
+      of: [
+        "PrivacyIDEAAdapter", "ServerBackends", "MobileAuth", "HTTP", "Cryptography", "JSONValues", "Secrets",
+        "ApprovalTestKit",
+      ],
       resources: [.copy("Fixtures")]),
     tests(
       "PingAMAdapterTests",

@@ -133,7 +133,7 @@ import Testing
   {
     let fixture = HandlerFixture()
     // What was announced and opened, then the journal entry of the decision.
-    fixture.stateStore.fail(write: 2, with: .storage("disk full"))
+    fixture.stateStore.fail(write: 2, with: .io(call: "write", reason: "disk full"))
     try await fixture.withHandler {
       fixture.announce(fixture.request(1, lives: .seconds(90)))
       await fixture.panel.until(challenges: 1)
@@ -145,7 +145,7 @@ import Testing
       // The disk has space again; the user is asked again.
       await fixture.panel.until(challenges: 2)
     }
-    #expect(fixture.recorder.events.contains(.stateStoreFailed(.storage("disk full"))))
+    #expect(fixture.recorder.events.contains(.stateStoreFailed(.io(call: "write", reason: "disk full"))))
   }
 
   @Test(
@@ -187,7 +187,7 @@ import Testing
     let fixture = HandlerFixture()
     fixture.server.fail("open", fault)
     // The wipe, which finds nothing.
-    fixture.stateStore.fail(write: 1, with: .unknown("account A"))
+    fixture.stateStore.fail(write: 1, with: .notFound(.account(AccountID("A"))))
     try await fixture.withHandler {
       fixture.announce(fixture.request(1))
       try await eventually { fixture.recorder.events.contains(.rosterChanged) }

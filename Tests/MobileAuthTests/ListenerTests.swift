@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
+import Secrets
 import Testing
 
 @testable import MobileAuth
@@ -85,6 +86,38 @@ import Testing
     #expect(fixture.stateStore.droppedKeys == [AccountID("B")])
     running.cancel()
     _ = try? await running.value
+  }
+
+  /// Fails without the comparison of enrollments: the account is wiped although it was enrolled again.
+  @Test(
+    "What the server says about a former enrollment leaves the present one",
+    arguments: [
+      Validation(removedAccounts: [AccountID("A")]), Validation(disenrolledAccounts: [AccountID("A")]), nil,
+    ])
+  func formerEnrollment(validation: Validation?) async throws {
+    let fixture = HandlerFixture()
+    let registry = MemoryRegistry()
+    let id = fixture.server.id
+    try registry.put(
+      TokenServerRecord(id: id, kind: "k", url: "https://s", secrets: SecretBytes(copying: [1])))
+    try registry.put(
+      AccountRecord(
+        id: AccountID("A"), server: id, profile: "p", stage: .active, secrets: SecretBytes(copying: [1])), nil)
+    if let validation {
+      fixture.server.set(validation: validation)
+    } else {
+      fixture.server.fail("validate", .deviceDeregistered)
+    }
+    let listener = RequestListener(
+      to: fixture.server, inbox: fixture.inbox, stateStore: registry, clock: fixture.clock, random: { 0.5 },
+      report: { [recorder = fixture.recorder] in recorder.add($0) })
+    let running = Task { try await listener.run() }
+    try await until { fixture.recorder.events.contains(.rosterChanged) }
+    running.cancel()
+    _ = try? await running.value
+    #expect(try registry.servers().count == 1 && registry.audit.isEmpty)
+    #expect(try registry.accounts().map(\.stage) == [.active])
+    #expect(try registry.accounts().allSatisfy { $0.secrets.count == 1 })
   }
 
   @Test(

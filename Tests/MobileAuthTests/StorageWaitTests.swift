@@ -8,7 +8,7 @@ import Testing
   private let fixture = HandlerFixture()
 
   private func approve(failing write: Int, then check: () -> Void = {}) async throws {
-    fixture.stateStore.fail(write: write, with: .storage("disk full"))
+    fixture.stateStore.fail(write: write, with: .io(call: "write", reason: "disk full"))
     try await fixture.withHandler {
       fixture.announce(fixture.request(1))
       await fixture.panel.until(challenges: 1)

@@ -155,9 +155,11 @@ import Testing
   @Test("A disk that fails late is said") func aDiskThatFailsLateIsSaid() async throws {
     try await withAnswerUnderway { fixture in
       await fixture.pass { fixture.server.delivered.count >= 6 }
-      fixture.stateStore.fail(write: 1, with: .storage("disk full"))
+      fixture.stateStore.fail(write: 1, with: .io(call: "write", reason: "disk full"))
       fixture.server.mend("deliver")
-      await fixture.pass { fixture.recorder.events.contains(.stateStoreFailed(.storage("disk full"))) }
+      await fixture.pass {
+        fixture.recorder.events.contains(.stateStoreFailed(.io(call: "write", reason: "disk full")))
+      }
       await fixture.panel.until(showing: .misconfigured)
       // After a crash the server is queried.
       #expect(fixture.stateStore.durableIntents.count == 1)

@@ -132,8 +132,9 @@ import Vault
 
   @Test("Is possible with a PIN that was chosen later") func isPossibleWithAPINThatWasChosenLater() async throws {
     let fixture = try PingAMFixture()
-    let account = try await fixture.enrolled()
-    try fixture.vault.put(try PingAM.with(pinLength: 5, account), nil)
+    var account = try await fixture.enrolled()
+    account.pin = PINMetadata(.token, length: 5)
+    try fixture.vault.put(account, nil)
     fixture.pinVerifier.hasPIN.withLock { _ = $0.insert(account.id) }
     let push = try #require(fixture.am.send("ann", .biometric))
     try fixture.ingress.accept(push.envelope)

@@ -225,7 +225,7 @@ private final class FlawedMessageStore: PushMessageStore {
 
   func store(_ message: DeliveredMessage) throws(StateStoreError) -> Bool { try vault.store(message) }
   func message(_ transaction: TransactionID) throws(StateStoreError) -> DeliveredMessage? {
-    if isUnreadable.withLock({ $0 }) { throw .storage("input/output error") }
+    if isUnreadable.withLock({ $0 }) { throw .io(call: "read", reason: "input/output error") }
     return try vault.message(transaction)
   }
   func pendingMessages() throws(StateStoreError) -> [DeliveredMessage] { try vault.pendingMessages() }

@@ -91,15 +91,17 @@ import Vault
   @Test("Keeps changes made while its new mailbox was registered at AM")
   func keepsChangesMadeWhileItsNewMailboxWasRegisteredAtAM() async throws {
     let account = try await fixture.enrolled()
-    try fixture.vault.put(try PingAM.settingPendingMailbox(mailbox: "new", account), nil)
+    try fixture.vault.put(try account.wanting(mailbox: "new"), nil)
     let registry = ContestedRegistry(fixture.vault) { [fixture, ann] in
-      try fixture.vault.put(try PingAM.with(pinLength: 5, try fixture.vault.account(ann)), nil)
+      var account = try fixture.vault.account(ann)
+      account.pin = PINMetadata(.token, length: 5)
+      try fixture.vault.put(account, nil)
     }
     try await MailboxRefresh(
       client: PingAMClient(http: fixture.http), ingress: fixture.ingress, registry: registry, server: account.server,
       deviceName: "desk token", clock: fixture.clock, isLocked: { _ in false }, report: { _ in }
     ).run()
     let kept = try fixture.vault.account(ann)
-    #expect(try PingAM.mailbox(of: kept) == "new" && PingAM.pinLength(of: kept) == 5)
+    #expect(kept.delivery == DeliveryAddress("new") && kept.pin?.length == 5)
   }
 }

@@ -14,7 +14,9 @@ final class CrashingRegistry: SharedEnrollmentRegistry, AuditRecorder {
   func put(_ server: TokenServerRecord) throws(StateStoreError) { try vault.put(server) }
   func put(_ account: AccountRecord, _ entry: AuditEntry?) throws(StateStoreError) { try vault.put(account, entry) }
   func change(_ known: AccountRecord, _ change: AccountChange) throws(StateStoreError) -> Bool {
-    if case .put(let account, _) = change, account.stage == .active { throw .storage("the power is gone") }
+    if case .put(let account, _) = change, account.stage == .active {
+      throw .io(call: "write", reason: "the power is gone")
+    }
     return try vault.change(known, change)
   }
 }

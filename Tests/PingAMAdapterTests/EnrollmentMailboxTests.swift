@@ -27,7 +27,7 @@ import Vault
     async throws
   {
     let account = try await enroll(fixture.am.registrationURI("ann", oath: oath), "desk/ann")
-    #expect(try PingAM.mailbox(of: account) == "desk/ann")
+    #expect(account.delivery?.mailbox == "desk/ann")
     #expect(fixture.am.finishRegistration(of: "ann")?.deviceID == "desk/ann")
   }
 
@@ -49,10 +49,10 @@ import Vault
     async throws
   {
     let account = try await fixture.enrolled()
-    var taken = try #require(try PingAM.mailbox(of: account))
+    var taken = try #require(account.delivery?.mailbox)
     if isWanted {
       taken = "elsewhere"
-      try fixture.vault.put(try PingAM.settingPendingMailbox(mailbox: taken, account))
+      try fixture.vault.put(try account.wanting(mailbox: taken))
     }
     await #expect(throws: MailboxError.taken(taken, by: account.id)) {
       try await enroll(fixture.am.registrationURI("bob"), taken)
@@ -73,6 +73,6 @@ import Vault
         if case TokenServerError.outcomeUnknown = $0 { true } else { false }
       }
     }
-    #expect(try PingAM.mailbox(of: try await enroll(fixture.am.registrationURI("ann"), "second")) == "second")
+    #expect(try await enroll(fixture.am.registrationURI("ann"), "second").delivery?.mailbox == "second")
   }
 }

@@ -5,6 +5,7 @@ import HTTP
 import JSONValues
 import MobileAuth
 import Secrets
+import ServerBackends
 import Synchronization
 import TestAM
 import Testing
@@ -33,7 +34,7 @@ import Vault
     #expect(profile.mechanismUID == mechanism.metadata.uid && profile.deviceID == mechanism.metadata.deviceToken)
     #expect(profile.communicationType == "gcm" && profile.deviceID.utf8.count == 32)
     #expect(mechanism.metadata.registration == nil)
-    #expect(try PingAM.mailbox(of: account) == profile.deviceID)
+    #expect(account.delivery?.mailbox == profile.deviceID)
     #expect(try fixture.vault.auditLines(newest: 9).map(\.entry.kind) == [.enrolled])
     let request = try #require(fixture.requests.withLock { $0.first })
     #expect(request.headers["Cookie"] == "amlbcookie=01")
@@ -48,7 +49,7 @@ import Vault
       let registry = MemoryRegistry()
       let uri = fixture.am.registrationURI("ann \(cut)")
       registry.failWrites(after: cut)
-      await #expect(throws: StateStoreError.storage("the power is gone")) {
+      await #expect(throws: StateStoreError.io(call: "write", reason: "the power is gone")) {
         try await fixture.enrollment(registry: registry).enroll(uri, name: nil, trust: trust)
       }
       registry.failWrites(after: nil)
@@ -167,7 +168,7 @@ import Vault
   func leavesThePinsOfOthersThereAsTheyAreUntilAMWasReached(
     isRefused: Bool
   ) async throws {
-    func pins() throws -> [String] { try PingAM.pins(of: try #require(try fixture.vault.servers().first)) }
+    func pins() throws -> [String] { try CertificatePins(try #require(try fixture.vault.servers().first)).pins }
     let pinned = ServerTrust(pins: ["the right one"])
     _ = try await fixture.enrollment().enroll(fixture.am.registrationURI("ann"), name: nil, trust: pinned)
     #expect(try pins() == ["the right one"])
@@ -188,7 +189,7 @@ import Vault
     _ = try await fixture.enrollment().enroll(fixture.am.registrationURI("ann"), name: nil, trust: pinned)
     _ = try await fixture.enrollment().enroll(fixture.am.registrationURI("bob"), name: nil, trust: trust)
     #expect(try accounts().count == 2)
-    #expect(try PingAM.pins(of: try #require(try fixture.vault.servers().first)) == ["the right one"])
+    #expect(try CertificatePins(try #require(try fixture.vault.servers().first)).pins == ["the right one"])
   }
 
   @Test("Is tried again after what AM or a balancer could not do", arguments: [500, 504])

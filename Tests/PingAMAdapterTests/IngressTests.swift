@@ -202,12 +202,14 @@ import Vault
     let broken = PushIngress(registry: fixture.vault, messageStore: FullMessageStore(), clock: fixture.clock) { _ in }
     #expect(!broken.isFinal(try push().envelope))
     let another = try push().envelope
-    #expect(throws: PushIngress.IngressError.notKept(.storage("disk full"))) { try broken.accept(another) }
+    #expect(throws: PushIngress.IngressError.notKept(.io(call: "write", reason: "disk full"))) {
+      try broken.accept(another)
+    }
   }
 
   private func mailbox() throws -> String {
     let account = try #require(try fixture.vault.accounts().first)
-    return try #require(try PingAM.mailbox(of: account))
+    return try #require(account.delivery?.mailbox)
   }
 
   @Test("Is missed when the channel is down, and that is said") func isMissedWhenTheChannelIsDownAndThatIsSaid()
@@ -247,7 +249,9 @@ import Vault
 
 /// A message store without free space.
 private struct FullMessageStore: PushMessageStore {
-  func store(_ message: DeliveredMessage) throws(StateStoreError) -> Bool { throw .storage("disk full") }
+  func store(_ message: DeliveredMessage) throws(StateStoreError) -> Bool {
+    throw .io(call: "write", reason: "disk full")
+  }
   func message(_ transaction: TransactionID) -> DeliveredMessage? { nil }
   func pendingMessages() -> [DeliveredMessage] { [] }
   func end(_ transaction: TransactionID, as state: DeliveredMessage.State, answerKey: String?) {}

@@ -22,18 +22,20 @@ import Vault
     account = try await fixture.enrolled(policies: #"{"deviceTampering": {"score": 0.5}, "unheardOf": {}}"#)
   }
 
-  private var isTamperedWith: Bool { fixture.isTamperedWith.withLock { $0 } }
+  private var facts: PolicyConditions {
+    PolicyConditions(hasPIN: false, isTamperedWith: { [fixture] in fixture.isTamperedWith.withLock { $0 } })
+  }
 
   private func lock(of account: AccountRecord) throws -> AccountLock? {
-    try PingAM.lock(of: account, hasPIN: false, isTamperedWith: { isTamperedWith })
+    try account.currentLock(facts)
   }
 
   private func locked(_ account: AccountRecord, with policy: String? = Self.tampering) throws -> AccountRecord {
-    try PingAM.lockedManually(account, with: policy, hasPIN: false, isTamperedWith: { isTamperedWith })
+    try account.locked(with: policy, isRequired: true, facts)
   }
 
   private func unlocked(_ account: AccountRecord) throws -> AccountRecord {
-    try PingAM.unlockedManually(account, hasPIN: false, isTamperedWith: { isTamperedWith })
+    try account.unlocked(facts)
   }
 
   // MARK: The rules
@@ -48,6 +50,12 @@ import Vault
     } throws: { fault in
       (fault as? LockError)?.number == number && "\(fault)".contains("deviceTampering, unheardOf")
     }
+  }
+
+  @Test("Where locks take no policy, is locked without one") func isLockedWithoutPolicy() throws {
+    #expect(throws: BackendError.self) { try account.locked(with: Self.tampering, isRequired: false, facts) }
+    let locked = try account.locked(with: nil, isRequired: false, facts)
+    #expect(try lock(of: locked) == .manual(policy: nil) && lock(of: try unlocked(locked)) == nil)
   }
 
   @Test("At an AM that gave it no policy is not locked") func atAnAMThatGaveItNoPolicyIsNotLocked() async throws {
@@ -143,8 +151,8 @@ import Vault
     fixture.pinVerifier.waits.withLock { $0 = [.seconds(30)] }
     let sealed = Task { try await fixture.answer(server, .enter, pin: pin("13579")) }
     await fixture.clock.untilAsleep()
-    let locked = try PingAM.lockedManually(
-      try fixture.vault.account(account.id), with: "biometricAvailable", hasPIN: true, isTamperedWith: { false })
+    let locked = try fixture.vault.account(account.id).locked(
+      with: "biometricAvailable", isRequired: true, PolicyConditions(hasPIN: true, isTamperedWith: { false }))
     try fixture.vault.put(locked, nil)
     fixture.clock.advance(by: .seconds(30))
     await #expect { try await sealed.value } throws: { "\($0)".contains("locked by hand") }

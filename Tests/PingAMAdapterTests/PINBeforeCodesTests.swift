@@ -59,7 +59,7 @@ import Vault
     _ = fixture.am.finishRegistration(of: "ann")
     try fixture.bring()
     let account = try fixture.vault.account(ann)
-    #expect(try account.stage == .active && PingAM.pinLength(of: account) == 5)
+    #expect(account.stage == .active && account.pin?.length == 5)
     let verdict = try fixture.vault.nextOneTimePassword(of: ann, clock: fixture.clock, notBefore: 0)
     #expect(verdict == .pinWanted)
     #expect(try secret(behind: "13579") == "abcde")
@@ -69,15 +69,15 @@ import Vault
   func isAskedForAgainAfterAPowerLossBeforeItProtectedTheSecret() async throws {
     let uri = uri()
     let secretStore = OTPSecretStore(
-      keep: { _, _, _, _ in throw StateStoreError.storage("the power is gone") }, drop: { _ in })
+      keep: { _, _, _, _ in throw StateStoreError.io(call: "write", reason: "the power is gone") }, drop: { _ in })
     await #expect(throws: StateStoreError.self) {
       try await fixture.enrollment(pin: pin("24680"), codesWantPIN: true, otpSecretStore: secretStore)
         .enroll(uri, name: nil, trust: trust)
     }
-    #expect(try PingAM.pinLength(of: fixture.vault.account(ann)) == nil)
+    #expect(try fixture.vault.account(ann).pin == nil)
     // The PIN was requested with this code.
     let account = try await fixture.enrollment(pin: pin("13579")).enroll(uri, name: nil, trust: trust)
-    #expect(try account.stage == .active && PingAM.pinLength(of: account) == 5)
+    #expect(account.stage == .active && account.pin?.length == 5)
     #expect(try choices == 2 && isUnderPIN() == true && secret(behind: "13579") == "abcde")
   }
 
@@ -101,12 +101,12 @@ import Vault
     let account = try await fixture.enrollment(pin: pin("13579")).enroll(second, name: nil, trust: trust)
     #expect(account.stage == .active)
     guard isCombined else {
-      #expect(try choices == 1 && isUnderPIN() == nil && PingAM.pinLength(of: account) == nil)
+      #expect(try choices == 1 && isUnderPIN() == nil && account.pin?.length == nil)
       #expect(try fixture.vault.pinStatus(of: ann, clock: fixture.clock) == nil)
       return
     }
     // A requested PIN stays required with the second code.
-    #expect(try choices == 2 && isUnderPIN() == true && PingAM.pinLength(of: account) == 5)
+    #expect(try choices == 2 && isUnderPIN() == true && account.pin?.length == 5)
     #expect(try secret(behind: "13579") == "12345")
   }
 

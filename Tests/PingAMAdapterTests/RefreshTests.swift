@@ -4,6 +4,7 @@ import Cryptography
 import HTTP
 import JSONValues
 import MobileAuth
+import ServerBackends
 import Synchronization
 import TestAM
 import Testing
@@ -25,7 +26,7 @@ import Vault
 
   private func want(_ token: String, _ fixture: PingAMFixture) throws {
     let account = try #require(try fixture.vault.accounts().first)
-    try fixture.vault.put(try PingAM.settingPendingMailbox(mailbox: token, account), nil)
+    try fixture.vault.put(try account.wanting(mailbox: token), nil)
   }
 
   @Test("Is registered at AM, and then the only one") func isRegisteredAtAMAndThenTheOnlyOne() async throws {

@@ -4,6 +4,7 @@ import Cryptography
 import HTTP
 import MobileAuth
 import Secrets
+import ServerBackends
 import Synchronization
 import Testing
 
@@ -138,7 +139,7 @@ final class EnrollmentFixture: Sendable {
       let fixture = EnrollmentFixture()
       let uri = fixture.server.prepare("PIPU1")
       fixture.registry.failWrites(after: cut)
-      await #expect(throws: StateStoreError.storage("the power is gone")) {
+      await #expect(throws: StateStoreError.io(call: "write", reason: "the power is gone")) {
         try await fixture.enrollment().enroll(uri, name: "desk", trust: trust)
       }
       fixture.registry.failWrites(after: nil)
@@ -218,6 +219,22 @@ final class EnrollmentFixture: Sendable {
     #expect(try await fixture.isUsable("PIPU1"))
   }
 
+  /// Fails if the enrollment does not change: the server refuses the former keys as soon as it has the new ones.
+  @Test("A revocation of the former keys does not reach the new ones, even while they are being sent")
+  func revocationOfFormerKeys() async throws {
+    _ = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU1"), name: nil, trust: trust)
+    let server = try #require(try fixture.registry.servers().first)
+    let known = Enrollments(server, try fixture.registry.accounts())
+    let loss = try #require(EnrollmentRevocation(.disenrolled, at: server.id, AccountID("PIPU1"), of: known))
+    let uri = fixture.server.prepare("PIPU1")
+    fixture.weather.withLock { $0 = [.neverArrives, .neverArrives] }
+    await #expect(throws: TokenServerError.self) { try await fixture.enrollment().enroll(uri, name: nil, trust: trust) }
+    #expect(try loss.apply(on: fixture.registry, at: 0) == .enrolledAgain)
+    _ = try await fixture.enrollment().enroll(uri, name: nil, trust: trust)
+    #expect(try loss.apply(on: fixture.registry, at: 0) == .enrolledAgain)
+    #expect(try await fixture.isUsable("PIPU1"))
+  }
+
   @Test("An account that lost its keys is enrolled again under its name")
   func accountThatLostItsKeysIsEnrolledAgainUnderItsName() async throws {
     _ = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU1"), name: "desk", trust: trust)
@@ -252,7 +269,7 @@ final class EnrollmentFixture: Sendable {
     await #expect(throws: TokenServerError.self) { try await fixture.enrollment().enroll(uri, name: nil, trust: trust) }
     #expect(try fixture.registry.accounts().isEmpty)
     _ = try await fixture.enrollment().enroll(uri, name: nil, trust: ServerTrust(pins: ["pin"]))
-    #expect(try PrivacyIDEA.pins(of: try #require(try fixture.registry.servers().first)) == ["pin"])
+    #expect(try CertificatePins(try #require(try fixture.registry.servers().first)).pins == ["pin"])
   }
 
   @Test("An untrusted certificate is not retried, and leaves no account")
@@ -277,7 +294,7 @@ final class EnrollmentFixture: Sendable {
 
   @Test("The pins of others there stay until the server was reached with these")
   func pinsOfOthersThereStayUntilTheServerWasReachedWithThese() async throws {
-    func pins() throws -> [String] { try PrivacyIDEA.pins(of: try #require(try fixture.registry.servers().first)) }
+    func pins() throws -> [String] { try CertificatePins(try #require(try fixture.registry.servers().first)).pins }
     let pinned = ServerTrust(pins: ["the right one"])
     _ = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU1"), name: nil, trust: pinned)
     let spent = fixture.server.prepare("PIPU2").replacing("PIPU2", with: "PIPU9")
@@ -323,7 +340,7 @@ final class EnrollmentFixture: Sendable {
     }
     #expect(try fixture.credentials("PIPU1")?.next != nil)
     let account = try await fixture.enrollment(pin: pin).enroll(uri, name: nil, trust: trust)
-    #expect(try PrivacyIDEA.pinLength(of: account) == 5)
+    #expect(account.pin == PINMetadata(.token, length: 5))
     #expect(fixture.keptPINs.withLock { $0 } == [AccountID("PIPU1"): pin])
   }
 
@@ -345,7 +362,11 @@ final class EnrollmentFixture: Sendable {
 
   /// During a new enrollment, another command sets the account's first PIN.
   private func choosePIN(of fixture: EnrollmentFixture) throws {
-    try fixture.registry.update(AccountID("PIPU1")) { try PrivacyIDEA.with(pinLength: 6, $0) }
+    try fixture.registry.update(AccountID("PIPU1")) { account in
+      var account = account
+      account.pin = PINMetadata(.token, length: 6)
+      return account
+    }
   }
 
   @Test("A PIN that is chosen meanwhile is kept") func pinThatIsChosenMeanwhileIsKept() async throws {
@@ -377,11 +398,10 @@ final class EnrollmentFixture: Sendable {
 
   @Test("An account gets a first PIN later") func accountGetsAFirstPINLater() async throws {
     let account = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU1"), name: nil, trust: trust)
-    #expect(try PrivacyIDEA.pinLength(of: account) == nil)
-    let credentials = try PushCredentials(PrivacyIDEA.with(pinLength: 6, account))
+    #expect(try account.pin == nil && PushCredentials(account).active?.wantsPIN == false)
+    try choosePIN(of: fixture)
+    let credentials = try #require(try fixture.credentials("PIPU1"))
     #expect(credentials.active?.wantsPIN == true && credentials.pinLength == 6)
-    let lost = account.with(SecretBytes(copying: []))
-    #expect(throws: StateStoreError.self) { try PrivacyIDEA.with(pinLength: 6, lost) }
   }
 
   @Test("A required fingerprint is refused, unless a PIN may replace it")

@@ -3,6 +3,7 @@ import ApprovalTestKit
 import Cryptography
 import HTTP
 import Secrets
+import ServerBackends
 import Synchronization
 import Testing
 
@@ -50,12 +51,13 @@ final class PrivacyIDEAFixture: Sendable {
       credentials.pinLength = wantsPIN ? 5 : nil
       server.state.withLock { $0.keys["PIPU\(number)"] = key.publicKey }
       records.append(
-        AccountRecord(
-          id: AccountID("account \(number)"), server: id, profile: "PIPU\(number)", stage: stage(number),
-          secrets: try credentials.encoded()))
+        try credentials.stored(
+          in: AccountRecord(
+            id: AccountID("account \(number)"), server: id, profile: "PIPU\(number)", stage: stage(number),
+            secrets: SecretBytes(copying: []))))
     }
     let record = TokenServerRecord(
-      id: id, kind: PrivacyIDEA.kind, url: FakePushServer.endpoint, secrets: EndpointCredentials(pins: []).encoded)
+      id: id, kind: PrivacyIDEA.kind, url: FakePushServer.endpoint, secrets: CertificatePins([]).encoded)
     let http = RecordingHTTPTransport { [server, weather] (request: HTTPRequest) throws(HTTPTransportError) in
       switch weather.next {
       case .fine: return server.respond(to: request)

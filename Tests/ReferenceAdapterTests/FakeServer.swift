@@ -103,7 +103,9 @@ final class FakeServer: Sendable {
     try registry.put(
       TokenServerRecord(id: id, kind: ReferenceServerClient.kind, url: Self.url, secrets: device.encoded()))
     try registry.put(
-      AccountRecord(id: AccountID("A"), server: id, profile: "PROFIL", stage: .active, secrets: account.encoded()), nil)
+      account.stored(
+        in: AccountRecord(
+          id: AccountID("A"), server: id, profile: "PROFIL", stage: .active, secrets: SecretBytes(copying: []))), nil)
     return try reopened(http)
   }
 

@@ -103,7 +103,7 @@ import Vault
     try fixture.raw { try $0.execute(sql) }
     expectBreak(at: 0, sql)
     let fault = #expect(throws: StateStoreError.self) { try vault.record(entry(.settled)) }
-    guard case .damaged = fault else {
+    guard case .corrupt(.auditHead) = fault else {
       Issue.record("\(String(describing: fault))")
       return
     }
@@ -121,7 +121,7 @@ import Vault
 
   @Test("A kind that no line can have is damage to the reader") func kindThatNoLineCanHaveIsDamageToTheReader() throws {
     try fixture.raw { try $0.execute("UPDATE audit SET kind = 'approved' WHERE sequence = 6") }
-    #expect(throws: StateStoreError.damaged("audit line 6")) { try vault.auditLines(newest: 1) }
+    #expect(throws: StateStoreError.corrupt(.auditEntry(6))) { try vault.auditLines(newest: 1) }
     #expect(try vault.auditLines(after: 0, limit: 5).count == 5)
   }
 

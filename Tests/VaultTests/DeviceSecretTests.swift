@@ -37,11 +37,11 @@ import Vault
     _ = try fixture.vault()
     unlink(path)
     let fault = #expect(throws: StateStoreError.self) { try fixture.deviceSecret() }
-    guard case .damaged(let text)? = fault else {
+    guard case .corrupt(.deviceSecret(_, let text))? = fault else {
       Issue.record("\(String(describing: fault))")
       return
     }
-    #expect(text.contains("neither \(path) nor the systemd credential"))
+    #expect(text.hasPrefix("\(path) nor the systemd credential"))
     #expect(names(in: fixture.path).filter { $0.hasPrefix("device-secret") } == [])
   }
 
@@ -66,10 +66,10 @@ import Vault
     expectRefusal("open \(path): Too many levels of symbolic links")
     unlink(path)
     mkfifo(path, 0o400)
-    expectRefusal("\(path) is not a regular file")
+    expectRefusal("\(path): not a regular file")
     unlink(path)
     mkdir(path, 0o400)
-    expectRefusal("\(path) is not a regular file")
+    expectRefusal("\(path): not a regular file")
     rmdir(path)
   }
 
@@ -120,7 +120,7 @@ import Vault
 
   private func expectRefusal(_ reason: String, sourceLocation: SourceLocation = #_sourceLocation) {
     let fault = #expect(throws: StateStoreError.self, sourceLocation: sourceLocation) { try fixture.deviceSecret() }
-    guard case .storage(let text)? = fault, text.hasSuffix(reason) else {
+    guard case .io? = fault, "\(fault!)".hasSuffix(reason) else {
       Issue.record("\(String(describing: fault))", sourceLocation: sourceLocation)
       return
     }

@@ -125,7 +125,7 @@ import Testing
     #expect(try vault.message(transaction(1)) == nil)
     try vault.wipe(account: bob, AuditEntry(.wiped, wallClockMilliseconds: 0))
     #expect(try vault.message(transaction(2)) == nil)
-    #expect(throws: StateStoreError.unknown("account bob")) { try vault.store(message(3, for: bob)) }
+    #expect(throws: StateStoreError.notFound(.account(bob))) { try vault.store(message(3, for: bob)) }
   }
 
   @Test(

@@ -102,7 +102,7 @@ import VaultModel
       try vault.store(setup, secret: secret, of: account(carol, stage: .enrolling), at: server(acme), nil)
       #expect(try vault.oneTimePasswords()[carol]?.setup == setup)
     }
-    #expect(throws: StateStoreError.unknown("one-time passwords of account bob")) {
+    #expect(throws: StateStoreError.notFound(.oneTimePasswords(of: bob))) {
       try vault.next(of: bob, clock: clock())
     }
   }
@@ -121,7 +121,7 @@ import VaultModel
     _ = try codes(1, in: vault)
     try fixture.raw { try $0.execute(sql) }
     let name = sql.contains("bob") ? bob : alice
-    #expect(throws: StateStoreError.damaged("the one-time passwords of account \(name)")) {
+    #expect(throws: StateStoreError.corrupt(.oneTimePasswords(of: name))) {
       try vault.next(of: name, clock: clock())
     }
   }

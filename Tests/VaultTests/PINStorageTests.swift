@@ -93,7 +93,7 @@ import VaultModel
         "INSERT INTO accounts VALUES ('alice', 'acme', 'p', 'active', ?)", keys.seal(secrets("account key"), at: place))
       #expect(try raw.rows("PRAGMA user_version") { try $0.integer(0) } == [1])
     }
-    let vault = try fixture.vault()
+    let vault = try Vault.open(directory: fixture.path, deviceSecret: secret, upgrade: { _, former in former })
     let newest = Int64(Schema.steps(keys).count)
     #expect(try fixture.raw { try $0.rows("PRAGMA user_version") { try $0.integer(0) } } == [newest])
     #expect(bytes(try vault.account(alice).secrets) == bytes(secrets("account key")))

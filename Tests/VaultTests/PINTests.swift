@@ -50,7 +50,7 @@ import VaultModel
     #expect(try vault.accounts().map(\.id) == [bob])
     #expect(try vault.unresolvedIntents() == [])
     #expect(try counts == nil)
-    #expect(throws: StateStoreError.unknown("PIN of account alice")) { try vault.unlock(alice, "13579") }
+    #expect(throws: StateStoreError.notFound(.pin(of: alice))) { try vault.unlock(alice, "13579") }
     #expect(try vault.unlock(bob, "24680").text == "bob's keys")
     #expect(try vault.auditLines(newest: 1)[0].entry == entry(.wiped, alice, "3 wrong PINs"))
     guard case .intact = try vault.verifyAudit() else {
@@ -143,9 +143,9 @@ import VaultModel
 
   @Test("Goes with the keys when they are dropped") func goesWithTheKeysWhenTheyAreDropped() throws {
     try vault.dropKeys(of: alice, entry(.disenrolled))
-    #expect(throws: StateStoreError.unknown("PIN of account alice")) { try vault.unlock(alice, "13579") }
-    #expect(throws: StateStoreError.unknown("PIN of account bob")) { try vault.unlock(bob, "13579") }
-    #expect(throws: StateStoreError.unknown("account carol")) {
+    #expect(throws: StateStoreError.notFound(.pin(of: alice))) { try vault.unlock(alice, "13579") }
+    #expect(throws: StateStoreError.notFound(.pin(of: bob))) { try vault.unlock(bob, "13579") }
+    #expect(throws: StateStoreError.notFound(.account(AccountID("carol")))) {
       try vault.setPIN(of: AccountID("carol"), to: pin("13579"), keys: secrets("k"))
     }
   }

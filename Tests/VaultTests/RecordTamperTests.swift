@@ -143,7 +143,7 @@ import VaultModel
     let fault = #expect(throws: StateStoreError.self) {
       try Vault.open(directory: fixture.path, deviceSecret: try other.deviceSecret())
     }
-    #expect(fault == .damaged("it was created with another device secret, or its canary was changed"))
+    #expect(fault == .corrupt(.canary))
     #expect(try vault.account(alice).profile == "profile of alice")
   }
 
@@ -171,7 +171,7 @@ import VaultModel
     _ what: String, sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Void
   ) {
     let fault = #expect(throws: StateStoreError.self, "\(what)", sourceLocation: sourceLocation, performing: body)
-    if let fault, case .damaged = fault { return }
+    if let fault, case .corrupt = fault { return }
     Issue.record("\(what): \(String(describing: fault))", sourceLocation: sourceLocation)
   }
 }

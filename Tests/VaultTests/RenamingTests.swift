@@ -57,8 +57,10 @@ import VaultModel
 
   @Test("A name that is taken, or an account that is not there, changes nothing")
   func nameThatIsTakenOrAnAccountThatIsNotThereChangesNothing() throws {
-    #expect(throws: StateStoreError.self) { try vault.rename(AccountID("old"), to: AccountID("other"), entry) }
-    #expect(throws: StateStoreError.unknown("account nobody")) {
+    #expect(throws: StateStoreError.conflict(.account(AccountID("other")), .nameTaken)) {
+      try vault.rename(AccountID("old"), to: AccountID("other"), entry)
+    }
+    #expect(throws: StateStoreError.notFound(.account(AccountID("nobody")))) {
       try vault.rename(AccountID("nobody"), to: AccountID("new"), entry)
     }
     #expect(try vault.accounts().map(\.id) == ["old", "other"].map { AccountID($0) })

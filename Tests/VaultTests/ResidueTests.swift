@@ -51,8 +51,11 @@ import VaultModel
     let keys = SecretBytes(copying: [UInt8](repeating: 0, count: size))
     let clock = PatientClock(wallClockMilliseconds: 0)
     let removals: [(String, () throws -> Void)] = [
-      ("change", { _ = try vault.changePIN(of: alice, from: pin("1"), to: pin("2"), parameters: cheap, clock: clock) }),
-      ("set", { try vault.setPIN(of: alice, to: pin("3"), keys: keys) }),
+      (
+        "change",
+        { _ = try vault.changePIN(of: alice, from: pin("11111"), to: pin("22222"), parameters: cheap, clock: clock) }
+      ),
+      ("set", { try vault.setPIN(of: alice, to: pin("33333"), keys: keys) }),
       ("drop", { try vault.dropKeys(of: alice, entry(.disenrolled)) }),
       ("limit", { for _ in 1...3 { _ = try vault.unlock(alice, "9") } }),
       ("wipe", { try vault.wipe(account: alice, entry(.wiped)) }),
@@ -60,7 +63,7 @@ import VaultModel
     for (what, remove) in removals {
       try vault.put(server(acme))
       try vault.put(account(alice))
-      try vault.setPIN(of: alice, to: pin("1"), keys: keys)
+      try vault.setPIN(of: alice, to: pin("11111"), keys: keys)
       let box = try fixture.raw { raw in
         try raw.rows("SELECT box FROM pins WHERE account = 'alice'") { try $0.blob(0) }[0]
       }

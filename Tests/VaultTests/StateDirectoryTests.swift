@@ -47,17 +47,17 @@ import Vault
       chown(fixture.path, 0, 0)
     } else {
       let fault = #expect(throws: StateStoreError.self) { try Vault.open(directory: "/root", deviceSecret: secret) }
-      #expect("\(fault!)".contains("/root belongs to user 0"))
+      #expect("\(fault!)".contains("/root: belongs to user 0"))
     }
   }
 
   @Test("That is a file, or has no parent, is refused") func thatIsAFileOrHasNoParentIsRefused() throws {
     let file = "\(fixture.path)/device-secret"
     let fault = #expect(throws: StateStoreError.self) { try Vault.open(directory: file, deviceSecret: secret) }
-    #expect(fault == .storage("\(file) is not a directory"))
+    #expect(fault == .io(call: file, reason: "not a directory"))
     let missing = "\(fixture.path)/a/b"
     let other = #expect(throws: StateStoreError.self) { try Vault.open(directory: missing, deviceSecret: secret) }
-    #expect(other == .storage("mkdir \(missing): No such file or directory"))
+    #expect(other == .io(call: "mkdir \(missing)", reason: "No such file or directory"))
   }
 
   @Test("May be reached through a symbolic link, as systemd's DynamicUser does")
@@ -79,7 +79,7 @@ import Vault
     let fault = #expect(throws: StateStoreError.self, sourceLocation: sourceLocation) {
       try Vault.open(directory: fixture.path, deviceSecret: secret)
     }
-    guard case .storage(let text)? = fault, text.hasSuffix(reason) else {
+    guard case .io? = fault, "\(fault!)".hasSuffix(reason) else {
       Issue.record("\(String(describing: fault))", sourceLocation: sourceLocation)
       return
     }

@@ -40,7 +40,7 @@ import Vault
 
   @Test("Does not let a second token server take over an account's name")
   func doesNotLetASecondTokenServerTakeOverAnAccountsName() throws {
-    #expect(throws: StateStoreError.unknown("account alice at token server umbrella")) {
+    #expect(throws: StateStoreError.conflict(.account(alice), .atAnotherServer)) {
       try vault.put(account(alice, at: umbrella), entry(.enrolled, alice))
     }
     #expect(try vault.account(alice).server == acme)
@@ -53,14 +53,14 @@ import Vault
     let nobody = AccountID("nobody")
     let nowhere = TokenServerID("nowhere")
     let unknown: [(StateStoreError, () throws -> Void)] = [
-      (.unknown("account nobody"), { _ = try vault.account(nobody) }),
-      (.unknown("account nobody"), { try vault.dropKeys(of: nobody, entry(.disenrolled)) }),
-      (.unknown("account nobody"), { try vault.wipe(account: nobody, entry(.wiped)) }),
-      (.unknown("token server nowhere"), { try vault.wipe(server: nowhere, entry(.wiped)) }),
-      (.unknown("token server nowhere"), { try vault.put(account(bob, at: nowhere), entry(.enrolled)) }),
-      (.unknown("account nobody at token server acme"), { try vault.journal(intent(login, nobody), entry(.decided)) }),
+      (.notFound(.account(nobody)), { _ = try vault.account(nobody) }),
+      (.notFound(.account(nobody)), { try vault.dropKeys(of: nobody, entry(.disenrolled)) }),
+      (.notFound(.account(nobody)), { try vault.wipe(account: nobody, entry(.wiped)) }),
+      (.notFound(.server(nowhere)), { try vault.wipe(server: nowhere, entry(.wiped)) }),
+      (.notFound(.server(nowhere)), { try vault.put(account(bob, at: nowhere), entry(.enrolled)) }),
+      (.notFound(.accountAt(nobody, acme)), { try vault.journal(intent(login, nobody), entry(.decided)) }),
       (
-        .unknown("account alice at token server umbrella"),
+        .notFound(.accountAt(alice, umbrella)),
         { try vault.journal(intent(login, alice, at: umbrella), entry(.decided)) }
       ),
     ]

@@ -13,7 +13,7 @@ final class VaultFixture {
   /// - Parameter base: the parent directory. A memory file system speeds up tests that need thousands of directories.
   init(in base: String = "/tmp") throws {
     var template = Array("\(base)/vault-tests-XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else { throw StateStoreError.storage("mkdtemp in \(base)") }
+    guard mkdtemp(&template) != nil else { throw StateStoreError.io(call: "mkdtemp", reason: base) }
     path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
 
@@ -56,7 +56,7 @@ func names(in directory: String) -> [String] {
 
 func contents(of path: String) throws -> [UInt8] {
   let descriptor = open(path, O_RDONLY)
-  guard descriptor >= 0 else { throw StateStoreError.storage("open \(path)") }
+  guard descriptor >= 0 else { throw StateStoreError.io(call: "open", reason: path) }
   defer { close(descriptor) }
   var bytes: [UInt8] = []
   var chunk = [UInt8](repeating: 0, count: 65_536)
@@ -66,10 +66,10 @@ func contents(of path: String) throws -> [UInt8] {
 
 func write(_ bytes: [UInt8], to path: String, mode: mode_t = 0o600) throws {
   let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL, 0o600)
-  guard descriptor >= 0 else { throw StateStoreError.storage("create \(path)") }
+  guard descriptor >= 0 else { throw StateStoreError.io(call: "create", reason: path) }
   defer { close(descriptor) }
   guard write(descriptor, bytes, bytes.count) == bytes.count, fchmod(descriptor, mode) == 0 else {
-    throw StateStoreError.storage("write \(path)")
+    throw StateStoreError.io(call: "write", reason: path)
   }
 }
 

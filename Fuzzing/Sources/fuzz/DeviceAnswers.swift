@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
 @testable import ControlProtocol
-import HTTP
 import Cryptography
+import HTTP
 import MobileAuth
 import OpenPGP
 import ReferenceProtocol
@@ -67,7 +67,9 @@ private let records: (TokenServerRecord, AccountRecord) = orTrap {
   let id = TokenServerID("s")
   return (
     TokenServerRecord(id: id, kind: ReferenceServerClient.kind, url: issuer, secrets: try device.encoded()),
-    AccountRecord(id: AccountID("ann"), server: id, profile: "PROFIL", stage: .active, secrets: account.encoded())
+    account.stored(
+      in: AccountRecord(
+        id: AccountID("ann"), server: id, profile: "PROFIL", stage: .active, secrets: SecretBytes(copying: [])))
   )
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
-import HTTP
 import Cryptography
-@testable import JSONValues
+import HTTP
 import MobileAuth
 import Secrets
 import Synchronization
 
+@testable import JSONValues
 @testable import PingAMAdapter
 
 /// A push message of PingAM, from the delivered bytes to the request that the user sees. The harness signs claims as AM
@@ -46,9 +46,10 @@ final class PushReceiver: Sendable {
       authenticationURL: "https://am.example/a", deviceToken: "mailbox")
     let mechanism = Mechanism(facts: metadata, secret: SharedSecret(bytes: Keys.shared))
     let server = TokenServerRecord(
-      id: TokenServerID("am.example"), kind: PingAM.kind, url: "https://am.example", secrets: .joining([]))
-    let account = AccountRecord(
-      id: AccountID("ann"), server: server.id, profile: "ann", stage: .active, secrets: mechanism.encoded)
+      id: TokenServerID("am.example"), kind: PingAM.kind, url: "https://am.example", secrets: SecretBytes(copying: []))
+    let account = mechanism.stored(
+      in: AccountRecord(
+        id: AccountID("ann"), server: server.id, profile: "ann", stage: .active, secrets: SecretBytes(copying: [])))
     orTrap { [registry] in
       try registry.put(server)
       try registry.put(account, nil)

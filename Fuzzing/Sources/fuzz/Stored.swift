@@ -1,36 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
 import Glibc
-@testable import MQTT
 import MobileAuth
 import OpenPGP
 import ReferenceProtocol
 import Secrets
 
-@testable import TokenDaemon
-@testable import PINProtection
+@testable import MQTT
 @testable import OATHAdapter
+@testable import PINProtection
 @testable import PingAMAdapter
 @testable import PrivacyIDEAAdapter
 @testable import ReferenceAdapter
 @testable import ServerBackends
 @testable import ServerParsers
+@testable import TokenDaemon
 
 /// Parses stored data: the plaintext of encrypted records, database rows, files with secrets, and columns of the token
-/// server that contain JSON. In a record, each line is a part; `@` and a letter stand for a valid part.
+/// server that contain JSON. In a former record, each line is a part; in a present one, the first line is the length of
+/// the PIN, and each other line a field with the next tag. `@` and a letter stand for a valid part.
 func readStored(_ bytes: [UInt8]) {
-  let input = Input(bytes, choices: 10)
+  let input = Input(bytes, choices: 14)
   switch input.choice {
-  case 0: readReferenceAccount(account(of: input))
+  case 0: upgrade(account(of: input), by: ReferenceBackend.self).map(readReferenceAccount)
   case 1: _ = try? DeviceCredentials(server(of: input)).encoded()
-  case 2: readPushAccount(account(of: input))
-  case 3: readMechanism(input)
+  case 2: upgrade(account(of: input), by: PrivacyIDEABackend.self).map(readPushAccount)
+  case 3: readServerPins(input)
   case 4: readMessage(input)
   case 5: readOneTimePasswords(input)
   case 6: readPINRecords(input.bytes)
   case 7: readSecretFiles(input.bytes)
   case 8: readColumns(input.bytes)
-  default: readRawRecord(input.bytes)
+  case 9: readRawRecord(input.bytes)
+  case 10: readBox(input.bytes)
+  case 11: readReferenceAccount(tagged(input))
+  case 12: readPushAccount(tagged(input))
+  default: readMechanism(tagged(input))
   }
 }
 
@@ -41,16 +46,14 @@ private func parts(of input: Input) -> [SecretBytes] {
 }
 
 private let goodParts: [String: SecretBytes] = orTrap {
-  let pinParts = AccountPIN(
-    try ProtectedToken(
-      SecretBytes(copying: [UInt8](repeating: 1, count: 32)),
-      under: PIN(digits: SecretBytes(copying: Array("12345".utf8))),
-      binding: Keys.shared, parameters: Scrypt.Parameters(cost: 2, blockSize: 1, parallelization: 1))
-  ).parts
+  let token = try ProtectedToken(
+    SecretBytes(copying: [UInt8](repeating: 1, count: 32)),
+    under: PIN(digits: SecretBytes(copying: Array("12345".utf8))),
+    binding: Keys.shared, parameters: Scrypt.Parameters(cost: 2, blockSize: 1, parallelization: 1))
   return [
     "@k": Keys.token.secret, "@c": SecretBytes(copying: Keys.server.certificate.bytes),
     "@d": try Keys.device.exportedSecret(), "@r": try Keys.pushServer.exportedSecret(),
-    "@p": SecretBytes(copying: Keys.pushServer.publicKey.pkcs1), "@s": Keys.shared, "@w": pinParts[1],
+    "@p": SecretBytes(copying: Keys.pushServer.publicKey.pkcs1), "@s": Keys.shared, "@w": token.wrapped.encoded,
   ]
 }
 
@@ -64,18 +67,40 @@ private func server(of input: Input) -> TokenServerRecord {
   TokenServerRecord(id: TokenServerID("s"), kind: "k", url: "https://s", secrets: .joining(parts(of: input)))
 }
 
+private struct Tag: RawRepresentable { let rawValue: UInt16 }
+
+/// An account of the present format.
+private func tagged(_ input: Input) -> AccountRecord {
+  var (lines, fields) = (parts(of: input), SecretFields())
+  let length = lines.removeFirst().withExposedSecret { Int(String(decoding: $0, as: UTF8.self)) }
+  for (line, tag) in zip(lines, UInt16(1)...) where line.count > 0 { fields[Tag(rawValue: tag)] = line }
+  var account = account(of: input).with(fields.encoded)
+  account.pin = length.map { PINMetadata(.token, length: $0) }
+  account.policies = length.map { _ in #"{"deviceTampering":{"score":0.5}}"# }
+  account.delivery = DeliveryAddress("mailbox")
+  return account
+}
+
+/// An account of a former format is decoded, or is damaged.
+private func upgrade(_ former: AccountRecord, by backend: any FormerAccounts.Type) -> AccountRecord? {
+  guard let account = try? backend.upgraded(former) else { return nil }
+  requirePINLength(account.pin?.length)
+  return account
+}
+
 private func readReferenceAccount(_ record: AccountRecord) {
   guard let credentials = try? AccountCredentials(record) else { return }
-  if let pin = credentials.pin { requirePINLength(pin.current.length) }
-  let again = try? AccountCredentials(record.with(credentials.encoded()))
-  require(again?.codeDigest == credentials.codeDigest, "credentials survive being written")
+  requirePINLength(credentials.pin?.current.length)
+  requirePINLength(credentials.pin?.next?.token.length)
+  let stored = credentials.stored(in: record)
+  let again = try? AccountCredentials(stored)
+  require(again?.stored(in: stored).isSame(as: stored) == true, "credentials survive being written")
 }
 
 private func readPushAccount(_ record: AccountRecord) {
-  guard let credentials = try? PushCredentials(record) else { return }
-  requirePINLength(credentials.pinLength)
-  let again = (try? credentials.encoded()).flatMap { try? PushCredentials(record.with($0)) }
-  require(again?.next?.giveUpAt == credentials.next?.giveUpAt, "credentials survive being written")
+  guard let credentials = try? PushCredentials(record), let stored = try? credentials.stored(in: record) else { return }
+  let again = try? PushCredentials(stored).stored(in: stored)
+  require(again?.isSame(as: stored) == true, "credentials survive being written")
 }
 
 /// A length that a PIN cannot have would end the process when the PIN is requested.
@@ -83,18 +108,37 @@ private func requirePINLength(_ length: Int?) {
   if let length { require(PINPolicy.lengths.contains(length), "a PIN can have \(length) digits") }
 }
 
-private func readMechanism(_ input: Input) {
-  let record = account(of: input, kind: PingAM.kind)
-  _ = try? EndpointCredentials(server(of: input)).encoded
-  _ = try? PingAM.pins(of: server(of: input))
-  requirePINLength((try? PingAM.pinLength(of: record)).flatMap(\.self))
-  for hasPIN in [true, false] {
-    _ = (try? PingAM.lock(of: record, hasPIN: hasPIN, isTamperedWith: { !hasPIN })).map { "\(String(describing: $0))" }
+private func readServerPins(_ input: Input) {
+  guard let account = upgrade(account(of: input, kind: PingAM.kind), by: PingAMBackend.self) else {
+    let record = server(of: input)
+    guard let pins = try? CertificatePins(record) else { return }
+    let again = TokenServerRecord(id: record.id, kind: record.kind, url: record.url, secrets: pins.encoded)
+    return require((try? CertificatePins(again))?.pins == pins.pins, "pins survive being written")
   }
-  for policy in ["deviceTampering", "biometricAvailable", "x"] {
-    _ = try? PingAM.lockedManually(record, with: policy, hasPIN: true, isTamperedWith: { false })
+  readMechanism(account)
+  lockAndUnlock(account, isRequired: true)
+  if let changed = try? account.wanting(mailbox: "m") {
+    require(changed.delivery?.wanted ?? changed.delivery?.mailbox == "m", "the mailbox is wanted")
   }
-  if let changed = try? PingAM.settingPendingMailbox(mailbox: "m", record) { _ = try? PingAM.pendingMailbox(of: changed) }
+}
+
+private func readMechanism(_ record: AccountRecord) {
+  guard let mechanism = try? Mechanism(record) else { return }
+  let stored = mechanism.stored(in: record)
+  let again = (try? Mechanism(stored))?.stored(in: stored)
+  require(again?.isSame(as: stored) == true, "a mechanism survives being written")
+}
+
+private func lockAndUnlock(_ account: AccountRecord, isRequired: Bool) {
+  for isTamperedWith in [true, false] {
+    let facts = PolicyConditions(hasPIN: account.pin != nil, isTamperedWith: { isTamperedWith })
+    _ = (try? account.currentLock(facts)).map { "\(String(describing: $0))" }
+    for policy in [nil, "deviceTampering", "biometricAvailable", "x"] {
+      guard let locked = try? account.locked(with: policy, isRequired: isRequired, facts) else { continue }
+      require((try? locked.currentLock(facts)) == .manual(policy: policy), "a lock locks")
+      require((try? locked.unlocked(facts))?.isSame(as: account) == true, "unlocking restores the account")
+    }
+  }
 }
 
 private let mechanism = Mechanism(
@@ -108,20 +152,18 @@ private func readMessage(_ input: Input) {
   let delivered = DeliveredMessage(
     transaction: transaction, account: AccountID("ann"), reference: "m", receivedAtMilliseconds: 1_795_253_339_000,
     contents: .joining(parts(of: input)))
-  let record = AccountRecord(
-    id: AccountID("ann"), server: TokenServerID(PingAM.kind), profile: "P", stage: .active, secrets: mechanism.encoded)
+  let record = mechanism.stored(
+    in: AccountRecord(
+      id: AccountID("ann"), server: TokenServerID(PingAM.kind), profile: "P", stage: .active,
+      secrets: SecretBytes(copying: [])))
   _ = try? PingAM.summary(of: delivered, for: record, now: 1_795_253_400_000)
 }
 
 private func readOneTimePasswords(_ input: Input) {
-  let record = AccountRecord(
+  let former = AccountRecord(
     id: AccountID("ann"), server: TokenServerID("oath"), profile: "P", stage: .active,
     secrets: SecretBytes(copying: input.bytes))
-  let facts = OATHMetadata(record)
-  requirePINLength(facts.pinLength)
-  _ = (try? facts.lock { false }).map { "\(String(describing: $0))" }
-  let again = OATHMetadata(record.with(facts.encoded))
-  require(again.isLocked == facts.isLocked && again.policies == facts.policies, "facts survive being written")
+  if let account = upgrade(former, by: OATHBackend.self) { lockAndUnlock(account, isRequired: false) }
 }
 
 private func readPINRecords(_ bytes: [UInt8]) {

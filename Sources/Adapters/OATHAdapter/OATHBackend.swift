@@ -68,16 +68,18 @@ package struct OATHBackend: ServerBackend {
         .usage, "\(credential.profile.sanitized(atMost: 1000)) is already enrolled here, as account \"\(other.id)\"")
     }
     let name = try unusedName(name, for: credential)
-    let metadata = OATHMetadata(pinLength: pin?.count, policies: uri.policies)
-    if let violated = try metadata.violatedPolicy(isTamperedWith: { context.store.isTamperedWith }) {
+    let policies = try AccountPolicies(uri.policies)
+    if let violated = policies.violation(hasPIN: { pin != nil }, isTamperedWith: { context.store.isTamperedWith }) {
       throw BackendError(
         .refused,
         "the policy \(violated) in the URI does not hold on this device", number: AccountPolicies.violationNumber)
     }
-    for note in try PingAM.notes(onPolicies: uri.policies ?? "{}") { progress(note) }
-    let account = AccountRecord(
+    for name in policies.unknownNames { progress(AccountPolicies.note(onUnknown: name)) }
+    var account = AccountRecord(
       id: AccountID(name), server: Self.server.id, profile: credential.profile, stage: .active,
-      secrets: metadata.encoded)
+      secrets: SecretBytes(copying: []))
+    account.pin = pin.map { PINMetadata(.token, length: $0.count) }
+    account.policies = uri.policies
     let detail = pin == nil ? "one-time passwords" : "one-time passwords, protected by a PIN"
     try context.store(
       credential, of: account, at: Self.server, under: pin,
@@ -102,31 +104,17 @@ package struct OATHBackend: ServerBackend {
   }
 }
 
-extension OATHBackend: TokenVerifiedPINs {
-  package func pinLength(of account: AccountRecord) throws(StateStoreError) -> Int? { OATHMetadata(account).pinLength }
+extension OATHBackend: AccountLocks {
+  package static let locksWithPolicy = false
 }
 
-extension OATHBackend: AccountLocks {
-  package func lock(of account: AccountRecord, hasPIN: Bool) throws -> AccountLock? {
-    try OATHMetadata(account).lock(isTamperedWith: { context.store.isTamperedWith })
-  }
-
-  package func locked(_ account: AccountRecord, with policy: String?, hasPIN: Bool) throws -> AccountRecord {
-    guard policy == nil else {
-      throw BackendError(.usage, "account \(account.id) is not at PingAM: it is locked without --policy")
-    }
-    if let lock = try lock(of: account, hasPIN: hasPIN) { throw LockError.lockedAlready(lock) }
-    return setting(isLocked: true, of: account)
-  }
-
-  package func unlocked(_ account: AccountRecord, hasPIN: Bool) throws -> AccountRecord {
-    try LockError.requireManual(try lock(of: account, hasPIN: hasPIN))
-    return setting(isLocked: false, of: account)
-  }
-
-  private func setting(isLocked: Bool, of account: AccountRecord) -> AccountRecord {
-    var metadata = OATHMetadata(account)
-    metadata.isLocked = isLocked
-    return account.with(metadata.encoded)
+extension OATHBackend: FormerAccounts {
+  package static func upgraded(_ former: AccountRecord) throws(StateStoreError) -> AccountRecord {
+    let metadata = try FormerMetadata(former)
+    var account = former.with(SecretBytes(copying: []))
+    account.pin = metadata.pinLength.map { PINMetadata(.token, length: $0) }
+    account.lock = metadata.isLocked ? UserLock(policy: nil) : nil
+    account.policies = metadata.policies
+    return account
   }
 }

@@ -78,11 +78,10 @@ struct MailboxRefresh: Sendable {
   private func confirm(_ token: String, of account: AccountID) throws(TokenServerError) {
     do {
       let told = try registry.update(account) { record in
-        guard try Mechanism(record) != nil else { return nil }
-        return try PingAM.changed(record) { facts in
-          facts.deviceToken = token
-          if facts.wantedDeviceToken == token { facts.wantedDeviceToken = nil }
-        }
+        guard let delivery = record.delivery else { return nil }
+        var record = record
+        record.delivery = DeliveryAddress(token, wanted: delivery.wanted == token ? nil : delivery.wanted)
+        return record
       }
       if told == nil { return }
     } catch { throw .unreachable("\(error)") }

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import FoundationEssentials
 import MobileAuth
-import PINProtection
 import Secrets
 
 /// The stored state of one account at AM.
 struct Mechanism: Sendable {
-  /// The members that are not secret.
-  struct Metadata: Codable, Sendable, Equatable {
+  /// The members that are not secret. Policies, mailbox and PIN are stored in fields of the account record.
+  struct Metadata: Sendable, Equatable {
     /// A UUID that this token chose at registration; AM identifies the mechanism by it.
     var uid: String
     var issuer: String
@@ -21,8 +19,6 @@ struct Mechanism: Sendable {
     var resourceID: String?
     /// The account's policies as JSON text.
     var policies: String?
-    /// The policy with which the user has locked the account; nil if the user has not.
-    var lockedBy: String?
     /// The mailbox (device token) that AM has confirmed: where AM's push provider or push delegate sends this account's
     /// messages.
     var deviceToken: String
@@ -37,15 +33,13 @@ struct Mechanism: Sendable {
     var registration: Registration?
   }
 
-  struct Registration: Codable, Sendable, Equatable {
+  struct Registration: Sendable, Equatable {
     var messageID: String
     var challenge: [UInt8]
   }
 
   var metadata: Metadata
   let secret: SharedSecret
-
-  private static let version = SecretBytes(copying: Array("pingam 1".utf8))
 
   init(facts: Metadata, secret: SharedSecret) {
     self.metadata = facts
@@ -54,22 +48,26 @@ struct Mechanism: Sendable {
 
   /// Decodes an account record.
   /// - Returns: nil for an account whose keys were deleted.
-  /// - Throws: `.damaged` if the record is not in this format.
+  /// - Throws: `.corrupt` if the record is not in this format.
   init?(_ record: AccountRecord) throws(StateStoreError) {
     if record.secrets.count == 0 { return nil }
-    let damaged = StateStoreError.damaged("the keys of account \(record.id)")
-    guard let parts = record.secrets.parts(), parts.count == 3,
-      SecretBytes.constantTimeEqual(parts[0], Self.version)
-    else { throw damaged }
-    let encoded = parts[1].withExposedSecret { Data($0) }
-    do { metadata = try JSONDecoder().decode(Metadata.self, from: encoded) } catch { throw damaged }
-    if let length = metadata.pinLength, !PINPolicy.lengths.contains(length) { throw damaged }
-    secret = SharedSecret(bytes: parts[2])
+    guard let fields = SecretFields(encoded: record.secrets), let secret = fields[MechanismTag.secret],
+      let metadata = Metadata(fields, record)
+    else { throw .corrupt(.keys(of: record.id)) }
+    self.metadata = metadata
+    self.secret = SharedSecret(bytes: secret)
   }
 
-  var encoded: SecretBytes {
-    let facts: Data
-    do { facts = try JSONEncoder().encode(self.metadata) } catch { preconditionFailure("texts and numbers: \(error)") }
-    return .joining([Self.version, SecretBytes(copying: facts), secret.bytes])
+  /// Returns the account with this mechanism. Its lock is unchanged.
+  func stored(in account: AccountRecord) -> AccountRecord {
+    var fields = SecretFields()
+    fields[MechanismTag.secret] = secret.bytes
+    metadata.write(to: &fields)
+    var account = account
+    account.pin = metadata.pinLength.map { PINMetadata(.token, length: $0) }
+    account.policies = metadata.policies
+    account.delivery = DeliveryAddress(metadata.deviceToken, wanted: metadata.wantedDeviceToken)
+    account.secrets = fields.encoded
+    return account
   }
 }

@@ -45,7 +45,7 @@ extension PingAM {
   ) throws {
     if let broken = rule(brokenByMailbox: mailbox) { throw MailboxError.malformed(mustBe: broken) }
     for other in try registry.accounts(atServersOf: kind) where other.id != account {
-      guard try self.mailbox(of: other) != mailbox, try pendingMailbox(of: other) != mailbox else {
+      guard other.delivery?.mailbox != mailbox, other.delivery?.wanted != mailbox else {
         throw MailboxError.taken(mailbox, by: other.id)
       }
     }

@@ -48,7 +48,7 @@ package struct PingAMBackend: ServerBackend {
     for server: TokenServerRecord, accounts: [AccountRecord], report: @escaping @Sendable (TokenEvent) -> Void
   ) throws -> (any TokenServerClient)? {
     try PingAMServerClient(
-      server, accounts: accounts, http: try context.http(to: server.id, pins: PingAM.pins(of: server)),
+      server, accounts: accounts, http: try context.http(to: server.id, pins: CertificatePins(server).pins),
       dependencies: PingAMServerClient.Dependencies(
         ingress: ingress, registry: context.store, deviceName: deviceName, messageStore: context.store,
         pinVerifier: context.pinVerifier, takesPINForBiometric: takesPINForBiometric, clock: context.clock,
@@ -66,7 +66,7 @@ package struct PingAMBackend: ServerBackend {
   private var otpSecretStore: OTPSecretStore {
     OTPSecretStore { [context] credential, pin, known, account in
       guard let server = try context.store.servers().first(where: { $0.id == account.server }) else {
-        throw StateStoreError.unknown("token server \(account.server)")
+        throw StateStoreError.notFound(.server(account.server))
       }
       let entry = pin.map { _ in
         AuditEntry(

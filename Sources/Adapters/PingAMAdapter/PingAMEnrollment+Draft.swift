@@ -41,7 +41,9 @@ extension PingAMEnrollment {
       var account = record
       let anew = self.mechanism(uri, ticket, after: mechanism?.metadata)
       account.stage = .enrolling
-      account.secrets = anew.encoded
+      account.enrollment = EnrollmentID()
+      account.lock = nil
+      account = anew.stored(in: account)
       return Draft(
         server: server, account: account, mechanism: anew, known: record, isResumed: false)
     }
@@ -51,8 +53,10 @@ extension PingAMEnrollment {
     }
     try checkMailbox(of: id)
     let mechanism = self.mechanism(uri, ticket, after: nil)
-    let account = AccountRecord(
-      id: id, server: server.id, profile: Self.profile(of: uri), stage: .enrolling, secrets: mechanism.encoded)
+    let account = mechanism.stored(
+      in: AccountRecord(
+        id: id, server: server.id, profile: Self.profile(of: uri), stage: .enrolling,
+        secrets: SecretBytes(copying: [])))
     return Draft(
       server: server, account: account, mechanism: mechanism, known: nil, isResumed: false)
   }
@@ -123,9 +127,10 @@ extension PingAMEnrollment {
     let url = Self.url(of: ticket)
     let id = Self.serverID(at: url)
     let trust = try keepingPins(trust, ticket)
+    let known = try registry.servers().first { $0.id == id }
     let record = TokenServerRecord(
-      id: id, kind: PingAM.kind, url: url,
-      secrets: .joining(trust.pins.map { SecretBytes(copying: Array($0.utf8)) }))
+      id: id, kind: PingAM.kind, url: url, registration: known?.registration ?? EnrollmentID(),
+      secrets: CertificatePins(trust.pins).encoded)
     try registry.requireNoOtherKind(of: id, than: PingAM.kind)
     // The URI is trusted to set pins, but other accounts depend on the stored pins until AM was reached with the new
     // ones.
@@ -140,15 +145,15 @@ extension PingAMEnrollment {
   func keepingPins(_ trust: ServerTrust, _ ticket: PushRegistrationTicket) throws -> ServerTrust {
     let id = Self.serverID(at: Self.url(of: ticket))
     let known = try registry.servers().first { $0.id == id && $0.kind == PingAM.kind }
-    return trust.keeping(pins: try known.map { try PingAM.pins(of: $0) } ?? [])
+    return trust.keeping(pins: try known.map { try CertificatePins($0).pins } ?? [])
   }
 
   func keepTrust(of draft: Draft) throws { try keepTrust(draft.server) }
 
   private func keepTrust(_ record: TokenServerRecord) throws {
     let known = try registry.servers().first { $0.id == record.id }
-    let former = try known.map { try PingAM.pins(of: $0) }
-    let pins = try PingAM.pins(of: record)
+    let former = try known.map { try CertificatePins($0).pins }
+    let pins = try CertificatePins(record).pins
     guard former != pins else { return }
     try registry.put(record)
     guard let former, pins.isEmpty else { return }

@@ -25,7 +25,7 @@ extension PingAMEnrollment {
     let pin = try await choose(with: pinPrompter)
     let known = draft.account
     draft.mechanism.metadata.pinLength = pin.count
-    draft.account.secrets = draft.mechanism.encoded
+    draft.account = draft.mechanism.stored(in: draft.account)
     try otpSecretStore.store(oath, pin, known, draft.account)
   }
 
@@ -44,7 +44,11 @@ extension PingAMEnrollment {
     }
     let pin = try await choose(with: pinPrompter)
     try pinPrompter.store(draft.account.id, pin)
-    let withPIN = try registry.update(draft.account.id) { try PingAM.with(pinLength: pin.count, $0) }
+    let withPIN = try registry.update(draft.account.id) { account in
+      var account = account
+      account.pin = PINMetadata(.token, length: pin.count)
+      return account
+    }
     guard let account = withPIN else { throw Self.isGone(draft.account.id) }
     draft.mechanism.metadata.pinLength = pin.count
     draft.account = account

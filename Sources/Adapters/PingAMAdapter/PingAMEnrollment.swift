@@ -185,14 +185,14 @@ package struct PingAMEnrollment: Sendable {
     var (account, mechanism) = (draft.account, draft.mechanism)
     mechanism.metadata.registration = nil
     account.stage = .active
-    account.secrets = mechanism.encoded
+    account = mechanism.stored(in: account)
     let entry = entry(.enrolled, account, "at \(account.server)")
     if try registry.change(draft.account, .put(account, entry)) { return account }
     guard let confirmed = try confirmed(draft) else { throw Self.isGone(account.id) }
     return confirmed
   }
 
-  static func isGone(_ account: AccountID) -> StateStoreError { .unknown("account \(account)") }
+  static func isGone(_ account: AccountID) -> StateStoreError { .notFound(.account(account)) }
 
   /// The account, if a message has activated it since the draft was made.
   private func confirmed(_ draft: Draft) throws -> AccountRecord? {

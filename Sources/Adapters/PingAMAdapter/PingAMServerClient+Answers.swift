@@ -27,7 +27,7 @@ extension PingAMServerClient {
   }
 
   func lock(of account: Account) throws(TokenServerError) -> AccountLock? {
-    if let policy = try policyLocking(account.id) { return .manual(policy: policy) }
+    if let lock = try userLock(of: account.id) { return .manual(policy: lock.policy) }
     let violation = account.policies.violation(
       hasPIN: { ((try? dependencies.pinVerifier?.counts(of: account.id)) ?? nil) != nil },
       isTamperedWith: dependencies.isTamperedWith)
@@ -41,10 +41,9 @@ extension PingAMServerClient {
   }
 
   /// Reads the user's lock from storage, so that a lock applies as soon as it is stored.
-  private func policyLocking(_ id: AccountID) throws(TokenServerError) -> String? {
+  private func userLock(of id: AccountID) throws(TokenServerError) -> UserLock? {
     do throws(StateStoreError) {
-      guard let record = try dependencies.registry.accounts().first(where: { $0.id == id }) else { return nil }
-      return try Mechanism(record)?.metadata.lockedBy
+      return try dependencies.registry.accounts().first { $0.id == id }?.lock
     } catch { throw .unreachable("\(error)") }
   }
 
@@ -94,7 +93,7 @@ extension PingAMServerClient {
       return (.impossible, "the account has no PIN; set one with `approval-token pin change`")
     }
     do throws(StateStoreError) {
-      guard let counts = try pinVerifier.counts(of: account.id) else { throw .unknown("PIN of account \(account.id)") }
+      guard let counts = try pinVerifier.counts(of: account.id) else { throw .notFound(.pin(of: account.id)) }
       return (.pin(PINChallenge(length: length, counts: counts)), nil)
     } catch { return (.impossible, "\(error)") }
   }

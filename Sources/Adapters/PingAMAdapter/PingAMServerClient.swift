@@ -61,24 +61,23 @@ package final class PingAMServerClient: TokenServerClient {
   static let earliestPlausible: Int64 = 1_767_225_600_000
 
   package let id: TokenServerID
+  package let enrollments: Enrollments
   let accounts: [Account]
   let client: PingAMClient
   let dependencies: Dependencies
   private let state = Mutex(State())
 
   /// - Parameter accounts: the accounts of this server. Accounts that are not active are ignored.
-  /// - Throws: `.damaged` if an account's keys or policies cannot be decoded.
+  /// - Throws: `.corrupt` if an account's keys or policies cannot be decoded.
   package init(
     _ record: TokenServerRecord, accounts: [AccountRecord], http: any HTTPTransport, dependencies: Dependencies
   ) throws(StateStoreError) {
     id = record.id
+    enrollments = Enrollments(record, accounts)
     var active: [Account] = []
     for record in accounts where record.stage == .active {
-      guard let mechanism = try Mechanism(record) else { throw .damaged("the keys of account \(record.id)") }
-      guard let policies = try? AccountPolicies(mechanism.metadata.policies) else {
-        throw .damaged("the policies of account \(record.id)")
-      }
-      active.append(Account(id: record.id, mechanism: mechanism, policies: policies))
+      guard let mechanism = try Mechanism(record) else { throw .corrupt(.keys(of: record.id)) }
+      active.append(Account(id: record.id, mechanism: mechanism, policies: try record.parsedPolicies()))
     }
     self.accounts = active
     client = PingAMClient(http: http)
@@ -128,7 +127,7 @@ package final class PingAMServerClient: TokenServerClient {
   private var channelFault: String? {
     do throws(StateStoreError) {
       for record in try dependencies.registry.accounts() where record.server == id && record.stage == .active {
-        guard let mailbox = try PingAM.mailbox(of: record) else { continue }
+        guard let mailbox = record.delivery?.mailbox else { continue }
         if let fault = dependencies.ingress.channelFault(of: mailbox) { return fault }
       }
       return nil

@@ -177,7 +177,7 @@ package final class PushIngress: Sendable {
         .enrolled, account: record.id, detail: "at \(record.server); a push message confirmed it",
         wallClockMilliseconds: clock.wallClockMilliseconds)
     }
-    record.secrets = mechanism.encoded
+    record = mechanism.stored(in: record)
     guard try registry.change(known, .put(record, entry)) else { return false }
     if let entry { report(.audited(entry)) }
     if isNew { report(.rosterChanged) }

@@ -10,7 +10,7 @@ struct TokenKeys: Sendable {
   /// The server sends this key once, at enrollment.
   let server: RSAPublicKey
   /// Whether the user must type a PIN before each approval, as required by the server's administrator or chosen by the
-  /// user.
+  /// user: every account with a PIN. Stored as the account's PIN.
   var wantsPIN: Bool
 }
 
@@ -26,67 +26,74 @@ struct OpenEnrollment: Sendable {
 /// The stored state of one account. A new enrollment keeps `active` unchanged until the server has accepted the new
 /// keys.
 struct PushCredentials: Sendable {
+  private enum Tag: UInt16 {
+    case deviceKey = 1, serverKey, nextKey, uri, giveUpAt
+  }
+
   var active: TokenKeys?
   var next: OpenEnrollment?
-  /// The number of digits of the account's PIN; not secret.
+  /// The number of digits of the account's PIN; not secret. Stored in the account record.
   var pinLength: Int?
 
   init() {}
 
-  /// The number of encoded parts: version, PIN length, active device key, server key, "pin" if a PIN is required, next
-  /// key, URI and expiry. Missing values are empty.
-  private static let version = "1"
-  private static let partCount = 8
-
   init(_ record: AccountRecord) throws(StateStoreError) {
     // An account whose keys were deleted has no credentials.
-    if record.secrets.count == 0 { return }
-    let damaged = StateStoreError.damaged("the keys of account \(record.id)")
-    guard let parts = record.secrets.parts(), parts.count == Self.partCount, parts[0].text == Self.version else {
-      throw damaged
-    }
+    let fields = record.secrets.count == 0 ? SecretFields() : SecretFields(encoded: record.secrets)
+    guard let fields else { throw .corrupt(.keys(of: record.id)) }
+    try self.init(fields, pinLength: record.pin?.length, of: record.id)
+  }
+
+  private init(_ fields: SecretFields, pinLength: Int?, of account: AccountID) throws(StateStoreError) {
+    self.pinLength = pinLength
     do {
-      if parts[1].count > 0 {
-        guard let length = Int(parts[1].text), PINPolicy.lengths.contains(length) else { throw damaged }
-        pinLength = length
-      }
-      if parts[2].count > 0 {
+      if let secret = fields[Tag.deviceKey] {
+        let server = fields[Tag.serverKey]?.withExposedSecret { Array($0) } ?? []
         active = TokenKeys(
-          device: try DeviceKey(secret: parts[2]),
-          server: try RSAPublicKey(pkcs1: parts[3].withExposedSecret { Array($0) }), wantsPIN: parts[4].text == "pin")
+          device: try DeviceKey(secret: secret), server: try RSAPublicKey(pkcs1: server), wantsPIN: pinLength != nil)
       }
-      if parts[5].count > 0 {
+      if let secret = fields[Tag.nextKey] {
         next = OpenEnrollment(
-          key: try DeviceKey(secret: parts[5]), uri: parts[6].text, giveUpAt: Int64(parts[7].text))
+          key: try DeviceKey(secret: secret), uri: fields.text(Tag.uri) ?? "", giveUpAt: fields.number(Tag.giveUpAt))
       }
-    } catch { throw damaged }
+    } catch { throw .corrupt(.keys(of: account)) }
   }
 
-  func encoded() throws(CryptographyError) -> SecretBytes {
-    func part(_ text: String) -> SecretBytes { SecretBytes(copying: Array(text.utf8)) }
-    return .joining([
-      part(Self.version), part(pinLength.map(String.init) ?? ""), try active?.device.exportedSecret() ?? part(""),
-      SecretBytes(copying: active?.server.pkcs1 ?? []), part(active?.wantsPIN == true ? "pin" : ""),
-      try next?.key.exportedSecret() ?? part(""), part(next?.uri ?? ""), part(next?.giveUpAt.map(String.init) ?? ""),
-    ])
+  /// Returns the account with these credentials and the length of this PIN.
+  func stored(in account: AccountRecord) throws(CryptographyError) -> AccountRecord {
+    var fields = SecretFields()
+    fields[Tag.deviceKey] = try active?.device.exportedSecret()
+    fields[Tag.serverKey] = active.map { SecretBytes(copying: $0.server.pkcs1) }
+    fields[Tag.nextKey] = try next?.key.exportedSecret()
+    fields.set(Tag.uri, text: next?.uri)
+    fields.set(Tag.giveUpAt, number: next?.giveUpAt)
+    var account = account
+    account.pin = pinLength.map { PINMetadata(.token, length: $0) }
+    account.secrets = fields.encoded
+    return account
   }
 }
 
-/// The stored state of one endpoint: its certificate pins. Not secret.
-struct EndpointCredentials: Sendable {
-  /// Pins in the form of `ServerTrust.pins`.
-  var pins: [String]
-
-  init(pins: [String]) { self.pins = pins }
-
-  init(_ record: TokenServerRecord) throws(StateStoreError) {
-    guard let parts = record.secrets.parts() else { throw .damaged("the pins of \(record.id)") }
-    pins = parts.map(\.text)
+extension PushCredentials {
+  /// Decodes the former encoding: the version "1", PIN length, active device key, server key, "pin" if a PIN is
+  /// required, next key, URI and expiry; missing values are empty.
+  init(former record: AccountRecord) throws(StateStoreError) {
+    guard record.secrets.count > 0 else {
+      self.init()
+      return
+    }
+    let corrupt = StateStoreError.corrupt(.keys(of: record.id))
+    guard let parts = record.secrets.parts(), parts.count == 8, parts[0].publicText == "1" else { throw corrupt }
+    var fields = SecretFields()
+    let tags: [(Tag, Int)] = [(.deviceKey, 2), (.serverKey, 3), (.nextKey, 5), (.uri, 6), (.giveUpAt, 7)]
+    for (tag, index) in tags where parts[index].count > 0 { fields[tag] = parts[index] }
+    var length: Int?
+    if parts[1].count > 0 {
+      guard let number = Int(parts[1].publicText), PINPolicy.lengths.contains(number) else { throw corrupt }
+      length = number
+    }
+    // A required PIN that does not exist would no longer be required.
+    guard parts[4].count == 0 || length != nil else { throw corrupt }
+    try self.init(fields, pinLength: length, of: record.id)
   }
-
-  var encoded: SecretBytes { .joining(pins.map { SecretBytes(copying: Array($0.utf8)) }) }
-}
-
-extension SecretBytes {
-  fileprivate var text: String { withExposedSecret { String(decoding: $0, as: UTF8.self) } }
 }

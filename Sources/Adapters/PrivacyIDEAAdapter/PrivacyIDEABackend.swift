@@ -47,16 +47,15 @@ package struct PrivacyIDEABackend: ServerBackend, FirstPIN {
     pace.lifetime = context.settings.requestLifetime
     return try PrivacyIDEAServerClient(
       server, accounts: accounts, pinVerifier: context.pinVerifier,
-      http: try context.http(to: server.id, pins: PrivacyIDEA.pins(of: server)), clock: context.clock, pace: pace,
+      http: try context.http(to: server.id, pins: CertificatePins(server).pins), clock: context.clock, pace: pace,
       random: context.random, report: report)
   }
+}
 
-  package func pinLength(of account: AccountRecord) throws(StateStoreError) -> Int? {
-    try PrivacyIDEA.pinLength(of: account)
-  }
-
-  package func setting(pinLength: Int, of account: AccountRecord) throws -> AccountRecord {
-    try PrivacyIDEA.with(pinLength: pinLength, account)
+extension PrivacyIDEABackend: FormerAccounts {
+  package static func upgraded(_ former: AccountRecord) throws(StateStoreError) -> AccountRecord {
+    let credentials = try PushCredentials(former: former)
+    do { return try credentials.stored(in: former) } catch { throw .corrupt(.keys(of: former.id)) }
   }
 }
 

@@ -50,7 +50,7 @@ extension PrivacyIDEAServerClient {
   private func pinChallenge(for account: Account) throws(TokenServerError) -> PINChallenge? {
     guard let pinVerifier, let length = account.pinLength else { return nil }
     do throws(StateStoreError) {
-      guard let counts = try pinVerifier.counts(of: account.id) else { throw .unknown("PIN of account \(account.id)") }
+      guard let counts = try pinVerifier.counts(of: account.id) else { throw .notFound(.pin(of: account.id)) }
       return PINChallenge(length: length, counts: counts)
     } catch { throw .notHandleable("\(error)") }
   }

@@ -39,6 +39,7 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
   private static let freshness = Duration.seconds(1)
 
   package let id: TokenServerID
+  package let enrollments: Enrollments
   let accounts: [Account]
   let client: PushClient
   let challenges: ChallengeStore
@@ -61,10 +62,11 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
     report: @escaping @Sendable (TokenEvent) -> Void
   ) throws(StateStoreError) {
     id = record.id
+    enrollments = Enrollments(record, accounts)
     var active: [Account] = []
     for record in accounts where record.stage == .active {
       let credentials = try PushCredentials(record)
-      guard let keys = credentials.active else { throw .damaged("the keys of account \(record.id)") }
+      guard let keys = credentials.active else { throw .corrupt(.keys(of: record.id)) }
       active.append(Account(id: record.id, serial: record.profile, keys: keys, pinLength: credentials.pinLength))
     }
     self.accounts = active

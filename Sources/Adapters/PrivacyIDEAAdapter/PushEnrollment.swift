@@ -60,7 +60,7 @@ package struct PushEnrollment: Sendable {
   /// - Throws: `EnrollmentURI.ParseError`, `TokenServerError`, `StateStoreError`.
   package func enroll(_ text: String, name: String?, trust: ServerTrust) async throws -> AccountRecord {
     let uri = try EnrollmentURI(text)
-    let former = try registry.servers().first { $0.url == uri.endpoint }.map { try EndpointCredentials($0).pins }
+    let former = try registry.servers().first { $0.url == uri.endpoint }.map { try CertificatePins($0).pins }
     let trust = trust.keeping(pins: former ?? [])
     try check(uri, trust)
     let server = try self.server(for: uri, trust)
@@ -76,7 +76,7 @@ package struct PushEnrollment: Sendable {
     credentials.active = keys
     credentials.next = nil
     account.stage = .active
-    account.secrets = try credentials.encoded()
+    account = try credentials.stored(in: account)
     try keepTrust(of: server, trust.pins)
     try registry.put(account, entry(.enrolled, account, "at \(server.id), serial \(account.profile)"))
     try await probe(keys, of: &account, client)
@@ -102,7 +102,7 @@ package struct PushEnrollment: Sendable {
   private func isPINWanted(by uri: EnrollmentURI) -> Bool { uri.unlock != nil || settings.asksForPIN }
 
   private func server(for uri: EnrollmentURI, _ trust: ServerTrust) throws -> TokenServerRecord {
-    let credentials = EndpointCredentials(pins: trust.pins)
+    let credentials = CertificatePins(trust.pins)
     if let known = try registry.servers().first(where: { $0.url == uri.endpoint }) {
       // Other accounts there depend on the stored pins until the server was reached with the new ones.
       let isReliedOn = try registry.accounts().contains {
@@ -122,10 +122,10 @@ package struct PushEnrollment: Sendable {
   /// Stores the pins of the URL, which is trusted to set them. Records pins that it removes.
   private func keepTrust(of server: TokenServerRecord, _ pins: [String]) throws {
     guard var known = try registry.servers().first(where: { $0.id == server.id }),
-      try EndpointCredentials(known).pins != pins
+      try CertificatePins(known).pins != pins
     else { return }
-    let former = try EndpointCredentials(known).pins
-    known.secrets = EndpointCredentials(pins: pins).encoded
+    let former = try CertificatePins(known).pins
+    known.secrets = CertificatePins(pins).encoded
     try registry.put(known)
     guard pins.isEmpty else { return }
     try registry.record(
@@ -166,7 +166,7 @@ package struct PushEnrollment: Sendable {
     }
     try pinPrompter.store(account.id, pin)
     credentials.pinLength = pin.count
-    account.secrets = try credentials.encoded()
+    account = try credentials.stored(in: account)
     try registry.put(account, nil)
     return open
   }
@@ -197,7 +197,9 @@ package struct PushEnrollment: Sendable {
       key: try makeKey(for: uri.flavor), uri: text,
       giveUpAt: ServerClock.isPlausible(now) ? now + uri.timeToLive.milliseconds : nil)
     credentials.next = open
-    account.secrets = try credentials.encoded()
+    // From now on the server may refuse the former keys because it knows the new ones: that must not delete these.
+    account.enrollment = EnrollmentID()
+    account = try credentials.stored(in: account)
     try registry.put(account, nil)
     return open
   }
@@ -233,11 +235,12 @@ package struct PushEnrollment: Sendable {
   /// Deletes the new keys: the URL cannot enroll them any more. An account that was enrolled before is kept.
   private func abandon(_ account: AccountRecord, _ credentials: PushCredentials, _ why: String) throws {
     guard credentials.active != nil || account.stage == .mustEnrollAgain else {
-      return try registry.wipe(account: account.id, entry(.removed, account, "not enrolled: \(why)"))
+      return try registry.wipe(
+        account: account.id, if: account.enrollment, entry(.removed, account, "not enrolled: \(why)"))
     }
     var (account, credentials) = (account, credentials)
     credentials.next = nil
-    account.secrets = try credentials.encoded()
+    account = try credentials.stored(in: account)
     try registry.put(account, nil)
   }
 

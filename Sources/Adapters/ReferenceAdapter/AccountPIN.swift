@@ -33,28 +33,32 @@ struct ProtectedToken: Sendable {
   }
 }
 
-/// Encoding as parts of an account record: length and token; for a change also its id, length and token.
+/// Encoding as fields of an account's credentials. The length of the current PIN is in the account record.
 extension AccountPIN {
-  static let partCounts = [2, 5]
+  private typealias Tag = AccountCredentials.Tag
 
-  init(parts: [SecretBytes]) throws(CryptographyError) {
-    current = try ProtectedToken(parts: parts[0..<2])
-    if parts.count == 5 { next = Change(id: parts[2].publicText, token: try ProtectedToken(parts: parts[3..<5])) }
+  /// - Returns: nil for an account without a PIN.
+  init?(_ fields: SecretFields, length: Int?) throws(CryptographyError) {
+    let token = fields[Tag.pinToken]
+    if length == nil, token == nil { return nil }
+    current = try ProtectedToken(length: length, token)
+    guard let id = fields.text(Tag.changeID) else { return }
+    let next = try ProtectedToken(length: fields.number(Tag.nextPINLength), fields[Tag.nextPINToken])
+    self.next = Change(id: id, token: next)
   }
 
-  var parts: [SecretBytes] {
-    current.parts + (next.map { [SecretBytes(copying: Array($0.id.utf8))] + $0.token.parts } ?? [])
+  func write(to fields: inout SecretFields) {
+    fields[Tag.pinToken] = current.wrapped.encoded
+    fields.set(Tag.changeID, text: next?.id)
+    fields.set(Tag.nextPINLength, number: next?.token.length)
+    fields[Tag.nextPINToken] = next?.token.wrapped.encoded
   }
 }
 
 extension ProtectedToken {
-  fileprivate init(parts: ArraySlice<SecretBytes>) throws(CryptographyError) {
-    guard let length = Int(parts[parts.startIndex].publicText), PINPolicy.lengths.contains(length) else {
-      throw .malformed("length of a PIN")
-    }
+  fileprivate init(length: Int?, _ token: SecretBytes?) throws(CryptographyError) {
+    guard let length, PINPolicy.lengths.contains(length), let token else { throw .malformed("PIN") }
     self.length = length
-    wrapped = try WrappedToken(encoded: parts[parts.startIndex + 1])
+    wrapped = try WrappedToken(encoded: token)
   }
-
-  fileprivate var parts: [SecretBytes] { [SecretBytes(copying: Array("\(length)".utf8)), wrapped.encoded] }
 }

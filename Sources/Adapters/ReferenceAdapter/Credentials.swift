@@ -6,6 +6,8 @@ import Secrets
 
 /// The stored state of one reference token server: the device key `DK`, the client ID and the certificate pins.
 struct DeviceCredentials: Sendable {
+  private enum Tag: UInt16 { case deviceKey = 1, clientID, pins }
+
   var deviceKey: P256PrivateKey
   /// Nil until the server has confirmed the registration.
   var clientID: String?
@@ -17,23 +19,43 @@ struct DeviceCredentials: Sendable {
     self.pins = pins
   }
 
+  /// Reads the former encoding, too; the record is written in the present one when it changes.
   init(_ record: TokenServerRecord) throws(StateStoreError) {
-    guard let parts = record.secrets.parts(), parts.count >= 2, let key = try? P256PrivateKey(secret: parts[0])
-    else { throw .damaged("the credentials for \(record.id)") }
+    let fields = SecretFields.isEncoding(record.secrets) ? SecretFields(encoded: record.secrets) : Self.former(record)
+    guard let fields, let secret = fields[Tag.deviceKey], let key = try? P256PrivateKey(secret: secret),
+      let pins = (fields[Tag.pins] ?? SecretBytes(copying: [])).texts()
+    else { throw .corrupt(.registration(at: record.id)) }
     deviceKey = key
-    clientID = parts[1].count == 0 ? nil : parts[1].publicText
-    pins = parts.dropFirst(2).map(\.publicText)
+    clientID = fields.text(Tag.clientID)
+    self.pins = pins
+  }
+
+  /// The former encoding: the key, the client ID or nothing, and the pins.
+  private static func former(_ record: TokenServerRecord) -> SecretFields? {
+    guard let parts = record.secrets.parts(), parts.count >= 2 else { return nil }
+    var fields = SecretFields()
+    fields[Tag.deviceKey] = parts[0]
+    if parts[1].count > 0 { fields[Tag.clientID] = parts[1] }
+    fields[Tag.pins] = .joining(Array(parts.dropFirst(2)))
+    return fields
   }
 
   func encoded() throws(CryptographyError) -> SecretBytes {
-    let texts = [clientID ?? ""] + pins
-    return .joining([try deviceKey.exportedSecret()] + texts.map { SecretBytes(copying: Array($0.utf8)) })
+    var fields = SecretFields()
+    fields[Tag.deviceKey] = try deviceKey.exportedSecret()
+    fields.set(Tag.clientID, text: clientID)
+    fields[Tag.pins] = .joining(pins)
+    return fields.encoded
   }
 }
 
 /// The stored state of one account: its OpenPGP key `CK`, the server's certificate and the digest of its activation
 /// code.
 struct AccountCredentials: Sendable {
+  enum Tag: UInt16 {
+    case key = 1, serverCertificate, codeDigest, pinToken, changeID, nextPINLength, nextPINToken
+  }
+
   var key: OpenPGPKey
   /// Nil until the keys are exchanged.
   var serverCertificate: OpenPGPCertificate?
@@ -42,9 +64,6 @@ struct AccountCredentials: Sendable {
   /// Set for accounts whose server requires a PIN.
   var pin: AccountPIN?
 
-  /// The number of parts before the PIN's parts.
-  private static let ownParts = 3
-
   init(key: OpenPGPKey, serverCertificate: OpenPGPCertificate?, codeDigest: [UInt8]) {
     self.key = key
     self.serverCertificate = serverCertificate
@@ -52,29 +71,55 @@ struct AccountCredentials: Sendable {
   }
 
   init(_ record: AccountRecord) throws(StateStoreError) {
-    guard let parts = record.secrets.parts(), ([0] + AccountPIN.partCounts).contains(parts.count - Self.ownParts),
-      let key = try? OpenPGPKey(secret: parts[0])
-    else { throw .damaged("the keys of account \(record.id)") }
-    self.key = key
-    let certificate = parts[1].withExposedSecret { Array($0) }
-    do { serverCertificate = certificate.isEmpty ? nil : try OpenPGPCertificate(parsing: certificate) } catch {
-      throw .damaged("the token server's certificate of account \(record.id)")
-    }
-    codeDigest = parts[2].withExposedSecret { Array($0) }
-    guard parts.count > Self.ownParts else { return }
-    do { pin = try AccountPIN(parts: Array(parts[Self.ownParts...])) } catch {
-      throw .damaged("the PIN record of account \(record.id)")
-    }
+    guard let fields = SecretFields(encoded: record.secrets) else { throw .corrupt(.keys(of: record.id)) }
+    try self.init(fields, pinLength: record.pin?.length, of: record.id)
   }
 
-  func encoded() -> SecretBytes {
-    .joining(
-      [key.secret, SecretBytes(copying: serverCertificate?.bytes ?? []), SecretBytes(copying: codeDigest)]
-        + (pin?.parts ?? []))
+  private init(_ fields: SecretFields, pinLength: Int?, of account: AccountID) throws(StateStoreError) {
+    guard let secret = fields[Tag.key], let key = try? OpenPGPKey(secret: secret) else {
+      throw .corrupt(.keys(of: account))
+    }
+    self.key = key
+    do {
+      serverCertificate = try fields[Tag.serverCertificate].map { certificate in
+        try OpenPGPCertificate(parsing: certificate.withExposedSecret { Array($0) })
+      }
+    } catch { throw .corrupt(.serverCertificate(of: account)) }
+    codeDigest = fields[Tag.codeDigest]?.withExposedSecret { Array($0) } ?? []
+    do { pin = try AccountPIN(fields, length: pinLength) } catch { throw .corrupt(.pin(of: account)) }
+  }
+
+  /// Returns the account with these credentials and the length of this PIN.
+  func stored(in account: AccountRecord) -> AccountRecord {
+    var fields = SecretFields()
+    fields[Tag.key] = key.secret
+    fields[Tag.serverCertificate] = serverCertificate.map { SecretBytes(copying: $0.bytes) }
+    fields[Tag.codeDigest] = SecretBytes(copying: codeDigest)
+    pin?.write(to: &fields)
+    var account = account
+    account.pin = pin.map { PINMetadata(.server, length: $0.current.length) }
+    account.secrets = fields.encoded
+    return account
   }
 }
 
-extension SecretBytes {
-  /// The text of a part that is not secret but stored in the same encrypted record.
-  var publicText: String { withExposedSecret { String(decoding: $0, as: UTF8.self) } }
+extension AccountCredentials {
+  /// Decodes the former encoding: key, certificate or nothing, code digest; with a PIN its length and token; with a
+  /// pending change of the PIN its ID, length and token.
+  init(former account: AccountRecord) throws(StateStoreError) {
+    guard let parts = account.secrets.parts(), [3, 5, 8].contains(parts.count) else {
+      throw .corrupt(.keys(of: account.id))
+    }
+    var fields = SecretFields()
+    fields[Tag.key] = parts[0]
+    if parts[1].count > 0 { fields[Tag.serverCertificate] = parts[1] }
+    fields[Tag.codeDigest] = parts[2]
+    var length: Int?
+    if parts.count > 3 {
+      length = Int(parts[3].publicText)
+      fields[Tag.pinToken] = parts[4]
+    }
+    for (tag, part) in zip([Tag.changeID, .nextPINLength, .nextPINToken], parts.dropFirst(5)) { fields[tag] = part }
+    try self.init(fields, pinLength: length, of: account.id)
+  }
 }

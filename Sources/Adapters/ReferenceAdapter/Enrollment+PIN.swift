@@ -41,7 +41,7 @@ extension Enrollment {
     progress("setting the PIN")
     credentials.pin = AccountPIN(
       try ProtectedToken(offer.token, under: pin, binding: pinSetup.binding, parameters: pinSetup.parameters))
-    account.secrets = credentials.encoded()
+    account = credentials.stored(in: account)
     try registry.put(account, entry(.pinSet, account.id, "\(pin.count) digits"))
     let key = try KnowledgeKey(
       refreshToken: offer.token, clientID: client.clientID ?? "", profileID: account.profile)

@@ -87,10 +87,8 @@ package struct Enrollment: Sendable {
     let mayBeGone = try isRegistered && isKnown(server.id, by: trust.pins)
     guard let configuration = try await configuration(from: client, nilIfGone: mayBeGone) else {
       // The server removed this device earlier: start a new registration.
-      let entry = AuditEntry(
-        .wiped, detail: "\(server.id): \(TokenServerError.deviceDeregistered)",
-        wallClockMilliseconds: clock.wallClockMilliseconds)
-      try registry.wipe(server: server.id, entry)
+      let loss = EnrollmentRevocation(.deviceDeregistered, at: server.id, nil, of: Enrollments(server, []))
+      _ = try loss?.apply(on: registry, at: clock.wallClockMilliseconds)
       return try await enroll(uri, name: name, trust: trust, capabilities: capabilities)
     }
     try configuration.checkProtocolVersions()
@@ -125,7 +123,7 @@ package struct Enrollment: Sendable {
       try await client.call(.put, base + "/mobile-auth", body: JSON.encode(exchange), as: user))
     let certificate = try Self.certificate(keys)
     credentials.serverCertificate = certificate
-    account.secrets = credentials.encoded()
+    account = credentials.stored(in: account)
     try registry.put(account, nil)
     let proof = KeyAcknowledgementContent(
       clientID: device.clientID ?? "", profileID: account.profile, keyID: keys.keyID)
@@ -217,9 +215,10 @@ package struct Enrollment: Sendable {
     let profile = Self.randomProfile()
     let credentials = AccountCredentials(
       key: try OpenPGPKey.generate(userID: "approval-token \(profile)"), serverCertificate: nil, codeDigest: digest)
-    let record = AccountRecord(
-      id: AccountID(name ?? profile), server: server.id, profile: profile, stage: .enrolling,
-      secrets: credentials.encoded())
+    let record = credentials.stored(
+      in: AccountRecord(
+        id: AccountID(name ?? profile), server: server.id, profile: profile, stage: .enrolling,
+        secrets: SecretBytes(copying: [])))
     try registry.put(record, nil)
     return (record, credentials)
   }
@@ -241,7 +240,8 @@ package struct Enrollment: Sendable {
     } catch let fault as TokenServerError {
       // A refused code cannot activate these keys later.
       if case .refused = fault {
-        try registry.wipe(account: account.id, entry(.removed, account.id, "its activation was refused"))
+        try registry.wipe(
+          account: account.id, if: account.enrollment, entry(.removed, account.id, "its activation was refused"))
       }
       throw fault
     }

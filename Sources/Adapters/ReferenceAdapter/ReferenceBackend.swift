@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import MobileAuth
 package import ReferenceProtocol
+import Secrets
 package import ServerBackends
 
 /// The reference token server.
@@ -43,6 +44,13 @@ package struct ReferenceBackend: ServerBackend {
       server, accounts: accounts, registry: context.store, pinBinding: context.store.pinBinding,
       http: try context.http(to: server.id, pins: ReferenceServerClient.pins(of: server)), clock: context.clock,
       broker: context.hintBroker, capabilities: context.board.map { ApprovalCapabilities($0) })
+  }
+}
+
+extension ReferenceBackend: FormerAccounts {
+  package static func upgraded(_ former: AccountRecord) throws(StateStoreError) -> AccountRecord {
+    if former.secrets.count == 0 { return former }
+    return try AccountCredentials(former: former).stored(in: former)
   }
 }
 

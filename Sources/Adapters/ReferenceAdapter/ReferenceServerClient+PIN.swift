@@ -140,13 +140,12 @@ extension ReferenceServerClient {
   }
 
   private func store(_ pin: AccountPIN, of profile: String) throws(StateStoreError) {
-    guard var record = try registry.accounts().first(where: { $0.server == id && $0.profile == profile }) else {
-      throw .unknown("account with profile \(profile)")
+    guard let record = try registry.accounts().first(where: { $0.server == id && $0.profile == profile }) else {
+      throw .notFound(.profile(profile, id))
     }
     var credentials = try AccountCredentials(record)
     credentials.pin = pin
-    record.secrets = credentials.encoded()
-    try registry.put(record, nil)
+    try registry.put(credentials.stored(in: record), nil)
     set(pin, of: profile)
   }
 

@@ -24,6 +24,7 @@ package final class ReferenceServerClient: TokenServerClient {
   }
 
   package let id: TokenServerID
+  package let enrollments: Enrollments
   let clientID: String
   let client: DeviceClient
   let revocations: Revocations
@@ -55,8 +56,9 @@ package final class ReferenceServerClient: TokenServerClient {
     capabilities: ApprovalCapabilities? = nil
   ) throws(StateStoreError) {
     let credentials = try DeviceCredentials(record)
-    guard let clientID = credentials.clientID else { throw .unknown("registration with \(record.id)") }
+    guard let clientID = credentials.clientID else { throw .notFound(.registration(at: record.id)) }
     id = record.id
+    enrollments = Enrollments(record, accounts)
     self.clientID = clientID
     self.registry = registry
     self.pinBinding = pinBinding
@@ -80,7 +82,7 @@ package final class ReferenceServerClient: TokenServerClient {
     var known: [String: Account] = [:]
     for record in records where record.stage == .active {
       let credentials = try AccountCredentials(record)
-      guard let certificate = credentials.serverCertificate else { throw .damaged("account \(record.id)") }
+      guard let certificate = credentials.serverCertificate else { throw .corrupt(.serverCertificate(of: record.id)) }
       known[record.profile] = Account(
         id: record.id, profile: record.profile, key: credentials.key, serverCertificate: certificate,
         pin: credentials.pin)

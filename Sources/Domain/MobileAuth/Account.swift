@@ -31,13 +31,55 @@ public struct TokenServerRecord: Sendable {
   public var kind: String
   /// `https://host[:port]`.
   public var url: String
+  /// The registration of this device at the server.
+  public var registration: EnrollmentID
   public var secrets: SecretBytes
 
-  public init(id: TokenServerID, kind: String, url: String, secrets: SecretBytes) {
+  /// - Parameter registration: a new one by default.
+  public init(
+    id: TokenServerID, kind: String, url: String, registration: EnrollmentID = EnrollmentID(), secrets: SecretBytes
+  ) {
     self.id = id
     self.kind = kind
     self.url = url
+    self.registration = registration
     self.secrets = secrets
+  }
+}
+
+/// The PIN of an account. Its attempts are counted where it is verified: at the server, or in the state store.
+public struct PINMetadata: Sendable, Equatable {
+  public enum Verifier: String, Sendable {
+    case server, token
+  }
+
+  public var verifier: Verifier
+  /// The number of digits.
+  public var length: Int
+
+  public init(_ verifier: Verifier, length: Int) {
+    self.verifier = verifier
+    self.length = length
+  }
+}
+
+/// A lock that the user set.
+public struct UserLock: Sendable, Equatable {
+  /// The policy that the user named; nil where accounts have none.
+  public var policy: String?
+  public init(policy: String?) { self.policy = policy }
+}
+
+/// Where the server delivers an account's messages.
+public struct DeliveryAddress: Sendable, Equatable {
+  /// The mailbox that the server has confirmed.
+  public var mailbox: String
+  /// The mailbox that the server has not confirmed yet; nil if no change is pending.
+  public var wanted: String?
+
+  public init(_ mailbox: String, wanted: String? = nil) {
+    self.mailbox = mailbox
+    self.wanted = wanted
   }
 }
 
@@ -48,13 +90,29 @@ public struct AccountRecord: Sendable {
   /// The server's name of the user on this device.
   public var profile: String
   public var stage: EnrollmentStage
+  /// Changes when the account is enrolled again.
+  public var enrollment: EnrollmentID
+  /// Nil for an account without a PIN.
+  public var pin: PINMetadata?
+  /// Nil unless the user has locked the account.
+  public var lock: UserLock?
+  /// The policies that the server attached to the account: JSON text as received, not verified.
+  public var policies: String?
+  /// Nil for an account whose server delivers no messages.
+  public var delivery: DeliveryAddress?
+  /// The credentials, encoded by the adapter and stored only encrypted.
   public var secrets: SecretBytes
 
-  public init(id: AccountID, server: TokenServerID, profile: String, stage: EnrollmentStage, secrets: SecretBytes) {
+  /// - Parameter enrollment: a new one by default.
+  public init(
+    id: AccountID, server: TokenServerID, profile: String, stage: EnrollmentStage,
+    enrollment: EnrollmentID = EnrollmentID(), secrets: SecretBytes
+  ) {
     self.id = id
     self.server = server
     self.profile = profile
     self.stage = stage
+    self.enrollment = enrollment
     self.secrets = secrets
   }
 

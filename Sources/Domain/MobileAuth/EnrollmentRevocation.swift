@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The local data that a fault revokes: a server, an account or its keys. Applied once, whichever step reported the
-/// fault.
+/// fault, and only to the enrollments that the reporting client was made for.
 public struct EnrollmentRevocation: Sendable {
   private enum Extent {
-    case server(TokenServerID)
-    case account(AccountID)
-    case keys(AccountID)
+    case server(TokenServerID, EnrollmentID)
+    case account(AccountID, EnrollmentID)
+    case keys(AccountID, EnrollmentID)
+  }
+
+  /// How the revocation ended.
+  public enum Outcome: Sendable, Equatable {
+    case applied(AuditEntry)
+    /// The data was already removed.
+    case alreadyRemoved
+    /// There is a later enrollment under the same name, which the fault does not concern.
+    case enrolledAgain
+
+    public var entry: AuditEntry? { if case .applied(let entry) = self { entry } else { nil } }
   }
 
   private let extent: Extent
@@ -16,14 +27,17 @@ public struct EnrollmentRevocation: Sendable {
   /// - Parameters:
   ///   - account: the account of the failed step, if any.
   ///   - transaction: the transaction of the failed step, if any.
-  /// - Returns: nil for a fault that revokes nothing.
+  ///   - enrollments: those of the client that reported the fault.
+  /// - Returns: nil for a fault that revokes nothing, or an account that the client was not made for.
   public init?(
-    _ fault: TokenServerError, at server: TokenServerID, _ account: AccountID?, _ transaction: TransactionID? = nil
+    _ fault: TokenServerError, at server: TokenServerID, _ account: AccountID?, _ transaction: TransactionID? = nil,
+    of enrollments: Enrollments
   ) {
-    switch (fault.effect, account) {
-    case (.wipeServer, _): extent = .server(server)
-    case (.wipeAccount, let account?): extent = .account(account)
-    case (.dropKeys, let account?): extent = .keys(account)
+    let enrolled = account.flatMap { account in enrollments.accounts[account].map { (account, $0) } }
+    switch (fault.effect, enrolled) {
+    case (.wipeServer, _): extent = .server(server, enrollments.server)
+    case (.wipeAccount, let (account, enrollment)?): extent = .account(account, enrollment)
+    case (.dropKeys, let (account, enrollment)?): extent = .keys(account, enrollment)
     case (.wipeAccount, nil), (.dropKeys, nil), (.retry, _), (.askAgain, _), (.drop, _), (.withhold, _), (.stop, _):
       return nil
     }
@@ -34,21 +48,23 @@ public struct EnrollmentRevocation: Sendable {
 
   /// Deletes the data and records that in the audit chain.
   /// - Parameter moment: wall clock, in milliseconds since 1970.
-  /// - Returns: the audit entry, or nil if the data was already removed.
-  public func apply(on stateStore: any StateStore, at moment: Int64) throws(StateStoreError) -> AuditEntry? {
+  public func apply(on stateStore: any StateStore, at moment: Int64) throws(StateStoreError) -> Outcome {
     let kind = if case .keys = extent { AuditEntry.Kind.disenrolled } else { AuditEntry.Kind.wiped }
     let entry = AuditEntry(
       kind, account: account, transaction: transaction, detail: detail, wallClockMilliseconds: moment)
     do {
       switch extent {
-      case .server(let server): try stateStore.wipe(server: server, entry)
-      case .account(let account): try stateStore.wipe(account: account, entry)
-      case .keys(let account): try stateStore.dropKeys(of: account, entry)
+      case .server(let server, let registration): try stateStore.wipe(server: server, if: registration, entry)
+      case .account(let account, let enrollment): try stateStore.wipe(account: account, if: enrollment, entry)
+      case .keys(let account, let enrollment): try stateStore.dropKeys(of: account, if: enrollment, entry)
       }
-      return entry
+      return .applied(entry)
     } catch {
-      if case .unknown = error { return nil }
-      throw error
+      switch error {
+      case .notFound(.account), .notFound(.server): return .alreadyRemoved
+      case .conflict(_, .enrolledAgain): return .enrolledAgain
+      default: throw error
+      }
     }
   }
 }

@@ -53,14 +53,27 @@ extension Handler {
       shows = [.misconfigured]
       if fault.effect != .retry { servers[pending.server]?.requestDidEnd(pending.transaction) }
       if fault.effect == .stop { inbox.connectivity.set(.stopped, to: pending.server) }
-      if let loss = EnrollmentRevocation(fault, at: pending.server, pending.account, pending.transaction) {
-        if let entry = try loss.apply(on: stateStore, at: clock.wallClockMilliseconds) { report(.audited(entry)) }
-        shows = [.mustEnroll]
-        if fault.effect == .wipeAccount { report(.accountLost(pending.account)) }
-        report(.rosterChanged)
-      }
+      if try revoke(pending, fault) { shows = [.mustEnroll] }
     }
     return shows
+  }
+
+  /// Deletes what the fault revokes, if it revokes anything.
+  /// - Returns: whether the account must be enrolled again.
+  private func revoke(
+    _ pending: PendingMobileAuthRequest, _ fault: TokenServerError
+  ) throws(StateStoreError) -> Bool {
+    guard let enrollments = servers[pending.server]?.enrollments,
+      let loss = EnrollmentRevocation(
+        fault, at: pending.server, pending.account, pending.transaction, of: enrollments)
+    else { return false }
+    // After a later enrollment, the accounts are read again, too: this client has the former keys.
+    defer { report(.rosterChanged) }
+    let outcome = try loss.apply(on: stateStore, at: clock.wallClockMilliseconds)
+    if let entry = outcome.entry { report(.audited(entry)) }
+    guard outcome != .enrolledAgain else { return false }
+    if fault.effect == .wipeAccount { report(.accountLost(pending.account)) }
+    return true
   }
 
   func show(_ indications: [Indication]) async {

@@ -49,7 +49,7 @@ public protocol PushMessageStore: Sendable {
   /// Stores a message. At a limit, deletes the oldest messages of the account or of all accounts, except messages that
   /// are being answered.
   /// - Returns: false, without a change, if a message with that transaction or reference exists.
-  /// - Throws: `.unknown` if there is no such account.
+  /// - Throws: `.notFound` if there is no such account.
   func store(_ message: DeliveredMessage) throws(StateStoreError) -> Bool
 
   /// Returns the message; nil if it was never stored or has been deleted.

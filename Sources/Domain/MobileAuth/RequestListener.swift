@@ -156,8 +156,8 @@ public struct RequestListener: Sendable {
   /// - Parameter account: nil for the whole server.
   private func revokeLocally(_ account: AccountID?, by fault: TokenServerError) {
     do {
-      let loss = EnrollmentRevocation(fault, at: server.id, account)
-      guard let entry = try loss?.apply(on: stateStore, at: clock.wallClockMilliseconds) else { return }
+      let loss = EnrollmentRevocation(fault, at: server.id, account, of: server.enrollments)
+      guard let entry = try loss?.apply(on: stateStore, at: clock.wallClockMilliseconds).entry else { return }
       report(.audited(entry))
     } catch {
       report(.stateStoreFailed(error))

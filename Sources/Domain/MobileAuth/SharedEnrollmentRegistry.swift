@@ -44,6 +44,7 @@ extension AccountRecord {
   /// Whether all members are equal, including the secrets (compared in constant time).
   public func isSame(as other: AccountRecord) -> Bool {
     id == other.id && server == other.server && profile == other.profile && stage == other.stage
-      && SecretBytes.constantTimeEqual(secrets, other.secrets)
+      && enrollment == other.enrollment && pin == other.pin && lock == other.lock && policies == other.policies
+      && delivery == other.delivery && SecretBytes.constantTimeEqual(secrets, other.secrets)
   }
 }

@@ -34,30 +34,19 @@ public protocol StateStore: AuditRecorder {
   func unresolvedIntents() throws(StateStoreError) -> [AnswerIntent]
 
   /// Destroys the account's keys and keeps its name, so that the user sees that it must be enrolled again.
-  func dropKeys(of account: AccountID, _ entry: AuditEntry) throws(StateStoreError)
+  /// - Parameter enrollment: the enrollment that a server has revoked; nil for any.
+  /// - Throws: `.conflict` with `.enrolledAgain`, without a change, if the account has another enrollment.
+  func dropKeys(of account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError)
 
   /// Destroys everything about the account. Other accounts are unchanged.
-  func wipe(account: AccountID, _ entry: AuditEntry) throws(StateStoreError)
+  /// - Parameter enrollment: as for `dropKeys`.
+  /// - Throws: as `dropKeys`.
+  func wipe(account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError)
 
   /// Destroys everything about the token server and all its accounts. Others are unchanged.
-  func wipe(server: TokenServerID, _ entry: AuditEntry) throws(StateStoreError)
-}
-
-/// Errors of the state store.
-public enum StateStoreError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// Disk full, read-only, or I/O error; the text names the failed call.
-  case storage(String)
-  /// A stored value is not authentic: wrong device secret, tampering or damaged storage.
-  case damaged(String)
-  case unknown(String)
-
-  public var description: String {
-    switch self {
-    case .storage(let what): "the vault cannot be written or read: \(what)"
-    case .damaged(let what): "the vault is damaged, or belongs to another device secret: \(what)"
-    case .unknown(let what): "the vault has no \(what)"
-    }
-  }
+  /// - Parameter registration: the registration that the server has revoked; nil for any.
+  /// - Throws: as `dropKeys`.
+  func wipe(server: TokenServerID, if registration: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError)
 }
 
 /// The record of an answer that is being sent, sufficient to query its outcome. It contains the answer only if the
@@ -128,11 +117,24 @@ public struct AuditEntry: Sendable, Equatable {
   }
 }
 
+/// For what this token or its user decided: it concerns the present enrollment, whichever that is.
 extension StateStore {
+  public func dropKeys(of account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
+    try dropKeys(of: account, if: nil, entry)
+  }
+
+  public func wipe(account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
+    try wipe(account: account, if: nil, entry)
+  }
+
+  public func wipe(server: TokenServerID, _ entry: AuditEntry) throws(StateStoreError) {
+    try wipe(server: server, if: nil, entry)
+  }
+
   /// Destroys an account if it still exists. After a removal both the command and the server's notification delete it.
   public func wipe(ifThere account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
     do { try wipe(account: account, entry) } catch {
-      guard case .unknown = error else { throw error }
+      guard case .notFound(.account) = error else { throw error }
     }
   }
 }

@@ -3,6 +3,9 @@
 public protocol TokenServerClient: Sendable {
   var id: TokenServerID { get }
 
+  /// The enrollments that this client was made for.
+  var enrollments: Enrollments { get }
+
   /// Checks the registration and returns the accounts that the server has removed. Called first after every start or
   /// reload.
   func validate() async throws(TokenServerError) -> Validation

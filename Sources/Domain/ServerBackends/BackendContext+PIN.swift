@@ -21,7 +21,7 @@ extension BackendContext {
   /// - Parameters:
   ///   - pin: encrypts the secret with a key derived from it, and replaces the account's PIN.
   ///   - known: the account before the change; nil for a new account.
-  /// - Throws: `.unknown` if the account has changed since it was read, or has a credential already.
+  /// - Throws: `.conflict` if the account has changed since it was read, or has a credential already.
   package func store(
     _ credential: OATHCredential, of account: AccountRecord, at server: TokenServerRecord, under pin: PIN?,
     replacing known: AccountRecord? = nil, _ entry: AuditEntry?

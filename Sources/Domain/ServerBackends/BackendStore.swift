@@ -18,7 +18,7 @@ package protocol BackendStore: SharedEnrollmentRegistry, StateStore, PushMessage
   /// - Parameters:
   ///   - keys: encrypted with a key derived from the PIN.
   ///   - limit: the attempt limit: the number of wrong PINs in a row that wipes the account, 1 to 10.
-  /// - Throws: `.unknown` if there is no such account.
+  /// - Throws: `.notFound` if there is no such account.
   func setPIN(
     of account: AccountID, to pin: PIN, keys: SecretBytes, limit: Int, parameters: Scrypt.Parameters,
     clock: any TokenClock
@@ -34,7 +34,7 @@ package protocol BackendStore: SharedEnrollmentRegistry, StateStore, PushMessage
 
   /// Deletes the credential of an account whose enrollment is not complete, and the PIN that protects it. Does nothing
   /// if there is none.
-  /// - Throws: `.unknown` if the enrollment is complete: codes may have been shown.
+  /// - Throws: `.conflict` if the enrollment is complete: codes may have been shown.
   func dropOneTimePasswords(of account: AccountID) throws(StateStoreError)
 }
 

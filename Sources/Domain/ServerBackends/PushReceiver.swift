@@ -31,15 +31,17 @@ package protocol MailboxAddressing: PushReceiver {
   /// Returns the rule that the text violates; nil if it can be a mailbox.
   static func rule(brokenByMailbox text: String) -> String?
 
-  /// The mailbox that the server has confirmed; nil for an account without keys.
-  func mailbox(of account: AccountRecord) throws(StateStoreError) -> String?
-
-  /// The mailbox that the server has not confirmed yet; nil if no change is pending.
-  func pendingMailbox(of account: AccountRecord) throws(StateStoreError) -> String?
-
   /// Checks that a text can be a mailbox and is not the mailbox of another account.
   func check(mailbox: String, for account: AccountID) throws
+}
 
+extension AccountRecord {
   /// Returns the account with a mailbox that the server has not confirmed yet.
-  func setting(pendingMailbox: String, of account: AccountRecord) throws(StateStoreError) -> AccountRecord
+  /// - Throws: `.notFound` for an account without keys.
+  package func wanting(mailbox: String) throws(StateStoreError) -> AccountRecord {
+    guard let confirmed = delivery?.mailbox else { throw .notFound(.keys(of: id)) }
+    var account = self
+    account.delivery = DeliveryAddress(confirmed, wanted: mailbox == confirmed ? nil : mailbox)
+    return account
+  }
 }

@@ -4,7 +4,7 @@ package import MobileAuth
 /// One kind of server: recognizes its enrollment URIs, enrolls accounts, and makes the clients of its servers.
 ///
 /// What only some kinds can do is a protocol of its own, which the backend or its client adopts: `AccountLocks`,
-/// `MailboxAddressing`, `MessageHistory`, `PushReceiver`, `ReachCheck`, `TokenVerifiedPINs` and `FirstPIN` for the
+/// `FirstPIN`, `FormerAccounts`, `MailboxAddressing`, `MessageHistory`, `PushReceiver` and `ReachCheck` for the
 /// backend; `Deregistration`, `PollWaking`, `TimeSource` and `UserSessions` for the client. The service asks for the
 /// protocol, never for a concrete type.
 package protocol ServerBackend: Sendable {

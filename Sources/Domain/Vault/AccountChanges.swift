@@ -11,7 +11,7 @@ extension Vault: SharedEnrollmentRegistry {
         precondition(account.id == known.id, "\(account.id) in place of \(known.id)")
         try put(account, on: connection)
         if let entry { try append(entry, on: connection) }
-      case .dropKeys(let entry): try dropKeys(of: known.id, entry, on: connection)
+      case .dropKeys(let entry): try dropKeys(of: known.id, entry, known.enrollment, on: connection)
       case .wipe(let entry): try wipe(account: known.id, entry, on: connection)
       }
       return true

@@ -22,15 +22,17 @@ extension Vault {
 
   /// - Returns: nil if there is no such token server.
   package func server(_ id: TokenServerID) throws(StateStoreError) -> TokenServerRecord? {
-    try snapshot { connection in
-      try connection.rows("SELECT id, kind, url, box FROM servers WHERE id = ?", id.text, as: server(in:)).first
-    }
+    try snapshot { connection in try server(id, on: connection) }
+  }
+
+  func server(_ id: TokenServerID, on connection: borrowing Connection) throws -> TokenServerRecord? {
+    try connection.rows("SELECT id, kind, url, box FROM servers WHERE id = ?", id.text, as: server(in:)).first
   }
 
   private func server(in row: borrowing Row) throws -> TokenServerRecord {
     let (id, kind, url) = (TokenServerID(try row.text(0)), try row.text(1), try row.text(2))
-    let secrets = try keys.open(try row.blob(3), at: associatedData(ofServer: id, kind: kind, url: url))
-    return TokenServerRecord(id: id, kind: kind, url: url, secrets: secrets)
+    let opened = try keys.open(try row.blob(3), at: RecordBox.associatedData(ofServer: id, kind: kind, url: url))
+    return try TokenServerRecord(id: id, kind: kind, url: url, boxed: opened)
   }
 
   /// All accounts, ordered by ID.
@@ -40,10 +42,10 @@ extension Vault {
     }
   }
 
-  /// - Throws: `.unknown` if there is no such account.
+  /// - Throws: `.notFound` if there is no such account.
   package func account(_ id: AccountID) throws(StateStoreError) -> AccountRecord {
     try snapshot { connection in
-      guard let account = try account(id, on: connection) else { throw StateStoreError.unknown("account \(id)") }
+      guard let account = try account(id, on: connection) else { throw StateStoreError.notFound(.account(id)) }
       return account
     }
   }
@@ -65,7 +67,7 @@ extension Vault {
       ) { row in
         AccountSummary(
           id: AccountID(try row.text(0)), server: TokenServerID(try row.text(1)), url: try row.text(2),
-          profile: try row.text(3), stage: try stage(try row.text(4)))
+          profile: try row.text(3), stage: try stage(try row.text(4), of: AccountID(try row.text(0))))
       }
     }
   }
@@ -76,16 +78,17 @@ extension Vault {
   }
 
   func put(_ server: TokenServerRecord, on connection: borrowing Connection) throws {
-    let place = associatedData(ofServer: server.id, kind: server.kind, url: server.url)
+    let place = RecordBox.associatedData(ofServer: server.id, kind: server.kind, url: server.url)
     try connection.run(
       """
       INSERT INTO servers (id, kind, url, box) VALUES (?, ?, ?, ?)
       ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, url = excluded.url, box = excluded.box
-      """, server.id.text, server.kind, server.url, keys.seal(server.secrets, at: place))
+      """, server.id.text, server.kind, server.url, keys.seal(server.boxed, at: place))
   }
 
   /// Stores the account, replacing the one with the same ID, and appends the audit entry if there is one.
-  /// - Throws: `.unknown` if there is no such token server, or if the ID belongs to an account of another server.
+  /// - Throws: `.notFound` if there is no such token server, `.conflict` if the ID belongs to an account of another
+  ///   server.
   package func put(_ account: AccountRecord, _ entry: AuditEntry? = nil) throws(StateStoreError) {
     try transaction(erasing: true) { connection in
       try put(account, on: connection)
@@ -95,36 +98,29 @@ extension Vault {
 
   func put(_ account: AccountRecord, on connection: borrowing Connection) throws {
     let known = try connection.rows("SELECT 1 FROM servers WHERE id = ?", account.server.text) { try $0.integer(0) }
-    guard !known.isEmpty else { throw StateStoreError.unknown("token server \(account.server)") }
+    guard !known.isEmpty else { throw StateStoreError.notFound(.server(account.server)) }
     let kept = try connection.run(
       """
       INSERT INTO accounts (id, server, profile, stage, box) VALUES (?, ?, ?, ?, ?)
       ON CONFLICT (id) DO UPDATE SET profile = excluded.profile, stage = excluded.stage, box = excluded.box
       WHERE server = excluded.server
       """, account.id.text, account.server.text, account.profile, account.stage.rawValue,
-      keys.seal(account.secrets, at: associatedData(of: account.id, account.server, account.profile, account.stage)))
-    guard kept == 1 else { throw StateStoreError.unknown("account \(account.id) at token server \(account.server)") }
+      keys.seal(
+        account.boxed,
+        at: RecordBox.associatedData(of: account.id, account.server, account.profile, account.stage.rawValue)))
+    guard kept == 1 else { throw StateStoreError.conflict(.account(account.id), .atAnotherServer) }
   }
 
   private func account(in row: borrowing Row) throws -> AccountRecord {
     let (id, server) = (AccountID(try row.text(0)), TokenServerID(try row.text(1)))
-    let (profile, stage) = (try row.text(2), try stage(try row.text(3)))
-    let secrets = try keys.open(try row.blob(4), at: associatedData(of: id, server, profile, stage))
-    return AccountRecord(id: id, server: server, profile: profile, stage: stage, secrets: secrets)
+    let (profile, stage) = (try row.text(2), try stage(try row.text(3), of: id))
+    let place = RecordBox.associatedData(of: id, server, profile, stage.rawValue)
+    return try AccountRecord(
+      id: id, server: server, profile: profile, stage: stage, boxed: try keys.open(try row.blob(4), at: place))
   }
 
-  private func stage(_ text: String) throws(StateStoreError) -> EnrollmentStage {
-    guard let stage = EnrollmentStage(rawValue: text) else { throw .damaged("an account's stage is \(text)") }
+  private func stage(_ text: String, of account: AccountID) throws(StateStoreError) -> EnrollmentStage {
+    guard let stage = EnrollmentStage(rawValue: text) else { throw .corrupt(.account(account)) }
     return stage
-  }
-
-  private func associatedData(ofServer id: TokenServerID, kind: String, url: String) -> CanonicalBytes {
-    CanonicalBytes("servers", id.text, kind, url)
-  }
-
-  private func associatedData(
-    of id: AccountID, _ server: TokenServerID, _ profile: String, _ stage: EnrollmentStage
-  ) -> CanonicalBytes {
-    CanonicalBytes("accounts", id.text, server.text, profile, stage.rawValue)
   }
 }

@@ -126,7 +126,7 @@ struct AuditRow {
 extension Vault {
   func append(_ entry: AuditEntry, on connection: borrowing Connection) throws {
     guard var head = try AuditHead.read(from: connection, keys) else {
-      throw StateStoreError.damaged("the head of the audit chain has a wrong MAC")
+      throw StateStoreError.corrupt(.auditHead)
     }
     let row = AuditRow(entry, sequence: head.last + 1, after: head.lastMAC, keys)
     try row.insert(into: connection)
@@ -141,7 +141,7 @@ extension Vault {
   private func dropOldestTenth(_ head: inout AuditHead, on connection: borrowing Connection) throws {
     let dropped = head.last - auditCapacity + auditCapacity / 10
     let marks = try connection.rows("SELECT mark FROM audit WHERE sequence = ?", dropped) { try $0.blob(0) }
-    guard let mark = marks.first else { throw StateStoreError.damaged("audit entry \(dropped) is missing") }
+    guard let mark = marks.first else { throw StateStoreError.corrupt(.auditEntry(dropped)) }
     try retainDecisions(through: dropped, after: head.droppedMAC, on: connection)
     try connection.run("DELETE FROM audit WHERE sequence <= ?", dropped)
     head.dropped = dropped

@@ -47,7 +47,7 @@ extension Vault {
     through last: Int64, after mark: [UInt8], on connection: borrowing Connection
   ) throws {
     guard var head = try AuditHead.read(of: .retained, from: connection, keys) else {
-      throw StateStoreError.damaged("the head of the kept audit entries has a wrong MAC")
+      throw StateStoreError.corrupt(.retainedAuditHead)
     }
     let rows = try connection.rows(
       "SELECT \(AuditRow.columns) FROM audit WHERE sequence <= ? ORDER BY sequence", last

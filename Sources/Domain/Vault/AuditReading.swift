@@ -76,7 +76,7 @@ extension Vault {
     let row = try AuditRow(row)
     let transaction = row.transaction.flatMap(TransactionID.init)
     guard let kind = AuditEntry.Kind(rawValue: row.kind), transaction?.text == row.transaction else {
-      throw StateStoreError.damaged("audit line \(row.sequence)")
+      throw StateStoreError.corrupt(.auditEntry(row.sequence))
     }
     let entry = AuditEntry(
       kind, account: row.account.map(AccountID.init), transaction: transaction, detail: row.detail,

@@ -26,7 +26,7 @@ package struct DeviceSecret: Sendable {
   /// - Parameters:
   ///   - stateDirectory: the directory of the vault; created if its parent exists.
   ///   - credentialsDirectory: the value of the environment variable `CREDENTIALS_DIRECTORY`.
-  /// - Throws: `.damaged` if a vault exists without its secret (no new secret is created then); `.storage` if the
+  /// - Throws: `.corrupt` if a vault exists without its secret (no new secret is created then); `.io` if the
   ///   secret is invalid.
   package static func load(
     stateDirectory: String, credentialsDirectory: String?
@@ -43,9 +43,9 @@ package struct DeviceSecret: Sendable {
     let hasVault = try StateDirectory.exists("\(stateDirectory)/\(Vault.fileName)")
     if try !StateDirectory.exists(path) {
       guard !hasVault else {
-        throw .damaged(
-          "there is a \(Vault.fileName) in \(stateDirectory), but neither \(path) nor the systemd credential "
-            + "\(credentialName) that opens it")
+        throw .corrupt(
+          .deviceSecret(
+            directory: stateDirectory, expected: "\(path) nor the systemd credential \(credentialName) exists"))
       }
       try makeFile(path, in: stateDirectory)
     }

@@ -23,7 +23,7 @@ enum KnownTime {
     }
     guard let (seconds, mark) = found.first else { return 0 }
     guard keys.isValidMAC(mark, of: row(server, seconds)), (0...latest).contains(seconds) else {
-      throw StateStoreError.damaged("the latest time that \(server) reported")
+      throw StateStoreError.corrupt(.serverTime(of: server))
     }
     return seconds
   }
@@ -37,13 +37,13 @@ extension Vault {
 
   /// Stores a time that the server reported, if it is later than the stored one.
   /// - Parameter time: seconds since 1970; one outside 0 … the end of the year 9999 is ignored.
-  /// - Throws: `.unknown` if there is no such token server.
+  /// - Throws: `.notFound` if there is no such token server.
   package func note(time: Int64, of server: TokenServerID) throws(StateStoreError) {
     guard (0...KnownTime.latest).contains(time) else { return }
     try transaction { connection in
       guard time > (try KnownTime.read(of: server, from: connection, keys)) else { return }
       let known = try connection.rows("SELECT 1 FROM servers WHERE id = ?", server.text) { try $0.integer(0) }
-      guard !known.isEmpty else { throw StateStoreError.unknown("token server \(server)") }
+      guard !known.isEmpty else { throw StateStoreError.notFound(.server(server)) }
       try connection.run(
         """
         INSERT INTO server_times (server, seconds, mark) VALUES (?, ?, ?)

@@ -11,7 +11,7 @@ extension Vault: PushMessageStore {
   package func store(_ message: DeliveredMessage) throws(StateStoreError) -> Bool {
     try transaction { connection in
       let owner = try connection.rows("SELECT 1 FROM accounts WHERE id = ?", message.account.text) { try $0.integer(0) }
-      guard !owner.isEmpty else { throw StateStoreError.unknown("account \(message.account)") }
+      guard !owner.isEmpty else { throw StateStoreError.notFound(.account(message.account)) }
       let known = try connection.rows(
         "SELECT 1 FROM messages WHERE txn = ? OR reference = ?", message.transaction.text, message.reference
       ) { try $0.integer(0) }
@@ -88,11 +88,11 @@ extension Vault: PushMessageStore {
   private func message(in row: borrowing Row) throws -> DeliveredMessage {
     let text = try row.text(0)
     guard let transaction = TransactionID(text), let state = DeliveredMessage.State(rawValue: try row.text(4)) else {
-      throw StateStoreError.damaged("message \(text)")
+      throw StateStoreError.corrupt(.message(text))
     }
     let (account, reference) = (AccountID(try row.text(1)), try row.text(2))
     let (received, answerKey) = (try row.integer(3), try row.optionalText(5))
-    guard (0...KnownTime.latest * 1000).contains(received) else { throw StateStoreError.damaged("message \(text)") }
+    guard (0...KnownTime.latest * 1000).contains(received) else { throw StateStoreError.corrupt(.message(text)) }
     let place = associatedData(of: transaction, account, reference, received, state, answerKey)
     return DeliveredMessage(
       transaction: transaction, account: account, reference: reference, receivedAtMilliseconds: received, state: state,

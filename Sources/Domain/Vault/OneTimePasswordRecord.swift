@@ -62,7 +62,7 @@ struct OneTimePasswordRecord {
 
   private init(_ row: borrowing Row, _ keys: VaultKeys) throws {
     account = AccountID(try row.text(0))
-    let damaged = StateStoreError.damaged("the one-time passwords of account \(account)")
+    let damaged = StateStoreError.corrupt(.oneTimePasswords(of: account))
     guard let algorithm = OneTimePassword.Algorithm(rawValue: try row.text(1)) else { throw damaged }
     let (digits, period, counter) = (Int(clamping: try row.integer(2)), try row.integer(3), try row.integer(4))
     setup = OneTimePasswordSetup(

@@ -47,7 +47,7 @@ extension Vault {
   /// - Parameters:
   ///   - pinGuard: a PIN whose derived key encrypts the secret; it replaces the account's PIN.
   ///   - known: the account before the change; nil for a new account.
-  /// - Throws: `.unknown` if the account has changed since it was read, or has a credential already: a counter is never
+  /// - Throws: `.conflict` if the account has changed since it was read, or has a credential already: a counter is never
   ///   set back. The credential of an account whose enrollment is not complete was never used, and is replaced.
   package func store(
     _ setup: OneTimePasswordSetup, secret: SecretBytes, of account: AccountRecord, at server: TokenServerRecord,
@@ -63,12 +63,12 @@ extension Vault {
     try transaction(erasing: true) { [pin] connection in
       let kept = try self.account(account.id, on: connection)
       if let known, kept?.isSame(as: known) != true {
-        throw StateStoreError.unknown("account \(account.id) in its former state: it has changed meanwhile")
+        throw StateStoreError.conflict(.account(account.id), .changedMeanwhile)
       }
       let isUnfinished = kept?.stage == .enrolling
       let isFirst = try OneTimePasswordRecord.find(account.id, on: connection, keys) == nil
       guard isFirst || isUnfinished else {
-        throw StateStoreError.unknown("account \(account.id) without one-time passwords: it has them already")
+        throw StateStoreError.conflict(.oneTimePasswords(of: account.id), .exists)
       }
       try put(server, on: connection)
       try put(account, on: connection)
@@ -80,15 +80,19 @@ extension Vault {
 
   /// Deletes the credential of an account whose enrollment is not complete, and the PIN that protects it. Does nothing
   /// if there is none.
-  /// - Throws: `.unknown` if the enrollment is complete: codes may have been shown.
+  /// - Throws: `.conflict` if the enrollment is complete: codes may have been shown.
   package func dropOneTimePasswords(of account: AccountID) throws(StateStoreError) {
     try transaction(erasing: true) { connection in
       guard let record = try OneTimePasswordRecord.find(account, on: connection, keys) else { return }
-      guard try self.account(account, on: connection)?.stage == .enrolling else {
-        throw StateStoreError.unknown("account \(account) whose enrollment is not complete")
+      guard var kept = try self.account(account, on: connection), kept.stage == .enrolling else {
+        throw StateStoreError.conflict(.account(account), .enrolled)
       }
       try connection.run("DELETE FROM one_time_passwords WHERE account = ?", account.text)
-      if record.isUnderPIN { try connection.run("DELETE FROM pins WHERE account = ?", account.text) }
+      guard record.isUnderPIN else { return }
+      try connection.run("DELETE FROM pins WHERE account = ?", account.text)
+      guard kept.pin != nil else { return }
+      kept.pin = nil
+      try put(kept, on: connection)
     }
   }
 
@@ -105,7 +109,7 @@ extension Vault {
   ///   - secret: the secret, if the account's PIN has unlocked it.
   ///   - earliest: the earliest possible time, in seconds since 1970. Times reported by token servers are not used, so
   ///     that a server cannot block the codes of other services.
-  /// - Throws: `.unknown` if the account has no one-time passwords.
+  /// - Throws: `.notFound` if the account has no one-time passwords.
   package func nextOneTimePassword(
     of account: AccountID, unlocked secret: SecretBytes? = nil, clock: any TokenClock, notBefore earliest: Int64
   ) throws(StateStoreError) -> OneTimePasswordResult {
@@ -144,7 +148,7 @@ extension Vault {
     on connection: borrowing Connection
   ) throws -> Issue {
     guard var record = try OneTimePasswordRecord.find(account, on: connection, keys) else {
-      throw StateStoreError.unknown("one-time passwords of account \(account)")
+      throw StateStoreError.notFound(.oneTimePasswords(of: account))
     }
     guard try self.account(account, on: connection)?.stage == .active else { return .refused(.locked) }
     guard isUnlocked == record.isUnderPIN else { return .refused(.pinWanted) }

@@ -31,12 +31,12 @@ struct PINRecord: Equatable {
 
   private static func associatedData(of account: AccountID) -> CanonicalBytes { CanonicalBytes("pins", account.text) }
 
-  /// - Throws: `.unknown` if the account has no PIN here, `.damaged` if the row's MAC is wrong.
+  /// - Throws: `.notFound` if the account has no PIN here, `.corrupt` if the row's MAC is wrong.
   static func read(
     _ account: AccountID, from connection: borrowing Connection, _ keys: VaultKeys
   ) throws -> PINRecord {
     guard let record = try find(account, on: connection, keys) else {
-      throw StateStoreError.unknown("PIN of account \(account)")
+      throw StateStoreError.notFound(.pin(of: account))
     }
     return record
   }
@@ -53,7 +53,7 @@ struct PINRecord: Equatable {
       guard keys.isValidMAC(try row.blob(3), of: record.canonical), limits.contains(record.limit),
         (0...record.limit).contains(record.failures)
       else {
-        throw StateStoreError.damaged("the PIN record of account \(account)")
+        throw StateStoreError.corrupt(.pin(of: account))
       }
       return record
     }

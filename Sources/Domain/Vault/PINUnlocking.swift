@@ -22,7 +22,7 @@ package enum PINUnlockResult: Sendable {
 extension Vault {
   /// Verifies a PIN and decrypts the account's keys.
   /// - Parameter clock: for the wait and the audit entry.
-  /// - Throws: `.unknown` if the account has no PIN here; `.damaged` also if a stored count is missing.
+  /// - Throws: `.notFound` if the account has no PIN here; `.corrupt` also if a stored count is missing.
   package func unlock(
     _ account: AccountID, with pin: PIN, clock: any TokenClock
   ) throws(StateStoreError) -> PINUnlockResult {
@@ -56,7 +56,7 @@ extension Vault {
     case .refused(let verdict): return .over(verdict)
     }
     guard try readUncached({ try PINRecord.find(account, on: $0, keys) }) == counted else {
-      throw .damaged("the count of wrong PINs of account \(account) was written, but is missing")
+      throw .corrupt(.pinCount(of: account))
     }
     let opened = try mappingStateStoreErrors { try counted.sealedKeys(keys).open(with: pin, binding: keys.pinBinding) }
     guard let opened else { return .over(try foundWrong(counted, clock)) }
@@ -103,7 +103,7 @@ extension Vault {
   }
 
   /// Returns the record if it is unchanged; nil if another attempt was counted or another PIN was set.
-  /// - Throws: `.unknown` if the account was wiped since.
+  /// - Throws: `.notFound` if the account was wiped since.
   func unchanged(_ counted: PINRecord, on connection: borrowing Connection) throws -> PINRecord? {
     let record = try PINRecord.read(counted.account, from: connection, keys)
     return record == counted ? record : nil

@@ -13,13 +13,13 @@ package struct PINStatus: Sendable, Equatable {
 }
 
 extension Vault {
-  /// Encrypts the account's keys with a key derived from a PIN that this token verifies, replacing an earlier PIN. The
-  /// caller has checked the PIN against the policy.
+  /// Encrypts the account's keys with a key derived from a PIN that this token verifies, replacing an earlier PIN, and
+  /// stores that the account has it. The caller has checked the PIN against the policy.
   /// - Parameters:
   ///   - keys: the account's keys. The caller must delete every other copy on the token.
   ///   - limit: the attempt limit: the number of wrong PINs in a row that wipes the account, 1 to 10.
   ///   - clock: for the audit entry.
-  /// - Throws: `.unknown` if there is no such account.
+  /// - Throws: `.notFound` if there is no such account.
   package func setPIN(
     of account: AccountID, to pin: PIN, keys: SecretBytes, limit: Int, parameters: Scrypt.Parameters,
     clock: any TokenClock
@@ -27,8 +27,11 @@ extension Vault {
     precondition(PINRecord.limits.contains(limit), "a limit of \(limit) wrong PINs")
     let box = try sealedBytes(of: keys, under: pin, for: account, parameters)
     try transaction(erasing: true) { connection in
-      let known = try connection.rows("SELECT 1 FROM accounts WHERE id = ?", account.text) { try $0.integer(0) }
-      guard !known.isEmpty else { throw StateStoreError.unknown("account \(account)") }
+      guard var record = try self.account(account, on: connection) else {
+        throw StateStoreError.notFound(.account(account))
+      }
+      record.pin = PINMetadata(.token, length: pin.count)
+      try put(record, on: connection)
       try PINRecord(account: account, limit: limit, failures: 0, sealedBytes: box).write(to: connection, self.keys)
       try append(
         AuditEntry(.pinSet, account: account, wallClockMilliseconds: clock.wallClockMilliseconds), on: connection)
@@ -54,7 +57,7 @@ extension Vault {
     _ counted: PINRecord, with box: [UInt8], _ clock: any TokenClock, on connection: borrowing Connection
   ) throws {
     guard var record = try unchanged(counted, on: connection) else {
-      throw StateStoreError.storage("another PIN was typed while that of account \(counted.account) was being changed")
+      throw StateStoreError.conflict(.pin(of: counted.account), .changedMeanwhile)
     }
     record.failures = 0
     record.sealedBytes = box

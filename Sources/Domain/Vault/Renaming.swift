@@ -4,12 +4,12 @@ import SQLite
 
 extension Vault {
   /// Moves everything of the account to the new ID. Existing audit entries keep the old ID.
-  /// - Throws: `.unknown` if there is no such account, or if the new name is taken.
+  /// - Throws: `.notFound` if there is no such account, `.conflict` if the new name is taken.
   package func rename(_ old: AccountID, to new: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
     try transaction(erasing: true) { connection in
-      guard var account = try account(old, on: connection) else { throw StateStoreError.unknown("account \(old)") }
+      guard var account = try account(old, on: connection) else { throw StateStoreError.notFound(.account(old)) }
       guard try self.account(new, on: connection) == nil else {
-        throw StateStoreError.unknown("free name \"\(new)\": another account has it")
+        throw StateStoreError.conflict(.account(new), .nameTaken)
       }
       account.id = new
       try put(account, on: connection)

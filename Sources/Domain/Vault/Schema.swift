@@ -8,11 +8,12 @@ import Secrets
 ///
 /// Names of servers, accounts and profiles are stored in plaintext; secrets are encrypted (columns `box`).
 enum Schema {
-  static func steps(_ keys: VaultKeys) -> [(borrowing Connection) throws -> Void] {
+  static func steps(_ keys: VaultKeys, _ upgrade: AccountUpgrade? = nil) -> [(borrowing Connection) throws -> Void] {
     [
       { connection in try makeFormat1(connection, keys) }, makeFormat2, makeMessages, makeOneTimePasswords,
       makeAnswerBodies, makeServerTimes,
       { connection in try makeKeptAudit(connection, keys) },
+      { connection in try RecordMigration(keys: keys, upgrade: upgrade).run(on: connection) },
     ]
   }
 
@@ -112,7 +113,7 @@ enum Schema {
     let boxes = try connection.rows("SELECT box FROM canary") { try $0.blob(0) }
     guard let box = boxes.first, let opened = try? keys.open(box, at: CanonicalBytes("canary")),
       SecretBytes.constantTimeEqual(opened, SecretBytes(copying: canary))
-    else { throw StateStoreError.damaged("it was created with another device secret, or its canary was changed") }
+    else { throw StateStoreError.corrupt(.canary) }
   }
 
   private static let canary = Array("approval-token vault".utf8)

@@ -16,15 +16,15 @@ enum SecretFile {
     defer { close(descriptor) }
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw systemFault("fstat \(path)") }
-    guard status.st_mode & S_IFMT == S_IFREG else { throw .storage("\(path) is not a regular file") }
+    guard status.st_mode & S_IFMT == S_IFREG else { throw .io(call: path, reason: "not a regular file") }
     let count = Int(status.st_size)
-    if let complaint = complaint(status, count) { throw .storage("\(path) \(complaint)") }
+    if let complaint = complaint(status, count) { throw .io(call: path, reason: complaint) }
     return try SecretBytes(count: count) { (target: UnsafeMutableRawBufferPointer) throws(StateStoreError) in
       var done = 0
       while done < count {
         let got = Glibc.read(descriptor, target.baseAddress! + done, count - done)
         if got < 0, errno == EINTR { continue }
-        guard got > 0 else { throw got < 0 ? systemFault("read \(path)") : .storage("\(path) is being changed") }
+        guard got > 0 else { throw got < 0 ? systemFault("read \(path)") : .io(call: path, reason: "is being changed") }
         done += got
       }
     }

@@ -15,13 +15,15 @@ enum StateDirectory {
     var status = stat()
     // `stat` follows symbolic links: systemd's DynamicUser= makes /var/lib/<name> a symbolic link.
     guard stat(directory, &status) == 0 else { throw systemFault("stat \(directory)") }
-    guard status.st_mode & S_IFMT == S_IFDIR else { throw .storage("\(directory) is not a directory") }
+    guard status.st_mode & S_IFMT == S_IFDIR else { throw .io(call: directory, reason: "not a directory") }
     guard status.st_uid == geteuid() else {
-      throw .storage("\(directory) belongs to user \(status.st_uid), this process runs as user \(geteuid())")
+      throw .io(
+        call: directory, reason: "belongs to user \(status.st_uid), this process runs as user \(geteuid())")
     }
     let mode = status.st_mode & 0o7777
     guard mode & 0o077 == 0 else {
-      throw .storage("\(directory) has mode \(String(mode, radix: 8)): others can enter it; chmod 700 it")
+      throw .io(
+        call: directory, reason: "has mode \(String(mode, radix: 8)): others can enter it; chmod 700 it")
     }
   }
 
@@ -44,5 +46,5 @@ enum StateDirectory {
 
 /// The error for a system call that has just failed, with the text of `errno`.
 func systemFault(_ call: String) -> StateStoreError {
-  .storage("\(call): \(String(cString: strerror(errno)))")
+  .io(call: call, reason: String(cString: strerror(errno)))
 }

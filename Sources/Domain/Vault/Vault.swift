@@ -37,11 +37,12 @@ package final class Vault: Sendable {
   ///     entries is kept in addition.
   ///   - hourlyLimit: the maximum number of audit entries per hour that one server's requests can cause without a user
   ///     action.
-  ///   - readOnly: nothing is created, migrated or written; every call that would write throws `.storage`.
-  /// - Throws: `.damaged` if the device secret is not the one that the vault was created with.
+  ///   - upgrade: decodes accounts of former formats; nil refuses a vault that has such accounts.
+  ///   - readOnly: nothing is created, migrated or written; every call that would write throws `.io`.
+  /// - Throws: `.corrupt` if the device secret is not the one that the vault was created with.
   package static func open(
     directory: String, deviceSecret: DeviceSecret, auditCapacity: Int64 = 10_000, hourlyLimit: Int64 = 240,
-    readOnly: Bool = false
+    upgrade: AccountUpgrade? = nil, readOnly: Bool = false
   ) throws(StateStoreError) -> Vault {
     precondition(auditCapacity >= 10, "an audit chain of \(auditCapacity) lines")
     let keys = VaultKeys(of: deviceSecret)
@@ -59,7 +60,7 @@ package final class Vault: Sendable {
     try StateDirectory.prepare(directory)
     let connection = try mappingStateStoreErrors {
       let connection = try connect(to: path)
-      try connection.migrate(Schema.steps(keys))
+      try connection.migrate(Schema.steps(keys, upgrade))
       try Schema.checkCanary(connection, keys)
       // A process may have been killed between the removal of a secret and the truncation of the log.
       _ = try connection.truncateLog()
@@ -159,10 +160,11 @@ package final class Vault: Sendable {
 /// Maps storage and cryptography errors to `StateStoreError`.
 func mappingStateStoreErrors<Result: ~Copyable>(_ body: () throws -> Result) throws(StateStoreError) -> Result {
   do { return try body() } catch let fault as StateStoreError { throw fault } catch let error as SQLiteError {
-    throw error.isDamage ? .damaged("\(error)") : .storage("\(error)")
+    throw error.isDamage
+      ? .corrupt(.database("\(error)")) : .io(call: error.call, reason: "\(error.message) (SQLite \(error.code))")
   } catch CryptographyError.libraryFailure(let what) {
-    throw .storage(what)
+    throw .io(call: "OpenSSL", reason: what)
   } catch is CryptographyError {
-    throw .damaged("an encrypted record is not authentic")
-  } catch { throw .storage("\(error)") }
+    throw .corrupt(.encryptedRecord)
+  } catch { throw .io(call: "vault", reason: "\(error)") }
 }

@@ -13,14 +13,14 @@ extension Vault: StateStore {
   }
 
   /// A second intent for a transaction replaces the first: after a restart the user has decided again.
-  /// - Throws: `.unknown` if the token server has no such account here.
+  /// - Throws: `.notFound` if the token server has no such account here.
   package func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(StateStoreError) {
     try transaction { connection in
       let owner = try connection.rows(
         "SELECT 1 FROM accounts WHERE id = ? AND server = ?", intent.account.text, intent.server.text
       ) { try $0.integer(0) }
       guard !owner.isEmpty else {
-        throw StateStoreError.unknown("account \(intent.account) at token server \(intent.server)")
+        throw StateStoreError.notFound(.accountAt(intent.account, intent.server))
       }
       try write(intent, on: connection)
       try append(entry, on: connection)
@@ -69,13 +69,13 @@ extension Vault: StateStore {
       "SELECT txn, server, account, idempotency_key, decision, mark, body FROM intents ORDER BY txn"
     ) { row in
       guard let transaction = TransactionID(try row.text(0)), let decision = Decision(text: try row.text(4)) else {
-        throw StateStoreError.damaged("an intent for \(try row.text(0))")
+        throw StateStoreError.corrupt(.intent(try row.text(0)))
       }
       var intent = AnswerIntent(
         transaction: transaction, server: TokenServerID(try row.text(1)), account: AccountID(try row.text(2)),
         idempotencyKey: try row.text(3), decision: decision)
       guard keys.isValidMAC(try row.blob(5), of: self.row(of: intent)) else {
-        throw StateStoreError.damaged("the intent for \(transaction)")
+        throw StateStoreError.corrupt(.intent(transaction.text))
       }
       if let box = try row.optionalBlob(6) {
         intent.body = try keys.open(box, at: associatedData(ofBodyOf: intent)).withExposedSecret { Array($0) }
@@ -86,17 +86,32 @@ extension Vault: StateStore {
 
   /// Sets the account's stage to `mustEnrollAgain` and deletes its secrets, PIN, messages and one-time passwords. Its
   /// unsettled intents stay.
-  package func dropKeys(of account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
-    try transaction(erasing: true) { connection in try dropKeys(of: account, entry, on: connection) }
+  package func dropKeys(
+    of account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry
+  ) throws(StateStoreError) {
+    try transaction(erasing: true) { connection in
+      try require(enrollment, of: account, on: connection)
+      try dropKeys(of: account, entry, enrollment, on: connection)
+    }
   }
 
-  func dropKeys(of account: AccountID, _ entry: AuditEntry, on connection: borrowing Connection) throws {
+  private func require(
+    _ enrollment: EnrollmentID?, of id: AccountID, on connection: borrowing Connection
+  ) throws {
+    guard let enrollment, let kept = try account(id, on: connection) else { return }
+    guard kept.enrollment == enrollment else { throw StateStoreError.conflict(.account(id), .enrolledAgain) }
+  }
+
+  /// - Parameter enrollment: the enrollment whose keys are dropped; nil if it is not known.
+  func dropKeys(
+    of account: AccountID, _ entry: AuditEntry, _ enrollment: EnrollmentID?, on connection: borrowing Connection
+  ) throws {
     let found = try connection.rows("SELECT server, profile FROM accounts WHERE id = ?", account.text) { row in
       AccountRecord(
         id: account, server: TokenServerID(try row.text(0)), profile: try row.text(1), stage: .mustEnrollAgain,
-        secrets: SecretBytes(copying: []))
+        enrollment: enrollment ?? EnrollmentID(), secrets: SecretBytes(copying: []))
     }
-    guard let emptied = found.first else { throw StateStoreError.unknown("account \(account)") }
+    guard let emptied = found.first else { throw StateStoreError.notFound(.account(account)) }
     try put(emptied, on: connection)
     try connection.run("DELETE FROM pins WHERE account = ?", account.text)
     try connection.run("DELETE FROM messages WHERE account = ?", account.text)
@@ -105,22 +120,32 @@ extension Vault: StateStore {
   }
 
   /// Deletes the account with its unsettled intents; its name stays in the audit entries.
-  package func wipe(account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
-    try transaction(erasing: true) { connection in try wipe(account: account, entry, on: connection) }
+  package func wipe(
+    account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry
+  ) throws(StateStoreError) {
+    try transaction(erasing: true) { connection in
+      try require(enrollment, of: account, on: connection)
+      try wipe(account: account, entry, on: connection)
+    }
   }
 
   func wipe(account: AccountID, _ entry: AuditEntry, on connection: borrowing Connection) throws {
     guard try connection.run("DELETE FROM accounts WHERE id = ?", account.text) == 1 else {
-      throw StateStoreError.unknown("account \(account)")
+      throw StateStoreError.notFound(.account(account))
     }
     try append(entry, on: connection)
   }
 
   /// Deletes the server and its accounts with their unsettled intents; their names stay in the audit entries.
-  package func wipe(server: TokenServerID, _ entry: AuditEntry) throws(StateStoreError) {
+  package func wipe(
+    server: TokenServerID, if registration: EnrollmentID?, _ entry: AuditEntry
+  ) throws(StateStoreError) {
     try transaction(erasing: true) { connection in
+      if let registration, let kept = try self.server(server, on: connection), kept.registration != registration {
+        throw StateStoreError.conflict(.server(server), .enrolledAgain)
+      }
       guard try connection.run("DELETE FROM servers WHERE id = ?", server.text) == 1 else {
-        throw StateStoreError.unknown("token server \(server)")
+        throw StateStoreError.notFound(.server(server))
       }
       try append(entry, on: connection)
     }

@@ -34,3 +34,18 @@ extension SecretBytes {
     }
   }
 }
+
+/// Texts that are not secret themselves, in the same encoding.
+extension SecretBytes {
+  public static func joining(_ texts: [String]) -> SecretBytes {
+    joining(texts.map { SecretBytes(copying: Array($0.utf8)) })
+  }
+
+  /// The texts of `joining`; nil if the bytes are not such an encoding. Invalid UTF-8 is replaced.
+  public func texts() -> [String]? {
+    parts()?.map(\.publicText)
+  }
+
+  /// The text of bytes that are not secret but stored beside secrets. Invalid UTF-8 is replaced.
+  public var publicText: String { withExposedSecret { String(decoding: $0, as: UTF8.self) } }
+}

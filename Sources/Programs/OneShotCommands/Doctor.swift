@@ -154,11 +154,12 @@ extension Doctor: OneShotCommand {
             verdict: .good, subject: "server \(record.id)", text: "reachable, certificate trusted, registration valid"))
       } catch let fault as TokenServerError {
         findings.append(CheckResult(verdict: .bad, subject: "server \(record.id)", text: "\(fault)"))
-      } catch StateStoreError.unknown(let what) {
+      } catch StateStoreError.notFound(.registration) {
         findings.append(
           CheckResult(
             verdict: .note, subject: "server \(record.id)",
-            text: "no \(what): enrollment unfinished; run `approval-token enroll` again with the same URI"))
+            text: "no registration with it: enrollment unfinished; run `approval-token enroll` again with the same URI")
+        )
       }
     }
     return findings

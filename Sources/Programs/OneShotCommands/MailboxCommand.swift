@@ -19,17 +19,17 @@ extension MailboxCommand: OneShotCommand {
       let vault = try state.openVault(creating: false)
       let backends = Backends(vault)
       let found = try backends.accounts { $0 as? any MailboxAddressing }.first { $0.account.id.text == account }
-      guard case (var record, let backend)? = found, let mailbox = try backend.mailbox(of: record)
+      guard case (var record, let backend)? = found, let mailbox = record.delivery?.mailbox
       else { throw CommandError(.usage, "no account \"\(account)\" of PingAM; see `approval-token accounts`") }
       if let wanted {
         try backends.requireUnlocked(record)
         try backend.check(mailbox: wanted, for: record.id)
-        let kept = try vault.update(record.id) { try backend.setting(pendingMailbox: wanted, of: $0) }
-        guard let kept else { throw StateStoreError.unknown("account \(record.id)") }
+        let kept = try vault.update(record.id) { try $0.wanting(mailbox: wanted) }
+        guard let kept else { throw StateStoreError.notFound(.account(record.id)) }
         record = kept
         requestReload(state)
       }
-      json.print(Response(account: account, mailbox: mailbox, wanted: try backend.pendingMailbox(of: record))) {
+      json.print(Response(account: account, mailbox: mailbox, wanted: record.delivery?.wanted)) {
         facts in
         facts.mailbox + (facts.wanted.map { "\n\($0) as soon as AM has confirmed it" } ?? "")
       }

@@ -19,7 +19,8 @@ extension StateOption {
       throw CommandError(
         .badData, "no token state in \(directory): run `approval-token enroll` first, or choose another --state")
     }
-    return try Vault.open(directory: directory, deviceSecret: deviceSecret(), readOnly: readOnly)
+    return try Vault.open(
+      directory: directory, deviceSecret: deviceSecret(), upgrade: Backends.upgraded, readOnly: readOnly)
   }
 }
 

@@ -23,9 +23,9 @@ extension CommandError {
 
   init(_ fault: StateStoreError) {
     switch fault {
-    case .storage: self.init(.unavailable, "\(fault)")
-    case .damaged: self.init(.badData, "\(fault)")
-    case .unknown: self.init(.usage, "\(fault)")
+    case .io, .conflict(_, .changedMeanwhile): self.init(.unavailable, "\(fault)")
+    case .corrupt: self.init(.badData, "\(fault)")
+    case .notFound, .conflict: self.init(.usage, "\(fault)")
     }
   }
 

@@ -33,7 +33,7 @@ public final class MemoryRegistry: SharedEnrollmentRegistry, StateStore {
       body(&state)
       return false
     }
-    if isTruncated { throw .storage("the power is gone") }
+    if isTruncated { throw .io(call: "write", reason: "the power is gone") }
   }
 
   public func servers() throws(StateStoreError) -> [TokenServerRecord] { state.withLock { Array($0.servers.values) } }
@@ -56,6 +56,11 @@ public final class MemoryRegistry: SharedEnrollmentRegistry, StateStore {
     }
     return true
   }
+  private func require(_ enrollment: EnrollmentID?, of account: AccountID) throws(StateStoreError) {
+    guard let enrollment, let kept = state.withLock({ $0.accounts[account] }) else { return }
+    guard kept.enrollment == enrollment else { throw .conflict(.account(account), .enrolledAgain) }
+  }
+
   public func record(_ entry: AuditEntry) throws(StateStoreError) { try write(entry) { _ in } }
   /// Applied at once, and not counted as a write.
   public func enqueue(_ change: DeferredChange) {
@@ -69,16 +74,26 @@ public final class MemoryRegistry: SharedEnrollmentRegistry, StateStore {
     try write(entry) { _ in }
   }
   public func unresolvedIntents() throws(StateStoreError) -> [AnswerIntent] { [] }
-  public func dropKeys(of account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
+  public func dropKeys(of account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError)
+  {
+    try require(enrollment, of: account)
     try write(entry) { state in
-      state.accounts[account]?.stage = .mustEnrollAgain
-      state.accounts[account]?.secrets = .init(copying: [])
+      guard let kept = state.accounts[account] else { return }
+      state.accounts[account] = AccountRecord(
+        id: account, server: kept.server, profile: kept.profile, stage: .mustEnrollAgain, enrollment: kept.enrollment,
+        secrets: .init(copying: []))
     }
   }
-  public func wipe(account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
+  public func wipe(account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError) {
+    try require(enrollment, of: account)
     try write(entry) { $0.accounts[account] = nil }
   }
-  public func wipe(server: TokenServerID, _ entry: AuditEntry) throws(StateStoreError) {
+  public func wipe(
+    server: TokenServerID, if registration: EnrollmentID?, _ entry: AuditEntry
+  ) throws(StateStoreError) {
+    if let registration, let kept = state.withLock({ $0.servers[server] }), kept.registration != registration {
+      throw .conflict(.server(server), .enrolledAgain)
+    }
     try write(entry) { state in
       state.servers[server] = nil
       state.accounts = state.accounts.filter { $0.value.server != server }

@@ -2,7 +2,8 @@
 public import MobileAuth
 import Synchronization
 
-/// An in-memory state store with injected faults: a chosen write throws and changes nothing.
+/// An in-memory state store with injected faults: a chosen write throws and changes nothing. It knows no accounts, so
+/// every enrollment is the present one.
 public final class MemoryStateStore: StateStore {
   private struct State {
     var audit: [AuditEntry] = []
@@ -85,21 +86,22 @@ public final class MemoryStateStore: StateStore {
 
   public func unresolvedIntents() throws(StateStoreError) -> [AnswerIntent] { state.withLock { $0.newest.intents } }
 
-  public func dropKeys(of account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
+  public func dropKeys(of account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError)
+  {
     try write { state in
       state.droppedKeys.append(account)
       state.audit.append(entry)
     }
   }
 
-  public func wipe(account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
+  public func wipe(account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError) {
     try write { state in
       state.wipedAccounts.append(account)
       state.audit.append(entry)
     }
   }
 
-  public func wipe(server: TokenServerID, _ entry: AuditEntry) throws(StateStoreError) {
+  public func wipe(server: TokenServerID, if registration: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError) {
     try write { state in
       state.wipedServers.append(server)
       state.audit.append(entry)

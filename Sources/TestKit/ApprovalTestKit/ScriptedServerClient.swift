@@ -26,7 +26,18 @@ public final class ScriptedServerClient: TokenServerClient {
   public let id: TokenServerID
   private let state = Mutex(State())
 
-  public init(_ id: String = "token.example") { self.id = TokenServerID(id) }
+  public let enrollments: Enrollments
+
+  /// - Parameter accounts: the accounts with their enrollments.
+  public init(
+    _ id: String = "token.example", registration: String = "registration",
+    accounts: [String: String] = ["A": "enrollment of A", "B": "enrollment of B"]
+  ) {
+    self.id = TokenServerID(id)
+    enrollments = Enrollments(
+      server: EnrollmentID(registration),
+      accounts: Dictionary(uniqueKeysWithValues: accounts.map { (AccountID($0), EnrollmentID($1)) }))
+  }
 
   /// Every answer delivered, including repeated deliveries.
   public var delivered: [SealedResponse] { state.withLock { $0.delivered } }

@@ -43,6 +43,8 @@ struct FileBackend: ServerBackend {
   func client(
     for server: TokenServerRecord, accounts: [AccountRecord], report: @escaping @Sendable (TokenEvent) -> Void
   ) throws -> (any TokenServerClient)? {
-    FileServerClient(id: server.id, server: FileServer(path: server.url), accounts: accounts, clock: context.clock)
+    FileServerClient(
+      id: server.id, enrollments: Enrollments(server, accounts), server: FileServer(path: server.url),
+      accounts: accounts, clock: context.clock)
   }
 }

@@ -59,7 +59,7 @@ import Vault
     _ = try await fixture.answer(.enroll(options), as: AccountResponse.self)
     let account = try fixture.vault.account(AccountID("ann"))
     try Backends(fixture.vault, fixture.context, kinds: Self.kinds).requireUnlocked(account)
-    #expect(throws: StateStoreError.damaged("server file is of a kind this version does not know: file")) {
+    #expect(throws: StateStoreError.corrupt(.kind("file", TokenServerID("file")))) {
       try Backends(fixture.vault, fixture.context).requireUnlocked(account)
     }
   }

@@ -4,6 +4,7 @@ import ServerBackends
 
 struct FileServerClient: TokenServerClient, Deregistration {
   let id: TokenServerID
+  let enrollments: Enrollments
   let server: FileServer
   let accounts: [AccountRecord]
   let clock: any TokenClock

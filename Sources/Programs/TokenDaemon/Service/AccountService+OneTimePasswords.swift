@@ -12,14 +12,13 @@ extension AccountService {
     let account = try backends.accountWithOneTimePasswords(name)
     let verdict = try vault.nextOneTimePassword(of: account.id, clock: clock, notBefore: releaseTime)
     guard verdict == .pinWanted else { return try CodeResponse(verdict, of: account.id) }
-    let backend = try backends.backend(of: account) as? any TokenVerifiedPINs
-    guard let length = try backend?.pinLength(of: account), hasKeypad else {
+    guard let pin = account.pin, pin.verifier == .token, hasKeypad else {
       throw CommandError(.usage, "the PIN of \(account.id) requires a keypad, and this board has none")
     }
     return try await service.panelTasks.perform(at: account.server) { panel in
       progress("type the PIN of \(account.id) on the keypad, then Enter")
       let dialog = PanelDialog(panel, clock: clock)
-      let secret = try await unlock(account.id, length: length, dialog, on: panel)
+      let secret = try await unlock(account.id, length: pin.length, dialog, on: panel)
       // The account may have been locked while the user typed the PIN.
       try backends.requireUnlocked(try vault.account(account.id))
       let verdict = try vault.nextOneTimePassword(

@@ -33,16 +33,14 @@ extension AccountService {
   /// Sets the first PIN of an account. A server may require user verification only at login, and a user can choose a
   /// PIN even if no server requires one.
   func chooseFirstPIN(
-    of account: AccountID, _ backend: any FirstPIN, _ progress: Progress
+    of account: AccountID, _ progress: Progress
   ) async throws -> SessionResponse {
     guard hasKeypad else {
       throw CommandError(.usage, "account \(account) has no PIN; a PIN requires a keypad, and this board has none")
     }
     let prompter = backends.context.pinPrompter { try await newPIN(keeping: $0) }
     progress("choose a PIN of \(settings.pinPolicy.length) digits: type it on the keypad, press Enter, then repeat")
-    let pin = try await prompter.choose()
-    try prompter.store(account, pin)
-    try vault.update(account) { try backend.setting(pinLength: pin.count, of: $0) }
+    try prompter.store(account, try await prompter.choose())
     service.reload()
     return SessionResponse(account: account.text)
   }

@@ -48,7 +48,7 @@ struct AccountService: Sendable {
     let length = try await server.pinLength(of: account.id)
     let session = try await service.panelTasks.perform(at: account.server) { panel in
       progress("type the PIN of \(account.id) on the keypad, then Enter")
-      return try await withPIN(of: account, length: length, on: panel) { pin in
+      return try await withPIN(of: account, at: server, length: length, on: panel) { pin in
         let session = try await server.logIn(account.id, typing: pin)
         try record(.loggedIn, account.id)
         await panel.show(.confirmed)
@@ -75,10 +75,10 @@ struct AccountService: Sendable {
   func changePIN(_ name: String?, _ progress: @escaping Progress) async throws -> SessionResponse {
     let active = try findActive(name)
     let backend = try backends.backend(of: active)
-    if let length = try (backend as? any TokenVerifiedPINs)?.pinLength(of: active) {
-      return try await changeOwnPIN(of: active.id, length: length, progress)
+    if let pin = active.pin, pin.verifier == .token {
+      return try await changeOwnPIN(of: active.id, length: pin.length, progress)
     }
-    if let backend = backend as? any FirstPIN { return try await chooseFirstPIN(of: active.id, backend, progress) }
+    if backend is any FirstPIN { return try await chooseFirstPIN(of: active.id, progress) }
     let (account, found) = try find(name)
     let server = try sessions(of: account, at: found)
     let length = try await server.pinLength(of: account.id)
@@ -87,7 +87,7 @@ struct AccountService: Sendable {
     let session = try await service.panelTasks.perform(at: account.server) { panel in
       let dialog = PanelDialog(panel, clock: clock)
       progress("type the present PIN of \(account.id) on the keypad, then Enter")
-      let ticket = try await withPIN(of: account, length: length, on: panel) { pin in
+      let ticket = try await withPIN(of: account, at: server, length: length, on: panel) { pin in
         try await server.beginPINChange(account.id, typing: pin, session: former)
       }
       progress("choose a PIN of \(ticket.policy.length) digits: type it on the keypad, press Enter, then repeat")
@@ -145,12 +145,14 @@ struct AccountService: Sendable {
   }
 
   private func withPIN<Result: Sendable>(
-    of account: AccountRecord, length: Int, on panel: any Panel, _ body: (PIN) async throws -> Result
+    of account: AccountRecord, at server: any UserSessions, length: Int, on panel: any Panel,
+    _ body: (PIN) async throws -> Result
   ) async throws -> Result {
     let dialog = PanelDialog(panel, clock: clock)
     while true {
       let counts: FailureCounts
-      switch try await attempt(of: account, with: try await dialog.currentPIN(length: length), on: panel, body) {
+      let pin = try await dialog.currentPIN(length: length)
+      switch try await attempt(of: account, at: server, with: pin, on: panel, body) {
       case .right(let result):
         service.noteRightPIN(of: account.id)
         return result
@@ -168,18 +170,17 @@ struct AccountService: Sendable {
   }
 
   private func attempt<Result: Sendable>(
-    of account: AccountRecord, with pin: PIN, on panel: any Panel, _ body: (PIN) async throws -> Result
+    of account: AccountRecord, at server: any UserSessions, with pin: PIN, on panel: any Panel,
+    _ body: (PIN) async throws -> Result
   ) async throws -> Attempt<Result> {
     await panel.show(.talkingToServer)
     do { return .right(try await body(pin)) } catch TokenServerError.pinIncorrect(let counts) {
       return .wrong(counts)
     } catch let fault as TokenServerError {
-      let loss = EnrollmentRevocation(fault, at: account.server, account.id)
-      if let entry = try loss?.apply(on: vault, at: clock.wallClockMilliseconds) {
-        service.log(entry)
-      }
-      if loss != nil {
-        await showLoss(of: account.id, by: fault, on: panel)
+      let loss = EnrollmentRevocation(fault, at: account.server, account.id, of: server.enrollments)
+      if let outcome = try loss?.apply(on: vault, at: clock.wallClockMilliseconds) {
+        if let entry = outcome.entry { service.log(entry) }
+        if outcome != .enrolledAgain { await showLoss(of: account.id, by: fault, on: panel) }
         service.reload()
       }
       throw fault

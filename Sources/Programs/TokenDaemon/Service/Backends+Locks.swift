@@ -8,8 +8,8 @@ import Vault
 extension Backends {
   /// The lock of an account. Nil if the account is usable, or if accounts of its server have no locks.
   package func lock(of account: AccountRecord) throws -> AccountLock? {
-    guard let backend = try backend(of: account) as? any AccountLocks else { return nil }
-    return try backend.lock(of: account, hasPIN: try hasPIN(account))
+    guard try backend(of: account) is any AccountLocks else { return nil }
+    return try account.currentLock(try conditions(account))
   }
 
   /// The lock of an account for lists. Nil also if the account record cannot be read.
@@ -28,15 +28,13 @@ extension Backends {
   package func lockManually(_ name: String, with policy: String?) throws -> AccountRecord {
     let detail = policy.map { "with the policy \($0.sanitized)" } ?? ""
     return try changeLock(of: name, .locked, detail) { account, backend in
-      try backend.locked(account, with: policy, hasPIN: try hasPIN(account))
+      try account.locked(with: policy, isRequired: type(of: backend).locksWithPolicy, try conditions(account))
     }
   }
 
   /// Removes a lock that the user set. A policy that does not hold keeps the account locked.
   package func unlockManually(_ name: String) throws -> AccountRecord {
-    try changeLock(of: name, .unlocked, "") { account, backend in
-      try backend.unlocked(account, hasPIN: try hasPIN(account))
-    }
+    try changeLock(of: name, .unlocked, "") { account, _ in try account.unlocked(try conditions(account)) }
   }
 
   /// Applies `body` to the account as a compare-and-swap: the running service may write to the account at the same
@@ -68,7 +66,8 @@ extension Backends {
     return backend
   }
 
-  private func hasPIN(_ account: AccountRecord) throws -> Bool {
-    try vault.pinStatus(of: account.id, clock: context.clock) != nil
+  private func conditions(_ account: AccountRecord) throws -> PolicyConditions {
+    let hasPIN = try vault.pinStatus(of: account.id, clock: context.clock) != nil
+    return PolicyConditions(hasPIN: hasPIN, isTamperedWith: { vault.isTamperedWith })
   }
 }

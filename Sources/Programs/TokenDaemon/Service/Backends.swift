@@ -25,19 +25,19 @@ package struct Backends: Sendable {
     self.init(vault, BackendContext(vault, authorities: authorities, clock: clock))
   }
 
-  /// - Throws: `.damaged` for a kind that this version does not know.
+  /// - Throws: `.corrupt` for a kind that this version does not know.
   package func backend(of server: TokenServerRecord) throws(StateStoreError) -> any ServerBackend {
     guard let backend = all.first(where: { type(of: $0).kind == server.kind }) else {
-      throw .damaged("server \(server.id) is of a kind this version does not know: \(server.kind)")
+      throw .corrupt(.kind(server.kind, server.id))
     }
     return backend
   }
 
   /// The backend of the account's server.
-  /// - Throws: `.damaged` also if the server is missing: a lock must not disappear with it.
+  /// - Throws: `.corrupt` also if the server is missing: a lock must not disappear with it.
   package func backend(of account: AccountRecord) throws(StateStoreError) -> any ServerBackend {
     guard let server = try vault.server(account.server) else {
-      throw .damaged("server \(account.server) of account \(account.id) is missing")
+      throw .corrupt(.serverOf(account.id, account.server))
     }
     return try backend(of: server)
   }
@@ -47,6 +47,15 @@ package struct Backends: Sendable {
     for server: TokenServerRecord, report: @escaping @Sendable (TokenEvent) -> Void = { _ in }
   ) throws -> (any TokenServerClient)? {
     try backend(of: server).client(for: server, accounts: accounts(at: server), report: report)
+  }
+
+  /// Fills in the fields of an account of a former vault.
+  /// - Throws: `.corrupt` for a kind that this version does not know, and if the account cannot be decoded.
+  @Sendable package static func upgraded(kind: String, _ former: AccountRecord) throws -> AccountRecord {
+    guard let backend = kinds.first(where: { $0.kind == kind }) else {
+      throw StateStoreError.corrupt(.kind(kind, former.server))
+    }
+    return try (backend as? any FormerAccounts.Type)?.upgraded(former) ?? former
   }
 
   package func accounts(at server: TokenServerRecord) throws(StateStoreError) -> [AccountRecord] {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import JSONValues
 import MobileAuth
-package import ServerBackends
 
 /// The conditions that AM's administrator attached to a registration. An account can be used only while all of them
 /// hold.
@@ -12,7 +11,7 @@ package struct AccountPolicies: Sendable, Equatable {
     package var description: String { "the account's policies are not the JSON that AM writes" }
   }
 
-  static let biometricAvailable = "biometricAvailable"
+  package static let biometricAvailable = "biometricAvailable"
   static let deviceTampering = "deviceTampering"
 
   /// The error number that the vendor's SDK for iOS uses when a policy forbids a registration.
@@ -23,7 +22,7 @@ package struct AccountPolicies: Sendable, Equatable {
 
   /// - Parameter json: a JSON object whose values are objects; nil for no policies.
   /// - Throws: `ParseError.malformed` for any other text.
-  init(_ json: String?) throws(ParseError) {
+  package init(_ json: String?) throws(ParseError) {
     guard let json else {
       policies = [:]
       return
@@ -34,18 +33,18 @@ package struct AccountPolicies: Sendable, Equatable {
     self.policies = policies
   }
 
-  var wantsPIN: Bool { policies[Self.biometricAvailable] != nil }
+  package var wantsPIN: Bool { policies[Self.biometricAvailable] != nil }
 
-  var unknownNames: [String] {
+  package var unknownNames: [String] {
     policies.keys.filter { ![Self.biometricAvailable, Self.deviceTampering].contains($0) }.sorted()
   }
 
   /// A message for the user during enrollment: this token ignores the named policy.
-  static func note(onUnknown name: String) -> String {
+  package static func note(onUnknown name: String) -> String {
     "the policy \(name.sanitized) is unknown to this token and is ignored"
   }
 
-  var names: [String] { policies.keys.sorted() }
+  package var names: [String] { policies.keys.sorted() }
 
   /// The action that makes a policy hold again; nil for policies that this token does not know.
   static func remedy(for policy: String) -> String? {
@@ -64,7 +63,7 @@ package struct AccountPolicies: Sendable, Equatable {
   /// - Parameters:
   ///   - hasPIN: whether the account has a PIN that identifies its user.
   ///   - isTamperedWith: whether the token's own checks found changes by another program.
-  func violation(hasPIN: () -> Bool, isTamperedWith: () -> Bool) -> String? {
+  package func violation(hasPIN: () -> Bool, isTamperedWith: () -> Bool) -> String? {
     if wantsPIN, !hasPIN() { return Self.biometricAvailable }
     if let policy = policies[Self.deviceTampering] {
       let allowed: Double =

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Errors of the state store. A call that throws has changed nothing.
+public enum StateStoreError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// Disk full, read-only, wrong file mode, or I/O error.
+  /// - Parameter call: the failed call, or the path that was refused.
+  case io(call: String, reason: String)
+  /// A stored value is not authentic or cannot be decoded: wrong device secret, tampering or damaged storage.
+  case corrupt(Subject)
+  /// There is no such item.
+  case notFound(Subject)
+  /// The stored item does not allow the change.
+  case conflict(Subject, Conflict)
+
+  /// What an error is about.
+  public enum Subject: Equatable, Sendable {
+    case account(AccountID)
+    /// An account of this name at this server.
+    case accountAt(AccountID, TokenServerID)
+    /// The account that the server knows by this profile.
+    case profile(String, TokenServerID)
+    /// The keys or other credentials of an account.
+    case keys(of: AccountID)
+    case serverCertificate(of: AccountID)
+    case policies(of: AccountID)
+    /// The PIN of an account that the token verifies.
+    case pin(of: AccountID)
+    case pinCount(of: AccountID)
+    case oneTimePasswords(of: AccountID)
+    case server(TokenServerID)
+    /// The server that an account refers to.
+    case serverOf(AccountID, TokenServerID)
+    /// A kind of server that this version does not know.
+    case kind(String, TokenServerID)
+    /// The credentials of this device at a server.
+    case registration(at: TokenServerID)
+    case certificatePins(of: TokenServerID)
+    case serverTime(of: TokenServerID)
+    /// By the transaction as stored, which may be malformed.
+    case intent(String)
+    case message(String)
+    case auditHead
+    /// The head of the second audit chain.
+    case retainedAuditHead
+    case auditEntry(Int64)
+    /// The record that shows whether the device secret is that of the vault.
+    case canary
+    /// The device secret of the vault in this directory.
+    /// - Parameter expected: where it is looked for.
+    case deviceSecret(directory: String, expected: String)
+    /// An encrypted record; its key does not decrypt it.
+    case encryptedRecord
+    /// The file, with SQLite's message.
+    case database(String)
+  }
+
+  public enum Conflict: Equatable, Sendable {
+    /// The name belongs to another account.
+    case nameTaken
+    /// The item exists and is not replaced.
+    case exists
+    /// Another command changed the item since it was read: retry.
+    case changedMeanwhile
+    /// The account is at another token server.
+    case atAnotherServer
+    /// The enrollment is complete.
+    case enrolled
+    /// There is a later enrollment under the same name.
+    case enrolledAgain
+  }
+
+  public var description: String {
+    switch self {
+    case .io(let call, let reason): "the vault cannot be written or read: \(call): \(reason)"
+    case .corrupt(let subject): "the vault is damaged, or belongs to another device secret: \(subject)"
+    case .notFound(let subject): "the vault has no \(subject)"
+    case .conflict(let subject, let conflict): "the vault was not changed: \(subject) \(conflict)"
+    }
+  }
+}
+
+extension StateStoreError.Subject: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .account(let account): "account \(account)"
+    case .accountAt(let account, let server): "account \(account) at token server \(server)"
+    case .profile(let profile, let server): "account with profile \(profile) at token server \(server)"
+    case .keys(let account): "keys of account \(account)"
+    case .serverCertificate(let account): "token server's certificate of account \(account)"
+    case .policies(let account): "policies of account \(account)"
+    case .pin(let account): "PIN of account \(account)"
+    case .pinCount(let account): "count of wrong PINs of account \(account), which was written and is missing"
+    case .oneTimePasswords(let account): "one-time passwords of account \(account)"
+    case .server(let server): "token server \(server)"
+    case .serverOf(let account, let server): "token server \(server) of account \(account), which is missing"
+    case .kind(let kind, let server): "token server \(server), whose kind \(kind) this version does not know"
+    case .registration(let server): "registration with \(server)"
+    case .certificatePins(let server): "certificate pins of \(server)"
+    case .serverTime(let server): "latest time that \(server) reported"
+    case .intent(let transaction): "answer being sent for \(transaction)"
+    case .message(let transaction): "message \(transaction)"
+    case .auditHead: "head of the audit chain"
+    case .retainedAuditHead: "head of the kept audit entries"
+    case .auditEntry(let sequence): "audit entry \(sequence)"
+    case .canary: "canary (it was created with another device secret, or its canary was changed)"
+    case .deviceSecret(let directory, let expected): "device secret of the vault in \(directory): neither \(expected)"
+    case .encryptedRecord: "encrypted record, which is not authentic"
+    case .database(let reason): "database file: \(reason)"
+    }
+  }
+}
+
+extension StateStoreError.Conflict: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .nameTaken: "is the name of another account; choose another name"
+    case .exists: "exist already, and are not replaced"
+    case .changedMeanwhile: "was changed by another command meanwhile; retry"
+    case .atAnotherServer: "is at another token server"
+    case .enrolled: "is enrolled completely"
+    case .enrolledAgain: "was enrolled again meanwhile"
+    }
+  }
+}

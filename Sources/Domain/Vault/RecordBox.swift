@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+import MobileAuth
+import PINProtection
+import Secrets
+
+/// The encrypted part of a server or account: `SecretFields`.
+enum RecordBox {
+  enum Tag: UInt16 {
+    case enrollment = 1
+    /// Encoded by the adapter.
+    case credentials = 2
+    /// "server" or "token".
+    case pinVerifier = 3
+    case pinLength = 4
+    /// Present if the user has locked the account: the policy, or empty.
+    case lock = 5
+    case policies = 6
+    case mailbox = 7
+    case wantedMailbox = 8
+  }
+
+  static func associatedData(ofServer id: TokenServerID, kind: String, url: String) -> CanonicalBytes {
+    CanonicalBytes("servers", id.text, kind, url)
+  }
+
+  static func associatedData(
+    of id: AccountID, _ server: TokenServerID, _ profile: String, _ stage: String
+  ) -> CanonicalBytes {
+    CanonicalBytes("accounts", id.text, server.text, profile, stage)
+  }
+
+  static func boxed(_ enrollment: EnrollmentID, _ credentials: SecretBytes) -> SecretFields {
+    var fields = SecretFields()
+    fields.set(Tag.enrollment, text: enrollment.text)
+    fields[Tag.credentials] = credentials
+    return fields
+  }
+}
+
+extension TokenServerRecord {
+  /// - Throws: `.corrupt` if the opened box is not in the present format.
+  init(id: TokenServerID, kind: String, url: String, boxed opened: SecretBytes) throws(StateStoreError) {
+    guard let fields = SecretFields(encoded: opened), let registration = fields.text(RecordBox.Tag.enrollment),
+      let credentials = fields[RecordBox.Tag.credentials]
+    else { throw .corrupt(.server(id)) }
+    self.init(id: id, kind: kind, url: url, registration: EnrollmentID(registration), secrets: credentials)
+  }
+
+  var boxed: SecretBytes { RecordBox.boxed(registration, secrets).encoded }
+}
+
+extension AccountRecord {
+  /// - Throws: `.corrupt` if the opened box is not in the present format.
+  init(
+    id: AccountID, server: TokenServerID, profile: String, stage: EnrollmentStage, boxed opened: SecretBytes
+  ) throws(StateStoreError) {
+    guard let fields = SecretFields(encoded: opened), let enrollment = fields.text(RecordBox.Tag.enrollment),
+      let credentials = fields[RecordBox.Tag.credentials]
+    else { throw .corrupt(.account(id)) }
+    self.init(
+      id: id, server: server, profile: profile, stage: stage, enrollment: EnrollmentID(enrollment),
+      secrets: credentials)
+    /// A field that is not text must not count as missing: that would remove a lock.
+    func text(_ tag: RecordBox.Tag) throws(StateStoreError) -> String? {
+      guard let text = fields.text(tag) else {
+        if fields[tag] == nil { return nil }
+        throw .corrupt(.account(id))
+      }
+      return text
+    }
+    pin = try PINMetadata(verifier: text(.pinVerifier), length: text(.pinLength), of: id)
+    lock = try text(.lock).map { UserLock(policy: $0.isEmpty ? nil : $0) }
+    policies = try text(.policies)
+    let wanted = try text(.wantedMailbox)
+    delivery = try text(.mailbox).map { DeliveryAddress($0, wanted: wanted) }
+  }
+
+  var boxed: SecretBytes {
+    var fields = RecordBox.boxed(enrollment, secrets)
+    fields.set(RecordBox.Tag.pinVerifier, text: pin?.verifier.rawValue)
+    fields.set(RecordBox.Tag.pinLength, number: pin?.length)
+    fields.set(RecordBox.Tag.lock, text: lock.map { $0.policy ?? "" })
+    fields.set(RecordBox.Tag.policies, text: policies)
+    fields.set(RecordBox.Tag.mailbox, text: delivery?.mailbox)
+    fields.set(RecordBox.Tag.wantedMailbox, text: delivery?.wanted)
+    return fields.encoded
+  }
+}
+
+extension PINMetadata {
+  /// - Throws: `.corrupt` for a length that no PIN has: a prompt for such a PIN would trap.
+  fileprivate init?(verifier: String?, length: String?, of account: AccountID) throws(StateStoreError) {
+    if verifier == nil, length == nil { return nil }
+    guard let verifier = verifier.flatMap(Verifier.init(rawValue:)), let length = length.flatMap({ Int($0) }),
+      PINPolicy.lengths.contains(length)
+    else { throw .corrupt(.pin(of: account)) }
+    self.init(verifier, length: length)
+  }
+}

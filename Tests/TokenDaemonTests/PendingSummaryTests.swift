@@ -43,6 +43,20 @@ import Testing
     #expect(shown.payload == .text("twelve {"))
   }
 
+  /// Fails if a server's nested JSON makes the whole answer deeper than a command accepts.
+  @Test("Is readable for a command, however deep the server's JSON is", arguments: [1, 15, 16, 17, 30, 32, 33])
+  func deepJSON(levels: Int) throws {
+    let origin = String(repeating: "[", count: levels) + "7" + String(repeating: "]", count: levels)
+    let shown = try summary(RequestSummary(origin: origin))
+    #expect((shown.context == .text(origin)) == (levels > 16))
+    let line = JSONMessage.encode(PendingResponse(requests: [shown], unreachable: []))
+    guard case .answer(let read) = try ControlResponse<PendingResponse>(line: line) else {
+      Issue.record("not an answer")
+      return
+    }
+    #expect(read.requests.map(\.context) == [shown.context])
+  }
+
   @Test("Has no choices, context or payload without those of the request") func isEmpty() throws {
     let shown = try summary(RequestSummary(type: "login"))
     #expect(shown.type == "login" && shown.choices == nil && shown.context == nil && shown.payload == nil)

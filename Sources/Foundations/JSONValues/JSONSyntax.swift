@@ -22,11 +22,15 @@ package struct JSONSyntax {
     }
   }
 
-  /// - Parameter numbers: the range of permitted numbers, which must then be integers; nil for any number.
+  /// - Parameters:
+  ///   - numbers: the range of permitted numbers, which must then be integers; nil for any number.
+  ///   - levels: the maximum number of nested objects and arrays.
   /// - Throws: the first error.
-  package static func check(_ bytes: [UInt8], numbers: ClosedRange<Int64>? = nil) throws(ParseError) {
+  package static func check(_ bytes: [UInt8], numbers: ClosedRange<Int64>? = nil, levels: Int = deepest)
+    throws(ParseError)
+  {
     guard String(validating: bytes, as: UTF8.self) != nil else { throw .notJSON }
-    var syntax = JSONSyntax(bytes: bytes, numbers: numbers)
+    var syntax = JSONSyntax(bytes: bytes, numbers: numbers, levels: levels)
     try syntax.value(atDepth: 0)
     syntax.skipSpace()
     guard syntax.next == nil else { throw .notJSON }
@@ -34,11 +38,13 @@ package struct JSONSyntax {
 
   private let bytes: [UInt8]
   private let numbers: ClosedRange<Int64>?
+  private let levels: Int
   private var position = 0
 
-  private init(bytes: [UInt8], numbers: ClosedRange<Int64>?) {
+  private init(bytes: [UInt8], numbers: ClosedRange<Int64>?, levels: Int) {
     self.bytes = bytes
     self.numbers = numbers
+    self.levels = levels
   }
 
   private var next: UInt8? { position < bytes.count ? bytes[position] : nil }
@@ -67,7 +73,7 @@ package struct JSONSyntax {
   }
 
   private mutating func members(atDepth depth: Int) throws(ParseError) {
-    guard depth <= Self.deepest else { throw .tooDeep }
+    guard depth <= levels else { throw .tooDeep }
     position += 1
     skipSpace()
     if take("}") { return }
@@ -85,7 +91,7 @@ package struct JSONSyntax {
   }
 
   private mutating func elements(atDepth depth: Int) throws(ParseError) {
-    guard depth <= Self.deepest else { throw .tooDeep }
+    guard depth <= levels else { throw .tooDeep }
     position += 1
     skipSpace()
     if take("]") { return }

@@ -12,15 +12,16 @@ package enum JSONValue: Equatable, Sendable {
   case object([String: JSONValue])
 
   /// Parses one JSON text in UTF-8. Nil if `JSONSyntax` rejects it or a number is too large for a `Double`.
-  package init?(parsing bytes: [UInt8]) {
-    guard (try? JSONSyntax.check(bytes)) != nil,
+  package init?(parsing bytes: [UInt8], levels: Int = JSONSyntax.deepest) {
+    guard (try? JSONSyntax.check(bytes, levels: levels)) != nil,
       let value = try? JSONDecoder().decode(JSONValue.self, from: Data(bytes))
     else { return nil }
     self = value
   }
 
-  /// The JSON value that the text contains, or the text itself.
-  package init(textOrJSON text: String) { self = JSONValue(parsing: Array(text.utf8)) ?? .text(text) }
+  /// The JSON value that the text contains, or the text itself. A value of more than 16 levels is text, so that it can
+  /// be a part of a message of at most `JSONSyntax.deepest` levels.
+  package init(textOrJSON text: String) { self = JSONValue(parsing: Array(text.utf8), levels: 16) ?? .text(text) }
 
   package subscript(name: String) -> JSONValue? { if case .object(let members) = self { members[name] } else { nil } }
   package var text: String? { if case .text(let text) = self { text } else { nil } }

@@ -21,6 +21,7 @@ import Testing
     }
     try lockState(directory)
     let running = try #require(throws: CommandError.self) { try lockState(directory) }
+    #expect(running.code == .inUse && refused.code == .unavailable)
     #expect(running.description == "another `approval-token serve` uses \(directory)")
   }
 }

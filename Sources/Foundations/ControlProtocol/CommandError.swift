@@ -6,6 +6,8 @@ package struct CommandError: Error, CustomStringConvertible {
     case usage = 64
     case badData = 65
     case unavailable = 69
+    /// Another service uses the state directory.
+    case inUse = 75
     case refused = 77
   }
 

@@ -10,7 +10,7 @@ package struct ApprovalTokenCommand: ParsableCommand {
       LED blinks blue, hold the button for a second to approve, press twice to deny, or hold for six seconds to deny \
       and report that the request was not yours.
 
-      Exit codes: 0 done, 1 a check found a problem, 64 wrong usage, 65 bad data, 69 not reachable, 77 refused.
+      Exit codes: 0 done, 1 a check found a problem, 64 wrong usage, 65 bad data, 69 not running or not reachable, 75 in use, 77 refused.
       """,
     version: "0.1.0",
     subcommands: [

@@ -27,12 +27,17 @@ extension Accounts: OneShotCommand {
     var line: String { [account, server, locked ?? stage].joined(separator: "  ") }
   }
 
+  /// Empty also before the first enrollment.
+  private func list() throws -> [Response] {
+    guard state.hasVault else { return [] }
+    let vault = try state.openVault(creating: false)
+    let backends = Backends(vault)
+    return try vault.accountSummaries().map { Response($0, backends.lock(ifReadable: $0.id)) }
+  }
+
   package func perform() async throws {
     try await reporting(json) {
-      let vault = try state.openVault(creating: false)
-      let backends = Backends(vault)
-      let accounts = try vault.accountSummaries().map { Response($0, backends.lock(ifReadable: $0.id)) }
-      json.print(accounts) { accounts in
+      json.print(try list()) { accounts in
         accounts.isEmpty
           ? "no accounts yet: `approval-token enroll URI`"
           : accounts.map(\.line).joined(separator: "\n")

@@ -6,7 +6,7 @@ import Vault
 
 extension Status: OneShotCommand {
   package func perform() async throws {
-    try await reporting(json) { show(try fromService() ?? fromVault()) }
+    try await reporting(json) { try show(try fromService() ?? fromVault()) }
   }
 
   /// What is known without a running service.

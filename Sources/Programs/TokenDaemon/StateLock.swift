@@ -14,7 +14,7 @@ package func lockState(_ directory: String) throws(CommandError) {
     let number = errno
     close(descriptor)
     throw number == EWOULDBLOCK
-      ? CommandError(.unavailable, "another `approval-token serve` uses \(directory)")
+      ? CommandError(.inUse, "another `approval-token serve` uses \(directory)")
       : CommandError(.unavailable, "\(directory)/serve.lock cannot be locked: \(String(cString: strerror(number)))")
   }
 }

@@ -174,10 +174,14 @@ package final class TestToken: Sendable {
     package func pin(of account: String = "alice") -> PIN? { pins?.first { $0.account == account } }
   }
 
+  package var hasState: Bool { access(state + "/vault.sqlite3", F_OK) == 0 }
+
   /// Asks the running service; where none runs, the command, which then reads the vault.
   package func status() async throws -> Status {
     if let call = try? call(.init(request: "status")) { return try await call.answer() }
-    return try await command("status", "--json").succeeded().decoded()
+    let outcome = try await command("status", "--json")
+    guard outcome.exit == .code(69) else { throw OutputTimeoutError(description: "exit code 69 without a service") }
+    return try outcome.decoded()
   }
 
   package struct Pending: Decodable, Sendable {

@@ -6,7 +6,8 @@ import MobileAuth
 
 package struct Status: DaemonCommand {
   package static let configuration = CommandConfiguration(
-    abstract: "Show whether the token is running and connected, and what its LED means.")
+    abstract: "Show whether the token is running and connected, and what its LED means.",
+    discussion: "Exits with 69 if no service runs; the accounts are then read from the vault.")
 
   @OptionGroup package var state: StateOption
   @OptionGroup package var json: JSONOption
@@ -16,7 +17,7 @@ package struct Status: DaemonCommand {
   package func run() throws {
     try reporting(json) {
       guard let status = try fromService() else { try DaemonProgram.start() }
-      show(status)
+      try show(status)
     }
   }
 
@@ -27,7 +28,12 @@ package struct Status: DaemonCommand {
     { return nil }
   }
 
-  package func show(_ status: ServiceStatus) { json.print(status, text: describe) }
+  /// Prints the status.
+  /// - Throws: the exit code 69 if no service runs.
+  package func show(_ status: ServiceStatus) throws {
+    json.print(status, text: describe)
+    guard status.running else { throw ExitCode(CommandError.Code.unavailable.rawValue) }
+  }
 
   private func describe(_ status: ServiceStatus) -> String {
     var lines = [

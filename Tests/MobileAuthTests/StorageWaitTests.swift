@@ -7,8 +7,9 @@ import Testing
 @Suite("Waits for storage in the handling loop", .timeLimit(.minutes(1))) struct StorageWaitTests {
   private let fixture = HandlerFixture()
 
-  private func approve(failing write: Int, then check: () -> Void = {}) async throws {
-    fixture.stateStore.fail(write: write, with: .io(call: "write", reason: "disk full"))
+  /// - Parameter writes: the durable changes that fail, counted from 1.
+  private func approve(failing writes: Int..., then check: () -> Void = {}) async throws {
+    for write in writes { fixture.stateStore.fail(write: write, with: .io(call: "write", reason: "disk full")) }
     try await fixture.withHandler {
       fixture.announce(fixture.request(1))
       await fixture.panel.until(challenges: 1)
@@ -28,13 +29,13 @@ import Testing
 
   /// Fails if more than one durable change precedes the sending of the answer.
   @Test("The decision is the only durable change before the answer is sent") func decisionOnly() async throws {
-    try await approve(failing: 3)
+    try await approve(failing: 3, 4)
     #expect(fixture.server.delivered.count == 1)
   }
 
   /// Fails if the LED waits until the end of the request is written.
   @Test("The LED does not wait for the settled entry") func confirmsBeforeSettling() async throws {
-    try await approve(failing: 3) {
+    try await approve(failing: 3, 4) {
       #expect(fixture.panel.shown.contains(.confirmed))
       #expect(fixture.stateStore.durableIntents.count == 1, "the server is queried after a crash")
     }

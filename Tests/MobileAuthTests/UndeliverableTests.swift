@@ -155,7 +155,8 @@ import Testing
   @Test("A disk that fails late is said") func aDiskThatFailsLateIsSaid() async throws {
     try await withAnswerUnderway { fixture in
       await fixture.pass { fixture.server.delivered.count >= 6 }
-      fixture.stateStore.fail(write: 1, with: .io(call: "write", reason: "disk full"))
+      // At the end of the delivery, and by the handler.
+      for write in 1...2 { fixture.stateStore.fail(write: write, with: .io(call: "write", reason: "disk full")) }
       fixture.server.mend("deliver")
       await fixture.pass {
         fixture.recorder.events.contains(.stateStoreFailed(.io(call: "write", reason: "disk full")))

@@ -47,11 +47,15 @@ final class Deliveries: Sendable {
   private let state = Mutex(State())
   private let changes: ChangeSignal
   private let clock: any TokenClock
+  private let afterwards: @Sendable () -> Void
 
-  /// - Parameter changes: raised when a task ends or has trouble.
-  init(changes: ChangeSignal, clock: any TokenClock) {
+  /// - Parameters:
+  ///   - changes: raised when a task ends or has trouble.
+  ///   - afterwards: called after the end of each task: what its outcome does not wait for.
+  init(changes: ChangeSignal, clock: any TokenClock, afterwards: @escaping @Sendable () -> Void) {
     self.changes = changes
     self.clock = clock
+    self.afterwards = afterwards
   }
 
   /// Starts a task in the background, replacing an outcome of the same transaction.
@@ -65,6 +69,8 @@ final class Deliveries: Sendable {
       state.underway[transaction] = Delivery(server: server, kind: kind)
       state.underway[transaction]?.task = Task { [self] in
         end(transaction, await outcome { try await body { note(troubleOf: transaction) } })
+        await Task.yield()
+        afterwards()
       }
     }
   }

@@ -22,13 +22,7 @@ extension Handler {
     } _: {
       try await dispatch(response, to: server, onTrouble: $0)
     }
-    // The LED does not wait for storage. After a crash in between, the server is queried.
-    let flushing = Task {
-      await Task.yield()
-      try stateStore.flush()
-    }
     await show(outcome.indications)
-    try await flushing.value
     return outcome
   }
 

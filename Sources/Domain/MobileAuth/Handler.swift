@@ -49,7 +49,9 @@ public struct Handler: Sendable {
   ) {
     self.servers = Dictionary(uniqueKeysWithValues: servers.map { ($0.id, $0) })
     self.inbox = inbox
-    deliveries = Deliveries(changes: inbox.changes, clock: clock)
+    // The LED does not wait for storage. After a crash before this, the server is queried. A change that cannot be
+    // written is tried again, and the error is reported then.
+    deliveries = Deliveries(changes: inbox.changes, clock: clock) { try? stateStore.flush() }
     openings = Openings(changes: inbox.changes, clock: clock)
     self.panelTasks = panelTasks
     self.panel = panel

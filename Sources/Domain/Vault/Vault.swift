@@ -26,9 +26,18 @@ package final class Vault: Sendable {
 
   private struct Storage: ~Copyable {
     let connection: Connection
-    /// Whether the write-ahead log may have pages with removed secrets.
-    var hasResidue = false
+    /// Whether the write-ahead log may have pages with removed secrets: a process may have been killed before it
+    /// truncated the log.
+    var hasResidue = true
+
+    /// An error only delays the erasure: what was committed is durable.
+    mutating func eraseResidue(waits: Bool) {
+      guard hasResidue, (try? connection.truncateLog(waits: waits)) == true else { return }
+      hasResidue = false
+    }
   }
+
+  private func eraseResidue() { storage.withLock { $0.eraseResidue(waits: true) } }
 
   /// Opens the vault in `directory`, and creates it if it does not exist.
   /// - Parameters:
@@ -62,12 +71,12 @@ package final class Vault: Sendable {
       let connection = try connect(to: path)
       try connection.migrate(Schema.steps(keys, upgrade))
       try Schema.checkCanary(connection, keys)
-      // A process may have been killed between the removal of a secret and the truncation of the log.
-      _ = try connection.truncateLog()
       return connection
     }
     try StateDirectory.synchronize(directory)
-    return Vault(path, connection, keys, auditCapacity, hourlyLimit)
+    let vault = Vault(path, connection, keys, auditCapacity, hourlyLimit)
+    vault.eraseResidue()
+    return vault
   }
 
   /// The device-binding key of PINs: 32 bytes derived from the device secret, never stored.
@@ -120,10 +129,7 @@ package final class Vault: Sendable {
         }
         deferred.withLock { $0.removeFirst(changes.count) }
         if erasing { storage.hasResidue = true }
-        // The transaction is durable: an error here only delays the erasure.
-        if storage.hasResidue, (try? storage.connection.truncateLog(waits: erasing)) == true {
-          storage.hasResidue = false
-        }
+        storage.eraseResidue(waits: erasing)
         return result
       }
     }

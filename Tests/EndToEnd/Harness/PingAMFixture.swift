@@ -99,7 +99,8 @@ struct PingAMFixture: Sendable {
   /// - Parameter kind: the kind of the audit entry.
   func ending(of login: Login, as kind: String = "settled") async throws -> String {
     try await token.log.line(with: "\(kind) request \(login.token)", from: login.mark)
-    return try await token.ending(of: login.token) ?? ""
+    // The log line comes before the entry in the vault.
+    return try await eventually("the end of \(login.token)") { try await token.ending(of: login.token) }
   }
 
   /// Registers a user's mechanism at the running service.

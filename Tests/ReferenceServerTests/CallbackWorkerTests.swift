@@ -122,7 +122,7 @@ private final class CallbackListener: Sendable {
       store: temporary.store, delivery: delivery(allowing: ["127.0.0.1"]), clock: ServerClock { 1000 },
       wakeUp: AsyncSignal(), log: quiet)
     let running = Task { try await worker.run() }
-    let deadline = ContinuousClock.now + .seconds(60)
+    let deadline = ContinuousClock.now + .seconds(180)
     var waiting = count
     while waiting > 0, .now < deadline {
       try await Task.sleep(for: .milliseconds(20))

@@ -12,7 +12,10 @@ package enum JSONValue: Equatable, Sendable {
   case object([String: JSONValue])
 
   /// Parses one JSON text in UTF-8. Nil if `JSONSyntax` rejects it or a number is too large for a `Double`.
-  package init?(parsing bytes: [UInt8], levels: Int = JSONSyntax.deepest) {
+  package init?(parsing bytes: [UInt8]) { self.init(parsing: bytes, levels: JSONSyntax.deepest) }
+
+  /// - Parameter levels: the maximum number of nested objects and arrays.
+  package init?(parsing bytes: [UInt8], levels: Int) {
     guard (try? JSONSyntax.check(bytes, levels: levels)) != nil,
       let value = try? JSONDecoder().decode(JSONValue.self, from: Data(bytes))
     else { return nil }

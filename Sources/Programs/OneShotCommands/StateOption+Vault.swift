@@ -2,6 +2,7 @@
 import ApprovalTokenCommands
 import ControlProtocol
 import Glibc
+import TokenDaemon
 import Vault
 
 extension StateOption {

@@ -28,6 +28,11 @@ import Testing
       ("edumfa-push://edumfa/x", "privacyidea"), (" otpauth://totp/x", "oath"), ("OTPAUTH://hotp/x", "oath"),
       ("pushauth://push/x", "pingam"), ("mfauth://totp/x", "pingam"), ("https://example.org", nil),
       ("otpauth://push/x", nil), ("", nil),
+      // Fails if a URI that is too long for one kind is thought to be of that kind.
+      ("approvaltoken://activate?" + String(repeating: "x", count: 5000), "reference"),
+      ("otpauth://totp/" + String(repeating: "x", count: 5000), "oath"),
+      ("otpauth://pipush/" + String(repeating: "x", count: 5000), "privacyidea"),
+      (String(repeating: "x", count: 5000), nil),
     ] as [(String, String?)])
   func oneKindOnly(uri: String, kind: String?) {
     #expect(Backends.kinds.filter { $0.recognizes(uri) }.map { $0.kind } == [kind].compactMap(\.self))

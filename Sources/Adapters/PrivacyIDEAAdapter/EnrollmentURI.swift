@@ -58,12 +58,13 @@ package struct EnrollmentURI: Sendable, Equatable {
   /// - Throws: `ParseError` with the part that is wrong.
   package init(_ text: String) throws(ParseError) {
     let text = text.trimmed
-    guard text.utf8.count <= Self.longest else { throw .tooLong }
-    let lowered = text.lowercased()
-    if lowered.hasPrefix("pia://container") { throw .container }
-    guard let (prefix, flavor) = Self.schemes.first(where: { lowered.hasPrefix($0.prefix) }) else {
+    // First the scheme: a long URI may be for another kind of server.
+    let beginning = text.prefix(32).lowercased()
+    if beginning.hasPrefix("pia://container") { throw .container }
+    guard let (prefix, flavor) = Self.schemes.first(where: { beginning.hasPrefix($0.prefix) }) else {
       throw .notAnEnrollment
     }
+    guard text.utf8.count <= Self.longest else { throw .tooLong }
     guard !text.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F || $0 == UInt8(ascii: "#") }) else {
       throw .malformed("white space, a control character or a fragment")
     }

@@ -16,7 +16,7 @@ import Vault
 
   @Test("A new kind of server enrolls, shows, answers and is removed through the same service")
   func newKindOfServer() async throws {
-    let fixture = try ServiceFixture(reportHold: .seconds(3), kinds: Self.kinds)
+    let fixture = try ServiceFixture(reportHold: .seconds(6), kinds: Self.kinds)
     let server = FileServer(path: fixture.serverFile)
     let running = [Task { await fixture.board.panel.run() }, Task { _ = try? await fixture.service.run() }]
 
@@ -28,7 +28,7 @@ import Vault
     try server.change { $0.pending["ann"]?.append(Self.request) }
     let shown = try #require(try await fixture.shownRequest())
     #expect(shown.message == "Pay 5 EUR?" && shown.account == "mail" && shown.server == "file")
-    let hold = ControlRequest.simulate(.hold(milliseconds: 2000))
+    let hold = ControlRequest.simulate(.hold(milliseconds: 1000))
     #expect(try await fixture.answer(hold, as: Done.self).ignored == nil)
     #expect(try await fixture.until { try server.read().answers == [Self.request.id: "approved"] })
     #expect(try await fixture.until(.idle(pending: 0)))

@@ -75,8 +75,8 @@ let tokenServerTargets: [Target] = [
   module(
     "TokenServerHTTP", in: .server,
     over: [
-      "TokenServerCore", "TokenServerStore", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", logging,
-      lifecycle,
+      "TokenServerCore", "TokenServerStore", "ReferenceProtocol", "Cryptography", "DisplayText", "OpenPGP", "Secrets",
+      logging, lifecycle,
       .product(name: "Hummingbird", package: "hummingbird"),
       .product(name: "HummingbirdTLS", package: "hummingbird"),
       .product(name: "HummingbirdCore", package: "hummingbird"),
@@ -89,7 +89,7 @@ let tokenServerTargets: [Target] = [
     "ReferenceServer", in: .server,
     over: [
       "TokenServerCore", "TokenServerStore", "TokenServerHTTP", "MQTT", "HTTP", "ReferenceProtocol", "Cryptography",
-      "Secrets", argumentParser, logging, lifecycle, signals, "TOMLSyntax",
+      "DisplayText", "Secrets", argumentParser, logging, lifecycle, signals, "TOMLSyntax",
       .product(name: "NIOCore", package: "swift-nio"),
       .product(name: "NIOHTTP1", package: "swift-nio"),
       .product(name: "NIOPosix", package: "swift-nio"),
@@ -107,7 +107,7 @@ let tokenServerTargets: [Target] = [
   tests(
     "ReferenceServerTests",
     of: [
-      "BuiltPrograms", "ReferenceServer", "TokenServerCore", "TokenServerStore", "TokenServerHTTP",
+      "BuiltPrograms", "DisplayText", "ReferenceServer", "TokenServerCore", "TokenServerStore", "TokenServerHTTP",
       "ServerTestSupport", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", logging,
       .product(name: "NIOCore", package: "swift-nio"),
       .product(name: "NIOPosix", package: "swift-nio"),
@@ -148,7 +148,7 @@ let package = Package(
     .library(
       name: "Parsers",
       targets: [
-        "ApprovalTestKit", "Boards", "ControlProtocol", "HTTP", "Cryptography", "CurlHTTP",
+        "ApprovalTestKit", "Boards", "ControlProtocol", "HTTP", "Cryptography", "CurlHTTP", "DisplayText",
         "FrontPanel", "GPIO",
         "HIDReports", "JSONValues", "MQTT", "MobileAuth", "OATHAdapter", "OpenPGP", "PINProtection",
         "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter", "ReferenceProtocol", "SQLite", "Secrets",
@@ -186,39 +186,48 @@ let package = Package(
     module(
       "MQTT", in: .foundations, over: ["CertificateTrust", "CMosquitto", "COpenSSL", "HTTP", "Secrets", "Threads"]),
     module("JSONValues", in: .foundations),
+    module("DisplayText", in: .foundations),
     module("ControlProtocol", in: .foundations, over: ["JSONValues"]),
     module("TOMLSyntax", in: .foundations, over: ["CTOMLPlusPlus"]),
     module("SQLite", in: .foundations, over: ["CSQLite"]),
     module("PINProtection", in: .foundations, over: ["Secrets", "Cryptography"]),
     module("HIDReports", in: .hardware, over: ["Secrets"]),
-    module("GPIO", in: .hardware, over: ["CGPIOD", "Threads"]),
-    module("USBKeypad", in: .hardware, over: ["CUSB", "HIDReports", "Secrets", "Threads"]),
+    module("DeviceNodes", in: .hardware),
+    module("GPIO", in: .hardware, over: ["CGPIOD", "DeviceNodes", "Threads"]),
+    module("USBKeypad", in: .hardware, over: ["CUSB", "DeviceNodes", "HIDReports", "Secrets", "Threads"]),
 
     // Layer 2: the domain and the panel.
-    module("MobileAuth", in: .domain, over: ["Secrets"]),
+    module("MobileAuth", in: .domain, over: ["DisplayText", "Secrets"]),
     module(
       "ServerBackends", in: .domain,
-      over: ["MobileAuth", "HTTP", "Cryptography", "JSONValues", "PINProtection", "Secrets"]),
+      over: ["MobileAuth", "HTTP", "Cryptography", "DisplayText", "JSONValues", "PINProtection", "Secrets"]),
     module("FrontPanel", in: .domain, over: ["MobileAuth", "Secrets"]),
-    module("Vault", in: .domain, over: ["MobileAuth", "PINProtection", "Cryptography", "Secrets", "SQLite"]),
+    module(
+      "Vault", in: .domain,
+      over: ["MobileAuth", "PINProtection", "Cryptography", "DisplayText", "Secrets", "SQLite"]),
 
     // Layer 3: the clients of token servers, and the boards.
     module("ReferenceProtocol", in: .foundations, over: ["Cryptography", "JSONValues", "OpenPGP"]),
     module(
       "ReferenceAdapter", in: .adapters,
       over: [
-        "ServerBackends", "MobileAuth", "ReferenceProtocol", "Cryptography", "OpenPGP", "HTTP", "PINProtection",
-        "Secrets",
+        "ServerBackends", "MobileAuth", "ReferenceProtocol", "Cryptography", "DisplayText", "OpenPGP", "HTTP",
+        "PINProtection", "Secrets",
       ]),
     module(
       "PrivacyIDEAAdapter", in: .adapters,
-      over: ["ServerBackends", "MobileAuth", "Cryptography", "HTTP", "JSONValues", "Secrets", "PINProtection"]),
+      over: [
+        "ServerBackends", "MobileAuth", "Cryptography", "DisplayText", "HTTP", "JSONValues", "Secrets", "PINProtection",
+      ]),
     module(
       "PingAMAdapter", in: .adapters,
-      over: ["ServerBackends", "MobileAuth", "Cryptography", "HTTP", "JSONValues", "Secrets", "PINProtection"]),
+      over: [
+        "ServerBackends", "MobileAuth", "Cryptography", "DisplayText", "HTTP", "JSONValues", "Secrets", "PINProtection",
+      ]),
     // AM wrote the URIs of one-time passwords first, with its own policies.
     module(
-      "OATHAdapter", in: .adapters, over: ["PingAMAdapter", "ServerBackends", "MobileAuth", "PINProtection", "Secrets"]),
+      "OATHAdapter", in: .adapters,
+      over: ["PingAMAdapter", "ServerBackends", "MobileAuth", "DisplayText", "PINProtection", "Secrets"]),
     module(
       "Boards", in: .hardware, over: ["FrontPanel", "GPIO", "MobileAuth", "Secrets", "TOMLSyntax", "USBKeypad"]),
     module("ApprovalTestKit", in: .testKit, over: ["MobileAuth", "FrontPanel", "HTTP", "Secrets"]),
@@ -227,8 +236,8 @@ let package = Package(
     module(
       "TokenDaemon", in: .programs,
       over: [
-        "Boards", "CLinux", "ControlProtocol", "HTTP", "Cryptography", "CurlHTTP", "FrontPanel", "JSONValues", "MQTT",
-        "MobileAuth", "PINProtection",
+        "Boards", "CLinux", "ControlProtocol", "HTTP", "Cryptography", "CurlHTTP", "DisplayText", "FrontPanel",
+        "JSONValues", "MQTT", "MobileAuth", "PINProtection",
         "OATHAdapter", "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter",
         "ReferenceProtocol", "Secrets", "ServerBackends", "TOMLSyntax", "Threads", "Vault", logging, lifecycle,
         signals,
@@ -237,13 +246,14 @@ let package = Package(
     module(
       "ApprovalTokenCommands", in: .programs,
       over: [
-        "CLinux", "ControlProtocol", "FrontPanel", "JSONValues", "MobileAuth", "Secrets", "Threads", argumentParser,
+        "CLinux", "ControlProtocol", "DisplayText", "FrontPanel", "JSONValues", "MobileAuth", "Secrets", "Threads",
+        argumentParser,
       ]),
     module(
       "OneShotCommands", in: .programs,
       over: [
-        "ApprovalTokenCommands", "Boards", "CLinux", "ControlProtocol", "MobileAuth", "Secrets", "ServerBackends",
-        "TokenDaemon", "Vault", argumentParser,
+        "ApprovalTokenCommands", "Boards", "CLinux", "ControlProtocol", "DisplayText", "MobileAuth", "Secrets",
+        "ServerBackends", "TokenDaemon", "Vault", argumentParser,
       ]),
     program("approval-token", over: ["ApprovalTokenCommands", "Secrets", argumentParser]),
     program("approval-tokend", over: ["OneShotCommands", "Secrets"]),
@@ -285,7 +295,9 @@ let package = Package(
       resources: [.copy("Fixtures")]),
     tests(
       "BoardsTests", of: ["ApprovalTestKit", "Boards", "FrontPanel", "GPIO", "MobileAuth", "Secrets", "USBKeypad"]),
+    tests("DisplayTextTests", of: ["DisplayText"]),
     tests("TOMLSyntaxTests", of: ["TOMLSyntax"]),
+    tests("DeviceNodesTests", of: ["DeviceNodes"]),
     tests("GPIOTests", of: ["GPIO", "CGPIOD", "ApprovalTestKit"]),
     tests("USBKeypadTests", of: ["USBKeypad", "CUSB"]),
     // Runs inside scripts/bench-kernel, which boots the kernel with the files in Kernel/.

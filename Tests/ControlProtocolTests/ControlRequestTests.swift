@@ -27,6 +27,21 @@ import Testing
     #expect(!request.line.contains(UInt8(ascii: "\n")))
   }
 
+  @Test("The pins of an enrollment are few and short") func pinsAreBounded() throws {
+    func request(_ pins: [String]) -> [UInt8] {
+      var options = EnrollmentOptions(uri: "u")
+      options.pins = pins
+      return ControlRequest.enroll(options).line
+    }
+    let longest = String(repeating: "A", count: EnrollmentOptions.longestPin)
+    let most = Array(repeating: longest, count: EnrollmentOptions.mostPins)
+    #expect(try ControlRequest(line: request(most)).line == request(most))
+    for pins in [most + ["A"], [longest + "A"]] {
+      let error = try #require(throws: CommandError.self) { try ControlRequest(line: request(pins)) }
+      #expect(error.code == .badData && error.description.contains("\"pins\""), "\(error)")
+    }
+  }
+
   @Test("The form of requests without a version is that of version 1") func withoutVersion() throws {
     #expect(
       try ControlRequest(line: Array(#"{"request":"hold","milliseconds":1000,"more":[{}]}"#.utf8))

@@ -155,7 +155,7 @@ import Testing
       await fixture.panel.until(showing: .idle(pending: 0))
     }
     #expect(fixture.panel.shown.suffix(3) == [.confirmed, .code([0, 7]), .idle(pending: 0)])
-    #expect(fixture.recorder.events.contains(.code(AccountID("A"), code)))
+    #expect(fixture.recorder.events.contains(.code(AccountID("A"), HandlerFixture.transaction(1), code)))
     #expect(fixture.recorder.events.allSatisfy { !"\($0)".contains("07") })
   }
 

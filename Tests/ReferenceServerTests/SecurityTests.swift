@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
+import DisplayText
 import Logging
 import Secrets
 import Synchronization
@@ -249,25 +250,11 @@ final class ManualUptime: Sendable {
   }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct PrintableTextTests {
-  @Test(
-    "Text from a client cannot start a line or move the terminal's cursor",
-    arguments: ["a\nb", "a\rb", "\u{1B}[2J", "\u{9B}2J", "\u{202E}abc", "\u{2028}", "\u{200B}", "\0", "\u{E000}"])
-  func unprintable(text: String) {
-    #expect(!text.isPrintable)
-    #expect(text.printable().isPrintable)
-    #expect(text.printable().contains("?"))
-  }
-
-  @Test("Printable") func printable() {
-    for text in ["", "Büro 1, Gerät Nr. 7", "日本語 🔑"] { #expect(text.isPrintable && text.printable() == text) }
-    #expect(String(repeating: "x", count: 3000).printable().count == 2001)
-  }
-
+@Suite(.timeLimit(.minutes(5))) struct SanitizedLogTests {
   @Test("Every log line is sanitized, including its metadata")
   func log() {
     let lines = Lines()
-    var handler = PrintableLog(lines)
+    var handler = SanitizedLog(lines)
     handler.logLevel = .trace
     handler[metadataKey: "a"] = "x\ny"
     let log = Logger(label: "l") { _ in handler }

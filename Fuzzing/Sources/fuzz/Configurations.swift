@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import Boards
 
-@testable import TokenDaemon
 @testable import GPIO
 @testable import ServerParsers
+@testable import TokenDaemon
 
 /// User-written files: board profiles and the configurations of both programs.
 func readConfiguration(_ bytes: [UInt8]) {

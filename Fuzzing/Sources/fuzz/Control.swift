@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import Boards
-@testable import ControlProtocol
+import DisplayText
 import Glibc
 import JSONValues
 import MobileAuth
-@testable import PingAMAdapter
 
+@testable import ControlProtocol
+@testable import PingAMAdapter
 @testable import TokenDaemon
 
 /// Both sides of the control socket: lines, requests, and a command's handling of the service's answers.

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
 import Boards
-@testable import ControlProtocol
-import HTTP
 import FrontPanel
 import Glibc
-@testable import JSONValues
+import HTTP
 import Logging
+import Synchronization
+
+@testable import ControlProtocol
+@testable import JSONValues
 @testable import MobileAuth
 @testable import OATHAdapter
 @testable import PingAMAdapter
 @testable import ServerBackends
-import Synchronization
-@testable import Vault
-
 @testable import TokenDaemon
+@testable import Vault
 
 /// Handles requests of the control socket: the first line is the request, the rest is the response of the enrolled server to
 /// each request. The board is simulated and gets no input, so that a request that waits for the panel ends when the caller
@@ -69,7 +69,8 @@ private func makeHandler(answering response: HTTPResponse) throws -> ControlRequ
   context.report = { event in _ = "\(event)" }
   let backends = Backends(vault, context)
   let service = TokenService(
-    panel: board.panel, backends: backends, clock: clock, logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() },
+    panel: board.panel, backends: backends, clock: clock,
+    logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() },
     events: AsyncStream { $0.finish() }
   ) {}
   let accounts = AccountService(
@@ -130,7 +131,10 @@ enum ScratchVault {
 
   private static func removeAll() {
     for directory in directories.withLock({ $0 }) {
-      for name in ["vault.sqlite3", "vault.sqlite3-shm", "vault.sqlite3-wal", "device-secret", "approval-token.device-secret", "text"] {
+      for name in [
+        "vault.sqlite3", "vault.sqlite3-shm", "vault.sqlite3-wal", "device-secret", "approval-token.device-secret",
+        "text",
+      ] {
         unlink("\(directory)/\(name)")
       }
       rmdir(directory)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
-@testable import ControlProtocol
 import Cryptography
 import HTTP
 import MobileAuth
@@ -9,8 +8,9 @@ import ReferenceProtocol
 import Secrets
 import Synchronization
 
-@testable import TokenDaemon
+@testable import ControlProtocol
 @testable import ReferenceAdapter
+@testable import TokenDaemon
 
 /// Responses of the token server: the input as the response to one call, processed by the adapter up to the texts for
 /// the user.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
+import DisplayText
 import ReferenceProtocol
 
 @testable import ServerParsers
@@ -47,7 +48,7 @@ private func judgeRegistration(_ body: [UInt8]) {
     _ = key.thumbprint
   }
   guard (try? request.checked()) != nil else { return }
-  require(request.clientName.isPrintable && request.clientName.utf8.count <= 128, "an accepted name can be printed")
+  require(request.clientName.isSafeToShow && request.clientName.utf8.count <= 128, "an accepted name can be printed")
 }
 
 private func judgeValidation(_ body: [UInt8]) {
@@ -66,7 +67,8 @@ private func readTokenForm(_ body: [UInt8]) {
     certificate.map(readBase64)
   case .logIn(let assertion, let profileID):
     _ = try? KnowledgeAssertion(
-      parsing: assertion, clientID: "C", profileID: profileID.text, audience: "https://s/oauth/token", now: 1_795_253_339)
+      parsing: assertion, clientID: "C", profileID: profileID.text, audience: "https://s/oauth/token",
+      now: 1_795_253_339)
   }
 }
 

@@ -1,8 +1,8 @@
+import ReferenceProtocol
+
 // SPDX-License-Identifier: Apache-2.0
 @testable import MQTT
 @testable import PingAMAdapter
-import ReferenceProtocol
-
 @testable import ReferenceAdapter
 
 /// Messages of an MQTT broker, for either kind of account, and broker addresses.

@@ -27,7 +27,8 @@ private func readForm(_ bytes: [UInt8]) {
 private func readOrder(_ bytes: [UInt8], _ configuration: ServerConfiguration) {
   guard let form = try? Form(parsing: bytes), let order = try? StartRequest(form, .v4, configuration) else { return }
   let limit = configuration.mobileAuthentication.maxMessageLength
-  require(order.message.unicodeScalars.count <= limit && !order.userID.text.isEmpty, "an accepted order keeps the limits")
+  require(
+    order.message.unicodeScalars.count <= limit && !order.userID.text.isEmpty, "an accepted order keeps the limits")
   judgeCallback(order.callbackURI)
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
-import HTTP
 import Cryptography
-@testable import JSONValues
+import DisplayText
+import HTTP
 import MobileAuth
 
+@testable import JSONValues
 @testable import PrivacyIDEAAdapter
 
 /// A push server's response to a poll: the reply around it, and challenges that the harness signs as the server would.

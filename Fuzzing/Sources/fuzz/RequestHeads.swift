@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
+import DisplayText
 import ReferenceProtocol
 
 @testable import ServerParsers
@@ -17,8 +18,11 @@ func readRequestHead(_ bytes: [UInt8]) {
   case 5: _ = Form.isMediaType(text)
   case 6: readAddress(text)
   default:
-    let printable = text.printable(atMost: 100)
-    require(printable.isPrintable && printable.unicodeScalars.count <= 101, "what is made printable is")
+    let shown = text.sanitized(atMost: 100)
+    require(shown.isSafeToShow && shown.unicodeScalars.count <= 100, "sanitized text is safe to show")
+    guard let versions = ProtocolVersions(text) else { return }
+    require(ProtocolVersions(versions.text) == versions, "versions are written as they are read")
+    _ = ProtocolMismatch(device: versions, server: .supported)
   }
 }
 

@@ -207,7 +207,8 @@ private func readColumns(_ bytes: [UInt8]) {
   _ = try? JSON.decode(DeviceEvent.self, from: bytes).hint
   _ = try? JSON.decode(ApprovalCapabilities.self, from: bytes)
   var transaction = Transaction(
-    id: "t", userID: UserID("ann"), clientID: ClientID("C"), profileID: ProfileID("P"), type: "login", method: .pushWithPIN,
+    id: "t", userID: UserID("ann"), clientID: ClientID("C"), profileID: ProfileID("P"), type: "login",
+    method: .pushWithPIN,
     callbackURI: "https://p/", message: nil, nonce: [UInt8](repeating: 7, count: 32).base64URL, request: bytes,
     callbackOnExpiry: false, createdAtMs: 0, expiresAtMs: 60_000)
   transaction.pinAttempts = 1_000_000_000

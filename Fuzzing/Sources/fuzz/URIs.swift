@@ -3,10 +3,10 @@ import Cryptography
 import MobileAuth
 import ReferenceProtocol
 
-@testable import TokenDaemon
 @testable import PingAMAdapter
 @testable import PrivacyIDEAAdapter
 @testable import ServerBackends
+@testable import TokenDaemon
 
 /// URIs that a user scans or pastes: activation, push and one-time-password URIs of all kinds.
 func readURI(_ bytes: [UInt8]) {

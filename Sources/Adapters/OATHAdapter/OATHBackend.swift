@@ -1,3 +1,4 @@
+import DisplayText
 // SPDX-License-Identifier: Apache-2.0
 package import MobileAuth
 import PINProtection
@@ -80,6 +81,7 @@ package struct OATHBackend: ServerBackend {
       secrets: SecretBytes(copying: []))
     account.pin = pin.map { PINMetadata(.token, length: $0.count) }
     account.policies = uri.policies
+    account.displayName = credential.accountName.sanitized
     let detail = pin == nil ? "one-time passwords" : "one-time passwords, protected by a PIN"
     try context.store(
       credential, of: account, at: Self.server, under: pin,

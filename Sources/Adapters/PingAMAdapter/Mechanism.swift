@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import DisplayText
 import MobileAuth
 import Secrets
 
@@ -66,6 +67,7 @@ struct Mechanism: Sendable {
     var account = account
     account.pin = metadata.pinLength.map { PINMetadata(.token, length: $0) }
     account.policies = metadata.policies
+    account.displayName = metadata.accountName.sanitized
     account.delivery = DeliveryAddress(metadata.deviceToken, wanted: metadata.wantedDeviceToken)
     account.secrets = fields.encoded
     return account

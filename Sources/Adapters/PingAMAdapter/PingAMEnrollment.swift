@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
+import DisplayText
 package import HTTP
 import JSONValues
 package import MobileAuth
@@ -96,12 +97,12 @@ package struct PingAMEnrollment: Sendable {
 
   // MARK: Before registration at AM
 
-  private static func ticket(of uri: RegistrationURI) throws(TokenServerError) -> PushRegistrationTicket {
+  private static func ticket(of uri: RegistrationURI) throws -> PushRegistrationTicket {
     guard let ticket = uri.push else {
-      throw .configurationInvalid("this URI is for one-time passwords only and registers nothing at AM")
+      throw TokenServerError.configurationInvalid("this URI is for one-time passwords only and registers nothing at AM")
     }
     guard isPlainHTTPS(ticket.registrationURL), isPlainHTTPS(ticket.authenticationURL) else {
-      throw .configurationInvalid("AM's URLs in the URI are not https; correct the base URL in AM's configuration")
+      throw RegistrationURI.ParseError.notHTTPS
     }
     return ticket
   }

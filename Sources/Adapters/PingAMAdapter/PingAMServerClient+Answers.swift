@@ -1,3 +1,4 @@
+import DisplayText
 // SPDX-License-Identifier: Apache-2.0
 package import MobileAuth
 import ServerBackends

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
+import DisplayText
 import MobileAuth
 package import ServerBackends
 
@@ -17,6 +18,7 @@ package struct RegistrationURI: Sendable {
     case version(String)
     case weakSecret(bytes: Int)
     case nameless
+    case notHTTPS
   }
 
   package let issuer: String
@@ -149,6 +151,7 @@ extension RegistrationURI.ParseError {
     case .version(let version): "the registration URI is of version \(version); only 1 is known"
     case .weakSecret(let bytes): "the registration URI's secret has \(bytes) bytes; at least 32 are required"
     case .nameless: "the registration URI names neither issuer nor account"
+    case .notHTTPS: "AM's URLs in the registration URI are not https; correct the base URL in AM's configuration"
     }
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
+import DisplayText
 import MobileAuth
 
 /// The query of a registration URI. AM does not escape names and values: the first `=` separates a pair, and a plus

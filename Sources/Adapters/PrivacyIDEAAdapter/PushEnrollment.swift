@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
+import DisplayText
 package import HTTP
 package import MobileAuth
 import Secrets
@@ -145,8 +146,9 @@ package struct PushEnrollment: Sendable {
     guard !known.contains(where: { $0.id == id }) else {
       throw TokenServerError.alreadyEnrolled("there is an account \"\(id)\" already; choose another name")
     }
-    let record = AccountRecord(
+    var record = AccountRecord(
       id: id, server: server.id, profile: uri.serial, stage: .enrolling, secrets: SecretBytes(copying: []))
+    record.displayName = uri.label.sanitized
     return (record, PushCredentials())
   }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Cryptography
+import DisplayText
 package import HTTP
 package import MobileAuth
 import OpenPGP
@@ -109,6 +110,7 @@ package struct Enrollment: Sendable {
     progress("activating the account")
     let ephemeral = configuration.pinRequired ? try ReferenceServerClient.ephemeralKey() : nil
     let activation = try await activate(account, with: uri.code, ephemeral, client)
+    account.displayName = activation.userID?.sanitized
     let user = DeviceClient.Authority.user(activation.accessToken)
     let base = "/profiles/\(account.profile)"
     if let ephemeral, let description = configuration.pinPolicy {

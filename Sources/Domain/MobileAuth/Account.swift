@@ -90,6 +90,8 @@ public struct AccountRecord: Sendable {
   /// The server's name of the user on this device.
   public var profile: String
   public var stage: EnrollmentStage
+  /// The user's name at the server, for display; nil if the server names none.
+  public var displayName: String?
   /// Changes when the account is enrolled again.
   public var enrollment: EnrollmentID
   /// Nil for an account without a PIN.

@@ -57,7 +57,7 @@ extension Handler {
     reportRightPIN(response)
     var shows: [Indication] = [verdict.decision == .accept ? .confirmed : .denied]
     if let code = verdict.code {
-      report(.code(pending.account, code))
+      report(.code(pending.account, pending.transaction, code))
       shows.append(.code(code.digits.compactMap(\.wholeNumberValue)))
     }
     return .finished(shows: shows)

@@ -42,4 +42,14 @@ public enum Indication: Sendable, Equatable {
   case mustEnroll
   /// The operator must read the log: the service has stopped, or this request could not be answered.
   case misconfigured
+
+  /// The number that the blinks of the indication count; nil if they count nothing.
+  public var count: Int? {
+    switch self {
+    case .idle(let pending): pending
+    case .pinWrong(let remaining): remaining
+    case .pinRefused(let rule): rule
+    default: nil
+    }
+  }
 }

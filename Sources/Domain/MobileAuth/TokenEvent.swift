@@ -20,7 +20,7 @@ public enum TokenEvent: Sendable, Equatable {
   /// A delivered push message that is for no account of this token or not authentic.
   case dropped(String)
   /// A code that the user types into the portal to complete the login.
-  case code(AccountID, PortalCode)
+  case code(AccountID, TransactionID, PortalCode)
   /// The account's messages are now delivered to its new mailbox.
   case mailboxMoved(AccountID)
   /// Accounts or servers were removed from the state store: the service must be reloaded.
@@ -42,7 +42,7 @@ extension TokenEvent: CustomStringConvertible {
     case .trouble(let account, let what): "account \(account): \(what)"
     case .dropped(let what): "dropped: \(what)"
     // The code is not logged: logs outlive the login, and others can read them.
-    case .code(let account, _): "account \(account): a code has to be typed into the portal"
+    case .code(let account, _, _): "account \(account): a code has to be typed into the portal"
     case .stateStoreFailed(let fault): "nothing can be answered: \(fault)"
     case .mailboxMoved(let account): "account \(account): its messages are delivered to its new mailbox"
     case .rosterChanged: "the accounts have changed"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import DisplayText
+
 /// The errors of a token server. Each has a number of the error catalog and exactly one local effect.
 public enum TokenServerError: Error, Equatable, Sendable {
   /// No connection, no response in time, or a response of another program: the outcome is unknown.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import DisplayText
 package import MobileAuth
 
 /// The reason why an account is locked. While locked, no request can be approved or denied, no one-time password is

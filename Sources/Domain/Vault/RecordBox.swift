@@ -17,6 +17,7 @@ enum RecordBox {
     case policies = 6
     case mailbox = 7
     case wantedMailbox = 8
+    case displayName = 9
   }
 
   static func associatedData(ofServer id: TokenServerID, kind: String, url: String) -> CanonicalBytes {
@@ -71,6 +72,7 @@ extension AccountRecord {
     pin = try PINMetadata(verifier: text(.pinVerifier), length: text(.pinLength), of: id)
     lock = try text(.lock).map { UserLock(policy: $0.isEmpty ? nil : $0) }
     policies = try text(.policies)
+    displayName = try text(.displayName)
     let wanted = try text(.wantedMailbox)
     delivery = try text(.mailbox).map { DeliveryAddress($0, wanted: wanted) }
   }
@@ -81,6 +83,7 @@ extension AccountRecord {
     fields.set(RecordBox.Tag.pinLength, number: pin?.length)
     fields.set(RecordBox.Tag.lock, text: lock.map { $0.policy ?? "" })
     fields.set(RecordBox.Tag.policies, text: policies)
+    fields.set(RecordBox.Tag.displayName, text: displayName)
     fields.set(RecordBox.Tag.mailbox, text: delivery?.mailbox)
     fields.set(RecordBox.Tag.wantedMailbox, text: delivery?.wanted)
     return fields.encoded

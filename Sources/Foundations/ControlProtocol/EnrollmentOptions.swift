@@ -7,7 +7,7 @@ package struct EnrollmentOptions: Equatable, Sendable {
   package var name: String?
   /// A PEM file.
   package var authorities: String?
-  /// SHA-256 of the server's public key, in Base64.
+  /// SHA-256 of the server's public key, in Base64; at most `mostPins`.
   package var pins: [String] = []
   /// Whether the pins of earlier enrollments at the server are removed.
   package var dropsPins = false
@@ -15,6 +15,10 @@ package struct EnrollmentOptions: Equatable, Sendable {
   package var asksPIN = false
   /// For PingAM: the topic where AM shall deliver messages.
   package var mailbox: String?
+
+  /// The maximum number of pins, and their length in bytes: Base64 of 32 bytes has 44, some tools write a prefix.
+  package static let mostPins = 16
+  package static let longestPin = 256
 
   package init(uri: String) { self.uri = uri }
 }
@@ -31,6 +35,9 @@ extension EnrollmentOptions: Codable {
     name = try members.decodeIfPresent(String.self, forKey: .name)
     authorities = try members.decodeIfPresent(String.self, forKey: .authorities)
     pins = try members.decodeIfPresent([String].self, forKey: .pins) ?? []
+    guard pins.count <= Self.mostPins, pins.allSatisfy({ $0.utf8.count <= Self.longestPin }) else {
+      throw DecodingError.dataCorruptedError(forKey: .pins, in: members, debugDescription: "too many or too long")
+    }
     dropsPins = try members.decodeIfPresent(Bool.self, forKey: .dropsPins) ?? false
     asksPIN = try members.decodeIfPresent(Bool.self, forKey: .asksPIN) ?? false
     mailbox = try members.decodeIfPresent(String.self, forKey: .mailbox)

@@ -57,14 +57,31 @@ package struct ServiceStatus: Codable, Sendable {
 
   package struct Code: Codable, Sendable {
     package var account: String
+    /// The request that was approved.
+    package var transaction: String
     package var code: String
     /// The text of the portal's operator about the code.
     package var message: String
+    /// Milliseconds since 1970, by the token's clock.
+    package var receivedAtMilliseconds: Int64
+    package var expiresInSeconds: Int64
 
-    package init(account: String, code: String, message: String) {
+    package init(
+      account: String, transaction: String, code: String, message: String, receivedAtMilliseconds: Int64,
+      expiresInSeconds: Int64
+    ) {
       self.account = account
+      self.transaction = transaction
       self.code = code
       self.message = message
+      self.receivedAtMilliseconds = receivedAtMilliseconds
+      self.expiresInSeconds = expiresInSeconds
+    }
+
+    enum CodingKeys: String, CodingKey {
+      case account, transaction, code, message
+      case receivedAtMilliseconds = "received_at_ms"
+      case expiresInSeconds = "expires_in_seconds"
     }
   }
 
@@ -126,15 +143,27 @@ package struct PanelStatus: Codable, Sendable {
 package struct LEDStatus: Codable, Sendable {
   /// The meaning of the LED.
   package var meaning: String
-  /// The color at this instant; nil if dark. Only a simulated LED can be read.
-  package var color: String?
+  /// The color of the pattern, also while it is dark.
+  package var color: String
+  /// Whether the LED is lit at this instant.
+  package var isLit: Bool
+  /// The number that the blinks count: pending requests, or remaining attempts; nil if they count nothing.
+  package var count: Int?
   /// The number of entries submitted at the keypad from the start of the service to the reading of `meaning`. A meaning
   /// with a greater number than before an entry is newer than that entry.
   package var entries: Int?
 
-  package init(meaning: String, color: String?, entries: Int) {
+  package init(meaning: String, color: String, isLit: Bool, count: Int?, entries: Int) {
     self.meaning = meaning
     self.color = color
+    self.isLit = isLit
+    self.count = count
     self.entries = entries
+  }
+
+  enum CodingKeys: String, CodingKey {
+    case meaning, color
+    case isLit = "lit"
+    case count, entries
   }
 }

@@ -124,6 +124,8 @@ public struct AccessTokenResponse: Codable, Sendable, Equatable {
   public var scope: Scope
   /// Set only for `user`.
   public var profileID: String?
+  /// The user's name at the server; set by an activation.
+  public var userID: String?
   /// Base64 OpenPGP message with `RT`, 32 bytes; set while no PIN was chosen for the profile.
   public var sealedToken: String?
   /// With `sealedToken`: the certificate of its signer (Base64 OpenPGP certificate).
@@ -137,6 +139,7 @@ public struct AccessTokenResponse: Codable, Sendable, Equatable {
     case expiresIn = "expires_in"
     case scope
     case profileID = "profile_id"
+    case userID = "user_id"
     case sealedToken = "sealed_token"
     case serverCertificate = "server_certificate"
     case pinNonce = "pin_nonce"

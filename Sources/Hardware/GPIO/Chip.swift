@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CGPIOD
+import DeviceNodes
 import Glibc
 
 /// A GPIO chip as the kernel describes it.
@@ -87,23 +88,10 @@ final class Chip {
 
   private static func failure(opening path: String) -> GPIOError {
     let number = errno
-    guard number == EACCES || number == EPERM else { return .failed(call: "opening \(path)", errno: number) }
-    var status = stat()
-    guard stat(path, &status) == 0 else { return .failed(call: "opening \(path)", errno: number) }
-    return .notPermitted(path: path, group: groupName(of: status.st_gid))
-  }
-}
-
-/// The group's name, or its number if it has none.
-func groupName(of id: gid_t) -> String {
-  var entry = group()
-  var result: UnsafeMutablePointer<group>?
-  // The strings that `entry` points to are in the buffer, which must live until the name is copied.
-  return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16_384) { buffer in
-    guard getgrgid_r(id, &entry, buffer.baseAddress, buffer.count, &result) == 0, let result,
-      let name = result.pointee.gr_name
-    else { return "\(id)" }
-    return String(cString: name)
+    guard number == EACCES || number == EPERM, let group = groupName(ofNode: path) else {
+      return .failed(call: "opening \(path)", errno: number)
+    }
+    return .notPermitted(path: path, group: group)
   }
 }
 

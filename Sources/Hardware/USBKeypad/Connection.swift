@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CUSB
+import DeviceNodes
 import Glibc
 import HIDReports
 import Secrets
@@ -178,23 +179,9 @@ final class Connection {
   }
 
   private static func failure(opening path: String, _ status: Int32) -> USBKeypadError {
-    var node = stat()
-    guard status == LIBUSB_ERROR_ACCESS.rawValue, stat(path, &node) == 0 else {
+    guard status == LIBUSB_ERROR_ACCESS.rawValue, let group = groupName(ofNode: path) else {
       return .failed("libusb_open", status)
     }
-    return .notPermitted(path: path, group: groupName(of: node.st_gid))
-  }
-}
-
-/// The group's name, or its number if it has none.
-func groupName(of id: gid_t) -> String {
-  var entry = group()
-  var result: UnsafeMutablePointer<group>?
-  // The strings that `entry` points to are in the buffer, which must live until the name is copied.
-  return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16_384) { buffer in
-    guard getgrgid_r(id, &entry, buffer.baseAddress, buffer.count, &result) == 0, let result,
-      let name = result.pointee.gr_name
-    else { return "\(id)" }
-    return String(cString: name)
+    return .notPermitted(path: path, group: group)
   }
 }

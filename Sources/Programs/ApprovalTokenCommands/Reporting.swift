@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import ArgumentParser
 package import ControlProtocol
+import DisplayText
 import Glibc
 import JSONValues
 import MobileAuth

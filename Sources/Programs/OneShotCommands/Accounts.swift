@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTokenCommands
+import DisplayText
 import MobileAuth
 import ServerBackends
 import TokenDaemon
@@ -11,20 +12,31 @@ extension Accounts: OneShotCommand {
     var server: String
     var url: String
     var profile: String
+    /// The user's name at the server; nil if it names none.
+    var displayName: String?
     var stage: String
     /// Why the account is locked; nil if it is not.
     var locked: String?
 
-    init(_ account: AccountSummary, _ lock: AccountLock?) {
+    enum CodingKeys: String, CodingKey {
+      case account, server, url, profile
+      case displayName = "display_name"
+      case stage, locked
+    }
+
+    init(_ account: AccountSummary, _ displayName: String?, _ lock: AccountLock?) {
       self.account = account.id.text
       server = account.server.text
       url = account.url
       profile = account.profile
+      self.displayName = displayName
       stage = account.stage.rawValue
       locked = lock?.description
     }
 
-    var line: String { [account, server, locked ?? stage].joined(separator: "  ") }
+    var line: String {
+      [account, server, locked ?? stage, displayName].compactMap(\.self).joined(separator: "  ").sanitized
+    }
   }
 
   /// Empty also before the first enrollment.
@@ -32,7 +44,9 @@ extension Accounts: OneShotCommand {
     guard state.hasVault else { return [] }
     let vault = try state.openVault(creating: false)
     let backends = Backends(vault)
-    return try vault.accountSummaries().map { Response($0, backends.lock(ifReadable: $0.id)) }
+    return try vault.accountSummaries().map {
+      Response($0, (try? vault.account($0.id))?.displayName, backends.lock(ifReadable: $0.id))
+    }
   }
 
   package func perform() async throws {

@@ -2,6 +2,7 @@
 import ApprovalTokenCommands
 import Boards
 import ControlProtocol
+import DisplayText
 import MobileAuth
 
 extension BoardCommand.Probe: OneShotCommand {

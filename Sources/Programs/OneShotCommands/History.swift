@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTokenCommands
 import ControlProtocol
+import DisplayText
 import MobileAuth
 import ServerBackends
 import TokenDaemon

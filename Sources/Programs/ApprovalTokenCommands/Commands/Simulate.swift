@@ -81,7 +81,7 @@ struct Simulate: ParsableCommand {
       try reporting(json) {
         let client = ControlClient(path: state.controlSocket)
         try client.follow(follow ? .followLED : .led, LEDStatus.self) { led in
-          json.print(led) { "\($0.color ?? "dark")  (\($0.meaning))" }
+          json.print(led) { "\($0.isLit ? $0.color : "dark")  (\($0.meaning))" }
           // Flush each line: a pipe is fully buffered otherwise.
           fflush(nil)
           return follow

@@ -61,7 +61,7 @@ extension Simulate {
 }
 
 private func draw(_ led: LEDStatus) {
-  let color = led.color.flatMap(LEDColor.init(rawValue:))
+  let color = led.isLit ? LEDColor(rawValue: led.color) : nil
   let lamp = color.map { "\u{1B}[38;5;\($0.terminalColor)m●\u{1B}[0m" } ?? "○"
   print("\r\u{1B}[K  \(lamp)  \(led.meaning)", terminator: "")
   fflush(nil)

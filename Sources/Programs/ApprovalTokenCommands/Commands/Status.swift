@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import ArgumentParser
 package import ControlProtocol
+import DisplayText
 import JSONValues
 import MobileAuth
 
@@ -71,7 +72,8 @@ package struct Status: DaemonCommand {
     }
     for code in status.codes ?? [] {
       lines.append(
-        "code      \(code.account): type \(code.code) into the portal. \(code.message.sanitized(atMost: 1000))")
+        "code      \(code.account): type \(code.code) into the portal within \(code.expiresInSeconds) s. "
+          + code.message.sanitized(atMost: 1000))
     }
     return lines.joined(separator: "\n")
   }

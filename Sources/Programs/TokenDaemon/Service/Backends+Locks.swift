@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlProtocol
+import DisplayText
 package import MobileAuth
 package import ServerBackends
 import Vault

@@ -93,7 +93,23 @@ package struct Backends: Sendable {
     guard let backend = all.first(where: { type(of: $0).recognizes(request.uri) }) else {
       throw CommandError(.badData, Self.notAnEnrollmentURI(all.map { type(of: $0) }))
     }
-    return try await backend.enroll(request)
+    let account = try await backend.enroll(request)
+    return request.name == nil ? try named(account) : account
+  }
+
+  /// Renames an account without a name of the user's choice after the user at the server: "ann@example.com".
+  private func named(_ account: AccountRecord) throws -> AccountRecord {
+    guard account.id.text == account.profile, let user = account.displayName else { return account }
+    let taken = Set(try vault.accounts().map(\.id.text))
+    guard let name = accountName(of: user, at: account.server, except: taken) else { return account }
+    var named = account
+    named.id = AccountID(name)
+    try vault.rename(
+      account.id, to: named.id,
+      AuditEntry(
+        .renamed, account: named.id, detail: "was \(account.id)",
+        wallClockMilliseconds: context.clock.wallClockMilliseconds))
+    return named
   }
 }
 

@@ -2,6 +2,7 @@
 import Boards
 import ControlProtocol
 import Cryptography
+import DisplayText
 import FrontPanel
 import Glibc
 import JSONValues
@@ -153,7 +154,12 @@ struct ControlRequestHandler: Sendable {
     status.requests = await summaries(of: pending)
     status.panel = await panelStatus
     status.lost = service.lostAccounts.map(\.text)
-    status.codes = service.codes.map { .init(account: $0.account.text, code: $0.digits, message: $0.message) }
+    status.codes = service.codes.map {
+      .init(
+        account: $0.account.text, transaction: $0.transaction.text, code: $0.code.digits, message: $0.code.message,
+        receivedAtMilliseconds: $0.receivedAtMilliseconds,
+        expiresInSeconds: ($0.until - self.accounts.clock.now).milliseconds / 1000)
+    }
     status.unconfirmed = unconfirmed.map {
       .init(transaction: $0.transaction.text, account: $0.account.text, server: $0.server.text)
     }

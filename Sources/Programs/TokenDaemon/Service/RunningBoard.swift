@@ -75,7 +75,10 @@ struct RunningBoard: Sendable {
   var led: LEDStatus {
     get async {
       let (indication, entries) = await panel.showingAfterEntries
-      return LEDStatus(meaning: indication.row.meaning, color: indicator.color?.rawValue, entries: entries)
+      let row = indication.row
+      return LEDStatus(
+        meaning: row.meaning, color: row.color.rawValue, isLit: indicator.color != nil, count: indication.count,
+        entries: entries)
     }
   }
 }

@@ -55,9 +55,10 @@ final class TokenService: Service {
   /// A code that the user must type into a portal to finish a login.
   struct PendingCode: Sendable {
     let account: AccountID
-    let digits: String
-    let message: String
-    fileprivate let until: MonotonicInstant
+    let transaction: TransactionID
+    let code: PortalCode
+    let receivedAtMilliseconds: Int64
+    let until: MonotonicInstant
   }
 
   /// How long a code is shown: portals wait no longer than for the answer itself.
@@ -112,9 +113,10 @@ final class TokenService: Service {
     }
   }
 
-  private func note(_ code: PortalCode, of account: AccountID) {
+  private func note(_ code: PortalCode, of account: AccountID, _ transaction: TransactionID) {
     let pending = PendingCode(
-      account: account, digits: code.digits, message: code.message, until: clock.now + Self.codeLifetime)
+      account: account, transaction: transaction, code: code, receivedAtMilliseconds: clock.wallClockMilliseconds,
+      until: clock.now + Self.codeLifetime)
     state.withLock { facts in
       facts.codes.removeAll { $0.account == account }
       facts.codes.append(pending)
@@ -219,9 +221,9 @@ final class TokenService: Service {
       case .disconnected, .stopped, .retrying, .stateStoreFailed, .trouble, .dropped, .expiredUnannounced:
         logger.warning("\(event)")
       case .audited: logger.info("\(event)")
-      case .code(let account, let code):
+      case .code(let account, let transaction, let code):
         logger.info("\(event)")
-        note(code, of: account)
+        note(code, of: account, transaction)
       case .counted(let account, let counts): note(counts, of: account)
       case .accountLost(let account):
         logger.warning("\(event)")

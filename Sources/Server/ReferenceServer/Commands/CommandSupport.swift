@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
+import DisplayText
 import Foundation
 import ReferenceProtocol
 import TokenServerCore
@@ -19,9 +20,7 @@ struct CommonOptions: ParsableArguments {
   func print(_ value: some Encodable, _ text: @autoclosure () -> String) {
     guard !json else { return Swift.print(String(decoding: JSON.encode(value), as: UTF8.self)) }
     // Sanitize each line, because devices and portals control parts of the text.
-    Swift.print(
-      text().split(separator: "\n", omittingEmptySubsequences: false).map { String($0).printable() }
-        .joined(separator: "\n"))
+    Swift.print(text().sanitizedLines)
   }
 
   func open() throws -> AdminSession {
@@ -49,7 +48,7 @@ struct AdminSession {
 }
 
 /// Prints a warning on standard error; the command continues.
-func complain(_ line: String) { FileHandle.standardError.write(Data("\(line.printable())\n".utf8)) }
+func complain(_ line: String) { FileHandle.standardError.write(Data("\(line.sanitized(atMost: 2000))\n".utf8)) }
 
 /// An error that ends a command with a message and exit code 1.
 struct CommandError: Error, CustomStringConvertible {

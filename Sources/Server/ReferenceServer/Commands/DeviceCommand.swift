@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
+import DisplayText
 import TokenServerCore
 import TokenServerStore
 
@@ -73,7 +74,7 @@ struct DeviceCommand: AsyncParsableCommand {
             }
           return "  \(user.user)  profile \(user.profileID), \(enrollment)\(pin)"
         }
-        return (["\(deviceID)  \(name.printable()) \(softwareVersion.printable())\(lastLogin)"] + lines).joined(
+        return (["\(deviceID)  \(name.sanitized) \(softwareVersion.sanitized)\(lastLogin)"] + lines).joined(
           separator: "\n")
       }
     }

@@ -40,7 +40,7 @@ struct ServeCommand: AsyncParsableCommand {
       var handler = StreamLogHandler.standardError(label: label)
       // Informational messages of libraries are not useful to an operator.
       handler.logLevel = label == "token-server" || level < .info ? level : max(level, .notice)
-      return PrintableLog(handler)
+      return SanitizedLog(handler)
     }
     let directory = ServerDirectory(path: directory)
     var configuration = try directory.configuration()

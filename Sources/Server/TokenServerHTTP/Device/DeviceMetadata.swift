@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
+import DisplayText
 import ReferenceProtocol
 
 // The fuzzer compiles this file in one module with the core's parsers.
@@ -22,7 +23,7 @@ extension RegistrationRequest {
     }
     guard (1...128).contains(clientName.utf8.count), softwareID.utf8.count <= 128, softwareVersion.utf8.count <= 64
     else { throw DeviceMetadataFlaw("client_name, software_id or version is too long.") }
-    guard [clientName, softwareID, softwareVersion].allSatisfy(\.isPrintable) else {
+    guard [clientName, softwareID, softwareVersion].allSatisfy(\.isSafeToShow) else {
       throw DeviceMetadataFlaw(
         "client_name, software_id and software_version must have no control or format characters.")
     }
@@ -36,7 +37,7 @@ extension ValidationRequest {
     guard profiles.count <= 64, softwareVersion.utf8.count <= 64, osVersion.utf8.count <= 128 else {
       throw DeviceMetadataFlaw("too many profiles or too long versions")
     }
-    guard softwareVersion.isPrintable, osVersion.isPrintable else {
+    guard softwareVersion.isSafeToShow, osVersion.isSafeToShow else {
       throw DeviceMetadataFlaw("software_version and os_version must have no control or format characters")
     }
   }
@@ -53,7 +54,7 @@ extension ApprovalCapabilities {
   /// Checks the bounds, which are the same for a registration and for a validation.
   fileprivate func check() throws(DeviceMetadataFlaw) {
     let names = biometric + custom
-    guard names.count <= 32, names.allSatisfy({ $0.utf8.count <= 64 && $0.isPrintable }) else {
+    guard names.count <= 32, names.allSatisfy({ $0.utf8.count <= 64 && $0.isSafeToShow }) else {
       throw DeviceMetadataFlaw("approval_capabilities must have at most 32 names of at most 64 printable bytes.")
     }
   }

@@ -49,6 +49,7 @@ struct TokenEndpoint: Sendable {
     let proposal = try await codes.activate(
       code, on: device, profileID: profileID, sealingTo: recipient, peer: context.peer)
     var response = try await token(for: device, profileID: profileID)
+    response.userID = try await gate.store.read { try $0.profile(profileID, on: device.id)?.userID.text }
     response.sealedToken = proposal?.sealedToken
     response.serverCertificate = proposal?.serverCertificate.bytes.base64
     response.pinNonce = proposal?.nonce

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import MobileAuth
+import DisplayText
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct SanitizedTextTests {
@@ -30,11 +30,14 @@ import Testing
     #expect(String(repeating: "a", count: 3_000_000).sanitized.unicodeScalars.count == 200)
   }
 
-  @Test("Durations of any length are whole milliseconds", arguments: [Int64.max, .min, 0, 1])
-  func millisecondsSaturate(seconds: Int64) {
-    let expected = seconds.multipliedReportingOverflow(by: 1000)
-    #expect(
-      Duration.seconds(seconds).milliseconds
-        == (expected.overflow ? (seconds < 0 ? .min : .max) : expected.partialValue))
+  @Test(
+    "Text from outside cannot start a line or move the terminal's cursor",
+    arguments: ["a\nb", "a\rb", "\u{1B}[2J", "\u{9B}2J", "\u{202E}abc", "\u{2028}", "\u{200B}", "\0", "\u{E000}"])
+  func unsafe(text: String) {
+    #expect(!text.isSafeToShow)
+    #expect(text.sanitized.isSafeToShow)
   }
+
+  @Test("Text of any script stays unchanged", arguments: ["", "Büro 1, Gerät Nr. 7", "日本語 🔑"])
+  func safe(text: String) { #expect(text.isSafeToShow && text.sanitized == text) }
 }

@@ -1,1 +1,0 @@
-../../../Sources/Server/TokenServerCore/Settings/PrintableText.swift

@@ -259,7 +259,7 @@ final class ManualUptime: Sendable {
     handler[metadataKey: "a"] = "x\ny"
     let log = Logger(label: "l") { _ in handler }
     log.error("one\ntwo \u{1B}[31m", metadata: ["m": "3\n4"])
-    #expect(lines.all == ["one?two ?[31m m=3?4 a=x?y"])
+    #expect(lines.all == ["onetwo [31m m=34 a=xy"])
   }
 }
 

@@ -64,6 +64,71 @@ import Testing
     #expect(http.requests.last { $0.url.hasSuffix("/events") }?.headers["Last-Event-ID"] == "10")
   }
 
+  /// Runs a feed whose stream delivers `text`, and waits at most 3 minutes for `isDone`.
+  private func follow(
+    _ server: FakeServer, _ client: DeviceClient, stream sending: AsyncThrowingStream<[UInt8], any Error>.Continuation,
+    _ text: String, until isDone: (Hints) -> Bool
+  ) async throws {
+    let (hints, feed) = (Hints(), EventFeed(client: client, clock: server.clock, memory: EventFeed.Memory()))
+    let running = Task { try await feed.run { hints.add($0) } }
+    sending.yield(Array(text.utf8))
+    let start = ContinuousClock.now
+    while !isDone(hints), ContinuousClock.now - start < .seconds(180) { try await Task.sleep(for: .milliseconds(1)) }
+    running.cancel()
+    _ = await running.result
+  }
+
+  private func serverWithStream() throws -> (FakeServer, AsyncThrowingStream<[UInt8], any Error>.Continuation) {
+    let (events, sending) = AsyncThrowingStream.makeStream(of: [UInt8].self)
+    let server = try FakeServer(stream: { _ in
+      HTTPResponseStream(status: 200, headers: ["Content-Type": "text/event-stream"], body: events)
+    })
+    server.on("/x", "{}")
+    return (server, sending)
+  }
+
+  /// Fails if the first request after a hint is refused because of an old nonce: a round trip more.
+  @Test("The nonce of a hint is used for the next request") func nonceOfHint() async throws {
+    let (server, sending) = try serverWithStream()
+    let http = server.makeHTTPTransport()
+    let client = server.client(http)
+    _ = try await client.call(.get, "/x")
+    server.turnNonce()
+    let data = #"{"dpop_nonce":"nonce-2","kind":"resync"}"#
+    try await follow(server, client, stream: sending, "data: \(data)\n\n") { $0.all.count > 1 }
+    let before = http.requests.count
+    _ = try await client.call(.get, "/x")
+    #expect(http.requests.count - before == 1)
+    for nonce in ["", String(repeating: "n", count: 513)] { await client.use(nonce: nonce) }
+    _ = try await client.call(.get, "/x")
+    #expect(http.requests.count - before == 2, "a nonce out of range is ignored")
+  }
+
+  @Test("A heartbeat renews an access token that expires soon") func earlyRenewal() async throws {
+    let (server, sending) = try serverWithStream()
+    let client = server.client(server.makeHTTPTransport())
+    _ = try await client.call(.get, "/x")
+    #expect(server.tokensGiven == 1)
+    // 900 s of lifetime; a call would renew it 30 s before its end.
+    server.clock.advance(by: .seconds(900 - 60))
+    try await follow(server, client, stream: sending, ":\n\n") { _ in server.tokensGiven > 1 }
+    #expect(server.tokensGiven == 2)
+    _ = try await client.call(.get, "/x")
+    #expect(server.tokensGiven == 2)
+  }
+
+  @Test("A heartbeat renews no access token that is valid for long") func noEarlyRenewal() async throws {
+    let server = try FakeServer()
+    server.on("/x", "{}")
+    let client = server.client(server.makeHTTPTransport())
+    await client.renewExpiringToken()
+    #expect(server.tokensGiven == 0)
+    _ = try await client.call(.get, "/x")
+    server.clock.advance(by: .seconds(900 - 80))
+    await client.renewExpiringToken()
+    #expect(server.tokensGiven == 1)
+  }
+
   @Test("A delivery is reported without delaying the next event") func reportsAreBesideTheReader()
     async throws
   {

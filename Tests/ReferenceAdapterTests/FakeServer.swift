@@ -81,7 +81,10 @@ final class FakeServer: Sendable {
     guard isFresh else {
       return HTTPResponse(status: 401, headers: ["WWW-Authenticate": "DPoP error=\"use_dpop_nonce\""])
     }
-    guard let route = state.withLock({ $0.routes[String(path.dropFirst("/device/v1".count))] }) else {
+    // A server ignores a query that it does not know.
+    let resource = path.dropFirst("/device/v1".count)
+    let routes = state.withLock { $0.routes }
+    guard let route = routes[String(resource)] ?? routes[String(resource.prefix { $0 != "?" })] else {
       throw .malformed("no route \(path)")
     }
     return try route(request)

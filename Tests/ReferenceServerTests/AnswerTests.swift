@@ -38,6 +38,22 @@ import Testing
     #expect(try device.call("GET", "/device/v1/pending", headers: ["If-None-Match: \(tag)"]).status == 200)
   }
 
+  @Test("The list has the newest request's message if the device asks for it") func listWithMessage() throws {
+    #expect(try device.call("GET", "/device/v1/pending?include=message").decoded(PendingList.self).requests.isEmpty)
+    for _ in 0..<2 { _ = try ask() }
+    let list = try device.call("GET", "/device/v1/pending?include=message").expect(200).decoded(PendingList.self)
+    #expect(list.requests.map { $0.sealedMessage != nil } == [true, false])
+    let message = try #require(bytes(base64: list.requests[0].sealedMessage ?? ""))
+    let opened = try device.openPGP.open(message, from: #require(device.serverCertificate))
+    #expect(opened == (try device.fetch(list.requests[0].transactionID)).bytes)
+    for query in ["", "?include=", "?include=Message", "?included=message"] {
+      #expect(
+        try device.call("GET", "/device/v1/pending" + query).decoded(PendingList.self).requests.allSatisfy {
+          $0.sealedMessage == nil
+        })
+    }
+  }
+
   @Test("Every fetch gives the same bytes") func everyFetchGivesTheSameBytes() throws {
     let transaction = try ask()
     let (first, second) = (try device.fetch(transaction), try device.fetch(transaction))

@@ -90,11 +90,47 @@ import VaultModel
   @Test("An approval writes at most 16 KiB") func bytesPerApproval() throws {
     // The audit chain of a used token.
     for _ in 0..<200 { try vault.record(entry(.opened, alice, String(repeating: "x", count: 60))) }
+    let bytes = try bytesWritten(by: approval)
+    #expect((1...16_384).contains(bytes), "\(bytes) bytes")
+  }
+
+  /// Of the requests of a day, most were started by an attacker or a broken portal: 42 in an hour, fewer than the bound
+  /// of lines in an hour, so that all are written. Checkpoints are included.
+  @Test("A day of 50 approvals and 1,000 refused requests writes at most 8 MiB") func bytesPerDay() throws {
+    let bytes = try bytesWritten {
+      for number in 0..<1000 {
+        if number % 20 == 0 { try approve() }
+        try refusal(atMilliseconds: 1_760_000_000_123 + Int64(number) * 86_400)
+      }
+    }
+    print("a day of 50 approvals and 1,000 refused requests: \(bytes) bytes")
+    #expect((1...8 << 20).contains(bytes), "\(bytes) bytes")
+  }
+
+  /// The changes of `approval`. A commit that also copies the log into the file waits more often.
+  private func approve() throws {
+    for kind in [AuditEntry.Kind.announced, .opened] { vault.enqueue(.record(entry(kind, alice))) }
+    try vault.flush()
+    try vault.journal(intent(transaction, alice, key: "k"), entry(.decided, alice))
+    vault.enqueue(.resolveIntent(transaction, entry(.settled, alice)))
+    try vault.flush()
+  }
+
+  /// A request of a locked account: refused when it arrives, and settled when it expires.
+  private func refusal(atMilliseconds time: Int64) throws {
+    for (kind, detail) in [(AuditEntry.Kind.refused, "the account is locked"), (.settled, "expired")] {
+      vault.enqueue(
+        .record(AuditEntry(kind, account: alice, transaction: transaction, detail: detail, wallClockMilliseconds: time))
+      )
+      try vault.flush()
+    }
+  }
+
+  private func bytesWritten(by body: () throws -> Void) rethrows -> Int {
     let before = log.events.count
-    try approval()
-    let bytes = log.events.dropFirst(before).reduce(0) { sum, event in
+    try body()
+    return log.events.dropFirst(before).reduce(0) { sum, event in
       if case .wrote(_, _, let bytes) = event { sum + bytes.count } else { sum }
     }
-    #expect((1...16_384).contains(bytes), "\(bytes) bytes")
   }
 }

@@ -137,7 +137,8 @@ private func showPending() async {
   }
 }
 
-/// A request that the token server's key has signed and encrypted, with arbitrary content.
+/// A request that the token server's key has signed and encrypted, with arbitrary content, once as fetched and once from
+/// the pending list.
 private func readSealedRequest(_ plaintext: [UInt8]) {
   guard let sealed = try? Keys.server.seal(plaintext, to: Keys.token.certificate),
     let id = TransactionID(transaction)
@@ -146,8 +147,18 @@ private func readSealedRequest(_ plaintext: [UInt8]) {
   let pending = PendingMobileAuthRequest(
     transaction: id, server: records.0.id, account: records.1.id, sentAtMilliseconds: 1, timeToLive: .seconds(60),
     message: nil, deadline: clock.now + .seconds(60))
-  CurrentAnswer.value.withLock { $0 = HTTPResponse(status: 200, body: body) }
-  wait { _ = try? await server.open(pending) }
+  let entry = PendingEntry(
+    transactionID: transaction, profileID: "PROFIL", message: nil, typeHint: nil, sentAtMs: 1, timeToLiveMs: 60_000,
+    expiresInMs: 60_000, sealedMessage: sealed.base64)
+  let list = JSON.encode(PendingList(serverTimeMs: 1, requests: [entry]))
+  wait {
+    CurrentAnswer.value.withLock { $0 = HTTPResponse(status: 200, body: list) }
+    _ = try? await server.pendingRequests()
+    CurrentAnswer.value.withLock { $0 = HTTPResponse(status: 200, body: body) }
+    let listed = try? await server.open(pending)
+    let fetched = try? await server.open(pending)
+    require(listed == fetched, "a listed message is treated otherwise than a fetched one")
+  }
 }
 
 /// Reads a receipt with arbitrary content and a valid signature of the token server.

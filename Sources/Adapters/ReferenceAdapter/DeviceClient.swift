@@ -25,6 +25,10 @@ actor DeviceClient {
 
   /// How long before its expiry an access token is renewed.
   private static let renewalMargin = Duration.seconds(30)
+  /// How long before its expiry an access token is renewed while nothing waits for it: two heartbeats earlier.
+  private static let earlyRenewalMargin = renewalMargin + EventFeed.silence
+  /// The maximum length of a nonce.
+  private static let longestNonce = 512
   /// The number of attempts: two retries, for a stale nonce and an expired token.
   private static let tries = 3
 
@@ -40,7 +44,7 @@ actor DeviceClient {
   private var asksFreshly = false
 
   private var nonce: String?
-  private var deviceToken: (text: String, number: Int, renewAt: MonotonicInstant)?
+  private var deviceToken: (text: String, number: Int, expiry: MonotonicInstant)?
   /// The number of device tokens requested so far. Distinguishes a token requested during a call from earlier ones.
   private var tokenCount = 0
   /// The server's time (Unix seconds), when it was received, and the expiry of the certificate of that connection.
@@ -259,9 +263,19 @@ actor DeviceClient {
   }
 
   private func currentDeviceToken() async throws(TokenServerError) -> UsedToken {
-    if let deviceToken, clock.now < deviceToken.renewAt {
+    if let deviceToken, clock.now + Self.renewalMargin < deviceToken.expiry {
       return UsedToken(text: deviceToken.text, number: deviceToken.number)
     }
+    return try await newDeviceToken()
+  }
+
+  /// Renews the access token if it expires soon. Errors are reported by the next call.
+  func renewExpiringToken() async {
+    guard let deviceToken, deviceToken.expiry <= clock.now + Self.earlyRenewalMargin else { return }
+    _ = try? await newDeviceToken()
+  }
+
+  private func newDeviceToken() async throws(TokenServerError) -> UsedToken {
     let asked = clock.now
     let response: AccessTokenResponse
     do { response = try await requestToken(grant: Grant.clientCredentials) } catch {
@@ -270,7 +284,7 @@ actor DeviceClient {
       throw .unreachable("the token server gives no access token: \(why)")
     }
     tokenCount += 1
-    let lifetime = Duration.seconds(max(0, min(response.expiresIn, 86_400))) - Self.renewalMargin
+    let lifetime = Duration.seconds(max(0, min(response.expiresIn, 86_400)))
     deviceToken = (response.accessToken, tokenCount, asked + lifetime)
     return UsedToken(text: response.accessToken, number: tokenCount)
   }
@@ -293,6 +307,11 @@ actor DeviceClient {
     return true
   }
 
+  /// Uses the server's current nonce, which came with an event of its stream.
+  func use(nonce: String) {
+    if (1...Self.longestNonce).contains(nonce.utf8.count) { self.nonce = nonce }
+  }
+
   private func hear(_ response: HTTPResponse) {
     if let fresh = response.headers["DPoP-Nonce"] { nonce = fresh }
     if let seconds = response.headers["Date"].flatMap(unixSeconds(httpDate:)) {
@@ -313,17 +332,4 @@ actor DeviceClient {
     }
     return body
   }
-}
-
-/// Encodes `application/x-www-form-urlencoded` (WHATWG URL §5.2); a space becomes `%20`.
-private func formEncoded(_ members: [(String, String)]) -> String {
-  members.map { name, value in "\(escaped(name))=\(escaped(value))" }.joined(separator: "&")
-}
-
-private func escaped(_ text: String) -> String {
-  text.utf8.map { byte in
-    let character = Character(Unicode.Scalar(byte))
-    let isPlain = character.isASCII && (character.isLetter || character.isNumber || "-._".contains(character))
-    return isPlain ? String(character) : "%" + [byte].uppercaseHex
-  }.joined()
 }

@@ -55,11 +55,16 @@ struct EventFeed: Sendable {
       try await withThrowingTaskGroup(of: Void.self) { group in
         defer { group.cancelAll() }
         let (reports, reporting) = AsyncStream.makeStream(of: String.self, bufferingPolicy: .bufferingNewest(64))
-        group.addTask { try await read(stream, pulse, reporting, yield) }
+        let (beats, beating) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        group.addTask { try await read(stream, pulse, reporting, beating, yield) }
         group.addTask { try await watch(pulse) }
         // Separate from the reader: a server that is slow to accept reports delays no event.
         group.addTask {
           for await id in reports { await acknowledge([id]) }
+          throw CancellationError()
+        }
+        group.addTask {
+          for await _ in beats { await client.renewExpiringToken() }
           throw CancellationError()
         }
         try await group.next()
@@ -69,7 +74,7 @@ struct EventFeed: Sendable {
 
   private func read(
     _ stream: HTTPResponseStream, _ pulse: Pulse, _ reports: AsyncStream<String>.Continuation,
-    _ yield: @escaping @Sendable (Hint) -> Void
+    _ beats: AsyncStream<Void>.Continuation, _ yield: @escaping @Sendable (Hint) -> Void
   ) async throws {
     var decoder = EventStreamDecoder()
     for try await chunk in stream.body {
@@ -82,9 +87,12 @@ struct EventFeed: Sendable {
       for event in events {
         if !event.id.isEmpty { memory.cursor = event.id }
         guard let content = try? JSON.decode(DeviceEvent.self, from: Array(event.data.utf8)) else { continue }
+        if let nonce = content.dpopNonce { await client.use(nonce: nonce) }
         yield(content.hint)
         if content.kind == .request { reports.yield(event.id) }
       }
+      // A hint must not find an expired token: that would cost the user a round trip.
+      beats.yield()
     }
   }
 

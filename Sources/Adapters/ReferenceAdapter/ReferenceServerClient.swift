@@ -42,6 +42,8 @@ package final class ReferenceServerClient: TokenServerClient {
   let accounts: Mutex<[String: Account]>
   /// Profiles whose server was seen to sign receipts, since this process started.
   let receiptSigners = Mutex<Set<String>>([])
+  /// The newest request's message from the last list.
+  let listedMessage = ListedMessage()
   /// Accounts without keys by profile. Kept so that the user sees that they must be enrolled again.
   private let expired: [String: AccountID]
 
@@ -141,71 +143,9 @@ package final class ReferenceServerClient: TokenServerClient {
       })
   }
 
-  package func pendingRequests() async throws(TokenServerError) -> [PendingMobileAuthRequest] {
-    let asked = clock.now
-    let accounts = accounts.withLock { $0 }
-    let response = try await client.call(.get, "/pending", takesBeginning: true)
-    let entries =
-      response.isTruncated
-      ? PendingEntries.whole(in: response.body) : try DeviceClient.decode(PendingList.self, response).requests
-    return entries.compactMap { entry in
-      // Requests of unknown profiles are not shown.
-      guard let account = accounts[entry.profileID], let transaction = TransactionID(entry.transactionID),
-        !revocations.isStopped(entry.profileID), (0...86_400_000).contains(entry.expiresInMs)
-      else { return nil }
-      return PendingMobileAuthRequest(
-        transaction: transaction, server: id, account: account.id, sentAtMilliseconds: entry.sentAtMs,
-        timeToLive: .milliseconds(entry.timeToLiveMs), message: entry.message?.sanitized,
-        summary: RequestSummary(type: entry.typeHint?.sanitized),
-        deadline: asked + .milliseconds(entry.expiresInMs))
-    }
-  }
-
-  package func open(_ pending: PendingMobileAuthRequest) async throws(TokenServerError) -> MobileAuthRequest {
-    let account = try self.account(pending.account)
-    let response = try await client.call(
-      .get, "/requests/\(pending.transaction)/message", about: profile(of: pending.account))
-    let sealed = try DeviceClient.decode(SealedRequest.self, response)
-    guard let message = bytes(base64: sealed.message) else { throw .notHandleable("the message is not Base64") }
-    let plaintext: [UInt8]
-    do { plaintext = try account.key.open(message, from: account.serverCertificate) } catch {
-      throw .notHandleable("the message is not encrypted to this device and signed by the token server: \(error)")
-    }
-    let request: ApprovalRequest
-    do { request = try JSON.decode(ApprovalRequest.self, from: plaintext) } catch { throw .notHandleable("\(error)") }
-    guard request.v == 1 else { throw .notHandleable("version \(request.v) of the request format") }
-    guard request.iss == client.issuer else { throw .notHandleable("the message is from \(request.iss.sanitized)") }
-    let challenge = try await challenge(of: request, for: account.id)
-    guard let attempt = UInt8(exactly: request.attempt ?? 1) else { throw .notHandleable("attempt out of range") }
-    guard let nonce = bytes(base64URL: request.nonce), nonce.count == 32 else { throw .notHandleable("no nonce") }
-    guard let transaction = TransactionID(request.transactionID) else { throw .notHandleable("no transaction id") }
-    return try pending.opened(
-      VerifiedContents(
-        transaction: transaction,
-        account: request.clientID == clientID && request.profileID == account.profile ? account.id : nil,
-        type: request.type.sanitized, message: request.message?.sanitized, challenge: challenge,
-        answerContext: SHA256.hash(plaintext) + nonce + [attempt, noteReceipts(of: account.profile, request)]))
-  }
-
-  private func challenge(
-    of request: ApprovalRequest, for account: AccountID
-  ) async throws(TokenServerError) -> Challenge {
-    switch request.method {
-    case .push: return .confirmation
-    case .pushWithPIN:
-      guard let pin = try await confirmedPINChange(account).pin else {
-        throw .notHandleable("it needs a PIN, and the account has none")
-      }
-      guard let counts = FailureCounts(max: request.maxFailureCount, previous: request.previousFailureCount) else {
-        throw .notHandleable("it has no valid count of wrong PINs")
-      }
-      return .pin(PINChallenge(length: pin.current.length, counts: counts))
-    case .pushWithFingerprint, .pushWithCustomAuthenticator:
-      throw .notHandleable("it needs \(request.method.rawValue)")
-    }
-  }
-
   package func deliver(_ response: SealedResponse) async throws(TokenServerError) -> Verdict {
+    listedMessage.discard()
+    defer { listedMessage.discard() }
     let reply = try await client.call(
       .post, "/requests/\(response.request.pending.transaction)/answers", body: response.body,
       headers: ["Idempotency-Key": response.idempotencyKey], about: profile(of: response.request.pending.account))
@@ -241,7 +181,7 @@ package final class ReferenceServerClient: TokenServerClient {
   /// of the server's certificate.
   package var serverTime: Int64? { get async { await client.vouchedTime } }
 
-  private func profile(of id: AccountID) -> String? {
+  func profile(of id: AccountID) -> String? {
     accounts.withLock { $0.values.first { $0.id == id }?.profile }
   }
 

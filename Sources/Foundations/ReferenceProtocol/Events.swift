@@ -24,12 +24,16 @@ public struct DeviceEvent: Codable, Sendable, Equatable {
   public var transactionID: String?
   public var profileID: String?
   public var reason: ClosingReason?
+  /// In an event stream: the server's current nonce for DPoP proofs, as in its header `DPoP-Nonce`, so that the next
+  /// request needs no second attempt. Optional.
+  public var dpopNonce: String?
 
   enum CodingKeys: String, CodingKey {
     case kind
     case transactionID = "transaction_id"
     case profileID = "profile_id"
     case reason
+    case dpopNonce = "dpop_nonce"
   }
 
   public init(_ kind: Kind, transactionID: String? = nil, profileID: String? = nil, reason: ClosingReason? = nil) {

@@ -2,6 +2,10 @@
 /// `GET /pending`: newest first, equal times by transaction ID. The list can be empty. Entries with a time out of range
 /// are dropped when decoding.
 public struct PendingList: Codable, Sendable, Equatable {
+  /// The query with which a device asks for the message of the newest request, too. Servers that do not know it ignore
+  /// it.
+  public static let includingMessage = (name: "include", value: "message")
+
   public var serverTimeMs: Int64
   public var requests: [PendingEntry]
 
@@ -43,11 +47,15 @@ public struct PendingEntry: Codable, Sendable, Equatable {
   public var sentAtMs: Int64
   public var timeToLiveMs: Int64
   public var expiresInMs: Int64
+  /// The `message` of `SealedRequest`, as `GET /requests/{tid}/message` would return it now. Optional: in the first entry
+  /// of a list with `includingMessage`.
+  public var sealedMessage: String?
 
   enum CodingKeys: String, CodingKey {
     case transactionID = "transaction_id"
     case profileID = "profile_id"
     case message
+    case sealedMessage = "sealed_message"
     case typeHint = "type_hint"
     case sentAtMs = "sent_at_ms"
     case timeToLiveMs = "time_to_live_ms"
@@ -56,11 +64,12 @@ public struct PendingEntry: Codable, Sendable, Equatable {
 
   public init(
     transactionID: String, profileID: String, message: String?, typeHint: String?, sentAtMs: Int64,
-    timeToLiveMs: Int64, expiresInMs: Int64
+    timeToLiveMs: Int64, expiresInMs: Int64, sealedMessage: String? = nil
   ) {
     self.transactionID = transactionID
     self.profileID = profileID
     self.message = message
+    self.sealedMessage = sealedMessage
     self.typeHint = typeHint
     self.sentAtMs = sentAtMs
     self.timeToLiveMs = timeToLiveMs

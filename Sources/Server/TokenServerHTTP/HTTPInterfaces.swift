@@ -16,7 +16,6 @@ package struct HTTPInterfaces: Sendable {
   let expiry: any ExpirySchedule
   /// Nil without a broker.
   let mailboxes: (any Mailboxes)?
-  private let nonces = DPoPNonces()
 
   package init(
     store: Store, hasher: KeyedHasher, configuration: ServerConfiguration, origin: Origin, clock: ServerClock,
@@ -39,7 +38,7 @@ package struct HTTPInterfaces: Sendable {
     let router = Router(context: ServerContext.self)
     router.add(
       middleware: OuterMiddleware(
-        origin: origin, nonces: nonces, revocations: revocations, logsAccess: configuration.accessLog))
+        origin: origin, nonces: hub.nonces, revocations: revocations, logsAccess: configuration.accessLog))
     let gate = gate(revocations)
     let pins = PINVerifier(
       store: store.records, announcer: announcer, clock: clock, limit: configuration.application.maxPINAttempts)
@@ -52,7 +51,7 @@ package struct HTTPInterfaces: Sendable {
   private func gate(_ revocations: Revocations) -> DeviceGate {
     let perSecond = Double(configuration.limits.deviceRequestsPerSecond)
     return DeviceGate(
-      store: store, hasher: hasher, origin: origin, clock: clock, nonces: nonces,
+      store: store, hasher: hasher, origin: origin, clock: clock, nonces: hub.nonces,
       seenProofs: ReplayCache(lifetimeMs: 300_000, capacity: 500_000, share: 62_500),
       limiter: RateLimiter(perSecond: perSecond, burst: 2 * perSecond), revocations: revocations)
   }

@@ -21,7 +21,8 @@ struct RequestRoutes: Sendable {
   }
 
   private func pending(_ request: Request) async throws -> Response {
-    let clientID = try await gate.admit(request).device.id
+    let caller = try await gate.admit(request)
+    let clientID = caller.device.id
     let profileID = request.uri.queryParameters.get("profile_id").map { ProfileID(String($0)) }
     let nowMs = gate.clock.nowMs()
     let open = try await gate.store.read { try $0.openTransactions(of: clientID, nowMs: nowMs) }
@@ -31,11 +32,16 @@ struct RequestRoutes: Sendable {
     if request.headers[.ifNoneMatch] == tag {
       return Response(status: .notModified, headers: [.eTag: tag, .cacheControl: "no-store"])
     }
-    let entries = open.map { transaction in
+    var entries = open.map { transaction in
       PendingEntry(
         transactionID: transaction.id, profileID: transaction.profileID.text, message: transaction.message,
         typeHint: transaction.type, sentAtMs: transaction.createdAtMs,
         timeToLiveMs: transaction.expiresAtMs - transaction.createdAtMs, expiresInMs: transaction.timeLeftMs(at: nowMs))
+    }
+    let (name, value) = PendingList.includingMessage
+    if let newest = open.first, request.uri.queryParameters.get(name) == value {
+      // An error is reported to the device when it fetches the message.
+      entries[0].sealedMessage = try? await sealed(newest, for: caller)
     }
     return .json(PendingList(serverTimeMs: nowMs, requests: Self.newest(of: entries)), headers: [.eTag: tag])
   }
@@ -62,16 +68,22 @@ struct RequestRoutes: Sendable {
   /// Idempotent: every fetch returns the same bytes, until a PIN attempt was verified.
   private func message(_ request: Request, _ context: ServerContext) async throws -> Response {
     let caller = try await gate.admit(request)
-    var transaction = try await gate.transaction(context.path("tid"), of: caller)
+    let transaction = try await gate.transaction(context.path("tid"), of: caller)
     let nowMs = gate.clock.nowMs()
     try transaction.requireOpen(at: nowMs)
+    return .json(
+      SealedRequest(
+        message: try await sealed(transaction, for: caller), expiresInMs: transaction.timeLeftMs(at: nowMs)))
+  }
+
+  /// The request's message, as Base64.
+  private func sealed(_ transaction: Transaction, for caller: DeviceGate.Caller) async throws -> String {
     let profile = try await caller.profile(transaction.profileID, in: gate.store)
     guard let (key, certificate) = try await keyring.correspondence(of: profile) else {
       throw DeviceAPIError(lacksKeysOf: profile)
     }
-    if transaction.method == .pushWithPIN { transaction = try await reissued(transaction, profile) }
-    let sealed = try key.seal(transaction.request, to: certificate)
-    return .json(SealedRequest(message: sealed.base64, expiresInMs: transaction.timeLeftMs(at: nowMs)))
+    let current = transaction.method == .pushWithPIN ? try await reissued(transaction, profile) : transaction
+    return try key.seal(current.request, to: certificate).base64
   }
 
   /// The request with a current nonce and the current PIN attempt counts, stored before an answer can refer to it.

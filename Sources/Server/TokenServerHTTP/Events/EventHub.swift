@@ -30,6 +30,8 @@ package final class EventHub: Sendable {
     var isClosed = false
   }
 
+  /// The nonces of the server. A hint contains the current one, because a device sends a request then.
+  let nonces = DPoPNonces()
   private let state = Mutex(State())
   /// Distinguishes cursors of this process from cursors of an earlier one.
   private let epoch = Random.bytes(6).lowercaseHex
@@ -37,13 +39,15 @@ package final class EventHub: Sendable {
   package init() {}
 
   package func publish(_ event: DeviceEvent, to clientID: ClientID) {
+    var hint = event
+    hint.dpopNonce = nonces.current()
     state.withLock { state in
       var line = state.lines[clientID] ?? Line()
       line.history.note(event)
       state.lines[clientID] = line
       // Inside the lock, so that frames are sent in the order of their numbers.
       if let listener = line.receiver {
-        send(EventFrame.encode(event, id: line.history.cursor(in: epoch)), to: listener)
+        send(EventFrame.encode(hint, id: line.history.cursor(in: epoch)), to: listener)
       }
     }
   }

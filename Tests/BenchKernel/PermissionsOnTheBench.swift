@@ -56,6 +56,25 @@ final class PermissionsOnTheBench {
     keypad.close()
   }
 
+  /// udev sets the permissions after the kernel has made the device; no event reports this to libusb, which wakes by itself
+  /// only once a minute.
+  @Test("A keypad whose permissions are set after the start is claimed within seconds")
+  func lateKeypadPermissions() throws {
+    #expect(system("panel plug") == 0)
+    for _ in 0..<500 where try describeKeypads().isEmpty { usleep(20_000) }
+    #expect(system("udevadm settle") == 0)
+    let node = try #require(try describeKeypads().first?.path)
+    #expect(system("(sleep 3; chmod 666 \(node)) >/dev/null 2>&1 &") == 0)
+    #expect(seteuid(65534) == 0)
+    defer { _ = seteuid(0) }
+    let keypad = try USBKeypad(into: Nobody())
+    for _ in 0..<100 where keypad.trouble == .notPluggedIn { usleep(20_000) }
+    #expect(keypad.trouble == .notPermitted(path: node, group: "approval-token"))
+    for _ in 0..<500 where keypad.trouble != nil { usleep(20_000) }
+    #expect(keypad.trouble == nil)
+    keypad.close()
+  }
+
   private func owner(of path: String) throws -> (gid_t, mode_t) {
     var status = stat()
     guard stat(path, &status) == 0 else { throw BenchError(what: "\(path): errno \(errno)") }

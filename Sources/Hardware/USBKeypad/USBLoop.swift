@@ -4,7 +4,7 @@ import Glibc
 import Secrets
 
 /// The main loop of a keypad's thread: sleep in libusb until a device is plugged in or unplugged or a key is pressed.
-/// libusb itself wakes the thread once a minute at most.
+/// libusb itself wakes the thread once a minute at most; while a device is refused, the thread wakes each second.
 final class USBLoop {
   /// The number of consecutive failed transfers after which a keypad is treated as faulty.
   private static let patience = 5
@@ -41,13 +41,24 @@ final class USBLoop {
     while !state.isEnded {
       handleHotplugChanges()
       serviceConnections()
-      if changes.isEmpty { libusb_handle_events_completed(context, nil) }
+      if changes.isEmpty { waitForEvents() }
     }
     if status == 0 { libusb_hotplug_deregister_callback(context, hotplug) }
     for connection in connections { close(connection) }
     connections = []
     for change in changes { libusb_unref_device(change.device) }
     for device in refused { libusb_unref_device(device) }
+  }
+
+  /// Returns after an event, or after a second if a device was refused: no event reports that udev has set its permissions or
+  /// that another program has released it.
+  private func waitForEvents() {
+    guard !refused.isEmpty else {
+      libusb_handle_events_completed(context, nil)
+      return
+    }
+    var moment = timeval(tv_sec: 1, tv_usec: 0)
+    libusb_handle_events_timeout_completed(context, &moment, nil)
   }
 
   private func handleHotplugChanges() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTokenCommands
 import ControlProtocol
+import Glibc
 import MobileAuth
 import Secrets
 import ServerBackends
@@ -23,6 +24,12 @@ extension Enroll: OneShotCommand {
     guard !askPIN else {
       throw CommandError(.unavailable, "the PIN is typed on the token: start `approval-token serve` first")
     }
+    guard state.hasVault || !isStateOfService(state.directory) else {
+      throw CommandError(
+        .unavailable,
+        "only the service, with its device secret, can make the vault in \(state.directory): run `systemctl start "
+          + "approval-token`, then enroll")
+    }
     let vault = try state.openVault(creating: true)
     var request = EnrollmentRequest(options(text))
     request.progress = showProgress
@@ -30,4 +37,14 @@ extension Enroll: OneShotCommand {
     requestReload(state)
     return AccountResponse(account)
   }
+}
+
+/// Whether the directory is the one of a service that is installed here. A vault made there by a command would have
+/// another device secret than the service's systemd credential.
+/// - Parameter root: where the file system begins.
+func isStateOfService(_ directory: String, root: String = "") -> Bool {
+  directory == "/var/lib/approval-token"
+    && ["/usr/lib", "/lib", "/etc"].contains {
+      access("\(root)\($0)/systemd/system/approval-token.service", F_OK) == 0
+    }
 }

@@ -18,10 +18,13 @@ extension Serve: OneShotCommand {
       let profile = try BoardCatalog.profile(board ?? configuration.board ?? "simulated")
       let vault = try state.openVault(creating: true)
       try lockState(state.directory)
+      let manager = ServiceManager(path: environment("NOTIFY_SOCKET"))
       try await Daemon(vault, on: profile, configuration, controlSocket: state.controlSocket).run {
         print("ready")
         fflush(nil)
+        manager.notify("READY=1")
       }
+      manager.notify("STOPPING=1")
     }
   }
 }

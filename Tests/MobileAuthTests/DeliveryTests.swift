@@ -186,8 +186,7 @@ import Testing
   func whatSomebodyElseRemovedMeanwhileIsNotAFailure(fault: TokenServerError) async throws {
     let fixture = HandlerFixture()
     fixture.server.fail("open", fault)
-    // The wipe, which finds nothing.
-    fixture.stateStore.fail(write: 1, with: .notFound(.account(AccountID("A"))))
+    fixture.stateStore.failRemoval(with: .notFound(.account(AccountID("A"))))
     try await fixture.withHandler {
       fixture.announce(fixture.request(1))
       try await eventually { fixture.recorder.events.contains(.rosterChanged) }

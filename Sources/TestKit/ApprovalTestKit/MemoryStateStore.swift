@@ -12,6 +12,7 @@ public final class MemoryStateStore: StateStore {
     var wipedServers: [TokenServerID] = []
     var droppedKeys: [AccountID] = []
     var failures: [Int: StateStoreError] = [:]
+    var removalFailure: StateStoreError?
     var writes = 0
     var deferred: [DeferredChange] = []
 
@@ -51,6 +52,9 @@ public final class MemoryStateStore: StateStore {
     audit.filter { [.settled, .unconfirmed].contains($0.kind) && $0.transaction == transaction }.map(\.detail)
   }
 
+  /// Lets the next removal of an account, its keys or a server throw this fault.
+  public func failRemoval(with fault: StateStoreError) { state.withLock { $0.removalFailure = fault } }
+
   /// - Parameter number: 1 for the next write.
   public func fail(write number: Int, with fault: StateStoreError) {
     state.withLock { $0.failures[$0.writes + number] = fault }
@@ -88,24 +92,29 @@ public final class MemoryStateStore: StateStore {
 
   public func dropKeys(of account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError)
   {
-    try write { state in
+    try remove { state in
       state.droppedKeys.append(account)
       state.audit.append(entry)
     }
   }
 
   public func wipe(account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError) {
-    try write { state in
+    try remove { state in
       state.wipedAccounts.append(account)
       state.audit.append(entry)
     }
   }
 
   public func wipe(server: TokenServerID, if registration: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError) {
-    try write { state in
+    try remove { state in
       state.wipedServers.append(server)
       state.audit.append(entry)
     }
+  }
+
+  private func remove(_ body: (inout State) -> Void) throws(StateStoreError) {
+    if let fault = state.withLock({ $0.removalFailure.take() }) { throw fault }
+    try write(body)
   }
 
   private func write(_ body: (inout State) -> Void) throws(StateStoreError) {

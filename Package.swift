@@ -231,7 +231,6 @@ let package = Package(
         "MobileAuth", "PINProtection",
         "OATHAdapter", "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter",
         "ReferenceProtocol", "Secrets", "ServerBackends", "TOMLSyntax", "Threads", "Vault", logging, lifecycle,
-        signals,
       ]),
     // No storage, hardware or network; `scripts/check` checks that.
     module(
@@ -246,7 +245,7 @@ let package = Package(
         "TokenDaemon", "Vault", argumentParser,
       ]),
     program("approval-token", over: ["ApprovalTokenCommands", "Secrets", argumentParser]),
-    program("approval-tokend", over: ["OneShotCommands", "Secrets"]),
+    program("approval-tokend", over: ["OneShotCommands", "Secrets", "Threads"]),
 
     tests("ConstantTime", of: ["BuiltPrograms"]),
     // Built for release, and run with valgrind by the tests above.
@@ -257,6 +256,7 @@ let package = Package(
       ],
       path: "Tests/Support/constant-time-probe", swiftSettings: strictness),
     .systemLibrary(name: "CMemcheck", path: "Tests/Support/CMemcheck", providers: [.apt(["valgrind"])]),
+    tests("ThreadsTests", of: ["Threads"]),
     tests("HIDReportsTests", of: ["HIDReports", "Secrets"]),
     tests("PINProtectionTests", of: ["PINProtection", "Cryptography", "Secrets"]),
     tests("OpenPGPTests", of: ["OpenPGP", "Secrets"]),

@@ -18,6 +18,15 @@ struct ProcessReadings {
     return "\(mebibytes("VmRSS").text(1)) MiB resident (\(mebibytes("RssAnon").text(1)) its own\(proportional))"
   }
 
+  /// Memory in MiB that the kernel cannot reclaim without swap: private pages that were written. Nil without root.
+  var unreclaimable: Double? {
+    guard let dirty = number("Private_Dirty", in: "smaps_rollup") else { return nil }
+    return dirty / 1024
+  }
+
+  /// Bytes of file pages that became dirty so far, in pages of 4 KiB: what storage has to write. Nil without root.
+  var writtenBytes: Double? { number("write_bytes", in: "io") }
+
   var threads: Int { Int(number("Threads", in: "status") ?? 0) }
 
   /// Context switches of each thread so far, voluntary and involuntary.

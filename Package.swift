@@ -240,7 +240,6 @@ let package = Package(
         "JSONValues", "MQTT", "MobileAuth", "PINProtection",
         "OATHAdapter", "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter",
         "ReferenceProtocol", "Secrets", "ServerBackends", "TOMLSyntax", "Threads", "Vault", logging, lifecycle,
-        signals,
       ]),
     // No storage, hardware or network; `scripts/check` checks that.
     module(
@@ -256,7 +255,7 @@ let package = Package(
         "ServerBackends", "TokenDaemon", "Vault", argumentParser,
       ]),
     program("approval-token", over: ["ApprovalTokenCommands", "Secrets", argumentParser]),
-    program("approval-tokend", over: ["OneShotCommands", "Secrets"]),
+    program("approval-tokend", over: ["OneShotCommands", "Secrets", "Threads"]),
 
     tests("ConstantTime", of: ["BuiltPrograms"]),
     // Built for release, and run with valgrind by the tests above.
@@ -267,6 +266,7 @@ let package = Package(
       ],
       path: "Tests/Support/constant-time-probe", swiftSettings: strictness),
     .systemLibrary(name: "CMemcheck", path: "Tests/Support/CMemcheck", providers: [.apt(["valgrind"])]),
+    tests("ThreadsTests", of: ["Threads"]),
     tests("HIDReportsTests", of: ["HIDReports", "Secrets"]),
     tests("PINProtectionTests", of: ["PINProtection", "Cryptography", "Secrets"]),
     tests("OpenPGPTests", of: ["OpenPGP", "Secrets"]),

@@ -52,23 +52,27 @@ final class AnsweringDevice {
     }
   }
 
+  /// Reads the list with the newest request's message, like a token, and fetches the message of an older request.
   private func answer(_ transaction: String) {
-    let path = "/device/v1/requests/\(transaction)"
-    requests.send(device.call("GET", "/device/v1/pending")) { [unowned self] response in
+    requests.send(device.call("GET", Device.list)) { [unowned self] response in
       guard let list = site.decode(PendingList.self, response, "list") else { return }
-      guard list.requests.contains(where: { $0.transactionID == transaction }) else {
+      guard let entry = list.requests.first(where: { $0.transactionID == transaction }) else {
         return site.fail("the list lacks a request that was hinted")
       }
-      requests.send(device.call("GET", path + "/message")) { [unowned self] response in
-        guard let sealed = site.body(of: response, "fetch"), let answer = try? enrolled.approval(of: sealed) else {
-          return site.fail("a message could not be opened")
-        }
-        let key = [("Idempotency-Key", Random.uuid())]
-        requests.send(device.call("POST", path + "/answers", answer, key)) { [unowned self] response in
-          guard site.decode(RequestStatus.self, response, "answer")?.receipt != nil else { return }
-          onReceipt(transaction)
-        }
+      if let message = entry.sealedMessage { return answer(transaction, to: message) }
+      requests.send(device.call("GET", "/device/v1/requests/\(transaction)/message")) { [unowned self] response in
+        guard let sealed = site.decode(SealedRequest.self, response, "fetch") else { return }
+        answer(transaction, to: sealed.message)
       }
+    }
+  }
+
+  private func answer(_ transaction: String, to message: String) {
+    guard let answer = try? enrolled.approval(of: message) else { return site.fail("a message could not be opened") }
+    let path = "/device/v1/requests/\(transaction)/answers"
+    requests.send(device.call("POST", path, answer, [("Idempotency-Key", Random.uuid())])) { [unowned self] response in
+      guard site.decode(RequestStatus.self, response, "answer")?.receipt != nil else { return }
+      onReceipt(transaction)
     }
   }
 }

@@ -15,7 +15,8 @@ final class Child {
   private let program: String
   private var isOver = false
 
-  init(_ program: String, _ arguments: [String], log: String, in directory: String? = nil) throws {
+  /// - Parameter environment: variables in addition to those of this process.
+  init(_ program: String, _ arguments: [String], log: String, environment: [String: String] = [:]) throws {
     self.program = program
     var pipes: [Int32] = [0, 0]
     pipe(&pipes)
@@ -27,14 +28,16 @@ final class Child {
     posix_spawn_file_actions_addopen(&actions, 2, log, O_WRONLY | O_CREAT | O_APPEND, 0o600)
     posix_spawn_file_actions_addclose(&actions, pipes[1])
     var words = ([program] + arguments).map { strdup($0) } + [nil]
+    // The first of two values of one variable counts.
+    var variables = environment.map { strdup("\($0)=\($1)") } + inheritedVariables() + [nil]
     defer {
-      words.forEach { free($0) }
+      (words + variables).forEach { free($0) }
       close(pipes[1])
       posix_spawn_file_actions_destroy(&actions)
     }
     var processID: pid_t = 0
     started = .now
-    let code = posix_spawnp(&processID, program, &actions, nil, &words, environ)
+    let code = posix_spawnp(&processID, program, &actions, nil, &words, &variables)
     guard code == 0 else { throw BenchError("cannot run \(program): \(String(cString: strerror(code)))") }
     self.processID = processID
     output = pipes[0]
@@ -85,4 +88,11 @@ final class Child {
     guard status == 0 else { throw BenchError("\(program) \(arguments.first ?? "") failed, see \(log)") }
     return output
   }
+}
+
+/// Copies of this process's variables.
+private func inheritedVariables() -> [UnsafeMutablePointer<CChar>?] {
+  var copies: [UnsafeMutablePointer<CChar>?] = []
+  while let variable = environ[copies.count] { copies.append(strdup(variable)) }
+  return copies
 }

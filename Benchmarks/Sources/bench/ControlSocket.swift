@@ -49,12 +49,14 @@ struct ControlSocket {
       }
     }
 
-    /// Waits until the LED is lit and its meaning begins with the text.
+    /// Waits until the LED's meaning begins with the text.
+    /// - Parameter isLit: whether it must also be lit; an idle LED is lit only every 10 s.
     /// - Returns: when that was reported.
-    func waitForLED(_ meaning: String) throws -> Instant {
+    @discardableResult
+    func waitForLED(_ meaning: String, isLit: Bool = true) throws -> Instant {
       while true {
         let led = try JSON.decode(LED.self, from: readLine())
-        if led.meaning.hasPrefix(meaning), led.color != nil { return .now }
+        if led.meaning.hasPrefix(meaning), led.color != nil || !isLit { return .now }
       }
     }
   }

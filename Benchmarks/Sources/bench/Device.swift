@@ -55,6 +55,9 @@ final class Device {
 
   // MARK: Calls
 
+  /// The pending list with the message of the newest request.
+  static let list = "/device/v1/pending?include=message"
+
   /// The header fields that authenticate the device.
   func proof(_ method: String, _ path: String) -> [(String, String)] {
     [("Authorization", "DPoP \(accessToken)"), ("DPoP", proof(method, path, accessToken))]

@@ -46,9 +46,8 @@ final class EnrolledDevice {
     device.takeToken(connection.exchange(device.tokenRequest()))
   }
 
-  /// The body of an approval of a fetched request.
-  func approval(of sealed: [UInt8]) throws -> [UInt8] {
-    let message = try JSON.decode(SealedRequest.self, from: sealed).message
+  /// The body of an approval of a request, which is a Base64 OpenPGP message.
+  func approval(of message: String) throws -> [UInt8] {
     let plaintext = try key.open(bytes(base64: message) ?? [], from: serverCertificate)
     let request = try JSON.decode(ApprovalRequest.self, from: plaintext)
     let answer = ApprovalAnswer(

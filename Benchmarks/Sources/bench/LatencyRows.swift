@@ -3,19 +3,16 @@ import Cryptography
 import ReferenceProtocol
 
 /// The user's waiting time: from the server's hint to the LED, and from the released button to the server's receipt.
-/// Both are ratios to curl making the same exchanges with the same server in the same run: list and fetch before the
-/// LED is blue, the answer before it is green.
+/// Both are ratios to curl making the same exchange with the same server in the same run: the list with the request's
+/// message before the LED is blue, the answer before it is green.
 ///
 /// The comparison uses curl's open connections, because the token's are open too. The time on a new connection is
 /// listed separately.
 final class LatencyRows {
   private static let rounds = 15
-  /// Seconds. The panel accepts a press 0.5 s after the LED became blue (the guard time), and needs 0.8 s for a hold.
-  private static let (guardTime, hold) = (0.6, 0.85)
 
   private let site: Site
-  private let token: Token
-  private let tokenID: String
+  private let login: ApprovalRound
   private let device: EnrolledDevice
   private let portal: Connection
   private let events: Connection
@@ -58,13 +55,12 @@ final class LatencyRows {
   }
 
   private init(_ stage: Stage, _ server: TokenServer, _ token: Token) throws {
-    self.token = token
     site = Site(server)
-    tokenID = try server.deviceID(of: token.user)
     device = try server.enroll(1, as: "beside", at: site)[0]
     portal = Connection(to: site)
     events = Connection(to: site)
     callbacks = CallbackReceiver(on: site.loop)
+    login = try ApprovalRound(token, at: server, site, callback: callbacks.url)
     curl = Curl(stage: stage, authority: server.authority, origin: server.issuer)
     events.stream(device.device.eventStream) { [unowned self] bytes in
       if String(decoding: bytes, as: UTF8.self).contains("event: request\n") { hinted = .now }
@@ -73,19 +69,12 @@ final class LatencyRows {
   }
 
   private func round(counts: Bool) throws {
-    let led = try token.control.followLED()
-    _ = try led.waitForLED("idle, connected")
-    _ = try ask("person", on: tokenID)
-    let asked = Instant.now
-    let blue = try led.waitForLED("confirmation wanted")
-    pause(seconds: Self.guardTime)
-    let released = try token.control.hold(seconds: Self.hold)
-    let green = try led.waitForLED("approved")
+    let times = try login.run()
     let (fetch, answer) = try approveWithCurl(anew: false)
     let (fetchAnew, answerAnew) = try approveWithCurl(anew: true)
     guard counts else { return }
-    toLED.append(blue - asked)
-    toReceipt.append(green - released)
+    toLED.append(times.toLED)
+    toReceipt.append(times.toGreen)
     fetches.append(fetch)
     answers.append(answer)
     fetchesAnew.append(fetchAnew)
@@ -98,7 +87,7 @@ final class LatencyRows {
     return transaction
   }
 
-  /// Seconds curl takes for list and fetch, and for the answer.
+  /// Seconds curl takes for the list with the message, and for the answer.
   private func approveWithCurl(anew: Bool) throws -> (fetch: Double, answer: Double) {
     let formerHint = hinted
     let transaction = try ask(device.user, on: device.device.clientID)
@@ -107,20 +96,28 @@ final class LatencyRows {
     guard hinted != formerHint else { throw BenchError("no hint within 2 s") }
     leads.append(asked - hinted)
 
-    let (list, path) = ("/device/v1/pending", "/device/v1/requests/\(transaction)")
+    let path = "/device/v1/requests/\(transaction)/answers"
     func transfer(_ method: String, _ path: String, _ fields: [(String, String)] = [], _ body: [UInt8]? = nil)
       -> Curl.Transfer
     {
       Curl.Transfer(path, device.device.proof(method, path) + fields, body: body)
     }
-    let opener = anew ? [] : [transfer("GET", list)]
-    let fetched = try curl.run(opener + [transfer("GET", list), transfer("GET", path + "/message")])
-    let body = try device.approval(of: fetched[fetched.count - 1].body)
-    let answer = transfer("POST", path + "/answers", [("Idempotency-Key", Random.uuid())], body)
-    let answered = try curl.run((anew ? [] : [transfer("GET", list)]) + [answer])
-    let counted = [fetched.suffix(2).first, answered.last]
-    guard counted.allSatisfy({ $0?.isOnNewConnection == anew }) else { throw BenchError("curl chose another connection") }
-    return (fetched.suffix(2).reduce(0) { $0 + $1.seconds }, answered[answered.count - 1].seconds)
+    /// - Returns: the last transfer, on a connection that another transfer opened unless `anew`.
+    func run(_ last: Curl.Transfer) throws -> Curl.Timed {
+      let done = try curl.run((anew ? [] : [transfer("GET", "/device/v1/configuration")]) + [last])
+      guard let timed = done.last, timed.isOnNewConnection == anew else {
+        throw BenchError("curl chose another connection")
+      }
+      return timed
+    }
+    let listed = try run(transfer("GET", Device.list))
+    let list = try JSON.decode(PendingList.self, from: listed.body)
+    guard let message = list.requests.first(where: { $0.transactionID == transaction })?.sealedMessage else {
+      throw BenchError("the list has no message")
+    }
+    let key = [("Idempotency-Key", Random.uuid())]
+    let answered = try run(transfer("POST", path, key, device.approval(of: message)))
+    return (listed.seconds, answered.seconds)
   }
 
   private var rows: [Row] {
@@ -128,7 +125,7 @@ final class LatencyRows {
     let led = Sample(toLED.map { $0 + lead })
     return [
       row("hint to LED", led, to: Sample(fetches)),
-      Row("  the same two exchanges by curl", Sample(fetches).inMilliseconds),
+      Row("  the same exchange by curl", Sample(fetches).inMilliseconds),
       Row("  on a new connection", Sample(fetchesAnew).inMilliseconds),
       row("hold to receipt", Sample(toReceipt), to: Sample(answers)),
       Row("  the same exchange by curl", Sample(answers).inMilliseconds),

@@ -25,14 +25,14 @@ enum PingAMIdleRows {
         let readings = try token.start(settings).readings
         pause(seconds: settling)
         if way == "broker" { try broker.requireSubscribers(count) }
-        let (switches, processor) = (readings.contextSwitches, readings.processorSeconds)
+        let (switches, processor) = (readings.wakeUps, readings.processorSeconds)
         pause(seconds: IdleRows.seconds)
-        let perSecond = Double(readings.contextSwitches(since: switches)) / IdleRows.seconds
+        let perSecond = Double(readings.wakeUps(since: switches)) / IdleRows.seconds
         let busy = (readings.processorSeconds - processor) / IdleRows.seconds
         rows += [
           Row("\(mechanisms), \(way): memory", readings.memory),
           Row(
-            "  idle: threads, context switches, processor",
+            "  idle: threads, wake-ups, processor",
             "\(readings.threads) threads, \(perSecond.text(2)) per second, \((busy * 100).text(2)) % of a core"),
         ]
         token.end()

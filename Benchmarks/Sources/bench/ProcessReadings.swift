@@ -18,21 +18,29 @@ struct ProcessReadings {
     return "\(mebibytes("VmRSS").text(1)) MiB resident (\(mebibytes("RssAnon").text(1)) its own\(proportional))"
   }
 
+  /// Memory in MiB that the kernel cannot reclaim without swap: private pages that were written. Nil without root.
+  var unreclaimable: Double? {
+    guard let dirty = number("Private_Dirty", in: "smaps_rollup") else { return nil }
+    return dirty / 1024
+  }
+
+  /// Bytes of file pages that became dirty so far, in pages of 4 KiB: what storage has to write. Nil without root.
+  var writtenBytes: Double? { number("write_bytes", in: "io") }
+
   var threads: Int { Int(number("Threads", in: "status") ?? 0) }
 
-  /// Context switches of each thread so far, voluntary and involuntary.
-  var contextSwitches: [String: Int] {
+  /// Wake-ups of each thread so far: its voluntary context switches. Others depend on what else the machine does.
+  var wakeUps: [String: Int] {
     let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(processID)/task")) ?? []
     return Dictionary(
       uniqueKeysWithValues: tasks.map { task in
-        let kinds = ["voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"]
-        return (task, kinds.reduce(0) { $0 + Int(number($1, in: "task/\(task)/status") ?? 0) })
+        (task, Int(number("voluntary_ctxt_switches", in: "task/\(task)/status") ?? 0))
       })
   }
 
   /// The increase since `former`, of the threads that still exist.
-  func contextSwitches(since former: [String: Int]) -> Int {
-    contextSwitches.reduce(0) { $0 + $1.value - former[$1.key, default: 0] }
+  func wakeUps(since former: [String: Int]) -> Int {
+    wakeUps.reduce(0) { $0 + $1.value - former[$1.key, default: 0] }
   }
 
   /// Seconds of processor time so far, in user and kernel mode.

@@ -20,8 +20,8 @@ final class Stage {
 
   func clear() { try? FileManager.default.removeItem(atPath: directory) }
 
-  func start(_ program: String, _ arguments: [String]) throws -> Child {
-    try Child("\(programs)/\(program)", arguments, log: "\(directory)/\(program).log")
+  func start(_ program: String, _ arguments: [String], environment: [String: String] = [:]) throws -> Child {
+    try Child("\(programs)/\(program)", arguments, log: "\(directory)/\(program).log", environment: environment)
   }
 
   func run(_ program: String, _ arguments: [String]) throws -> [UInt8] {
@@ -52,15 +52,17 @@ final class TokenServer {
     var uri: String
   }
 
-  /// - Parameter pins: whether accounts have PINs; a type "payment" then requires them.
-  init(on stage: Stage, named name: String, pins: Bool = false) throws {
+  /// - Parameters:
+  ///   - pins: whether accounts have PINs; a type "payment" then requires them.
+  ///   - idleSeconds: after this time the server closes a connection without requests.
+  init(on stage: Stage, named name: String, pins: Bool = false, idleSeconds: Int = 3600) throws {
     self.stage = stage
     directory = "\(stage.directory)/\(name)"
     _ = try stage.run("token-server", ["init", "--directory", directory] + (pins ? ["--pin"] : []))
     // All portals and devices are on this machine, and some wait long between two requests.
     let file = directory + "/config.toml"
     let template = try String(contentsOfFile: file, encoding: .utf8)
-    let limits = "[limits]\nconnections_per_source = 20000\nidle_seconds = 3600\n"
+    let limits = "[limits]\nconnections_per_source = 20000\nidle_seconds = \(idleSeconds)\n"
     try ("callback_private_addresses = [\"127.0.0.0/8\"]\n" + template.replacing("# [limits]\n", with: limits))
       .write(toFile: file, atomically: true, encoding: .utf8)
     let portal = try stage.run("token-server", ["api-client", "add", "portal", "--directory", directory, "--json"])
@@ -121,16 +123,22 @@ final class TokenServer {
 
 /// A running token with the simulated board, enrolled.
 final class Token {
+  /// The variables of the installed service that affect memory.
+  static let serviceEnvironment = ["BOTAN_MLOCK_POOL_SIZE": "128"]
+
   let user: String
   let readings: ProcessReadings
   let control: ControlSocket
   private let child: Child
 
-  init(on stage: Stage, user: String, at server: TokenServer) throws {
+  /// - Parameter environment: variables of the service, but not of the enrollment.
+  init(on stage: Stage, user: String, at server: TokenServer, environment: [String: String] = [:]) throws {
     self.user = user
     let state = "\(stage.directory)/\(user)"
     _ = try stage.run("approval-token", ["enroll", server.add(user: user).uri, "--state", state])
-    child = try stage.start("approval-tokend", ["serve", "--state", state])
+    child = try stage.start(
+      "approval-tokend", ["serve", "--state", state],
+      environment: Self.serviceEnvironment.merging(environment) { _, own in own })
     guard try child.readLine() == "ready" else { throw BenchError("approval-tokend is not ready") }
     readings = ProcessReadings(processID: child.processID)
     control = ControlSocket(path: state + "/control.sock")

@@ -6,7 +6,7 @@ import Logging
 import MobileAuth
 import ServerBackends
 import ServiceLifecycle
-import UnixSignals
+import Threads
 package import Vault
 
 /// The service on one board: receives requests, shows them on the panel, sends the answers, and answers commands.
@@ -59,8 +59,9 @@ package struct Daemon: Sendable {
           .init(service: ControlServer(path: controlSocket) { try await handler.answer($0, $1) }),
           .init(service: service),
         ] + [pushes].compactMap { $0.map { .init(service: $0) } },
-        gracefulShutdownSignals: [.sigterm, .sigint],
         logger: Logger(label: "approval-token.lifecycle") { _ in SwiftLogNoOpLogHandler() }))
+    MainThread.onStopSignal { Task { await group.triggerGracefulShutdown() } }
+    defer { MainThread.onStopSignal(nil) }
     do { try await group.run() } catch let failure as UnixSocket.SocketError {
       throw CommandError(.unavailable, "\(failure)")
     }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import OneShotCommands
 import Secrets
+import Threads
 
 @main
 struct Main {
-  static func main() async {
+  static func main() {
     forbidCrashReports()
-    await DaemonCommandLine.run()
+    MainThread.run { await DaemonCommandLine.run() }
   }
 }

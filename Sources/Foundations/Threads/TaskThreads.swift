@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The interface of executors is not final in this version, so that others use the default executor.
+#if compiler(>=6.3) && compiler(<6.4)
+  import CLinux
+  import Glibc
+  @_spi(ExperimentalCustomExecutors) @_spi(ExperimentalScheduling) import _Concurrency
+
+  /// The threads of all tasks of a program, in place of Swift's default executor: Dispatch wakes once per second to look
+  /// after its threads, ends them 5 s after their last work, and uses two of them for each timer. These threads wake only
+  /// for a task that can run or a timer that is due; a timer wakes one thread.
+  ///
+  /// One idle thread, the timekeeper, waits for the next timer; the others wait for work.
+  final class TaskThreads: TaskExecutor, SchedulingExecutor, @unchecked Sendable {
+    /// While one waits for storage and one derives a key, the LED has the third.
+    static let count = 3
+    /// In nanoseconds: a thread that begins a task leaves a timer without a timekeeper only if it is due later than this.
+    /// Tasks do not block longer, except while they wait for another process that uses the vault.
+    private static let longestTask: Int64 = 1_000_000_000
+
+    /// The runtime's name for no serial executor, for which Swift has no expression: two words that are 0. A task that runs
+    /// there enters an actor that is free without a change of threads.
+    private static let anyThread = unsafeBitCast((0, 0), to: UnownedSerialExecutor.self)
+
+    private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let hasWork = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    private let isTimeUp = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    // Under the lock:
+    private var jobs: [UnownedJob] = []
+    private var timers = TimerQueue<UnownedJob>()
+    private var idle = 0
+    private var hasTimekeeper = false
+    /// Threads that run a timer's job, which only makes a task able to run. They run that task themselves.
+    private var ringing: [pthread_t] = []
+
+    init() {
+      pthread_mutex_init(lock, nil)
+      var attributes = pthread_condattr_t()
+      pthread_condattr_init(&attributes)
+      pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+      pthread_cond_init(hasWork, &attributes)
+      pthread_cond_init(isTimeUp, &attributes)
+      pthread_condattr_destroy(&attributes)
+      for _ in 0..<Self.count { LoopThread(named: "tasks") { self.work() }.detach() }
+    }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+      let job = UnownedJob(job)
+      locked {
+        jobs.append(job)
+        if !ringing.contains(where: { pthread_equal($0, pthread_self()) != 0 }) { wakeOne() }
+      }
+    }
+
+    func enqueue<C: Clock>(_ job: consuming ExecutorJob, after delay: C.Duration, tolerance: C.Duration?, clock: C) {
+      guard let delay = delay as? Duration else { fatalError("a timer with the clock \(C.self)") }
+      let job = UnownedJob(job)
+      locked {
+        let isNext = timers.insert(job, due: Self.now.addingClamped(delay.clampedNanoseconds))
+        if isNext, hasTimekeeper { pthread_cond_signal(isTimeUp) }
+      }
+    }
+
+    // MARK: The threads
+
+    private func work() {
+      // `approval-tokend log | head` ends with its reader.
+      var pipe = sigset_t()
+      sigemptyset(&pipe)
+      sigaddset(&pipe, SIGPIPE)
+      pthread_sigmask(SIG_UNBLOCK, &pipe, nil)
+      pthread_mutex_lock(lock)
+      while true {
+        if let job = timers.takeDue(at: Self.now) {
+          ringing.append(pthread_self())
+          run(job)
+          ringing.removeAll { pthread_equal($0, pthread_self()) != 0 }
+        } else if !jobs.isEmpty {
+          run(jobs.removeFirst())
+        } else if !timers.isEmpty, !hasTimekeeper {
+          waitForTimer()
+        } else {
+          idle += 1
+          pthread_cond_wait(hasWork, lock)
+          idle -= 1
+        }
+      }
+    }
+
+    /// Releases the lock while the job runs.
+    private func run(_ job: UnownedJob) {
+      let isTimerNear = timers.next.map { $0 < Self.now.addingClamped(Self.longestTask) } ?? false
+      if !jobs.isEmpty { wakeOne() } else if isTimerNear, !hasTimekeeper { wakeIdle() }
+      pthread_mutex_unlock(lock)
+      job.runSynchronously(on: Self.anyThread)
+      pthread_mutex_lock(lock)
+    }
+
+    private func waitForTimer() {
+      guard let next = timers.next else { return }
+      hasTimekeeper = true
+      var moment = timespec(tv_sec: Int(next / 1_000_000_000), tv_nsec: Int(next % 1_000_000_000))
+      pthread_cond_timedwait(isTimeUp, lock, &moment)
+      hasTimekeeper = false
+    }
+
+    /// Prefers a thread that is not the timekeeper.
+    private func wakeOne() {
+      if idle > 0 { return wakeIdle() }
+      if hasTimekeeper { pthread_cond_signal(isTimeUp) }
+    }
+
+    private func wakeIdle() { if idle > 0 { pthread_cond_signal(hasWork) } }
+
+    private func locked(_ body: () -> Void) {
+      pthread_mutex_lock(lock)
+      body()
+      pthread_mutex_unlock(lock)
+    }
+
+    /// Nanoseconds of the monotonic clock.
+    private static var now: Int64 {
+      var time = timespec()
+      clock_gettime(CLOCK_MONOTONIC, &time)
+      return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+  }
+
+  /// The main actor keeps the default executor; the programs of the token have no code for it.
+  struct TaskThreadsFactory: ExecutorFactory {
+    private static let threads = TaskThreads()
+
+    static var mainExecutor: any MainExecutor { PlatformExecutorFactory.mainExecutor }
+    static var defaultExecutor: any TaskExecutor { threads }
+  }
+
+  /// Must be called before the first task is made.
+  func useTaskThreads() { _createExecutors(factory: TaskThreadsFactory.self) }
+
+  extension Duration {
+    /// Rounded up, not negative.
+    fileprivate var clampedNanoseconds: Int64 {
+      let (seconds, attoseconds) = components
+      let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+      return overflow ? .max : max(0, product.addingClamped((attoseconds + 999_999_999) / 1_000_000_000))
+    }
+  }
+
+  extension Int64 {
+    fileprivate func addingClamped(_ other: Int64) -> Int64 {
+      let (sum, overflow) = addingReportingOverflow(other)
+      return overflow ? .max : sum
+    }
+  }
+#else
+  /// Keeps the default executor.
+  func useTaskThreads() {}
+#endif

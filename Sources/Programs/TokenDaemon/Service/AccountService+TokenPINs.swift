@@ -10,20 +10,22 @@ import Vault
 /// here.
 extension AccountService {
   /// Changes a PIN that this token verifies.
-  func changeOwnPIN(of account: AccountID, length: Int, _ progress: @escaping Progress) async throws -> SessionResponse
+  func changeOwnPIN(of account: AccountID, length: Int, _ progress: @escaping Progress) async throws
+    -> SessionResponse
   {
     let server = try vault.account(account).server
     try await service.panelTasks.perform(at: server) { panel in
-      let dialog = PanelDialog(panel, clock: clock)
+      let dialog = PanelDialog(panel, in: environment)
       progress("type the present PIN of \(account) on the keypad, then Enter")
       let present = try await presentPIN(of: account, length: length, dialog, on: panel)
       progress("choose a PIN of \(length) digits: type it on the keypad, press Enter, then repeat")
       let chosen = try await dialog.newPIN(keeping: BackendSettings.pinPolicy(digits: length))
       guard
         case .unlocked = try vault.changePIN(
-          of: account, from: present, to: chosen, parameters: keyDerivation, clock: clock)
+          of: account, from: present, to: chosen, parameters: keyDerivation, in: environment)
       else {
-        throw CommandError(.unavailable, "another command changed the PIN meanwhile; this change was discarded")
+        throw CommandError(
+          .unavailable, "another command changed the PIN meanwhile; this change was discarded")
       }
       await dialog.show(.confirmed)
     }
@@ -36,10 +38,13 @@ extension AccountService {
     of account: AccountID, _ progress: Progress
   ) async throws -> SessionResponse {
     guard hasKeypad else {
-      throw CommandError(.usage, "account \(account) has no PIN; a PIN requires a keypad, and this board has none")
+      throw CommandError(
+        .usage, "account \(account) has no PIN; a PIN requires a keypad, and this board has none")
     }
     let prompter = backends.context.pinPrompter { try await newPIN(keeping: $0) }
-    progress("choose a PIN of \(settings.pinPolicy.length) digits: type it on the keypad, press Enter, then repeat")
+    progress(
+      "choose a PIN of \(settings.pinPolicy.length) digits: type it on the keypad, press Enter, then repeat"
+    )
     try prompter.store(account, try await prompter.choose())
     service.reload()
     return SessionResponse(account: account.text)
@@ -67,12 +72,14 @@ extension AccountService {
   }
 
   /// Verifies the PIN, after waiting for the backoff that an earlier wrong PIN attempt started.
-  private func verificationResult(of pin: PIN, _ account: AccountID) async throws -> PINVerificationResult {
-    let verifier = VaultPINVerifier(vault: vault, clock: clock)
+  private func verificationResult(of pin: PIN, _ account: AccountID) async throws
+    -> PINVerificationResult
+  {
+    let verifier = VaultPINVerifier(vault: vault, environment: environment)
     while true {
       let verificationResult = try verifier.verify(pin, of: account)
       guard case .mustWait(let wait) = verificationResult else { return verificationResult }
-      try await clock.sleep(until: clock.now + wait)
+      try await environment.sleep(for: wait)
     }
   }
 }

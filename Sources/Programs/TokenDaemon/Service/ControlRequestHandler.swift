@@ -93,7 +93,7 @@ struct ControlRequestHandler: Sendable {
   private func summaries(of requests: [PendingMobileAuthRequest]) async -> [PendingSummary] {
     let (panel, unreachable) = (await panelStatus, Set(unreachable))
     return requests.map { request in
-      var summary = PendingSummary(request, now: board.clock.now)
+      var summary = PendingSummary(request, now: backends.environment.now)
       summary.isOnPanel = panel.request == summary.transaction
       summary.pressCounts = summary.isOnPanel && panel.pressCounts
       summary.isStale = unreachable.contains(summary.server)
@@ -124,11 +124,11 @@ struct ControlRequestHandler: Sendable {
     for act in acts {
       keypad.perform(act)
       // Paced like fast typing: the panel drops keys that arrive faster than it handles them.
-      try await board.clock.sleep(until: board.clock.now + pause)
+      try await backends.environment.sleep(for: pause)
     }
     for _ in 1...50 {
       guard await board.panel.keypadEvents - former < acts.count else { break }
-      try await board.clock.sleep(until: board.clock.now + pause)
+      try await backends.environment.sleep(for: pause)
     }
   }
 

@@ -10,17 +10,15 @@ package import Vault
 extension AccountService {
   func oneTimePassword(_ name: String?, _ progress: @escaping Progress) async throws -> CodeResponse {
     let account = try backends.accountWithOneTimePasswords(name)
-    let verdict = try vault.nextOneTimePassword(
-      of: account.id, in: environment, notBefore: releaseTime)
+    let verdict = try vault.nextOneTimePassword(of: account.id, in: environment, notBefore: releaseTime)
     guard verdict == .pinWanted else { return try CodeResponse(verdict, of: account.id) }
     guard let pin = account.pin, pin.verifier == .token, hasKeypad else {
-      throw CommandError(
-        .usage, "the PIN of \(account.id) requires a keypad, and this board has none")
+      throw CommandError(.usage, "the PIN of \(account.id) requires a keypad, and this board has none")
     }
     return try await service.panelTasks.perform(at: account.server) { panel in
       progress("type the PIN of \(account.id) on the keypad, then Enter")
       let dialog = PanelDialog(panel, in: environment)
-      let secret = try await unlock(account.id, length: pin.length, dialog, on: panel)
+      let secret = try await unlock(account.id, length: pin.length, dialog, on: panel).keys
       // The account may have been locked while the user typed the PIN.
       try backends.requireUnlocked(try vault.account(account.id))
       let verdict = try vault.nextOneTimePassword(
@@ -28,37 +26,6 @@ extension AccountService {
       let facts = try CodeResponse(verdict, of: account.id)
       await dialog.show(.confirmed)
       return facts
-    }
-  }
-
-  private func unlock(
-    _ account: AccountID, length: Int, _ dialog: PanelDialog, on panel: any Panel
-  ) async throws -> SecretBytes {
-    while true {
-      let pin = try await dialog.currentPIN(length: length)
-      await dialog.show(.talkingToServer)
-      switch try await verdict(on: pin, account) {
-      case .unlocked(let secret):
-        service.noteRightPIN(of: account)
-        return secret
-      case .wrong(let counts, _):
-        service.note(counts, of: account)
-        await dialog.show(.pinWrong(remaining: counts.remaining))
-      case .wiped:
-        await showLoss(of: account, by: .pinsUsedUp, on: panel)
-        service.reload()
-        throw TokenServerError.pinsUsedUp
-      case .mustWait: preconditionFailure("the wait was sat out")
-      }
-    }
-  }
-
-  /// Verifies the PIN, after waiting for the backoff that an earlier wrong PIN attempt started.
-  private func verdict(on pin: PIN, _ account: AccountID) async throws -> PINUnlockResult {
-    while true {
-      let verdict = try vault.unlock(account, with: pin, in: environment)
-      guard case .mustWait(let wait) = verdict else { return verdict }
-      try await environment.sleep(for: wait)
     }
   }
 }
@@ -72,20 +39,16 @@ extension CodeResponse {
         validity: code.validity)
     case .pinWanted:
       throw CommandError(
-        .unavailable,
-        "account \(account) requires a PIN, typed on the token: start `approval-token serve`")
+        .unavailable, "account \(account) requires a PIN, typed on the token: start `approval-token serve`")
     case .locked: throw CommandError(.refused, "account \(account) is not active")
     case .clockBehind:
       throw CommandError(
-        .unavailable,
-        "this board's clock is behind a time that is known to have passed; set the clock and retry")
+        .unavailable, "this board's clock is behind a time that is known to have passed; set the clock and retry")
     case .noCode:
-      throw CommandError(
-        .unavailable, "MD5 gives no code for this counter value; retry to get the next code")
+      throw CommandError(.unavailable, "MD5 gives no code for this counter value; retry to get the next code")
     case .usedUp:
       throw CommandError(
-        .refused,
-        "the counter of account \(account) has reached its maximum; enroll the account again")
+        .refused, "the counter of account \(account) has reached its maximum; enroll the account again")
     }
   }
 }

@@ -11,11 +11,13 @@ import Testing
   private let button = TestButton()
   private let keypad: KeypadChannel
   private let server = ScriptedServerClient()
+  private let environment: TokenEnvironment
   private let inbox: Inbox
 
   init() {
     keypad = KeypadChannel(clock: clock)
-    inbox = Inbox(clock: clock)
+    environment = .test(clock)
+    inbox = Inbox(in: environment)
   }
 
   private func request(_ number: Int, lives: Duration = .seconds(600)) throws -> PendingMobileAuthRequest {
@@ -34,8 +36,7 @@ import Testing
     let panel = FrontPanel(button: button, indicator: TestIndicator(), keypad: keypad, clock: clock)
     let handler = Handler(
       servers: [server], inbox: inbox, panelTasks: PanelTaskQueue(changes: inbox.changes), panel: panel,
-      stateStore: MemoryStateStore(),
-      clock: clock, mustEnroll: false, random: { 0.5 }, makeIdempotencyKey: { "key" }, report: { _ in })
+      stateStore: MemoryStateStore(), mustEnroll: false, in: environment)
     let running = [Task { await panel.run() }, Task { _ = try? await handler.run() }]
     try await body(panel)
     for task in running { task.cancel() }

@@ -19,7 +19,7 @@ extension InteropPrivacyIDEA {
   @Suite final class Adapter {
     private let server: PushServer
     private let registry = MemoryRegistry()
-    private let clock = SystemClock()
+    private let environment = TokenEnvironment.test(SystemClock())
     private let panel = ScriptedPanel()
 
     init() throws { server = try PushServer.shared.get() }
@@ -30,7 +30,7 @@ extension InteropPrivacyIDEA {
       var settings = PushEnrollment.Settings()
       settings.keyBits = 2048
       let enrollment = PushEnrollment(
-        registry: registry, clock: clock, settings: settings, pinPrompter: nil, progress: { _ in },
+        registry: registry, in: environment, settings: settings, pinPrompter: nil, progress: { _ in },
         makeHTTPTransport: { CurlHTTPTransport(trust: $0) })
       return try await enrollment.enroll(url, name: "desk", trust: ServerTrust(authorityFile: server.authority))
     }
@@ -41,17 +41,14 @@ extension InteropPrivacyIDEA {
       pace.fast = .milliseconds(300)
       let record = try #require(try registry.servers().first)
       let token = try PrivacyIDEAServerClient(
-        record, accounts: registry.accounts(), pinVerifier: nil, http: http(), clock: clock, pace: pace,
-        random: { 0.5 }, report: { _ in })
-      let inbox = Inbox(clock: clock)
+        record, accounts: registry.accounts(), pinVerifier: nil, http: http(), in: environment,
+        pace: pace)
+      let inbox = Inbox(in: environment)
       let handler = Handler(
         servers: [token], inbox: inbox, panelTasks: PanelTaskQueue(changes: inbox.changes), panel: panel,
-        stateStore: registry,
-        clock: clock, mustEnroll: false, random: { 0.5 }, makeIdempotencyKey: { Random.uuid() },
-        report: { _ in }
-      )
+        stateStore: registry, mustEnroll: false, in: environment)
       let listener = RequestListener(
-        to: token, inbox: inbox, stateStore: registry, clock: clock, random: { 0.5 }, report: { _ in })
+        to: token, inbox: inbox, stateStore: registry, in: environment)
       let running = Task { try await handler.run() }
       let listening = Task { try await listener.run() }
       defer {
@@ -60,6 +57,11 @@ extension InteropPrivacyIDEA {
       }
       await panel.until(showing: .idle(pending: 0))
       try await body(token)
+    }
+
+    /// The options of the only pending request.
+    private func choices(of token: PrivacyIDEAServerClient) async throws -> [String] {
+      try #require(try await token.pendingRequests().first?.summary.choices).options
     }
 
     private func typed(_ digits: String) -> PanelEvent {
@@ -71,7 +73,7 @@ extension InteropPrivacyIDEA {
       let (serial, url) = try server.makeToken()
       #expect(try await enroll(url).profile == serial)
 
-      try await serve { _ in
+      try await serve { token in
         // Approve.
         var login = try server.trigger(serial)
         #expect(try server.challengeStatus(login.transaction) == "pending")
@@ -106,8 +108,7 @@ extension InteropPrivacyIDEA {
           return
         }
         #expect(count == 2 && right.count == 2)
-        let choices = try #require(registry.audit.last { $0.kind == .opened }?.detail)
-        let wrong = try #require(choices.matches(of: /\d\d/).map { String($0.output) }.first { $0 != right })
+        let wrong = try #require(try await choices(of: token).first { $0 != right })
         panel.perform(typed(wrong))
         await panel.until(challenges: 5)
         #expect(try server.challengeStatus(login.transaction) == "pending")
@@ -118,8 +119,7 @@ extension InteropPrivacyIDEA {
         login = try server.trigger(serial)
         for number in 6...7 {
           await panel.until(challenges: number)
-          let offered = try #require(registry.audit.last { $0.kind == .opened }?.detail)
-          let wrong = try #require(offered.matches(of: /\d\d/).map { String($0.output) }.first { $0 != login.presence })
+          let wrong = try #require(try await choices(of: token).first { $0 != login.presence })
           panel.perform(typed(wrong))
         }
         await panel.until(showing: .idle(pending: 0))

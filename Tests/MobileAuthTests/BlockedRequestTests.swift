@@ -72,8 +72,7 @@ import Testing
   @Test("The log says once who tried") func theLogSaysOnceWhoTried() async throws {
     let fixture = HandlerFixture()
     let listener = RequestListener(
-      to: fixture.server, inbox: fixture.inbox, stateStore: fixture.stateStore, clock: fixture.clock, random: { 0.5 },
-      report: { [recorder = fixture.recorder] in recorder.add($0) })
+      to: fixture.server, inbox: fixture.inbox, stateStore: fixture.stateStore, in: fixture.environment)
     var (first, second) = (fixture.request(1, sentAt: 1000), fixture.request(2, sentAt: 2000))
     first.blockedBy = BlockedRequestInfo(lock: "locked by hand", contents: "push, says \"hi\"")
     second.blockedBy = Self.locked
@@ -92,6 +91,6 @@ import Testing
       fixture.stateStore.audit.map(\.detail) == [
         "account locked: push, says \"hi\"; it is locked by hand", "account locked: push; it is locked by hand",
       ])
-    #expect(fixture.recorder.events.contains(.audited(fixture.stateStore.audit[0])))
+    #expect(fixture.events.all.contains(.audited(fixture.stateStore.audit[0])))
   }
 }

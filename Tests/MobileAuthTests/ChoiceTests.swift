@@ -106,7 +106,7 @@ import Testing
     #expect(Set(fixture.server.delivered.map(\.idempotencyKey)).count == 2)
     #expect(fixture.stateStore.audit.filter { $0.kind == .choiceWrong }.count == 1)
     // A wrong choice does not count as a wrong PIN.
-    #expect(!fixture.recorder.events.contains { if case .counted = $0 { true } else { false } })
+    #expect(!fixture.events.all.contains { if case .counted = $0 { true } else { false } })
   }
 
   @Test("The PIN is typed after the choice") func thePINIsTypedAfterTheChoice() async throws {
@@ -155,8 +155,8 @@ import Testing
       await fixture.panel.until(showing: .idle(pending: 0))
     }
     #expect(fixture.panel.shown.suffix(3) == [.confirmed, .code([0, 7]), .idle(pending: 0)])
-    #expect(fixture.recorder.events.contains(.code(AccountID("A"), HandlerFixture.transaction(1), code)))
-    #expect(fixture.recorder.events.allSatisfy { !"\($0)".contains("07") })
+    #expect(fixture.events.all.contains(.code(AccountID("A"), HandlerFixture.transaction(1), code)))
+    #expect(fixture.events.all.allSatisfy { !"\($0)".contains("07") })
   }
 
   @Test("An outcome nobody will ever tell is not called a refusal")

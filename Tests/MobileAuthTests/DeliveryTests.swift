@@ -16,7 +16,7 @@ import Testing
       await fixture.pass { fixture.server.delivered.count == 3 }
       await fixture.panel.until(showing: .idle(pending: 0))
     }
-    #expect(Set(fixture.server.delivered.map(\.idempotencyKey)) == ["key-1"])
+    #expect(Set(fixture.server.delivered.map(\.idempotencyKey)) == [numberedUUID(1)])
     #expect(fixture.server.delivered.count == 3)
     #expect(fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)) == ["approved, receipt receipt-1"])
   }
@@ -118,7 +118,7 @@ import Testing
     }
     let bytes = try #require(fixture.server.delivered.first).body
     fixture.server.set(
-      status: RemoteStatus(state: .authenticated, receipt: "r", idempotencyKey: "key-1"),
+      status: RemoteStatus(state: .authenticated, receipt: "r", idempotencyKey: numberedUUID(1)),
       of: HandlerFixture.transaction(1))
     fixture.announce()
     try await fixture.withHandler {
@@ -145,7 +145,7 @@ import Testing
       // The disk has space again; the user is asked again.
       await fixture.panel.until(challenges: 2)
     }
-    #expect(fixture.recorder.events.contains(.stateStoreFailed(.io(call: "write", reason: "disk full"))))
+    #expect(fixture.events.all.contains(.stateStoreFailed(.io(call: "write", reason: "disk full"))))
   }
 
   @Test(
@@ -170,7 +170,7 @@ import Testing
         // The error is shown before the following idle state.
         let seen: Indication = effect.isEmpty ? .misconfigured : .mustEnroll
         if case .alreadyHandled = fault {} else { try await eventually { fixture.panel.shown.contains(seen) } }
-        if !effect.isEmpty { try await eventually { fixture.recorder.events.contains(.rosterChanged) } }
+        if !effect.isEmpty { try await eventually { fixture.events.all.contains(.rosterChanged) } }
       }
       #expect(fixture.stateStore.wipedServers == (effect == "server" ? [fixture.server.id] : []))
       #expect(fixture.stateStore.wipedAccounts == (effect == "account" ? [AccountID("A")] : []))
@@ -189,7 +189,7 @@ import Testing
     fixture.stateStore.failRemoval(with: .notFound(.account(AccountID("A"))))
     try await fixture.withHandler {
       fixture.announce(fixture.request(1))
-      try await eventually { fixture.recorder.events.contains(.rosterChanged) }
+      try await eventually { fixture.events.all.contains(.rosterChanged) }
     }
     #expect(!fixture.panel.shown.contains(.misconfigured))
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
 import MobileAuth
-import Synchronization
 
 /// One token with an account at each of three scripted servers, and a manual clock.
 final class HandlerFixture: Sendable {
@@ -14,20 +13,18 @@ final class HandlerFixture: Sendable {
   let inbox: Inbox
   let panelTasks: PanelTaskQueue
   let handler: Handler
-  let recorder = Recorder()
+  let events = RecordedEvents()
+  let environment: TokenEnvironment
 
   init(wallClockMilliseconds: Int64 = 1_790_000_000_000, canType: Bool = true) {
     clock = ManualClock(wallClockMilliseconds: wallClockMilliseconds)
     panel = ScriptedPanel(canType: canType, clock: clock)
-    inbox = Inbox(clock: clock)
+    environment = .test(clock, recordingIn: events)
+    inbox = Inbox(in: environment)
     panelTasks = PanelTaskQueue(changes: inbox.changes)
     handler = Handler(
       servers: [server, otherServer, thirdServer], inbox: inbox, panelTasks: panelTasks, panel: panel,
-      stateStore: stateStore,
-      clock: clock,
-      mustEnroll: false,
-      random: { 0.5 }, makeIdempotencyKey: { [recorder] in recorder.nextKey() },
-      report: { [recorder] in recorder.add($0) })
+      stateStore: stateStore, mustEnroll: false, in: environment)
   }
 
   /// Adds these requests to the list, as a refresh would, with the server connected.
@@ -84,21 +81,7 @@ final class HandlerFixture: Sendable {
   }
 
   static func transaction(_ number: Int) -> TransactionID {
-    let digits = String(number)
-    return TransactionID("00000000-0000-4000-8000-" + String(repeating: "0", count: 12 - digits.count) + digits)!
-  }
-}
-
-final class Recorder: Sendable {
-  private let state = Mutex((events: [TokenEvent](), keys: 0))
-
-  var events: [TokenEvent] { state.withLock { $0.events } }
-  func add(_ event: TokenEvent) { state.withLock { $0.events.append(event) } }
-  func nextKey() -> String {
-    state.withLock { state in
-      state.keys += 1
-      return "key-\(state.keys)"
-    }
+    TransactionID(numberedUUID(number))!
   }
 }
 

@@ -8,8 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct ListenerTests {
   private func listener(_ fixture: HandlerFixture) -> RequestListener {
     RequestListener(
-      to: fixture.server, inbox: fixture.inbox, stateStore: fixture.stateStore, clock: fixture.clock, random: { 0.5 },
-      report: { [recorder = fixture.recorder] in recorder.add($0) })
+      to: fixture.server, inbox: fixture.inbox, stateStore: fixture.stateStore, in: fixture.environment)
   }
 
   private func until(file: String = #fileID, line: Int = #line, _ condition: () -> Bool) async throws {
@@ -61,7 +60,7 @@ import Testing
     fixture.server.fail("validate", .deviceDeregistered)
     #expect(try await listener(fixture).run() == .serverWiped)
     #expect(fixture.stateStore.wipedServers == [fixture.server.id])
-    #expect(fixture.recorder.events.contains(.rosterChanged))
+    #expect(fixture.events.all.contains(.rosterChanged))
   }
 
   @Test(
@@ -81,7 +80,7 @@ import Testing
     fixture.server.set(
       validation: Validation(removedAccounts: [AccountID("A")], disenrolledAccounts: [AccountID("B")]))
     let running = Task { try await listener(fixture).run() }
-    try await until { fixture.recorder.events.contains(.rosterChanged) }
+    try await until { fixture.events.all.contains(.rosterChanged) }
     #expect(fixture.stateStore.wipedAccounts == [AccountID("A")])
     #expect(fixture.stateStore.droppedKeys == [AccountID("B")])
     running.cancel()
@@ -109,10 +108,9 @@ import Testing
       fixture.server.fail("validate", .deviceDeregistered)
     }
     let listener = RequestListener(
-      to: fixture.server, inbox: fixture.inbox, stateStore: registry, clock: fixture.clock, random: { 0.5 },
-      report: { [recorder = fixture.recorder] in recorder.add($0) })
+      to: fixture.server, inbox: fixture.inbox, stateStore: registry, in: fixture.environment)
     let running = Task { try await listener.run() }
-    try await until { fixture.recorder.events.contains(.rosterChanged) }
+    try await until { fixture.events.all.contains(.rosterChanged) }
     running.cancel()
     _ = try? await running.value
     #expect(try registry.servers().count == 1 && registry.audit.isEmpty)
@@ -137,7 +135,7 @@ import Testing
     try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
     fixture.server.set(list: [fixture.request(1)])
     fixture.server.hint(.disconnected("no broker"))
-    try await until { fixture.recorder.events.contains(.disconnected(fixture.server.id, "no broker")) }
+    try await until { fixture.events.all.contains(.disconnected(fixture.server.id, "no broker")) }
     #expect(fixture.inbox.connectivity[fixture.server.id] == .disconnected)
     #expect(fixture.inbox.pending.contains(HandlerFixture.transaction(1)))
     fixture.server.set(list: [fixture.request(2)])
@@ -157,7 +155,7 @@ import Testing
     try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
     fixture.server.breakStream(.unreachable("cable"))
     #expect(
-      await HandlerFixture.turn { fixture.recorder.events.contains(.disconnected(fixture.server.id, "cable (9001)")) })
+      await HandlerFixture.turn { fixture.events.all.contains(.disconnected(fixture.server.id, "cable (9001)")) })
     #expect(fixture.inbox.connectivity[fixture.server.id] == .disconnected)
     #expect(await HandlerFixture.turn { fixture.clock.untilNextWakes == .milliseconds(750) })
     fixture.clock.advance(by: .milliseconds(750))

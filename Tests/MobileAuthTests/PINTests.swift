@@ -24,7 +24,7 @@ import Testing
     #expect(fixture.server.pins == [pin("13579")])
     #expect(fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)) == ["approved, receipt receipt-1"])
     #expect(fixture.stateStore.audit.contains { $0.kind == .decided && $0.detail == "accept by PIN" })
-    #expect(fixture.recorder.events.contains(.counted(AccountID("A"), FailureCounts(max: 3, previous: 0))))
+    #expect(fixture.events.all.contains(.counted(AccountID("A"), FailureCounts(max: 3, previous: 0))))
   }
 
   /// Only the PIN approves a request that requires it, whichever event the panel reports.
@@ -79,7 +79,7 @@ import Testing
     #expect(fixture.server.calls(of: "open") == 3)
     #expect(
       fixture.stateStore.audit.filter { $0.kind == .pinWrong }.map(\.detail) == ["2 of 3 attempts left"])
-    #expect(fixture.recorder.events.contains(.counted(AccountID("A"), FailureCounts(max: 3, previous: 1))))
+    #expect(fixture.events.all.contains(.counted(AccountID("A"), FailureCounts(max: 3, previous: 1))))
   }
 
   @Test("Network trouble costs no attempt and no second typing") func networkTroubleCostsNoAttemptAndNoSecondTyping()
@@ -107,7 +107,7 @@ import Testing
       fixture.panel.perform(.typed("00000"))
       try await eventually { fixture.panel.shown.contains(.mustEnroll) }
     }
-    #expect(fixture.recorder.events.contains(.rosterChanged))
+    #expect(fixture.events.all.contains(.rosterChanged))
     #expect(fixture.stateStore.wipedAccounts == [AccountID("A")])
     #expect(fixture.stateStore.wipedServers.isEmpty)
   }
@@ -138,7 +138,7 @@ import Testing
       fixture.announce(fixture.request(1))
       await fixture.panel.until(challenges: 1)
       async let first = fixture.panelTasks.perform { panel in
-        try await PanelDialog(panel, clock: fixture.clock).currentPIN(length: 4)
+        try await PanelDialog(panel, in: fixture.environment).currentPIN(length: 4)
       }
       await fixture.panel.until(challenges: 2)
       fixture.panel.perform(.typed("2468"))
@@ -150,7 +150,7 @@ import Testing
       fixture.panel.perform(.unavailable("the keypad was unplugged"))
       try await eventually { fixture.stateStore.audit.contains(where: { $0.kind == .panelUnavailable }) }
       async let second: Void = fixture.panelTasks.perform { panel in
-        try await PanelDialog(panel, clock: fixture.clock).veryLongHold()
+        try await PanelDialog(panel, in: fixture.environment).veryLongHold()
       }
       fixture.panel.perform(accept)
       await fixture.panel.until(challenges: 4)
@@ -165,7 +165,7 @@ import Testing
   @Test("A new PIN is typed twice and keeps the rules") func aNewPINIsTypedTwiceAndKeepsTheRules() async throws {
     try await fixture.withHandler {
       async let chosen = fixture.panelTasks.perform { panel in
-        try await PanelDialog(panel, clock: fixture.clock).newPIN(length: 5) { pin in
+        try await PanelDialog(panel, in: fixture.environment).newPIN(length: 5) { pin in
           pin.digits.withExposedSecret { $0.first == UInt8(ascii: "1") } ? 2 : nil
         }
       }
@@ -193,7 +193,7 @@ import Testing
     try await fixture.withHandler {
       let panelTask = Task {
         try await fixture.panelTasks.perform { panel in
-          try await PanelDialog(panel, clock: fixture.clock).currentPIN(length: 4)
+          try await PanelDialog(panel, in: fixture.environment).currentPIN(length: 4)
         }
       }
       await fixture.panel.until(challenges: 1)
@@ -206,7 +206,7 @@ import Testing
     try await fixture.withHandler {
       let panelTask = Task {
         try await fixture.panelTasks.perform { panel in
-          try await PanelDialog(panel, clock: fixture.clock).currentPIN(length: 4)
+          try await PanelDialog(panel, in: fixture.environment).currentPIN(length: 4)
         }
       }
       await fixture.panel.until(challenges: 1)
@@ -221,7 +221,7 @@ import Testing
     try await fixture.withHandler {
       let panelTask = Task {
         try await fixture.panelTasks.perform { panel in
-          try await PanelDialog(panel, clock: fixture.clock).veryLongHold()
+          try await PanelDialog(panel, in: fixture.environment).veryLongHold()
         }
       }
       await fixture.panel.until(challenges: 1)

@@ -121,7 +121,7 @@ import Testing
       await fixture.panel.until(challenges: 1)
       fixture.clock.advance(by: .seconds(20))
       fixture.panel.perform(accept)
-      #expect(await HandlerFixture.turn { fixture.recorder.events.contains(.expiredUnannounced(1)) })
+      #expect(await HandlerFixture.turn { fixture.events.all.contains(.expiredUnannounced(1)) })
     }
   }
 
@@ -147,7 +147,7 @@ import Testing
       await fixture.panel.until(challenges: 1)
       let panelTask = Task {
         try await fixture.panelTasks.perform { panel in
-          try await PanelDialog(panel, clock: fixture.clock).currentPIN(length: 4)
+          try await PanelDialog(panel, in: fixture.environment).currentPIN(length: 4)
         }
       }
       await fixture.panel.until(challenges: 2)

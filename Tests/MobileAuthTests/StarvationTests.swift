@@ -149,12 +149,12 @@ import Testing
       fixture.panel.perform(accept)
       await fixture.pass { fixture.server.delivered.count >= 6 }
       let own = Task {
-        try await fixture.panelTasks.perform(at: fixture.server.id) { _ in fixture.recorder.add(.rosterChanged) }
+        try await fixture.panelTasks.perform(at: fixture.server.id) { _ in fixture.events.add(.rosterChanged) }
       }
       try await fixture.panelTasks.perform(at: fixture.otherServer.id) { _ in }
-      #expect(!fixture.recorder.events.contains(.rosterChanged))
+      #expect(!fixture.events.all.contains(.rosterChanged))
       fixture.server.mend("deliver")
-      await fixture.pass { fixture.recorder.events.contains(.rosterChanged) }
+      await fixture.pass { fixture.events.all.contains(.rosterChanged) }
       try await own.value
     }
   }

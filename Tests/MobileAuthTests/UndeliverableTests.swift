@@ -52,7 +52,7 @@ import Testing
       #expect(first(fixture) == ["approved, receipt receipt-1"])
       #expect(
         fixture.stateStore.outcomes(of: HandlerFixture.transaction(2)) == ["denied (declined), receipt receipt-1"])
-      #expect(Set(fixture.server.delivered.map(\.idempotencyKey)) == ["key-1"])
+      #expect(Set(fixture.server.delivered.map(\.idempotencyKey)) == [numberedUUID(1)])
       #expect(fixture.otherServer.delivered.count == 1)
       #expect(fixture.server.calls(of: "status") == 0, "no status query about an answer that is still being sent")
       #expect(unsettled(fixture) == [])
@@ -74,7 +74,7 @@ import Testing
       #expect(first(fixture) == ["approved, receipt receipt-1"])
       #expect(!fixture.panel.shown.contains(.confirmed))
       #expect(
-        fixture.recorder.events.contains {
+        fixture.events.all.contains {
           if case .audited(let entry) = $0 { entry.detail == "approved, receipt receipt-1" } else { false }
         })
     }
@@ -103,7 +103,7 @@ import Testing
       fixture.panel.perform(deny)
       await fixture.panel.until(showing: .idle(pending: 0))
       #expect(first(fixture) == ["denied (declined), receipt receipt-1"])
-      #expect(Set(fixture.server.delivered.map(\.idempotencyKey)) == ["key-1", "key-2"])
+      #expect(Set(fixture.server.delivered.map(\.idempotencyKey)) == [numberedUUID(1), numberedUUID(2)])
     }
   }
 
@@ -146,7 +146,7 @@ import Testing
       fixture.announceElsewhere(fixture.request(2, of: fixture.otherServer, lives: .seconds(600)))
       await fixture.pass { fixture.panel.prompts.count == 2 }
       fixture.server.breakDown("deliver", .disenrolled)
-      await fixture.pass { fixture.recorder.events.contains(.rosterChanged) }
+      await fixture.pass { fixture.events.all.contains(.rosterChanged) }
       #expect(fixture.stateStore.droppedKeys == [AccountID("A")])
       #expect(first(fixture).count == 1 && first(fixture)[0].hasPrefix("not approved"))
     }
@@ -159,7 +159,7 @@ import Testing
       for write in 1...2 { fixture.stateStore.fail(write: write, with: .io(call: "write", reason: "disk full")) }
       fixture.server.mend("deliver")
       await fixture.pass {
-        fixture.recorder.events.contains(.stateStoreFailed(.io(call: "write", reason: "disk full")))
+        fixture.events.all.contains(.stateStoreFailed(.io(call: "write", reason: "disk full")))
       }
       await fixture.panel.until(showing: .misconfigured)
       // After a crash the server is queried.

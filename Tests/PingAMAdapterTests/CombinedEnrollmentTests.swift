@@ -65,7 +65,7 @@ import Vault
     _ = fixture.am.finishRegistration(of: "ann")
     try fixture.ingress.accept(try #require(fixture.am.send("ann")).envelope)
     #expect(try accounts().map(\.stage) == [.active])
-    let verdict = try fixture.vault.nextOneTimePassword(of: AccountID("ann"), clock: fixture.clock, notBefore: 0)
+    let verdict = try fixture.vault.nextOneTimePassword(of: AccountID("ann"), in: fixture.environment, notBefore: 0)
     guard case .code = verdict else {
       Issue.record("no code: \(verdict)")
       return

@@ -83,7 +83,7 @@ import Vault
     let registry = ContestedRegistry(fixture.vault) { [fixture, ann] in
       try fixture.vault.wipe(account: ann, AuditEntry(.removed, wallClockMilliseconds: 0))
     }
-    let ingress = PushIngress(registry: registry, messageStore: fixture.vault, clock: fixture.clock) { _ in }
+    let ingress = PushIngress(registry: registry, messageStore: fixture.vault, in: fixture.environment)
     #expect(throws: PushIngress.IngressError.unknownMechanism) { try ingress.accept(push.envelope) }
     #expect(try stages().isEmpty)
   }
@@ -99,7 +99,7 @@ import Vault
     }
     try await MailboxRefresh(
       client: PingAMClient(http: fixture.http), ingress: fixture.ingress, registry: registry, server: account.server,
-      deviceName: "desk token", clock: fixture.clock, isLocked: { _ in false }, report: { _ in }
+      deviceName: "desk token", environment: fixture.environment, isLocked: { _ in false }
     ).run()
     let kept = try fixture.vault.account(ann)
     #expect(kept.delivery == DeliveryAddress("new") && kept.pin?.length == 5)

@@ -100,7 +100,7 @@ import Vault
     let push = try #require(fixture.am.send("ann"))
     #expect(try fixture.ingress.accept(push.envelope) == .kept(AccountID("ann")))
     #expect(try accounts().map(\.stage) == [.active])
-    #expect(fixture.told.all.contains(.rosterChanged))
+    #expect(fixture.events.all.contains(.rosterChanged))
     #expect(try await fixture.server().pendingRequests().count == 1)
   }
 

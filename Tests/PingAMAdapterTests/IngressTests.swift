@@ -96,7 +96,7 @@ import Vault
           return error as? PushIngress.IngressError == refusal
         })
     }
-    #expect(fixture.told.texts.filter { $0.hasPrefix("dropped: ") }.count == cases.count)
+    #expect(fixture.events.texts.filter { $0.hasPrefix("dropped: ") }.count == cases.count)
     #expect(try await fixture.server().pendingRequests().isEmpty)
     #expect(try fixture.ingress.accept(push.envelope) == .kept(ann))
   }
@@ -154,9 +154,9 @@ import Vault
       try fixture.ingress.accept(envelope(mechanism.secret.token(claims), id: "AUTHENTICATE:\(number)"))
       #expect(try named() == "d1")
       // Only the changed user name is reported.
-      #expect(fixture.told.texts.filter { $0.contains("names the user") }.count == number)
+      #expect(fixture.events.texts.filter { $0.contains("names the user") }.count == number)
     }
-    #expect(fixture.told.texts.contains { $0.contains("a push message names the user d2") })
+    #expect(fixture.events.texts.contains { $0.contains("a push message names the user d2") })
   }
 
   /// A board without a clock chip, and boards with a wrong clock.
@@ -167,7 +167,7 @@ import Vault
     let fixture = try PingAMFixture(wallClockMilliseconds: clock)
     try await fixture.enrolled()
     try fixture.ingress.accept(try #require(fixture.am.send("ann", timeout: 100)).envelope)
-    #expect(fixture.told.texts.contains { $0.contains("min apart") })
+    #expect(fixture.events.texts.contains { $0.contains("min apart") })
     let server = try fixture.server()
     #expect(try await server.pendingRequests().map(\.deadline) == [fixture.clock.now + .seconds(100)])
     fixture.clock.advance(by: .seconds(99))
@@ -199,7 +199,7 @@ import Vault
   {
     #expect(fixture.ingress.isFinal(try push().envelope))
     #expect(fixture.ingress.isFinal(Array("{}".utf8)))
-    let broken = PushIngress(registry: fixture.vault, messageStore: FullMessageStore(), clock: fixture.clock) { _ in }
+    let broken = PushIngress(registry: fixture.vault, messageStore: FullMessageStore(), in: fixture.environment)
     #expect(!broken.isFinal(try push().envelope))
     let another = try push().envelope
     #expect(throws: PushIngress.IngressError.notKept(.io(call: "write", reason: "disk full"))) {

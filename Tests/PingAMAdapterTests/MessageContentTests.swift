@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import Cryptography
 import JSONValues
 import MobileAuth
@@ -73,7 +74,7 @@ import Vault
       try bring(["d": .text(name)], number: UInt8(number))
       #expect(try mechanism().metadata.userID == known)
     }
-    #expect(!fixture.told.texts.contains { $0.contains("names the user") })
+    #expect(!fixture.events.texts.contains { $0.contains("names the user") })
   }
 
   @Test("May have blanks in its JSON, as old AM prints it") func mayHaveBlanksInItsJSONAsOldAMPrintsIt() async throws {

@@ -32,7 +32,7 @@ import Vault
 
   /// Nil if the PIN is wrong.
   private func secret(behind digits: String) throws -> String? {
-    guard case .unlocked(let secret) = try fixture.vault.unlock(ann, with: pin(digits), clock: fixture.clock) else {
+    guard case .unlocked(let secret) = try fixture.vault.unlock(ann, with: pin(digits), in: fixture.environment) else {
       return nil
     }
     return secret.withExposedSecret { String(decoding: $0, as: UTF8.self) }
@@ -60,7 +60,7 @@ import Vault
     try fixture.bring()
     let account = try fixture.vault.account(ann)
     #expect(account.stage == .active && account.pin?.length == 5)
-    let verdict = try fixture.vault.nextOneTimePassword(of: ann, clock: fixture.clock, notBefore: 0)
+    let verdict = try fixture.vault.nextOneTimePassword(of: ann, in: fixture.environment, notBefore: 0)
     #expect(verdict == .pinWanted)
     #expect(try secret(behind: "13579") == "abcde")
   }
@@ -102,7 +102,7 @@ import Vault
     #expect(account.stage == .active)
     guard isCombined else {
       #expect(try choices == 1 && isUnderPIN() == nil && account.pin?.length == nil)
-      #expect(try fixture.vault.pinStatus(of: ann, clock: fixture.clock) == nil)
+      #expect(try fixture.vault.pinStatus(of: ann, in: fixture.environment) == nil)
       return
     }
     // A requested PIN stays required with the second code.

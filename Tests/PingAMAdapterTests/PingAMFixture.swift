@@ -18,6 +18,8 @@ final class PingAMFixture: Sendable {
   static let realmURL = "https://am.example:8443/am/json/alpha"
 
   let clock: ManualClock
+  let events = RecordedEvents()
+  let environment: TokenEnvironment
   let am: TestAM
   let vault: Vault
   let ingress: PushIngress
@@ -57,21 +59,11 @@ final class PingAMFixture: Sendable {
     vault = try Vault.open(
       directory: directory,
       deviceSecret: try DeviceSecret.load(stateDirectory: directory, credentialsDirectory: nil))
-    let events = Events()
-    ingress = PushIngress(registry: vault, messageStore: vault, clock: clock) { events.add($0) }
-    told = events
+    environment = .test(clock, recordingIn: events)
+    ingress = PushIngress(registry: vault, messageStore: vault, in: environment)
   }
 
   deinit { try? FileManager.default.removeItem(atPath: directory) }
-
-  final class Events: Sendable {
-    private let list = Mutex<[TokenEvent]>([])
-    func add(_ event: TokenEvent) { list.withLock { $0.append(event) } }
-    var texts: [String] { list.withLock { $0.map { "\($0)" } } }
-    var all: [TokenEvent] { list.withLock { $0 } }
-  }
-
-  let told: Events
 
   var http: RecordingHTTPTransport {
     RecordingHTTPTransport { [self] (request: HTTPRequest) throws(HTTPTransportError) in
@@ -128,7 +120,7 @@ final class PingAMFixture: Sendable {
       }
     }
     return PingAMEnrollment(
-      registry: registry ?? vault, clock: clock, settings: settings, pinPrompter: prompter,
+      registry: registry ?? vault, in: environment, settings: settings, pinPrompter: prompter,
       isTamperedWith: { [self] in isTamperedWith.withLock { $0 } },
       otpSecretStore: otpSecretStore ?? self.otpSecretStore,
       progress: { [self] line in progress.withLock { $0.append(line) } }, makeHTTPTransport: { [self] _ in http })
@@ -162,14 +154,15 @@ final class PingAMFixture: Sendable {
   /// - Parameter canType: whether the board has a keypad.
   func server(messageStore: (any PushMessageStore)? = nil, canType: Bool = true) throws -> PingAMServerClient {
     let record = try #require(try vault.servers().first)
+    var settings = PingAMEnrollment.Settings()
+    settings.deviceName = "desk token"
+    settings.takesPINForBiometric = takesPIN.withLock { $0 }
     return try PingAMServerClient(
       record, accounts: try vault.accounts(), http: http,
       dependencies: PingAMServerClient.Dependencies(
-        ingress: ingress, registry: vault, deviceName: "desk token", messageStore: messageStore ?? vault,
-        pinVerifier: canType ? pinVerifier : nil,
-        takesPINForBiometric: takesPIN.withLock { $0 },
-        clock: clock,
-        isTamperedWith: { [self] in isTamperedWith.withLock { $0 } }, report: { [told] in told.add($0) }))
+        ingress: ingress, messageStore: messageStore ?? vault, settings: settings,
+        pinVerifier: canType ? pinVerifier : nil, isTamperedWith: { [self] in isTamperedWith.withLock { $0 } },
+        in: environment))
   }
 
   /// Applies the user's input to the only open request.

@@ -16,8 +16,8 @@ import Vault
   private func refresh(_ fixture: PingAMFixture) throws -> MailboxRefresh {
     MailboxRefresh(
       client: PingAMClient(http: fixture.http), ingress: fixture.ingress, registry: fixture.vault,
-      server: try #require(try fixture.vault.servers().first).id, deviceName: "desk token", clock: fixture.clock,
-      isLocked: { _ in false }, report: { [told = fixture.told] in told.add($0) })
+      server: try #require(try fixture.vault.servers().first).id, deviceName: "desk token",
+      environment: fixture.environment, isLocked: { _ in false })
   }
 
   private func facts(_ fixture: PingAMFixture) throws -> Mechanism.Metadata? {
@@ -36,9 +36,9 @@ import Vault
     #expect(fixture.requests.withLock { $0.count } == 1, "there was nothing to tell")
     try want("new-mailbox", fixture)
     let former = try #require(try facts(fixture)).deviceToken
-    #expect(former != "new-mailbox" && !fixture.told.all.contains(.mailboxMoved(AccountID("ann"))))
+    #expect(former != "new-mailbox" && !fixture.events.all.contains(.mailboxMoved(AccountID("ann"))))
     try await refresh(fixture).run()
-    #expect(fixture.told.all.contains(.mailboxMoved(AccountID("ann"))))
+    #expect(fixture.events.all.contains(.mailboxMoved(AccountID("ann"))))
     #expect(
       fixture.am.profiles.map(\.deviceID) == ["new-mailbox"] && fixture.am.profiles.map(\.deviceName) == ["desk token"])
     #expect(try facts(fixture)?.deviceToken == "new-mailbox" && facts(fixture)?.wantedDeviceToken == nil)
@@ -94,7 +94,7 @@ import Vault
     fixture.isTamperedWith.withLock { $0 = true }
     let server = try fixture.server()
     let hints = Task { for try await _ in server.hints() {} }
-    func isMoved() -> Bool { fixture.told.all.contains(.mailboxMoved(account.id)) }
+    func isMoved() -> Bool { fixture.events.all.contains(.mailboxMoved(account.id)) }
     try await eventually { fixture.clock.untilNextWakes != nil || isMoved() }
     #expect(fixture.requests.withLock { $0.count } == 1, "AM heard of nothing but the registration")
     fixture.isTamperedWith.withLock { $0 = false }
@@ -117,7 +117,7 @@ import Vault
     if let status { fixture.weather.withLock { $0 = [.status(status)] } }
     try await refresh(fixture).run()
     #expect(try facts(fixture)?.wantedDeviceToken == "new" && facts(fixture)?.deviceToken != "new")
-    #expect(fixture.told.texts.contains { $0.contains(why) })
+    #expect(fixture.events.texts.contains { $0.contains(why) })
   }
 
   @Test("Is registered as in the vector") func isRegisteredAsInTheVector() throws {

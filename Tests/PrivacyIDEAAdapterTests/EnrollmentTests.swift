@@ -13,6 +13,7 @@ import Testing
 /// One token, one server, and an unreliable network between them.
 final class EnrollmentFixture: Sendable {
   let clock = ManualClock(wallClockMilliseconds: 1_795_253_339_000)
+  let environment: TokenEnvironment
   let registry = MemoryRegistry()
   let server: FakePushServer
   let progress = Mutex<[String]>([])
@@ -22,7 +23,10 @@ final class EnrollmentFixture: Sendable {
 
   enum Weather { case neverArrives, answerIsLost }
 
-  init() { server = FakePushServer(clock: clock) }
+  init() {
+    server = FakePushServer(clock: clock)
+    environment = .test(clock)
+  }
 
   var http: RecordingHTTPTransport {
     RecordingHTTPTransport { [self] (request: HTTPRequest) throws(HTTPTransportError) in
@@ -60,7 +64,7 @@ final class EnrollmentFixture: Sendable {
     var settings = settings
     change(&settings)
     var enrollment = PushEnrollment(
-      registry: registry, clock: clock, settings: settings, pinPrompter: prompter,
+      registry: registry, in: environment, settings: settings, pinPrompter: prompter,
       progress: { [self] line in progress.withLock { $0.append(line) } }, makeHTTPTransport: { [self] _ in http })
     enrollment.makeRSAKey = { [self] _ in nextKey() }
     return enrollment
@@ -114,7 +118,7 @@ final class EnrollmentFixture: Sendable {
       var settings = PushEnrollment.Settings()
       settings.keyBits = bits
       let enrollment = PushEnrollment(
-        registry: fixture.registry, clock: fixture.clock, settings: settings, pinPrompter: nil, progress: { _ in },
+        registry: fixture.registry, in: fixture.environment, settings: settings, pinPrompter: nil, progress: { _ in },
         makeHTTPTransport: { [fixture] _ in fixture.http })
       _ = try await enrollment.enroll(fixture.server.prepare(serial), name: nil, trust: trust)
       #expect(try await fixture.isUsable(serial))
@@ -229,9 +233,9 @@ final class EnrollmentFixture: Sendable {
     let uri = fixture.server.prepare("PIPU1")
     fixture.weather.withLock { $0 = [.neverArrives, .neverArrives] }
     await #expect(throws: TokenServerError.self) { try await fixture.enrollment().enroll(uri, name: nil, trust: trust) }
-    #expect(try loss.apply(on: fixture.registry, at: 0) == .enrolledAgain)
+    #expect(try loss.apply(on: fixture.registry, in: fixture.environment) == .enrolledAgain)
     _ = try await fixture.enrollment().enroll(uri, name: nil, trust: trust)
-    #expect(try loss.apply(on: fixture.registry, at: 0) == .enrolledAgain)
+    #expect(try loss.apply(on: fixture.registry, in: fixture.environment) == .enrolledAgain)
     #expect(try await fixture.isUsable("PIPU1"))
   }
 
@@ -282,7 +286,7 @@ final class EnrollmentFixture: Sendable {
     var settings = PushEnrollment.Settings()
     settings.keyBits = 2048
     let enrollment = PushEnrollment(
-      registry: fixture.registry, clock: fixture.clock, settings: settings, pinPrompter: nil, progress: { _ in },
+      registry: fixture.registry, in: fixture.environment, settings: settings, pinPrompter: nil, progress: { _ in },
       makeHTTPTransport: { _ in http })
     let fault = TokenServerError.untrusted(HTTPTransportError.untrusted("self-signed certificate").description)
     await #expect(throws: fault) {
@@ -388,7 +392,7 @@ final class EnrollmentFixture: Sendable {
   func pinThatIsChosenDuringTheRequestToTheServerStaysRequired() async throws {
     _ = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU1"), name: nil, trust: trust)
     let again = PushEnrollment(
-      registry: fixture.registry, clock: fixture.clock, settings: fixture.settings, pinPrompter: nil,
+      registry: fixture.registry, in: fixture.environment, settings: fixture.settings, pinPrompter: nil,
       progress: { line in if line.hasPrefix("enrolling") { try? choosePIN(of: fixture) } },
       makeHTTPTransport: { _ in fixture.http })
     _ = try await again.enroll(fixture.server.prepare("PIPU1"), name: nil, trust: trust)

@@ -17,16 +17,8 @@ final class PrivacyIDEAFixture: Sendable {
   let clock = ManualClock(wallClockMilliseconds: 1_795_253_339_000)
   let server: FakePushServer
   let token: PrivacyIDEAServerClient
-  let events = Events()
+  let events = RecordedEvents()
   let weather = Weather()
-
-  final class Events: Sendable {
-    private let list = Mutex<[TokenEvent]>([])
-    func add(_ event: TokenEvent) { list.withLock { $0.append(event) } }
-    var troubles: [String] {
-      list.withLock { $0.compactMap { if case .trouble(_, let what) = $0 { what } else { nil } } }
-    }
-  }
 
   /// The faults of the next requests.
   final class Weather: Sendable {
@@ -68,8 +60,8 @@ final class PrivacyIDEAFixture: Sendable {
       }
     }
     token = try PrivacyIDEAServerClient(
-      record, accounts: records, pinVerifier: pinVerifier, http: http, clock: clock, random: { 0.5 },
-      report: { [events] in events.add($0) })
+      record, accounts: records, pinVerifier: pinVerifier, http: http,
+      in: .test(clock, recordingIn: events))
   }
 
   /// Opens the only pending request.

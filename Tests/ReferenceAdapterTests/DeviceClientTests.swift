@@ -61,7 +61,7 @@ import Testing
     let http = RendezvousHTTPTransport(server.makeHTTPTransport())
     let client = DeviceClient(
       issuer: FakeServer.url, clientID: FakeServer.clientID, key: server.deviceKey, http: http,
-      clock: server.clock)
+      in: server.environment)
     server.on("/known", "{}")
     _ = try await client.call(.get, "/known")
     server.on("/x") { request throws(HTTPTransportError) in

@@ -10,7 +10,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct EventFeedTests {
   private func feed(_ server: FakeServer, _ http: RecordingHTTPTransport) -> EventFeed {
-    EventFeed(client: server.client(http), clock: server.clock, memory: EventFeed.Memory())
+    EventFeed(client: server.client(http), environment: server.environment, memory: EventFeed.Memory())
   }
 
   private static func stream(_ text: String) -> @Sendable (HTTPRequest) -> HTTPResponseStream {
@@ -139,8 +139,8 @@ import Testing
     let http = HangingReports(http: server.makeHTTPTransport())
     let client = DeviceClient(
       issuer: FakeServer.url, clientID: FakeServer.clientID, key: server.deviceKey, http: http,
-      clock: server.clock)
-    let feed = EventFeed(client: client, clock: server.clock, memory: EventFeed.Memory())
+      in: server.environment)
+    let feed = EventFeed(client: client, environment: server.environment, memory: EventFeed.Memory())
     let hints = Hints()
     let running = Task { try await feed.run { hints.add($0) } }
     for id in 1...2 {

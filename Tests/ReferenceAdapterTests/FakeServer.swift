@@ -19,6 +19,7 @@ final class FakeServer: Sendable {
   static let clientID = String(repeating: "A", count: 64)
 
   let clock = ManualClock(wallClockMilliseconds: 0)
+  let environment: TokenEnvironment
   let deviceKey: P256PrivateKey
   let token: OpenPGPKey
   let server: OpenPGPKey
@@ -32,6 +33,7 @@ final class FakeServer: Sendable {
     stream: @escaping @Sendable (HTTPRequest) -> HTTPResponseStream = RecordingHTTPTransport.silentStream
   ) throws {
     self.registry = registry
+    environment = .test(clock)
     deviceKey = try P256PrivateKey()
     token = try OpenPGPKey.generate(userID: "token")
     server = try OpenPGPKey.generate(userID: "server")
@@ -92,7 +94,7 @@ final class FakeServer: Sendable {
 
   func client(_ http: RecordingHTTPTransport) -> DeviceClient {
     DeviceClient(
-      issuer: Self.url, clientID: Self.clientID, key: deviceKey, http: http, clock: clock)
+      issuer: Self.url, clientID: Self.clientID, key: deviceKey, http: http, in: environment)
   }
 
   static let pinBinding = SecretBytes(copying: [UInt8](repeating: 3, count: 32))
@@ -119,7 +121,7 @@ final class FakeServer: Sendable {
   ) throws -> ReferenceServerClient {
     try ReferenceServerClient(
       registry.servers()[0], accounts: registry.accounts(), registry: registry, pinBinding: pinBinding,
-      http: http, clock: clock, capabilities: capabilities)
+      http: http, in: environment, capabilities: capabilities)
   }
 
   static let transaction = "00000000-0000-4000-8000-000000000001"

@@ -64,12 +64,10 @@ import Testing
   private func withHandler(_ adapter: ReferenceServerClient, _ body: (ScriptedPanel) async throws -> Void) async throws
   {
     let panel = ScriptedPanel()
-    let inbox = Inbox(clock: server.clock)
+    let inbox = Inbox(in: server.environment)
     let handler = Handler(
       servers: [adapter], inbox: inbox, panelTasks: PanelTaskQueue(changes: inbox.changes), panel: panel,
-      stateStore: MemoryStateStore(),
-      clock: server.clock, mustEnroll: false, random: { 0.5 }, makeIdempotencyKey: { Random.uuid() },
-      report: { _ in })
+      stateStore: MemoryStateStore(), mustEnroll: false, in: server.environment)
     inbox.connectivity.set(.connected, to: adapter.id)
     inbox.replace(requestsOf: adapter.id, with: [server.pending])
     let running = Task { try await handler.run() }

@@ -263,12 +263,10 @@ import Testing
     }
     let stateStore = MemoryStateStore()
     let panel = ScriptedPanel()
-    let inbox = Inbox(clock: server.clock)
+    let inbox = Inbox(in: server.environment)
     let handler = Handler(
       servers: [adapter], inbox: inbox, panelTasks: PanelTaskQueue(changes: inbox.changes), panel: panel,
-      stateStore: stateStore,
-      clock: server.clock,
-      mustEnroll: false, random: { 0.5 }, makeIdempotencyKey: { Random.uuid() }, report: { _ in })
+      stateStore: stateStore, mustEnroll: false, in: server.environment)
     inbox.connectivity.set(.connected, to: adapter.id)
     inbox.replace(requestsOf: adapter.id, with: [server.pending])
     let running = Task { try await handler.run() }

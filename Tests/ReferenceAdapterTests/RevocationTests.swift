@@ -171,7 +171,7 @@ import Testing
     let http = server.makeHTTPTransport()
     _ = try server.adapter(http)
     server.on("/configuration", problem: .deviceDeregistered)
-    let enrollment = Enrollment(registry: registry, clock: server.clock, pinPrompter: nil, progress: { _ in }) {
+    let enrollment = Enrollment(registry: registry, in: server.environment, pinPrompter: nil, progress: { _ in }) {
       _ in http
     }
     let uri = ActivationURI(

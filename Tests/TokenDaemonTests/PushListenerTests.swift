@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import ControlProtocol
 import Glibc
 import MobileAuth
@@ -19,7 +20,7 @@ import Threads
     let port = try freePort()
     let hints = Hints()
     let listener = try PushListener(
-      at: #require(ListenAddress("127.0.0.1:\(port)")), clock: clock, onHint: { hints.add() })
+      at: #require(ListenAddress("127.0.0.1:\(port)")), in: .test(clock), onHint: { hints.add() })
     let running = Task { try await listener.run() }
     try await body(port, hints)
     running.cancel()
@@ -136,7 +137,7 @@ import Threads
     try await listening { port, _ in
       let address = try #require(ListenAddress("127.0.0.1:\(port)"))
       #expect {
-        try PushListener(at: address, clock: SteppingClock(), onHint: {})
+        try PushListener(at: address, in: .test(SteppingClock()), onHint: {})
       } throws: { error in
         (error as? CommandError)?.code == .unavailable && "\(error)".contains("cannot listen on 127.0.0.1:\(port)")
       }

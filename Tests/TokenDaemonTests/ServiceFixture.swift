@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import Boards
 import ControlProtocol
 import FrontPanel
@@ -23,7 +24,7 @@ final class ServiceFixture: Sendable {
   let service: TokenService
   let handler: ControlRequestHandler
   let events: AsyncStream<TokenEvent>.Continuation
-  private let clock = SystemClock()
+  private let environment = TokenEnvironment.test(SystemClock())
 
   /// - Parameter kinds: the kinds of servers that the service knows.
   init(reportHold: Duration? = nil, kinds: [any ServerBackend.Type] = Backends.kinds) throws {
@@ -34,13 +35,13 @@ final class ServiceFixture: Sendable {
       directory: path, deviceSecret: try DeviceSecret.load(stateDirectory: path, credentialsDirectory: nil))
     var profile = try BoardCatalog.profile("simulated")
     if let reportHold { profile.timing.reportHold = reportHold }
-    board = try RunningBoard(profile, clock: clock)
+    board = try RunningBoard(profile, clock: environment.clock)
     let stream: AsyncStream<TokenEvent>
     (stream, events) = AsyncStream.makeStream()
-    context = BackendContext(vault, Configuration(), board)
+    context = BackendContext(vault, Configuration(), board, in: environment)
     let backends = Backends(vault, context, kinds: kinds)
     service = TokenService(
-      panel: board.panel, backends: backends, clock: clock,
+      panel: board.panel, backends: backends,
       logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, events: stream
     ) {}
     let accounts = AccountService(
@@ -57,7 +58,7 @@ final class ServiceFixture: Sendable {
 
   /// Enrolls an account that needs no server.
   func enroll(_ name: String) async throws {
-    _ = try await OATHBackend(BackendContext(vault, authorities: nil, clock: clock)).enroll(
+    _ = try await OATHBackend(BackendContext(vault, authorities: nil, in: environment)).enroll(
       EnrollmentRequest("otpauth://totp/Example:\(name)?secret=GEZDGNBVGY3TQOJQ&issuer=Example"))
   }
 

@@ -3,6 +3,7 @@ import MobileAuth
 import Secrets
 import Testing
 import Vault
+import VaultModel
 
 /// A client of a former enrollment reports late that its server removed it.
 @Suite("What a server revokes", .timeLimit(.minutes(5))) struct EnrollmentTests {
@@ -21,7 +22,8 @@ import Vault
   private static let faults: [TokenServerError] = [.userDeregistered, .disenrolled, .deviceDeregistered]
 
   private func apply(_ fault: TokenServerError, of enrollments: Enrollments) throws -> EnrollmentRevocation.Outcome {
-    try #require(EnrollmentRevocation(fault, at: acme, alice, of: enrollments)).apply(on: vault, at: 1)
+    try #require(EnrollmentRevocation(fault, at: acme, alice, of: enrollments)).apply(
+      on: vault, in: PatientClock(wallClockMilliseconds: 1).environment)
   }
 
   /// Fails without the comparison of enrollments: the keys of the new enrollment are deleted.

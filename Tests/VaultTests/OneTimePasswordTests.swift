@@ -151,7 +151,7 @@ import VaultModel
   {
     try keepUnderPIN()
     for _ in 1...2 { #expect(try vault.next(of: bob, clock: clock()) == .pinWanted) }
-    guard case .unlocked(let opened) = try vault.unlock(bob, with: pin("13579"), clock: clock()) else {
+    guard case .unlocked(let opened) = try vault.unlock(bob, with: pin("13579"), in: clock().environment) else {
       Issue.record("the PIN is right")
       return
     }
@@ -172,8 +172,8 @@ import VaultModel
     try vault.setPIN(of: carol, to: pin("24680"), keys: secret)
     for name in [bob, carol, carol] { try vault.dropOneTimePasswords(of: name) }
     #expect(try vault.oneTimePasswords().keys.elementsEqual([alice]))
-    #expect(try vault.pinStatus(of: bob, clock: clock()) == nil)
-    #expect(try vault.pinStatus(of: carol, clock: clock()) != nil)
+    #expect(try vault.pinStatus(of: bob, in: clock().environment) == nil)
+    #expect(try vault.pinStatus(of: carol, in: clock().environment) != nil)
     #expect(throws: StateStoreError.self) { try vault.dropOneTimePasswords(of: alice) }
     #expect(try codes(1, in: vault) == ["467851"])
   }
@@ -194,7 +194,9 @@ import VaultModel
     try keepUnderPIN()
     for _ in 1...3 {
       let clock = clock()
-      _ = try clock.waitOut { clock throws(StateStoreError) in try vault.unlock(bob, with: pin("24680"), clock: clock) }
+      _ = try clock.waitOut { environment throws(StateStoreError) in
+        try vault.unlock(bob, with: pin("24680"), in: environment)
+      }
     }
     #expect(try vault.accounts().map(\.id) == [alice])
     #expect(try vault.oneTimePasswords()[bob] == nil)
@@ -203,9 +205,9 @@ import VaultModel
 
 extension Vault {
   fileprivate func next(
-    of account: AccountID, unlocked secret: SecretBytes? = nil, clock: any TokenClock, notBefore earliest: Int64 = 0
+    of account: AccountID, unlocked secret: SecretBytes? = nil, clock: PatientClock, notBefore earliest: Int64 = 0
   ) throws(StateStoreError) -> OneTimePasswordResult {
-    try nextOneTimePassword(of: account, unlocked: secret, clock: clock, notBefore: earliest)
+    try nextOneTimePassword(of: account, unlocked: secret, in: clock.environment, notBefore: earliest)
   }
 }
 

@@ -31,7 +31,9 @@ import VaultModel
       })
     RecordingVFS.deafen(fixture.path)
     let clock = PatientClock(wallClockMilliseconds: 0)
-    let fault = #expect(throws: StateStoreError.self) { try vault.unlock(alice, with: pin(digits), clock: clock) }
+    let fault = #expect(throws: StateStoreError.self) {
+      try vault.unlock(alice, with: pin(digits), in: clock.environment)
+    }
     // The index of the log, in memory, has the page that the storage has lost.
     #expect("\(fault!)".contains("SELECT max_failures, failures, box, mark FROM pins"), "\(fault!)")
   }
@@ -75,7 +77,7 @@ import VaultModel
       #expect(SecretBytes.constantTimeEqual(found, token) == (digits == "13579"))
     }
     #expect(try contents(of: fixture.database) == image)
-    #expect(try vault.pinStatus(of: alice, clock: PatientClock(wallClockMilliseconds: 0)) == nil)
+    #expect(try vault.pinStatus(of: alice, in: PatientClock(wallClockMilliseconds: 0).environment) == nil)
   }
 
   @Test("A vault of format 1 is migrated to the newest format with its contents")
@@ -98,7 +100,7 @@ import VaultModel
     #expect(try fixture.raw { try $0.rows("PRAGMA user_version") { try $0.integer(0) } } == [newest])
     #expect(bytes(try vault.account(alice).secrets) == bytes(secrets("account key")))
     #expect(bytes(try vault.servers()[0].secrets) == bytes(secrets("server key")))
-    #expect(try vault.pinStatus(of: alice, clock: PatientClock(wallClockMilliseconds: 0)) == nil)
+    #expect(try vault.pinStatus(of: alice, in: PatientClock(wallClockMilliseconds: 0).environment) == nil)
     try vault.setPIN(of: alice, to: pin("13579"), keys: secrets("keys"))
     #expect(try fixture.vault().unlock(alice, "13579").text == "keys")
     #expect(try vault.verifyAudit() == .intact(lines: 1, first: 1))

@@ -19,13 +19,13 @@ extension Vault {
   ) throws(StateStoreError) {
     try setPIN(
       of: account, to: pin, keys: keys, limit: limit, parameters: cheap,
-      clock: PatientClock(wallClockMilliseconds: time))
+      in: PatientClock(wallClockMilliseconds: time).environment)
   }
 
   /// Retries without a time limit.
   func unlock(_ account: AccountID, _ digits: String) throws(StateStoreError) -> PINUnlockResult {
-    try PatientClock(wallClockMilliseconds: 1_760_000_000_123).waitOut { clock throws(StateStoreError) in
-      try unlock(account, with: pin(digits), clock: clock)
+    try PatientClock(wallClockMilliseconds: 1_760_000_000_123).waitOut { environment throws(StateStoreError) in
+      try unlock(account, with: pin(digits), in: environment)
     }
   }
 

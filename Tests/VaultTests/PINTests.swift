@@ -21,11 +21,11 @@ import VaultModel
   }
 
   private var counts: FailureCounts? {
-    get throws { try vault.pinStatus(of: alice, clock: clock)?.counts }
+    get throws { try vault.pinStatus(of: alice, in: clock.environment)?.counts }
   }
 
   @Test("Gives the keys, and forgets what was wrong before") func givesTheKeysAndForgetsWhatWasWrongBefore() throws {
-    #expect(try vault.unlock(alice, with: pin("13579"), clock: clock).text == "alice's keys")
+    #expect(try vault.unlock(alice, with: pin("13579"), in: clock.environment).text == "alice's keys")
     try vault.expectWrong(alice)
     #expect(try counts == FailureCounts(max: 3, previous: 1))
     #expect(try vault.unlock(alice, "13579").text == "alice's keys")
@@ -36,7 +36,7 @@ import VaultModel
     "Gives nothing for another",
     arguments: ["00000", "13578", "03579", "1357", "135790", "97531", "1", "13579135791357913579135791357913"])
   func givesNothingForAnother(digits: String) throws {
-    #expect(try vault.unlock(alice, with: pin(digits), clock: clock).text == "wrong 1 of 3, 1 s")
+    #expect(try vault.unlock(alice, with: pin(digits), in: clock.environment).text == "wrong 1 of 3, 1 s")
     let line = try vault.auditLines(newest: 1)[0].entry
     #expect(line == entry(.pinWrong, alice, "1 of 3"))
   }
@@ -61,24 +61,24 @@ import VaultModel
 
   @Test("That was wrong once with a limit of one is the end") func thatWasWrongOnceWithALimitOfOneIsTheEnd() throws {
     try vault.setPIN(of: alice, to: pin("13579"), keys: secrets("k"), limit: 1)
-    #expect(try vault.unlock(alice, with: pin("13579"), clock: clock).text == "k")
-    #expect(try vault.unlock(alice, with: pin("13570"), clock: clock).text == "wiped")
+    #expect(try vault.unlock(alice, with: pin("13579"), in: clock.environment).text == "k")
+    #expect(try vault.unlock(alice, with: pin("13570"), in: clock.environment).text == "wiped")
   }
 
   @Test("Waits longer after every wrong one") func waitsLongerAfterEveryWrongOne() throws {
     try vault.setPIN(of: alice, to: pin("13579"), keys: secrets("k"), limit: 10)
     for (failures, seconds) in [1, 3, 7, 15, 31, 63, 127, 255, 511].enumerated() {
-      let verdict = try vault.unlock(alice, with: pin("00000"), clock: clock)
+      let verdict = try vault.unlock(alice, with: pin("00000"), in: clock.environment)
       #expect(verdict.text == "wrong \(failures + 1) of 10, \(seconds) s")
       clock.advance(by: .seconds(seconds) - .milliseconds(1))
-      guard case .mustWait(.milliseconds(1)) = try vault.unlock(alice, with: pin("13579"), clock: clock) else {
+      guard case .mustWait(.milliseconds(1)) = try vault.unlock(alice, with: pin("13579"), in: clock.environment) else {
         Issue.record("the right PIN did not wait after \(failures + 1)")
         return
       }
       clock.advance(by: .milliseconds(1))
     }
     #expect(try counts == FailureCounts(max: 10, previous: 9))
-    #expect(try vault.unlock(alice, with: pin("13579"), clock: clock).text == "k")
+    #expect(try vault.unlock(alice, with: pin("13579"), in: clock.environment).text == "k")
   }
 
   @Test("Waits in full again after a restart, a clock that went back, or another process's attempt")
@@ -87,23 +87,23 @@ import VaultModel
     try vault.expectWrong(alice)
     clock.advance(by: .seconds(1_000_000))
     let restarted = try fixture.vault()
-    #expect(try restarted.unlock(alice, with: pin("13579"), clock: clock).text == "wait 3 s")
+    #expect(try restarted.unlock(alice, with: pin("13579"), in: clock.environment).text == "wait 3 s")
     clock.advance(by: .seconds(3))
     let young = PatientClock(wallClockMilliseconds: 0)
-    #expect(try restarted.unlock(alice, with: pin("13579"), clock: young).text == "wait 3 s")
+    #expect(try restarted.unlock(alice, with: pin("13579"), in: young.environment).text == "wait 3 s")
     young.advance(by: .seconds(2))
-    #expect(try restarted.pinStatus(of: alice, clock: young)?.wait == .seconds(1))
+    #expect(try restarted.pinStatus(of: alice, in: young.environment)?.wait == .seconds(1))
     try vault.setPIN(of: alice, to: pin("13579"), keys: secrets("k"), limit: 10)
     for _ in 1...4 { try vault.expectWrong(alice) }
     young.advance(by: .seconds(1_000_000))
-    #expect(try restarted.unlock(alice, with: pin("13579"), clock: young).text == "wait 15 s")
+    #expect(try restarted.unlock(alice, with: pin("13579"), in: young.environment).text == "wait 15 s")
     young.advance(by: .seconds(15))
-    #expect(try restarted.unlock(alice, with: pin("13579"), clock: young).text == "k")
+    #expect(try restarted.unlock(alice, with: pin("13579"), in: young.environment).text == "k")
   }
 
   @Test("Is not given back an attempt that was counted while a right one was judged")
   func isNotGivenBackAnAttemptThatWasCountedWhileARightOneWasJudged() throws {
-    guard case .right(let counted, _) = try vault.attempt(alice, pin("13579"), clock) else {
+    guard case .right(let counted, _) = try vault.attempt(alice, pin("13579"), clock.environment) else {
       Issue.record("it was right")
       return
     }
@@ -120,7 +120,7 @@ import VaultModel
       let box = try PINRecord.sealedBytes(of: sealed, for: alice, vault.keys)
       try PINRecord(account: alice, limit: 3, failures: 0, sealedBytes: box).write(to: connection, vault.keys)
     }
-    #expect(throws: StateStoreError.self) { try vault.unlock(alice, with: pin("13579"), clock: clock) }
+    #expect(throws: StateStoreError.self) { try vault.unlock(alice, with: pin("13579"), in: clock.environment) }
     #expect(try counts == FailureCounts(max: 3, previous: 1))
   }
 
@@ -132,8 +132,8 @@ import VaultModel
       ("00000", "1", "wiped"),
     ]
     for (old, new, verdict) in tries {
-      let found = try clock.waitOut { clock throws(StateStoreError) in
-        try vault.changePIN(of: alice, from: pin(old), to: pin(new), parameters: cheap, clock: clock)
+      let found = try clock.waitOut { environment throws(StateStoreError) in
+        try vault.changePIN(of: alice, from: pin(old), to: pin(new), parameters: cheap, in: environment)
       }
       #expect(found.text == verdict, "from \(old) to \(new)")
     }

@@ -34,12 +34,12 @@ import VaultModel
   func countOfWrongPINsItsLimitAndItsPINAreNotBelieved(sql: String) throws {
     try fixture.raw { try $0.execute("\(sql) WHERE account = 'alice'") }
     let clock = PatientClock(wallClockMilliseconds: 0)
-    expectDamage(sql) { _ = try vault.pinStatus(of: alice, clock: clock) }
-    expectDamage(sql) { _ = try vault.unlock(alice, with: pin("13579"), clock: clock) }
+    expectDamage(sql) { _ = try vault.pinStatus(of: alice, in: clock.environment) }
+    expectDamage(sql) { _ = try vault.unlock(alice, with: pin("13579"), in: clock.environment) }
     expectDamage(sql) {
-      _ = try vault.changePIN(of: alice, from: pin("13579"), to: pin("24680"), parameters: cheap, clock: clock)
+      _ = try vault.changePIN(of: alice, from: pin("13579"), to: pin("24680"), parameters: cheap, in: clock.environment)
     }
-    #expect(try vault.pinStatus(of: bob, clock: clock)?.counts == FailureCounts(max: 3, previous: 1))
+    #expect(try vault.pinStatus(of: bob, in: clock.environment)?.counts == FailureCounts(max: 3, previous: 1))
   }
 
   @Test(

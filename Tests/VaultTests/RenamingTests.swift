@@ -45,8 +45,9 @@ import VaultModel
     expected.account = AccountID("new")
     #expect(try vault.unresolvedIntents() == [expected])
     #expect(
-      try vault.pinStatus(of: AccountID("new"), clock: PatientClock(wallClockMilliseconds: 0))?.counts.previous == 1)
-    #expect(try vault.pinStatus(of: AccountID("old"), clock: PatientClock(wallClockMilliseconds: 0)) == nil)
+      try vault.pinStatus(of: AccountID("new"), in: PatientClock(wallClockMilliseconds: 0).environment)?.counts.previous
+        == 1)
+    #expect(try vault.pinStatus(of: AccountID("old"), in: PatientClock(wallClockMilliseconds: 0).environment) == nil)
     #expect(try vault.unlock(AccountID("new"), "135790").text == "under the PIN")
     #expect(bytes(try vault.account(AccountID("other")).secrets) == Array("other's".utf8))
     guard case .intact = try vault.verifyAudit() else {

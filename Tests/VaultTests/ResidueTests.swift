@@ -53,7 +53,10 @@ import VaultModel
     let removals: [(String, () throws -> Void)] = [
       (
         "change",
-        { _ = try vault.changePIN(of: alice, from: pin("11111"), to: pin("22222"), parameters: cheap, clock: clock) }
+        {
+          _ = try vault.changePIN(
+            of: alice, from: pin("11111"), to: pin("22222"), parameters: cheap, in: clock.environment)
+        }
       ),
       ("set", { try vault.setPIN(of: alice, to: pin("33333"), keys: keys) }),
       ("drop", { try vault.dropKeys(of: alice, entry(.disenrolled)) }),

@@ -65,7 +65,8 @@ import VaultModel
     try vault.setPIN(of: alice, to: pin("1"), keys: secrets("keys"))
     try vault.record(entry(.opened, alice))
     let clock = PatientClock(wallClockMilliseconds: 0)
-    #expect(try syncs { _ = try vault.unlock(alice, with: pin("2"), clock: clock) } == 2, "the count and the result")
+    #expect(
+      try syncs { _ = try vault.unlock(alice, with: pin("2"), in: clock.environment) } == 2, "the count and the result")
   }
 
   @Test("The end of a request that is not written yet is known") func unwrittenEndIsKnown() throws {

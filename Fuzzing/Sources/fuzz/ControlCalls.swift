@@ -50,27 +50,27 @@ private let statuses = [200, 201, 204, 400, 401, 403, 404, 500]
 private let vault: Vault = orTrap {
   let vault = try ScratchVault.make()
   for (name, kind) in [("time", "totp"), ("count", "hotp")] {
-    _ = try OATHBackend(BackendContext(vault, authorities: nil, clock: clock)).store(
+    _ = try OATHBackend(BackendContext(vault, authorities: nil, in: environment)).store(
       try RegistrationURI("otpauth://\(kind)/Example:\(name)?secret=GEZDGNBVGY3TQOJQ&issuer=Example"), name: name,
       under: nil, progress: { _ in })
   }
   return vault
 }
 
-private let clock = HastyClock()
+private let environment = TokenEnvironment.test(HastyClock()).reporting { event in _ = "\(event)" }
 private let profile = orTrap { try BoardCatalog.profile("simulated") }
 
 private func makeHandler(answering response: HTTPResponse) throws -> ControlRequestHandler {
-  let board = try RunningBoard(profile, clock: clock)
+  let board = try RunningBoard(profile, clock: environment.clock)
   var configuration = Configuration()
   // A short key is generated quickly; it signs nothing.
   configuration.push.backends.keyBits = 1024
-  var context = BackendContext(vault, configuration, board) { _ in RecordingHTTPTransport { _ in response } }
-  context.report = { event in _ = "\(event)" }
+  let context = BackendContext(vault, configuration, board, in: environment) { _ in
+    RecordingHTTPTransport { _ in response }
+  }
   let backends = Backends(vault, context)
   let service = TokenService(
-    panel: board.panel, backends: backends, clock: clock,
-    logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() },
+    panel: board.panel, backends: backends, logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() },
     events: AsyncStream { $0.finish() }
   ) {}
   let accounts = AccountService(

@@ -79,7 +79,7 @@ private let clock = ManualClock(wallClockMilliseconds: 0)
 private let server: ReferenceServerClient = orTrap {
   try ReferenceServerClient(
     records.0, accounts: [records.1], registry: MemoryRegistry(), pinBinding: Keys.shared, http: CurrentAnswer(),
-    clock: clock)
+    in: .test(clock))
 }
 
 /// An HTTP client that returns the current input as the response.
@@ -95,7 +95,7 @@ private struct CurrentAnswer: HTTPTransport {
 }
 
 private func client(_ http: RecordingHTTPTransport) -> DeviceClient {
-  DeviceClient(issuer: issuer, clientID: "C", key: Keys.device, http: http, clock: clock)
+  DeviceClient(issuer: issuer, clientID: "C", key: Keys.device, http: http, in: .test(clock))
 }
 
 private func ask(_ choice: Int, _ answer: HTTPResponse) async {

@@ -38,6 +38,7 @@ final class PushReceiver: Sendable {
   private let registry = MemoryRegistry()
   private let messageStore = MemoryMessageStore()
   private let clock = ManualClock(wallClockMilliseconds: 1_795_253_339_000)
+  private let environment: TokenEnvironment
   let ingress: PushIngress
 
   init() {
@@ -54,7 +55,9 @@ final class PushReceiver: Sendable {
       try registry.put(server)
       try registry.put(account, nil)
     }
-    ingress = PushIngress(registry: registry, messageStore: messageStore, clock: clock) { event in _ = "\(event)" }
+    let environment = TokenEnvironment.test(clock).reporting { event in _ = "\(event)" }
+    self.environment = environment
+    ingress = PushIngress(registry: registry, messageStore: messageStore, in: environment)
   }
 
   func take(_ bytes: [UInt8]) {
@@ -73,8 +76,8 @@ final class PushReceiver: Sendable {
         registry.servers()[0], accounts: registry.accounts(),
         http: RecordingHTTPTransport { _ in HTTPResponse(status: 200) },
         dependencies: PingAMServerClient.Dependencies(
-          ingress: ingress, registry: registry, deviceName: "desk", messageStore: messageStore, pinVerifier: nil,
-          takesPINForBiometric: true, clock: clock, isTamperedWith: { false }, report: { _ in }))
+          ingress: ingress, messageStore: messageStore, settings: PingAMEnrollment.Settings(), pinVerifier: nil,
+          isTamperedWith: { false }, in: environment.reporting { _ in }))
     }
   }
 }

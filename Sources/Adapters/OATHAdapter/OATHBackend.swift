@@ -46,7 +46,7 @@ package struct OATHBackend: ServerBackend {
   }
 
   package func client(
-    for server: TokenServerRecord, accounts: [AccountRecord], report: @escaping @Sendable (TokenEvent) -> Void
+    for server: TokenServerRecord, accounts: [AccountRecord], in environment: TokenEnvironment
   ) throws -> (any TokenServerClient)? { nil }
 
   /// Stores a new account.
@@ -85,8 +85,7 @@ package struct OATHBackend: ServerBackend {
     let detail = pin == nil ? "one-time passwords" : "one-time passwords, protected by a PIN"
     try context.store(
       credential, of: account, at: Self.server, under: pin,
-      AuditEntry(
-        .enrolled, account: account.id, detail: detail, wallClockMilliseconds: context.clock.wallClockMilliseconds))
+      context.environment.auditEntry(.enrolled, account: account.id, detail: detail))
     return account
   }
 

@@ -9,9 +9,8 @@ struct MailboxRefresh: Sendable {
   let registry: any SharedEnrollmentRegistry
   let server: TokenServerID
   let deviceName: String
-  let clock: any TokenClock
+  let environment: TokenEnvironment
   let isLocked: @Sendable (AccountID) -> Bool
-  let report: @Sendable (TokenEvent) -> Void
 
   private static let pauses = (first: Duration.seconds(5), longest: Duration.seconds(3600))
 
@@ -45,7 +44,7 @@ struct MailboxRefresh: Sendable {
   private func move(_ account: AccountID, _ mechanism: Mechanism, to wanted: String) async throws {
     var pause = Self.pauses.first
     while await shouldRetryRefresh(account, mechanism, wanted) {
-      try await clock.sleep(until: clock.now + pause)
+      try await environment.sleep(for: pause)
       pause = min(pause * 2, Self.pauses.longest)
     }
   }
@@ -58,7 +57,7 @@ struct MailboxRefresh: Sendable {
       try confirm(wanted, of: account)
       return false
     } catch {
-      report(.trouble(account, "the new mailbox is not registered with AM: \(error)"))
+      environment.report(.trouble(account, "the new mailbox is not registered with AM: \(error)"))
       return error.effect == .retry
     }
   }
@@ -85,6 +84,6 @@ struct MailboxRefresh: Sendable {
       }
       if told == nil { return }
     } catch { throw .unreachable("\(error)") }
-    report(.mailboxMoved(account))
+    environment.report(.mailboxMoved(account))
   }
 }

@@ -14,7 +14,7 @@ package struct PingAMBackend: ServerBackend {
   package init(_ context: BackendContext) {
     self.context = context
     ingress = PushIngress(
-      registry: context.store, messageStore: context.store, clock: context.clock, report: context.report)
+      registry: context.store, messageStore: context.store, in: context.environment)
   }
 
   package static func recognizes(_ uri: String) -> Bool {
@@ -31,33 +31,34 @@ package struct PingAMBackend: ServerBackend {
   }
 
   package func enroll(_ request: EnrollmentRequest) async throws -> AccountRecord {
-    var settings = PingAMEnrollment.Settings()
-    settings.asksForPIN = context.settings.pinForBiometric ?? false
-    settings.takesPINForBiometric = takesPINForBiometric
-    settings.deviceName = deviceName
+    var settings = settings
     settings.codesWantPIN = request.asksPIN
     settings.deviceToken = request.mailbox
     let enrollment = PingAMEnrollment(
-      registry: context.store, clock: context.clock, settings: settings,
+      registry: context.store, in: context.environment, settings: settings,
       pinPrompter: context.pinPrompter(for: request), isTamperedWith: isTamperedWith, otpSecretStore: otpSecretStore,
       progress: request.progress, makeHTTPTransport: context.makeHTTPTransport)
     return try await enrollment.enroll(request.uri, name: request.name, trust: context.trust(for: request))
   }
 
   package func client(
-    for server: TokenServerRecord, accounts: [AccountRecord], report: @escaping @Sendable (TokenEvent) -> Void
+    for server: TokenServerRecord, accounts: [AccountRecord], in environment: TokenEnvironment
   ) throws -> (any TokenServerClient)? {
     try PingAMServerClient(
       server, accounts: accounts, http: try context.http(to: server.id, pins: CertificatePins(server).pins),
       dependencies: PingAMServerClient.Dependencies(
-        ingress: ingress, registry: context.store, deviceName: deviceName, messageStore: context.store,
-        pinVerifier: context.pinVerifier, takesPINForBiometric: takesPINForBiometric, clock: context.clock,
-        isTamperedWith: isTamperedWith, report: report))
+        ingress: ingress, messageStore: context.store, settings: settings, pinVerifier: context.pinVerifier,
+        isTamperedWith: isTamperedWith, in: environment))
   }
 
-  private var takesPINForBiometric: Bool { context.settings.pinForBiometric ?? true }
-
-  private var deviceName: String { context.settings.deviceName ?? PingAMEnrollment.Settings().deviceName }
+  /// Those of all accounts.
+  private var settings: PingAMEnrollment.Settings {
+    var settings = PingAMEnrollment.Settings()
+    settings.asksForPIN = context.settings.pinForBiometric ?? false
+    settings.takesPINForBiometric = context.settings.pinForBiometric ?? true
+    settings.deviceName = context.settings.deviceName ?? settings.deviceName
+    return settings
+  }
 
   var isTamperedWith: @Sendable () -> Bool { { [store = context.store] in store.isTamperedWith } }
 
@@ -69,9 +70,7 @@ package struct PingAMBackend: ServerBackend {
         throw StateStoreError.notFound(.server(account.server))
       }
       let entry = pin.map { _ in
-        AuditEntry(
-          .pinSet, account: account.id, detail: "for one-time passwords, too",
-          wallClockMilliseconds: context.clock.wallClockMilliseconds)
+        context.environment.auditEntry(.pinSet, account: account.id, detail: "for one-time passwords, too")
       }
       try context.store(credential, of: account, at: server, under: pin, replacing: known, entry)
     } drop: { [store = context.store] account in

@@ -102,7 +102,8 @@ extension PingAMEnrollment {
     let pinLength = codesWantPIN || codesWantedPIN ? nil : former?.pinLength
     return Mechanism(
       facts: Mechanism.Metadata(
-        uid: Random.uuid(), issuer: uri.issuer, accountName: uri.accountName, registrationURL: ticket.registrationURL,
+        uid: environment.makeUUID(), issuer: uri.issuer, accountName: uri.accountName,
+        registrationURL: ticket.registrationURL,
         authenticationURL: ticket.authenticationURL, cookie: ticket.cookie, userID: ticket.userID,
         resourceID: ticket.resourceID, policies: uri.policies,
         deviceToken: settings.deviceToken ?? PingAM.makeMailbox(), pinLength: pinLength,

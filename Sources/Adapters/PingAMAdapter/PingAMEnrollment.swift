@@ -32,7 +32,7 @@ package struct PingAMEnrollment: Sendable {
   private static let pauses: [Duration] = [.seconds(1), .seconds(3), .seconds(8)]
 
   let registry: any SharedEnrollmentRegistry & AuditRecorder
-  private let clock: any TokenClock
+  let environment: TokenEnvironment
   let settings: Settings
   let pinPrompter: PINPrompter?
   private let isTamperedWith: @Sendable () -> Bool
@@ -46,14 +46,14 @@ package struct PingAMEnrollment: Sendable {
   ///   - isTamperedWith: the result of the token's own tamper checks.
   ///   - progress: called with a progress message for the waiting user.
   package init(
-    registry: any SharedEnrollmentRegistry & AuditRecorder, clock: any TokenClock, settings: Settings = Settings(),
+    registry: any SharedEnrollmentRegistry & AuditRecorder, in environment: TokenEnvironment, settings: Settings,
     pinPrompter: PINPrompter?, isTamperedWith: @escaping @Sendable () -> Bool,
     otpSecretStore: OTPSecretStore,
     progress: @escaping @Sendable (String) -> Void,
     makeHTTPTransport: @escaping @Sendable (ServerTrust) -> any HTTPTransport
   ) {
     self.registry = registry
-    self.clock = clock
+    self.environment = environment
     self.settings = settings
     self.pinPrompter = pinPrompter
     self.isTamperedWith = isTamperedWith
@@ -171,7 +171,7 @@ package struct PingAMEnrollment: Sendable {
           throw fault
         }
         progress("\(fault); trying again")
-        try await clock.sleep(until: clock.now + pause)
+        try await environment.sleep(for: pause)
       }
     }
   }
@@ -187,7 +187,7 @@ package struct PingAMEnrollment: Sendable {
     mechanism.metadata.registration = nil
     account.stage = .active
     account = mechanism.stored(in: account)
-    let entry = entry(.enrolled, account, "at \(account.server)")
+    let entry = environment.auditEntry(.enrolled, account: account.id, detail: "at \(account.server)")
     if try registry.change(draft.account, .put(account, entry)) { return account }
     guard let confirmed = try confirmed(draft) else { throw Self.isGone(account.id) }
     return confirmed
@@ -209,22 +209,17 @@ package struct PingAMEnrollment: Sendable {
   private func isGivenUp(_ draft: Draft, _ fault: TokenServerError) throws -> Bool {
     if fault.isRetryable { return false }
     if case .outcomeUnknown = fault { return false }
+    let account = draft.account.id
     return try registry.change(
       draft.account,
       draft.isReplacement
-        ? .dropKeys(entry(.disenrolled, draft.account, "not enrolled again: \(fault)"))
-        : .wipe(entry(.removed, draft.account, "not enrolled: \(fault)")))
+        ? .dropKeys(environment.auditEntry(.disenrolled, account: account, detail: "not enrolled again: \(fault)"))
+        : .wipe(environment.auditEntry(.removed, account: account, detail: "not enrolled: \(fault)")))
   }
 
   func recordPinsDropped(of server: TokenServerID, _ pins: [String]) throws(StateStoreError) {
     try registry.record(
-      AuditEntry(
-        .pinsDropped, detail: "\(server): \(pins.joined(separator: ", "))",
-        wallClockMilliseconds: clock.wallClockMilliseconds))
-  }
-
-  private func entry(_ kind: AuditEntry.Kind, _ account: AccountRecord, _ detail: String) -> AuditEntry {
-    AuditEntry(kind, account: account.id, detail: detail, wallClockMilliseconds: clock.wallClockMilliseconds)
+      environment.auditEntry(.pinsDropped, detail: "\(server): \(pins.joined(separator: ", "))"))
   }
 }
 

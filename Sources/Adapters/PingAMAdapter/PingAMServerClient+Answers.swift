@@ -44,7 +44,7 @@ extension PingAMServerClient {
   /// Reads the user's lock from storage, so that a lock applies as soon as it is stored.
   private func userLock(of id: AccountID) throws(TokenServerError) -> UserLock? {
     do throws(StateStoreError) {
-      return try dependencies.registry.accounts().first { $0.id == id }?.lock
+      return try dependencies.ingress.registry.accounts().first { $0.id == id }?.lock
     } catch { throw .unreachable("\(error)") }
   }
 
@@ -84,7 +84,7 @@ extension PingAMServerClient {
   }
 
   private func biometricChallenge(for account: Account) -> (Challenge, obstacle: String?) {
-    guard dependencies.takesPINForBiometric else {
+    guard dependencies.settings.takesPINForBiometric else {
       return (.impossible, "there is no fingerprint reader, and `pin_for_biometric = false` in [push] allows no PIN")
     }
     guard let pinVerifier = dependencies.pinVerifier else {
@@ -110,7 +110,7 @@ extension PingAMServerClient {
       guard let pin = response.pin, let pinVerifier = dependencies.pinVerifier else {
         throw .notHandleable("no PIN was typed")
       }
-      try await pinVerifier.approve(pin, of: account.id, clock: dependencies.clock)
+      try await pinVerifier.approve(pin, of: account.id, in: dependencies.environment)
       // The check waits for minutes after wrong PINs: the account may have been locked since.
       _ = try usable(account.id)
     }
@@ -136,7 +136,7 @@ extension PingAMServerClient {
     }
     guard found.account == intent.account else { throw Self.renamed }
     let account = try self.account(intent.account)
-    let now = dependencies.clock.now
+    let now = dependencies.environment.now
     guard deadline(of: try StoredMessage(found, of: account.mechanism), now: now) > now else {
       try end(intent.transaction, as: .unknown, answerKey: intent.idempotencyKey)
       throw .outcomeUnknown("the answer may have been sent, AM has no status API, and the request has expired")

@@ -17,38 +17,29 @@ package final class PingAMServerClient: TokenServerClient {
   /// The dependencies of this client.
   package struct Dependencies: Sendable {
     let ingress: PushIngress
-    let registry: any SharedEnrollmentRegistry
-    let deviceName: String
     let messageStore: any PushMessageStore
+    let settings: PingAMEnrollment.Settings
     let pinVerifier: (any PINVerifier)?
-    let takesPINForBiometric: Bool
-    let clock: any TokenClock
     let isTamperedWith: @Sendable () -> Bool
-    let report: @Sendable (TokenEvent) -> Void
+    let environment: TokenEnvironment
 
     /// - Parameters:
-    ///   - deviceName: the device name that AM shows.
+    ///   - ingress: also has the store of the accounts.
+    ///   - settings: those with which accounts are enrolled.
     ///   - pinVerifier: verifies PINs; nil without a keypad. Requests that need a PIN can then only be denied.
-    ///   - takesPINForBiometric: whether the PIN replaces the biometric check that AM requests.
     ///   - isTamperedWith: the result of the token's own tamper checks; called only for accounts whose policies need
     ///     it.
-    ///   - report: called with events that concern a single account.
+    ///   - environment: receives the events that concern a single account.
     package init(
-      ingress: PushIngress, registry: any SharedEnrollmentRegistry, deviceName: String,
-      messageStore: any PushMessageStore,
-      pinVerifier: (any PINVerifier)?, takesPINForBiometric: Bool,
-      clock: any TokenClock, isTamperedWith: @escaping @Sendable () -> Bool,
-      report: @escaping @Sendable (TokenEvent) -> Void
+      ingress: PushIngress, messageStore: any PushMessageStore, settings: PingAMEnrollment.Settings,
+      pinVerifier: (any PINVerifier)?, isTamperedWith: @escaping @Sendable () -> Bool, in environment: TokenEnvironment
     ) {
       self.ingress = ingress
-      self.registry = registry
-      self.deviceName = deviceName
       self.messageStore = messageStore
+      self.settings = settings
       self.pinVerifier = pinVerifier
-      self.takesPINForBiometric = takesPINForBiometric
-      self.clock = clock
       self.isTamperedWith = isTamperedWith
-      self.report = report
+      self.environment = environment
     }
   }
 
@@ -127,7 +118,7 @@ package final class PingAMServerClient: TokenServerClient {
   /// they can change.
   private var channelFault: String? {
     do throws(StateStoreError) {
-      for record in try dependencies.registry.accounts() where record.server == id && record.stage == .active {
+      for record in try dependencies.ingress.registry.accounts() where record.server == id && record.stage == .active {
         guard let mailbox = record.delivery?.mailbox else { continue }
         if let fault = dependencies.ingress.channelFault(of: mailbox) { return fault }
       }
@@ -137,13 +128,13 @@ package final class PingAMServerClient: TokenServerClient {
 
   private var mailboxRefresh: MailboxRefresh {
     MailboxRefresh(
-      client: client, ingress: dependencies.ingress, registry: dependencies.registry, server: id,
-      deviceName: dependencies.deviceName,
-      clock: dependencies.clock, isLocked: { [self] in isLocked($0) }, report: dependencies.report)
+      client: client, ingress: dependencies.ingress, registry: dependencies.ingress.registry, server: id,
+      deviceName: dependencies.settings.deviceName, environment: dependencies.environment,
+      isLocked: { [self] in isLocked($0) })
   }
 
   package func pendingRequests() async throws(TokenServerError) -> [PendingMobileAuthRequest] {
-    let now = dependencies.clock.now
+    let now = dependencies.environment.now
     var requests: [PendingMobileAuthRequest] = []
     var open: Set<TransactionID> = []
     var locks: [AccountID: AccountLock?] = [:]
@@ -193,7 +184,7 @@ package final class PingAMServerClient: TokenServerClient {
       let received = kept.delivered.receivedAtMilliseconds
       var passed: Int64 = 0
       // Subtract the time since arrival, which may precede a restart, if the wall clock was set at arrival.
-      if received >= Self.earliestPlausible { passed = dependencies.clock.wallClockMilliseconds - received }
+      if received >= Self.earliestPlausible { passed = dependencies.environment.wallClockMilliseconds - received }
       let deadline = now + .milliseconds(life - min(max(passed, 0), life))
       state.deadlines[transaction] = deadline
       return deadline

@@ -38,21 +38,19 @@ package final class PushIngress: Sendable {
   /// Milliseconds. The difference between this board's clock and AM's above which the difference is reported.
   private static let toleratedSkew: Int64 = 300_000
 
-  private let registry: any SharedEnrollmentRegistry
+  let registry: any SharedEnrollmentRegistry
   private let messageStore: any PushMessageStore
-  private let clock: any TokenClock
-  private let report: @Sendable (TokenEvent) -> Void
+  private let environment: TokenEnvironment
   private let state = Mutex(State())
 
-  /// - Parameter report: called for each rejected message, and for changes that a message makes to its account.
+  /// - Parameter environment: gets an event for each rejected message, and for changes that a message makes to its
+  ///   account.
   package init(
-    registry: any SharedEnrollmentRegistry, messageStore: any PushMessageStore, clock: any TokenClock,
-    report: @escaping @Sendable (TokenEvent) -> Void
+    registry: any SharedEnrollmentRegistry, messageStore: any PushMessageStore, in environment: TokenEnvironment
   ) {
     self.registry = registry
     self.messageStore = messageStore
-    self.clock = clock
-    self.report = report
+    self.environment = environment
   }
 
   /// Verifies and stores one message. When it returns, the message is durable. After an error, delivering the message
@@ -70,7 +68,7 @@ package final class PushIngress: Sendable {
         state.rejected += 1
         return state.rejected
       }
-      report(.dropped("\(error) (\(count) so far)"))
+      environment.report(.dropped("\(error) (\(count) so far)"))
       throw error
     }
   }
@@ -121,7 +119,7 @@ package final class PushIngress: Sendable {
     guard let (record, mechanism) = try find(uid) else { throw .unknownMechanism }
     let message = try Self.message(token, mechanism)
     let kept = StoredMessage(
-      envelope, message, for: record.id, receivedAtMilliseconds: clock.wallClockMilliseconds)
+      envelope, message, for: record.id, receivedAtMilliseconds: environment.wallClockMilliseconds)
     let isLearnt: Bool
     do { isLearnt = try learn(from: message, record, mechanism) } catch { throw .notKept(error) }
     guard isLearnt else { return try take(bytes) }
@@ -174,30 +172,30 @@ package final class PushIngress: Sendable {
     if isNew {
       record.stage = .active
       mechanism.metadata.registration = nil
-      entry = AuditEntry(
-        .enrolled, account: record.id, detail: "at \(record.server); a push message confirmed it",
-        wallClockMilliseconds: clock.wallClockMilliseconds)
+      entry = environment.auditEntry(
+        .enrolled, account: record.id, detail: "at \(record.server); a push message confirmed it")
     }
     record = mechanism.stored(in: record)
     guard try registry.change(known, .put(record, entry)) else { return false }
-    if let entry { report(.audited(entry)) }
-    if isNew { report(.rosterChanged) }
+    if let entry { environment.report(.audited(entry)) }
+    if isNew { environment.report(.rosterChanged) }
     return true
   }
 
   private func notify(what message: PushMessage, of account: AccountID, _ mechanism: Mechanism) {
     if let named = message.userID, let known = mechanism.metadata.userID, named != known {
-      report(
+      environment.report(
         .trouble(account, "a push message names the user \(named.sanitized), who is not this account's: ignored"))
     }
     if let kind = message.unknownKind {
-      report(.trouble(account, "a push message is of the unknown kind \"\(kind.sanitized)\": used as a confirmation"))
+      environment.report(
+        .trouble(account, "a push message is of the unknown kind \"\(kind.sanitized)\": used as a confirmation"))
     }
     guard let sentAt = message.sentAtMilliseconds else { return }
-    let skew = clock.wallClockMilliseconds.subtractingReportingOverflow(sentAt)
+    let skew = environment.wallClockMilliseconds.subtractingReportingOverflow(sentAt)
     guard skew.overflow || skew.partialValue.magnitude > Self.toleratedSkew else { return }
     let minutes = skew.overflow ? "very many" : "\(skew.partialValue.magnitude / 60_000)"
-    report(
+    environment.report(
       .trouble(account, "this board's clock and AM's, or a message's sending and its arrival, are \(minutes) min apart")
     )
   }

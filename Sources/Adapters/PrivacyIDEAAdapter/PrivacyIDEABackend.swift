@@ -22,7 +22,7 @@ package struct PrivacyIDEABackend: ServerBackend, FirstPIN {
 
   package func enroll(_ request: EnrollmentRequest) async throws -> AccountRecord {
     let enrollment = PushEnrollment(
-      registry: context.store, clock: context.clock, settings: settings(for: request),
+      registry: context.store, in: context.environment, settings: settings(for: request),
       pinPrompter: context.pinPrompter(for: request), progress: request.progress,
       makeHTTPTransport: context.makeHTTPTransport)
     return try await enrollment.enroll(request.uri, name: request.name, trust: context.trust(for: request))
@@ -39,7 +39,7 @@ package struct PrivacyIDEABackend: ServerBackend, FirstPIN {
   }
 
   package func client(
-    for server: TokenServerRecord, accounts: [AccountRecord], report: @escaping @Sendable (TokenEvent) -> Void
+    for server: TokenServerRecord, accounts: [AccountRecord], in environment: TokenEnvironment
   ) throws -> (any TokenServerClient)? {
     var pace = PollingPace()
     pace.idle = context.settings.idlePoll
@@ -47,8 +47,7 @@ package struct PrivacyIDEABackend: ServerBackend, FirstPIN {
     pace.lifetime = context.settings.requestLifetime
     return try PrivacyIDEAServerClient(
       server, accounts: accounts, pinVerifier: context.pinVerifier,
-      http: try context.http(to: server.id, pins: CertificatePins(server).pins), clock: context.clock, pace: pace,
-      random: context.random, report: report)
+      http: try context.http(to: server.id, pins: CertificatePins(server).pins), in: environment, pace: pace)
   }
 }
 

@@ -61,7 +61,7 @@ extension PrivacyIDEAServerClient {
     if response.decision == .accept, account.keys.wantsPIN {
       guard let pin = response.pin else { throw .notHandleable("no PIN was typed") }
       guard let pinVerifier else { throw .notHandleable("this board has no keypad to verify a PIN") }
-      try await pinVerifier.approve(pin, of: account.id, clock: clock)
+      try await pinVerifier.approve(pin, of: account.id, in: environment)
     }
     let takesReasons = challenges.entry(response.request.pending.transaction)?.challenge.takesReasons ?? false
     let answer: PushAnswer =

@@ -46,21 +46,17 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
   let challenges: ChallengeStore
   let pinVerifier: (any PINVerifier)?
   let pace: PollingPace
-  let clock: any TokenClock
-  private let random: @Sendable () -> Double
-  private let report: @Sendable (TokenEvent) -> Void
+  let environment: TokenEnvironment
   private let state: Mutex<State>
   private let hinted = ChangeSignal()
 
   /// - Parameters:
   ///   - accounts: the accounts of this server. Accounts that are not active are ignored.
   ///   - pinVerifier: verifies PINs; nil without a keypad. Accounts that require a PIN can then only deny.
-  ///   - random: uniform in 0..<1, for jitter.
-  ///   - report: called with events that concern a single account.
+  ///   - environment: receives the events that concern a single account.
   package init(
     _ record: TokenServerRecord, accounts: [AccountRecord], pinVerifier: (any PINVerifier)?, http: any HTTPTransport,
-    clock: any TokenClock, pace: PollingPace = PollingPace(), random: @escaping @Sendable () -> Double,
-    report: @escaping @Sendable (TokenEvent) -> Void
+    in environment: TokenEnvironment, pace: PollingPace = PollingPace()
   ) throws(StateStoreError) {
     id = record.id
     enrollments = Enrollments(record, accounts)
@@ -71,14 +67,12 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
       active.append(Account(id: record.id, serial: record.profile, keys: keys, pinLength: credentials.pinLength))
     }
     self.accounts = active
-    client = PushClient(endpoint: record.url, http: http, clock: ServerClock(clock))
+    client = PushClient(endpoint: record.url, http: http, clock: ServerClock(environment.clock))
     challenges = ChallengeStore(of: record.id)
     self.pinVerifier = pinVerifier
     self.pace = pace
-    self.clock = clock
-    self.random = random
-    self.report = report
-    state = Mutex(State(lastOpen: clock.now))
+    self.environment = environment
+    state = Mutex(State(lastOpen: environment.now))
   }
 
   /// Unix seconds by the server's clock, for boards without a clock; nil before the first authenticated response.
@@ -103,16 +97,16 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
   }
 
   private func follow(_ yield: @Sendable (Hint) -> Void) async throws {
-    state.withLock { $0.lastOpen = clock.now }
+    state.withLock { $0.lastOpen = environment.now }
     var knownGone = 0
     // A hint that arrives during a round ends the pause after it.
     var seen = hinted.generation
     _ = try await round()
     yield(.connected)
     while true {
-      let quiet = clock.now - state.withLock { $0.lastOpen }
-      let interval = pace.interval(quiet: quiet, random: random())
-      try await hinted.wait(beyond: seen, until: clock.now + interval, by: clock)
+      let quiet = environment.now - state.withLock { $0.lastOpen }
+      let interval = pace.interval(quiet: quiet, random: environment.random())
+      try await hinted.wait(beyond: seen, until: environment.now + interval, in: environment)
       seen = hinted.generation
       if try await round() { yield(.pendingChanged) }
       let gone = state.withLock { state in state.pollStates.values.filter(\.isGone).count }
@@ -126,7 +120,7 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
 
   package func pendingRequests() async throws(TokenServerError) -> [PendingMobileAuthRequest] {
     let lastRound = state.withLock { $0.lastRound }
-    if lastRound.map({ clock.now - $0 > Self.freshness }) ?? true { _ = try await round() }
+    if lastRound.map({ environment.now - $0 > Self.freshness }) ?? true { _ = try await round() }
     return challenges.entries.map { transaction, entry in
       let challenge = entry.challenge
       let summary = RequestSummary(type: challenge.title.sanitized, choices: choice(of: entry))
@@ -144,7 +138,7 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
   /// - Returns: whether a list has changed.
   /// - Throws: if every poll failed because of the server.
   private func round() async throws(TokenServerError) -> Bool {
-    let now = clock.now
+    let now = environment.now
     let due = state.withLock { state in
       accounts.filter { account in
         guard let standing = state.pollStates[account.id] else { return true }
@@ -164,7 +158,7 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
         }
       }
     }
-    state.withLock { $0.lastRound = clock.now }
+    state.withLock { $0.lastRound = environment.now }
     if faults.count == due.count, let fault = faults.first, let fault = TokenServerError(everywhere: fault) {
       throw fault
     }
@@ -175,12 +169,14 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
   func poll(_ account: Account) async -> (hasChanged: Bool, fault: PollError?) {
     do throws(PollError) {
       let list = try await client.poll(serial: account.serial, key: account.keys.device)
-      if let drift = list.correctedClock { report(.trouble(account.id, "\(PollError.clock(drift)); corrected")) }
-      let now = clock.now
+      if let drift = list.correctedClock {
+        environment.report(.trouble(account.id, "\(PollError.clock(drift)); corrected"))
+      }
+      let now = environment.now
       let (hasChanged, parseError) = challenges.replace(
         list.elements, of: account.id, serial: account.serial, key: account.keys.server, now: now,
         serverMilliseconds: client.clock.now ?? 0)
-      if let parseError { report(.trouble(account.id, parseError)) }
+      if let parseError { environment.report(.trouble(account.id, parseError)) }
       let isQuiet = challenges.entries.isEmpty
       state.withLock { state in
         state.pollStates[account.id] = nil
@@ -194,8 +190,8 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
   }
 
   private func note(_ fault: PollError, of account: AccountID) {
-    let now = clock.now
-    let pause = random()
+    let now = environment.now
+    let pause = environment.random()
     let isNews = state.withLock { state in
       var standing = state.pollStates[account] ?? PollState(nextPoll: now)
       standing.failures += 1
@@ -213,7 +209,7 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
       state.pollStates[account] = standing
       return isNews
     }
-    if isNews { report(.trouble(account, "\(fault)")) }
+    if isNews { environment.report(.trouble(account, "\(fault)")) }
   }
 
   func account(_ id: AccountID) throws(TokenServerError) -> Account {

@@ -27,7 +27,7 @@ package struct PushEnrollment: Sendable {
   }
 
   private let registry: any EnrollmentRegistry & StateStore
-  private let clock: any TokenClock
+  private let environment: TokenEnvironment
   private let settings: Settings
   private let pinPrompter: PINPrompter?
   private let progress: @Sendable (String) -> Void
@@ -41,12 +41,12 @@ package struct PushEnrollment: Sendable {
   ///   - pinPrompter: lets the user choose a PIN; nil without a keypad. Tokens that require a PIN are then refused.
   ///   - progress: called with a progress message for the waiting user.
   package init(
-    registry: any EnrollmentRegistry & StateStore, clock: any TokenClock, settings: Settings = Settings(),
+    registry: any EnrollmentRegistry & StateStore, in environment: TokenEnvironment, settings: Settings,
     pinPrompter: PINPrompter?, progress: @escaping @Sendable (String) -> Void,
     makeHTTPTransport: @escaping @Sendable (ServerTrust) -> any HTTPTransport
   ) {
     self.registry = registry
-    self.clock = clock
+    self.environment = environment
     self.settings = settings
     self.pinPrompter = pinPrompter
     self.progress = progress
@@ -67,7 +67,8 @@ package struct PushEnrollment: Sendable {
     let server = try self.server(for: uri, trust)
     var (account, credentials) = try self.account(for: uri, at: server, name: name)
     let open = try await prepare(&account, &credentials, uri, text)
-    let client = PushClient(endpoint: uri.endpoint, http: makeHTTPTransport(trust), clock: ServerClock(clock))
+    let client = PushClient(
+      endpoint: uri.endpoint, http: makeHTTPTransport(trust), clock: ServerClock(environment.clock))
 
     progress("enrolling \(uri.serial) at \(server.id)")
     let serverKey = try await exchangeKeys(uri, open.key, client, account, credentials)
@@ -79,7 +80,9 @@ package struct PushEnrollment: Sendable {
     account.stage = .active
     account = try credentials.stored(in: account)
     try keepTrust(of: server, trust.pins)
-    try registry.put(account, entry(.enrolled, account, "at \(server.id), serial \(account.profile)"))
+    try registry.put(
+      account,
+      environment.auditEntry(.enrolled, account: account.id, detail: "at \(server.id), serial \(account.profile)"))
     try await probe(keys, of: &account, client)
     return account
   }
@@ -130,9 +133,7 @@ package struct PushEnrollment: Sendable {
     try registry.put(known)
     guard pins.isEmpty else { return }
     try registry.record(
-      AuditEntry(
-        .pinsDropped, detail: "\(server.id): \(former.joined(separator: ", "))",
-        wallClockMilliseconds: clock.wallClockMilliseconds))
+      environment.auditEntry(.pinsDropped, detail: "\(server.id): \(former.joined(separator: ", "))"))
   }
 
   private func account(
@@ -183,7 +184,7 @@ package struct PushEnrollment: Sendable {
     by uri: EnrollmentURI, _ account: AccountRecord, _ credentials: PushCredentials
   ) throws -> OpenEnrollment? {
     guard let open = credentials.next, (try? EnrollmentURI(open.uri)) == uri else { return nil }
-    guard open.giveUpAt.map({ clock.wallClockMilliseconds < $0 }) ?? true else {
+    guard open.giveUpAt.map({ environment.wallClockMilliseconds < $0 }) ?? true else {
       try abandon(account, credentials, "it has expired")
       throw TokenServerError.refused("the enrollment URL has expired; ask for a new one")
     }
@@ -194,7 +195,7 @@ package struct PushEnrollment: Sendable {
     _ uri: EnrollmentURI, _ text: String, _ account: inout AccountRecord, _ credentials: inout PushCredentials
   ) throws -> OpenEnrollment {
     progress("generating a key")
-    let now = clock.wallClockMilliseconds
+    let now = environment.wallClockMilliseconds
     let open = OpenEnrollment(
       key: try makeKey(for: uri.flavor), uri: text,
       giveUpAt: ServerClock.isPlausible(now) ? now + uri.timeToLive.milliseconds : nil)
@@ -220,7 +221,7 @@ package struct PushEnrollment: Sendable {
     func send() async throws(TokenServerError) -> RSAPublicKey {
       try await client.enroll(
         serial: uri.serial, credential: uri.credential, publicKey: key.publicKeyOnTheWire,
-        mailbox: settings.hasMailbox ? Random.uuid() : nil)
+        mailbox: settings.hasMailbox ? environment.makeUUID() : nil)
     }
     do {
       do { return try await send() } catch {
@@ -238,7 +239,8 @@ package struct PushEnrollment: Sendable {
   private func abandon(_ account: AccountRecord, _ credentials: PushCredentials, _ why: String) throws {
     guard credentials.active != nil || account.stage == .mustEnrollAgain else {
       return try registry.wipe(
-        account: account.id, if: account.enrollment, entry(.removed, account, "not enrolled: \(why)"))
+        account: account.id, if: account.enrollment,
+        environment.auditEntry(.removed, account: account.id, detail: "not enrolled: \(why)"))
     }
     var (account, credentials) = (account, credentials)
     credentials.next = nil
@@ -252,7 +254,7 @@ package struct PushEnrollment: Sendable {
     guard let fault = await pollFault(keys, account, client) else { return }
     guard fault == .notKnown else { return progress("enrolled, but the first poll failed: \(fault)") }
     account.stage = .mustEnrollAgain
-    try registry.put(account, entry(.disenrolled, account, "\(fault)"))
+    try registry.put(account, environment.auditEntry(.disenrolled, account: account.id, detail: "\(fault)"))
     throw TokenServerError.disenrolled
   }
 
@@ -261,9 +263,5 @@ package struct PushEnrollment: Sendable {
       _ = try await client.poll(serial: account.profile, key: keys.device)
       return nil
     } catch { return error }
-  }
-
-  private func entry(_ kind: AuditEntry.Kind, _ account: AccountRecord, _ detail: String) -> AuditEntry {
-    AuditEntry(kind, account: account.id, detail: detail, wallClockMilliseconds: clock.wallClockMilliseconds)
   }
 }

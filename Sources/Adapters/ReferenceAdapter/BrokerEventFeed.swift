@@ -9,7 +9,7 @@ import ServerBackends
 struct BrokerEventFeed: Sendable {
   let client: DeviceClient
   let broker: any HintBroker
-  let clock: any TokenClock
+  let environment: TokenEnvironment
 
   /// Runs one connection.
   /// - Parameter profiles: the profiles of this device.
@@ -31,11 +31,11 @@ struct BrokerEventFeed: Sendable {
   func runBeside(_ profiles: [String], _ yield: @escaping @Sendable (Hint) -> Void) async throws -> Never {
     var pause = Duration.seconds(1)
     while true {
-      let began = clock.now
+      let began = environment.now
       do { try await run(profiles, yield) } catch is TokenServerError {
-        if clock.now - began >= .seconds(60) { pause = .seconds(1) }
+        if environment.now - began >= .seconds(60) { pause = .seconds(1) }
       }
-      try await clock.sleep(until: clock.now + pause)
+      try await environment.sleep(for: pause)
       pause = min(pause * 2, .seconds(60))
     }
   }

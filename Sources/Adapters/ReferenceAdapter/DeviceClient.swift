@@ -36,7 +36,7 @@ actor DeviceClient {
   let clientID: String?
   private let key: P256PrivateKey
   private let http: any HTTPTransport
-  private let clock: any TokenClock
+  private let environment: TokenEnvironment
   private let metadata: ServerMetadata
   /// Nil if the caller decides what an unsigned removal means.
   private let revocations: Revocations?
@@ -52,7 +52,7 @@ actor DeviceClient {
 
   /// - Parameter clientID: nil before the registration.
   init(
-    issuer: String, clientID: String?, key: P256PrivateKey, http: any HTTPTransport, clock: any TokenClock,
+    issuer: String, clientID: String?, key: P256PrivateKey, http: any HTTPTransport, in environment: TokenEnvironment,
     revocations: Revocations? = nil
   ) {
     self.revocations = revocations
@@ -60,14 +60,14 @@ actor DeviceClient {
     self.clientID = clientID
     self.key = key
     self.http = http
-    self.clock = clock
+    self.environment = environment
     metadata = ServerMetadata(issuer: issuer)
   }
 
   /// Unix seconds by the server's clock, or by the board's clock before the first response.
   var now: Int64 {
-    guard let serverTime else { return clock.wallClockMilliseconds / 1000 }
-    return serverTime.seconds + (clock.now - serverTime.at).components.seconds
+    guard let serverTime else { return environment.wallClockMilliseconds / 1000 }
+    return serverTime.seconds + (environment.now - serverTime.at).components.seconds
   }
 
   /// Unix seconds by the server's clock; nil before the first response and after the expiry of the server's
@@ -91,7 +91,7 @@ actor DeviceClient {
   ) async throws(TokenServerError) -> String {
     try await hearTime()
     let claims = KnowledgeAssertion.Claims(
-      clientID: clientID ?? "", profileID: profile, audience: audience, identifier: Random.uuid(), now: now,
+      clientID: clientID ?? "", profileID: profile, audience: audience, identifier: environment.makeUUID(), now: now,
       nonce: nonce)
     do { return try key.assertion(claims) } catch { throw .refused("signing failed: \(error)") }
   }
@@ -263,7 +263,7 @@ actor DeviceClient {
   }
 
   private func currentDeviceToken() async throws(TokenServerError) -> UsedToken {
-    if let deviceToken, clock.now + Self.renewalMargin < deviceToken.expiry {
+    if let deviceToken, environment.now + Self.renewalMargin < deviceToken.expiry {
       return UsedToken(text: deviceToken.text, number: deviceToken.number)
     }
     return try await newDeviceToken()
@@ -271,12 +271,12 @@ actor DeviceClient {
 
   /// Renews the access token if it expires soon. Errors are reported by the next call.
   func renewExpiringToken() async {
-    guard let deviceToken, deviceToken.expiry <= clock.now + Self.earlyRenewalMargin else { return }
+    guard let deviceToken, deviceToken.expiry <= environment.now + Self.earlyRenewalMargin else { return }
     _ = try? await newDeviceToken()
   }
 
   private func newDeviceToken() async throws(TokenServerError) -> UsedToken {
-    let asked = clock.now
+    let asked = environment.now
     let response: AccessTokenResponse
     do { response = try await requestToken(grant: Grant.clientCredentials) } catch {
       // The server refused the access token, not the operation: retry.
@@ -315,7 +315,7 @@ actor DeviceClient {
   private func hear(_ response: HTTPResponse) {
     if let fresh = response.headers["DPoP-Nonce"] { nonce = fresh }
     if let seconds = response.headers["Date"].flatMap(unixSeconds(httpDate:)) {
-      serverTime = (seconds, clock.now, response.certificateExpiry)
+      serverTime = (seconds, environment.now, response.certificateExpiry)
     }
   }
 

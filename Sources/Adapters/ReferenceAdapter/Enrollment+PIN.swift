@@ -42,7 +42,7 @@ extension Enrollment {
     credentials.pin = AccountPIN(
       try ProtectedToken(offer.token, under: pin, binding: pinSetup.binding, parameters: pinSetup.parameters))
     account = credentials.stored(in: account)
-    try registry.put(account, entry(.pinSet, account.id, "\(pin.count) digits"))
+    try registry.put(account, environment.auditEntry(.pinSet, account: account.id, detail: "\(pin.count) digits"))
     let key = try KnowledgeKey(
       refreshToken: offer.token, clientID: client.clientID ?? "", profileID: account.profile)
     let path = "/profiles/\(account.profile)/pin"

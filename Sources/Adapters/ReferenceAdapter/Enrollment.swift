@@ -14,7 +14,7 @@ import ServerBackends
 package struct Enrollment: Sendable {
   let registry: any EnrollmentRegistry & StateStore
   private let makeHTTPTransport: @Sendable (ServerTrust) -> any HTTPTransport
-  private let clock: any TokenClock
+  let environment: TokenEnvironment
   let pinSetup: PINSetup?
   let progress: @Sendable (String) -> Void
 
@@ -40,12 +40,12 @@ package struct Enrollment: Sendable {
   ///   - pinPrompter: lets the user choose a PIN; nil without a keypad. Servers that require a PIN are then refused.
   ///   - progress: called with a progress message for the waiting user.
   package init(
-    registry: any EnrollmentRegistry & StateStore, clock: any TokenClock, pinPrompter: PINSetup?,
+    registry: any EnrollmentRegistry & StateStore, in environment: TokenEnvironment, pinPrompter: PINSetup?,
     progress: @escaping @Sendable (String) -> Void,
     makeHTTPTransport: @escaping @Sendable (ServerTrust) -> any HTTPTransport
   ) {
     self.registry = registry
-    self.clock = clock
+    self.environment = environment
     self.pinSetup = pinPrompter
     self.progress = progress
     self.makeHTTPTransport = makeHTTPTransport
@@ -71,7 +71,7 @@ package struct Enrollment: Sendable {
     if !isRegistered {
       progress("registering this device with \(server.id)")
       let client = DeviceClient(
-        issuer: uri.server, clientID: nil, key: device.deviceKey, http: http, clock: clock)
+        issuer: uri.server, clientID: nil, key: device.deviceKey, http: http, in: environment)
       let registration = RegistrationRequest(
         clientName: "Approval Token", softwareID: ReferenceServerClient.software.id,
         softwareVersion: ReferenceServerClient.software.version, key: JWK(device.deviceKey.publicKey),
@@ -81,7 +81,7 @@ package struct Enrollment: Sendable {
       try registry.put(server)
     }
     let client = DeviceClient(
-      issuer: uri.server, clientID: device.clientID, key: device.deviceKey, http: http, clock: clock,
+      issuer: uri.server, clientID: device.clientID, key: device.deviceKey, http: http, in: environment,
       revocations: try revocations(by: server, device))
     // Read before any key is made or the code is used: a wrong server, or one with unsupported requirements, changes
     // nothing here. Only the server known from an earlier registration may report that this device was removed.
@@ -89,7 +89,7 @@ package struct Enrollment: Sendable {
     guard let configuration = try await configuration(from: client, nilIfGone: mayBeGone) else {
       // The server removed this device earlier: start a new registration.
       let loss = EnrollmentRevocation(.deviceDeregistered, at: server.id, nil, of: Enrollments(server, []))
-      _ = try loss?.apply(on: registry, at: clock.wallClockMilliseconds)
+      _ = try loss?.apply(on: registry, in: environment)
       return try await enroll(uri, name: name, trust: trust, capabilities: capabilities)
     }
     try configuration.checkProtocolVersions()
@@ -101,9 +101,7 @@ package struct Enrollment: Sendable {
     try registry.put(server)
     if trust.pins.isEmpty, !former.isEmpty {
       try registry.record(
-        AuditEntry(
-          .pinsDropped, detail: "\(server.id): \(former.joined(separator: ", "))",
-          wallClockMilliseconds: clock.wallClockMilliseconds))
+        environment.auditEntry(.pinsDropped, detail: "\(server.id): \(former.joined(separator: ", "))"))
     }
 
     var (account, credentials) = try self.account(for: uri, at: server, name: name)
@@ -138,7 +136,9 @@ package struct Enrollment: Sendable {
     _ = try await client.call(
       .put, base + "/push", body: JSON.encode(PushEnrollmentRequest(transport: transport)), as: user)
     account.stage = .active
-    try registry.put(account, entry(.enrolled, account.id, "at \(server.id), profile \(account.profile)"))
+    try registry.put(
+      account,
+      environment.auditEntry(.enrolled, account: account.id, detail: "at \(server.id), profile \(account.profile)"))
     return account
   }
 
@@ -167,7 +167,7 @@ package struct Enrollment: Sendable {
   /// Returns the check of removals that the server reports, with the keys of the accounts there.
   private func revocations(by server: TokenServerRecord, _ device: DeviceCredentials) throws -> Revocations {
     let accounts = try ReferenceServerClient.active(registry.accounts().filter { $0.server == server.id })
-    let revocations = Revocations(clock)
+    let revocations = Revocations(environment.clock)
     revocations.use { [issuer = server.url, clientID = device.clientID ?? ""] in
       ReferenceServerClient.provenRevocations(in: $0, of: Array(accounts.values), issuer: issuer, clientID: clientID)
     }
@@ -187,7 +187,7 @@ package struct Enrollment: Sendable {
       guard case .unconfirmedRemoval = error else { throw error }
     }
     progress("the server reports without proof that it has removed this device; querying it again in a minute")
-    do { try await clock.sleep(until: clock.now + Revocations.pause) } catch {
+    do { try await environment.sleep(for: Revocations.pause) } catch {
       throw .unreachable("the enrollment was canceled")
     }
     do {
@@ -211,7 +211,9 @@ package struct Enrollment: Sendable {
       let credentials = try AccountCredentials(record)
       if credentials.codeDigest == digest { return (record, credentials) }
       // Started with another code and never finished: that code is used or expired.
-      try registry.wipe(account: record.id, entry(.removed, record.id, "its enrollment was never finished"))
+      try registry.wipe(
+        account: record.id,
+        environment.auditEntry(.removed, account: record.id, detail: "its enrollment was never finished"))
     }
     progress("generating keys")
     let profile = Self.randomProfile()
@@ -243,7 +245,8 @@ package struct Enrollment: Sendable {
       // A refused code cannot activate these keys later.
       if case .refused = fault {
         try registry.wipe(
-          account: account.id, if: account.enrollment, entry(.removed, account.id, "its activation was refused"))
+          account: account.id, if: account.enrollment,
+          environment.auditEntry(.removed, account: account.id, detail: "its activation was refused"))
       }
       throw fault
     }
@@ -264,9 +267,5 @@ package struct Enrollment: Sendable {
       for byte in Random.bytes(8) where byte < 252 && profile.count < 6 { profile.append(letters[Int(byte) % 36]) }
     }
     return profile
-  }
-
-  func entry(_ kind: AuditEntry.Kind, _ account: AccountID, _ detail: String) -> AuditEntry {
-    AuditEntry(kind, account: account, detail: detail, wallClockMilliseconds: clock.wallClockMilliseconds)
   }
 }

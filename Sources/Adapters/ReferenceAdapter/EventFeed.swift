@@ -12,7 +12,7 @@ struct EventFeed: Sendable {
   static let silentStreamsBeforePolling = 2
 
   let client: DeviceClient
-  let clock: any TokenClock
+  let environment: TokenEnvironment
   let memory: Memory
 
   /// State that is kept across connections.
@@ -50,7 +50,7 @@ struct EventFeed: Sendable {
       throw TokenServerError.unreachable("the response is not an event stream; using long polling instead")
     }
     yield(.connected)
-    let pulse = Pulse(clock.now)
+    let pulse = Pulse(environment.now)
     do {
       try await withThrowingTaskGroup(of: Void.self) { group in
         defer { group.cancelAll() }
@@ -78,7 +78,7 @@ struct EventFeed: Sendable {
   ) async throws {
     var decoder = EventStreamDecoder()
     for try await chunk in stream.body {
-      pulse.beat(at: clock.now)
+      pulse.beat(at: environment.now)
       memory.silentStreams = 0
       let events: [ServerSentEvent]
       do { events = try decoder.decode(chunk) } catch {
@@ -99,7 +99,7 @@ struct EventFeed: Sendable {
   private func watch(_ pulse: Pulse) async throws {
     while true {
       let last = pulse.last
-      try await clock.sleep(until: last + Self.silence)
+      try await environment.sleep(until: last + Self.silence)
       guard pulse.last == last else { continue }
       memory.silentStreams += pulse.hasBeaten ? 0 : 1
       throw TokenServerError.unreachable("the event stream was silent for \(Self.silence)")

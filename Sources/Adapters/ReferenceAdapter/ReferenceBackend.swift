@@ -29,7 +29,7 @@ package struct ReferenceBackend: ServerBackend {
         binding: context.store.pinBinding, parameters: context.keyDerivation, choose: chooser.choose)
     }
     let enrollment = Enrollment(
-      registry: context.store, clock: context.clock, pinPrompter: setup, progress: request.progress,
+      registry: context.store, in: context.environment, pinPrompter: setup, progress: request.progress,
       makeHTTPTransport: context.makeHTTPTransport)
     let board = context.board ?? BoardCapabilities(hasKeypad: false, hasColorLED: true)
     return try await enrollment.enroll(
@@ -38,11 +38,11 @@ package struct ReferenceBackend: ServerBackend {
   }
 
   package func client(
-    for server: TokenServerRecord, accounts: [AccountRecord], report: @escaping @Sendable (TokenEvent) -> Void
+    for server: TokenServerRecord, accounts: [AccountRecord], in environment: TokenEnvironment
   ) throws -> (any TokenServerClient)? {
     try ReferenceServerClient(
       server, accounts: accounts, registry: context.store, pinBinding: context.store.pinBinding,
-      http: try context.http(to: server.id, pins: ReferenceServerClient.pins(of: server)), clock: context.clock,
+      http: try context.http(to: server.id, pins: ReferenceServerClient.pins(of: server)), in: environment,
       broker: context.hintBroker, capabilities: context.board.map { ApprovalCapabilities($0) })
   }
 }

@@ -104,7 +104,7 @@ extension ReferenceServerClient {
   }
 
   private func logIn(_ account: Account, with key: KnowledgeKey) async throws(TokenServerError) -> UserSession {
-    let asked = clock.now
+    let asked = environment.now
     let form = [
       ("profile_id", account.profile),
       (
@@ -155,7 +155,7 @@ extension ReferenceServerClient {
     for pause in Self.pauses {
       do { return try await call() } catch {
         guard error.effect == .retry, !Task.isCancelled else { throw error }
-        try? await clock.sleep(until: clock.now + pause)
+        try? await environment.sleep(for: pause)
       }
     }
     return try await call()

@@ -10,7 +10,7 @@ import Synchronization
 /// The pending list, and the messages of its requests.
 extension ReferenceServerClient {
   package func pendingRequests() async throws(TokenServerError) -> [PendingMobileAuthRequest] {
-    let (asked, ticket) = (clock.now, listedMessage.ticket)
+    let (asked, ticket) = (environment.now, listedMessage.ticket)
     let accounts = accounts.withLock { $0 }
     let (name, value) = PendingList.includingMessage
     let response = try await client.call(.get, "/pending?\(name)=\(value)", takesBeginning: true)
@@ -60,7 +60,7 @@ extension ReferenceServerClient {
 
   /// The message as Base64: from the last list, or fetched.
   private func sealedMessage(of pending: PendingMobileAuthRequest) async throws(TokenServerError) -> String {
-    if let listed = listedMessage.take(of: pending.transaction, at: clock.now) { return listed }
+    if let listed = listedMessage.take(of: pending.transaction, at: environment.now) { return listed }
     let response = try await client.call(
       .get, "/requests/\(pending.transaction)/message", about: profile(of: pending.account))
     return try DeviceClient.decode(SealedRequest.self, response).message

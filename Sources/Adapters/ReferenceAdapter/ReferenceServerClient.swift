@@ -29,7 +29,7 @@ package final class ReferenceServerClient: TokenServerClient {
   let clientID: String
   let client: DeviceClient
   let revocations: Revocations
-  let clock: any TokenClock
+  let environment: TokenEnvironment
   let registry: any EnrollmentRegistry
   /// The device-binding key: without it, a token encrypted with a PIN cannot be decrypted on another device.
   let pinBinding: SecretBytes
@@ -55,7 +55,7 @@ package final class ReferenceServerClient: TokenServerClient {
   ///   - capabilities: the board's capabilities, sent with each validation; nil if unknown.
   package init(
     _ record: TokenServerRecord, accounts: [AccountRecord], registry: any EnrollmentRegistry, pinBinding: SecretBytes,
-    http: any HTTPTransport, clock: any TokenClock, broker: (any HintBroker)? = nil,
+    http: any HTTPTransport, in environment: TokenEnvironment, broker: (any HintBroker)? = nil,
     capabilities: ApprovalCapabilities? = nil
   ) throws(StateStoreError) {
     let credentials = try DeviceCredentials(record)
@@ -66,14 +66,14 @@ package final class ReferenceServerClient: TokenServerClient {
     self.registry = registry
     self.pinBinding = pinBinding
     self.capabilities = capabilities
-    self.clock = clock
-    let revocations = Revocations(clock)
+    self.environment = environment
+    let revocations = Revocations(environment.clock)
     self.revocations = revocations
     client = DeviceClient(
-      issuer: record.url, clientID: clientID, key: credentials.deviceKey, http: http, clock: clock,
+      issuer: record.url, clientID: clientID, key: credentials.deviceKey, http: http, in: environment,
       revocations: revocations)
-    feed = EventFeed(client: client, clock: clock, memory: EventFeed.Memory())
-    brokerFeed = broker.map { [client] in BrokerEventFeed(client: client, broker: $0, clock: clock) }
+    feed = EventFeed(client: client, environment: environment, memory: EventFeed.Memory())
+    brokerFeed = broker.map { [client] in BrokerEventFeed(client: client, broker: $0, environment: environment) }
     self.accounts = Mutex(try Self.active(accounts))
     let keyless = accounts.filter { $0.stage == .mustEnrollAgain }.map { ($0.profile, $0.id) }
     expired = Dictionary(keyless) { first, _ in first }

@@ -55,12 +55,12 @@ public final class ChangeSignal: Sendable {
   }
 
   /// Like `wait(beyond:)`, but returns at `limit` at the latest, if there is one.
-  public func wait(beyond seen: Int, until limit: MonotonicInstant?, by clock: any TokenClock) async throws {
+  public func wait(beyond seen: Int, until limit: MonotonicInstant?, in environment: TokenEnvironment) async throws {
     guard let limit else { return try await wait(beyond: seen) }
     try await withThrowingTaskGroup(of: Void.self) { group in
       defer { group.cancelAll() }
       group.addTask { try await self.wait(beyond: seen) }
-      group.addTask { try await clock.sleep(until: limit) }
+      group.addTask { try await environment.sleep(until: limit) }
       try await group.next()
     }
   }

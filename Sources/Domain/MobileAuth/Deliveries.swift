@@ -46,15 +46,15 @@ final class Deliveries: Sendable {
 
   private let state = Mutex(State())
   private let changes: ChangeSignal
-  private let clock: any TokenClock
+  private let environment: TokenEnvironment
   private let afterwards: @Sendable () -> Void
 
   /// - Parameters:
   ///   - changes: raised when a task ends or has trouble.
   ///   - afterwards: called after the end of each task: what its outcome does not wait for.
-  init(changes: ChangeSignal, clock: any TokenClock, afterwards: @escaping @Sendable () -> Void) {
+  init(changes: ChangeSignal, in environment: TokenEnvironment, afterwards: @escaping @Sendable () -> Void) {
     self.changes = changes
-    self.clock = clock
+    self.environment = environment
     self.afterwards = afterwards
   }
 
@@ -89,9 +89,9 @@ final class Deliveries: Sendable {
       let generation = delivery?.changes.generation ?? 0
       if let outcome = try takeOutcome(of: transaction) { return outcome }
       // A canceled delivery has no outcome.
-      guard let delivery, clock.now < limit else { return .stillUnderway }
+      guard let delivery, environment.now < limit else { return .stillUnderway }
       if isTroubled(transaction) { await onTrouble() }
-      try await delivery.changes.wait(beyond: generation, until: limit, by: clock)
+      try await delivery.changes.wait(beyond: generation, until: limit, in: environment)
     }
   }
 

@@ -47,11 +47,11 @@ public struct EnrollmentRevocation: Sendable {
   }
 
   /// Deletes the data and records that in the audit chain.
-  /// - Parameter moment: wall clock, in milliseconds since 1970.
-  public func apply(on stateStore: any StateStore, at moment: Int64) throws(StateStoreError) -> Outcome {
+  public func apply(
+    on stateStore: any StateStore, in environment: TokenEnvironment
+  ) throws(StateStoreError) -> Outcome {
     let kind = if case .keys = extent { AuditEntry.Kind.disenrolled } else { AuditEntry.Kind.wiped }
-    let entry = AuditEntry(
-      kind, account: account, transaction: transaction, detail: detail, wallClockMilliseconds: moment)
+    let entry = environment.auditEntry(kind, account: account, transaction: transaction, detail: detail)
     do {
       switch extent {
       case .server(let server, let registration): try stateStore.wipe(server: server, if: registration, entry)

@@ -5,18 +5,18 @@ extension Handler {
   /// shows that the outcome is unknown. After `answerPatience` the delivery continues in the background.
   func deliver(_ response: SealedResponse, to server: any TokenServerClient) async throws -> Deliveries.Outcome {
     let pending = response.request.pending
-    let decided = entry(.decided, pending, Self.describe(response))
+    let decided = environment.auditEntry(.decided, of: pending, Self.describe(response))
     let intent = AnswerIntent(
       transaction: pending.transaction, server: pending.server, account: pending.account,
       idempotencyKey: response.idempotencyKey, decision: response.decision,
       body: response.isResentAfterRestart ? response.body : nil)
     // Write before sending: after a crash, the journal shows that an answer may have been sent.
     try stateStore.journal(intent, decided)
-    report(.audited(decided))
+    environment.report(.audited(decided))
     inbox.pending.noteAnswered(pending.transaction)
     await panel.show(.talkingToServer)
     let outcome = try await deliveries.deliver(
-      pending.transaction, to: pending.server, until: clock.now + Self.answerPatience
+      pending.transaction, to: pending.server, until: environment.now + Self.answerPatience
     ) {
       await panel.show(.outcomeUnknown)
     } _: {
@@ -31,7 +31,7 @@ extension Handler {
     _ response: SealedResponse, to server: any TokenServerClient, onTrouble: @Sendable () -> Void
   ) async throws -> Deliveries.Outcome {
     let pending = response.request.pending
-    var retry = Retry(from: Self.answerRetry.from, to: Self.answerRetry.to, random: random)
+    var retry = Retry(from: Self.answerRetry.from, to: Self.answerRetry.to, in: environment)
     repeat {
       do {
         return conclude(response, try await server.deliver(response))
@@ -40,11 +40,11 @@ extension Handler {
         if case .choiceIncorrect(let counts) = fault { return reopenAfterWrongEntry(pending, .choiceWrong, counts) }
         guard fault.effect == .retry else { return .finished(shows: try finish(pending, refusedBy: fault)) }
         try Task.checkCancellation()
-        report(.retrying(pending.transaction, fault))
+        environment.report(.retrying(pending.transaction, fault))
         onTrouble()
-        try await clock.sleep(until: min(clock.now + retry.next(), pending.deadline))
+        try await environment.sleep(until: min(environment.now + retry.next(), pending.deadline))
       }
-    } while clock.now < pending.deadline
+    } while environment.now < pending.deadline
     // The intent stays in the journal: `reconcile` queries the server when it is reachable.
     record(.unconfirmed, pending, "unknown: the token server did not confirm the answer in time")
     inbox.finish(pending)
@@ -57,7 +57,7 @@ extension Handler {
     reportRightPIN(response)
     var shows: [Indication] = [verdict.decision == .accept ? .confirmed : .denied]
     if let code = verdict.code {
-      report(.code(pending.account, pending.transaction, code))
+      environment.report(.code(pending.account, pending.transaction, code))
       shows.append(.code(code.digits.compactMap(\.wholeNumberValue)))
     }
     return .finished(shows: shows)
@@ -67,14 +67,15 @@ extension Handler {
   func reopenAfterWrongEntry(
     _ pending: PendingMobileAuthRequest, _ kind: AuditEntry.Kind, _ counts: FailureCounts
   ) -> Deliveries.Outcome {
-    resolveIntent(of: pending.transaction, entry(kind, pending, "\(counts)"))
-    if kind == .pinWrong { report(.counted(pending.account, counts)) }
+    resolveIntent(of: pending.transaction, environment.auditEntry(kind, of: pending, "\(counts)"))
+    if kind == .pinWrong { environment.report(.counted(pending.account, counts)) }
     return .retryEntry(counts)
   }
 
   private func reportRightPIN(_ response: SealedResponse) {
     guard response.decision == .accept, let challenge = response.request.contents.challenge.pin else { return }
-    report(.counted(response.request.pending.account, FailureCounts(max: challenge.counts.max, previous: 0)))
+    environment.report(
+      .counted(response.request.pending.account, FailureCounts(max: challenge.counts.max, previous: 0)))
   }
 
   /// Starts status queries, in the background, for answers whose outcome is unknown. Answers whose server has no status
@@ -117,7 +118,7 @@ extension Handler {
           try Task.checkCancellation()
         }
       }
-      try await inbox.change(beyond: generation, until: clock.now + Self.unknownPause)
+      try await inbox.change(beyond: generation, until: environment.now + Self.unknownPause)
     }
   }
 
@@ -126,7 +127,7 @@ extension Handler {
   private func dispatch(
     _ intent: AnswerIntent, _ body: [UInt8], to server: any TokenServerClient, onTrouble: @Sendable () -> Void
   ) async throws -> Deliveries.Outcome {
-    var retry = Retry(from: Self.answerRetry.from, to: Self.answerRetry.to, random: random)
+    var retry = Retry(from: Self.answerRetry.from, to: Self.answerRetry.to, in: environment)
     while true {
       do {
         let status = try await server.resend(intent, body)
@@ -139,9 +140,9 @@ extension Handler {
           return .finished(shows: [])
         }
         try Task.checkCancellation()
-        report(.retrying(intent.transaction, fault))
+        environment.report(.retrying(intent.transaction, fault))
         onTrouble()
-        try await clock.sleep(until: clock.now + retry.next())
+        try await environment.sleep(for: retry.next())
       }
     }
   }
@@ -161,10 +162,9 @@ extension Handler {
   private func resolveIntent(
     _ intent: AnswerIntent, as kind: AuditEntry.Kind = .settled, _ outcome: String
   ) {
-    let entry = AuditEntry(
-      kind, account: intent.account, transaction: intent.transaction, detail: outcome,
-      wallClockMilliseconds: clock.wallClockMilliseconds)
-    resolveIntent(of: intent.transaction, entry)
+    resolveIntent(
+      of: intent.transaction,
+      environment.auditEntry(kind, account: intent.account, transaction: intent.transaction, detail: outcome))
   }
 
   private static func describe(_ decision: Decision, receipt: String) -> String {

@@ -27,7 +27,7 @@ extension Handler {
     return try await withThrowingTaskGroup(of: ChallengeOutcome.self) { group in
       defer { group.cancelAll() }
       group.addTask {
-        try await clock.sleep(until: pending.deadline)
+        try await environment.sleep(until: pending.deadline)
         return .expired
       }
       group.addTask { try await watch(pending, touch) }
@@ -71,7 +71,7 @@ extension Handler {
     }
     await begin(pending.transaction)
     lastPrompt.shown = pending.transaction
-    let announced = clock.now
+    let announced = environment.now
     if !panel.canType, case .choice(let challenge) = request.contents.challenge, challenge.pin == nil {
       let response = try await choose(from: challenge, of: request, touch, since: announced)
       return await seal(response, at: server)
@@ -84,8 +84,8 @@ extension Handler {
       let act = try await awaitInput(on: prompt, pending, touch) { event in
         Self.input(event, on: request, chosen: chosen) { gesture, pin, option in
           request.answered(
-            by: gesture, typing: pin, choosing: option, after: clock.now - announced,
-            idempotencyKey: makeIdempotencyKey())
+            by: gesture, typing: pin, choosing: option, after: environment.now - announced,
+            idempotencyKey: environment.makeUUID())
         }
       }
       switch act {
@@ -149,7 +149,7 @@ extension Handler {
   func rearm(_ touch: Touch) async throws {
     try Task.checkCancellation()
     touch.isHeld = false
-    try await clock.sleep(until: clock.now + Self.rearmPause)
+    try await environment.sleep(for: Self.rearmPause)
   }
 
   /// Handles panel events that do not answer the challenge.
@@ -224,7 +224,7 @@ extension Handler {
       defer { group.cancelAll() }
       group.addTask { try await open(pending, at: server) { await panel.show(.disconnected) } }
       group.addTask {
-        try await clock.sleep(until: clock.now + Openings.patience)
+        try await environment.sleep(for: Openings.patience)
         return nil
       }
       return try await group.next() ?? nil
@@ -236,20 +236,22 @@ extension Handler {
   private func noteOpened(_ request: MobileAuthRequest) {
     let pending = request.pending
     record(.opened, pending, request.contents.type)
-    if let challenge = request.contents.challenge.pin { report(.counted(pending.account, challenge.counts)) }
+    if let challenge = request.contents.challenge.pin {
+      environment.report(.counted(pending.account, challenge.counts))
+    }
   }
 
   private func open(
     _ pending: PendingMobileAuthRequest, at server: any TokenServerClient, onTrouble: @Sendable () async -> Void
   ) async throws -> MobileAuthRequest {
-    var retry = Retry(from: Self.answerRetry.from, to: Self.answerRetry.to, random: random)
+    var retry = Retry(from: Self.answerRetry.from, to: Self.answerRetry.to, in: environment)
     while true {
       do { return try await server.open(pending) } catch {
         guard error.effect == .retry else { throw error }
         try Task.checkCancellation()
-        report(.retrying(pending.transaction, error))
+        environment.report(.retrying(pending.transaction, error))
         await onTrouble()
-        try await clock.sleep(until: clock.now + retry.next())
+        try await environment.sleep(for: retry.next())
       }
     }
   }

@@ -11,7 +11,7 @@ extension Handler {
   ) async throws -> ChallengeResponse {
     @Sendable func answer(_ gesture: Gesture, choosing option: String?) -> ChallengeResponse? {
       request.answered(
-        by: gesture, choosing: option, after: clock.now - announced, idempotencyKey: makeIdempotencyKey())
+        by: gesture, choosing: option, after: environment.now - announced, idempotencyKey: environment.makeUUID())
     }
     var trouble: PanelEvent?
     while true {
@@ -22,9 +22,9 @@ extension Handler {
           take: { answer($0, choosing: nil) })
         if case .over = ending {
           await panel.show(.optionOffered)
-          let end = clock.now + Self.choiceWindow
+          let end = environment.now + Self.choiceWindow
           ending = try await pass(
-            request.pending, .confirmation, touch, &trouble, while: { try? await clock.sleep(until: end) },
+            request.pending, .confirmation, touch, &trouble, while: { try? await environment.sleep(until: end) },
             take: { answer($0, choosing: option) })
         }
         if case .answered(let response) = ending { return response }

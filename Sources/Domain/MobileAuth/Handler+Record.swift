@@ -1,28 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Audit entries of a request, and the end of a request.
 extension Handler {
-  func entry(_ kind: AuditEntry.Kind, _ pending: PendingMobileAuthRequest, _ detail: String = "") -> AuditEntry {
-    AuditEntry(
-      kind, account: pending.account, transaction: pending.transaction, detail: detail,
-      wallClockMilliseconds: clock.wallClockMilliseconds)
-  }
-
   /// Adds an audit entry, without waiting for storage.
   func record(_ kind: AuditEntry.Kind, _ pending: PendingMobileAuthRequest, _ detail: String = "") {
-    let entry = entry(kind, pending, detail)
+    let entry = environment.auditEntry(kind, of: pending, detail)
     stateStore.enqueue(.record(entry))
-    report(.audited(entry))
+    environment.report(.audited(entry))
   }
 
   /// Resolves the intent of a request, without waiting for storage.
   func resolveIntent(of transaction: TransactionID, _ entry: AuditEntry) {
     stateStore.enqueue(.resolveIntent(transaction, entry))
-    report(.audited(entry))
+    environment.report(.audited(entry))
   }
 
   /// Ends the request for this token; `outcome` becomes its last audit entry.
   func finish(_ pending: PendingMobileAuthRequest, as kind: AuditEntry.Kind = .settled, _ outcome: String) {
-    resolveIntent(of: pending.transaction, entry(kind, pending, outcome))
+    resolveIntent(of: pending.transaction, environment.auditEntry(kind, of: pending, outcome))
     inbox.finish(pending)
   }
 
@@ -68,11 +62,11 @@ extension Handler {
         fault, at: pending.server, pending.account, pending.transaction, of: enrollments)
     else { return false }
     // After a later enrollment, the accounts are read again, too: this client has the former keys.
-    defer { report(.rosterChanged) }
-    let outcome = try loss.apply(on: stateStore, at: clock.wallClockMilliseconds)
-    if let entry = outcome.entry { report(.audited(entry)) }
+    defer { environment.report(.rosterChanged) }
+    let outcome = try loss.apply(on: stateStore, in: environment)
+    if let entry = outcome.entry { environment.report(.audited(entry)) }
     guard outcome != .enrolledAgain else { return false }
-    if fault.effect == .wipeAccount { report(.accountLost(pending.account)) }
+    if fault.effect == .wipeAccount { environment.report(.accountLost(pending.account)) }
     return true
   }
 

@@ -29,38 +29,27 @@ public struct Handler: Sendable {
   let panelTasks: PanelTaskQueue
   let panel: any Panel
   let stateStore: any StateStore
-  let clock: any TokenClock
-  let random: @Sendable () -> Double
-  let makeIdempotencyKey: @Sendable () -> String
+  let environment: TokenEnvironment
   let mustEnroll: Bool
-  let report: @Sendable (TokenEvent) -> Void
 
   /// - Parameters:
   ///   - mustEnroll: whether there is no account, or an account that must be enrolled again.
   ///   - panelTasks: the queue of panel tasks, which run between requests.
-  ///   - random: uniform in 0..<1, for jitter.
-  ///   - makeIdempotencyKey: returns a new UUID on each call.
   public init(
     servers: [any TokenServerClient], inbox: Inbox, panelTasks: PanelTaskQueue, panel: any Panel,
-    stateStore: any StateStore,
-    clock: any TokenClock, mustEnroll: Bool, random: @escaping @Sendable () -> Double,
-    makeIdempotencyKey: @escaping @Sendable () -> String,
-    report: @escaping @Sendable (TokenEvent) -> Void
+    stateStore: any StateStore, mustEnroll: Bool, in environment: TokenEnvironment
   ) {
     self.servers = Dictionary(uniqueKeysWithValues: servers.map { ($0.id, $0) })
     self.inbox = inbox
     // The LED does not wait for storage. After a crash before this, the server is queried. A change that cannot be
     // written is tried again, and the error is reported then.
-    deliveries = Deliveries(changes: inbox.changes, clock: clock) { try? stateStore.flush() }
-    openings = Openings(changes: inbox.changes, clock: clock)
+    deliveries = Deliveries(changes: inbox.changes, in: environment) { try? stateStore.flush() }
+    openings = Openings(changes: inbox.changes, in: environment)
     self.panelTasks = panelTasks
     self.panel = panel
     self.stateStore = stateStore
-    self.clock = clock
     self.mustEnroll = mustEnroll
-    self.random = random
-    self.makeIdempotencyKey = makeIdempotencyKey
-    self.report = report
+    self.environment = environment
   }
 
   /// Runs until the task is canceled.
@@ -70,7 +59,7 @@ public struct Handler: Sendable {
       lastPrompt.shown = nil
       await openings.cancel()
       await deliveries.cancel()
-      do { try stateStore.flush() } catch { report(.stateStoreFailed(error)) }
+      do { try stateStore.flush() } catch { environment.report(.stateStoreFailed(error)) }
       throw error
     }
   }
@@ -97,9 +86,9 @@ public struct Handler: Sendable {
           try await inbox.change(beyond: generation, until: [nextOpening, inbox.nextExpiry].compactMap(\.self).min())
         }
       } catch let fault as StateStoreError {
-        report(.stateStoreFailed(fault))
+        environment.report(.stateStoreFailed(fault))
         await panel.show(.misconfigured)
-        try await clock.sleep(until: clock.now + Self.stateStorePause)
+        try await environment.sleep(for: Self.stateStorePause)
       }
     }
   }
@@ -110,7 +99,7 @@ public struct Handler: Sendable {
       if servers[pending.server] == nil { inbox.finish(pending) } else { finish(pending, how) }
     }
     let count = inbox.pending.takeExpiredUnannounced()
-    if count > 0 { report(.expiredUnannounced(count)) }
+    if count > 0 { environment.report(.expiredUnannounced(count)) }
   }
 
   /// The requests that can be shown to the user, newest first. A request whose answer may have counted is excluded.
@@ -145,7 +134,7 @@ public struct Handler: Sendable {
     guard isPanelTaskDue else { return false }
     await begin(nil)
     let hasRun = await panelTasks.runNext(on: panel, except: deliveries.servers)
-    lastPrompt.end(at: clock.now)
+    lastPrompt.end(at: environment.now)
     try Task.checkCancellation()
     return hasRun
   }
@@ -154,7 +143,7 @@ public struct Handler: Sendable {
   /// recently.
   func begin(_ subject: TransactionID?) async {
     await panel.note(openRequests: subject == nil ? 0 : askable.count)
-    if lastPrompt.begin(subject, at: clock.now) { await panel.show(.anotherRequest) }
+    if lastPrompt.begin(subject, at: environment.now) { await panel.show(.anotherRequest) }
   }
 
   /// Discards outcomes of other requests: shown now, they would be mistaken for this request's outcome. They are in the
@@ -198,7 +187,7 @@ public struct Handler: Sendable {
       let ending = try await decide(pending, opened, at: server, isPinned: isPinned)
       opened = nil
       switch ending {
-      case .preempted, .makesWay, .expired, .closed, .refused: lastPrompt.end(at: clock.now)
+      case .preempted, .makesWay, .expired, .closed, .refused: lastPrompt.end(at: environment.now)
       case .answered: lastPrompt.forget()
       }
       switch ending {
@@ -233,7 +222,7 @@ public struct Handler: Sendable {
   /// The reason why the request ended: an answer elsewhere, or the portal or the server ended it.
   private func outcomeElsewhere(_ pending: PendingMobileAuthRequest, at server: any TokenServerClient) async -> String {
     guard let status = try? await server.status(of: pending.transaction, account: pending.account) else {
-      return pending.unexplainedEnding(at: clock.now)
+      return pending.unexplainedEnding(at: environment.now)
     }
     return Self.describe(elsewhere: status.state)
   }

@@ -9,19 +9,19 @@ public struct Inbox: Sendable {
   let blocked = BlockedRequests()
   /// The subject that the panel shows or showed last.
   public let prompts = LastPrompt()
-  private let clock: any TokenClock
+  private let environment: TokenEnvironment
 
-  public init(clock: any TokenClock) {
-    self.clock = clock
+  public init(in environment: TokenEnvironment) {
+    self.environment = environment
     changes = ChangeSignal()
-    pending = PendingRequests(clock: clock)
+    pending = PendingRequests(in: environment)
     connectivity = Connectivity(changes: changes)
   }
 
   /// Replaces a server's pending list, newest first. At most `PendingRequests.longestList` requests are taken.
   public func replace(requestsOf server: TokenServerID, with list: [PendingMobileAuthRequest]) {
     let blockedRequests = pending.replace(requestsOf: server, with: list)
-    blocked.replace(requestsOf: server, with: blockedRequests, now: clock.now)
+    blocked.replace(requestsOf: server, with: blockedRequests, now: environment.now)
     changes.raise()
   }
 
@@ -47,7 +47,7 @@ public struct Inbox: Sendable {
 
   /// A request that ended while it was not at the panel, and how it ended; to be finished.
   var endedUnseen: (request: PendingMobileAuthRequest, how: String)? {
-    let now = clock.now
+    let now = environment.now
     return blocked.expired(at: now).map { ($0, "expired") } ?? pending.endedUnseen(at: now)
   }
 
@@ -58,6 +58,6 @@ public struct Inbox: Sendable {
 
   /// Waits for a change, or until the limit if there is one.
   func change(beyond generation: Int, until limit: MonotonicInstant? = nil) async throws {
-    try await changes.wait(beyond: generation, until: limit, by: clock)
+    try await changes.wait(beyond: generation, until: limit, in: environment)
   }
 }

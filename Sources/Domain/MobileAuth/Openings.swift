@@ -50,12 +50,12 @@ final class Openings: Sendable {
 
   private let state = Mutex(State())
   private let changes: ChangeSignal
-  private let clock: any TokenClock
+  private let environment: TokenEnvironment
 
   /// - Parameter changes: raised at every change of the openings.
-  init(changes: ChangeSignal, clock: any TokenClock) {
+  init(changes: ChangeSignal, in environment: TokenEnvironment) {
     self.changes = changes
-    self.clock = clock
+    self.environment = environment
   }
 
   /// Starts openings that are due, and cancels openings that are no longer listed or are deferred.
@@ -68,7 +68,7 @@ final class Openings: Sendable {
     _ candidates: [PendingMobileAuthRequest], listed: Set<TransactionID>,
     _ body: @escaping @Sendable (PendingMobileAuthRequest) async throws -> Outcome
   ) -> MonotonicInstant? {
-    let now = clock.now
+    let now = environment.now
     return state.withLock { state in
       for (transaction, opening) in state.openings where !listed.contains(transaction) {
         opening.cancel()
@@ -132,7 +132,7 @@ final class Openings: Sendable {
       case .success(.ended(let indications)):
         state.openings[request.transaction] = nil
         let length = state.pauses[request.server].map { min($0.length * 2, Self.pauses.longest) } ?? Self.pauses.first
-        state.pauses[request.server] = (clock.now + length, length)
+        state.pauses[request.server] = (environment.now + length, length)
         if !indications.isEmpty { state.indications = indications }
       case .failure(let error):
         state.openings[request.transaction] = nil
@@ -157,7 +157,7 @@ final class Openings: Sendable {
 
   /// Whether the opening began less than `grace` ago, so that it is worth waiting for.
   func isFresh(_ transaction: TransactionID) -> Bool {
-    let now = clock.now
+    let now = environment.now
     return state.withLock { state in
       state.openings[transaction]?.start.map { now < $0 + Self.grace } ?? false
     }

@@ -13,7 +13,7 @@ extension PINVerifier {
   /// Returns if the PIN is correct. Waits first if a wrong attempt imposed a delay.
   /// - Throws: `.pinIncorrect`, `.pinsUsedUp`, `.notHandleable` for a storage error.
   public func approve(
-    _ pin: PIN, of account: AccountID, clock: any TokenClock
+    _ pin: PIN, of account: AccountID, in environment: TokenEnvironment
   ) async throws(TokenServerError) {
     while true {
       let verificationResult: PINVerificationResult
@@ -23,7 +23,7 @@ extension PINVerifier {
       case .wrong(let counts): throw .pinIncorrect(counts)
       case .wiped: throw .pinsUsedUp
       case .mustWait(let wait):
-        do { try await clock.sleep(until: clock.now + wait) } catch { throw .unreachable("canceled") }
+        do { try await environment.sleep(for: wait) } catch { throw .unreachable("canceled") }
       }
     }
   }

@@ -23,11 +23,11 @@ public struct PanelDialog: Sendable {
   static let limit = Duration.seconds(120)
 
   private let panel: any Panel
-  private let clock: any TokenClock
+  private let environment: TokenEnvironment
 
-  public init(_ panel: any Panel, clock: any TokenClock) {
+  public init(_ panel: any Panel, in environment: TokenEnvironment) {
     self.panel = panel
-    self.clock = clock
+    self.environment = environment
   }
 
   /// Asks for the existing PIN.
@@ -80,7 +80,7 @@ public struct PanelDialog: Sendable {
     return try await withThrowingTaskGroup(of: Answer.self) { group in
       defer { group.cancelAll() }
       group.addTask {
-        try await clock.sleep(until: clock.now + Self.limit)
+        try await environment.sleep(for: Self.limit)
         throw EntryError.timedOut
       }
       group.addTask {

@@ -40,9 +40,9 @@ public final class PendingRequests: Sendable {
   }
 
   private let state = Mutex(State())
-  private let clock: any TokenClock
+  private let environment: TokenEnvironment
 
-  init(clock: any TokenClock) { self.clock = clock }
+  init(in environment: TokenEnvironment) { self.environment = environment }
 
   // MARK: The lists
 
@@ -52,7 +52,7 @@ public final class PendingRequests: Sendable {
   func replace(
     requestsOf server: TokenServerID, with list: [PendingMobileAuthRequest]
   ) -> [PendingMobileAuthRequest] {
-    let now = clock.now
+    let now = environment.now
     let list = list.prefix(Self.longestList)
     return state.withLock { state in
       state.dropExpired(now: now)
@@ -94,7 +94,7 @@ public final class PendingRequests: Sendable {
   /// Pending requests that have not expired, newest first: ordered by when this token first saw them, and within one
   /// list by the list's order.
   public var all: [PendingMobileAuthRequest] {
-    let now = clock.now
+    let now = environment.now
     return state.withLock { state in
       state.dropExpired(now: now)
       return state.sorted

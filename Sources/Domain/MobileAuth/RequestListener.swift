@@ -16,20 +16,15 @@ public struct RequestListener: Sendable {
   private let server: any TokenServerClient
   private let inbox: Inbox
   private let stateStore: any StateStore
-  private let clock: any TokenClock
-  private let random: @Sendable () -> Double
-  private let report: @Sendable (TokenEvent) -> Void
+  private let environment: TokenEnvironment
 
   public init(
-    to server: any TokenServerClient, inbox: Inbox, stateStore: any StateStore, clock: any TokenClock,
-    random: @escaping @Sendable () -> Double, report: @escaping @Sendable (TokenEvent) -> Void
+    to server: any TokenServerClient, inbox: Inbox, stateStore: any StateStore, in environment: TokenEnvironment
   ) {
     self.server = server
     self.inbox = inbox
     self.stateStore = stateStore
-    self.clock = clock
-    self.random = random
-    self.report = report
+    self.environment = environment
   }
 
   /// The reason why the listener ended by itself.
@@ -41,9 +36,9 @@ public struct RequestListener: Sendable {
   /// - Throws: `CancellationError`.
   public func run() async throws -> End {
     inbox.connectivity.set(.disconnected, to: server.id)
-    var retry = Retry(from: .seconds(1), to: .seconds(60), random: random)
+    var retry = Retry(from: .seconds(1), to: .seconds(60), in: environment)
     while true {
-      let started = clock.now
+      let started = environment.now
       do {
         try await listen()
       } catch let fault as TokenServerError {
@@ -53,13 +48,13 @@ public struct RequestListener: Sendable {
         if case .unconfirmedRemoval = fault { isRemoval = true }
         inbox.connectivity.set(isRemoval ? .stopped : .disconnected, to: server.id)
         if let end = react(to: fault) { return end }
-        report(.disconnected(server.id, "\(fault)"))
-        if clock.now - started >= Self.healthyAfter { retry.reset() }
+        environment.report(.disconnected(server.id, "\(fault)"))
+        if environment.now - started >= Self.healthyAfter { retry.reset() }
         var pause = retry.next()
         if case .switchedOff = fault { pause = Self.switchedOffPause }
         if isRemoval { pause = max(pause, Self.removalPause) }
         if case .rateLimited(let wanted?) = fault { pause = max(pause, min(wanted, .seconds(3600))) }
-        try await clock.sleep(until: clock.now + pause)
+        try await environment.sleep(for: pause)
       }
     }
   }
@@ -71,7 +66,7 @@ public struct RequestListener: Sendable {
       group.addTask { try await follow() }
       group.addTask {
         while true {
-          try await clock.sleep(until: clock.now + Self.listInterval)
+          try await environment.sleep(for: Self.listInterval)
           try await refresh()
         }
       }
@@ -86,11 +81,11 @@ public struct RequestListener: Sendable {
       case .connected:
         try await refresh()
         inbox.connectivity.set(.connected, to: server.id)
-        report(.connected(server.id))
+        environment.report(.connected(server.id))
       case .disconnected(let why):
         try await refresh()
         inbox.connectivity.set(.disconnected, to: server.id)
-        report(.disconnected(server.id, why))
+        environment.report(.disconnected(server.id, why))
       case .pendingChanged: try await refresh()
       case .revoked:
         try await validate()
@@ -109,16 +104,14 @@ public struct RequestListener: Sendable {
   /// Records a blocked request. The user is not asked, but the log shows the attempt.
   private func notify(_ pending: PendingMobileAuthRequest) {
     guard let blockedBy = pending.blockedBy else { return }
-    let entry = AuditEntry(
-      .opened, account: pending.account, transaction: pending.transaction,
-      detail: "account locked: \(blockedBy.contents); it is \(blockedBy.lock)",
-      wallClockMilliseconds: clock.wallClockMilliseconds)
+    let entry = environment.auditEntry(
+      .opened, of: pending, "account locked: \(blockedBy.contents); it is \(blockedBy.lock)")
     do {
       try stateStore.record(entry)
       inbox.blocked.markReported(pending.transaction)
-      report(.audited(entry))
+      environment.report(.audited(entry))
     } catch {
-      report(.stateStoreFailed(error))
+      environment.report(.stateStoreFailed(error))
     }
   }
 
@@ -126,14 +119,16 @@ public struct RequestListener: Sendable {
     let validation = try await server.validate()
     for account in validation.removedAccounts { revokeLocally(account, by: .userDeregistered) }
     for account in validation.unconfirmedRemovals {
-      report(.trouble(account, "\(TokenServerError.unconfirmedRemoval(number: 9003))"))
+      environment.report(.trouble(account, "\(TokenServerError.unconfirmedRemoval(number: 9003))"))
     }
     for account in validation.unconfirmedDisenrollments {
-      report(.trouble(account, "\(TokenServerError.unconfirmedRemoval(number: 9020))"))
+      environment.report(.trouble(account, "\(TokenServerError.unconfirmedRemoval(number: 9020))"))
     }
     for account in validation.disenrolledAccounts { revokeLocally(account, by: .disenrolled) }
-    for (account, counts) in validation.failureCounts { report(.counted(account, counts)) }
-    if !validation.removedAccounts.isEmpty || !validation.disenrolledAccounts.isEmpty { report(.rosterChanged) }
+    for (account, counts) in validation.failureCounts { environment.report(.counted(account, counts)) }
+    if !validation.removedAccounts.isEmpty || !validation.disenrolledAccounts.isEmpty {
+      environment.report(.rosterChanged)
+    }
   }
 
   /// - Returns: the listener's end, or nil to retry.
@@ -142,11 +137,11 @@ public struct RequestListener: Sendable {
     case .wipeServer:
       inbox.forget(server.id)
       revokeLocally(nil, by: fault)
-      report(.rosterChanged)
+      environment.report(.rosterChanged)
       return .serverWiped
     case .stop:
       inbox.connectivity.set(.stopped, to: server.id)
-      report(.stopped(server.id, fault))
+      environment.report(.stopped(server.id, fault))
       return .stopped(fault)
     case .retry, .wipeAccount, .dropKeys, .drop, .withhold, .askAgain: return nil
     }
@@ -157,10 +152,10 @@ public struct RequestListener: Sendable {
   private func revokeLocally(_ account: AccountID?, by fault: TokenServerError) {
     do {
       let loss = EnrollmentRevocation(fault, at: server.id, account, of: server.enrollments)
-      guard let entry = try loss?.apply(on: stateStore, at: clock.wallClockMilliseconds).entry else { return }
-      report(.audited(entry))
+      guard let entry = try loss?.apply(on: stateStore, in: environment).entry else { return }
+      environment.report(.audited(entry))
     } catch {
-      report(.stateStoreFailed(error))
+      environment.report(.stateStoreFailed(error))
     }
   }
 }

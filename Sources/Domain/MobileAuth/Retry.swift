@@ -6,11 +6,10 @@ struct Retry: Sendable {
   private let random: @Sendable () -> Double
   private var cap: Duration
 
-  /// - Parameter random: uniform in 0..<1.
-  init(from first: Duration, to longest: Duration, random: @escaping @Sendable () -> Double) {
+  init(from first: Duration, to longest: Duration, in environment: TokenEnvironment) {
     self.first = first
     self.longest = longest
-    self.random = random
+    random = environment.random
     cap = first
   }
 

@@ -13,7 +13,7 @@ extension BackendContext {
       // protects only the approval.
       try store.setPIN(
         of: account, to: pin, keys: SecretBytes(copying: Array(account.text.utf8)), limit: settings.pinAttempts,
-        parameters: keyDerivation, clock: clock)
+        parameters: keyDerivation, in: environment)
     }
   }
 

@@ -6,9 +6,8 @@ package import MobileAuth
 /// Everything that a backend may use of this token.
 package struct BackendContext: Sendable {
   package let store: any BackendStore
-  package let clock: any TokenClock
-  /// Uniform in 0..<1, for jitter.
-  package let random: @Sendable () -> Double
+  /// Its events are those that no client reports.
+  package let environment: TokenEnvironment
   package let makeHTTPTransport: @Sendable (ServerTrust) -> any HTTPTransport
   /// The earliest possible present time for certificate checks, in Unix seconds.
   package let earliestNow: Int64
@@ -21,16 +20,13 @@ package struct BackendContext: Sendable {
   /// Verifies PINs that the server does not verify; nil on a board without a keypad.
   package var pinVerifier: (any PINVerifier)?
   package var hintBroker: (any HintBroker)?
-  /// Called with events that no client reports.
-  package var report: @Sendable (TokenEvent) -> Void = { _ in }
 
   package init(
-    store: any BackendStore, clock: any TokenClock, random: @escaping @Sendable () -> Double, earliestNow: Int64,
+    store: any BackendStore, in environment: TokenEnvironment, earliestNow: Int64,
     makeHTTPTransport: @escaping @Sendable (ServerTrust) -> any HTTPTransport
   ) {
     self.store = store
-    self.clock = clock
-    self.random = random
+    self.environment = environment
     self.earliestNow = earliestNow
     self.makeHTTPTransport = makeHTTPTransport
   }

@@ -21,7 +21,7 @@ package protocol BackendStore: SharedEnrollmentRegistry, StateStore, PushMessage
   /// - Throws: `.notFound` if there is no such account.
   func setPIN(
     of account: AccountID, to pin: PIN, keys: SecretBytes, limit: Int, parameters: Scrypt.Parameters,
-    clock: any TokenClock
+    in environment: TokenEnvironment
   ) throws(StateStoreError)
 
   func accountsWithOneTimePasswords() throws(StateStoreError) -> Set<AccountID>

@@ -36,11 +36,11 @@ package protocol ServerBackend: Sendable {
   /// Makes the client for a server of this kind. Connects to nothing.
   /// - Parameters:
   ///   - accounts: all accounts of the server, active or not.
-  ///   - report: called with events that concern a single account.
+  ///   - environment: receives the events that concern a single account.
   /// - Returns: nil for a kind whose accounts have no server, and therefore no requests.
   /// - Throws: `StateStoreError`.
   func client(
-    for server: TokenServerRecord, accounts: [AccountRecord], report: @escaping @Sendable (TokenEvent) -> Void
+    for server: TokenServerRecord, accounts: [AccountRecord], in environment: TokenEnvironment
   ) throws -> (any TokenServerClient)?
 }
 

@@ -111,9 +111,10 @@ extension Vault {
   ///     that a server cannot block the codes of other services.
   /// - Throws: `.notFound` if the account has no one-time passwords.
   package func nextOneTimePassword(
-    of account: AccountID, unlocked secret: SecretBytes? = nil, clock: any TokenClock, notBefore earliest: Int64
+    of account: AccountID, unlocked secret: SecretBytes? = nil, in environment: TokenEnvironment,
+    notBefore earliest: Int64
   ) throws(StateStoreError) -> OneTimePasswordResult {
-    let milliseconds = clock.wallClockMilliseconds
+    let milliseconds = environment.wallClockMilliseconds
     let isUnlocked = secret != nil
     let issued = try transaction { connection in
       try issue(account, isUnlocked: isUnlocked, at: milliseconds, notBefore: earliest, on: connection)

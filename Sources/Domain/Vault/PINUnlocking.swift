@@ -21,12 +21,12 @@ package enum PINUnlockResult: Sendable {
 /// is in storage, and only then verify the PIN. A crash or power loss after the count costs an attempt.
 extension Vault {
   /// Verifies a PIN and decrypts the account's keys.
-  /// - Parameter clock: for the wait and the audit entry.
+  /// - Parameter environment: for the wait and the audit entry.
   /// - Throws: `.notFound` if the account has no PIN here; `.corrupt` also if a stored count is missing.
   package func unlock(
-    _ account: AccountID, with pin: PIN, clock: any TokenClock
+    _ account: AccountID, with pin: PIN, in environment: TokenEnvironment
   ) throws(StateStoreError) -> PINUnlockResult {
-    switch try attempt(account, pin, clock) {
+    switch try attempt(account, pin, environment) {
     case .over(let verdict): return verdict
     case .right(let counted, let opened):
       try clear(counted)
@@ -49,9 +49,9 @@ extension Vault {
     case over(PINUnlockResult)
   }
 
-  func attempt(_ account: AccountID, _ pin: PIN, _ clock: any TokenClock) throws(StateStoreError) -> Attempt {
+  func attempt(_ account: AccountID, _ pin: PIN, _ environment: TokenEnvironment) throws(StateStoreError) -> Attempt {
     let counted: PINRecord
-    switch try count(account, clock) {
+    switch try count(account, environment) {
     case .counted(let record): counted = record
     case .refused(let verdict): return .over(verdict)
     }
@@ -59,7 +59,7 @@ extension Vault {
       throw .corrupt(.pinCount(of: account))
     }
     let opened = try mappingStateStoreErrors { try counted.sealedKeys(keys).open(with: pin, binding: keys.pinBinding) }
-    guard let opened else { return .over(try foundWrong(counted, clock)) }
+    guard let opened else { return .over(try foundWrong(counted, environment)) }
     return .right(counted, opened)
   }
 
@@ -68,12 +68,12 @@ extension Vault {
     case refused(PINUnlockResult)
   }
 
-  private func count(_ account: AccountID, _ clock: any TokenClock) throws(StateStoreError) -> Counting {
-    let now = clock.now
+  private func count(_ account: AccountID, _ environment: TokenEnvironment) throws(StateStoreError) -> Counting {
+    let now = environment.now
     let counting = try transaction { connection in
       var record = try PINRecord.read(account, from: connection, keys)
       guard record.failures < record.limit else {
-        try wipe(record, "the last of \(record.limit) attempts was interrupted", clock, on: connection)
+        try wipe(record, "the last of \(record.limit) attempts was interrupted", environment, on: connection)
         return Counting.refused(.wiped)
       }
       let wait = waits.remaining(for: account, failures: record.failures, now: now)
@@ -86,19 +86,20 @@ extension Vault {
     return counting
   }
 
-  private func foundWrong(_ counted: PINRecord, _ clock: any TokenClock) throws(StateStoreError) -> PINUnlockResult {
+  private func foundWrong(_ counted: PINRecord, _ environment: TokenEnvironment) throws(StateStoreError)
+    -> PINUnlockResult
+  {
     let isLast = counted.failures >= counted.limit
     try transaction(erasing: isLast) { connection in
       guard !isLast else {
-        return try wipe(counted, "\(counted.limit) wrong PINs", clock, on: connection)
+        return try wipe(counted, "\(counted.limit) wrong PINs", environment, on: connection)
       }
       let detail = "\(counted.failures) of \(counted.limit)"
-      let entry = AuditEntry(
-        .pinWrong, account: counted.account, detail: detail, wallClockMilliseconds: clock.wallClockMilliseconds)
+      let entry = environment.auditEntry(.pinWrong, account: counted.account, detail: detail)
       try append(entry, on: connection)
     }
     if isLast { return .wiped }
-    let wait = waits.remaining(for: counted.account, failures: counted.failures, now: clock.now)
+    let wait = waits.remaining(for: counted.account, failures: counted.failures, now: environment.now)
     return .wrong(counted.counts, wait: wait)
   }
 
@@ -110,10 +111,9 @@ extension Vault {
   }
 
   private func wipe(
-    _ record: PINRecord, _ why: String, _ clock: any TokenClock, on connection: borrowing Connection
+    _ record: PINRecord, _ why: String, _ environment: TokenEnvironment, on connection: borrowing Connection
   ) throws {
-    let entry = AuditEntry(
-      .wiped, account: record.account, detail: why, wallClockMilliseconds: clock.wallClockMilliseconds)
+    let entry = environment.auditEntry(.wiped, account: record.account, detail: why)
     try wipe(account: record.account, entry, on: connection)
   }
 }

@@ -18,11 +18,11 @@ extension Vault {
   /// - Parameters:
   ///   - keys: the account's keys. The caller must delete every other copy on the token.
   ///   - limit: the attempt limit: the number of wrong PINs in a row that wipes the account, 1 to 10.
-  ///   - clock: for the audit entry.
+  ///   - environment: for the audit entry.
   /// - Throws: `.notFound` if there is no such account.
   package func setPIN(
     of account: AccountID, to pin: PIN, keys: SecretBytes, limit: Int, parameters: Scrypt.Parameters,
-    clock: any TokenClock
+    in environment: TokenEnvironment
   ) throws(StateStoreError) {
     precondition(PINRecord.limits.contains(limit), "a limit of \(limit) wrong PINs")
     let box = try sealedBytes(of: keys, under: pin, for: account, parameters)
@@ -34,7 +34,7 @@ extension Vault {
       try put(record, on: connection)
       try PINRecord(account: account, limit: limit, failures: 0, sealedBytes: box).write(to: connection, self.keys)
       try append(
-        AuditEntry(.pinSet, account: account, wallClockMilliseconds: clock.wallClockMilliseconds), on: connection)
+        environment.auditEntry(.pinSet, account: account), on: connection)
     }
   }
 
@@ -42,19 +42,19 @@ extension Vault {
   /// two PINs is valid, unless the account was wiped.
   /// - Returns: `.unlocked` if the PIN was changed.
   package func changePIN(
-    of account: AccountID, from old: PIN, to new: PIN, parameters: Scrypt.Parameters, clock: any TokenClock
+    of account: AccountID, from old: PIN, to new: PIN, parameters: Scrypt.Parameters, in environment: TokenEnvironment
   ) throws(StateStoreError) -> PINUnlockResult {
-    switch try attempt(account, old, clock) {
+    switch try attempt(account, old, environment) {
     case .over(let verdict): return verdict
     case .right(let counted, let opened):
       let box = try sealedBytes(of: opened, under: new, for: account, parameters)
-      try transaction(erasing: true) { connection in try replace(counted, with: box, clock, on: connection) }
+      try transaction(erasing: true) { connection in try replace(counted, with: box, environment, on: connection) }
       return .unlocked(opened)
     }
   }
 
   private func replace(
-    _ counted: PINRecord, with box: [UInt8], _ clock: any TokenClock, on connection: borrowing Connection
+    _ counted: PINRecord, with box: [UInt8], _ environment: TokenEnvironment, on connection: borrowing Connection
   ) throws {
     guard var record = try unchanged(counted, on: connection) else {
       throw StateStoreError.conflict(.pin(of: counted.account), .changedMeanwhile)
@@ -63,14 +63,15 @@ extension Vault {
     record.sealedBytes = box
     try record.write(to: connection, keys)
     try append(
-      AuditEntry(.pinChanged, account: counted.account, wallClockMilliseconds: clock.wallClockMilliseconds),
+      environment.auditEntry(.pinChanged, account: counted.account),
       on: connection)
   }
 
   /// Returns nil if the account has no PIN that this token verifies. The first call after a start begins the delay.
-  package func pinStatus(of account: AccountID, clock: any TokenClock) throws(StateStoreError) -> PINStatus? {
+  package func pinStatus(of account: AccountID, in environment: TokenEnvironment) throws(StateStoreError) -> PINStatus?
+  {
     guard let record = try snapshot({ try PINRecord.find(account, on: $0, keys) }) else { return nil }
-    let wait = waits.remaining(for: account, failures: record.failures, now: clock.now)
+    let wait = waits.remaining(for: account, failures: record.failures, now: environment.now)
     return PINStatus(counts: record.counts, wait: max(.zero, wait))
   }
 

@@ -17,9 +17,9 @@ extension OneTimePasswordCommand: OneShotCommand {
 
   private func fromVault() throws -> CodeResponse {
     let vault = try state.openVault(creating: false)
-    let clock = SystemClock()
-    let account = try Backends(vault, clock: clock).accountWithOneTimePasswords(account)
-    let verdict = try vault.nextOneTimePassword(of: account.id, clock: clock, notBefore: releaseTime)
+    let environment = TokenEnvironment.system()
+    let account = try Backends(vault, in: environment).accountWithOneTimePasswords(account)
+    let verdict = try vault.nextOneTimePassword(of: account.id, in: environment, notBefore: releaseTime)
     return try CodeResponse(verdict, of: account.id)
   }
 }

@@ -13,13 +13,10 @@ extension Remove: OneShotCommand {
       guard let record = try vault.accounts().first(where: { $0.id.text == account }) else {
         throw CommandError(.usage, "no account \"\(account)\"; `approval-token accounts` lists them")
       }
-      let clock = SystemClock()
-      let notification = await notifyServer(of: record, Backends(vault, authorities: authorities, clock: clock))
+      let environment = TokenEnvironment.system()
+      let notification = await notifyServer(of: record, Backends(vault, authorities: authorities, in: environment))
       let detail = notification.rawValue
-      try vault.wipe(
-        ifThere: record.id,
-        AuditEntry(
-          .removed, account: record.id, detail: detail, wallClockMilliseconds: clock.wallClockMilliseconds))
+      try vault.wipe(ifThere: record.id, environment.auditEntry(.removed, account: record.id, detail: detail))
       requestReload(state)
       json.print(RemovalResponse(removed: record.id.text, serverNotified: notification == .confirmed)) {
         "removed \($0.removed); \(detail)"

@@ -14,13 +14,11 @@ extension Rename: OneShotCommand {
   package func perform() async throws {
     try await reporting(json) {
       let vault = try state.openVault(creating: false)
-      let clock = SystemClock()
-      try Backends(vault, clock: clock).requireUnlocked(try vault.account(AccountID(account)))
+      let environment = TokenEnvironment.system()
+      try Backends(vault, in: environment).requireUnlocked(try vault.account(AccountID(account)))
       try vault.rename(
         AccountID(account), to: AccountID(newName),
-        AuditEntry(
-          .renamed, account: AccountID(newName), detail: "was \(account)",
-          wallClockMilliseconds: clock.wallClockMilliseconds))
+        environment.auditEntry(.renamed, account: AccountID(newName), detail: "was \(account)"))
       requestReload(state)
       json.print(Response(account: newName, former: account)) { "\($0.former) is now \($0.account)" }
     }

@@ -29,33 +29,31 @@ package struct Daemon: Sendable {
   package func run(onReady: @escaping @Sendable () -> Void) async throws {
     var logger = Logger(label: "approval-token") { PlainLog($0) }
     logger.logLevel = .info
-    let clock = SystemClock()
-    let board = try RunningBoard(profile, clock: clock)
+    let (events, reporting) = AsyncStream.makeStream(of: TokenEvent.self, bufferingPolicy: .bufferingNewest(256))
+    let environment = TokenEnvironment.system { reporting.yield($0) }
+    let board = try RunningBoard(profile, clock: environment.clock)
     if profile.kind == .simulated {
       logger.warning("button and LED are simulated: do not approve real requests with this board")
     }
     let broker = try configuration.mqtt.map { settings in
       BrokerSubscriber(settings: settings, credentials: try settings.credentials(), logger: logger)
     }
-    let (events, reporting) = AsyncStream.makeStream(of: TokenEvent.self, bufferingPolicy: .bufferingNewest(256))
-    var context = BackendContext(vault, configuration, board)
+    var context = BackendContext(vault, configuration, board, in: environment)
     context.hintBroker = broker
-    context.report = { reporting.yield($0) }
     let backends = Backends(vault, context)
     let service = TokenService(
-      panel: board.panel, backends: backends, broker: broker, clock: clock, logger: logger, events: events,
-      onReady: onReady)
+      panel: board.panel, backends: backends, broker: broker, logger: logger, events: events, onReady: onReady)
     let accounts = AccountService(
       service: service, backends: backends, veryLongHold: board.profile.timing.reportHold)
     let handler = ControlRequestHandler(service: service, backends: backends, board: board, accounts: accounts)
     let pushes = try configuration.push.listen.map {
-      try PushListener(at: $0, clock: clock) { service.wakePolls() }
+      try PushListener(at: $0, in: environment) { service.wakePolls() }
     }
     let group = ServiceGroup(
       configuration: ServiceGroupConfiguration(
         services: [
           .init(service: PanelService(panel: board.panel)),
-          .init(service: HardwareWatch(panel: board.panel, clock: clock, logger: logger)),
+          .init(service: HardwareWatch(panel: board.panel, environment: environment, logger: logger)),
           .init(service: ControlServer(path: controlSocket) { try await handler.answer($0, $1) }),
           .init(service: service),
         ] + [pushes].compactMap { $0.map { .init(service: $0) } },

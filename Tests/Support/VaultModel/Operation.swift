@@ -148,10 +148,10 @@ package enum Operation: Sendable, Equatable {
     case .setPIN(let pin, let time):
       try vault.setPIN(
         of: pin.account, to: typed(pin.digits), keys: SecretBytes(copying: pin.keys), limit: pin.limit,
-        parameters: cheap, clock: PatientClock(wallClockMilliseconds: time))
+        parameters: cheap, in: PatientClock(wallClockMilliseconds: time).environment)
     case .unlock(let account, let digits, let time):
-      _ = try PatientClock(wallClockMilliseconds: time).waitOut { clock throws(StateStoreError) in
-        try vault.unlock(account, with: typed(digits), clock: clock)
+      _ = try PatientClock(wallClockMilliseconds: time).waitOut { environment throws(StateStoreError) in
+        try vault.unlock(account, with: typed(digits), in: environment)
       }
     case .keepCounter(let account, let server, let entry):
       let setup = OneTimePasswordSetup(algorithm: .sha1, digits: 6, factor: .counter(0))
@@ -159,12 +159,12 @@ package enum Operation: Sendable, Equatable {
         setup, secret: SecretBytes(copying: [1, 2, 3]), of: account.record, at: server.record, entry)
     case .nextCode(let account, let time):
       _ = try vault.nextOneTimePassword(
-        of: account, clock: PatientClock(wallClockMilliseconds: time), notBefore: 0)
+        of: account, in: PatientClock(wallClockMilliseconds: time).environment, notBefore: 0)
     case .keepMessage(let message): _ = try vault.store(message.delivered)
     case .endMessage(let transaction, let state, let key): try vault.end(transaction, as: state, answerKey: key)
     case .changePIN(let account, let old, let new, let time):
-      _ = try PatientClock(wallClockMilliseconds: time).waitOut { clock throws(StateStoreError) in
-        try vault.changePIN(of: account, from: typed(old), to: typed(new), parameters: cheap, clock: clock)
+      _ = try PatientClock(wallClockMilliseconds: time).waitOut { environment throws(StateStoreError) in
+        try vault.changePIN(of: account, from: typed(old), to: typed(new), parameters: cheap, in: environment)
       }
     }
   }

@@ -45,8 +45,8 @@ extension VaultState {
   /// - Returns: accounts whose keys differ, or that were not wiped at the attempt limit.
   package func pinsThatFail(in vault: Vault) throws -> [String] {
     try pins.compactMap { pin in
-      let verdict = try PatientClock(wallClockMilliseconds: 0).waitOut { clock throws(StateStoreError) in
-        try vault.unlock(pin.account, with: typed(pin.digits), clock: clock)
+      let verdict = try PatientClock(wallClockMilliseconds: 0).waitOut { environment throws(StateStoreError) in
+        try vault.unlock(pin.account, with: typed(pin.digits), in: environment)
       }
       switch verdict {
       case .unlocked(let keys) where pin.failures < pin.limit && keys.withExposedSecret({ Array($0) }) == pin.keys:

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 package import MobileAuth
 import Synchronization
 package import Vault
@@ -16,13 +17,15 @@ package final class PatientClock: TokenClock {
 
   package func sleep(until moment: MonotonicInstant) async throws { advance(by: moment - now) }
 
+  package var environment: TokenEnvironment { .test(self) }
+
   /// Retries after the reported wait.
   package func waitOut(
-    _ attempt: (PatientClock) throws(StateStoreError) -> PINUnlockResult
+    _ attempt: (TokenEnvironment) throws(StateStoreError) -> PINUnlockResult
   ) throws(StateStoreError) -> PINUnlockResult {
-    let verdict = try attempt(self)
+    let verdict = try attempt(environment)
     guard case .mustWait(let wait) = verdict else { return verdict }
     advance(by: wait)
-    return try attempt(self)
+    return try attempt(environment)
   }
 }

@@ -115,7 +115,7 @@ package struct VaultState: Sendable, Equatable {
     messages = try Operation.transactions.compactMap { try vault.message($0).map { Message($0) } }
     let clock = PatientClock(wallClockMilliseconds: 0)
     pins = try accounts.compactMap { account in
-      try vault.pinStatus(of: account.id, clock: clock).map { status in
+      try vault.pinStatus(of: account.id, in: clock.environment).map { status in
         PINRecord(account: account.id, limit: status.counts.max, failures: status.counts.previous)
       }
     }

@@ -35,16 +35,15 @@ struct FileBackend: ServerBackend {
     request.progress("registering \(user)")
     try context.store.put(server)
     try FileServer(path: path).change { $0.pending[user] = [] }
-    let now = context.clock.wallClockMilliseconds
-    try context.store.put(account, AuditEntry(.enrolled, account: account.id, wallClockMilliseconds: now))
+    try context.store.put(account, context.environment.auditEntry(.enrolled, account: account.id))
     return account
   }
 
   func client(
-    for server: TokenServerRecord, accounts: [AccountRecord], report: @escaping @Sendable (TokenEvent) -> Void
+    for server: TokenServerRecord, accounts: [AccountRecord], in environment: TokenEnvironment
   ) throws -> (any TokenServerClient)? {
     FileServerClient(
       id: server.id, enrollments: Enrollments(server, accounts), server: FileServer(path: server.url),
-      accounts: accounts, clock: context.clock)
+      accounts: accounts, environment: environment)
   }
 }

@@ -7,16 +7,16 @@ struct FileServerClient: TokenServerClient, Deregistration {
   let enrollments: Enrollments
   let server: FileServer
   let accounts: [AccountRecord]
-  let clock: any TokenClock
+  let environment: TokenEnvironment
 
   func validate() async throws(TokenServerError) -> Validation { Validation() }
 
   func hints() -> AsyncThrowingStream<Hint, any Error> {
-    AsyncThrowingStream { [clock] continuation in
+    AsyncThrowingStream { [environment] continuation in
       continuation.yield(.connected)
       let polling = Task {
         while !Task.isCancelled {
-          try await clock.sleep(until: clock.now + .milliseconds(20))
+          try await environment.sleep(for: .milliseconds(20))
           continuation.yield(.pendingChanged)
         }
       }
@@ -31,7 +31,7 @@ struct FileServerClient: TokenServerClient, Deregistration {
         TransactionID(request.id).map {
           PendingMobileAuthRequest(
             transaction: $0, server: id, account: account.id, sentAtMilliseconds: 0, timeToLive: .seconds(600),
-            message: request.message, deadline: clock.now + .seconds(600))
+            message: request.message, deadline: environment.now + .seconds(600))
         }
       }
     }

@@ -15,19 +15,19 @@ final class PushListener: Service {
   private static let patience = Duration.seconds(2)
 
   private let descriptor: Int32
-  private let clock: any TokenClock
+  private let environment: TokenEnvironment
   private let onHint: @Sendable () -> Void
   private let isOver = Atomic(false)
 
   /// Binds and listens; `run` accepts connections.
   init(
-    at address: ListenAddress, clock: any TokenClock, onHint: @escaping @Sendable () -> Void
+    at address: ListenAddress, in environment: TokenEnvironment, onHint: @escaping @Sendable () -> Void
   ) throws(CommandError) {
     do { descriptor = try address.listen() } catch {
       throw CommandError(
         .unavailable, "[push] listen: cannot listen on \(address): \(String(cString: strerror(error.errno)))")
     }
-    self.clock = clock
+    self.environment = environment
     self.onHint = onHint
   }
 
@@ -68,9 +68,9 @@ final class PushListener: Service {
   }
 
   private func serve(_ caller: Int32, _ bucket: inout TokenBucket) {
-    let end = clock.now + Self.patience
-    var status = PushPost.read(timeLeft: { end - clock.now }, read: { Self.read(caller, within: $0) })
-    if status == .ok, !bucket.take(at: clock.now.uptime) { status = .tooMany }
+    let end = environment.now + Self.patience
+    var status = PushPost.read(timeLeft: { end - environment.now }, read: { Self.read(caller, within: $0) })
+    if status == .ok, !bucket.take(at: environment.now.uptime) { status = .tooMany }
     if status == .ok { onHint() }
     let response = Array(status.response.utf8)
     // The response fits into any socket buffer. A client that does not read it loses it.

@@ -10,53 +10,22 @@ package import Vault
 extension AccountService {
   func oneTimePassword(_ name: String?, _ progress: @escaping Progress) async throws -> CodeResponse {
     let account = try backends.accountWithOneTimePasswords(name)
-    let verdict = try vault.nextOneTimePassword(of: account.id, clock: clock, notBefore: releaseTime)
+    let verdict = try vault.nextOneTimePassword(of: account.id, in: environment, notBefore: releaseTime)
     guard verdict == .pinWanted else { return try CodeResponse(verdict, of: account.id) }
     guard let pin = account.pin, pin.verifier == .token, hasKeypad else {
       throw CommandError(.usage, "the PIN of \(account.id) requires a keypad, and this board has none")
     }
     return try await service.panelTasks.perform(at: account.server) { panel in
       progress("type the PIN of \(account.id) on the keypad, then Enter")
-      let dialog = PanelDialog(panel, clock: clock)
-      let secret = try await unlock(account.id, length: pin.length, dialog, on: panel)
+      let dialog = PanelDialog(panel, in: environment)
+      let secret = try await unlock(account.id, length: pin.length, dialog, on: panel).keys
       // The account may have been locked while the user typed the PIN.
       try backends.requireUnlocked(try vault.account(account.id))
       let verdict = try vault.nextOneTimePassword(
-        of: account.id, unlocked: secret, clock: clock, notBefore: releaseTime)
+        of: account.id, unlocked: secret, in: environment, notBefore: releaseTime)
       let facts = try CodeResponse(verdict, of: account.id)
       await dialog.show(.confirmed)
       return facts
-    }
-  }
-
-  private func unlock(
-    _ account: AccountID, length: Int, _ dialog: PanelDialog, on panel: any Panel
-  ) async throws -> SecretBytes {
-    while true {
-      let pin = try await dialog.currentPIN(length: length)
-      await dialog.show(.talkingToServer)
-      switch try await verdict(on: pin, account) {
-      case .unlocked(let secret):
-        service.noteRightPIN(of: account)
-        return secret
-      case .wrong(let counts, _):
-        service.note(counts, of: account)
-        await dialog.show(.pinWrong(remaining: counts.remaining))
-      case .wiped:
-        await showLoss(of: account, by: .pinsUsedUp, on: panel)
-        service.reload()
-        throw TokenServerError.pinsUsedUp
-      case .mustWait: preconditionFailure("the wait was sat out")
-      }
-    }
-  }
-
-  /// Verifies the PIN, after waiting for the backoff that an earlier wrong PIN attempt started.
-  private func verdict(on pin: PIN, _ account: AccountID) async throws -> PINUnlockResult {
-    while true {
-      let verdict = try vault.unlock(account, with: pin, clock: clock)
-      guard case .mustWait(let wait) = verdict else { return verdict }
-      try await clock.sleep(until: clock.now + wait)
     }
   }
 }

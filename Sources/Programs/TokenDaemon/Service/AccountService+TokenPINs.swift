@@ -14,14 +14,14 @@ extension AccountService {
   {
     let server = try vault.account(account).server
     try await service.panelTasks.perform(at: server) { panel in
-      let dialog = PanelDialog(panel, clock: clock)
+      let dialog = PanelDialog(panel, in: environment)
       progress("type the present PIN of \(account) on the keypad, then Enter")
-      let present = try await presentPIN(of: account, length: length, dialog, on: panel)
+      let present = try await unlock(account, length: length, dialog, on: panel).pin
       progress("choose a PIN of \(length) digits: type it on the keypad, press Enter, then repeat")
       let chosen = try await dialog.newPIN(keeping: BackendSettings.pinPolicy(digits: length))
       guard
         case .unlocked = try vault.changePIN(
-          of: account, from: present, to: chosen, parameters: keyDerivation, clock: clock)
+          of: account, from: present, to: chosen, parameters: keyDerivation, in: environment)
       else {
         throw CommandError(.unavailable, "another command changed the PIN meanwhile; this change was discarded")
       }
@@ -45,34 +45,36 @@ extension AccountService {
     return SessionResponse(account: account.text)
   }
 
-  private func presentPIN(
-    of account: AccountID, length: Int, _ dialog: PanelDialog, on panel: any Panel
-  ) async throws -> PIN {
+  /// Prompts until the PIN is right.
+  /// - Returns: the PIN, and what is encrypted with a key derived from it.
+  func unlock(
+    _ account: AccountID, length: Int, _ dialog: PanelDialog, on panel: any Panel
+  ) async throws -> (pin: PIN, keys: SecretBytes) {
     while true {
       let pin = try await dialog.currentPIN(length: length)
       await dialog.show(.talkingToServer)
-      switch try await verificationResult(of: pin, account) {
-      case .wrong(let counts):
+      switch try await verdict(on: pin, account) {
+      case .unlocked(let keys):
+        service.noteRightPIN(of: account)
+        return (pin, keys)
+      case .wrong(let counts, _):
         service.note(counts, of: account)
         await dialog.show(.pinWrong(remaining: counts.remaining))
       case .wiped:
         await showLoss(of: account, by: .pinsUsedUp, on: panel)
         service.reload()
         throw TokenServerError.pinsUsedUp
-      case .right, .mustWait:
-        service.noteRightPIN(of: account)
-        return pin
+      case .mustWait: preconditionFailure("the wait was sat out")
       }
     }
   }
 
   /// Verifies the PIN, after waiting for the backoff that an earlier wrong PIN attempt started.
-  private func verificationResult(of pin: PIN, _ account: AccountID) async throws -> PINVerificationResult {
-    let verifier = VaultPINVerifier(vault: vault, clock: clock)
+  private func verdict(on pin: PIN, _ account: AccountID) async throws -> PINUnlockResult {
     while true {
-      let verificationResult = try verifier.verify(pin, of: account)
-      guard case .mustWait(let wait) = verificationResult else { return verificationResult }
-      try await clock.sleep(until: clock.now + wait)
+      let verdict = try vault.unlock(account, with: pin, in: environment)
+      guard case .mustWait(let wait) = verdict else { return verdict }
+      try await environment.sleep(for: wait)
     }
   }
 }

@@ -15,7 +15,7 @@ struct AccountService: Sendable {
   let veryLongHold: Duration
 
   var vault: Vault { backends.vault }
-  var clock: any TokenClock { backends.context.clock }
+  var environment: TokenEnvironment { backends.environment }
   var settings: BackendSettings { backends.context.settings }
   var keyDerivation: Scrypt.Parameters { backends.context.keyDerivation }
 
@@ -85,7 +85,7 @@ struct AccountService: Sendable {
     if let session = service.session, session.account != account.id { _ = try await logOut() }
     let former = service.session
     let session = try await service.panelTasks.perform(at: account.server) { panel in
-      let dialog = PanelDialog(panel, clock: clock)
+      let dialog = PanelDialog(panel, in: environment)
       progress("type the present PIN of \(account.id) on the keypad, then Enter")
       let ticket = try await withPIN(of: account, at: server, length: length, on: panel) { pin in
         try await server.beginPINChange(account.id, typing: pin, session: former)
@@ -108,7 +108,7 @@ struct AccountService: Sendable {
     }
     try await service.panelTasks.perform(at: account.server) { panel in
       progress("hold the button for \(veryLongHold.inSeconds) to forget \(account.id)")
-      try await PanelDialog(panel, clock: clock).veryLongHold()
+      try await PanelDialog(panel, in: environment).veryLongHold()
     }
     var serverNotified = false
     do {
@@ -117,7 +117,8 @@ struct AccountService: Sendable {
         serverNotified = true
       }
     } catch { progress("the token server could not be notified: \(error)") }
-    try vault.wipe(ifThere: account.id, entry(.removed, account.id, "forgotten at the panel"))
+    try vault.wipe(
+      ifThere: account.id, environment.auditEntry(.removed, account: account.id, detail: "forgotten at the panel"))
     service.reload()
     return RemovalResponse(removed: account.id.text, serverNotified: serverNotified)
   }
@@ -140,7 +141,7 @@ struct AccountService: Sendable {
   /// Prompts for a new PIN at the panel, when the panel is free.
   func newPIN(keeping policy: PINPolicy) async throws -> PIN {
     try await service.panelTasks.perform { panel in
-      try await PanelDialog(panel, clock: clock).newPIN(keeping: policy)
+      try await PanelDialog(panel, in: environment).newPIN(keeping: policy)
     }
   }
 
@@ -148,7 +149,7 @@ struct AccountService: Sendable {
     of account: AccountRecord, at server: any UserSessions, length: Int, on panel: any Panel,
     _ body: (PIN) async throws -> Result
   ) async throws -> Result {
-    let dialog = PanelDialog(panel, clock: clock)
+    let dialog = PanelDialog(panel, in: environment)
     while true {
       let counts: FailureCounts
       let pin = try await dialog.currentPIN(length: length)
@@ -178,7 +179,7 @@ struct AccountService: Sendable {
       return .wrong(counts)
     } catch let fault as TokenServerError {
       let loss = EnrollmentRevocation(fault, at: account.server, account.id, of: server.enrollments)
-      if let outcome = try loss?.apply(on: vault, at: clock.wallClockMilliseconds) {
+      if let outcome = try loss?.apply(on: vault, in: environment) {
         if let entry = outcome.entry { service.log(entry) }
         if outcome != .enrolledAgain { await showLoss(of: account.id, by: fault, on: panel) }
         service.reload()
@@ -237,18 +238,14 @@ struct AccountService: Sendable {
 
   private func response(of session: UserSession, serverNotified: Bool?) -> SessionResponse {
     SessionResponse(
-      account: session.account.text, secondsLeft: max(0, (session.until - clock.now).components.seconds),
+      account: session.account.text, secondsLeft: max(0, (session.until - environment.now).components.seconds),
       serverNotified: serverNotified)
   }
 
   private func record(_ kind: AuditEntry.Kind, _ account: AccountID, _ detail: String = "") throws(StateStoreError) {
-    let entry = entry(kind, account, detail)
+    let entry = environment.auditEntry(kind, account: account, detail: detail)
     try vault.record(entry)
     service.log(entry)
-  }
-
-  private func entry(_ kind: AuditEntry.Kind, _ account: AccountID, _ detail: String) -> AuditEntry {
-    AuditEntry(kind, account: account, detail: detail, wallClockMilliseconds: clock.wallClockMilliseconds)
   }
 }
 

@@ -45,8 +45,7 @@ extension Backends {
     _ body: (AccountRecord, any AccountLocks) throws -> AccountRecord
   ) throws -> AccountRecord {
     let id = AccountID(name)
-    let entry = AuditEntry(
-      kind, account: id, detail: detail, wallClockMilliseconds: context.clock.wallClockMilliseconds)
+    let entry = environment.auditEntry(kind, account: id, detail: detail)
     let changed = try vault.update(id, noting: entry) { account in
       try body(account, try lockable(account))
     }
@@ -68,7 +67,7 @@ extension Backends {
   }
 
   private func conditions(_ account: AccountRecord) throws -> PolicyConditions {
-    let hasPIN = try vault.pinStatus(of: account.id, clock: context.clock) != nil
+    let hasPIN = try vault.pinStatus(of: account.id, in: environment) != nil
     return PolicyConditions(hasPIN: hasPIN, isTamperedWith: { vault.isTamperedWith })
   }
 }

@@ -21,9 +21,11 @@ package struct Backends: Sendable {
   }
 
   /// For a command that runs without the service: the board is not known, and no PIN can be typed.
-  package init(_ vault: Vault, authorities: String? = nil, clock: any TokenClock = SystemClock()) {
-    self.init(vault, BackendContext(vault, authorities: authorities, clock: clock))
+  package init(_ vault: Vault, authorities: String? = nil, in environment: TokenEnvironment = .system()) {
+    self.init(vault, BackendContext(vault, authorities: authorities, in: environment))
   }
+
+  var environment: TokenEnvironment { context.environment }
 
   /// - Throws: `.corrupt` for a kind that this version does not know.
   package func backend(of server: TokenServerRecord) throws(StateStoreError) -> any ServerBackend {
@@ -43,10 +45,12 @@ package struct Backends: Sendable {
   }
 
   /// Makes the client for a server; nil if accounts of its kind have no server.
+  /// - Parameter report: called with the client's events.
   package func client(
     for server: TokenServerRecord, report: @escaping @Sendable (TokenEvent) -> Void = { _ in }
   ) throws -> (any TokenServerClient)? {
-    try backend(of: server).client(for: server, accounts: accounts(at: server), report: report)
+    try backend(of: server).client(
+      for: server, accounts: accounts(at: server), in: environment.reporting(to: report))
   }
 
   /// Fills in the fields of an account of a former vault.
@@ -106,36 +110,33 @@ package struct Backends: Sendable {
     named.id = AccountID(name)
     try vault.rename(
       account.id, to: named.id,
-      AuditEntry(
-        .renamed, account: named.id, detail: "was \(account.id)",
-        wallClockMilliseconds: context.clock.wallClockMilliseconds))
+      environment.auditEntry(.renamed, account: named.id, detail: "was \(account.id)"))
     return named
   }
 }
 
 extension BackendContext {
   init(
-    _ vault: Vault, authorities: String?, clock: any TokenClock,
+    _ vault: Vault, authorities: String?, in environment: TokenEnvironment,
     makeHTTPTransport: @escaping @Sendable (ServerTrust) -> any HTTPTransport = { CurlHTTPTransport(trust: $0) }
   ) {
     self.init(
-      store: vault, clock: clock, random: uniformFraction, earliestNow: releaseTime,
-      makeHTTPTransport: makeHTTPTransport)
+      store: vault, in: environment, earliestNow: releaseTime, makeHTTPTransport: makeHTTPTransport)
     self.authorities = authorities
     settings.deviceName = hostName
   }
 
   /// For the service on a board.
   init(
-    _ vault: Vault, _ configuration: Configuration, _ board: RunningBoard,
+    _ vault: Vault, _ configuration: Configuration, _ board: RunningBoard, in environment: TokenEnvironment,
     makeHTTPTransport: @escaping @Sendable (ServerTrust) -> any HTTPTransport = { CurlHTTPTransport(trust: $0) }
   ) {
     self.init(
-      vault, authorities: configuration.authorities, clock: board.clock, makeHTTPTransport: makeHTTPTransport)
+      vault, authorities: configuration.authorities, in: environment, makeHTTPTransport: makeHTTPTransport)
     settings = configuration.push.backends
     settings.deviceName = hostName
     self.board = board.capabilities
     keyDerivation = board.keyDerivation
-    pinVerifier = board.profile.hasKeypad ? VaultPINVerifier(vault: vault, clock: board.clock) : nil
+    pinVerifier = board.profile.hasKeypad ? VaultPINVerifier(vault: vault, environment: environment) : nil
   }
 }

@@ -94,7 +94,7 @@ struct ControlRequestHandler: Sendable {
   private func summaries(of requests: [PendingMobileAuthRequest]) async -> [PendingSummary] {
     let (panel, unreachable) = (await panelStatus, Set(unreachable))
     return requests.map { request in
-      var summary = PendingSummary(request, now: board.clock.now)
+      var summary = PendingSummary(request, now: backends.environment.now)
       summary.isOnPanel = panel.request == summary.transaction
       summary.pressCounts = summary.isOnPanel && panel.pressCounts
       summary.isStale = unreachable.contains(summary.server)
@@ -125,11 +125,11 @@ struct ControlRequestHandler: Sendable {
     for act in acts {
       keypad.perform(act)
       // Paced like fast typing: the panel drops keys that arrive faster than it handles them.
-      try await board.clock.sleep(until: board.clock.now + pause)
+      try await backends.environment.sleep(for: pause)
     }
     for _ in 1...50 {
       guard await board.panel.keypadEvents - former < acts.count else { break }
-      try await board.clock.sleep(until: board.clock.now + pause)
+      try await backends.environment.sleep(for: pause)
     }
   }
 
@@ -158,7 +158,7 @@ struct ControlRequestHandler: Sendable {
       .init(
         account: $0.account.text, transaction: $0.transaction.text, code: $0.code.digits, message: $0.code.message,
         receivedAtMilliseconds: $0.receivedAtMilliseconds,
-        expiresInSeconds: ($0.until - self.accounts.clock.now).milliseconds / 1000)
+        expiresInSeconds: ($0.until - self.accounts.environment.now).milliseconds / 1000)
     }
     status.unconfirmed = unconfirmed.map {
       .init(transaction: $0.transaction.text, account: $0.account.text, server: $0.server.text)

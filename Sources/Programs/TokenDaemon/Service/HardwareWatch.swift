@@ -11,12 +11,12 @@ struct HardwareWatch: Service {
   private static let beginning = Duration.seconds(1)
 
   let panel: FrontPanel
-  let clock: any TokenClock
+  let environment: TokenEnvironment
   let logger: Logger
 
   func run() async throws {
     await cancelWhenGracefulShutdown {
-      try? await clock.sleep(until: clock.now + Self.beginning)
+      try? await environment.sleep(for: Self.beginning)
       var known: [String] = []
       known = await report(since: known)
       for await _ in panel.troubleChanges { known = await report(since: known) }

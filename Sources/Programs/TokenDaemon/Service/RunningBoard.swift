@@ -9,7 +9,6 @@ import ServerBackends
 /// The board this service runs on.
 struct RunningBoard: Sendable {
   let profile: BoardProfile
-  let clock: any TokenClock
   /// A copy of what the LED shows; on a hardware board, in addition to the LED.
   let indicator = SimulatedIndicator()
   let panel: FrontPanel
@@ -21,7 +20,6 @@ struct RunningBoard: Sendable {
   /// - Throws: if USB is not usable at all. The panel reports other hardware faults.
   init(_ profile: BoardProfile, clock: any TokenClock) throws(CommandError) {
     self.profile = profile
-    self.clock = clock
     button = SimulatedButton(clock: clock)
     keypad = SimulatedKeypad(clock: clock)
     hardware = try Self.hardware(of: profile, clock: clock)

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Cryptography
 import Logging
 import MobileAuth
 import ServerBackends
@@ -12,7 +11,6 @@ final class TokenService: Service {
   private let vault: Vault
   private let panel: any Panel
   private let backends: Backends
-  private let clock: any TokenClock
   private let logger: Logger
   private let events: AsyncStream<TokenEvent>
   private let onReady: @Sendable () -> Void
@@ -25,17 +23,17 @@ final class TokenService: Service {
   ///   - broker: where push messages and hints are received; nil if none is configured.
   ///   - events: events from sources other than the servers of a round.
   init(
-    panel: any Panel, backends: Backends, broker: BrokerSubscriber? = nil, clock: any TokenClock, logger: Logger,
-    events: AsyncStream<TokenEvent>, onReady: @escaping @Sendable () -> Void
+    panel: any Panel, backends: Backends, broker: BrokerSubscriber? = nil, logger: Logger,
+    events: AsyncStream<TokenEvent>,
+    onReady: @escaping @Sendable () -> Void
   ) {
     vault = backends.vault
     self.panel = panel
     self.backends = backends
-    self.clock = clock
     self.logger = logger
     self.events = events
     self.onReady = onReady
-    inbox = Inbox(clock: clock)
+    inbox = Inbox(in: backends.environment)
     panelTasks = PanelTaskQueue(changes: inbox.changes)
     mailboxes = MailboxWatch(backends, broker: broker) { logger.error("\($0)") }
   }
@@ -65,6 +63,7 @@ final class TokenService: Service {
   private static let codeLifetime = Duration.seconds(120)
 
   let panelTasks: PanelTaskQueue
+  private var environment: TokenEnvironment { backends.environment }
 
   /// The client for an account's server, also for an account that is not active, whose server may have no client in
   /// this round. Nil for an account without a server.
@@ -79,7 +78,7 @@ final class TokenService: Service {
   /// The session of the logged-in user; nil after its expiry.
   var session: UserSession? {
     state.withLock { facts in
-      if let session = facts.session, session.until <= clock.now { facts.session = nil }
+      if let session = facts.session, session.until <= environment.now { facts.session = nil }
       return facts.session
     }
   }
@@ -108,15 +107,15 @@ final class TokenService: Service {
   /// Unexpired codes, at most one per account: the latest.
   var codes: [PendingCode] {
     state.withLock { facts in
-      facts.codes.removeAll { $0.until <= clock.now }
+      facts.codes.removeAll { $0.until <= environment.now }
       return facts.codes
     }
   }
 
   private func note(_ code: PortalCode, of account: AccountID, _ transaction: TransactionID) {
     let pending = PendingCode(
-      account: account, transaction: transaction, code: code, receivedAtMilliseconds: clock.wallClockMilliseconds,
-      until: clock.now + Self.codeLifetime)
+      account: account, transaction: transaction, code: code, receivedAtMilliseconds: environment.wallClockMilliseconds,
+      until: environment.now + Self.codeLifetime)
     state.withLock { facts in
       facts.codes.removeAll { $0.account == account }
       facts.codes.append(pending)
@@ -182,6 +181,7 @@ final class TokenService: Service {
     for server in inbox.connectivity.all.keys { inbox.forget(server) }
     let active = Set(accounts.filter { $0.stage == .active }.map(\.server))
     let report = reporter()
+    let environment = environment.reporting(to: report)
     let servers = try vault.servers().filter { active.contains($0.id) }.compactMap {
       try backends.client(for: $0, report: report)
     }
@@ -196,14 +196,14 @@ final class TokenService: Service {
       return !facts.lost.isEmpty
     }
     let handler = Handler(
-      servers: servers, inbox: inbox, panelTasks: panelTasks, panel: panel, stateStore: vault, clock: clock,
+      servers: servers, inbox: inbox, panelTasks: panelTasks, panel: panel, stateStore: vault,
       mustEnroll: isAnyLost || !accounts.contains { $0.stage == .active }
         || accounts.contains { $0.stage == .mustEnrollAgain },
-      random: uniformFraction, makeIdempotencyKey: { Random.uuid() }, report: report)
+      in: environment)
     try await withThrowingTaskGroup(of: Void.self) { group in
       for server in servers {
         let listener = RequestListener(
-          to: server, inbox: inbox, stateStore: vault, clock: clock, random: uniformFraction, report: report)
+          to: server, inbox: inbox, stateStore: vault, in: environment)
         group.addTask { _ = try await listener.run() }
       }
       group.addTask { try await handler.run() }

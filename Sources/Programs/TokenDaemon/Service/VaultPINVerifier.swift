@@ -6,14 +6,14 @@ import Vault
 /// Verifies PINs with the vault, for token servers that do not verify PINs themselves.
 struct VaultPINVerifier: PINVerifier {
   let vault: Vault
-  let clock: any TokenClock
+  let environment: TokenEnvironment
 
   func counts(of account: AccountID) throws(StateStoreError) -> FailureCounts? {
-    try vault.pinStatus(of: account, clock: clock)?.counts
+    try vault.pinStatus(of: account, in: environment)?.counts
   }
 
   func verify(_ pin: PIN, of account: AccountID) throws(StateStoreError) -> PINVerificationResult {
-    switch try vault.unlock(account, with: pin, clock: clock) {
+    switch try vault.unlock(account, with: pin, in: environment) {
     case .unlocked: .right
     case .wrong(let counts, _): .wrong(counts)
     case .wiped: .wiped

@@ -28,6 +28,7 @@
     // Under the lock:
     private var jobs: [UnownedJob] = []
     private var timers = TimerQueue<UnownedJob>()
+    private var members: [pthread_t] = []
     private var idle = 0
     private var hasTimekeeper = false
     /// Threads that run a timer's job, which only makes a task able to run. They run that task themselves.
@@ -57,7 +58,9 @@
       let job = UnownedJob(job)
       locked {
         let isNext = timers.insert(job, due: Self.now.addingClamped(delay.clampedNanoseconds))
-        if isNext, hasTimekeeper { pthread_cond_signal(isTimeUp) }
+        guard isNext else { return }
+        // Without a timekeeper, the calling thread becomes it after its job, unless it is a thread of others.
+        if hasTimekeeper { pthread_cond_signal(isTimeUp) } else if !isOwnThread { wakeIdle() }
       }
     }
 
@@ -70,6 +73,7 @@
       sigaddset(&pipe, SIGPIPE)
       pthread_sigmask(SIG_UNBLOCK, &pipe, nil)
       pthread_mutex_lock(lock)
+      members.append(pthread_self())
       while true {
         if let job = timers.takeDue(at: Self.now) {
           ringing.append(pthread_self())
@@ -111,6 +115,8 @@
     }
 
     private func wakeIdle() { if idle > 0 { pthread_cond_signal(hasWork) } }
+
+    private var isOwnThread: Bool { members.contains { pthread_equal($0, pthread_self()) != 0 } }
 
     private func locked(_ body: () -> Void) {
       pthread_mutex_lock(lock)

@@ -82,12 +82,17 @@ import Testing
     }
   }
 
-  @Test("Init with API n") func initWithAPIN() throws {
+  @Test(
+    "Init turns the PIN on, and --no-pin turns it off",
+    arguments: [([], "push_with_pin"), (["--pin"], "push_with_pin"), (["--no-pin"], "push")] as [([String], String)])
+  func initTurnsThePINOn(options: [String], method: String) throws {
     let directory = NSTemporaryDirectory() + "init-\(UUID().uuidString)"
     defer { try? FileManager.default.removeItem(atPath: directory) }
-    #expect(try serverProgram("init", "--directory", directory, "--pin").status == 0)
+    #expect(try run(BuiltProgram.path("token-server"), ["init", "--directory", directory] + options).status == 0)
     let types = try serverProgram("type", "list", "--directory", directory)
-    #expect(types.text == "login  push  60 s\npayment  push_with_pin  120 s\n")
+    #expect(types.text == "login  push  60 s\npayment  \(method)  120 s\n")
+    let configuration = try String(contentsOfFile: directory + "/config.toml", encoding: .utf8)
+    #expect(configuration.contains("\npin = \(method == "push_with_pin")\n"))
   }
 
   @Test("The device list shows how PINs stand") func theDeviceListShowsHowPINsStand() throws {

@@ -7,10 +7,10 @@ import Synchronization
 enum ServerDirectories {
   private static let kept = Mutex<[String]>([])
 
-  /// The directory of one `token-server init`.
+  /// The directory of one `token-server init` without a PIN.
   private static let initialized = Result {
     let made = path()
-    let output = try run(BuiltProgram.path("token-server"), ["init", "--directory", made])
+    let output = try run(BuiltProgram.path("token-server"), ["init", "--no-pin", "--directory", made])
     guard output.status == 0 else { throw Curl.CurlError(description: "init: \(output.errors)") }
     keep(made)
     return made

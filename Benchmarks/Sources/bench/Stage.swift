@@ -58,7 +58,7 @@ final class TokenServer {
   init(on stage: Stage, named name: String, pins: Bool = false, idleSeconds: Int = 3600) throws {
     self.stage = stage
     directory = "\(stage.directory)/\(name)"
-    _ = try stage.run("token-server", ["init", "--directory", directory] + (pins ? ["--pin"] : []))
+    _ = try stage.run("token-server", ["init", "--directory", directory] + (pins ? [] : ["--no-pin"]))
     // All portals and devices are on this machine, and some wait long between two requests.
     let file = directory + "/config.toml"
     let template = try String(contentsOfFile: file, encoding: .utf8)

@@ -5,6 +5,8 @@ public struct ServerMetadata: Codable, Sendable, Equatable {
   public var tokenEndpoint: String
   public var registrationEndpoint: String
   public var revocationEndpoint: String
+  /// For back ends that check access tokens (RFC 7662); nil for an earlier server.
+  public var introspectionEndpoint: String?
   /// Base URL of the device API, without a trailing slash.
   public var approvalDeviceAPI: String
 
@@ -13,6 +15,7 @@ public struct ServerMetadata: Codable, Sendable, Equatable {
     case tokenEndpoint = "token_endpoint"
     case registrationEndpoint = "registration_endpoint"
     case revocationEndpoint = "revocation_endpoint"
+    case introspectionEndpoint = "introspection_endpoint"
     case approvalDeviceAPI = "approval_device_api"
   }
 
@@ -21,6 +24,7 @@ public struct ServerMetadata: Codable, Sendable, Equatable {
     tokenEndpoint = issuer + "/oauth/token"
     registrationEndpoint = issuer + "/oauth/register"
     revocationEndpoint = issuer + "/oauth/revoke"
+    introspectionEndpoint = issuer + "/oauth/api/v2/token/introspect"
     approvalDeviceAPI = issuer + "/device/v1"
   }
 

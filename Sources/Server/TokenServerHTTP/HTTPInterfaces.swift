@@ -91,6 +91,12 @@ package struct HTTPInterfaces: Sendable {
       configuration: configuration)
     let portal = PortalGate(store: store, hasher: hasher)
     PortalRoutes(gate: portal, starter: starter).add(to: router)
+    let perSecond = Double(configuration.limits.deviceRequestsPerSecond)
+    IntrospectionRoutes(
+      gate: portal, origin: origin, clock: clock, application: configuration.application,
+      platform: configuration.mobileAuthentication.portalPlatformAlias,
+      limiter: RateLimiter(perSecond: perSecond, burst: 2 * perSecond)
+    ).add(to: router)
     EndUserRoutes(gate: portal, configuration: configuration, clock: clock, announcer: announcer).add(to: router)
   }
 }

@@ -22,7 +22,7 @@ import Testing
 
   @Test("An approval and a denial at the button work, or the programs name the one to update", arguments: pairs)
   func button(pair: Pair) async throws {
-    try await withPrograms(pair, board: QuickBoard.withButton, options: []) { token, server, portal in
+    try await withPrograms(pair, board: QuickBoard.withButton, withPIN: false) { token, server, portal in
       guard try await enroll(token, try await server.activation()) else { return }
       try await token.start()
       try await token.isConnected()
@@ -43,7 +43,7 @@ import Testing
 
   @Test("A PIN is chosen, mistyped, typed and changed, or the programs name the one to update", arguments: pairs)
   func pin(pair: Pair) async throws {
-    try await withPrograms(pair, board: QuickBoard.withKeypad, options: ["--pin"]) { token, server, portal in
+    try await withPrograms(pair, board: QuickBoard.withKeypad, withPIN: true) { token, server, portal in
       try await token.start()
       guard try await enroll(token, try await server.activation(), choosing: "13589") else { return }
       try await token.isConnected()
@@ -76,7 +76,7 @@ import Testing
   func update(pair: Pair) async throws {
     let earlier = pair.token == .present ? pair.server : pair.token
     let before = Pair(token: earlier, server: earlier)
-    try await withPrograms(before, board: QuickBoard.withButton, options: []) { token, server, portal in
+    try await withPrograms(before, board: QuickBoard.withButton, withPIN: false) { token, server, portal in
       try await token.enroll(try await server.activation())
       let device = try #require(try await portal.devices().first).id
       let port = try #require(Int(portal.base().split(separator: ":").last ?? ""))
@@ -128,14 +128,14 @@ import Testing
   }
 
   private func withPrograms(
-    _ pair: Pair, board: String, options: [String],
+    _ pair: Pair, board: String, withPIN: Bool,
     _ body: (VersionedToken, VersionedServer, Portal) async throws -> Void
   ) async throws {
     let folder = try TemporaryDirectory()
     defer { folder.remove() }
     let server = VersionedServer(program: pair.server.server, directory: folder.file("server"))
     defer { server.end() }
-    let credentials = try await server.initialize(options)
+    let credentials = try await server.initialize(withPIN: withPIN)
     try await server.start()
     let token = VersionedToken(
       program: pair.token.token, state: folder.file("token"), board: try folder.write(board, to: "board.toml"))

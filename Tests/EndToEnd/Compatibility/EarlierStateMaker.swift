@@ -26,7 +26,7 @@ import Testing
       config: try folder.write("[tls]\nauthorities = \"\(folder.file("am.pem"))\"\n", to: "token.toml"))
     defer { token.end() }
 
-    let credentials = try await server.initialize(["--pin", "--host", EarlierState.host])
+    let credentials = try await server.initialize(withPIN: true, ["--host", EarlierState.host])
     try configure(server)
     try await server.start(port: nil)
     try await token.start()

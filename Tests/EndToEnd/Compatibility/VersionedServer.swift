@@ -21,10 +21,14 @@ final class VersionedServer: Sendable {
   }
 
   /// Initializes a server with the user alice and a portal.
+  /// - Parameter withPIN: whether users choose a PIN. Versions with a PIN by default have an option to turn it off.
   /// - Returns: the portal's credentials in the format of curl's `--user`.
-  func initialize(_ options: [String] = []) async throws -> String {
+  func initialize(withPIN: Bool, _ options: [String] = []) async throws -> String {
     struct Added: Decodable { let clientSecret: String }
-    _ = try await command(["init"] + options)
+    let line = launcher + [program, "init", "--help"]
+    let help = try await run(line[0], Array(line.dropFirst())).succeeded().output
+    let withoutPIN = help.contains("--no-pin") ? ["--no-pin"] : []
+    _ = try await command(["init"] + (withPIN ? ["--pin"] : withoutPIN) + options)
     _ = try await command(["user", "add", "alice"])
     return "portal:\(try await command(["api-client", "add", "portal"]).decoded(Added.self).clientSecret)"
   }

@@ -9,8 +9,8 @@ struct ServerTemplate: Sendable {
   let credentials: String
   private let files: [String: Data]
 
-  private static let plain = Task { try await ServerTemplate(["init"]) }
-  private static let withPIN = Task { try await ServerTemplate(["init", "--pin"]) }
+  private static let plain = Task { try await ServerTemplate(["init", "--no-pin"]) }
+  private static let withPIN = Task { try await ServerTemplate(["init"]) }
 
   static func made(withPIN: Bool) async throws -> ServerTemplate {
     try await (withPIN ? Self.withPIN : plain).value

@@ -20,6 +20,8 @@ struct APIClientCommand: AsyncParsableCommand {
     var mobileAuthentication = true
     @Flag(inversion: .prefixedNo, help: "May list and delete users' devices.")
     var endUser = true
+    @Flag(help: "May check access tokens: for a back end that tokens call.")
+    var introspection = false
 
     private struct Added: Encodable {
       var clientID: String
@@ -38,7 +40,8 @@ struct APIClientCommand: AsyncParsableCommand {
       let secret = Random.bytes(32).lowercaseHex
       let hash = session.hasher.hash(secret, for: .portalSecret)
       let client = APIClient(
-        id: id, secretHash: hash, mayAuthenticate: mobileAuthentication, mayManageDevices: endUser)
+        id: id, secretHash: hash, mayAuthenticate: mobileAuthentication, mayManageDevices: endUser,
+        mayIntrospect: introspection)
       guard try await session.store.write({ try $0.insertAPIClient(client) }) else {
         throw CommandError("the client \(id) exists already")
       }
@@ -56,11 +59,13 @@ struct APIClientCommand: AsyncParsableCommand {
       var clientID: String
       var mobileAuthentication: Bool
       var endUser: Bool
+      var introspection: Bool
 
       enum CodingKeys: String, CodingKey {
         case clientID = "client_id"
         case mobileAuthentication = "mobile_authentication"
         case endUser = "end_user"
+        case introspection
       }
     }
 
@@ -71,10 +76,16 @@ struct APIClientCommand: AsyncParsableCommand {
       unreadable.forEach(complain)
       options.print(
         clients.map {
-          Entry(clientID: $0.id, mobileAuthentication: $0.mayAuthenticate, endUser: $0.mayManageDevices)
+          Entry(
+            clientID: $0.id, mobileAuthentication: $0.mayAuthenticate, endUser: $0.mayManageDevices,
+            introspection: $0.mayIntrospect)
         },
-        clients.map {
-          "\($0.id)\($0.mayAuthenticate ? "  mobile-authentication" : "")\($0.mayManageDevices ? "  end-user" : "")"
+        clients.map { client in
+          let permissions = [
+            (client.mayAuthenticate, "mobile-authentication"), (client.mayManageDevices, "end-user"),
+            (client.mayIntrospect, "introspection"),
+          ]
+          return ([client.id] + permissions.filter(\.0).map(\.1)).joined(separator: "  ")
         }.joined(separator: "\n"))
     }
   }

@@ -19,8 +19,10 @@ struct InitCommand: AsyncParsableCommand {
   @Option(help: "A DNS name or IP address for the certificate, in addition to localhost. Repeatable.")
   var host: [String] = []
 
-  @Flag(help: "Users choose a PIN when they are activated; the type \"payment\" requires it.")
-  var pin = false
+  @Flag(
+    inversion: .prefixedNo,
+    help: "Whether users choose a PIN when they are activated, which the type \"payment\" then requires.")
+  var pin = true
 
   private struct Made: Encodable {
     var directory: String

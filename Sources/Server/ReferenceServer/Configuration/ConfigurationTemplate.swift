@@ -3,7 +3,6 @@
 enum ConfigurationTemplate {
   /// - Parameter pin: whether users have a PIN, which the type "payment" then requires.
   static func text(pin: Bool) -> String {
-    let whenPIN = pin ? "" : "# "
     let payment =
       pin ? "method = \"push_with_pin\"" : "method = \"push\"\n# Needs application.pin:\n# method = \"push_with_pin\""
     return """
@@ -53,8 +52,8 @@ enum ConfigurationTemplate {
       [application]
       # id = "approval-token"
       # name = "Approval Token"
-      # Whether activating a user includes choosing a PIN.
-      \(whenPIN)pin = true
+      # Whether activating a user includes choosing a PIN. Without one, a stolen token can approve everything.
+      pin = \(pin)
       # Wrong PINs after which the user is deregistered, 1 to 10.
       # max_pin_attempts = 3
 

@@ -10,13 +10,15 @@ package struct NewAccessToken: Sendable {
   package let response: AccessTokenResponse
   private let clientID: ClientID
   private let profileID: ProfileID?
+  private let origin: AccessTokenOrigin
   private let hash: [UInt8]
 
   /// - Parameter profileID: set for a `user` token.
-  package init(for clientID: ClientID, profileID: ProfileID?, hasher: KeyedHasher) {
+  package init(for clientID: ClientID, profileID: ProfileID?, by origin: AccessTokenOrigin, hasher: KeyedHasher) {
     let token = Random.bytes(32).lowercaseHex
     self.clientID = clientID
     self.profileID = profileID
+    self.origin = origin
     hash = hasher.hash(token, for: .accessToken)
     response = AccessTokenResponse(
       accessToken: token, expiresIn: Int(Self.lifetime), scope: profileID == nil ? .device : .user,
@@ -25,6 +27,7 @@ package struct NewAccessToken: Sendable {
 
   package func insert(into records: any ServerRecords, nowMs: Int64) throws {
     try records.insertAccessToken(
-      hash, clientID: clientID, profileID: profileID, expiresAtMs: nowMs + Self.lifetime * 1000, nowMs: nowMs)
+      hash, clientID: clientID, profileID: profileID, by: origin, expiresAtMs: nowMs + Self.lifetime * 1000,
+      nowMs: nowMs)
   }
 }

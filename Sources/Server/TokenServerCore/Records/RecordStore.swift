@@ -89,8 +89,10 @@ package protocol ReplyRecords {
 }
 
 package protocol KeyRecords {
-  func insertAccessToken(_ hash: [UInt8], clientID: ClientID, profileID: ProfileID?, expiresAtMs: Int64, nowMs: Int64)
-    throws
+  func insertAccessToken(
+    _ hash: [UInt8], clientID: ClientID, profileID: ProfileID?, by origin: AccessTokenOrigin, expiresAtMs: Int64,
+    nowMs: Int64
+  ) throws
   /// - Returns: the fingerprint of the key for all enrollments; nil if there is none.
   func sharedServerKey() throws -> String?
   func insertServerKey(_ fingerprint: String, sealedSecret: [UInt8], isShared: Bool) throws

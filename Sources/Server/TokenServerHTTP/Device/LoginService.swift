@@ -34,7 +34,7 @@ struct LoginService: Sendable {
   }
 
   private func verify(_ attempt: PINAttempt, _ assertion: KnowledgeAssertion) async throws -> Response {
-    let token = NewAccessToken(for: attempt.clientID, profileID: attempt.profileID, hasher: gate.hasher)
+    let token = NewAccessToken(for: attempt.clientID, profileID: attempt.profileID, by: .pin, hasher: gate.hasher)
     let nowMs = gate.clock.nowMs()
     let verdict: StoredReply?
     do {
@@ -67,7 +67,7 @@ struct LoginService: Sendable {
     guard let key = profile.knowledge?.publicKey, assertion.isSigned(by: key) else {
       throw Self.refusal("The PIN was changed since.", .invalidRequest)
     }
-    let token = NewAccessToken(for: attempt.clientID, profileID: attempt.profileID, hasher: gate.hasher)
+    let token = NewAccessToken(for: attempt.clientID, profileID: attempt.profileID, by: .pin, hasher: gate.hasher)
     let nowMs = gate.clock.nowMs()
     try await gate.store.write { try token.insert(into: $0, nowMs: nowMs) }
     return .json(token.response)

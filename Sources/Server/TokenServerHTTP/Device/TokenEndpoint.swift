@@ -19,7 +19,7 @@ struct TokenEndpoint: Sendable {
     let form = try await request.form()
     let device = try await authenticate(request, form)
     switch try read(form) {
-    case .clientCredentials: return .json(try await token(for: device, profileID: nil))
+    case .clientCredentials: return .json(try await token(for: device, profileID: nil, by: .device))
     case .activation(let code, let profileID, let certificate):
       return .json(try await activate(code, as: profileID, sealingTo: certificate, on: device, context))
     case .logIn(let assertion, let profileID):
@@ -48,7 +48,7 @@ struct TokenEndpoint: Sendable {
     }
     let proposal = try await codes.activate(
       code, on: device, profileID: profileID, sealingTo: recipient, peer: context.peer)
-    var response = try await token(for: device, profileID: profileID)
+    var response = try await token(for: device, profileID: profileID, by: .activation)
     response.userID = try await gate.store.read { try $0.profile(profileID, on: device.id)?.userID.text }
     response.sealedToken = proposal?.sealedToken
     response.serverCertificate = proposal?.serverCertificate.bytes.base64
@@ -56,8 +56,10 @@ struct TokenEndpoint: Sendable {
     return response
   }
 
-  private func token(for device: Device, profileID: ProfileID?) async throws -> AccessTokenResponse {
-    let token = NewAccessToken(for: device.id, profileID: profileID, hasher: gate.hasher)
+  private func token(
+    for device: Device, profileID: ProfileID?, by origin: AccessTokenOrigin
+  ) async throws -> AccessTokenResponse {
+    let token = NewAccessToken(for: device.id, profileID: profileID, by: origin, hasher: gate.hasher)
     let nowMs = gate.clock.nowMs()
     try await gate.store.write { try token.insert(into: $0, nowMs: nowMs) }
     return token.response

@@ -8,12 +8,14 @@ package struct APIClient: Sendable {
   package let secretHash: [UInt8]
   package let mayAuthenticate: Bool
   package let mayManageDevices: Bool
+  package let mayIntrospect: Bool
 
-  package init(id: String, secretHash: [UInt8], mayAuthenticate: Bool, mayManageDevices: Bool) {
+  package init(id: String, secretHash: [UInt8], mayAuthenticate: Bool, mayManageDevices: Bool, mayIntrospect: Bool) {
     self.id = id
     self.secretHash = secretHash
     self.mayAuthenticate = mayAuthenticate
     self.mayManageDevices = mayManageDevices
+    self.mayIntrospect = mayIntrospect
   }
 
   init(_ row: any SQLRow) throws(CorruptRowError) {
@@ -21,6 +23,31 @@ package struct APIClient: Sendable {
     secretHash = try row.bytes("secret_hash")
     mayAuthenticate = try row.flag("mobile_authentication")
     mayManageDevices = try row.flag("end_user")
+    mayIntrospect = try row.flag("introspection")
+  }
+}
+
+/// An access token that is valid now.
+package struct ValidAccessToken: Sendable, Equatable {
+  package let clientID: ClientID
+  /// The thumbprint (RFC 7638) of the device's key, to which the token is bound.
+  package let keyThumbprint: String
+  package let softwareVersion: String
+  /// Set for a user token.
+  package let profileID: ProfileID?
+  package let userID: UserID?
+  /// Nil for a token of an earlier version of the server.
+  package let origin: AccessTokenOrigin?
+  package let expiresAtMs: Int64
+
+  init(_ row: any SQLRow) throws(CorruptRowError) {
+    clientID = try row.clientID("client_id")
+    keyThumbprint = try row.text("key_thumbprint")
+    softwareVersion = try row.text("software_version")
+    profileID = try row.optionalText("profile_id").map(ProfileID.init)
+    userID = try row.optionalText("user_id").map(UserID.init)
+    origin = AccessTokenOrigin(try row.text("origin"))
+    expiresAtMs = try row.time("expires_at_ms")
   }
 }
 
@@ -46,9 +73,10 @@ extension Database {
   package func insertAPIClient(_ client: APIClient) throws -> Bool {
     try run(
       """
-      INSERT INTO api_client (id, secret_hash, mobile_authentication, end_user) VALUES (?, ?, ?, ?)
+      INSERT INTO api_client (id, secret_hash, mobile_authentication, end_user, introspection) VALUES (?, ?, ?, ?, ?)
       ON CONFLICT DO NOTHING
-      """, [client.id, client.secretHash, client.mayAuthenticate, client.mayManageDevices]) > 0
+      """,
+      [client.id, client.secretHash, client.mayAuthenticate, client.mayManageDevices, client.mayIntrospect]) > 0
   }
 
   /// - Returns: nil if there is none, or it has expired.
@@ -85,11 +113,12 @@ extension Database {
   }
 
   package func insertAccessToken(
-    _ hash: [UInt8], clientID: ClientID, profileID: ProfileID?, expiresAtMs: Int64, nowMs: Int64
+    _ hash: [UInt8], clientID: ClientID, profileID: ProfileID?, by origin: AccessTokenOrigin, expiresAtMs: Int64,
+    nowMs: Int64
   ) throws {
     try run(
-      "INSERT INTO access_token (hash, client_id, profile_id, expires_at_ms) VALUES (?, ?, ?, ?)",
-      [hash, clientID, profileID, expiresAtMs])
+      "INSERT INTO access_token (hash, client_id, profile_id, origin, expires_at_ms) VALUES (?, ?, ?, ?, ?)",
+      [hash, clientID, profileID, origin.text, expiresAtMs])
     try run("UPDATE device SET last_login_at_ms = ? WHERE id = ?", [nowMs, clientID])
   }
 
@@ -101,6 +130,19 @@ extension Database {
       WHERE access_token.hash = ? AND access_token.expires_at_ms > ?
       """, [hash, nowMs]
     ).map { (try Device($0), try $0.optionalText("profile_id").map(ProfileID.init)) }
+  }
+
+  /// A valid access token of a device and, if it is a user token, of a profile that still exist.
+  package func validAccessToken(_ hash: [UInt8], nowMs: Int64) throws -> ValidAccessToken? {
+    try row(
+      """
+      SELECT access_token.*, device.key_thumbprint, device.software_version, profile.user_id
+      FROM access_token JOIN device ON device.id = access_token.client_id AND device.deleted_at_ms IS NULL
+        LEFT JOIN profile ON profile.client_id = access_token.client_id AND profile.id = access_token.profile_id
+          AND profile.deleted_at_ms IS NULL
+      WHERE hash = ? AND expires_at_ms > ? AND (access_token.profile_id IS NULL OR profile.id IS NOT NULL)
+      """, [hash, nowMs]
+    ).map(ValidAccessToken.init)
   }
 
   package func revokeAccessToken(_ hash: [UInt8], of clientID: ClientID) throws {

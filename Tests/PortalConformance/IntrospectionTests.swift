@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+import Cryptography
+import Foundation
+import ReferenceProtocol
+import Secrets
+import ServerTestSupport
+import Testing
+
+/// Token introspection (RFC 7662) for back ends.
+@Suite(.timeLimit(.minutes(5))) struct IntrospectionTests {
+  let server: TokenServerProcess
+  let device: DeviceClient
+  let backEnd: (id: String, secret: String)
+
+  init() throws {
+    server = try TokenServerProcess(configuration: configuration(PINTests.settings, types: PINTests.types))
+    device = try DeviceClient.enrolledWithPIN(at: server, as: "alice")
+    backEnd = try server.addPortal("shop", "--introspection", "--no-mobile-authentication", "--no-end-user")
+  }
+
+  private func introspect(_ fields: String..., user: String? = nil) throws -> Curl.Reply {
+    let form = fields.flatMap { ["--data-urlencode", $0] }
+    let credentials = ["--user", user ?? "\(backEnd.id):\(backEnd.secret)"]
+    return try server.curl(credentials + form + [server.url + "/oauth/api/v2/token/introspect"])
+  }
+
+  @Test("A user token says who, how, and which key") func userToken() throws {
+    let issued = try device.logInWithPIN().expect(200).decoded(AccessTokenResponse.self)
+    let reply = try introspect("token=\(issued.accessToken)", "token_type_hint=access_token").expect(200).json
+    #expect(reply["active"] as? Bool == true)
+    #expect(reply["sub"] as? String == "alice" && reply["profile_id"] as? String == "PROF01")
+    #expect(reply["amr"] as? [String] == ["pin", "pop"] && reply["scope"] as? String == "user")
+    #expect(reply["client_id"] as? String == device.clientID && reply["iss"] as? String == server.url)
+    #expect(reply["token_type"] as? String == "DPoP" && reply["app_identifier"] as? String == "approval-token")
+    #expect(reply["app_version"] as? String == "1.0.0" && reply["app_platform"] as? String == "linux")
+    let confirmation = reply["cnf"] as? [String: any Sendable]
+    #expect(confirmation?["jkt"] as? String == JWK(device.key.publicKey).thumbprint)
+    let (issuedAt, expires) = (reply["iat"] as? Int ?? 0, reply["exp"] as? Int ?? 0)
+    #expect(expires - issuedAt == 900)
+    #expect(abs(Double(issuedAt) - Date().timeIntervalSince1970) < 120)
+    #expect(reply["authenticator"] == nil)
+  }
+
+  @Test("A device token has no user, and an activation is a one-time code") func otherOrigins() throws {
+    let ofDevice = try introspect("token=\(device.deviceToken ?? "")").expect(200).json
+    #expect(ofDevice["amr"] as? [String] == ["pop"] && ofDevice["scope"] as? String == "device")
+    #expect(ofDevice["sub"] == nil && ofDevice["profile_id"] == nil)
+    #expect(try introspect("token=\(device.userToken ?? "")").json["amr"] as? [String] == ["otp", "pop"])
+  }
+
+  @Test("A token that is unknown, revoked, or whose user or device is gone is inactive and says no more")
+  func inactive() throws {
+    func isInactive(_ token: String?) throws -> Bool {
+      try introspect("token=\(token ?? "")").expect(200).text == #"{"active":false}"#
+    }
+    #expect(try isInactive("x"))
+    let other = try device.secondUser("bob", profile: "PROF02")
+    try other.logInWithPIN().expect(200)
+    #expect(try !isInactive(other.userToken))
+    try other.token(["token=\(other.userToken ?? "")"], path: "/oauth/revoke").expect(200)
+    #expect(try isInactive(other.userToken))
+    try device.logInWithPIN().expect(200)
+    try device.call("DELETE", "/device/v1/profiles/PROF01").expect(204)
+    #expect(try isInactive(device.userToken))
+    #expect(try !isInactive(device.deviceToken))
+    try server.admin("device", "delete", device.clientID)
+    #expect(try isInactive(device.deviceToken))
+  }
+
+  @Test("Only a client with the permission may ask, and must say about what") func permissions() throws {
+    let (id, secret) = try server.addPortal("portal")
+    #expect(try introspect("token=x", user: "\(id):\(secret)").status == 403)
+    #expect(try introspect("token=x", user: "\(backEnd.id):wrong").status == 401)
+    #expect(try introspect("token_type_hint=x").status == 400)
+    let form = ["token=x", "client_id=\(backEnd.id)", "client_secret=\(backEnd.secret)"]
+    let inForm = try server.curl(
+      form.flatMap { ["--data-urlencode", $0] } + [server.url + "/oauth/api/v2/token/introspect"])
+    #expect(inForm.status == 200)
+    let enabled = server.url + "/oauth/api/v4/authenticate/user/alice/enabled"
+    #expect(try server.curl("--user", "\(backEnd.id):\(backEnd.secret)", enabled).status == 403)
+  }
+
+  @Test("A client that asks too often is slowed down") func rateLimit() throws {
+    let server = try TokenServerProcess(configuration: configuration("[limits]\ndevice_requests_per_second = 1"))
+    let (id, secret) = try server.addPortal("shop", "--introspection")
+    let statuses = try (1...8).map { _ in
+      try server.curl(
+        "--user", "\(id):\(secret)", "--data", "token=x", server.url + "/oauth/api/v2/token/introspect"
+      ).status
+    }
+    #expect(statuses.prefix(2) == [200, 200])
+    #expect(statuses.contains(429))
+  }
+
+  @Test("The metadata name the endpoint") func metadata() throws {
+    let reply = try server.curl(server.url + ServerMetadata.path).expect(200)
+    #expect(reply.json["introspection_endpoint"] as? String == server.url + "/oauth/api/v2/token/introspect")
+  }
+}

@@ -80,7 +80,7 @@ struct PINAnswerTrial {
       model.failures = 0
     } else if !result.isAuthenticated {
       try await fixture.portal.cancel(transaction)
-      try await fixture.token.log.line(with: "settled request \(transaction)", "cancelled")
+      try await fixture.token.log.line(with: "settled request \(transaction)")
     }
     let decisions = try await fixture.token.audit(of: transaction).count { $0.kind == "decided" }
     try model.require(decisions <= 2, "\(decisions) decisions")

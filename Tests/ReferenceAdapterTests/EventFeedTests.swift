@@ -69,7 +69,9 @@ import Testing
     _ server: FakeServer, _ client: DeviceClient, stream sending: AsyncThrowingStream<[UInt8], any Error>.Continuation,
     _ text: String, until isDone: (Hints) -> Bool
   ) async throws {
-    let (hints, feed) = (Hints(), EventFeed(client: client, environment: server.environment, memory: EventFeed.Memory()))
+    let (hints, feed) = (
+      Hints(), EventFeed(client: client, environment: server.environment, memory: EventFeed.Memory())
+    )
     let running = Task { try await feed.run { hints.add($0) } }
     sending.yield(Array(text.utf8))
     let start = ContinuousClock.now

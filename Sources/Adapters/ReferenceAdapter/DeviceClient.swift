@@ -7,13 +7,6 @@ import ReferenceProtocol
 /// The HTTP client of one device at one reference token server: `private_key_jwt` to get access tokens, DPoP with the
 /// server's nonces on every call. Access token and nonce are kept in memory only.
 actor DeviceClient {
-  /// The access token that a call uses.
-  enum Authority: Sendable {
-    case device
-    /// A user access token, from an activation.
-    case user(String)
-  }
-
   /// The access token used by a call.
   private struct UsedToken {
     let text: String
@@ -21,14 +14,10 @@ actor DeviceClient {
     let number: Int?
   }
 
-  private static let neverContent = TokenServerError.unreachable("the token server repeatedly requires another proof")
-
   /// How long before its expiry an access token is renewed.
   private static let renewalMargin = Duration.seconds(30)
   /// How long before its expiry an access token is renewed while nothing waits for it: two heartbeats earlier.
   private static let earlyRenewalMargin = renewalMargin + EventFeed.silence
-  /// The maximum length of a nonce.
-  private static let longestNonce = 512
   /// The number of attempts: two retries, for a stale nonce and an expired token.
   private static let tries = 3
 
@@ -141,12 +130,6 @@ actor DeviceClient {
     revocations?.check(fault, response, about: profile, isSecondAsk: isSecondAsk) ?? fault
   }
 
-  /// Returns PROFILE of `/profiles/PROFILE/…`.
-  private static func profile(in path: String) -> String? {
-    let steps = path.split(separator: "/")
-    return steps.first == "profiles" && steps.count > 1 ? String(steps[1]) : nil
-  }
-
   /// Opens the event stream.
   func stream(_ path: String, headers: HTTPHeaders) async throws(TokenServerError) -> HTTPResponseStream {
     let tokensBefore = tokenCount
@@ -236,13 +219,6 @@ actor DeviceClient {
     }
   }
 
-  /// Decodes the body. A body of another form does not come from the token server.
-  static func decode<Value: Decodable>(_ type: Value.Type, _ response: HTTPResponse) throws(TokenServerError) -> Value {
-    do { return try JSON.decode(type, from: response.body) } catch {
-      throw .unreachable("the token server's answer has an unknown form: \(error)")
-    }
-  }
-
   // MARK: Proofs
 
   /// Adds access token and proof to the request.
@@ -317,19 +293,5 @@ actor DeviceClient {
     if let seconds = response.headers["Date"].flatMap(unixSeconds(httpDate:)) {
       serverTime = (seconds, environment.now, response.certificateExpiry)
     }
-  }
-
-  /// Returns the start of an error response's body: sufficient for a problem document, and bounded.
-  private static func body(of stream: HTTPResponseStream) async -> [UInt8] {
-    var body: [UInt8] = []
-    do {
-      for try await chunk in stream.body {
-        body += chunk
-        if body.count > 16_384 { break }
-      }
-    } catch {
-      // The part received before the connection was lost may still explain the status.
-    }
-    return body
   }
 }

@@ -67,8 +67,8 @@ package struct PingAMEnrollment: Sendable {
   ///   - text: the URI as read from the QR code.
   ///   - name: the user's name for the account; nil uses AM's account name.
   ///   - trust: how AM's certificate is verified.
-  /// - Throws: `RegistrationURI.ParseError`, `MailboxRefusal`, `StateStoreError`, `PanelDialog.Ending`, `TokenServerError`.
-  ///   After `.outcomeUnknown` the account is kept and waits for its first message.
+  /// - Throws: `RegistrationURI.ParseError`, `MailboxError`, `StateStoreError`, `PanelDialog.EntryError`,
+  ///   `TokenServerError`. After `.outcomeUnknown` the account is kept and waits for its first message.
   package func enroll(_ text: String, name: String?, trust: ServerTrust) async throws -> AccountRecord {
     let uri = try RegistrationURI(text)
     let ticket = try Self.ticket(of: uri)

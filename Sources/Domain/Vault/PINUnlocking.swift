@@ -11,9 +11,8 @@ package enum PINUnlockResult: Sendable {
   /// The attempt was counted; the next one must wait.
   case wrong(FailureCounts, wait: Duration)
   /// The attempt was the last one allowed: the account was wiped.
-  /// Too early after a wrong attempt: the PIN was neither verified nor counted.
   case wiped
-  /// Too soon after a wrong one: nothing was tried or counted.
+  /// Too early after a wrong attempt: the PIN was neither verified nor counted.
   case mustWait(Duration)
 }
 

@@ -14,9 +14,16 @@ import Testing
 
   @Test(
     "No name is made of a user who cannot be part of one",
-    arguments: ["ann smith", "a\nb", "\u{202E}", String(repeating: "x", count: 64)])
+    arguments: [
+      "", "ann smith", "a\nb", "\u{202E}", "$(reboot)", "a;b", "--json", "-a", ".a", "münch",
+      String(repeating: "x", count: 64),
+    ])
   func noSuggestion(user: String) {
     #expect(accountName(of: user, at: TokenServerID("example.com"), except: []) == nil)
+  }
+
+  @Test("The host of an IPv6 address is the address") func addressHost() {
+    #expect(accountName(of: "a.b", at: TokenServerID("[2001:db8::1]:443"), except: []) == "a.b@[2001:db8::1]")
   }
 
   @Test("No number is endless") func bounded() {

@@ -37,6 +37,7 @@ import Testing
     close(open(unit, O_CREAT | O_WRONLY, 0o600))
     defer { unlink(unit) }
     #expect(isStateOfService("/var/lib/approval-token", root: root))
+    #expect(isStateOfService("/var/lib/approval-token/", root: root))
     #expect(!isStateOfService("/home/alice/.local/state/approval-token", root: root))
   }
 }

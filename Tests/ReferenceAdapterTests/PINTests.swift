@@ -157,6 +157,24 @@ import Testing
     }
   }
 
+  /// Fails if `status` shows attempts from before a wrong PIN at a login.
+  @Test("A login makes the listed message outdated") func loginDiscards() async throws {
+    let adapter = try enrolled()
+    let transaction = try #require(TransactionID(FakeServer.transaction))
+    let listed = adapter.listedMessage
+    listed.put("A", of: transaction, askedAt: server.clock.now, listed.ticket)
+    server.on("/configuration", "{}")
+    server.on("/oauth/token") { request in
+      guard String(decoding: request.body, as: UTF8.self).contains("grant-type%3Ajwt-bearer") else {
+        let device = AccessTokenResponse(accessToken: "D", expiresIn: 900, scope: .device)
+        return HTTPResponse(status: 200, body: JSON.encode(device))
+      }
+      return HTTPResponse(status: 400, body: Array(#"{"error":"invalid_grant"}"#.utf8))
+    }
+    await #expect(throws: TokenServerError.self) { try await adapter.logIn(AccountID("A"), typing: pin("13579")) }
+    #expect(listed.take(of: transaction, at: server.clock.now) == nil)
+  }
+
   @Test("A lost login is repeated as the same attempt") func aLostLoginIsRepeatedAsTheSameAttempt() async throws {
     let adapter = try enrolled()
     // The client asked for the time first, because the board's clock is not set.

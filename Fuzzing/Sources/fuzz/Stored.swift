@@ -73,7 +73,7 @@ private struct Tag: RawRepresentable { let rawValue: UInt16 }
 private func tagged(_ input: Input) -> AccountRecord {
   var (lines, fields) = (parts(of: input), SecretFields())
   let length = lines.removeFirst().withExposedSecret { Int(String(decoding: $0, as: UTF8.self)) }
-  for (line, tag) in zip(lines, UInt16(1)...) where line.count > 0 { fields[Tag(rawValue: tag)] = line }
+  for (line, tag) in zip(lines, UInt16(1)...64) where line.count > 0 { fields[Tag(rawValue: tag)] = line }
   var account = account(of: input).with(fields.encoded)
   account.pin = length.map { PINMetadata(.token, length: $0) }
   account.policies = length.map { _ in #"{"deviceTampering":{"score":0.5}}"# }

@@ -8,6 +8,7 @@ package import ServerBackends
 package struct ReferenceBackend: ServerBackend {
   package static let kind = ReferenceServerClient.kind
   package static let uriPrefixes = ["approvaltoken://activate?"]
+  package static let namesAccountsAfterUsers = true
 
   private let context: BackendContext
 

@@ -51,7 +51,7 @@ extension ReferenceServerClient {
       assertion: try await client.assertion(by: key, for: account.profile, path: path),
       ephemeralCertificate: ephemeral.certificate.bytes.base64)
     let body = JSON.encode(request)
-    let reply = try await repeating { [client] () async throws(TokenServerError) in
+    let reply = try await attempting { [client] () async throws(TokenServerError) in
       try await client.call(.post, path, body: body, as: .user(user.accessToken))
     }
     let change = try DeviceClient.decode(PINChange.self, reply)
@@ -113,7 +113,7 @@ extension ReferenceServerClient {
           by: key, for: account.profile, audience: ServerMetadata(issuer: client.issuer).tokenEndpoint)
       ),
     ]
-    let response = try await repeating { [client] () async throws(TokenServerError) in
+    let response = try await attempting { [client] () async throws(TokenServerError) in
       try await client.requestToken(grant: Grant.jwtBearer, form: form, about: account.profile)
     }
     guard response.scope == .user, response.profileID == account.profile else {
@@ -121,6 +121,15 @@ extension ReferenceServerClient {
     }
     let lifetime = Duration.seconds(max(0, min(response.expiresIn, 86_400)))
     return UserSession(account: account.id, until: asked + lifetime, accessToken: response.accessToken)
+  }
+
+  /// Makes a call that counts as a PIN attempt: the counts in a message that came before are then outdated.
+  private func attempting<Result: Sendable>(
+    _ call: @Sendable () async throws(TokenServerError) -> Result
+  ) async throws(TokenServerError) -> Result {
+    listedMessage.discard()
+    defer { listedMessage.discard() }
+    return try await repeating(call)
   }
 
   /// Derives the knowledge key `KK'` from a typed PIN. Takes the time of a key derivation, and cannot detect a wrong

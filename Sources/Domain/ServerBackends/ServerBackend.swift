@@ -18,6 +18,10 @@ package protocol ServerBackend: Sendable {
   /// as a command-line argument.
   static var lastingSecretSchemes: Set<String> { get }
 
+  /// Whether an account that the user did not name is named after the user at the server, "ann@example.com", instead of
+  /// its profile.
+  static var namesAccountsAfterUsers: Bool { get }
+
   /// Whether the text is an enrollment URI of this kind, valid or not. At most one kind recognizes a text.
   static func recognizes(_ uri: String) -> Bool
 
@@ -47,4 +51,7 @@ package protocol ServerBackend: Sendable {
 extension ServerBackend {
   /// Default: none.
   package static var lastingSecretSchemes: Set<String> { [] }
+
+  /// Default: no.
+  package static var namesAccountsAfterUsers: Bool { false }
 }

@@ -47,9 +47,11 @@ public struct SecretFields: Sendable {
     return values
   }
 
-  /// - Precondition: at most `maximumCount` fields of at most `maximumLength` bytes.
+  /// The record. More than `maximumCount` fields are encoded but not decoded: a record of `maximumCount` unknown fields
+  /// must not end the process when a known field is added.
+  /// - Precondition: each value has at most `maximumLength` bytes.
   public var encoded: SecretBytes {
-    precondition(values.count <= Self.maximumCount && values.values.allSatisfy { $0.count <= Self.maximumLength })
+    precondition(values.values.allSatisfy { $0.count <= Self.maximumLength })
     let fields = values.sorted { $0.key < $1.key }
     let count = fields.reduce(Self.header.count) { $0 + Self.fieldHeaderCount + $1.value.count }
     return SecretBytes(count: count) { (target: UnsafeMutableRawBufferPointer) in

@@ -16,8 +16,8 @@ package enum MainThread {
   package static func run(_ body: @escaping @Sendable () async -> Void) -> Never {
     var signals = sigset_t()
     sigemptyset(&signals)
-    sigaddset(&signals, SIGTERM)
-    sigaddset(&signals, SIGINT)
+    // A signal that the parent ignores, such as SIGINT for a job in the background, stays ignored.
+    for number in [SIGTERM, SIGINT] where !isIgnored(number) { sigaddset(&signals, number) }
     pthread_sigmask(SIG_BLOCK, &signals, nil)
     _ = approval_linux_use_one_arena()
     useTaskThreads()
@@ -31,6 +31,12 @@ package enum MainThread {
       guard let stop = stop.withLock({ $0 }) else { end(by: signal) }
       stop()
     }
+  }
+
+  private static func isIgnored(_ number: Int32) -> Bool {
+    var action = sigaction()
+    guard sigaction(number, nil, &action) == 0 else { return false }
+    return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
   }
 
   /// Ends the process as the signal's default action does, so that its parent sees the signal.

@@ -10,10 +10,12 @@
   /// after its threads, ends them 5 s after their last work, and uses two of them for each timer. These threads wake only
   /// for a task that can run or a timer that is due; a timer wakes one thread.
   ///
+  /// Timers do not advance while the machine is suspended, which boards are not.
+  ///
   /// One idle thread, the timekeeper, waits for the next timer; the others wait for work.
   final class TaskThreads: TaskExecutor, SchedulingExecutor, @unchecked Sendable {
-    /// While one waits for storage and one derives a key, the LED has the third.
-    static let count = 3
+    /// While two wait for storage and one derives a key, the LED has the fourth.
+    static let count = 4
     /// In nanoseconds: a thread that begins a task leaves a timer without a timekeeper only if it is due later than this.
     /// Tasks do not block longer, except while they wait for another process that uses the vault.
     private static let longestTask: Int64 = 1_000_000_000

@@ -43,8 +43,23 @@ extension Enroll: OneShotCommand {
 /// another device secret than the service's systemd credential.
 /// - Parameter root: where the file system begins.
 func isStateOfService(_ directory: String, root: String = "") -> Bool {
-  directory == "/var/lib/approval-token"
+  canonical(directory) == canonical("/var/lib/approval-token")
     && ["/usr/lib", "/lib", "/etc"].contains {
       access("\(root)\($0)/systemd/system/approval-token.service", F_OK) == 0
     }
+}
+
+/// The path without symbolic links and slashes at its end; only without those slashes if it does not exist.
+private func canonical(_ path: String) -> String {
+  guard let resolved = realpath(path, nil) else { return String(path.trimmingSlashes) }
+  defer { free(resolved) }
+  return String(cString: resolved)
+}
+
+extension String {
+  fileprivate var trimmingSlashes: Substring {
+    var rest = self[...]
+    while rest.count > 1, rest.last == "/" { rest.removeLast() }
+    return rest
+  }
 }

@@ -9,6 +9,8 @@ import Vault
 extension Serve: OneShotCommand {
   package func perform() async throws {
     try await reporting {
+      // A reader of the log that ends must not end the service.
+      signal(SIGPIPE, SIG_IGN)
       // Must run before the first secret is in memory.
       forbidMemoryDumps()
       overwriteFreedMemory()

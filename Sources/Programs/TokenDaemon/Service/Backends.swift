@@ -98,7 +98,9 @@ package struct Backends: Sendable {
       throw CommandError(.badData, Self.notAnEnrollmentURI(all.map { type(of: $0) }))
     }
     let account = try await backend.enroll(request)
-    return request.name == nil ? try named(account) : account
+    guard request.name == nil, type(of: backend).namesAccountsAfterUsers else { return account }
+    // The enrollment is complete: without a new name, too.
+    return (try? named(account)) ?? account
   }
 
   /// Renames an account without a name of the user's choice after the user at the server: "ann@example.com".

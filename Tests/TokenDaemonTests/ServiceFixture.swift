@@ -35,6 +35,8 @@ final class ServiceFixture: Sendable {
       directory: path, deviceSecret: try DeviceSecret.load(stateDirectory: path, credentialsDirectory: nil))
     var profile = try BoardCatalog.profile("simulated")
     if let reportHold { profile.timing.reportHold = reportHold }
+    // On a busy machine a press may take much longer than it should.
+    profile.timing.stuck = .seconds(60)
     board = try RunningBoard(profile, clock: environment.clock)
     let stream: AsyncStream<TokenEvent>
     (stream, events) = AsyncStream.makeStream()

@@ -16,9 +16,11 @@ public final class SimulatedButton: Button {
 
   /// Presses, keeps the button down for `duration`, and releases it, also if the task is canceled in the meantime.
   public func hold(for duration: Duration) async {
+    let end = clock.now + duration
     continuation.yield(.down(.approve, clock.now))
-    try? await clock.sleep(until: clock.now + duration)
-    continuation.yield(.up(clock.now))
+    try? await clock.sleep(until: end)
+    // Not later than `end`, as real edges have the times of the kernel, not of a busy program.
+    continuation.yield(.up(min(clock.now, end)))
   }
 
   /// Two short presses, 200 ms apart.

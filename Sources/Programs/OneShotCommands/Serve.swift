@@ -25,8 +25,9 @@ extension Serve: OneShotCommand {
         print("ready")
         fflush(nil)
         manager.notify("READY=1")
+      } onStop: {
+        manager.notify("STOPPING=1")
       }
-      manager.notify("STOPPING=1")
     }
   }
 }

@@ -25,8 +25,12 @@ package struct Daemon: Sendable {
   }
 
   /// Runs until SIGTERM or SIGINT.
-  /// - Parameter onReady: called when commands are accepted.
-  package func run(onReady: @escaping @Sendable () -> Void) async throws {
+  /// - Parameters:
+  ///   - onReady: called when commands are accepted.
+  ///   - onStop: called at SIGTERM or SIGINT.
+  package func run(
+    onReady: @escaping @Sendable () -> Void, onStop: @escaping @Sendable () -> Void
+  ) async throws {
     var logger = Logger(label: "approval-token") { PlainLog($0) }
     logger.logLevel = .info
     let (events, reporting) = AsyncStream.makeStream(of: TokenEvent.self, bufferingPolicy: .bufferingNewest(256))
@@ -49,20 +53,25 @@ package struct Daemon: Sendable {
     let pushes = try configuration.push.listen.map {
       try PushListener(at: $0, in: environment) { service.wakePolls() }
     }
+    let control: ControlServer
+    do { control = try ControlServer(path: controlSocket) { try await handler.answer($0, $1) } } catch {
+      throw CommandError(.unavailable, "\(error)")
+    }
     let group = ServiceGroup(
       configuration: ServiceGroupConfiguration(
         services: [
           .init(service: PanelService(panel: board.panel)),
           .init(service: HardwareWatch(panel: board.panel, environment: environment, logger: logger)),
-          .init(service: ControlServer(path: controlSocket) { try await handler.answer($0, $1) }),
+          .init(service: control),
           .init(service: service),
         ] + [pushes].compactMap { $0.map { .init(service: $0) } },
         logger: Logger(label: "approval-token.lifecycle") { _ in SwiftLogNoOpLogHandler() }))
-    MainThread.onStopSignal { Task { await group.triggerGracefulShutdown() } }
-    defer { MainThread.onStopSignal(nil) }
-    do { try await group.run() } catch let failure as UnixSocket.SocketError {
-      throw CommandError(.unavailable, "\(failure)")
+    MainThread.onStopSignal {
+      onStop()
+      Task { await group.triggerGracefulShutdown() }
     }
+    defer { MainThread.onStopSignal(nil) }
+    try await group.run()
     logger.info("stopped")
   }
 }

@@ -8,14 +8,23 @@ import Threads
 
 /// The server side of the control socket. One thread blocks in `accept`; there are no wake-ups without connections.
 struct ControlServer: Service {
-  let path: String
   /// Handles one request. It sends one or more lines, until it returns or the client disconnects (`reply` throws).
-  let answer:
+  typealias Answer =
     @Sendable (ControlRequest, _ reply: @escaping @Sendable (any Encodable & Sendable) throws -> Void) async throws ->
-      Void
+    Void
+
+  private let path: String
+  private let socket: UnixSocket
+  private let answer: Answer
+
+  /// Clients that connect from now on wait until `run`.
+  init(path: String, _ answer: @escaping Answer) throws(UnixSocket.SocketError) {
+    self.path = path
+    self.answer = answer
+    socket = try UnixSocket.listening(at: path)
+  }
 
   func run() async throws {
-    let socket = try UnixSocket.listening(at: path)
     let descriptor = socket.descriptor
     let (callers, continuation) = AsyncStream.makeStream(of: Int32.self, bufferingPolicy: .bufferingOldest(16))
     Self.startAccepting(descriptor, continuation)

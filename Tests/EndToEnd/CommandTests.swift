@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Glibc
 import ProgramHarness
 import Testing
 
@@ -9,9 +10,26 @@ extension EndToEnd {
       try await withScene { fixture in
         let uri = try await fixture.server.activation(for: "alice")
         let other = TestToken(state: fixture.folder.file("other"), board: "simulated")
-        try await other.enroll(uri).succeeded()
+        let enrolled = try await other.enroll(uri)
+        try enrolled.succeeded()
+        // librnp tests a wrong session key first, and would report it.
+        #expect(!enrolled.errors.contains("checksum"))
         try await expectFailure(.code(77), saying: "used", changingNothingIn: fixture) {
           try await fixture.token.enroll(uri)
+        }
+      }
+    }
+
+    /// A report has registers and memory, which may contain secrets.
+    @Test("A crash of the service leaves no report of the runtime") func noCrashReport() async throws {
+      try await withScene { fixture in
+        try await fixture.token.start()
+        let running = try fixture.token.running
+        running.send(SIGILL)
+        #expect(try await running.exit() == .signal(SIGILL))
+        let log = running.errors.lines.joined(separator: "\n")
+        for word in ["Registers", "Backtrace", "Crash:", "Images", "rip", "Thread 0"] {
+          #expect(!log.contains(word), "\(log)")
         }
       }
     }

@@ -35,6 +35,34 @@ import Testing
     _ = try? await running.value
   }
 
+  /// A hostile server, or a client that may write at the broker, can send hints without end.
+  @Test("A thousand hints cause few list reads, and do not hide a revocation") func manyHints() async throws {
+    let fixture = HandlerFixture()
+    let running = Task { try await listener(fixture).run() }
+    try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
+    for number in 1...1000 {
+      fixture.server.hint(number == 1 ? .revoked : .pendingChanged)
+      if number % 100 == 0 { await fixture.clock.untilAsleep() }
+    }
+    try await until { fixture.server.calls(of: "validate") == 2 }
+    #expect((2...10).contains(fixture.server.calls(of: "pendingRequests")))
+    fixture.clock.advance(by: .seconds(1))
+    await fixture.clock.untilAsleep()
+    #expect((2...16).contains(fixture.server.calls(of: "pendingRequests")))
+    running.cancel()
+    _ = try? await running.value
+  }
+
+  @Test("Hints of the same kind wait once, in the order of the last one") func coalesced() async throws {
+    let queue = HintQueue()
+    for hint in [Hint.connected, .pendingChanged, .disconnected("a"), .revoked, .pendingChanged, .disconnected("b")] {
+      queue.put(hint)
+    }
+    var taken: [Hint] = []
+    for _ in 1...4 { taken.append(try await queue.next()) }
+    #expect(taken == [.connected, .revoked, .pendingChanged, .disconnected("b")])
+  }
+
   @Test("A server down for hours is tried with growing pauses") func aServerDownForHoursIsTriedWithGrowingPauses()
     async throws
   {

@@ -40,6 +40,10 @@ import Testing
       #expect(fixture.panel.prompts.count == 1)
       fixture.clock.advance(by: .milliseconds(100))
       await fixture.panel.until(challenges: 2)
+      let ofSecond = fixture.panel.shown.lastIndex(of: .confirmationWanted)
+      #expect(
+        ofSecond.map { fixture.panel.shown[..<$0].suffix(1) } == [.anotherRequest],
+        "the end of the first was not shown: the user may still be about to hold for it")
       #expect(unsettled(fixture) == [HandlerFixture.transaction(1)])
       fixture.panel.perform(deny)
       try await eventually { !fixture.stateStore.outcomes(of: HandlerFixture.transaction(2)).isEmpty }

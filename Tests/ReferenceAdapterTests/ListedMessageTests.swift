@@ -128,7 +128,7 @@ import Testing
   }
 
   @Test("A message that is too long is fetched") func long() async throws {
-    try list(as: String(repeating: "A", count: ListedMessage.longest + 1))
+    try list(as: String(repeating: "A", count: PendingList.longestMessage + 1))
     _ = try await adapter.open(listed())
     #expect(exchanges.last == "/requests/\(FakeServer.transaction)/message")
   }

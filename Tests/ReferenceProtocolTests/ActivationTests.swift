@@ -36,6 +36,8 @@ import Testing
       ("server=https%3A%2F%2Fu%3Ap%40h&code=\(code)", .badServer("https://u:p@h")),
       ("server=https%3A%2F%2Fh%3A0&code=\(code)", .badServer("https://h:0")),
       ("server=https%3A%2F%2Fh%3A65536&code=\(code)", .badServer("https://h:65536")),
+      ("server=https%3A%2F%2Fh%3A%2B443&code=\(code)", .badServer("https://h:+443")),
+      ("server=https%3A%2F%2F[1:2:]&code=\(code)", .badServer("https://[1:2:]")),
       ("server=https%3A%2F%2Fh%0D%0AX&code=\(code)", .badServer("https://h\r\nX")),
       ("server=https%3A%2F%2Fh&code=\(code)&pin_sha256=abc", .badPin("abc")),
       ("server=https%3A%2F%2Fh&code=\(code)&pin_sha256=", .badPin("")),

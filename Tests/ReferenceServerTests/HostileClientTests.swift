@@ -150,6 +150,17 @@ import Testing
     #expect((last["slow_down"] ?? 0) + (last["invalid_token"] ?? 0) == 1)
   }
 
+  @Test("The networks of one IPv6 site share a limit")
+  func site() async throws {
+    let temporary = try TemporaryStore()
+    let activation = temporary.makeActivationService()
+    let outcomes = await guesses(700, at: activation) { ConnectionSource.name(of: "2001:db8:1:\($0 % 70)::1") }
+    // Up to one attempt a second may have been refilled meanwhile.
+    #expect((60...90).contains(outcomes["invalid_token"] ?? 0))
+    let others = await guesses(10, at: activation) { _ in ConnectionSource.name(of: "2001:db8:2::1") }
+    #expect(others["invalid_token"] == 10)
+  }
+
   @Test("Correct codes do not use up the limit")
   func rightCodes() async throws {
     let temporary = try TemporaryStore()

@@ -22,6 +22,8 @@ import Testing
     "Basic credentials are split at the first colon and must be UTF-8 in Base64",
     arguments: [
       ("portal:secret", "portal", "secret"), ("portal:a:b", "portal", "a:b"), (":", "", ""), ("ü:ß", "ü", "ß"),
+      // A combining mark after the colon.
+      ("a:\u{301}b", "a", "\u{301}b"),
     ])
   func basicCredentials(text: String, id: String, secret: String) throws {
     let found = try #require(AuthorizationHeader.basic(of: "Basic \(Array(text.utf8).base64)"))
@@ -116,6 +118,12 @@ import Testing
     #expect(try order(needed + "&message=" + String(repeating: "%C3%BC", count: 155)).message.count == 155)
     #expect(throws: StartRequest.ParseError.messageTooLong) {
       try order(needed + "&message=" + String(repeating: "%C3%BC", count: 156))
+    }
+    // A longer one would leave no room for other requests in the device's list.
+    let longest = String(repeating: "%C3%BC", count: StartRequest.maxSecureMessageLength)
+    #expect(try order(needed + "&secure_message=" + longest).secureMessage?.count == 4096)
+    #expect(throws: StartRequest.ParseError.messageTooLong) {
+      try order(needed + "&secure_message=" + longest + "x")
     }
   }
 

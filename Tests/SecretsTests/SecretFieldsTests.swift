@@ -40,7 +40,7 @@ import Testing
       header + field(1, 1, []), header + field(1, 2, [7]), header + field(1, 1, [7, 7]),
       header + field(1, 0, []) + field(1, 0, []), header + field(2, 0, []) + field(1, 0, []),
       header + [0, 1, 0x7F, 0xFF, 0xFF, 0xFF], header + [0, 1, 0xFF, 0xFF, 0xFF, 0xFF, 0],
-      header + [0, 1, 0, 0x10, 0, 1] + [UInt8](repeating: 0, count: SecretFields.maximumLength + 1),
+      header + [0, 1, 1, 0, 0, 1] + [UInt8](repeating: 0, count: SecretFields.maximumLength + 1),
       header + (0...UInt8(SecretFields.maximumCount)).flatMap { field($0, 0, []) },
     ] as [[UInt8]])
   func refused(encoded: [UInt8]) { #expect(SecretFields(encoded: SecretBytes(copying: encoded)) == nil) }

@@ -75,7 +75,7 @@ import Vault
     try vault.resolveIntent(login, about(login, .settled))
     for hour in 1...40 {
       for number in 1...50 {
-        for kind in [AuditEntry.Kind.announced, .opened] {
+        for kind in [AuditEntry.Kind.announced, .panelUnavailable, .opened] {
           try vault.record(AuditEntry(kind, account: alice, detail: "\(number)", wallClockMilliseconds: ms(hour)))
         }
         let end = AuditEntry(.settled, account: alice, detail: "expired", wallClockMilliseconds: ms(hour))

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import DisplayText
 import HTTP
 import JSONValues
 import MobileAuth
@@ -6,7 +7,8 @@ import MobileAuth
 /// An HTTP client for AM's push endpoints. There is no session: every body is signed.
 struct PingAMClient: Sendable {
   private static func fault(_ error: HTTPTransportError) -> TokenServerError {
-    if case .untrusted = error { .untrusted("\(error)") } else { .unreachable("\(error)") }
+    let why = error.description.sanitized(atMost: 500)
+    return if case .untrusted = error { .untrusted(why) } else { .unreachable(why) }
   }
 
   /// The result of one request.

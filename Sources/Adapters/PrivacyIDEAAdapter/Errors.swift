@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+import DisplayText
 import HTTP
 import MobileAuth
 
 extension TokenServerError {
   init(_ error: HTTPTransportError) {
-    self = if case .untrusted = error { .untrusted(error.description) } else { .unreachable(error.description) }
+    let why = error.description.sanitized(atMost: 500)
+    self = if case .untrusted = error { .untrusted(why) } else { .unreachable(why) }
   }
 
   /// The fault for a response that is not the token server's, or that reports an internal error.

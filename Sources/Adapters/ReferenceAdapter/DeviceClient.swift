@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
+import DisplayText
 import HTTP
 import MobileAuth
 import ReferenceProtocol
@@ -165,7 +166,12 @@ actor DeviceClient {
     do { response = try await http.send(request) } catch { throw TokenServerError(error) }
     hear(response)
     guard response.status == 201 else { throw TokenServerError(oauth: response) }
-    return try Self.decode(RegistrationResponse.self, response)
+    let registered = try Self.decode(RegistrationResponse.self, response)
+    // It is stored, and part of every proof.
+    guard (1...128).contains(registered.clientID.utf8.count), registered.clientID.isSafeToShow else {
+      throw .unreachable("the token server's \"client_id\" is not 1 to 128 printable bytes")
+    }
+    return registered
   }
 
   /// `POST /oauth/token`.

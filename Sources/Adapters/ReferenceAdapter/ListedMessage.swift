@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import MobileAuth
+import ReferenceProtocol
 import Synchronization
 
 /// The message of the newest request that came with the pending list, so that it need not be fetched. It is used at most
 /// once, and only where it is the same as a fetched one: a PIN attempt changes the message of its request.
 final class ListedMessage: Sendable {
-  /// The maximum number of characters. A longer message is fetched.
-  static let longest = 65_536
   /// How long after the list was requested it is used. Later, counts of wrong PINs may have changed.
   static let freshness = Duration.seconds(10)
 
@@ -25,7 +24,9 @@ final class ListedMessage: Sendable {
   /// Replaces the message by that of a newer list; nil if the list has none.
   func put(_ text: String?, of transaction: TransactionID, askedAt: MonotonicInstant, _ ticket: Ticket) {
     state.withLock { state in
-      guard state.ticket == ticket, let text, text.utf8.count <= Self.longest else { return state.message = nil }
+      guard state.ticket == ticket, let text, text.utf8.count <= PendingList.longestMessage else {
+        return state.message = nil
+      }
       state.message = (text, transaction, askedAt)
     }
   }

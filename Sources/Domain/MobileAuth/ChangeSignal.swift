@@ -54,20 +54,13 @@ public final class ChangeSignal: Sendable {
     }
   }
 
-  /// The longest single sleep. A canceled sleep stays in the timer queue until it would have ended.
-  private static let longestSleep = Duration.seconds(60)
-
   /// Like `wait(beyond:)`, but returns at `limit` at the latest, if there is one.
   public func wait(beyond seen: Int, until limit: MonotonicInstant?, in environment: TokenEnvironment) async throws {
     guard let limit else { return try await wait(beyond: seen) }
     try await withThrowingTaskGroup(of: Void.self) { group in
       defer { group.cancelAll() }
       group.addTask { try await self.wait(beyond: seen) }
-      group.addTask {
-        while environment.now < limit {
-          try await environment.sleep(until: min(limit, environment.now + Self.longestSleep))
-        }
-      }
+      group.addTask { try await environment.sleep(until: limit) }
       try await group.next()
     }
   }

@@ -186,14 +186,14 @@ public struct Handler: Sendable {
     while true {
       let ending = try await decide(pending, opened, at: server, isPinned: isPinned)
       opened = nil
-      switch ending {
-      case .preempted, .makesWay, .expired, .closed, .refused: lastPrompt.end(at: environment.now)
-      case .answered: lastPrompt.forget()
-      }
+      lastPrompt.end(at: environment.now)
       switch ending {
       case .answered(let response):
         lastPrompt.shown = nil
-        guard case .retryEntry = try await deliver(response, to: server) else { return }
+        let outcome = try await deliver(response, to: server)
+        // Without an indication of how this request ended, its user may take the next one for it.
+        if outcome.indications.isEmpty { lastPrompt.end(at: environment.now) } else { lastPrompt.forget() }
+        guard case .retryEntry = outcome else { return }
         isPinned = true
       case .preempted: return inbox.pending.notePreempted(pending.transaction)
       case .makesWay: return

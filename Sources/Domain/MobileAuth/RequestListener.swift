@@ -76,24 +76,43 @@ public struct RequestListener: Sendable {
   }
 
   private func follow() async throws {
-    for try await hint in server.hints() {
-      switch hint {
-      case .connected:
-        try await refresh()
-        inbox.connectivity.set(.connected, to: server.id)
-        environment.report(.connected(server.id))
-      case .disconnected(let why):
-        try await refresh()
-        inbox.connectivity.set(.disconnected, to: server.id)
-        environment.report(.disconnected(server.id, why))
-      case .pendingChanged: try await refresh()
-      case .revoked:
-        try await validate()
-        try await refresh()
+    let queue = HintQueue()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      defer { group.cancelAll() }
+      group.addTask {
+        for try await hint in server.hints() { queue.put(hint) }
+        try Task.checkCancellation()
+        throw TokenServerError.unreachable("the token server ended the event stream")
       }
+      group.addTask {
+        var pacer = Pacer()
+        while true {
+          let hint = try await queue.next()
+          let (now, earliest) = (environment.now, pacer.earliest(environment.now))
+          if earliest > now { try await environment.sleep(until: earliest) }
+          pacer.note(environment.now)
+          try await handle(hint)
+        }
+      }
+      try await group.next()
     }
-    try Task.checkCancellation()
-    throw TokenServerError.unreachable("the token server ended the event stream")
+  }
+
+  private func handle(_ hint: Hint) async throws {
+    switch hint {
+    case .connected:
+      try await refresh()
+      inbox.connectivity.set(.connected, to: server.id)
+      environment.report(.connected(server.id))
+    case .disconnected(let why):
+      try await refresh()
+      inbox.connectivity.set(.disconnected, to: server.id)
+      environment.report(.disconnected(server.id, why))
+    case .pendingChanged: try await refresh()
+    case .revoked:
+      try await validate()
+      try await refresh()
+    }
   }
 
   private func refresh() async throws(TokenServerError) {

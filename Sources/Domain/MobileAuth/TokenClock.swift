@@ -29,6 +29,8 @@ public struct MonotonicInstant: Sendable, Hashable, Comparable {
 
 /// The clocks of the operating system.
 public struct SystemClock: TokenClock {
+  private static let longestSleep = Duration.seconds(60)
+
   private let beginning = ContinuousClock.now
 
   public init() {}
@@ -42,6 +44,10 @@ public struct SystemClock: TokenClock {
   }
 
   public func sleep(until moment: MonotonicInstant) async throws {
+    // A canceled sleep stays in the executor's timer queue until it would have ended, and servers choose how long.
+    while moment - now > Self.longestSleep {
+      try await Task.sleep(until: beginning + now.uptime + Self.longestSleep, clock: .continuous)
+    }
     try await Task.sleep(until: beginning + moment.uptime, clock: .continuous)
   }
 }

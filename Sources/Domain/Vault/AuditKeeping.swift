@@ -34,7 +34,7 @@ extension Vault {
     return try connection.rows(
       """
       SELECT count(*) FROM audit WHERE milliseconds BETWEEN ? AND ?
-        AND kind IN ('announced', 'opened', 'refused', 'settled', 'left-out')
+        AND kind IN ('announced', 'opened', 'refused', 'settled', 'left-out', 'panel-unavailable', 'button-stuck')
         AND account IN (SELECT id FROM accounts WHERE server = (SELECT server FROM accounts WHERE id = ?))
       """, overflows ? .min : hourAgo, now, account.text
     ) { try $0.integer(0) }.first ?? 0
@@ -104,7 +104,7 @@ extension AuditEntry.Kind {
   /// Whether a server's request causes the entry, without a user action.
   fileprivate var isServersDoing: Bool {
     switch self {
-    case .announced, .opened, .refused, .settled: true
+    case .announced, .opened, .refused, .settled, .panelUnavailable, .buttonStuck: true
     default: false
     }
   }

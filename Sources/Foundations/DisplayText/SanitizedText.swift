@@ -4,12 +4,15 @@ extension String {
   public var sanitized: String { sanitized(atMost: 200) }
 
   /// The text for display, shortened.
-  /// - Parameter limit: the maximum length in Unicode scalars.
-  public func sanitized(atMost limit: Int) -> String {
+  /// - Parameters:
+  ///   - limit: the maximum length in Unicode scalars.
+  ///   - replacement: shown for each removed character.
+  public func sanitized(atMost limit: Int, replacement: Unicode.Scalar? = nil) -> String {
     var shown = String.UnicodeScalarView()
     var count = 0
     // Bounds the scan: not more than 64 scalars per displayed scalar are read, even if all of them are removed.
-    for scalar in unicodeScalars.prefix(64 * limit) where !scalar.properties.isDangerousToShow {
+    for scalar in unicodeScalars.prefix(64 * limit) {
+      guard let scalar = scalar.properties.isDangerousToShow ? replacement : scalar else { continue }
       shown.append(scalar)
       count += 1
       if count > limit { break }
@@ -17,10 +20,13 @@ extension String {
     return String(shown).cut(atMost: limit)
   }
 
-  /// Lines for a terminal or a log, each as in `sanitized` with at most 2000 scalars.
+  /// Lines for a terminal or a log, each as in `sanitized` with at most 2000 scalars. Each removed character is shown as
+  /// U+FFFD, so that two names do not look the same.
   public var sanitizedLines: String {
-    split(separator: "\n", omittingEmptySubsequences: false).map { String($0).sanitized(atMost: 2000) }
-      .joined(separator: "\n")
+    split(separator: "\n", omittingEmptySubsequences: false).map {
+      String($0).sanitized(atMost: 2000, replacement: "\u{FFFD}")
+    }
+    .joined(separator: "\n")
   }
 
   /// JSON in which control and format characters are escaped (RFC 8259 §7) and thus not interpreted by a terminal.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
+import Glibc
 
 /// An enrollment URI: `approvaltoken://activate?server=…&code=…&pin_sha256=…`.
 public struct ActivationURI: Sendable, Equatable {
@@ -76,12 +77,16 @@ private func isServer(_ text: String) -> Bool {
   guard text.hasPrefix("https://") else { return false }
   var host = text.dropFirst("https://".count)
   if let colon = host.lastIndex(of: ":"), !host[colon...].contains("]") {
-    guard let port = Int(host[host.index(after: colon)...]), (1...65535).contains(port) else { return false }
+    let digits = host[host.index(after: colon)...].utf8
+    guard digits.count <= 5, digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
+      let port = Int(Substring(digits)), (1...65535).contains(port)
+    else { return false }
     host = host[..<colon]
   }
   if host.hasPrefix("["), host.hasSuffix("]") {
     let address = host.dropFirst().dropLast()
-    return address.contains(":") && address.utf8.allSatisfy { "0123456789abcdefABCDEF:.".utf8.contains($0) }
+    var parsed = in6_addr()
+    return inet_pton(AF_INET6, String(address), &parsed) == 1
   }
   return !host.isEmpty && host.utf8.count <= 253
     && host.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-" || $0 == ".") }

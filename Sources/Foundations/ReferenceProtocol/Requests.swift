@@ -5,6 +5,8 @@ public struct PendingList: Codable, Sendable, Equatable {
   /// The query with which a device asks for the message of the newest request, too. Servers that do not know it ignore
   /// it.
   public static let includingMessage = (name: "include", value: "message")
+  /// The maximum length of a message in the list, as Base64. A longer one is fetched.
+  public static let longestMessage = 65_536
 
   public var serverTimeMs: Int64
   public var requests: [PendingEntry]

@@ -6,8 +6,8 @@
 public struct SecretFields: Sendable {
   /// The maximum number of fields.
   public static let maximumCount = 64
-  /// The maximum length of a value in bytes.
-  public static let maximumLength = 1 << 20
+  /// The maximum length of a value in bytes. Responses of servers are shorter.
+  public static let maximumLength = 1 << 24
 
   private static let header: [UInt8] = [0xA7, 0x46, 1]
   private static let fieldHeaderCount = 6

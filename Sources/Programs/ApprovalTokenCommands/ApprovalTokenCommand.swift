@@ -7,8 +7,8 @@ package struct ApprovalTokenCommand: ParsableCommand {
     abstract: "A physical approval token: approve logins and payments with a button on a small board.",
     discussion: """
       Enroll once with the URI from your portal, then keep `approval-token serve` running. When the \
-      LED blinks blue, hold the button for a second to approve, press twice to deny, or hold for six seconds to deny \
-      and report that the request was not yours.
+      LED blinks blue, hold the button for a second to approve, press twice to deny, or hold it very long (the board's \
+      profile says how long; usually six seconds) to deny and report that the request was not yours.
 
       Exit codes: 0 done, 1 a check found a problem, 64 wrong usage, 65 bad data, 69 not running or not reachable, 75 in use, 77 refused.
       """,

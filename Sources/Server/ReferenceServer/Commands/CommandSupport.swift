@@ -18,7 +18,7 @@ struct CommonOptions: ParsableArguments {
 
   /// Prints a value as text lines or as one JSON value.
   func print(_ value: some Encodable, _ text: @autoclosure () -> String) {
-    guard !json else { return Swift.print(String(decoding: JSON.encode(value), as: UTF8.self)) }
+    guard !json else { return Swift.print(String(decoding: JSON.encode(value), as: UTF8.self).escapedForDisplay) }
     // Sanitize each line, because devices and portals control parts of the text.
     Swift.print(text().sanitizedLines)
   }
@@ -63,9 +63,8 @@ func moment(_ milliseconds: Int64) -> String {
 
 /// Validates a name for URL paths and logs: 1 to 128 bytes without spaces and control characters.
 func validated(_ name: String, as what: String) throws(ValidationError) -> String {
-  let isPlain = name.unicodeScalars.allSatisfy { $0.value > 0x20 && $0.value != 0x7F }
-  guard !name.isEmpty, name.utf8.count <= 128, isPlain else {
-    throw ValidationError("\(what) must have 1 to 128 bytes without spaces or control characters")
+  guard !name.isEmpty, name.utf8.count <= 128, name.isSafeToShow, !name.contains(where: \.isWhitespace) else {
+    throw ValidationError("\(what) must have 1 to 128 bytes without spaces and control or format characters")
   }
   return name
 }

@@ -8,11 +8,12 @@ import TokenServerCore
 import TokenServerStore
 
 /// Redeems activation codes for devices and profiles. A code names no account, so wrong codes can only be rate limited:
-/// per source and in total. Each attempt is counted before the code is checked, and refunded if the code was correct.
+/// per source, per IPv6 site and in total. Each attempt is counted before the code is checked, and refunded if the code was correct.
 /// So a source can have at most as many concurrent attempts as wrong ones.
 struct ActivationService: Sendable {
   /// A code has 13 digits, 12 of them random: with 1000 open codes, 600 guesses a minute find one in about 3 years.
   private static let wrongCodesPerMinute = 600.0
+  private static let wrongCodesPerMinuteAndSite = 60.0
   private static let wrongCodesPerMinuteAndSource = 10.0
 
   let store: Store
@@ -24,6 +25,7 @@ struct ActivationService: Sendable {
   /// The maximum number of devices registered with one fleet token.
   let fleetLimit: Int
   private let everybody = RateLimiter(perSecond: wrongCodesPerMinute / 60, burst: wrongCodesPerMinute)
+  private let sites = RateLimiter(perSecond: wrongCodesPerMinuteAndSite / 60, burst: wrongCodesPerMinuteAndSite)
   private let sources = RateLimiter(
     perSecond: wrongCodesPerMinuteAndSource / 60, burst: wrongCodesPerMinuteAndSource)
 
@@ -139,16 +141,17 @@ struct ActivationService: Sendable {
   }
 
   /// Counts an attempt before the code is checked, so that concurrent attempts cannot exceed the limit of wrong codes.
-  /// The limit per source is checked first, so that a source at its limit does not use up the total limit.
+  /// The narrowest limit is checked first, so that a source at its limit does not use up the others.
   private func attempt(from peer: String) throws(ResponseError) -> Attempt {
-    guard sources.allows(peer) else { throw Self.slowDown }
-    guard everybody.allows("all") else {
-      sources.giveBack(peer)
+    var limits = [(limiter: sources, key: peer)]
+    if let site = ConnectionSource.site(of: peer) { limits.append((sites, site)) }
+    limits.append((everybody, "all"))
+    for (index, limit) in limits.enumerated() where !limit.limiter.allows(limit.key) {
+      for taken in limits[..<index] { taken.limiter.giveBack(taken.key) }
       throw Self.slowDown
     }
-    return Attempt { [sources, everybody] in
-      sources.giveBack(peer)
-      everybody.giveBack("all")
+    return Attempt { [limits] in
+      for limit in limits { limit.limiter.giveBack(limit.key) }
     }
   }
 

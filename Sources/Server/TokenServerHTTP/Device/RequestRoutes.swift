@@ -41,7 +41,8 @@ struct RequestRoutes: Sendable {
     let (name, value) = PendingList.includingMessage
     if let newest = open.first, request.uri.queryParameters.get(name) == value {
       // An error is reported to the device when it fetches the message.
-      entries[0].sealedMessage = try? await sealed(newest, for: caller)
+      let message = try? await sealed(newest, for: caller)
+      entries[0].sealedMessage = message.flatMap { $0.utf8.count <= PendingList.longestMessage ? $0 : nil }
     }
     return .json(PendingList(serverTimeMs: nowMs, requests: Self.newest(of: entries)), headers: [.eTag: tag])
   }

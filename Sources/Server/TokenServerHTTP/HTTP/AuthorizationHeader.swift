@@ -16,9 +16,12 @@ enum AuthorizationHeader {
   /// - Returns: the user-id and the password of HTTP Basic (RFC 7617); nil without valid ones. The password may contain
   ///   colons.
   static func basic(of header: String?) -> (id: String, secret: String)? {
+    // A colon is a byte: followed by a combining mark it is not the character ":".
     guard let decoded = word(of: header, scheme: "basic").flatMap({ bytes(base64: $0) }),
-      let text = String(validating: decoded, as: UTF8.self), let colon = text.firstIndex(of: ":")
+      let colon = decoded.firstIndex(of: UInt8(ascii: ":")),
+      let id = String(validating: decoded[..<colon], as: UTF8.self),
+      let secret = String(validating: decoded[(colon + 1)...], as: UTF8.self)
     else { return nil }
-    return (String(text[..<colon]), String(text[text.index(after: colon)...]))
+    return (id, secret)
   }
 }

@@ -14,4 +14,10 @@ enum ConnectionSource {
     guard plain.count == 16 else { return plain.map(String.init).joined(separator: ".") }
     return plain.prefix(8).map { String($0, radix: 16) }.joined(separator: ":") + "/64"
   }
+
+  /// The /48 of an IPv6 source, because providers assign at most a /48 to each customer; nil for other sources.
+  static func site(of name: String) -> String? {
+    guard name.hasSuffix("/64") else { return nil }
+    return name.split(separator: ":").prefix(6).joined(separator: ":") + "/48"
+  }
 }

@@ -14,7 +14,7 @@ struct IntrospectionRoutes: Sendable {
   let application: ServerConfiguration.Application
   /// The platform name that portals receive.
   let platform: String
-  /// Counts the calls of each API client.
+  /// Counts the invalid tokens of each API client.
   let limiter: RateLimiter
 
   func add(to router: Router<ServerContext>) {
@@ -24,13 +24,14 @@ struct IntrospectionRoutes: Sendable {
   private func introspect(_ request: Request) async throws -> Response {
     let form = try await request.form()
     let client = try await gate.admit(request, form: form, to: .introspection)
-    guard limiter.allows(client) else {
-      throw ResponseError(
-        .tooManyRequests, "slow_down", code: Problem.Slug.rateLimited.code, headers: [.retryAfter: "1"])
-    }
     guard let text = form["token"] else { throw ResponseError.invalidRequest("token is missing.") }
     let (hash, nowMs) = (gate.hasher.hash(text, for: .accessToken), clock.nowMs())
     guard let token = try await gate.store.read({ try $0.validAccessToken(hash, nowMs: nowMs) }) else {
+      // Only invalid tokens count, so that who sends them to a back end does not lock out its users.
+      guard limiter.allows(client) else {
+        throw ResponseError(
+          .tooManyRequests, "slow_down", code: Problem.Slug.rateLimited.code, headers: [.retryAfter: "1"])
+      }
       return .json(IntrospectionResponse(active: false))
     }
     return .json(IntrospectionResponse(token, issuer: origin.issuer, application: application, platform: platform))

@@ -11,6 +11,9 @@ extension StartRequest {
     case badParameter(String)
   }
 
+  /// The maximum length of `secure_message` in Unicode scalars.
+  static let maxSecureMessageLength = 4096
+
   /// Parses the form of `POST …/authenticate/user`.
   init(_ form: Form, _ version: PortalVersion, _ configuration: ServerConfiguration) throws(ParseError) {
     let settings = configuration.mobileAuthentication
@@ -26,9 +29,13 @@ extension StartRequest {
     let defaultMessage = form["language_code"].flatMap { type.messages[$0] } ?? type.messages["en"]
     guard let message = form["message"] ?? defaultMessage else { throw .badParameter("\"message\" is missing.") }
     guard message.unicodeScalars.count <= settings.maxMessageLength else { throw .messageTooLong }
+    let secureMessage = form["secure_message"]
+    guard secureMessage.map({ $0.unicodeScalars.count <= Self.maxSecureMessageLength }) ?? true else {
+      throw .messageTooLong
+    }
     self.init(
       type: type, userID: userID, target: target, callbackURI: callbackURI, message: message,
-      secureMessage: form["secure_message"])
+      secureMessage: secureMessage)
   }
 
   private static func target(

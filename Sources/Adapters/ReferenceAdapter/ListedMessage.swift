@@ -2,8 +2,8 @@
 import MobileAuth
 import Synchronization
 
-/// The message of the newest request that came with the pending list, so that it need not be fetched. It is used at most
-/// once, and only where it is the same as a fetched one: a PIN attempt changes the message of its request.
+/// The message of the newest request that came with the pending list, so that it need not be fetched. It is used at
+/// most once, and only where it is the same as a fetched one: a PIN attempt changes the message of its request.
 final class ListedMessage: Sendable {
   /// The maximum number of characters. A longer message is fetched.
   static let longest = 65_536

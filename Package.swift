@@ -244,7 +244,7 @@ let package = Package(
         "Boards", "CLinux", "ControlProtocol", "HTTP", "Cryptography", "CurlHTTP", "DisplayText", "FrontPanel",
         "JSONValues", "MQTT", "MobileAuth", "PINProtection",
         "OATHAdapter", "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter",
-        "ReferenceProtocol", "Secrets", "ServerBackends", "TOMLSyntax", "Threads", "Vault", logging, lifecycle,
+        "Secrets", "ServerBackends", "TOMLSyntax", "Threads", "Vault", logging, lifecycle,
       ]),
     // No storage, hardware or network; `scripts/check` checks that.
     module(

@@ -15,7 +15,7 @@ let strictness: [SwiftSetting] =
     .enableUpcomingFeature("InternalImportsByDefault"),
   ] + (Context.environment["WARNINGS_AS_ERRORS"] == nil ? [] : [.treatAllWarnings(as: .error)])
 
-/// The folders of `Sources/`.
+/// The layers are the folders of `Sources/`.
 enum Layer: String { case system, foundations, domain, adapters, hardware, server, testKit, programs }
 
 func path(_ name: String, _ layer: Layer) -> String {
@@ -63,6 +63,7 @@ let tokenServerPackages: [Package.Dependency] = [
 ]
 
 let tokenServerTargets: [Target] = [
+  // Server: the reference token server.
   module(
     "TokenServerCore", in: .server,
     over: ["ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", logging]),
@@ -163,7 +164,7 @@ let package = Package(
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
   ] + (hasTokenServer ? tokenServerPackages : []),
   targets: [
-    // Layer 0: one system library each.
+    // System: one library each.
     .systemLibrary(name: "CLinux", path: path("CLinux", .system)),
     systemLibrary("COpenSSL", pkgConfig: "libcrypto", debian: "libssl-dev"),
     systemLibrary("CRNP", pkgConfig: "librnp", debian: "librnp-dev"),
@@ -175,7 +176,7 @@ let package = Package(
     // Not a system module: the library is C++ without a compiled part (libtomlplusplus-dev).
     .target(name: "CTOMLPlusPlus", path: path("CTOMLPlusPlus", .system)),
 
-    // Layer 1: Swift interfaces of the system libraries.
+    // Foundations: Swift interfaces of the system libraries, and what needs no domain.
     module("Secrets", in: .foundations, over: ["CLinux", "COpenSSL"]),
     module("Cryptography", in: .foundations, over: ["Secrets", "COpenSSL"]),
     module("OpenPGP", in: .foundations, over: ["Secrets", "CRNP"]),
@@ -191,12 +192,9 @@ let package = Package(
     module("TOMLSyntax", in: .foundations, over: ["CTOMLPlusPlus"]),
     module("SQLite", in: .foundations, over: ["CSQLite"]),
     module("PINProtection", in: .foundations, over: ["Secrets", "Cryptography"]),
-    module("HIDReports", in: .hardware, over: ["Secrets"]),
-    module("DeviceNodes", in: .hardware),
-    module("GPIO", in: .hardware, over: ["CGPIOD", "DeviceNodes", "Threads"]),
-    module("USBKeypad", in: .hardware, over: ["CUSB", "DeviceNodes", "HIDReports", "Secrets", "Threads"]),
+    module("ReferenceProtocol", in: .foundations, over: ["Cryptography", "JSONValues", "OpenPGP"]),
 
-    // Layer 2: the domain and the panel.
+    // Domain: with the panel and the vault.
     module("MobileAuth", in: .domain, over: ["DisplayText", "Secrets"]),
     module(
       "ServerBackends", in: .domain,
@@ -206,8 +204,7 @@ let package = Package(
       "Vault", in: .domain,
       over: ["MobileAuth", "PINProtection", "Cryptography", "DisplayText", "Secrets", "SQLite"]),
 
-    // Layer 3: the clients of token servers, and the boards.
-    module("ReferenceProtocol", in: .foundations, over: ["Cryptography", "JSONValues", "OpenPGP"]),
+    // Adapters: the clients of token servers.
     module(
       "ReferenceAdapter", in: .adapters,
       over: [
@@ -228,18 +225,26 @@ let package = Package(
     module(
       "OATHAdapter", in: .adapters,
       over: ["PingAMAdapter", "ServerBackends", "MobileAuth", "DisplayText", "PINProtection", "Secrets"]),
+
+    // Hardware: its modules, and the boards over the panel of the domain.
+    module("HIDReports", in: .hardware, over: ["Secrets"]),
+    module("DeviceNodes", in: .hardware),
+    module("GPIO", in: .hardware, over: ["CGPIOD", "DeviceNodes", "Threads"]),
+    module("USBKeypad", in: .hardware, over: ["CUSB", "DeviceNodes", "HIDReports", "Secrets", "Threads"]),
     module(
       "Boards", in: .hardware, over: ["FrontPanel", "GPIO", "MobileAuth", "Secrets", "TOMLSyntax", "USBKeypad"]),
+
+    // TestKit: scripted and simulated parts for tests.
     module("ApprovalTestKit", in: .testKit, over: ["MobileAuth", "FrontPanel", "HTTP", "Secrets"]),
 
-    // Top layer: the programs.
+    // Programs: with their modules.
     module(
       "TokenDaemon", in: .programs,
       over: [
         "Boards", "CLinux", "ControlProtocol", "HTTP", "Cryptography", "CurlHTTP", "DisplayText", "FrontPanel",
         "JSONValues", "MQTT", "MobileAuth", "PINProtection",
         "OATHAdapter", "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter",
-        "ReferenceProtocol", "Secrets", "ServerBackends", "TOMLSyntax", "Threads", "Vault", logging, lifecycle,
+        "Secrets", "ServerBackends", "TOMLSyntax", "Threads", "Vault", logging, lifecycle,
       ]),
     // No storage, hardware or network; `scripts/check` checks that.
     module(

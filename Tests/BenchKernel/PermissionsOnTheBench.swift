@@ -56,8 +56,8 @@ final class PermissionsOnTheBench {
     keypad.close()
   }
 
-  /// udev sets the permissions after the kernel has made the device; no event reports this to libusb, which wakes by itself
-  /// only once a minute.
+  /// udev sets the permissions after the kernel has made the device; no event reports this to libusb, which wakes by
+  /// itself only once a minute.
   @Test("A keypad whose permissions are set after the start is claimed within seconds")
   func lateKeypadPermissions() throws {
     #expect(system("panel plug") == 0)

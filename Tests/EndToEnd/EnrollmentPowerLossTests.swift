@@ -8,8 +8,8 @@ extension EndToEnd {
     private static let cutsPerLane = 6
     private static let lanes = Lanes(6)
 
-    /// A kill at any time during an enrollment, then the same URI again: one device, one account, both usable. 36 kills in
-    /// total.
+    /// A kill at any time during an enrollment, then the same URI again: one device, one account, both usable. 36 kills
+    /// in total.
     @Test("A killed enrollment goes on with the same URI", arguments: 0..<6)
     func aKilledEnrollmentGoesOnWithTheSameURI(lane: Int) async throws {
       var dice = Dice(seed: Self.dice.seed &+ UInt64(lane))

@@ -15,9 +15,9 @@ extension EndToEnd {
 
     /// Reads the memory of a process that forbids it, so it needs root, as in `.ci/run`.
     @Test(
-      "Holds no PIN and nothing that API n unwraps",
+      "Holds no PIN and nothing that a PIN unwraps",
       .enabled(if: geteuid() == 0, "reading the memory of a process that forbids it needs root"))
-    func holdsNoPINAndNothingThatAPINUnwraps() async throws {
+    func holdsNoPINAndNothingThatPINsUnwrap() async throws {
       try await withPINScene(users: [], settings: "[application.pin_policy]\nlength = 8") { fixture in
         for (user, pin) in [("bob", Self.other), ("alice", Self.right)] {
           try await fixture.server.addUser(user)

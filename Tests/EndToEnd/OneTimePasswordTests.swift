@@ -88,7 +88,7 @@ extension EndToEnd {
       return String(format: "%08d", number % 100_000_000)
     }
 
-    @Test("API n is typed on the token first") func aPINIsTypedOnTheTokenFirst() async throws {
+    @Test("A PIN is typed on the token first") func aPINIsTypedOnTheTokenFirst() async throws {
       try await withToken { token, _ in
         #expect(try await token.command("enroll", hotp(), "--ask-pin").exit == .code(69))
         try await token.start()

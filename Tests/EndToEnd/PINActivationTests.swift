@@ -5,7 +5,7 @@ import Testing
 extension EndToEnd {
   /// The PIN is chosen at the panel when the account is activated; the token enforces the server's policy.
   @Suite struct PINActivations {
-    @Test("API n that the policy refuses is chosen anew") func aPINThatThePolicyRefusesIsChosenAnew() async throws {
+    @Test("A PIN that the policy refuses is chosen again") func aPINThatThePolicyRefusesIsChosenAgain() async throws {
       let policy = """
         max_pin_attempts = 3
         [application.pin_policy]

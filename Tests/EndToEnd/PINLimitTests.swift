@@ -57,8 +57,7 @@ extension EndToEnd {
       }
     }
 
-    @Test("An image from before API n change opens nothing") func anImageFromBeforeAPINChangeOpensNothing() async throws
-    {
+    @Test("An image from before a PIN change opens nothing") func imageFromBeforePINChangeOpensNothing() async throws {
       try await withPINScene { fixture in
         let old = try await fixture.saveImage("old")
         try await fixture.changePIN(from: "13589", to: "80261")

@@ -45,7 +45,7 @@ extension EndToEnd {
         try await fixture.token.log.line(with: "disenrolled")
         try await fixture.token.shows("must be enrolled (again)")
         #expect(
-          try await fixture.token.accounts() == [.init(account: fixture.account, stage: "must-enrol-again")])
+          try await fixture.token.accounts() == [.init(account: fixture.account, stage: "must-enroll-again")])
         #expect(try await fixture.token.command("doctor").exit == .code(1))
 
         try await fixture.token.enroll(try await fixture.server.activation(for: "alice")).succeeded()

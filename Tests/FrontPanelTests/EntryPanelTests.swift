@@ -237,7 +237,7 @@ import Testing
     }
   }
 
-  @Test("API n is not taken while the button is gone") func aPINIsNotTakenWhileTheButtonIsGone() async throws {
+  @Test("A PIN is not taken while the button is gone") func aPINIsNotTakenWhileTheButtonIsGone() async throws {
     try await onPanel { panel in
       var events = await armed(panel)
       button.continuation.yield(.unavailable("line gone"))

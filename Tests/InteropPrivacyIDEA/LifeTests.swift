@@ -57,7 +57,7 @@ extension InteropPrivacyIDEA {
         try server.deleteToken(serial)
         try await fixture.token.log.line(with: "disenrolled account desk", from: mark)
         try await fixture.token.shows("must be enrolled (again)")
-        #expect(try await fixture.token.accounts() == [.init(account: "desk", stage: "must-enrol-again")])
+        #expect(try await fixture.token.accounts() == [.init(account: "desk", stage: "must-enroll-again")])
       }
     }
 

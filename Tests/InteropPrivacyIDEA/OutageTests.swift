@@ -42,8 +42,8 @@ extension InteropPrivacyIDEA {
       try await fixture.token.log.line(with: "not connected to", from: mark)
       try await Task.sleep(for: .seconds(25))
       let attempts = try fixture.token.log.lines.dropFirst(mark).count { $0.contains("not connected to") }
-      // The backoff doubles from at most 1 s: 1, 2, 4 … 16 s, each at least half as long. At the interval for a reachable
-      // server there would be about twelve.
+      // The backoff doubles from at most 1 s: 1, 2, 4 … 16 s, each at least half as long. At the interval for a
+      // reachable server there would be about twelve.
       #expect((4...8).contains(attempts), "\(attempts) attempts in 25 s")
       let before = try fixture.token.log.mark
       try server.start()

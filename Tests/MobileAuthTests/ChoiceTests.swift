@@ -125,7 +125,7 @@ import Testing
   }
 
   /// The PIN is verified by this token, before the answer is sent.
-  @Test("API n that is wrong before the answer leaves is asked for again")
+  @Test("A PIN that is wrong before the answer leaves is asked for again")
   func aPINThatIsWrongBeforeTheAnswerLeavesIsAskedForAgain() async throws {
     fixture.server.set(challenge: .pin(PINChallenge(length: 5, counts: FailureCounts(max: 3, previous: 0))))
     fixture.server.fail("seal", .pinIncorrect(FailureCounts(max: 3, previous: 1)))

@@ -197,7 +197,7 @@ import Testing
     #expect(fixture.server.choices == ["17", "40"])
   }
 
-  @Test("What also wants API n can only be denied") func whatAlsoWantsAPINCanOnlyBeDenied() async throws {
+  @Test("What also wants a PIN can only be denied") func whatAlsoWantsPINCanOnlyBeDenied() async throws {
     try want(["17", "40"], pin: PINChallenge(length: 5, counts: Self.counts))
     try await fixture.withHandler {
       fixture.announce(fixture.request(1))

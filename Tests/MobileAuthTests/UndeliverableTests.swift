@@ -96,7 +96,7 @@ import Testing
     }
   }
 
-  @Test("API n found wrong late is asked for again") func aPINFoundWrongLateIsAskedForAgain() async throws {
+  @Test("A PIN found wrong late is asked for again") func aPINFoundWrongLateIsAskedForAgain() async throws {
     try await withAnswerUnderway { fixture in
       await fixture.pass { fixture.server.delivered.count >= 6 }
       fixture.server.fail("deliver", .pinIncorrect(FailureCounts(max: 3, previous: 1)))

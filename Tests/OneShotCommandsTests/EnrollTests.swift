@@ -25,7 +25,8 @@ import Testing
     #expect((try? Enroll.parse([uri])) != nil)
   }
 
-  /// `enroll` made a vault with a device secret of its own beside a service that was not yet listening, which then refused it.
+  /// `enroll` made a vault with a device secret of its own beside a service that was not yet listening, which then
+  /// refused it.
   @Test("The state directory of an installed service is recognized")
   func stateOfService() {
     let root = "/tmp/approval-token-root-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"

@@ -130,7 +130,7 @@ import Vault
     #expect(try await server.pendingRequests().isEmpty)
   }
 
-  @Test("Is possible with a PIN that was chosen later") func isPossibleWithAPINThatWasChosenLater() async throws {
+  @Test("Is possible with a PIN that was chosen later") func isPossibleWithPINThatWasChosenLater() async throws {
     let fixture = try PingAMFixture()
     var account = try await fixture.enrolled()
     account.pin = PINMetadata(.token, length: 5)

@@ -77,7 +77,7 @@ import Vault
   private static let wantsPIN = #"{"biometricAvailable": { }}"#
 
   @Test("Chooses a PIN where a policy requires user verification, and is refused without a keypad")
-  func choosesAPINWhereAPolicyRequiresUserVerificationAndIsRefusedWithoutAKeypad() async throws {
+  func choosesPINWhereAPolicyRequiresUserVerificationAndIsRefusedWithoutKeypad() async throws {
     let account = try await fixture.enrolled(pin: pin("13579"), policies: Self.wantsPIN)
     #expect(account.pin?.length == 5 && fixture.pinVerifier.counts(of: account.id) != nil)
     await #expect { try await fixture.enrolled("bob", policies: Self.wantsPIN) } throws: {

@@ -91,7 +91,7 @@ import Vault
     #expect(try lock(of: try unlocked(locked)) == AccountPolicies.lock(by: Self.tampering))
   }
 
-  @Test("Whose policy requires a PIN says how to choose one") func whosePolicyRequiresAPINSaysHowToChooseOne()
+  @Test("Whose policy requires a PIN says how to choose one") func whosePolicyRequiresPINSaysHowToChooseOne()
     async throws
   {
     let fixture = try PingAMFixture()
@@ -143,7 +143,7 @@ import Vault
     #expect(waiting.count == 1 && waiting.allSatisfy { $0.blockedBy != nil })
   }
 
-  @Test("Approves nothing with a PIN that had to wait") func approvesNothingWithAPINThatHadToWait() async throws {
+  @Test("Approves nothing with a PIN that had to wait") func approvesNothingWithPINThatHadToWait() async throws {
     let fixture = try PingAMFixture()
     let account = try await fixture.enrolled(pin: pin("13579"), policies: #"{"biometricAvailable": {}}"#)
     let push = try fixture.bring(.biometric)

@@ -52,7 +52,7 @@ import Testing
   }
 
   /// A user who was enrolled before the server required a PIN is available only for types without a PIN.
-  @Test("Not offered without API n") func notOfferedWithoutAPIN() throws {
+  @Test("Not offered without a PIN") func notOfferedWithoutPIN() throws {
     let former = try TokenServerProcess(configuration: configuration())
     let device = try DeviceClient.enrolled(at: former, as: "bob")
     let (id, secret) = try former.addPortal()
@@ -102,7 +102,7 @@ import Testing
     #expect(result["used_authentication_attempts"] as? Int == 2)
   }
 
-  @Test("Denied without API n") func deniedWithoutAPIN() throws {
+  @Test("Denied without a PIN") func deniedWithoutPIN() throws {
     let transaction = try start()
     try device.deny(transaction, .notMe).expect(200)
     #expect(try calls(about: transaction, after: 1) == 1)

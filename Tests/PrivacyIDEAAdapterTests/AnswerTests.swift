@@ -200,7 +200,7 @@ import Testing
 
   /// As on a board whose keypad was removed.
   @Test("Can only be denied where a PIN is required and the board has no keypad", arguments: [nil, "M,H"])
-  func canOnlyBeDeniedWhereAPINIsRequiredAndTheBoardHasNoKeypad(
+  func canOnlyBeDeniedWherePINIsRequiredAndTheBoardHasNoKeypad(
     presence: String?
   ) async throws {
     let fixture = try PrivacyIDEAFixture(wantsPIN: true)

@@ -409,7 +409,7 @@ final class EnrollmentFixture: Sendable {
   }
 
   @Test("A required fingerprint is refused, unless a PIN may replace it")
-  func requiredFingerprintIsRefusedUnlessAPINMayReplaceIt() async throws {
+  func requiredFingerprintIsRefusedUnlessPINMayReplaceIt() async throws {
     let pin = PIN(digits: SecretBytes(copying: Array("13579".utf8)))
     let uri = fixture.server.prepare("PIPU1", more: "&app_force_unlock=biometric")
     await #expect(throws: TokenServerError.self) {

@@ -144,7 +144,7 @@ import Testing
     #expect(fault?.number == 10018)
   }
 
-  @Test("An account without API n answers no request for one") func anAccountWithoutAPINAnswersNoRequestForOne()
+  @Test("An account without a PIN answers no request for one") func accountWithoutPINAnswersNoRequestForOne()
     async throws
   {
     let adapter = try server.adapter(http)

@@ -46,14 +46,14 @@ import Testing
       ),
     ])
   func commonVersion(device: String?, server: String?, sentence: String?) {
-    let mismatch = ProtocolMismatch(
+    let mismatch = ProtocolMismatchError(
       device: device.flatMap { ProtocolVersions($0) }, server: server.flatMap { ProtocolVersions($0) })
     #expect(mismatch?.description == sentence)
   }
 
   /// Fails if a change drops the version of devices and servers that announce none.
   @Test("The supported versions include version 1") func version1IsSupported() {
-    #expect(ProtocolMismatch(device: .supported, server: .unannounced) == nil)
-    #expect(ProtocolMismatch(device: .unannounced, server: .supported) == nil)
+    #expect(ProtocolMismatchError(device: .supported, server: .unannounced) == nil)
+    #expect(ProtocolMismatchError(device: .unannounced, server: .supported) == nil)
   }
 }

@@ -38,7 +38,7 @@ final class ManualUptime: Sendable {
     #expect(nonces.current() != first)
   }
 
-  @Test("Nobody elses are fresh") func nobodyElsesAreFresh() {
+  @Test("Foreign nonces are not fresh") func foreignNoncesAreNotFresh() {
     let nonces = DPoPNonces()
     var altered = bytes(base64URL: nonces.current())!
     altered[39] ^= 1

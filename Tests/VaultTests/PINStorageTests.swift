@@ -62,7 +62,7 @@ import VaultModel
   /// For a PIN that the server verifies, no count is stored that could be restored: attempts leave the storage
   /// unchanged.
   @Test("An old image gives no attempts for a PIN that the server verifies")
-  func oldImageGivesNoAttemptsForAPINThatTheServerVerifies() throws {
+  func oldImageGivesNoAttemptsForPINThatTheServerVerifies() throws {
     let vault = try fixture.vault()
     let token = Random.secret(32)
     let wrapped = try WrappedToken.wrap(token, under: pin("13579"), binding: vault.pinBinding, parameters: cheap)

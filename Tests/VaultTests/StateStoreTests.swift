@@ -101,6 +101,7 @@ import Vault
     try vault.dropKeys(of: alice, entry(.disenrolled, alice))
     let kept = try vault.account(alice)
     #expect(kept.stage == .mustEnrollAgain)
+    #expect(kept.stage.rawValue == "must-enrol-again" && kept.stage.text == "must-enroll-again")
     #expect(kept.secrets.count == 0)
     #expect(kept.profile == "profile of alice")
     #expect(try vault.unresolvedIntents() == [intent(login, alice)])

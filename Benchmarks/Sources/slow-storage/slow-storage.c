@@ -2,7 +2,7 @@
 // Makes storage slow for one program: preloaded, it delays each wait for storage and counts the waits. Used by the
 // benchmarks only.
 //   BENCH_SYNC_MICROSECONDS  the delay of each fdatasync and fsync
-//   BENCH_SYNC_COUNTER       an existing file of at least 8 bytes, which receives the number of waits as a 64-bit number
+//   BENCH_SYNC_COUNTER       an existing file of at least 8 bytes, which receives the number of waits (64 bits)
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -16,9 +16,9 @@ import Synchronization
 @testable import TokenDaemon
 @testable import Vault
 
-/// Handles requests of the control socket: the first line is the request, the rest is the response of the enrolled server to
-/// each request. The board is simulated and gets no input, so that a request that waits for the panel ends when the caller
-/// disconnects.
+/// Handles requests of the control socket: the first line is the request, the rest is the response of the enrolled
+/// server to each request. The board is simulated and gets no input, so that a request that waits for the panel ends
+/// when the caller disconnects.
 func answerCall(_ bytes: [UInt8]) {
   var input = Input(bytes, choices: statuses.count)
   let status = statuses[input.choice]

@@ -137,8 +137,8 @@ private func showPending() async {
   }
 }
 
-/// A request that the token server's key has signed and encrypted, with arbitrary content, once as fetched and once from
-/// the pending list.
+/// A request that the token server's key has signed and encrypted, with arbitrary content, once as fetched and once
+/// from the pending list.
 private func readSealedRequest(_ plaintext: [UInt8]) {
   guard let sealed = try? Keys.server.seal(plaintext, to: Keys.token.certificate),
     let id = TransactionID(transaction)

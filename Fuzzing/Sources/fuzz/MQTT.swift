@@ -1,6 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 import ReferenceProtocol
 
-// SPDX-License-Identifier: Apache-2.0
 @testable import MQTT
 @testable import PingAMAdapter
 @testable import ReferenceAdapter

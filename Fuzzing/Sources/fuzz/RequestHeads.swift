@@ -22,7 +22,7 @@ func readRequestHead(_ bytes: [UInt8]) {
     require(shown.isSafeToShow && shown.unicodeScalars.count <= 100, "sanitized text is safe to show")
     guard let versions = ProtocolVersions(text) else { return }
     require(ProtocolVersions(versions.text) == versions, "versions are written as they are read")
-    _ = ProtocolMismatch(device: versions, server: .supported)
+    _ = ProtocolMismatchError(device: versions, server: .supported)
   }
 }
 

@@ -1,5 +1,5 @@
-import DisplayText
 // SPDX-License-Identifier: Apache-2.0
+import DisplayText
 package import MobileAuth
 import PINProtection
 package import PingAMAdapter

@@ -1,12 +1,12 @@
-import DisplayText
 // SPDX-License-Identifier: Apache-2.0
+import DisplayText
 package import HTTP
 package import MobileAuth
 import ServerBackends
 import Synchronization
 
-/// The client of one realm of one AM: implements `TokenServerClient` over AM's `push/sns/message`. AM has no list of pending
-/// requests; this client lists the messages that `PushIngress` has stored.
+/// The client of one realm of one AM: implements `TokenServerClient` over AM's `push/sns/message`. AM has no list of
+/// pending requests; this client lists the messages that `PushIngress` has stored.
 package final class PingAMServerClient: TokenServerClient {
   struct Account: Sendable {
     let id: AccountID

@@ -74,7 +74,7 @@ extension DeviceConfiguration {
   /// - Throws: `.outdated` or `.configurationInvalid` if this token and the server support no common version of the
   ///   device protocol.
   func checkProtocolVersions() throws(TokenServerError) {
-    guard let mismatch = ProtocolMismatch(device: .supported, server: protocolVersions) else { return }
+    guard let mismatch = ProtocolMismatchError(device: .supported, server: protocolVersions) else { return }
     switch mismatch.outdated {
     case .device: throw .outdated(mismatch.description)
     case .server: throw .configurationInvalid(mismatch.description)

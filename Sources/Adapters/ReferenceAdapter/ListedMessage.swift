@@ -3,8 +3,8 @@ import MobileAuth
 import ReferenceProtocol
 import Synchronization
 
-/// The message of the newest request that came with the pending list, so that it need not be fetched. It is used at most
-/// once, and only where it is the same as a fetched one: a PIN attempt changes the message of its request.
+/// The message of the newest request that came with the pending list, so that it need not be fetched. It is used at
+/// most once, and only where it is the same as a fetched one: a PIN attempt changes the message of its request.
 final class ListedMessage: Sendable {
   /// How long after the list was requested it is used. Later, counts of wrong PINs may have changed.
   static let freshness = Duration.seconds(10)

@@ -61,6 +61,10 @@ extension ActivationURI.ParseError: ReportedError {
   package var category: ErrorCategory { .badData }
 }
 
+extension WireError: ReportedError {
+  package var category: ErrorCategory { .badData }
+}
+
 extension ApprovalCapabilities {
   fileprivate init(_ board: BoardCapabilities) {
     self.init(display: .none, keypad: board.hasKeypad, button: true, led: board.hasColorLED ? .rgb : .mono)

@@ -2,7 +2,8 @@
 public import MobileAuth
 public import Secrets
 
-/// The push button or buttons, of which one press counts at a time. For exactly one consumer. If it does not read the events, the oldest are dropped.
+/// The push button or buttons, of which one press counts at a time. For exactly one consumer. If it does not read the
+/// events, the oldest are dropped.
 public protocol Button: Sendable {
   /// Debounced edges. Timestamps are those of the panel's clock.
   var events: AsyncStream<ButtonEvent> { get }

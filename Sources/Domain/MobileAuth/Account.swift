@@ -21,7 +21,11 @@ public enum EnrollmentStage: String, Sendable {
   case enrolling
   case active
   /// The server has deleted the keys or the push enrollment. No request can be answered until the user enrolls again.
+  /// The raw value is that of stored accounts, whose spelling remains.
   case mustEnrollAgain = "must-enrol-again"
+
+  /// The word in lists of accounts, also in JSON.
+  public var text: String { self == .mustEnrollAgain ? "must-enroll-again" : rawValue }
 }
 
 /// The stored state of one token server. `secrets` is encoded by the adapter and is stored only encrypted.

@@ -162,8 +162,8 @@ public struct ChallengeResponse: Sendable, Equatable {
 
   /// Combines the response with the bytes that the adapter has made of it. All attempts send the same bytes; the PIN is
   /// no longer needed.
-  /// - Parameter isResentAfterRestart: whether the server cannot report the outcome of an answer, so that the same bytes
-  ///   are sent again after a restart.
+  /// - Parameter isResentAfterRestart: whether the server cannot report the outcome of an answer, so that the same
+  ///   bytes are sent again after a restart.
   public func sealed(_ body: [UInt8], isResentAfterRestart: Bool = false) -> SealedResponse {
     SealedResponse(
       request: request, gesture: gesture, idempotencyKey: idempotencyKey, body: body,

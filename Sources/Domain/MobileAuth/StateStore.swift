@@ -5,8 +5,8 @@ public protocol AuditRecorder: Sendable {
   func record(_ entry: AuditEntry) throws(StateStoreError)
 }
 
-/// A change of the state store that its caller does not wait for. A crash can forget it: the entries that a request was announced
-/// and opened, and the end of a request, which is then queried again.
+/// A change of the state store that its caller does not wait for. A crash can forget it: the entries that a request was
+/// announced and opened, and the end of a request, which is then queried again.
 public enum DeferredChange: Sendable, Equatable {
   case record(AuditEntry)
   /// Like `StateStore.resolveIntent`.

@@ -47,8 +47,8 @@ extension Vault {
   /// - Parameters:
   ///   - pinGuard: a PIN whose derived key encrypts the secret; it replaces the account's PIN.
   ///   - known: the account before the change; nil for a new account.
-  /// - Throws: `.conflict` if the account has changed since it was read, or has a credential already: a counter is never
-  ///   set back. The credential of an account whose enrollment is not complete was never used, and is replaced.
+  /// - Throws: `.conflict` if the account has changed since it was read, or has a credential already: a counter is
+  ///   never set back. The credential of an account whose enrollment is not complete was never used, and is replaced.
   package func store(
     _ setup: OneTimePasswordSetup, secret: SecretBytes, of account: AccountRecord, at server: TokenServerRecord,
     under pinGuard: PINGuard? = nil, replacing known: AccountRecord? = nil, _ entry: AuditEntry?

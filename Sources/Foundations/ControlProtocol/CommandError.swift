@@ -13,8 +13,8 @@ package struct CommandError: Error, CustomStringConvertible {
 
   package let code: Code
   package let description: String
-  /// Error number for programs, printed with `--json` only: of the table in docs/handling-loop.md, or of PingAM's vendor
-  /// (docs/pingam.md). Nil for errors without a number.
+  /// Error number for programs, printed with `--json` only: of the table in docs/handling-loop.md, or of PingAM's
+  /// vendor (docs/pingam.md). Nil for errors without a number.
   package let number: Int?
   /// No service runs: nothing has been done, and a command that works without the service may continue.
   package let isServiceMissing: Bool

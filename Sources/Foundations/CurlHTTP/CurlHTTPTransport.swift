@@ -40,9 +40,9 @@ package final class CurlHTTPTransport: HTTPTransport, Sendable {
     return stream
   }
 
-  /// Ends every transfer with `HTTPTransportError.canceled`, closes the connections and ends the thread. Later requests also
-  /// fail with `canceled`. Takes milliseconds. Must not be called from a cancellation handler. A client closes itself
-  /// when it and its streams are released.
+  /// Ends every transfer with `HTTPTransportError.canceled`, closes the connections and ends the thread. Later requests
+  /// also fail with `canceled`. Takes milliseconds. Must not be called from a cancellation handler. A client closes
+  /// itself when it and its streams are released.
   package func close() {
     thread.end()
   }

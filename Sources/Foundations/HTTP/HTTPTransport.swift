@@ -71,9 +71,9 @@ public struct HTTPResponse: Sendable, Equatable {
   }
 }
 
-/// The head of a response whose body is still arriving. `body` ends when the server ends it and throws a `HTTPTransportError`
-/// when the connection fails; each element is the data since the previous one. Only one task may read it. Releasing the
-/// stream or canceling that task ends the transfer.
+/// The head of a response whose body is still arriving. `body` ends when the server ends it and throws a
+/// `HTTPTransportError` when the connection fails; each element is the data since the previous one. Only one task may
+/// read it. Releasing the stream or canceling that task ends the transfer.
 public struct HTTPResponseStream: Sendable {
   public var status: Int
   public var headers: HTTPHeaders

@@ -13,6 +13,7 @@ public struct Problem: Codable, Sendable, Equatable, Error {
     case customFailed = "custom-failed"
     case deviceDeregistered = "device-deregistered"
     case disenrolled
+    /// The spelling remains: earlier tokens know the problem only by this name.
     case enrollmentDisabled = "enrolment-disabled"
     case expired
     case featureDisabled = "feature-disabled"

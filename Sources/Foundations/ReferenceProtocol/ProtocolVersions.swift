@@ -59,7 +59,7 @@ extension ProtocolVersions: Codable {
 }
 
 /// A device and a token server that support no common version of the device protocol.
-public struct ProtocolMismatch: Error, Equatable, Sendable, CustomStringConvertible {
+public struct ProtocolMismatchError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The peer whose versions are older: the one to update.
   public enum Outdated: String, Sendable {
     case device = "token"

@@ -49,8 +49,8 @@ public struct PendingEntry: Codable, Sendable, Equatable {
   public var sentAtMs: Int64
   public var timeToLiveMs: Int64
   public var expiresInMs: Int64
-  /// The `message` of `SealedRequest`, as `GET /requests/{tid}/message` would return it now. Optional: in the first entry
-  /// of a list with `includingMessage`.
+  /// The `message` of `SealedRequest`, as `GET /requests/{tid}/message` would return it now. Optional: in the first
+  /// entry of a list with `includingMessage`.
   public var sealedMessage: String?
 
   enum CodingKeys: String, CodingKey {

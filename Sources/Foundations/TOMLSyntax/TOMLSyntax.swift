@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Reads configurations: the subset of TOML 1.0 that they need, without floating-point numbers, dates and times. The text
-/// is checked before the library toml++ parses it: for some invalid texts the library ends the process instead of
+/// Reads configurations: the subset of TOML 1.0 that they need, without floating-point numbers, dates and times. The
+/// text is checked before the library toml++ parses it: for some invalid texts the library ends the process instead of
 /// reporting an error, and its memory and stack must be bounded.
 public enum TOMLSyntax {
   /// The maximum size of a text in bytes.

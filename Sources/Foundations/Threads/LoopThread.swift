@@ -9,8 +9,8 @@ package struct LoopThread: Sendable {
   /// Starts the thread. Ends the process if the system has no thread left.
   /// - Parameters:
   ///   - name: what `top -H` shows; at most 15 bytes.
-  ///   - body: what the thread does. Signals are blocked: other threads handle them, and a broken connection is an error
-  ///     here, not SIGPIPE.
+  ///   - body: what the thread does. Signals are blocked: other threads handle them, and a broken connection is an
+  ///     error here, not SIGPIPE.
   package init(named name: StaticString, _ body: @escaping @Sendable () -> Void) {
     let (status, thread) = start(nil) {
       blockAllSignals()

@@ -6,9 +6,9 @@
   import Glibc
   @_spi(ExperimentalCustomExecutors) @_spi(ExperimentalScheduling) import _Concurrency
 
-  /// The threads of all tasks of a program, in place of Swift's default executor: Dispatch wakes once per second to look
-  /// after its threads, ends them 5 s after their last work, and uses two of them for each timer. These threads wake only
-  /// for a task that can run or a timer that is due; a timer wakes one thread.
+  /// The threads of all tasks of a program, in place of Swift's default executor: Dispatch wakes once per second to
+  /// look after its threads, ends them 5 s after their last work, and uses two of them for each timer. These threads
+  /// wake only for a task that can run or a timer that is due; a timer wakes one thread.
   ///
   /// Timers do not advance while the machine is suspended, which boards are not.
   ///
@@ -16,12 +16,12 @@
   final class TaskThreads: TaskExecutor, SchedulingExecutor, @unchecked Sendable {
     /// While two wait for storage and one derives a key, the LED has the fourth.
     static let count = 4
-    /// In nanoseconds: a thread that begins a task leaves a timer without a timekeeper only if it is due later than this.
-    /// Tasks do not block longer, except while they wait for another process that uses the vault.
+    /// In nanoseconds: a thread that begins a task leaves a timer without a timekeeper only if it is due later than
+    /// this. Tasks do not block longer, except while they wait for another process that uses the vault.
     private static let longestTask: Int64 = 1_000_000_000
 
-    /// The runtime's name for no serial executor, for which Swift has no expression: two words that are 0. A task that runs
-    /// there enters an actor that is free without a change of threads.
+    /// The runtime's name for no serial executor, for which Swift has no expression: two words that are 0. A task that
+    /// runs there enters an actor that is free without a change of threads.
     private static let anyThread = unsafeBitCast((0, 0), to: UnownedSerialExecutor.self)
 
     private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)

@@ -50,8 +50,8 @@ final class USBLoop {
     for device in refused { libusb_unref_device(device) }
   }
 
-  /// Returns after an event, or after a second if a device was refused: no event reports that udev has set its permissions or
-  /// that another program has released it.
+  /// Returns after an event, or after a second if a device was refused: no event reports that udev has set its
+  /// permissions or that another program has released it.
   private func waitForEvents() {
     guard !refused.isEmpty else {
       libusb_handle_events_completed(context, nil)

@@ -30,7 +30,7 @@ extension Accounts: OneShotCommand {
       url = account.url
       profile = account.profile
       self.displayName = displayName
-      stage = account.stage.rawValue
+      stage = account.stage.text
       locked = lock?.description
     }
 

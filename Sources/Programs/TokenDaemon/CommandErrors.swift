@@ -3,7 +3,6 @@ import Boards
 package import ControlProtocol
 import Cryptography
 import MobileAuth
-import ReferenceProtocol
 import ServerBackends
 
 extension CommandError {
@@ -55,7 +54,6 @@ extension CommandError {
     case let fault as StateStoreError: self.init(fault)
     case let error as any ReportedError: self.init(error)
     case let failure as BoardCatalog.CatalogError: self.init(.badData, "\(failure)")
-    case let error as WireError: self.init(.badData, "\(error)")
     case PanelDialog.EntryError.canceled: self.init(.refused, numbered: PanelDialog.EntryError.canceled, 9006)
     case let ending as PanelDialog.EntryError: self.init(.unavailable, "\(ending)")
     case let error as CryptographyError: self.init(.unavailable, "\(error)")

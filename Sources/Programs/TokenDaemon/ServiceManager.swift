@@ -2,12 +2,13 @@
 import CLinux
 import Glibc
 
-/// Messages to the process that started the service, as in sd_notify(3): datagrams to the socket that `NOTIFY_SOCKET` names.
+/// Messages to the process that started the service, as in sd_notify(3): datagrams to the socket that `NOTIFY_SOCKET`
+/// names.
 package struct ServiceManager: Sendable {
   private let path: String?
 
-  /// - Parameter path: the value of `NOTIFY_SOCKET`; a leading `@` stands for an abstract address. Nil or empty: no message
-  ///   is sent.
+  /// - Parameter path: the value of `NOTIFY_SOCKET`; a leading `@` stands for an abstract address. Nil or empty: no
+  ///   message is sent.
   package init(path: String?) { self.path = path }
 
   /// Sends a message like `READY=1`. An error has no effect here: the service manager has time limits of its own.

@@ -43,8 +43,8 @@ public final class ScriptedServerClient: TokenServerClient {
   public var delivered: [SealedResponse] { state.withLock { $0.delivered } }
   /// The body of every answer that was resent after a restart.
   public var repeated: [[UInt8]] { state.withLock { $0.repeated } }
-  /// From now on answers are sealed with `isResentAfterRestart`: their outcome is unknown, so their bodies are stored for
-  /// resending.
+  /// From now on answers are sealed with `isResentAfterRestart`: their outcome is unknown, so their bodies are stored
+  /// for resending.
   public func resentAfterRestart() { state.withLock { $0.resentAfterRestart = true } }
   /// Every PIN that was used to seal an answer.
   public var pins: [PIN] { state.withLock { $0.pins } }

@@ -17,7 +17,7 @@ import Testing
     [Pair(token: version, server: .present), Pair(token: .present, server: version)]
   }
 
-  /// The sentence of `ProtocolMismatch` ends in this, or in the same with the word "server".
+  /// The sentence of `ProtocolMismatchError` ends in this, or in the same with the word "server".
   private static let refusal = ": update the token"
 
   @Test("An approval and a denial at the button work, or the programs name the one to update", arguments: pairs)

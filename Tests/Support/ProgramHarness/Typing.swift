@@ -15,8 +15,8 @@ extension TestToken {
   package static let newPINRefused =
     "new PIN refused: 1 block list, 2 sequence, 3 repeats, 4 length, 5 entries differ"
 
-  /// Waits for the prompt and until keys are accepted, then types the digits and Enter. Types again if the panel did not
-  /// accept the entry.
+  /// Waits for the prompt and until keys are accepted, then types the digits and Enter. Types again if the panel did
+  /// not accept the entry.
   /// - Parameter meaning: an indication that the LED must show later, even if only for a second.
   /// - Returns: the LED's first reaction to this entry.
   @discardableResult

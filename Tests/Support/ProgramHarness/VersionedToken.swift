@@ -2,8 +2,8 @@
 import Foundation
 import Synchronization
 
-/// An approval token of any version as a process, with a simulated board. Uses only commands and files that every version
-/// has, in contrast to `TestToken`, which uses the control socket of the present version.
+/// An approval token of any version as a process, with a simulated board. Uses only commands and files that every
+/// version has, in contrast to `TestToken`, which uses the control socket of the present version.
 package final class VersionedToken: Sendable {
   package let state: String
   private let program: String

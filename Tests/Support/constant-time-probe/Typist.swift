@@ -44,7 +44,8 @@ final class Typist {
   /// digit, two keys at once, and an empty report.
   /// - Returns: the PIN from the panel.
   func type(_ digits: String) async throws -> PIN {
-    // The panel reports an unavailable keypad exactly once, when the prompt is armed or later: then the prompt is armed.
+    // The panel reports an unavailable keypad exactly once, when the prompt is armed or later: then the prompt is
+    // armed.
     channel.keypadIsUnavailable("not yet")
     var events = panel.events(for: .digits(count: digits.utf8.count)).makeAsyncIterator()
     guard case .unavailable = await events.next() else { throw TypistError.unexpected }

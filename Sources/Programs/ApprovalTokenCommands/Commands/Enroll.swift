@@ -24,7 +24,10 @@ package struct Enroll: DaemonCommand {
   package var file: String?
 
   @Option(
-    help: "Your name for this account. Default: the server's profile id, the push token's serial, or AM's account name."
+    help: """
+      Your name for this account. Default: user and server, such as ann@example.com; for push tokens the serial; for \
+      PingAM and one-time passwords the account name in the URI.
+      """
   )
   package var name: String?
 

@@ -9,14 +9,14 @@ import TokenServerCore
 /// to exactly a checked address: DNS rebinding has no effect.
 struct CallbackConnection: Sendable {
   /// The portal's name resolves only to private addresses that the configuration does not allow.
-  struct AddressRefused: Error, CustomStringConvertible {
+  struct AddressRefusedError: Error, CustomStringConvertible {
     let address: String
     var description: String {
       "the address \(address) is loopback, link-local or private, and not in callback_private_addresses"
     }
   }
 
-  struct TimedOut: Error, CustomStringConvertible {
+  struct TimeoutError: Error, CustomStringConvertible {
     var description: String { "no answer within 10 s" }
   }
 
@@ -46,14 +46,14 @@ struct CallbackConnection: Sendable {
   }
 
   /// - Returns: the HTTP status.
-  /// - Throws: `AddressRefused`, before any connection, if no address may be called.
+  /// - Throws: `AddressRefusedError`, before any connection, if no address may be called.
   func post(_ body: [UInt8], to url: CallbackURL, headers: HTTPHeaders) async throws -> UInt {
     let eventLoop = group.next()
     let found = try await value(of: HostResolver.addresses(of: url.bareHost, port: url.port, on: eventLoop))
     let callable = found.filter { Self.mayCall($0.ipAddress ?? "", allowed) }
-    guard !callable.isEmpty else { throw AddressRefused(address: found.first?.ipAddress ?? "unknown") }
+    guard !callable.isEmpty else { throw AddressRefusedError(address: found.first?.ipAddress ?? "unknown") }
     let status = eventLoop.makePromise(of: UInt.self)
-    let deadline = eventLoop.scheduleTask(in: Self.requestTime) { status.fail(TimedOut()) }
+    let deadline = eventLoop.scheduleTask(in: Self.requestTime) { status.fail(TimeoutError()) }
     defer { deadline.cancel() }
     do {
       let channel = try await connect(to: callable.prefix(Self.mostAddresses), on: eventLoop) { channel in
@@ -132,7 +132,7 @@ private final class CallbackExchange: ChannelInboundHandler {
   typealias InboundIn = HTTPClientResponsePart
   typealias OutboundOut = HTTPClientRequestPart
 
-  private struct NoAnswer: Error, CustomStringConvertible {
+  private struct NoAnswerError: Error, CustomStringConvertible {
     var description: String { "the connection ended without an answer" }
   }
 
@@ -173,7 +173,7 @@ private final class CallbackExchange: ChannelInboundHandler {
   }
 
   private func end() {
-    guard let code else { return status.fail(NoAnswer()) }
+    guard let code else { return status.fail(NoAnswerError()) }
     status.succeed(code)
   }
 }

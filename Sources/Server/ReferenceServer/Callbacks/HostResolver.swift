@@ -5,7 +5,7 @@ import NIOCore
 
 /// Resolves host names with the system's resolver.
 enum HostResolver {
-  struct Failure: Error, CustomStringConvertible {
+  struct LookupError: Error, CustomStringConvertible {
     let description: String
   }
 
@@ -23,7 +23,7 @@ enum HostResolver {
     hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
     var first: UnsafeMutablePointer<addrinfo>?
     let code = getaddrinfo(host, String(port), &hints, &first)
-    guard code == 0 else { throw Failure(description: "\(host): \(String(cString: gai_strerror(code)))") }
+    guard code == 0 else { throw LookupError(description: "\(host): \(String(cString: gai_strerror(code)))") }
     defer { freeaddrinfo(first) }
     return sequence(first: first) { $0?.pointee.ai_next }.compactMap { entry in
       guard let entry = entry?.pointee, let address = entry.ai_addr else { return nil }

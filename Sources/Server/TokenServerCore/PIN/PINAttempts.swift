@@ -6,7 +6,8 @@ package import ReferenceProtocol
 package struct PINAttempt: Sendable {
   package let clientID: ClientID
   package let profileID: ProfileID
-  /// Attempts with the same key are the same attempt: an answer's `Idempotency-Key`, or an assertion's purpose and `jti`.
+  /// Attempts with the same key are the same attempt: an answer's `Idempotency-Key`, or an assertion's purpose and
+  /// `jti`.
   package let key: String
   /// The hash of the request under that key.
   package let requestHash: [UInt8]

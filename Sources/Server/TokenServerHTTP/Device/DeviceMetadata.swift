@@ -9,7 +9,7 @@ import ReferenceProtocol
 #endif
 
 /// An error in the metadata of a device. The description is a sentence or a part of one.
-struct DeviceMetadataFlaw: Error, Equatable, Sendable, CustomStringConvertible {
+struct DeviceMetadataError: Error, Equatable, Sendable, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }
 }
@@ -17,34 +17,34 @@ struct DeviceMetadataFlaw: Error, Equatable, Sendable, CustomStringConvertible {
 extension RegistrationRequest {
   /// Checks the metadata of a registration.
   /// - Returns: the public key of the device.
-  func checked() throws(DeviceMetadataFlaw) -> P256PublicKey {
+  func checked() throws(DeviceMetadataError) -> P256PublicKey {
     guard tokenEndpointAuthMethod == "private_key_jwt", jwks.keys.count == 1 else {
-      throw DeviceMetadataFlaw("private_key_jwt with exactly one key is needed.")
+      throw DeviceMetadataError("private_key_jwt with exactly one key is needed.")
     }
     guard (1...128).contains(clientName.utf8.count), softwareID.utf8.count <= 128, softwareVersion.utf8.count <= 64
-    else { throw DeviceMetadataFlaw("client_name, software_id or version is too long.") }
+    else { throw DeviceMetadataError("client_name, software_id or version is too long.") }
     guard [clientName, softwareID, softwareVersion].allSatisfy(\.isSafeToShow) else {
-      throw DeviceMetadataFlaw(
+      throw DeviceMetadataError(
         "client_name, software_id and software_version must have no control or format characters.")
     }
     try approvalCapabilities.check()
-    do { return try jwks.keys[0].publicKey() } catch { throw DeviceMetadataFlaw("\(error)") }
+    do { return try jwks.keys[0].publicKey() } catch { throw DeviceMetadataError("\(error)") }
   }
 }
 
 extension ValidationRequest {
-  func checkVersions() throws(DeviceMetadataFlaw) {
+  func checkVersions() throws(DeviceMetadataError) {
     guard profiles.count <= 64, softwareVersion.utf8.count <= 64, osVersion.utf8.count <= 128 else {
-      throw DeviceMetadataFlaw("too many profiles or too long versions")
+      throw DeviceMetadataError("too many profiles or too long versions")
     }
     guard softwareVersion.isSafeToShow, osVersion.isSafeToShow else {
-      throw DeviceMetadataFlaw("software_version and os_version must have no control or format characters")
+      throw DeviceMetadataError("software_version and os_version must have no control or format characters")
     }
   }
 
   /// Checks the capabilities.
   /// - Returns: the capabilities as JSON; nil if the request contains none.
-  func checkedCapabilities() throws(DeviceMetadataFlaw) -> String? {
+  func checkedCapabilities() throws(DeviceMetadataError) -> String? {
     try approvalCapabilities?.check()
     return approvalCapabilities.map { String(decoding: JSON.encode($0), as: UTF8.self) }
   }
@@ -52,10 +52,10 @@ extension ValidationRequest {
 
 extension ApprovalCapabilities {
   /// Checks the bounds, which are the same for a registration and for a validation.
-  fileprivate func check() throws(DeviceMetadataFlaw) {
+  fileprivate func check() throws(DeviceMetadataError) {
     let names = biometric + custom
     guard names.count <= 32, names.allSatisfy({ $0.utf8.count <= 64 && $0.isSafeToShow }) else {
-      throw DeviceMetadataFlaw("approval_capabilities must have at most 32 names of at most 64 printable bytes.")
+      throw DeviceMetadataError("approval_capabilities must have at most 32 names of at most 64 printable bytes.")
     }
   }
 }

@@ -13,7 +13,7 @@ extension HTTPFields {
     guard announced.isEmpty || (announced.count == 1 && versions != nil) else {
       throw DeviceAPIError(.invalidRequest, "\(ProtocolVersions.headerName) must be OLDEST-NEWEST, each 1 to 9999")
     }
-    guard let mismatch = ProtocolMismatch(device: versions, server: .supported) else { return }
+    guard let mismatch = ProtocolMismatchError(device: versions, server: .supported) else { return }
     switch mismatch.outdated {
     case .device: throw DeviceAPIError(.outdatedApp, mismatch.description)
     case .server: throw DeviceAPIError(.configurationInvalid, mismatch.description)

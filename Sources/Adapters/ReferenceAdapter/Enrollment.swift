@@ -60,26 +60,13 @@ package struct Enrollment: Sendable {
   package func enroll(
     _ uri: ActivationURI, name: String?, trust: ServerTrust, capabilities: ApprovalCapabilities
   ) async throws -> AccountRecord {
-    if let name, try registry.accounts().contains(where: { $0.id.text == name && $0.stage == .active }) {
-      throw TokenServerError.alreadyEnrolled("there is an account \"\(name)\" already; choose another name")
-    }
+    try requireUnused(name)
     let former = try registry.servers().first { $0.url == uri.server }.map { try DeviceCredentials($0).pins } ?? []
     let trust = trust.keeping(pins: former)
     var (server, device) = try registration(at: uri.server, trust.pins)
     let http = makeHTTPTransport(trust)
     let isRegistered = device.clientID != nil
-    if !isRegistered {
-      progress("registering this device with \(server.id)")
-      let client = DeviceClient(
-        issuer: uri.server, clientID: nil, key: device.deviceKey, http: http, in: environment)
-      let registration = RegistrationRequest(
-        clientName: "Approval Token", softwareID: ReferenceServerClient.software.id,
-        softwareVersion: ReferenceServerClient.software.version, key: JWK(device.deviceKey.publicKey),
-        capabilities: capabilities)
-      device.clientID = try await client.register(registration, code: uri.code.digits).clientID
-      server.secrets = try device.encoded()
-      try registry.put(server)
-    }
+    if !isRegistered { try await register(&device, at: &server, with: uri.code, capabilities, over: http) }
     let client = DeviceClient(
       issuer: uri.server, clientID: device.clientID, key: device.deviceKey, http: http, in: environment,
       revocations: try revocations(by: server, device))
@@ -92,54 +79,54 @@ package struct Enrollment: Sendable {
       _ = try loss?.apply(on: registry, in: environment)
       return try await enroll(uri, name: name, trust: trust, capabilities: capabilities)
     }
-    try configuration.checkProtocolVersions()
-    if configuration.pinRequired, pinSetup == nil {
-      throw TokenServerError.configurationInvalid(
-        "it requires a PIN: enroll while `approval-token serve` runs on a board with a keypad, to type the PIN")
-    }
-    // The connection has verified these pins.
-    try registry.put(server)
-    if trust.pins.isEmpty, !former.isEmpty {
-      try registry.record(
-        environment.auditEntry(.pinsDropped, detail: "\(server.id): \(former.joined(separator: ", "))"))
-    }
+    try check(configuration)
+    try store(server, without: trust.pins.isEmpty ? former : [])
 
     var (account, credentials) = try self.account(for: uri, at: server, name: name)
-    progress("activating the account")
-    let ephemeral = configuration.pinRequired ? try ReferenceServerClient.ephemeralKey() : nil
-    let activation = try await activate(account, with: uri.code, ephemeral, client)
-    account.displayName = activation.userID?.sanitized
-    let user = DeviceClient.Authority.user(activation.accessToken)
-    let base = "/profiles/\(account.profile)"
-    if let ephemeral, let description = configuration.pinPolicy {
-      let offer = try PINOffer(activation, to: ephemeral)
-      try await setPIN(offer, PINPolicy(description), of: &account, &credentials, client, user)
+    let user = try await activate(&account, &credentials, with: uri.code, configuration, client)
+    try await exchangeKeys(of: &account, &credentials, client, user)
+    return try await enrollForPush(account, over: configuration.transports.first ?? .sse, client, user)
+  }
+
+  /// - Throws: `.alreadyEnrolled` if an active account has the name.
+  private func requireUnused(_ name: String?) throws {
+    if let name, try registry.accounts().contains(where: { $0.id.text == name && $0.stage == .active }) {
+      throw TokenServerError.alreadyEnrolled("there is an account \"\(name)\" already; choose another name")
     }
+  }
 
-    progress("exchanging keys")
-    let exchange = KeyExchangeRequest(openPGPCertificate: credentials.key.certificate.bytes.base64)
-    let keys = try DeviceClient.decode(
-      KeyExchangeResponse.self,
-      try await client.call(.put, base + "/mobile-auth", body: JSON.encode(exchange), as: user))
-    let certificate = try Self.certificate(keys)
-    credentials.serverCertificate = certificate
-    account = credentials.stored(in: account)
-    try registry.put(account, nil)
-    let proof = KeyAcknowledgementContent(
-      clientID: device.clientID ?? "", profileID: account.profile, keyID: keys.keyID)
-    let sealed = try credentials.key.seal(JSON.encode(proof), to: certificate)
-    _ = try await client.call(
-      .post, base + "/mobile-auth/ack", body: JSON.encode(KeyAcknowledgement(proof: sealed.base64)), as: user)
+  /// Registers this device, and stores the client ID that the server gives it.
+  private func register(
+    _ device: inout DeviceCredentials, at server: inout TokenServerRecord, with code: ActivationCode,
+    _ capabilities: ApprovalCapabilities, over http: any HTTPTransport
+  ) async throws {
+    progress("registering this device with \(server.id)")
+    let client = DeviceClient(issuer: server.url, clientID: nil, key: device.deviceKey, http: http, in: environment)
+    let registration = RegistrationRequest(
+      clientName: "Approval Token", softwareID: ReferenceServerClient.software.id,
+      softwareVersion: ReferenceServerClient.software.version, key: JWK(device.deviceKey.publicKey),
+      capabilities: capabilities)
+    device.clientID = try await client.register(registration, code: code.digits).clientID
+    server.secrets = try device.encoded()
+    try registry.put(server)
+  }
 
-    progress("enrolling for push")
-    let transport = configuration.transports.first ?? .sse
-    _ = try await client.call(
-      .put, base + "/push", body: JSON.encode(PushEnrollmentRequest(transport: transport)), as: user)
-    account.stage = .active
-    try registry.put(
-      account,
-      environment.auditEntry(.enrolled, account: account.id, detail: "at \(server.id), profile \(account.profile)"))
-    return account
+  /// - Throws: `.outdated` or `.configurationInvalid` if the server requires what this token does not have.
+  private func check(_ configuration: DeviceConfiguration) throws(TokenServerError) {
+    try configuration.checkProtocolVersions()
+    if configuration.pinRequired, pinSetup == nil {
+      throw .configurationInvalid(
+        "it requires a PIN: enroll while `approval-token serve` runs on a board with a keypad, to type the PIN")
+    }
+  }
+
+  /// Stores the server with its pins, which the connection has verified.
+  /// - Parameter dropped: the former pins, if the server has none any longer.
+  private func store(_ server: TokenServerRecord, without dropped: [String]) throws {
+    try registry.put(server)
+    guard !dropped.isEmpty else { return }
+    try registry.record(
+      environment.auditEntry(.pinsDropped, detail: "\(server.id): \(dropped.joined(separator: ", "))"))
   }
 
   /// Returns the server's record. A new device key is stored before the server receives it.
@@ -225,38 +212,6 @@ package struct Enrollment: Sendable {
         secrets: SecretBytes(copying: [])))
     try registry.put(record, nil)
     return (record, credentials)
-  }
-
-  /// - Parameter ephemeral: the key to which the refresh token is encrypted, if a PIN is required.
-  /// - Returns: the response with a user access token for the account.
-  private func activate(
-    _ account: AccountRecord, with code: ActivationCode, _ ephemeral: OpenPGPKey?, _ client: DeviceClient
-  ) async throws -> AccessTokenResponse {
-    let certificate = ephemeral.map { [("ephemeral_certificate", $0.certificate.bytes.base64)] } ?? []
-    do {
-      let token = try await client.requestToken(
-        grant: Grant.preAuthorizedCode,
-        form: [("pre-authorized_code", code.digits), ("profile_id", account.profile)] + certificate)
-      guard token.scope == .user, token.profileID == account.profile else {
-        throw TokenServerError.unreachable("the token server activated another profile")
-      }
-      return token
-    } catch let fault as TokenServerError {
-      // A refused code cannot activate these keys later.
-      if case .refused = fault {
-        try registry.wipe(
-          account: account.id, if: account.enrollment,
-          environment.auditEntry(.removed, account: account.id, detail: "its activation was refused"))
-      }
-      throw fault
-    }
-  }
-
-  private static func certificate(_ keys: KeyExchangeResponse) throws -> OpenPGPCertificate {
-    guard let binary = bytes(base64: keys.serverCertificate),
-      let certificate = try? OpenPGPCertificate(parsing: binary), certificate.fingerprint == keys.serverFingerprint
-    else { throw TokenServerError.configurationInvalid("its OpenPGP certificate cannot be used") }
-    return certificate
   }
 
   /// Six characters of `[A-Z0-9]`, uniformly distributed: bytes of 252 and above are rejected.

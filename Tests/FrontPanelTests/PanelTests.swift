@@ -62,13 +62,13 @@ import Testing
   /// It is played to its end the first time and does not delay callers when shown again.
   @Test("A failure is seen once") func aFailureIsSeenOnce() async {
     let panel = panel()
-    let showing = Task { await panel.show(.misconfigured) }
+    let showing = Task { await panel.show(.seeLog) }
     // The LED, and the call of `show`.
     await clock.untilAsleep(2)
     #expect(indicator.lit == [.red])
     clock.advance(by: .milliseconds(2_500))
     await showing.value
-    await panel.show(.misconfigured)
+    await panel.show(.seeLog)
   }
 
   /// The user can choose an option only after it is completely shown.

@@ -59,7 +59,7 @@ import Testing
         await fixture.panel.until(challenges: 1)
         fixture.panel.perform(accept)
       }
-      try await eventually { fixture.panel.shown.contains(.misconfigured) }
+      try await eventually { fixture.panel.shown.contains(.seeLog) }
       await fixture.panel.until(showing: .idle(pending: 0))
     }
     #expect(fixture.stateStore.audit.last?.kind == .refused)

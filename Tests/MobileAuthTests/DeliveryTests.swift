@@ -138,7 +138,7 @@ import Testing
       fixture.announce(fixture.request(1, lives: .seconds(90)))
       await fixture.panel.until(challenges: 1)
       fixture.panel.perform(accept)
-      await fixture.panel.until(showing: .misconfigured)
+      await fixture.panel.until(showing: .seeLog)
       #expect(fixture.server.delivered.isEmpty)
       await fixture.clock.untilAsleep()
       fixture.clock.advance(by: .seconds(30))
@@ -168,7 +168,7 @@ import Testing
         }
         try await eventually { !fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)).isEmpty }
         // The error is shown before the following idle state.
-        let seen: Indication = effect.isEmpty ? .misconfigured : .mustEnroll
+        let seen: Indication = effect.isEmpty ? .seeLog : .mustEnroll
         if case .alreadyHandled = fault {} else { try await eventually { fixture.panel.shown.contains(seen) } }
         if !effect.isEmpty { try await eventually { fixture.events.all.contains(.rosterChanged) } }
       }
@@ -191,6 +191,6 @@ import Testing
       fixture.announce(fixture.request(1))
       try await eventually { fixture.events.all.contains(.rosterChanged) }
     }
-    #expect(!fixture.panel.shown.contains(.misconfigured))
+    #expect(!fixture.panel.shown.contains(.seeLog))
   }
 }

@@ -14,7 +14,7 @@ import Testing
       fixture.announce(fixture.request(1))
       await fixture.panel.until(challenges: 1)
       fixture.panel.perform(accept)
-      await fixture.panel.until(showing: .misconfigured)
+      await fixture.panel.until(showing: .seeLog)
       check()
     }
   }

@@ -165,7 +165,7 @@ import Testing
       await fixture.pass {
         fixture.events.all.contains(.stateStoreFailed(.io(call: "write", reason: "disk full")))
       }
-      await fixture.panel.until(showing: .misconfigured)
+      await fixture.panel.until(showing: .seeLog)
       // After a crash the server is queried.
       #expect(fixture.stateStore.durableIntents.count == 1)
       // The disk has space again.

@@ -60,7 +60,7 @@ extension FrontPanel {
       case .longEnoughToReport: light(.releaseToReport)
       case .stuck:
         armed?.continuation.yield(.stuck)
-        light(.misconfigured)
+        light(.seeLog)
       case .gesture(let gesture): finish(.gesture(gesture))
       }
     }

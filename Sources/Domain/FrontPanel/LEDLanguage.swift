@@ -84,7 +84,7 @@ extension Indication {
     case .mustEnroll:
       .init(
         "must be enrolled (again)", .magenta, "4 short, repeating", .flashes(4, lit: 150, dark: 150, period: 2_500))
-    case .misconfigured:
+    case .seeLog:
       .init(
         "stopped, or a request could not be answered: see the log", .red, "5 short, repeating",
         .flashes(5, lit: 150, dark: 150, period: 2_500), playsToEnd: .whenNew)
@@ -96,7 +96,7 @@ extension Indication {
     .idle(pending: 0), .disconnected, .anotherRequest, .confirmationWanted, .pinWanted, .numberWanted, .noSuchChoice,
     .option([4, 2]), .optionOffered, .code([2, 0]), .newPINWanted(again: false), .newPINWanted(again: true), .entering,
     .ignored, .releaseToAccept, .releaseToReport, .veryLongHoldWanted, .talkingToServer, .confirmed, .denied,
-    .pinWrong(remaining: 2), .pinRefused(rule: 1), .outcomeUnknown, .mustEnroll, .misconfigured,
+    .pinWrong(remaining: 2), .pinRefused(rule: 1), .outcomeUnknown, .mustEnroll, .seeLog,
   ]
 
   /// The legend as a Markdown table.

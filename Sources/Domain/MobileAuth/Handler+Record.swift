@@ -26,7 +26,7 @@ extension Handler {
     guard case .locked(let how) = fault else { return try finish(pending, refusedBy: fault) }
     record(.refused, pending, "the account is \(how)")
     inbox.block(pending.transaction, BlockedRequestInfo(lock: how, contents: ""))
-    return [.misconfigured]
+    return [.seeLog]
   }
 
   /// Ends a request because the server refused a step. `TokenServerError.effect` decides what the token deletes or
@@ -44,7 +44,7 @@ extension Handler {
     } else {
       finish(pending, "not approved: \(fault)")
       // Show a failure: a user may be waiting. The reason is in the log.
-      shows = [.misconfigured]
+      shows = [.seeLog]
       if fault.effect != .retry { servers[pending.server]?.requestDidEnd(pending.transaction) }
       if fault.effect == .stop { inbox.connectivity.set(.stopped, to: pending.server) }
       if try revoke(pending, fault) { shows = [.mustEnroll] }

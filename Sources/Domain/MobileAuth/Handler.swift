@@ -87,7 +87,7 @@ public struct Handler: Sendable {
         }
       } catch let fault as StateStoreError {
         environment.report(.stateStoreFailed(fault))
-        await panel.show(.misconfigured)
+        await panel.show(.seeLog)
         try await environment.sleep(for: Self.stateStorePause)
       }
     }
@@ -172,7 +172,7 @@ public struct Handler: Sendable {
 
   private var idleIndication: Indication {
     let connections = inbox.connectivity.all.values
-    if connections.contains(.stopped) { return .misconfigured }
+    if connections.contains(.stopped) { return .seeLog }
     if mustEnroll { return .mustEnroll }
     return connections.contains(.disconnected) || openings.isTroubled ? .disconnected : .idle(pending: askable.count)
   }

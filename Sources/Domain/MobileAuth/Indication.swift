@@ -41,7 +41,7 @@ public enum Indication: Sendable, Equatable {
   case outcomeUnknown
   case mustEnroll
   /// The operator must read the log: the service has stopped, or this request could not be answered.
-  case misconfigured
+  case seeLog
 
   /// The number that the blinks of the indication count; nil if they count nothing.
   public var count: Int? {

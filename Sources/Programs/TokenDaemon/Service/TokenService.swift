@@ -171,7 +171,7 @@ final class TokenService: Service {
   private func serveUntilCanceled() async {
     do { try await serve() } catch is CancellationError { return } catch {
       logger.error("no request can be answered: \(error)")
-      await panel.show(.misconfigured)
+      await panel.show(.seeLog)
     }
   }
 

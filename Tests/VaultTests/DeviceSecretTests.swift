@@ -37,11 +37,12 @@ import Vault
     _ = try fixture.vault()
     unlink(path)
     let fault = #expect(throws: StateStoreError.self) { try fixture.deviceSecret() }
-    guard case .corrupt(.deviceSecret(_, let text))? = fault else {
-      Issue.record("\(String(describing: fault))")
-      return
-    }
-    #expect(text.hasPrefix("\(path) nor the systemd credential"))
+    let subject = StateStoreError.Subject.deviceSecret(
+      directory: fixture.path, file: path, credential: "approval-token.device-secret")
+    #expect(fault == .corrupt(subject))
+    #expect(
+      subject.description.hasSuffix(
+        "neither \(path) nor the systemd credential approval-token.device-secret exists"))
     #expect(names(in: fixture.path).filter { $0.hasPrefix("device-secret") } == [])
   }
 

@@ -10,9 +10,15 @@ public struct PanelDialog: Sendable {
     case timedOut
     case panelUnavailable(String)
 
-    public var description: String {
+    public var description: String { number.map { "\(explanation) (\($0))" } ?? explanation }
+
+    /// Number of the error catalog; nil for errors without a number.
+    public var number: Int? { self == .canceled ? 9006 : nil }
+
+    /// The description without the number.
+    public var explanation: String {
       switch self {
-      case .canceled: "canceled at the panel (9006)"
+      case .canceled: "canceled at the panel"
       case .timedOut: "no input at the panel within the time limit"
       case .panelUnavailable(let why): "the panel is not usable: \(why)"
       }

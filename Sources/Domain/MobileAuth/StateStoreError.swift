@@ -46,8 +46,10 @@ public enum StateStoreError: Error, Equatable, Sendable, CustomStringConvertible
     /// The record that shows whether the device secret is that of the vault.
     case canary
     /// The device secret of the vault in this directory.
-    /// - Parameter expected: where it is looked for.
-    case deviceSecret(directory: String, expected: String)
+    /// - Parameters:
+    ///   - file: the path where it is looked for.
+    ///   - credential: the name of the systemd credential that is looked for.
+    case deviceSecret(directory: String, file: String, credential: String)
     /// An encrypted record; its key does not decrypt it.
     case encryptedRecord
     /// The file, with SQLite's message.
@@ -67,6 +69,8 @@ public enum StateStoreError: Error, Equatable, Sendable, CustomStringConvertible
     case enrolled
     /// There is a later enrollment under the same name.
     case enrolledAgain
+    /// It has the encoding of an earlier version, and was opened without the program that decodes it.
+    case formerEncoding
   }
 
   public var description: String {
@@ -103,7 +107,8 @@ extension StateStoreError.Subject: CustomStringConvertible {
     case .retainedAuditHead: "head of the kept audit entries"
     case .auditEntry(let sequence): "audit entry \(sequence)"
     case .canary: "canary (it was created with another device secret, or its canary was changed)"
-    case .deviceSecret(let directory, let expected): "device secret of the vault in \(directory): neither \(expected)"
+    case .deviceSecret(let directory, let file, let credential):
+      "device secret of the vault in \(directory): neither \(file) nor the systemd credential \(credential) exists"
     case .encryptedRecord: "encrypted record, which is not authentic"
     case .database(let reason): "database file: \(reason)"
     }
@@ -119,6 +124,7 @@ extension StateStoreError.Conflict: CustomStringConvertible {
     case .atAnotherServer: "is at another token server"
     case .enrolled: "is enrolled completely"
     case .enrolledAgain: "was enrolled again meanwhile"
+    case .formerEncoding: "has the encoding of an earlier version, which this program cannot decode"
     }
   }
 }

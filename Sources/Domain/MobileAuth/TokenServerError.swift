@@ -104,16 +104,20 @@ public enum TokenServerError: Error, Equatable, Sendable {
 }
 
 extension TokenServerError: CustomStringConvertible {
-  public var description: String { "\(explanation.sanitized(atMost: 500)) (\(number))" }
+  public var description: String { "\(explanation) (\(number))" }
 
-  private var explanation: String {
+  /// The description without the number.
+  public var explanation: String { unlimitedExplanation.sanitized(atMost: 500) }
+
+  /// As the server sent it: of any length and with any characters.
+  private var unlimitedExplanation: String {
     switch self {
     case .unreachable(let why), .untrusted(let why): why
     case .deviceDeregistered: "the token server has removed this device; enroll again"
     case .userDeregistered: "the token server has removed this account from the device; enroll again"
     case .unconfirmedRemoval:
-      "the token server says that it has removed this account, its keys or this device, but has not signed that: nothing "
-        + "is answered until it is asked again, after a minute"
+      "the token server says that it has removed this account, its keys or this device, but has not signed that: "
+        + "nothing is answered until it is asked again, after a minute"
     case .pinsUsedUp: "too many wrong PINs: the account is gone from this device; enroll again"
     case .outdated(let what): "the token server no longer accepts this version: \(what)"
     case .pinIncorrect(let counts): "wrong PIN, \(counts)"

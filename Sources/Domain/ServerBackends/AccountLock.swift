@@ -63,7 +63,7 @@ package enum LockError: ReportedError, Equatable {
     }
   }
 
-  private var explanation: String {
+  package var explanation: String {
     switch self {
     case .locked(let account, let lock): "account \(account) is \(lock)"
     case .policyMissing(let attached):

@@ -6,11 +6,15 @@ package protocol ReportedError: Error, CustomStringConvertible {
   /// Error number for programs, of the server's vendor; nil for errors without a number. `description` may end with it
   /// in parentheses.
   var number: Int? { get }
+  /// The description without the number.
+  var explanation: String { get }
 }
 
 extension ReportedError {
   /// Default: none.
   package var number: Int? { nil }
+  /// Default: the description.
+  package var explanation: String { description }
 }
 
 /// Why a command failed; it determines the exit code.

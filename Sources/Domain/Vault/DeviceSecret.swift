@@ -44,8 +44,7 @@ package struct DeviceSecret: Sendable {
     if try !StateDirectory.exists(path) {
       guard !hasVault else {
         throw .corrupt(
-          .deviceSecret(
-            directory: stateDirectory, expected: "\(path) nor the systemd credential \(credentialName) exists"))
+          .deviceSecret(directory: stateDirectory, file: path, credential: credentialName))
       }
       try makeFile(path, in: stateDirectory)
     }

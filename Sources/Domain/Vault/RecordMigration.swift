@@ -51,7 +51,7 @@ struct RecordMigration {
       else { continue }
       let former = AccountRecord(
         id: row.id, server: row.server, profile: row.profile, stage: stage, secrets: secrets)
-      guard let upgrade else { throw StateStoreError.io(call: "migrate", reason: "no program to decode its accounts") }
+      guard let upgrade else { throw StateStoreError.conflict(.account(row.id), .formerEncoding) }
       guard let account = try? upgrade(kind, former) else { continue }
       let box = try keys.seal(account.boxed, at: place)
       try connection.run("UPDATE accounts SET box = ? WHERE id = ?", box, row.id.text)

@@ -25,10 +25,4 @@ package struct CommandError: Error, CustomStringConvertible {
     self.number = number
     self.isServiceMissing = isServiceMissing
   }
-
-  /// - Parameter error: its description ends with the number in parentheses, which is left out of the message.
-  package init(_ code: Code, numbered error: some CustomStringConvertible, _ number: Int) {
-    let (text, suffix) = ("\(error)", " (\(number))")
-    self.init(code, text.hasSuffix(suffix) ? String(text.dropLast(suffix.count)) : text, number: number)
-  }
 }

@@ -8,7 +8,7 @@ import ServerBackends
 extension CommandError {
   init(_ fault: TokenServerError) {
     switch fault {
-    case .unreachable, .rateLimited: self.init(.unavailable, numbered: fault, fault.number)
+    case .unreachable, .rateLimited: self.init(.unavailable, fault.explanation, number: fault.number)
     case .untrusted(let why):
       self.init(
         .refused,
@@ -16,7 +16,7 @@ extension CommandError {
           + "[tls] in the configuration; or give the hash of the server's key with --pin (a URI of approvaltoken: "
           + "contains it)",
         number: fault.number)
-    default: self.init(.refused, numbered: fault, fault.number)
+    default: self.init(.refused, fault.explanation, number: fault.number)
     }
   }
 
@@ -43,7 +43,7 @@ extension CommandError {
       case .unavailable: .unavailable
       case .refused: .refused
       }
-    if let number = error.number { self.init(code, numbered: error, number) } else { self.init(code, "\(error)") }
+    self.init(code, error.explanation, number: error.number)
   }
 
   /// Nil for an error that is not reported to the user: a canceled task, an interrupted call.
@@ -54,8 +54,8 @@ extension CommandError {
     case let fault as StateStoreError: self.init(fault)
     case let error as any ReportedError: self.init(error)
     case let failure as BoardCatalog.CatalogError: self.init(.badData, "\(failure)")
-    case PanelDialog.EntryError.canceled: self.init(.refused, numbered: PanelDialog.EntryError.canceled, 9006)
-    case let ending as PanelDialog.EntryError: self.init(.unavailable, "\(ending)")
+    case let ending as PanelDialog.EntryError:
+      self.init(ending == .canceled ? .refused : .unavailable, ending.explanation, number: ending.number)
     case let error as CryptographyError: self.init(.unavailable, "\(error)")
     default: return nil
     }

@@ -92,7 +92,7 @@ final class EnrollmentFixture: Sendable {
     else { return false }
     let client = PushClient(
       endpoint: FakePushServer.endpoint, http: RecordingHTTPTransport { [server] in server.respond(to: $0) },
-      clock: ServerClock(clock))
+      clock: ServerClock(in: .test(clock)))
     let list = try? await client.poll(serial: record.profile, key: keys.device)
     return list != nil && keys.server == FakePushServer.signingKey.publicKey
   }
@@ -432,7 +432,7 @@ final class EnrollmentFixture: Sendable {
     server.state.withLock { $0.keys["PIPU1"] = key.publicKey }
     let client = PushClient(
       endpoint: FakePushServer.endpoint, http: RecordingHTTPTransport { server.respond(to: $0) },
-      clock: ServerClock(clock))
+      clock: ServerClock(in: .test(clock)))
     let first = try await client.poll(serial: "PIPU1", key: .rsa(key))
     // Nothing was signed with a time in 1970: the board asked for the time first.
     #expect(first.correctedClock.map { $0 - .seconds(90) < .seconds(2) } ?? (drift > .seconds(1000)))

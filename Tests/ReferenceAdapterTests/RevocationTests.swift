@@ -127,7 +127,7 @@ import Testing
 
   @Test("A proven revocation takes effect at once")
   func provenRevocation() {
-    let revocations = Revocations(server.clock)
+    let revocations = Revocations(in: .test(server.clock))
     revocations.use { _ in [.profile("PROFIL")] }
     let answer = HTTPResponse(status: 401)
     func check(_ profile: String?) -> TokenServerError {
@@ -203,7 +203,7 @@ import Testing
 
   @Test("The time for the second ask wakes the listener")
   func secondAskIsDue() async throws {
-    let revocations = Revocations(server.clock)
+    let revocations = Revocations(in: .test(server.clock))
     let (asks, asking) = AsyncStream.makeStream(of: Void.self)
     let watching = Task { try await revocations.watch { asking.yield() } }
     #expect(!revocations.counts(.device, isSecondAsk: true))

@@ -67,7 +67,7 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
       active.append(Account(id: record.id, serial: record.profile, keys: keys, pinLength: credentials.pinLength))
     }
     self.accounts = active
-    client = PushClient(endpoint: record.url, http: http, clock: ServerClock(environment.clock))
+    client = PushClient(endpoint: record.url, http: http, clock: ServerClock(in: environment))
     challenges = ChallengeStore(of: record.id)
     self.pinVerifier = pinVerifier
     self.pace = pace

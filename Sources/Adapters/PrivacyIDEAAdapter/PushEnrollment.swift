@@ -68,7 +68,7 @@ package struct PushEnrollment: Sendable {
     var (account, credentials) = try self.account(for: uri, at: server, name: name)
     let open = try await prepare(&account, &credentials, uri, text)
     let client = PushClient(
-      endpoint: uri.endpoint, http: makeHTTPTransport(trust), clock: ServerClock(environment.clock))
+      endpoint: uri.endpoint, http: makeHTTPTransport(trust), clock: ServerClock(in: environment))
 
     progress("enrolling \(uri.serial) at \(server.id)")
     let serverKey = try await exchangeKeys(uri, open.key, client, account, credentials)

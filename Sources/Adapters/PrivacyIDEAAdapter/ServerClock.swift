@@ -11,17 +11,17 @@ final class ServerClock: Sendable {
   /// 2026-01-01 in milliseconds since 1970. An earlier wall clock is not set.
   private static let earliestPlausible: Int64 = 1_767_225_600_000
 
-  private let clock: any TokenClock
+  private let environment: TokenEnvironment
   private let heard = Mutex((milliseconds: Int64, at: MonotonicInstant, expiry: Int64?)?.none)
 
-  init(_ clock: any TokenClock) { self.clock = clock }
+  init(in environment: TokenEnvironment) { self.environment = environment }
 
   /// Milliseconds since 1970; nil if the board's clock is not set and no server has sent the time.
   var now: Int64? {
     if let heard = heard.withLock({ $0 }) {
-      return heard.milliseconds + (clock.now - heard.at).milliseconds
+      return heard.milliseconds + (environment.now - heard.at).milliseconds
     }
-    let own = clock.wallClockMilliseconds
+    let own = environment.wallClockMilliseconds
     return Self.isPlausible(own) ? own : nil
   }
 
@@ -43,7 +43,7 @@ final class ServerClock: Sendable {
   func hear(_ response: HTTPResponse, comparedWith stamp: Int64? = nil) -> Duration? {
     guard let seconds = response.headers["Date"].flatMap(unixSeconds(httpDate:)) else { return nil }
     // `Date` has whole seconds, rounded down: adding half a second is right on average.
-    heard.withLock { $0 = (seconds * 1000 + 500, clock.now, response.certificateExpiry) }
+    heard.withLock { $0 = (seconds * 1000 + 500, environment.now, response.certificateExpiry) }
     return stamp.map { .milliseconds(abs(seconds * 1000 + 500 - $0)) }
   }
 }

@@ -154,7 +154,7 @@ package struct Enrollment: Sendable {
   /// Returns the check of removals that the server reports, with the keys of the accounts there.
   private func revocations(by server: TokenServerRecord, _ device: DeviceCredentials) throws -> Revocations {
     let accounts = try ReferenceServerClient.active(registry.accounts().filter { $0.server == server.id })
-    let revocations = Revocations(environment.clock)
+    let revocations = Revocations(in: environment)
     revocations.use { [issuer = server.url, clientID = device.clientID ?? ""] in
       ReferenceServerClient.provenRevocations(in: $0, of: Array(accounts.values), issuer: issuer, clientID: clientID)
     }

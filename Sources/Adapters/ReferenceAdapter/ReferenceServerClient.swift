@@ -67,7 +67,7 @@ package final class ReferenceServerClient: TokenServerClient {
     self.pinBinding = pinBinding
     self.capabilities = capabilities
     self.environment = environment
-    let revocations = Revocations(environment.clock)
+    let revocations = Revocations(in: environment)
     self.revocations = revocations
     client = DeviceClient(
       issuer: record.url, clientID: clientID, key: credentials.deviceKey, http: http, in: environment,

@@ -27,9 +27,9 @@ final class Revocations: Sendable {
   }
 
   private let state = Mutex(State())
-  private let clock: any TokenClock
+  private let environment: TokenEnvironment
 
-  init(_ clock: any TokenClock) { self.clock = clock }
+  init(in environment: TokenEnvironment) { self.environment = environment }
 
   /// - Parameter proofs: returns what a response proves by notices signed with the enrollments' keys. Until this is
   ///   called, nothing is proven.
@@ -62,7 +62,7 @@ final class Revocations: Sendable {
   /// - Returns: whether the removal is effective; otherwise it is recorded as a first report.
   func counts(_ subject: Subject, in response: HTTPResponse? = nil, isSecondAsk: Bool) -> Bool {
     if let response, isProven(subject, by: response) { return true }
-    let now = clock.now
+    let now = environment.now
     let listener = state.withLock { state -> AsyncStream<Void>.Continuation?? in
       var first = state.claims[subject]
       switch subject {
@@ -82,7 +82,7 @@ final class Revocations: Sendable {
   /// When the second query is due; nil without a report.
   var secondAsk: MonotonicInstant? { state.withLock { $0.claims.values.min() }.map { $0 + Self.pause } }
 
-  var isSecondAskDue: Bool { secondAsk.map { $0 <= clock.now } ?? false }
+  var isSecondAskDue: Bool { secondAsk.map { $0 <= environment.now } ?? false }
 
   /// Deletes reports that the second query has not confirmed.
   func forget(all subjects: (Subject) -> Bool) {
@@ -105,7 +105,7 @@ final class Revocations: Sendable {
     }
     for await _ in claims {
       guard let due = secondAsk else { continue }
-      try await clock.sleep(until: due)
+      try await environment.sleep(until: due)
       ask()
     }
     try Task.checkCancellation()

@@ -10,6 +10,7 @@ package import ServerBackends
 /// connection.
 package struct OATHBackend: ServerBackend {
   package static let kind = OATHCredential.kind
+  package static let displayName = "one-time passwords"
   package static let uriPrefixes = ["otpauth://"]
   package static let lastingSecretSchemes: Set<String> = ["otpauth"]
 

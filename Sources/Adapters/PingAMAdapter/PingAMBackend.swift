@@ -5,6 +5,7 @@ package import ServerBackends
 /// Push mechanisms of PingAM, with or without one-time passwords.
 package struct PingAMBackend: ServerBackend {
   package static let kind = PingAM.kind
+  package static let displayName = "PingAM"
   package static let uriPrefixes = ["pushauth://", "mfauth://"]
   package static let lastingSecretSchemes: Set<String> = ["pushauth", "mfauth"]
 

@@ -5,6 +5,7 @@ package import ServerBackends
 /// Push tokens of privacyIDEA and eduMFA.
 package struct PrivacyIDEABackend: ServerBackend, FirstPIN {
   package static let kind = PrivacyIDEA.kind
+  package static let displayName = "privacyIDEA and eduMFA"
   package static let uriPrefixes = ["otpauth://", "pia://", "edumfa-push://"]
 
   private let context: BackendContext

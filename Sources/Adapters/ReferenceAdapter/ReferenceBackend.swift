@@ -7,6 +7,7 @@ package import ServerBackends
 /// The reference token server.
 package struct ReferenceBackend: ServerBackend {
   package static let kind = ReferenceServerClient.kind
+  package static let displayName = "the reference token server"
   package static let uriPrefixes = ["approvaltoken://activate?"]
   package static let namesAccountsAfterUsers = true
 

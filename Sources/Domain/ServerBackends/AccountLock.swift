@@ -5,7 +5,7 @@ package import MobileAuth
 /// The reason why an account is locked. While locked, no request can be approved or denied, no one-time password is
 /// shown, and the account's name and mailbox cannot be changed. Messages that arrive are still stored.
 package enum AccountLock: Sendable, Equatable, CustomStringConvertible {
-  /// The user locked the account at this token. An account at AM is locked with one of its policies.
+  /// The user locked the account at this token. Some are locked with one of their policies.
   case manual(policy: String?)
   /// The named policy does not hold on this device; with the action that makes it hold again, if there is one.
   case byPolicy(String, remedy: String?)
@@ -67,7 +67,7 @@ package enum LockError: ReportedError, Equatable {
     switch self {
     case .locked(let account, let lock): "account \(account) is \(lock)"
     case .policyMissing(let attached):
-      "an account at PingAM is locked with one of its policies: name it with --policy; \(Self.list(attached))"
+      "this account is locked with one of its policies: name it with --policy; \(Self.list(attached))"
     case .policyNotAttached(let policy, let attached):
       "\(policy.sanitized) is not a policy of this account; \(Self.list(attached))"
     case .lockedAlready(let lock): "the account is \(lock)"
@@ -77,6 +77,7 @@ package enum LockError: ReportedError, Equatable {
   }
 
   private static func list(_ attached: [String]) -> String {
-    attached.isEmpty ? "AM assigned it no policies" : "it has \(attached.map(\.sanitized).joined(separator: ", "))"
+    attached.isEmpty
+      ? "its server assigned it no policies" : "it has \(attached.map(\.sanitized).joined(separator: ", "))"
   }
 }

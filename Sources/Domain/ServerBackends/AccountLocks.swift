@@ -42,7 +42,7 @@ extension AccountRecord {
       guard let policy, !policy.isEmpty else { throw LockError.policyMissing(attached: attached) }
       guard attached.contains(policy) else { throw LockError.policyNotAttached(policy, attached: attached) }
     } else if policy != nil {
-      throw BackendError(.usage, "account \(id) is not at PingAM: it is locked without --policy")
+      throw BackendError(.usage, "account \(id) is not locked with a policy: leave out --policy")
     }
     if let lock = try currentLock(conditions) { throw LockError.lockedAlready(lock) }
     var account = self

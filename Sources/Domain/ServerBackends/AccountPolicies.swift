@@ -3,13 +3,13 @@ import DisplayText
 import JSONValues
 import MobileAuth
 
-/// The conditions that AM's administrator attached to a registration. An account can be used only while all of them
+/// The conditions that the server's administrator attached to a registration. An account can be used only while all of them
 /// hold.
 package struct AccountPolicies: Sendable, Equatable {
   package enum ParseError: ReportedError, Equatable {
     case malformed
     package var category: ErrorCategory { .badData }
-    package var description: String { "the account's policies are not the JSON that AM writes" }
+    package var description: String { "the account's policies are not a JSON object of objects" }
   }
 
   package static let biometricAvailable = "biometricAvailable"

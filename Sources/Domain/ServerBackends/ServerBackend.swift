@@ -11,6 +11,9 @@ package protocol ServerBackend: Sendable {
   /// The `kind` of `TokenServerRecord`. Stored: it must not change.
   static var kind: String { get }
 
+  /// What its accounts belong to, for messages: "accounts of" it.
+  static var displayName: String { get }
+
   /// How its enrollment URIs begin, for messages.
   static var uriPrefixes: [String] { get }
 

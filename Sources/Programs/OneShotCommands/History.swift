@@ -49,7 +49,8 @@ extension History: OneShotCommand {
     let found = try Backends(vault).accounts { $0 as? any MessageHistory }
       .filter { account == nil || $0.account.id.text == account }
     if let account, found.isEmpty {
-      throw CommandError(.usage, "no account \"\(account)\" of PingAM; see `approval-token accounts`")
+      let kinds = Backends.names { $0 is any MessageHistory.Type }
+      throw CommandError(.usage, "no account \"\(account)\" of \(kinds); see `approval-token accounts`")
     }
     let now = SystemClock().wallClockMilliseconds
     var facts: [MessageSummary] = []

@@ -10,7 +10,7 @@ extension MailboxCommand: OneShotCommand {
   private struct Response: Encodable {
     var account: String
     var mailbox: String
-    /// The requested topic, until AM confirms it.
+    /// The requested topic, until the server confirms it.
     var wanted: String?
   }
 
@@ -20,7 +20,10 @@ extension MailboxCommand: OneShotCommand {
       let backends = Backends(vault)
       let found = try backends.accounts { $0 as? any MailboxAddressing }.first { $0.account.id.text == account }
       guard case (var record, let backend)? = found, let mailbox = record.delivery?.mailbox
-      else { throw CommandError(.usage, "no account \"\(account)\" of PingAM; see `approval-token accounts`") }
+      else {
+        let kinds = Backends.names { $0 is any MailboxAddressing.Type }
+        throw CommandError(.usage, "no account \"\(account)\" of \(kinds); see `approval-token accounts`")
+      }
       if let wanted {
         try backends.requireUnlocked(record)
         try backend.check(mailbox: wanted, for: record.id)
@@ -31,7 +34,7 @@ extension MailboxCommand: OneShotCommand {
       }
       json.print(Response(account: account, mailbox: mailbox, wanted: record.delivery?.wanted)) {
         facts in
-        facts.mailbox + (facts.wanted.map { "\n\($0) as soon as AM has confirmed it" } ?? "")
+        facts.mailbox + (facts.wanted.map { "\n\($0) as soon as the server has confirmed it" } ?? "")
       }
     }
   }

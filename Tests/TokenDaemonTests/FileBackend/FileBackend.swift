@@ -6,6 +6,7 @@ import ServerBackends
 /// A kind of server that is not part of the program: `file-token:PATH#USER`.
 struct FileBackend: ServerBackend {
   static let kind = "file"
+  static let displayName = "files"
   static let uriPrefixes = ["file-token:"]
 
   private let context: BackendContext

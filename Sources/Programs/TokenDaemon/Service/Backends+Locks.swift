@@ -57,8 +57,8 @@ extension Backends {
 
   private func lockable(_ account: AccountRecord) throws -> any AccountLocks {
     guard let backend = try backend(of: account) as? any AccountLocks else {
-      throw CommandError(
-        .usage, "account \(account.id) cannot be locked: only accounts of PingAM and for one-time passwords can")
+      let lockable = Self.names(of: kinds) { $0 is any AccountLocks.Type }
+      throw CommandError(.usage, "account \(account.id) cannot be locked: only accounts of \(lockable) can")
     }
     guard account.stage == .active else {
       throw CommandError(.refused, "account \(account.id) is not active, so it cannot be used or locked")

@@ -27,6 +27,8 @@ package struct Backends: Sendable {
 
   var environment: TokenEnvironment { context.environment }
 
+  var kinds: [any ServerBackend.Type] { all.map { type(of: $0) } }
+
   /// - Throws: `.corrupt` for a kind that this version does not know.
   package func backend(of server: TokenServerRecord) throws(StateStoreError) -> any ServerBackend {
     guard let backend = all.first(where: { type(of: $0).kind == server.kind }) else {
@@ -90,12 +92,12 @@ package struct Backends: Sendable {
   }
 
   /// Rejects options that the URI's kind of server does not accept.
-  func check(_ options: EnrollmentOptions) throws { try Self.check(options, among: all.map { type(of: $0) }) }
+  func check(_ options: EnrollmentOptions) throws { try Self.check(options, among: kinds) }
 
   /// Enrolls an account at a server of the kind that recognizes the URI.
   package func enroll(_ request: EnrollmentRequest) async throws -> AccountRecord {
     guard let backend = all.first(where: { type(of: $0).recognizes(request.uri) }) else {
-      throw CommandError(.badData, Self.notAnEnrollmentURI(all.map { type(of: $0) }))
+      throw CommandError(.badData, Self.notAnEnrollmentURI(kinds))
     }
     let account = try await backend.enroll(request)
     guard request.name == nil, type(of: backend).namesAccountsAfterUsers else { return account }

@@ -152,7 +152,8 @@ let package = Package(
         "ApprovalTestKit", "Boards", "ControlProtocol", "HTTP", "Cryptography", "CurlHTTP", "DisplayText",
         "FrontPanel", "GPIO",
         "HIDReports", "JSONValues", "MQTT", "MobileAuth", "OATHAdapter", "OpenPGP", "PINProtection",
-        "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter", "ReferenceProtocol", "SQLite", "Secrets",
+        "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter", "ReferenceProtocol", "RegistrationURIs", "SQLite",
+        "Secrets",
         "ServerBackends", "TOMLSyntax", "TokenDaemon", "USBKeypad", "Vault",
       ]),
     // The stand-in for AM, for Benchmarks/ and for tests of push delegates.
@@ -216,15 +217,19 @@ let package = Package(
       over: [
         "ServerBackends", "MobileAuth", "Cryptography", "DisplayText", "HTTP", "JSONValues", "Secrets", "PINProtection",
       ]),
+    // The URIs of push mechanisms of PingAM and of one-time passwords. AM writes both, with its own policies.
+    module(
+      "RegistrationURIs", in: .adapters,
+      over: ["ServerBackends", "MobileAuth", "Cryptography", "DisplayText", "Secrets"]),
     module(
       "PingAMAdapter", in: .adapters,
       over: [
-        "ServerBackends", "MobileAuth", "Cryptography", "DisplayText", "HTTP", "JSONValues", "Secrets", "PINProtection",
+        "RegistrationURIs", "ServerBackends", "MobileAuth", "Cryptography", "DisplayText", "HTTP", "JSONValues",
+        "Secrets", "PINProtection",
       ]),
-    // AM wrote the URIs of one-time passwords first, with its own policies.
     module(
       "OATHAdapter", in: .adapters,
-      over: ["PingAMAdapter", "ServerBackends", "MobileAuth", "DisplayText", "PINProtection", "Secrets"]),
+      over: ["RegistrationURIs", "ServerBackends", "MobileAuth", "DisplayText", "PINProtection", "Secrets"]),
 
     // Hardware: its modules, and the boards over the panel of the domain.
     module("HIDReports", in: .hardware, over: ["Secrets"]),
@@ -294,7 +299,8 @@ let package = Package(
     tests(
       "PingAMAdapterTests",
       of: [
-        "PingAMAdapter", "ServerBackends", "MobileAuth", "HTTP", "Cryptography", "JSONValues", "Secrets", "Vault",
+        "PingAMAdapter", "RegistrationURIs", "ServerBackends", "MobileAuth", "HTTP", "Cryptography", "JSONValues",
+        "Secrets", "Vault",
         "ApprovalTestKit", "TestAM",
       ],
       resources: [.copy("Fixtures")]),

@@ -3,6 +3,7 @@ import ApprovalTestKit
 import Cryptography
 import HTTP
 import MobileAuth
+import RegistrationURIs
 import Secrets
 import ServerBackends
 import Synchronization
@@ -124,7 +125,7 @@ import Vault
     profile: String, isFine: Bool
   ) async throws {
     let server = TokenServerRecord(
-      id: TokenServerID("oath"), kind: OATHCredential.kind, url: "otpauth:", secrets: SecretBytes(copying: []))
+      id: TokenServerID("oath"), kind: "oath", url: "otpauth:", secrets: SecretBytes(copying: []))
     try fixture.vault.put(server)
     try fixture.vault.put(
       AccountRecord(

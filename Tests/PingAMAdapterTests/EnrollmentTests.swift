@@ -4,6 +4,7 @@ import Cryptography
 import HTTP
 import JSONValues
 import MobileAuth
+import RegistrationURIs
 import Secrets
 import ServerBackends
 import Synchronization

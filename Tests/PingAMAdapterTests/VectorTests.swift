@@ -2,6 +2,7 @@
 import Cryptography
 import JSONValues
 import MobileAuth
+import RegistrationURIs
 import Secrets
 import ServerBackends
 import Testing
@@ -34,10 +35,10 @@ import Testing
     let challenge = Self.bytes(hex: try text("challenge_hex"))
     #expect(secret.answer(to: challenge) == (try text("response")))
     for name in ["challenge_base64", "challenge_base64url"] {
-      #expect(PingAMAdapter.bytes(lenientBase64: try text(name)) == challenge)
+      #expect(RegistrationURIs.bytes(lenientBase64: try text(name)) == challenge)
     }
     for name in ["secret_base64", "secret_base64url"] {
-      #expect(PingAMAdapter.bytes(lenientBase64: try text(name)) == Self.bytes(hex: try text("secret_hex")))
+      #expect(RegistrationURIs.bytes(lenientBase64: try text(name)) == Self.bytes(hex: try text("secret_hex")))
     }
   }
 

@@ -12,6 +12,7 @@ import Synchronization
 @testable import MobileAuth
 @testable import OATHAdapter
 @testable import PingAMAdapter
+@testable import RegistrationURIs
 @testable import ServerBackends
 @testable import TokenDaemon
 @testable import Vault

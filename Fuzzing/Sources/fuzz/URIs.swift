@@ -5,6 +5,7 @@ import ReferenceProtocol
 
 @testable import PingAMAdapter
 @testable import PrivacyIDEAAdapter
+@testable import RegistrationURIs
 @testable import ServerBackends
 @testable import TokenDaemon
 

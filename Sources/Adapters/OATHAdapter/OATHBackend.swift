@@ -2,14 +2,14 @@
 import DisplayText
 package import MobileAuth
 import PINProtection
-package import PingAMAdapter
+package import RegistrationURIs
 package import Secrets
 package import ServerBackends
 
 /// Accounts that only generate one-time passwords (`otpauth://totp/…`, `otpauth://hotp/…`). They have no server
 /// connection.
 package struct OATHBackend: ServerBackend {
-  package static let kind = OATHCredential.kind
+  package static let kind = "oath"
   package static let displayName = "one-time passwords"
   package static let uriPrefixes = ["otpauth://"]
   package static let lastingSecretSchemes: Set<String> = ["otpauth"]
@@ -67,7 +67,8 @@ package struct OATHBackend: ServerBackend {
     let having = try context.store.accountsWithOneTimePasswords()
     if let other = try uri.namesakes(in: context.store).first(where: { having.contains($0.id) }) {
       throw BackendError(
-        .usage, "\(credential.profile.sanitized(atMost: 1000)) is already enrolled here, as account \"\(other.id)\"")
+        .usage,
+        "\(uri.oneTimePasswordProfile.sanitized(atMost: 1000)) is already enrolled here, as account \"\(other.id)\"")
     }
     let name = try unusedName(name, for: credential)
     let policies = try AccountPolicies(uri.policies)
@@ -78,7 +79,7 @@ package struct OATHBackend: ServerBackend {
     }
     for name in policies.unknownNames { progress(AccountPolicies.note(onUnknown: name)) }
     var account = AccountRecord(
-      id: AccountID(name), server: Self.server.id, profile: credential.profile, stage: .active,
+      id: AccountID(name), server: Self.server.id, profile: uri.oneTimePasswordProfile, stage: .active,
       secrets: SecretBytes(copying: []))
     account.pin = pin.map { PINMetadata(.token, length: $0.count) }
     account.policies = uri.policies

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import JSONValues
+import RegistrationURIs
 
 extension Mechanism {
   /// The description of this device for AM. AM treats every `communicationType` other than `apns` as Google's and

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import MobileAuth
+import RegistrationURIs
 package import ServerBackends
 
 /// Push mechanisms of PingAM, with or without one-time passwords.

@@ -3,6 +3,7 @@ import Cryptography
 import DisplayText
 import HTTP
 import MobileAuth
+import RegistrationURIs
 import Secrets
 import ServerBackends
 
@@ -26,11 +27,11 @@ extension PingAMEnrollment {
     _ uri: RegistrationURI, _ ticket: PushRegistrationTicket, name: String?, trust: ServerTrust
   ) throws -> Draft {
     try refuseNamesake(of: uri, ticket)
-    let server = try self.server(for: ticket, Self.profile(of: uri), trust)
+    let server = try self.server(for: ticket, uri.pushProfile, trust)
     let known = try registry.accounts()
     for record in known where record.server == server.id {
       let mechanism = try Mechanism(record)
-      guard record.profile == Self.profile(of: uri) else { continue }
+      guard record.profile == uri.pushProfile else { continue }
       if record.stage == .active { throw Self.isHere(record.id) }
       try checkMailbox(of: record.id)
       if let mechanism, mechanism.metadata.registration?.messageID == ticket.messageID {
@@ -56,7 +57,7 @@ extension PingAMEnrollment {
     let mechanism = self.mechanism(uri, ticket, after: nil)
     let account = mechanism.stored(
       in: AccountRecord(
-        id: id, server: server.id, profile: Self.profile(of: uri), stage: .enrolling,
+        id: id, server: server.id, profile: uri.pushProfile, stage: .enrolling,
         secrets: SecretBytes(copying: [])))
     return Draft(
       server: server, account: account, mechanism: mechanism, known: nil, isResumed: false)
@@ -161,8 +162,6 @@ extension PingAMEnrollment {
     guard let former, pins.isEmpty else { return }
     try recordPinsDropped(of: record.id, former)
   }
-
-  private static func profile(of uri: RegistrationURI) -> String { "\(uri.issuer): \(uri.accountName)".sanitized }
 
   /// Returns an account name of at most 64 bytes without white space.
   private static func name(for uri: RegistrationURI) -> String {

@@ -4,6 +4,7 @@ import DisplayText
 package import HTTP
 import JSONValues
 package import MobileAuth
+import RegistrationURIs
 import Secrets
 import ServerBackends
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import JSONValues
+import RegistrationURIs
 
 /// A push message as delivered: the signed token, and a message ID that is not signed.
 struct PushEnvelope: Sendable, Equatable {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
 import JSONValues
+import RegistrationURIs
 import Secrets
 
 /// A push message whose signature has been verified.

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-import Secrets
+package import Secrets
 
 /// The push part of a QR code: valid for one registration, for a minute or two.
 package struct PushRegistrationTicket: Sendable {
   /// The registration's message ID, to be sent back.
-  let messageID: String
+  package let messageID: String
   /// The key shared with AM for the lifetime of the account; at least 32 bytes.
-  let secret: SecretBytes
-  let challenge: [UInt8]
+  package let secret: SecretBytes
+  package let challenge: [UInt8]
   /// Absolute http or https URLs, to be used without normalization.
   package let registrationURL: String
   package let authenticationURL: String
   /// `name=value`, for the load balancer in front of AM.
-  let cookie: String?
+  package let cookie: String?
   /// AM's identifier of the user, from AM 8.0.1 on. The mailbox cannot be changed without it.
-  let userID: String?
+  package let userID: String?
   /// AM's identifier of its record of this device, from AM 8.0.1 on.
-  let resourceID: String?
+  package let resourceID: String?
 
   /// The minimum key length in bytes: the length of the digest (RFC 7518 §3.2). AM always sends this length.
   private static let shortestSecret = 32
@@ -48,7 +48,7 @@ package struct PushRegistrationTicket: Sendable {
 
 /// Whether the text is `http[s]://host[:port]/path[?query]`, at most 2048 bytes, without user information, fragment or
 /// a character that two parsers could read differently.
-func isPlainURL(_ url: String) -> Bool {
+package func isPlainURL(_ url: String) -> Bool {
   guard url.utf8.count <= 2048, let scheme = ["https://", "http://"].first(where: url.lowercased().hasPrefix) else {
     return false
   }
@@ -61,5 +61,5 @@ func isPlainURL(_ url: String) -> Bool {
 
 extension String {
   /// Whether the text is printable ASCII of at most 4096 bytes, which cannot end a header line (RFC 9110 §5.5).
-  var isHeaderText: Bool { utf8.count <= 4096 && utf8.allSatisfy { (0x20...0x7E).contains($0) } }
+  package var isHeaderText: Bool { utf8.count <= 4096 && utf8.allSatisfy { (0x20...0x7E).contains($0) } }
 }

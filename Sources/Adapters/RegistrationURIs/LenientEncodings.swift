@@ -3,7 +3,7 @@ import Cryptography
 
 /// Decodes Base64 in either alphabet, with or without padding: AM uses different variants in URIs and in messages.
 /// - Returns: nil for any other character, and for non-zero trailing bits.
-func bytes(lenientBase64 text: String) -> [UInt8]? {
+package func bytes(lenientBase64 text: String) -> [UInt8]? {
   let letters = text.utf8.withoutPadding.map { letter in
     switch letter {
     case UInt8(ascii: "+"): UInt8(ascii: "-")

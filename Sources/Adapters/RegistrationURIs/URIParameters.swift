@@ -29,7 +29,7 @@ struct URIParameters: Sendable {
   /// The Base64-decoded value; nil if the parameter is missing or empty.
   func bytes(_ name: String) throws(RegistrationURI.ParseError) -> [UInt8]? {
     guard let value = self[name] else { return nil }
-    guard let bytes = PingAMAdapter.bytes(lenientBase64: value) else { throw .malformed(name) }
+    guard let bytes = RegistrationURIs.bytes(lenientBase64: value) else { throw .malformed(name) }
     return bytes
   }
 

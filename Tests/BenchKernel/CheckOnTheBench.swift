@@ -19,7 +19,7 @@ final class CheckOnTheBench {
 
   deinit { _ = system("panel unplug") }
 
-  @Test("finds no fault in correct wiring, and lights every LED") func findsNoFaultInCorrectWiringAndLightsEveryLED()
+  @Test("Finds no fault in correct wiring, and lights every LED") func findsNoFaultInCorrectWiringAndLightsEveryLED()
     async throws
   {
     let voltmeter = Voltmeter(bench)
@@ -39,7 +39,7 @@ final class CheckOnTheBench {
     }
   }
 
-  @Test("names each fault and its remedy") func namesEachFaultAndItsRemedy() async throws {
+  @Test("Names each fault and its remedy") func namesEachFaultAndItsRemedy() async throws {
     let intruder = LineBank(
       chip: [Bench.label], inputs: [], outputs: [OutputLine(offset: 3)], consumer: "intruder"
     ) { _, _ in }
@@ -71,7 +71,7 @@ final class CheckOnTheBench {
     #expect(probe.status == 69 && probe.output.hasPrefix("no GPIO chip\nno keypad\n"), "\(probe)")
   }
 
-  @Test("rejects a profile with an unknown key, naming its place and the nearest key")
+  @Test("Rejects a profile with an unknown key, naming its place and the nearest key")
   func rejectsAProfileWithAnUnknownKeyNamingItsPlaceAndTheNearestKey() throws {
     let outcome = try shell("sed 's/^bias/biass/' \(board) >/run/wrong.toml; token board check /run/wrong.toml")
     #expect(outcome.status == 65)
@@ -80,7 +80,7 @@ final class CheckOnTheBench {
     )
   }
 
-  @Test("proposes a profile that passes its check") func proposesAProfileThatPassesItsCheck() throws {
+  @Test("Proposes a profile that passes its check") func proposesAProfileThatPassesItsCheck() throws {
     let probe = try shell("token board probe")
     for said in [
       "label \"bench-panel\", 6 lines", "line 5  \"BUZZER\"", "keypad  1d6b:0104 at 1-1  boot keyboard",

@@ -77,7 +77,7 @@ final class FaultsOnTheBench {
     return nil
   }
 
-  @Test("a keypad that cannot be read is reported, and used after it is plugged in again")
+  @Test("A keypad that cannot be read is reported, and used after it is plugged in again")
   func aKeypadThatCannotBeReadIsReportedAndUsedAfterItIsPluggedInAgain() async throws {
     submitFaults.withLock { $0 = [Self.inputOutput] }
     let keypad = try USBKeypad(into: recorder)
@@ -91,7 +91,7 @@ final class FaultsOnTheBench {
     keypad.close()
   }
 
-  @Test("the set-up of a busy keypad is retried") func theSetUpOfABusyKeypadIsRetried() async throws {
+  @Test("The set-up of a busy keypad is retried") func theSetUpOfABusyKeypadIsRetried() async throws {
     controlFaults.withLock { $0 = [Self.timeout] }
     let keypad = try USBKeypad(into: recorder)
     #expect(await recorder.untilAvailable() == ["no keypad is plugged in"])
@@ -103,7 +103,7 @@ final class FaultsOnTheBench {
     again.close()
   }
 
-  @Test("reading continues after a failure, and reports that keys may be lost")
+  @Test("Reading continues after a failure, and reports that keys may be lost")
   func readingContinuesAfterAFailureAndReportsThatKeysMayBeLost() async throws {
     let keypad = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()
@@ -119,7 +119,7 @@ final class FaultsOnTheBench {
     keypad.close()
   }
 
-  @Test("a keypad that is gone when reading continues is reported as unplugged")
+  @Test("A keypad that is gone when reading continues is reported as unplugged")
   func aKeypadThatIsGoneWhenReadingContinuesIsReportedAsUnplugged() async throws {
     let keypad = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()
@@ -134,7 +134,7 @@ final class FaultsOnTheBench {
   }
 
   /// The report arrives between the decision to stop and the cancellation, which then has no effect.
-  @Test("a report during the end of reading is discarded, and the keypad is released")
+  @Test("A report during the end of reading is discarded, and the keypad is released")
   func aReportDuringTheEndOfReadingIsDiscardedAndTheKeypadIsReleased() async throws {
     let keypad = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()

@@ -52,7 +52,7 @@ struct GPIOOnTheBench {
 
   init() throws { bench = try Bench() }
 
-  @Test("a press and a release arrive, dated by the kernel") func aPressAndAReleaseArriveDatedByTheKernel() async throws
+  @Test("A press and a release arrive, dated by the kernel") func aPressAndAReleaseArriveDatedByTheKernel() async throws
   {
     let bank = Bank()
     #expect(try await bank.opened() == false)
@@ -70,7 +70,7 @@ struct GPIOOnTheBench {
     #expect(bank.trouble == nil)
   }
 
-  @Test("a bouncing contact gives one edge") func aBouncingContactGivesOneEdge() async throws {
+  @Test("A bouncing contact gives one edge") func aBouncingContactGivesOneEdge() async throws {
     var slow = button
     // Wider than usual: on a busy machine the writer of these edges may be delayed.
     slow.debounce = .milliseconds(50)
@@ -90,7 +90,7 @@ struct GPIOOnTheBench {
     }
   }
 
-  @Test("an LED lights, is dark at first, and dark when the bank closes")
+  @Test("An LED lights, is dark at first, and dark when the bank closes")
   func anLEDLightsIsDarkAtFirstAndDarkWhenTheBankCloses() async throws {
     let bank = Bank()
     _ = try await bank.opened()
@@ -104,7 +104,7 @@ struct GPIOOnTheBench {
     #expect(try !bench.isHigh(.red))
   }
 
-  @Test("an LED between supply and line is dark while its line is high")
+  @Test("An LED between supply and line is dark while its line is high")
   func anLEDBetweenSupplyAndLineIsDarkWhileItsLineIsHigh() async throws {
     let bank = Bank(outputs: [OutputLine(offset: 2, name: "RED", isActiveLow: true)])
     _ = try await bank.opened()
@@ -113,7 +113,7 @@ struct GPIOOnTheBench {
     #expect(try !bench.isHigh(.red))
   }
 
-  @Test("a button held from the start is reported as down, without an edge")
+  @Test("A button held from the start is reported as down, without an edge")
   func aButtonHeldFromTheStartIsReportedAsDownWithoutAnEdge() async throws {
     try bench.press()
     // A request with a bias would set gpio-sim's pull and so release the button.
@@ -125,7 +125,7 @@ struct GPIOOnTheBench {
     #expect(try await bank.nextEdge().isActive == false)
   }
 
-  @Test("a line in use names its consumer, and opens when it is released")
+  @Test("A line in use names its consumer, and opens when it is released")
   func aLineInUseNamesItsConsumerAndOpensWhenItIsReleased() async throws {
     let intruder = Bank(consumer: "intruder")
     _ = try await intruder.opened()
@@ -136,7 +136,7 @@ struct GPIOOnTheBench {
     #expect(bank.trouble == nil)
   }
 
-  @Test("wrong chips, lines and names give different errors") func wrongChipsLinesAndNamesGiveDifferentErrors()
+  @Test("Wrong chips, lines and names give different errors") func wrongChipsLinesAndNamesGiveDifferentErrors()
     async throws
   {
     let noChip = await Bank(["pinctrl-rp1", "pinctrl-bcm2711"]).next()
@@ -150,7 +150,7 @@ struct GPIOOnTheBench {
         == .unavailable(.otherName(offset: 0, chip: Bench.label, expected: "GPIO17", found: "BUTTON")))
   }
 
-  @Test("a chip that is removed is reported, and recovers together with its LED")
+  @Test("A chip that is removed is reported, and recovers together with its LED")
   func aChipThatIsRemovedIsReportedAndRecoversTogetherWithItsLED() async throws {
     let bank = Bank()
     _ = try await bank.opened()
@@ -167,7 +167,7 @@ struct GPIOOnTheBench {
     #expect(try await bank.nextEdge().isActive)
   }
 
-  @Test("lost edges are reported, and the level is read again") func lostEdgesAreReportedAndTheLevelIsReadAgain()
+  @Test("Lost edges are reported, and the level is read again") func lostEdgesAreReportedAndTheLevelIsReadAgain()
     async throws
   {
     let bank = Bank()
@@ -184,7 +184,7 @@ struct GPIOOnTheBench {
     #expect(try await bank.opened() == false)
   }
 
-  @Test("sleeps while nothing happens") func sleepsWhileNothingHappens() async throws {
+  @Test("Sleeps while nothing happens") func sleepsWhileNothingHappens() async throws {
     let bank = Bank()
     _ = try await bank.opened()
     // Wait until udev has processed the new device node.
@@ -196,7 +196,7 @@ struct GPIOOnTheBench {
     bank.close()
   }
 
-  @Test("lists the chip with its lines and their users") func listsTheChipWithItsLinesAndTheirUsers() async throws {
+  @Test("Lists the chip with its lines and their users") func listsTheChipWithItsLinesAndTheirUsers() async throws {
     let bank = Bank()
     _ = try await bank.opened()
     let chips = try describeChips().map { try $0.get() }

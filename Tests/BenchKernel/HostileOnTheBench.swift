@@ -36,7 +36,7 @@ final class HostileOnTheBench {
 
   deinit { keypad.close() }
 
-  @Test("loses and invents no key at a report every millisecond") func losesAndInventsNoKeyAtAReportEveryMillisecond()
+  @Test("Loses and invents no key at a report every millisecond") func losesAndInventsNoKeyAtAReportEveryMillisecond()
     async throws
   {
     let hostile = try HostileKeypad("kilohertz")
@@ -46,7 +46,7 @@ final class HostileOnTheBench {
     #expect(try inputDevices() == [])
   }
 
-  @Test("reads each key once during a flood of rollover reports") func readsEachKeyOnceDuringAFloodOfRolloverReports()
+  @Test("Reads each key once during a flood of rollover reports") func readsEachKeyOnceDuringAFloodOfRolloverReports()
     async throws
   {
     let hostile = try HostileKeypad("rollover")
@@ -55,7 +55,7 @@ final class HostileOnTheBench {
     try await hostile.said("sent 1530")
   }
 
-  @Test("ignores empty packets") func ignoresEmptyPackets() async throws {
+  @Test("Ignores empty packets") func ignoresEmptyPackets() async throws {
     let hostile = try HostileKeypad("empty")
     _ = await recorder.untilAvailable()
     #expect(await recorder.next(3) == "123")
@@ -63,7 +63,7 @@ final class HostileOnTheBench {
     #expect(await recorder.untilUnplugged())
   }
 
-  @Test("rejects a report that is too short") func rejectsAReportThatIsTooShort() async throws {
+  @Test("Rejects a report that is too short") func rejectsAReportThatIsTooShort() async throws {
     let hostile = try HostileKeypad("short")
     _ = await recorder.untilAvailable()
     #expect(
@@ -73,7 +73,7 @@ final class HostileOnTheBench {
     #expect(await recorder.untilUnplugged())
   }
 
-  @Test("rejects a packet longer than the endpoint's packet size") func rejectsAPacketLongerThanTheEndpointsPacketSize()
+  @Test("Rejects a packet longer than the endpoint's packet size") func rejectsAPacketLongerThanTheEndpointsPacketSize()
     async throws
   {
     let hostile = try HostileKeypad("babble")
@@ -85,7 +85,7 @@ final class HostileOnTheBench {
     #expect(await recorder.untilUnplugged())
   }
 
-  @Test("continues after a stall, and reports that keys may be lost")
+  @Test("Continues after a stall, and reports that keys may be lost")
   func continuesAfterAStallAndReportsThatKeysMayBeLost() async throws {
     let hostile = try HostileKeypad("stall")
     _ = await recorder.untilAvailable()
@@ -96,7 +96,7 @@ final class HostileOnTheBench {
     try await hostile.said("sent 6")
   }
 
-  @Test("does not read a keyboard without the boot protocol, and keeps it off the console")
+  @Test("Does not read a keyboard without the boot protocol, and keeps it off the console")
   func doesNotReadAKeyboardWithoutTheBootProtocolAndKeepsItOffTheConsole() async throws {
     let hostile = try HostileKeypad("no-protocol")
     #expect(await recorder.next() == .unavailable("no keypad is plugged in"))
@@ -106,14 +106,14 @@ final class HostileOnTheBench {
     #expect(await recorder.next() == .unavailable("no keypad is plugged in"))
   }
 
-  @Test("lights the NumLock LED") func lightsTheNumLockLED() async throws {
+  @Test("Lights the NumLock LED") func lightsTheNumLockLED() async throws {
     let hostile = try HostileKeypad("mute")
     _ = await recorder.untilAvailable()
     try await hostile.said("report 01")
   }
 
   /// The kernel may or may not accept these descriptors. None may stop the service, and none types on the console.
-  @Test("survives descriptors of every wrong length, and takes the next good keypad")
+  @Test("Survives descriptors of every wrong length, and takes the next good keypad")
   func survivesDescriptorsOfEveryWrongLengthAndTakesTheNextGoodKeypad() async throws {
     let forgeries = [
       "total-too-long", "total-too-short", "interface-too-long", "interface-too-short", "hid-too-long",

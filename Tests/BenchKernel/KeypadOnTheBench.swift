@@ -9,7 +9,7 @@ final class KeypadOnTheBench {
 
   deinit { for socket in 0...1 { _ = system("panel unplug \(socket) 2>/dev/null") } }
 
-  @Test("detaches the keypad from the kernel, and keys reach only its sink")
+  @Test("Detaches the keypad from the kernel, and keys reach only its sink")
   func detachesTheKeypadFromTheKernelAndKeysReachOnlyItsSink() async throws {
     try Plug.panel("plug")
     // The kernel's driver is attached first, as on a board without the quirk.
@@ -25,7 +25,7 @@ final class KeypadOnTheBench {
     #expect(try inputDevices() == [])
   }
 
-  @Test("gives the keypad back at the end if configured") func givesTheKeypadBackAtTheEndIfConfigured() async throws {
+  @Test("Gives the keypad back at the end if configured") func givesTheKeypadBackAtTheEndIfConfigured() async throws {
     try Plug.panel("plug")
     #expect(try await inputDevicesAppear())
     let keypad = try USBKeypad(givesBack: true, into: recorder)
@@ -35,7 +35,7 @@ final class KeypadOnTheBench {
     #expect(try await inputDevicesAppear())
   }
 
-  @Test("recovers when a keypad is unplugged during typing and plugged in again")
+  @Test("Recovers when a keypad is unplugged during typing and plugged in again")
   func recoversWhenAKeypadIsUnpluggedDuringTypingAndPluggedInAgain() async throws {
     let keypad = try USBKeypad(into: recorder)
     #expect(await recorder.next() == .unavailable("no keypad is plugged in"))
@@ -52,7 +52,7 @@ final class KeypadOnTheBench {
     keypad.close()
   }
 
-  @Test("takes every interface of a composite keypad") func takesEveryInterfaceOfACompositeKeypad() async throws {
+  @Test("Takes every interface of a composite keypad") func takesEveryInterfaceOfACompositeKeypad() async throws {
     try Plug.panel("plug composite")
     #expect(try await inputDevicesAppear())
     let keypad = try USBKeypad(into: recorder)
@@ -63,7 +63,7 @@ final class KeypadOnTheBench {
     keypad.close()
   }
 
-  @Test("keeps a second keypad off the console, and uses it when the first one is unplugged")
+  @Test("Keeps a second keypad off the console, and uses it when the first one is unplugged")
   func keepsASecondKeypadOffTheConsoleAndUsesItWhenTheFirstOneIsUnplugged() async throws {
     try Plug.panel("plug keypad 0")
     let keypad = try USBKeypad(into: recorder)
@@ -80,7 +80,7 @@ final class KeypadOnTheBench {
     keypad.close()
   }
 
-  @Test("does not claim other devices") func doesNotClaimOtherDevices() async throws {
+  @Test("Does not claim other devices") func doesNotClaimOtherDevices() async throws {
     try Plug.panel("plug keypad 0")
     let other = KeypadSelection(identity: .init(vendor: 0x1D6B, product: 0x0105))
     let keypad = try USBKeypad(other, into: recorder)
@@ -100,7 +100,7 @@ final class KeypadOnTheBench {
     atPort.close()
   }
 
-  @Test("reports that another program has claimed it") func reportsThatAnotherProgramHasClaimedIt() async throws {
+  @Test("Reports that another program has claimed it") func reportsThatAnotherProgramHasClaimedIt() async throws {
     try Plug.panel("plug")
     let first = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()
@@ -114,7 +114,7 @@ final class KeypadOnTheBench {
     first.close()
   }
 
-  @Test("loses and invents nothing when reports come as fast as they can")
+  @Test("Loses and invents nothing when reports come as fast as they can")
   func losesAndInventsNothingWhenReportsComeAsFastAsTheyCan() async throws {
     try Plug.panel("plug")
     let keypad = try USBKeypad(into: recorder)
@@ -127,7 +127,7 @@ final class KeypadOnTheBench {
     keypad.close()
   }
 
-  @Test("a rollover report is ignored") func aRolloverReportIsIgnored() async throws {
+  @Test("A rollover report is ignored") func aRolloverReportIsIgnored() async throws {
     try Plug.panel("plug")
     let keypad = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()
@@ -139,7 +139,7 @@ final class KeypadOnTheBench {
     keypad.close()
   }
 
-  @Test("stops after invalid reports, and reports that") func stopsAfterInvalidReportsAndReportsThat() async throws {
+  @Test("Stops after invalid reports, and reports that") func stopsAfterInvalidReportsAndReportsThat() async throws {
     try Plug.panel("plug wide")
     let keypad = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()
@@ -154,7 +154,7 @@ final class KeypadOnTheBench {
     keypad.close()
   }
 
-  @Test("ignores the report descriptor, valid or not") func ignoresTheReportDescriptorValidOrNot() async throws {
+  @Test("Ignores the report descriptor, valid or not") func ignoresTheReportDescriptorValidOrNot() async throws {
     try Plug.panel("plug nonsense")
     let keypad = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()
@@ -163,7 +163,7 @@ final class KeypadOnTheBench {
     keypad.close()
   }
 
-  @Test("sleeps while no key is pressed") func sleepsWhileNoKeyIsPressed() async throws {
+  @Test("Sleeps while no key is pressed") func sleepsWhileNoKeyIsPressed() async throws {
     try Plug.panel("plug")
     let keypad = try USBKeypad(into: recorder)
     _ = await recorder.untilAvailable()

@@ -63,17 +63,17 @@ final class PanelOnTheBench: Sendable {
     events.compactMap { if case .gesture(let gesture) = $0 { gesture.kind } else { nil } }
   }
 
-  @Test("a hold accepts") func aHoldAccepts() async throws {
+  @Test("A hold accepts") func aHoldAccepts() async throws {
     let events = try await outcome { [self] in try await hold(.button, for: .milliseconds(1200)) }
     #expect(gestures(events) == [.hold])
   }
 
-  @Test("the second button denies") func theSecondButtonDenies() async throws {
+  @Test("The second button denies") func theSecondButtonDenies() async throws {
     let events = try await outcome { [self] in try await hold(.deny, for: .milliseconds(200)) }
     #expect(gestures(events) == [.denyButton])
   }
 
-  @Test("a button held from before the request is ignored, and the next press is accepted")
+  @Test("A button held from before the request is ignored, and the next press is accepted")
   func aButtonHeldFromBeforeTheRequestIsIgnoredAndTheNextPressIsAccepted() async throws {
     try bench.press()
     try await Task.sleep(for: .milliseconds(200))
@@ -88,7 +88,7 @@ final class PanelOnTheBench: Sendable {
     #expect(gesture.held < .milliseconds(2000))
   }
 
-  @Test("a hold during the removal of the chip is not a gesture") func aHoldDuringTheRemovalOfTheChipIsNotAGesture()
+  @Test("A hold during the removal of the chip is not a gesture") func aHoldDuringTheRemovalOfTheChipIsNotAGesture()
     async throws
   {
     let events = try await outcome { [self] in
@@ -106,7 +106,7 @@ final class PanelOnTheBench: Sendable {
     #expect(gestures(again) == [.hold], "\(again)")
   }
 
-  @Test("digits typed on the keypad are the PIN") func digitsTypedOnTheKeypadAreThePIN() async throws {
+  @Test("Digits typed on the keypad are the PIN") func digitsTypedOnTheKeypadAreThePIN() async throws {
     let events = try await outcome(of: .digits(count: 5)) {
       let gadget = open("/dev/hidg0", O_RDWR | O_CLOEXEC)
       defer { close(gadget) }
@@ -120,7 +120,7 @@ final class PanelOnTheBench: Sendable {
     #expect(PIN(digits) == PIN(digits: SecretBytes(copying: Array("12450".utf8))))
   }
 
-  @Test("the LED shows the indications in their colors") func theLEDShowsTheIndicationsInTheirColors() async throws {
+  @Test("The LED shows the indications in their colors") func theLEDShowsTheIndicationsInTheirColors() async throws {
     await panel.show(.disconnected)
     var seen: Set<[Bool]> = []
     let end = monotonicTime() + .seconds(5)
@@ -135,7 +135,7 @@ final class PanelOnTheBench: Sendable {
 
 @Suite("A crash on the bench", .serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(2)))
 struct CrashOnTheBench {
-  @Test("releases the lines, and the LED is dark on this chip") func releasesTheLinesAndTheLEDIsDarkOnThisChip() throws
+  @Test("Releases the lines, and the LED is dark on this chip") func releasesTheLinesAndTheLEDIsDarkOnThisChip() throws
   {
     let bench = try Bench()
     guard let probe = popen("exec \(try BuiltProgram.path("bench-probe"))", "re") else {

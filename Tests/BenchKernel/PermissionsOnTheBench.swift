@@ -25,7 +25,7 @@ final class PermissionsOnTheBench {
     _ = system("rm /etc/udev/rules.d/70-approval-token.rules; udevadm control --reload; panel unplug 2>/dev/null")
   }
 
-  @Test("the chip belongs to the group, which the error names") func theChipBelongsToTheGroupWhichTheErrorNames() throws
+  @Test("The chip belongs to the group, which the error names") func theChipBelongsToTheGroupWhichTheErrorNames() throws
   {
     let bench = try Bench()
     #expect(system("udevadm settle") == 0)
@@ -38,7 +38,7 @@ final class PermissionsOnTheBench {
     withExtendedLifetime(bench) {}
   }
 
-  @Test("the keypad belongs to the group, which the error names") func theKeypadBelongsToTheGroupWhichTheErrorNames()
+  @Test("The keypad belongs to the group, which the error names") func theKeypadBelongsToTheGroupWhichTheErrorNames()
     throws
   {
     #expect(system("panel plug") == 0)

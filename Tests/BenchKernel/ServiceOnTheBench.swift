@@ -22,7 +22,7 @@ struct ServiceOnTheBench {
 
   private static let dark = [false, false, false]
 
-  @Test("accepts, denies and takes a PIN, and survives the removal of its chip and its keypad")
+  @Test("Accepts, denies and takes a PIN, and survives the removal of its chip and its keypad")
   func acceptsDeniesTakesPINsAndSurvivesTheRemovalOfItsChipAndItsKeypad() async throws {
     let site = try await Site()
     let (blue, amber) = ([false, false, true], [true, true, false])

@@ -28,7 +28,7 @@ import Testing
     try BoardProfile(parsing: try #require(proposal.toml), file: "proposal")
   }
 
-  @Test("has the wiring of the board that has such a chip") func hasTheWiringOfTheBoardThatHasSuchAChip() throws {
+  @Test("Has the wiring of the board that has such a chip") func hasTheWiringOfTheBoardThatHasSuchAChip() throws {
     let chips = [chip("other", ["a"]), chip("pinctrl-rp1", (0..<54).map { "GPIO\($0)" })]
     let proposal = BoardProposal(chips: chips, keypads: [keypad(0x0E24, port: "1-1")], known: try known())
     #expect(proposal.board == "raspberry-pi-5")
@@ -39,13 +39,13 @@ import Testing
     #expect(profile.keypad?.usb?.selection.port == nil)
   }
 
-  @Test("names no board where several have such a chip") func namesNoBoardWhereSeveralHaveSuchAChip() throws {
+  @Test("Names no board where several have such a chip") func namesNoBoardWhereSeveralHaveSuchAChip() throws {
     let proposal = BoardProposal(chips: [chip("pinctrl-bcm2835", ["x"])], keypads: [], known: try known())
     #expect(proposal.board == nil)
     #expect(try parsed(proposal).lines?.button.offset == 17)
   }
 
-  @Test("uses lines with descriptive names") func usesLinesWithDescriptiveNames() throws {
+  @Test("Uses lines with descriptive names") func usesLinesWithDescriptiveNames() throws {
     let names = ["", "BUZZER", "my deny", "LED_BLUE", "LED_RED", "", "Button \"1\"\\", "led green"]
     let proposal = BoardProposal(chips: [chip("panel", names)], keypads: [], known: [])
     let lines = try #require(try parsed(proposal).lines)
@@ -57,7 +57,7 @@ import Testing
     #expect(try parsed(proposal).keypad == nil)
   }
 
-  @Test("suggests the first free lines of a chip without names") func suggestsTheFirstFreeLinesOfAChipWithoutNames()
+  @Test("Suggests the first free lines of a chip without names") func suggestsTheFirstFreeLinesOfAChipWithoutNames()
     throws
   {
     let chips = [chip("full", ["", ""], busy: [0]), chip("free", ["", "", "", ""], busy: [1])]
@@ -67,18 +67,18 @@ import Testing
     #expect(profile.colors == .mono)
   }
 
-  @Test("says which of several keyboards is the keypad") func saysWhichOfSeveralKeyboardsIsTheKeypad() throws {
+  @Test("Says which of several keyboards is the keypad") func saysWhichOfSeveralKeyboardsIsTheKeypad() throws {
     let keypads = [keypad(1, port: "1-1.2"), keypad(1, port: "1-1.3")]
     let profile = try parsed(BoardProposal(chips: [chip("c", ["", ""])], keypads: keypads, known: []))
     #expect(profile.keypad?.usb?.selection.port == "1-1.2")
   }
 
-  @Test("does not exist without lines") func doesNotExistWithoutLines() {
+  @Test("Does not exist without lines") func doesNotExistWithoutLines() {
     #expect(BoardProposal(chips: [chip("c", ["", ""], busy: [1])], keypads: [], known: []).toml == nil)
     #expect(BoardProposal(chips: [], keypads: [], known: []).toml == nil)
   }
 
-  @Test("takes no control characters from a device", arguments: ["nasty\u{1B}[2J", "tab\there", "line\nbreak = 1"])
+  @Test("Takes no control characters from a device", arguments: ["nasty\u{1B}[2J", "tab\there", "line\nbreak = 1"])
   func takesNoControlCharactersFromADevice(name: String) throws {
     let proposal = BoardProposal(chips: [chip("c\u{7F}", [name, ""])], keypads: [], known: [])
     let controls = try #require(proposal.toml).unicodeScalars.filter { $0.properties.generalCategory == .control }

@@ -54,7 +54,7 @@ import Testing
     return String(decoding: text[..<count], as: UTF8.self)
   }
 
-  @Test("names every key, and no other") func namesEveryKeyAndNoOther() throws {
+  @Test("Names every key, and no other") func namesEveryKeyAndNoOther() throws {
     let documented = try documentedKeys()
     // A table whose keys are listed need not be listed itself.
     let known = knownKeys().filter { key in documented.contains(key) || !documented.contains { $0.hasPrefix(key + ".") }

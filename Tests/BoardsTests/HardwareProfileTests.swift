@@ -22,7 +22,7 @@ import USBKeypad
     } catch { return error.why }
   }
 
-  @Test("says which line is which, and how it is wired") func saysWhichLineIsWhichAndHowItIsWired() throws {
+  @Test("Says which line is which, and how it is wired") func saysWhichLineIsWhichAndHowItIsWired() throws {
     let toml = """
       button = { line = 17, name = "GPIO17", bias = "pull-up", debounce_ms = 10 }
       deny_button = { line = 27, active_low = false }
@@ -66,12 +66,12 @@ import USBKeypad
     ("\(button)\(light)keypad = { kind = \"usb\", device = \"1a2c:+e24\" }", "\"keypad.device\" must be"),
   ]
 
-  @Test("names a wrong key", arguments: wrong)
+  @Test("Names a wrong key", arguments: wrong)
   func namesAWrongKey(toml: String, reason: String) throws {
     #expect(try #require(refusal(toml)).contains(reason))
   }
 
-  @Test("wants at least one label") func wantsAtLeastOneLabel() {
+  @Test("Wants at least one label") func wantsAtLeastOneLabel() {
     for chips in ["[]", "[1]", "\"c\"", "[\"c\", 1]"] {
       let toml =
         "name = \"b\"\ndescription = \"d\"\nkind = \"gpio\"\ngpio.chips = \(chips)\n" + Self.button + Self.light
@@ -79,7 +79,7 @@ import USBKeypad
     }
   }
 
-  @Test("every profile that ships is one") func everyProfileThatShipsIsOne() throws {
+  @Test("Every profile that ships is one") func everyProfileThatShipsIsOne() throws {
     let all = BoardCatalog.all()
     #expect(all.count >= 10)
     for (file, result) in all {

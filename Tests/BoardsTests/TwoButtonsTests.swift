@@ -45,7 +45,7 @@ import Testing
     buttons.hear(line, event) { MonotonicInstant(uptime: $0) }
   }
 
-  @Test("edges", arguments: cases) func edges2(_ table: Case) {
+  @Test("Edges", arguments: cases) func edges2(_ table: Case) {
     var buttons = TwoButtons()
     let events = table.edges.flatMap { line, isActive, milliseconds in
       hear(&buttons, line, .edge(isActive: isActive, at: .milliseconds(milliseconds)))
@@ -54,7 +54,7 @@ import Testing
   }
 
   /// The gesture recognizer's result is decisive.
-  @Test("a hold with a press of deny during it never accepts", arguments: cases)
+  @Test("A hold with a press of deny during it never accepts", arguments: cases)
   func aHoldWithAPressOfDenyDuringItNeverAccepts(_ table: Case) {
     var recognizer = GestureRecognizer(timing: GestureTiming(), armedAt: Self.at(0), isDown: false)
     var gestures: [Gesture.Kind] = []
@@ -75,7 +75,7 @@ import Testing
     #expect(gestures == (isClean ? [table.edges[0].0 == .main ? .hold : .denyButton] : []))
   }
 
-  @Test("a button held when the line opens is not a press") func aButtonHeldWhenTheLineOpensIsNotAPress() {
+  @Test("A button held when the line opens is not a press") func aButtonHeldWhenTheLineOpensIsNotAPress() {
     var buttons = TwoButtons()
     let opened = hear(&buttons, .main, .opened(isActive: true, at: .seconds(1)))
     #expect(
@@ -84,7 +84,7 @@ import Testing
     #expect(hear(&buttons, .main, .edge(isActive: true, at: .seconds(3))) == [.down(.approve, Self.at(3000))])
   }
 
-  @Test("a line that opens released reports nothing the first time, and a release after an outage")
+  @Test("A line that opens released reports nothing the first time, and a release after an outage")
   func aLineThatOpensReleasedReportsNothingTheFirstTimeAndAReleaseAfterAnOutage() {
     var buttons = TwoButtons()
     #expect(hear(&buttons, .main, .opened(isActive: false, at: .seconds(1))) == [])

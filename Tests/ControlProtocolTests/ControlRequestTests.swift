@@ -100,7 +100,8 @@ import Testing
     #expect(unknown.code == .refused && unknown.number == nil)
   }
 
-  @Test("Progress and answer are told apart, and the largest counter is read") func answers() throws {
+  @Test("Progress differs from the answer, and the largest counter is read")
+  func progressDiffersFromTheAnswerAndTheLargestCounterIsRead() throws {
     guard case .progress("type the PIN") = try read(#"{"progress":"type the PIN"}"#),
       case .answer(let code) = try read(#"{"account":"a","code":"123456","counter":9223372036854775807}"#)
     else {

@@ -33,7 +33,7 @@ import Testing
     #expect(throws: UnixSocket.SocketError.call("read", errno: ETIMEDOUT)) { try server.readLine(within: 0) }
   }
 
-  @Test("Nobody there is said with a hint") func nobodyThereIsSaidWithAHint() {
+  @Test("A missing service is reported with a remedy") func missingServiceIsReportedWithARemedy() {
     #expect {
       try ControlClient(path: path()).call(.status, Done.self)
     } throws: { error in

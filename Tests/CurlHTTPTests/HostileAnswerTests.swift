@@ -84,7 +84,7 @@ struct HostileAnswerTests {
     try await expectClientStillWorks()
   }
 
-  @Test("Says that nobody listens") func saysThatNobodyListens() async throws {
+  @Test("Reports a port without a listener") func reportsAPortWithoutAListener() async throws {
     let failure = await #expect(throws: HTTPTransportError.self) {
       try await http.send(HTTPRequest(.get, "https://127.0.0.1:1/"))
     }

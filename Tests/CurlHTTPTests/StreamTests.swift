@@ -85,7 +85,7 @@ struct StreamTests {
     #expect(received == Array("ok".utf8))
   }
 
-  @Test("Letting go ends the transfer") func lettingGoEndsTheTransfer() async throws {
+  @Test("Releasing the stream ends the transfer") func releasingTheStreamEndsTheTransfer() async throws {
     var stream: HTTPResponseStream? = try await http.stream(HTTPRequest(.get, server.url("events")))
     #expect(stream?.status == 200)
     stream = nil

@@ -121,7 +121,7 @@ extension EndToEnd {
       }
     }
 
-    @Test("What a policy locks nobody unlocks") func whatAPolicyLocksNobodyUnlocks() async throws {
+    @Test("The user cannot unlock what a policy locks") func userCannotUnlockWhatAPolicyLocks() async throws {
       try await withOneTimePasswords { token, folder in
         try await token.command("lock", "alice").succeeded()
         let edited = try await token.edited(in: folder)

@@ -118,7 +118,7 @@ extension EndToEnd {
       }
     }
 
-    @Test("Nobody enrolls over a counter") func nobodyEnrollsOverACounter() async throws {
+    @Test("No enrollment replaces a counter") func noEnrollmentReplacesACounter() async throws {
       try await withToken { token, _ in
         try await token.enroll(hotp()).succeeded()
         try await token.command("otp").succeeded()

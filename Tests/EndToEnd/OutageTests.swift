@@ -40,8 +40,8 @@ extension EndToEnd {
       }
     }
 
-    @Test("The server is restarted while a person thinks", arguments: Death.allCases)
-    func theServerIsRestartedWhileAPersonThinks(death: Death) async throws {
+    @Test("The server is restarted before the user answers", arguments: Death.allCases)
+    func serverIsRestartedBeforeTheUserAnswers(death: Death) async throws {
       try await withScene { fixture in
         let transaction = try await fixture.ask()
         try await fixture.token.log.line(with: "opened request \(transaction)")

@@ -33,8 +33,8 @@ extension EndToEnd {
       }
     }
 
-    @Test("Whoever cancels goes on with the same URI", arguments: [Wanted.newPIN, .newPINAgain])
-    func whoeverCancelsGoesOnWithTheSameURI(wanted: Wanted) async throws {
+    @Test("After a cancellation the same URI resumes the enrollment", arguments: [Wanted.newPIN, .newPINAgain])
+    func afterACancellationTheSameURIResumesTheEnrollment(wanted: Wanted) async throws {
       try await withPINScene(users: []) { fixture in
         let token = fixture.token
         let uri = try await fixture.server.activation(for: "alice")
@@ -56,8 +56,8 @@ extension EndToEnd {
       }
     }
 
-    @Test("Where nobody can type that is said and the code is not spent", arguments: [true, false])
-    func whereNobodyCanTypeThatIsSaidAndTheCodeIsNotSpent(running: Bool) async throws {
+    @Test("Without a keypad the error says so, and the code is not used", arguments: [true, false])
+    func withoutAKeypadTheErrorSaysSoAndTheCodeIsNotUsed(running: Bool) async throws {
       try await withPINScene(users: []) { fixture in
         let uri = try await fixture.server.activation(for: "alice")
         try await fixture.token.stop()

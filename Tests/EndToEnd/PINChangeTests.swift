@@ -26,8 +26,8 @@ extension EndToEnd {
       }
     }
 
-    @Test("Whoever cancels keeps the old PIN", arguments: [Wanted.pin, .newPIN, .newPINAgain])
-    func whoeverCancelsKeepsTheOldPIN(wanted: Wanted) async throws {
+    @Test("A canceled change keeps the old PIN", arguments: [Wanted.pin, .newPIN, .newPINAgain])
+    func canceledChangeKeepsTheOldPIN(wanted: Wanted) async throws {
       try await withPINScene { fixture in
         let token = fixture.token
         let change = try token.begin("pin", "change", "--json")

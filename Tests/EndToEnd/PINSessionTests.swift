@@ -15,8 +15,8 @@ extension EndToEnd {
       }
     }
 
-    @Test("Whoever types the PIN is logged in until the next one is")
-    func whoeverTypesThePINIsLoggedInUntilTheNextOneIs() async throws {
+    @Test("The user who types the PIN is logged in until the next user is")
+    func userWhoTypesThePINIsLoggedInUntilTheNextUserIs() async throws {
       try await withPINScene(users: ["alice", "bob"]) { fixture in
         let token = fixture.token
         let login = try token.begin("login", "alice", "--json")

@@ -35,8 +35,8 @@ extension EndToEnd {
       }
     }
 
-    @Test("A message is put to the person once", arguments: Carrier.allCases)
-    func aMessageIsPutToThePersonOnce(by carrier: Carrier) async throws {
+    @Test("A message is shown to the user once", arguments: Carrier.allCases)
+    func messageIsShownToTheUserOnce(by carrier: Carrier) async throws {
       try await withPingAMScene(by: carrier) { fixture in
         try await fixture.enroll("ann")
         let login = try await fixture.login()
@@ -54,8 +54,8 @@ extension EndToEnd {
       }
     }
 
-    @Test("What is for nobody here is refused", arguments: Carrier.allCases)
-    func whatIsForNobodyHereIsRefused(by carrier: Carrier) async throws {
+    @Test("A message for an unknown account is refused", arguments: Carrier.allCases)
+    func messageForAnUnknownAccountIsRefused(by carrier: Carrier) async throws {
       try await withPingAMScene(by: carrier) { fixture in
         let stranger = fixture.server.realm("elsewhere")
         try await fixture.enroll("ann", at: stranger)
@@ -127,8 +127,8 @@ extension EndToEnd {
       }
     }
 
-    @Test("A power cut loses no message", arguments: Carrier.allCases)
-    func aPowerCutLosesNoMessage(by carrier: Carrier) async throws {
+    @Test("A power loss loses no message", arguments: Carrier.allCases)
+    func powerLossLosesNoMessage(by carrier: Carrier) async throws {
       try await withPingAMScene(by: carrier) { fixture in
         try await fixture.enroll("ann")
         let push = try #require(fixture.am.send("ann"))

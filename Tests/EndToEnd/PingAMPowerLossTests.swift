@@ -57,7 +57,7 @@ extension EndToEnd {
       return before
     }
 
-    @Test("Whoever is too late sees it") func whoeverIsTooLateSeesIt() async throws {
+    @Test("An answer that is too late is shown as such") func answerThatIsTooLateIsShownAsSuch() async throws {
       try await withPingAMScene { fixture in
         try await fixture.enroll("ann")
         let eyes = try fixture.token.watchLED()

@@ -87,7 +87,7 @@ extension EndToEnd {
       }
     }
 
-    @Test("Two people share one token and each is removed alone") func twoPeopleShareOneTokenAndEachIsRemovedAlone()
+    @Test("Two users share one token, and each is removed alone") func twoUsersShareOneTokenAndEachIsRemovedAlone()
       async throws
     {
       try await withScene { fixture in
@@ -111,7 +111,7 @@ extension EndToEnd {
       }
     }
 
-    @Test("Enrolling the same person anew replaces the account") func enrollingTheSamePersonAnewReplacesTheAccount()
+    @Test("Enrolling the same user again replaces the account") func enrollingTheSameUserAgainReplacesTheAccount()
       async throws
     {
       try await withScene { fixture in

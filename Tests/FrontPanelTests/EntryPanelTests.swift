@@ -260,7 +260,7 @@ import Testing
     }
   }
 
-  @Test("What is wrong is told when it changes") func whatIsWrongIsToldWhenItChanges() async throws {
+  @Test("A fault is reported when it changes") func faultIsReportedWhenItChanges() async throws {
     try await onPanel { panel in
       var changes = panel.troubleChanges.makeAsyncIterator()
       #expect(await panel.troubles == [])

@@ -125,7 +125,7 @@ import Testing
     #expect(findings("XX", prompt: prompt).last == .canceled)
   }
 
-  @Test("Every key that means something is told") func everyKeyThatMeansSomethingIsTold() {
+  @Test("Every key with a meaning is reported") func everyKeyWithAMeaningIsReported() {
     var recognizer = EntryRecognizer(for: .digits(count: 5), earliestKey: moment(0), idle: .seconds(30))
     for key in "1EDCXO" {
       #expect(recognizer.key(press(key), at: moment(0)).contains(.keyed) == (key != "O"), "\(key)")

@@ -99,7 +99,7 @@ import Testing
     #expect(findings([], downAtStart: true) == [.stuck])
   }
 
-  @Test("The thresholds are told before the release") func theThresholdsAreToldBeforeTheRelease() {
+  @Test("The thresholds are reported before the release") func thresholdsAreReportedBeforeTheRelease() {
     #expect(
       findings([(600, true), (7000, false)]) == [
         .touched, .longEnoughToAccept, .longEnoughToReport, .gesture(Gesture(.veryLongHold, held: .milliseconds(6400))),

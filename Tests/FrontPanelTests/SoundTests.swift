@@ -49,7 +49,7 @@ import Testing
   }
 
   /// The sounds reveal that an action is required and how it ended, and nothing about typed digits.
-  @Test("Only what wants a hand or ends is heard") func onlyWhatWantsAHandOrEndsIsHeard() {
+  @Test("Only prompts and outcomes have a sound") func onlyPromptsAndOutcomesHaveASound() {
     let heard = Indication.legend.filter { $0.row.sound != nil }
     #expect(
       heard == [

@@ -38,7 +38,7 @@ import Testing
       edges: [(true, 10), (true, 9.999), (false, 50), (false, 49.99)], settled: [(true, 10), (false, 49.99)]),
   ]
 
-  @Test("settles as it should", arguments: cases) func settlesAsItShould(_ table: Case) {
+  @Test("Settles as it should", arguments: cases) func settlesAsItShould(_ table: Case) {
     var debouncer = Debouncer(isActive: false)
     var settled: [Debouncer.Edge] = []
     for (isActive, at) in table.edges {
@@ -51,7 +51,7 @@ import Testing
     for (one, other) in zip(settled, expected) { #expect(abs((one.at - other.at) / .milliseconds(1)) < 0.02) }
   }
 
-  @Test("has a timeout only while a bounce is settling") func hasATimeoutOnlyWhileABounceIsSettling() {
+  @Test("Has a timeout only while a bounce is settling") func hasATimeoutOnlyWhileABounceIsSettling() {
     var debouncer = Debouncer(window: .milliseconds(5), isActive: false)
     #expect(debouncer.nextDeadline == nil)
     _ = debouncer.edge(isActive: true, at: .milliseconds(10))
@@ -61,7 +61,7 @@ import Testing
     #expect(debouncer.nextDeadline == nil)
   }
 
-  @Test("a level that was read corrects lost edges") func aLevelThatWasReadCorrectsLostEdges() {
+  @Test("A level that was read corrects lost edges") func aLevelThatWasReadCorrectsLostEdges() {
     var debouncer = Debouncer(isActive: true)
     #expect(debouncer.level(isActive: true, at: .milliseconds(5)) == nil)
     #expect(debouncer.nextDeadline == nil)
@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test(
-    "keeps the window within its bounds", arguments: [(Duration.zero, 1), (.milliseconds(7), 7), (.seconds(9), 50)])
+    "Keeps the window within its bounds", arguments: [(Duration.zero, 1), (.milliseconds(7), 7), (.seconds(9), 50)])
   func keepsTheWindowWithinItsBounds(_ window: Duration, _ milliseconds: Int) {
     var debouncer = Debouncer(window: window, isActive: false)
     _ = debouncer.edge(isActive: true, at: .zero)
@@ -78,7 +78,7 @@ import Testing
   }
 
   /// A worn switch: every press is reported once, and no hold is longer than the time for which the contact was closed.
-  @Test("counts every press once, however it bounces", arguments: 0..<200) func countsEveryPressOnceHoweverItBounces(
+  @Test("Counts every press once, however it bounces", arguments: 0..<200) func countsEveryPressOnceHoweverItBounces(
     _ seed: UInt64
   ) {
     var random = SeededGenerator(seed: seed)

@@ -8,7 +8,7 @@ import Testing
 
   init() throws { gpg = try GnuPG() }
 
-  @Test("refuses RSA") func refusesRSA() throws {
+  @Test("Refuses RSA") func refusesRSA() throws {
     let key = try gpg.generateKey("peer", "rsa2048", "sign,cert", "never")
     try gpg.run("--quick-add-key", key, "rsa2048", "encr", "never")
     expect(.unsupported("RSA key, expected EDDSA"), try gpg.export(key))
@@ -18,7 +18,7 @@ import Testing
     #expect(throws: error) { try OpenPGPCertificate(parsing: bytes, at: time) }
   }
 
-  @Test("refuses certificates that cannot sign or cannot encrypt")
+  @Test("Refuses certificates that cannot sign or cannot encrypt")
   func refusesCertificatesThatCannotSignOrCannotEncrypt() throws {
     let key = try gpg.generateKey("peer", "ed25519", "cert", "never")
     expect(.unsupported("0 subkeys"), try gpg.export(key))
@@ -28,20 +28,20 @@ import Testing
     expect(.unsupported("2 subkeys"), try gpg.export(key))
   }
 
-  @Test("refuses secret keys and more than one") func refusesSecretKeysAndMoreThanOne() throws {
+  @Test("Refuses secret keys and more than one") func refusesSecretKeysAndMoreThanOne() throws {
     let (one, other) = (try gpg.generateKey("one"), try gpg.generateKey("other"))
     expect(.unsupported("first packet of a key: 5"), try gpg.run("--export-secret-keys", one).output)
     expect(.unsupported("2 primary keys"), try gpg.export(one, other))
   }
 
-  @Test("refuses revoked certificates") func refusesRevokedCertificates() throws {
+  @Test("Refuses revoked certificates") func refusesRevokedCertificates() throws {
     let key = try gpg.generateKey("peer")
     _ = try OpenPGPCertificate(parsing: gpg.export(key))
     try gpg.revoke(key)
     expect(.certificateNotValid("revoked primary key"), try gpg.export(key))
   }
 
-  @Test("accepts several user IDs, and signatures by other keys") func acceptsSeveralUserIDsAndSignaturesByOtherKeys()
+  @Test("Accepts several user IDs, and signatures by other keys") func acceptsSeveralUserIDsAndSignaturesByOtherKeys()
     throws
   {
     let (key, stranger) = (try gpg.generateKey("peer"), try gpg.generateKey("stranger"))
@@ -51,7 +51,7 @@ import Testing
   }
 
   /// A renewed certificate has signatures newer than its keys. They must be valid also with a clock that is behind.
-  @Test("expiration can be renewed, and is checked by the clock unless it is behind")
+  @Test("Expiration can be renewed, and is checked by the clock unless it is behind")
   func expirationCanBeRenewedAndIsCheckedByTheClockUnlessItIsBehind() throws {
     let year: Int64 = 31_536_000
     let key = try gpg.generateKey("peer", "future-default", "default", "seconds=1000")

@@ -21,7 +21,7 @@ import Testing
 
   private let plaintext = Array("approve transfer of 10".utf8)
 
-  @Test("fingerprints agree") func fingerprintsAgree() throws {
+  @Test("Fingerprints agree") func fingerprintsAgree() throws {
     #expect(peersCertificate.fingerprint == peer)
     #expect(try OpenPGPCertificate(parsing: gpg.export(ours)).fingerprint == ours)
   }
@@ -41,7 +41,7 @@ import Testing
   }
 
   /// librnp 0.18.0 used a session key of zeros (CVE-2025-13470). The installed version must not.
-  @Test("every message has its own session key") func everyMessageHasItsOwnSessionKey() throws {
+  @Test("Every message has its own session key") func everyMessageHasItsOwnSessionKey() throws {
     var keys: Set<String> = []
     for _ in 0..<4 {
       let opened = try gpg.run("--show-session-key", "--decrypt", reading: us.seal(plaintext, to: peersCertificate))
@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test(
-    "messages that GnuPG encrypts and signs are opened",
+    "Messages that GnuPG encrypts and signs are opened",
     arguments: [
       [], ["--compress-algo", "none"], ["--compress-algo", "zip"], ["--compress-algo", "zlib"],
       ["--compress-algo", "bzip2"], ["--digest-algo", "SHA256"], ["--set-filename", "x", "--sig-notation", "a@b.c=d"],
@@ -98,7 +98,7 @@ import Testing
   }
 
   @Test(
-    "invalid messages of GnuPG are refused",
+    "Invalid messages of GnuPG are refused",
     arguments: [
       Refusal("unsigned", .unsigned, "-r us -e"),
       Refusal("compressed, not encrypted", .malformed("indeterminate length"), "-u peer -s"),
@@ -124,7 +124,7 @@ import Testing
     #expect(throws: refusal.error) { try us.open(made.output, from: peersCertificate) }
   }
 
-  @Test("a message by the wrong signer is refused") func aMessageByTheWrongSignerIsRefused() throws {
+  @Test("A message by the wrong signer is refused") func aMessageByTheWrongSignerIsRefused() throws {
     let stranger = try gpg.generateKey("stranger")
     let made = try gpg.run("--local-user", stranger, "--recipient", ours, "--sign", "--encrypt", reading: plaintext)
     #expect(throws: OpenPGPError.wrongSigner(fingerprint: stranger)) {
@@ -133,13 +133,13 @@ import Testing
     #expect(try us.open(made.output, from: OpenPGPCertificate(parsing: gpg.export(stranger))) == plaintext)
   }
 
-  @Test("a message that is too large is refused, compressed or not", arguments: ["none", "zlib"])
+  @Test("A message that is too large is refused, compressed or not", arguments: ["none", "zlib"])
   func aMessageThatIsTooLargeIsRefusedCompressedOrNot(compression: String) throws {
     let message = try signAndEncrypt(Array(repeating: 0, count: 262_145), ["--compress-algo", compression])
     #expect(throws: OpenPGPError.tooLarge(limit: 262_144)) { try us.open(message, from: peersCertificate) }
   }
 
-  @Test("a signature with a future date is valid until its expiration")
+  @Test("A signature with a future date is valid until its expiration")
   func aSignatureWithAFutureDateIsValidUntilItsExpiration() throws {
     let message = try signAndEncrypt(
       plaintext, ["--default-sig-expire", "seconds=100", "--faked-system-time", "20380101T000000!"])
@@ -149,7 +149,7 @@ import Testing
     #expect(throws: OpenPGPError.badSignature) { try us.open(message, from: peersCertificate, at: made + 101) }
   }
 
-  @Test("a changed or truncated message is refused") func aChangedOrTruncatedMessageIsRefused() throws {
+  @Test("A changed or truncated message is refused") func aChangedOrTruncatedMessageIsRefused() throws {
     let message = try signAndEncrypt(plaintext, [])
     // After the session key's packet, which has the old format with a one-octet length.
     let encrypted = 2 + Int(message[1])

@@ -7,7 +7,9 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct BlockedRequestTests {
   private static let locked = BlockedRequestInfo(lock: "locked by hand", contents: "push")
 
-  @Test("Nobody is asked until the account is unlocked") func nobodyIsAskedUntilTheAccountIsUnlocked() async throws {
+  @Test("The user is not asked until the account is unlocked") func userIsNotAskedUntilTheAccountIsUnlocked()
+    async throws
+  {
     let fixture = HandlerFixture()
     try await fixture.withHandler {
       var newest = fixture.request(1, sentAt: 2000)

@@ -159,8 +159,8 @@ import Testing
     #expect(fixture.events.all.allSatisfy { !"\($0)".contains("07") })
   }
 
-  @Test("An outcome nobody will ever tell is not called a refusal")
-  func anOutcomeNobodyWillEverTellIsNotCalledARefusal() async throws {
+  @Test("An outcome that stays unknown is not called a refusal")
+  func outcomeThatStaysUnknownIsNotCalledARefusal() async throws {
     fixture.server.fail("deliver", .outcomeUnknown("the answer may have counted"))
     try await fixture.withHandler {
       fixture.announce(fixture.request(1))

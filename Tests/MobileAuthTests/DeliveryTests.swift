@@ -74,8 +74,8 @@ import Testing
   }
 
   /// For a server without a status API, the stored bytes are sent again, whether or not the event channel is up.
-  @Test("What a crash left behind is sent again where nobody tells", arguments: [true, false])
-  func whatACrashLeftBehindIsSentAgainWhereNobodyTells(isTaken: Bool) async throws {
+  @Test("After a crash an answer is sent again where the server reports no outcome", arguments: [true, false])
+  func afterACrashAnAnswerIsSentAgainWhereTheServerReportsNoOutcome(isTaken: Bool) async throws {
     let fixture = HandlerFixture()
     let intent = AnswerIntent(
       transaction: HandlerFixture.transaction(1), server: fixture.server.id, account: AccountID("A"),
@@ -106,7 +106,7 @@ import Testing
     #expect(Set(fixture.server.repeated) == [[1, 2, 3]] && fixture.server.calls(of: "status") == 0)
   }
 
-  @Test("Whoever begins anew goes on with the same bytes") func whoeverBeginsAnewGoesOnWithTheSameBytes() async throws {
+  @Test("A new start continues with the same bytes") func newStartContinuesWithTheSameBytes() async throws {
     let fixture = HandlerFixture()
     fixture.server.resentAfterRestart()
     fixture.server.breakDown("deliver", .unreachable("down"))
@@ -181,9 +181,9 @@ import Testing
   }
 
   @Test(
-    "What somebody else removed meanwhile is not a failure",
+    "An account that was removed meanwhile is not a failure",
     arguments: [TokenServerError.deviceDeregistered, .userDeregistered, .disenrolled])
-  func whatSomebodyElseRemovedMeanwhileIsNotAFailure(fault: TokenServerError) async throws {
+  func accountThatWasRemovedMeanwhileIsNotAFailure(fault: TokenServerError) async throws {
     let fixture = HandlerFixture()
     fixture.server.fail("open", fault)
     fixture.stateStore.failRemoval(with: .notFound(.account(AccountID("A"))))

@@ -147,9 +147,9 @@ import Testing
   }
 
   @Test(
-    "What only a person can mend stops the listener",
+    "An error that only the operator can resolve stops the listener",
     arguments: [TokenServerError.outdated("old"), .configurationInvalid("bad"), .clockWrong])
-  func whatOnlyAPersonCanMendStopsTheListener(fault: TokenServerError) async throws {
+  func errorThatOnlyTheOperatorCanResolveStopsTheListener(fault: TokenServerError) async throws {
     let fixture = HandlerFixture()
     fixture.server.fail("validate", fault)
     #expect(try await listener(fixture).run() == .stopped(fault))

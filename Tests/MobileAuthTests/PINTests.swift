@@ -184,12 +184,12 @@ import Testing
   }
 
   @Test(
-    "It ends where the person or the panel ends it",
+    "It ends when the user or the panel ends it",
     arguments: [
       (PanelEvent.gesture(Gesture(.cancelKeys, held: .zero)), PanelDialog.EntryError.canceled), (deny, .canceled),
       (.unavailable("the keypad is gone"), .panelUnavailable("the keypad is gone")),
     ])
-  func itEndsWhereThePersonOrThePanelEndsIt(event: PanelEvent, ending: PanelDialog.EntryError) async throws {
+  func itEndsWhenTheUserOrThePanelEndsIt(event: PanelEvent, ending: PanelDialog.EntryError) async throws {
     try await fixture.withHandler {
       let panelTask = Task {
         try await fixture.panelTasks.perform { panel in
@@ -202,7 +202,7 @@ import Testing
     }
   }
 
-  @Test("Nobody finds the panel still waiting") func nobodyFindsThePanelStillWaiting() async throws {
+  @Test("A prompt ends after its time limit") func promptEndsAfterItsTimeLimit() async throws {
     try await fixture.withHandler {
       let panelTask = Task {
         try await fixture.panelTasks.perform { panel in
@@ -217,7 +217,7 @@ import Testing
   }
 
   /// A task whose caller was canceled must not continue at the panel.
-  @Test("Whoever gives up in the middle ends it") func whoeverGivesUpInTheMiddleEndsIt() async throws {
+  @Test("A cancellation in the middle ends it") func cancellationInTheMiddleEndsIt() async throws {
     try await fixture.withHandler {
       let panelTask = Task {
         try await fixture.panelTasks.perform { panel in
@@ -234,7 +234,9 @@ import Testing
     #expect(fixture.panel.prompts == [.veryLongHold, .confirmation])
   }
 
-  @Test("Whoever gives up before their turn is not asked") func whoeverGivesUpBeforeTheirTurnIsNotAsked() async throws {
+  @Test("After a cancellation before its turn there is no prompt") func afterACancellationBeforeItsTurnThereIsNoPrompt()
+    async throws
+  {
     let panelTask = Task { try await fixture.panelTasks.perform { _ in Issue.record("it ran") } }
     panelTask.cancel()
     await #expect(throws: CancellationError.self) { try await panelTask.value }

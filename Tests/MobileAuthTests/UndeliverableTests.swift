@@ -125,7 +125,7 @@ import Testing
     }
   }
 
-  @Test("Whoever stops the token leaves the question behind") func whoeverStopsTheTokenLeavesTheQuestionBehind()
+  @Test("Stopping the token leaves the request pending") func stoppingTheTokenLeavesTheRequestPending()
     async throws
   {
     let fixture = HandlerFixture()

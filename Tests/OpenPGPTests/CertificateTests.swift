@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct CertificateTests {
   private static let key = try! OpenPGPKey.generate(userID: "board")
 
-  @Test("a generated certificate is of the profile") func aGeneratedCertificateIsOfTheProfile() throws {
+  @Test("A generated certificate is of the profile") func aGeneratedCertificateIsOfTheProfile() throws {
     let bytes = Self.key.certificate.bytes
     let packets = try bytes.withUnsafeBytes { try Packet.sequence(in: $0) }
     #expect(packets.map(\.tag) == [6, 13, 2, 14, 2])
@@ -21,11 +21,11 @@ import Testing
     #expect(Self.key.certificate.validUntil == .max)
   }
 
-  @Test("a certificate survives serialization") func aCertificateSurvivesSerialization() throws {
+  @Test("A certificate survives serialization") func aCertificateSurvivesSerialization() throws {
     #expect(try OpenPGPCertificate(parsing: Self.key.certificate.bytes) == Self.key.certificate)
   }
 
-  @Test("user IDs have a limited length", arguments: ["", String(repeating: "x", count: 128), "a\0b"])
+  @Test("User IDs have a limited length", arguments: ["", String(repeating: "x", count: 128), "a\0b"])
   func userIDsHaveALimitedLength(userID: String) {
     #expect(throws: OpenPGPError.unsupported("user ID of \(userID.utf8.count) bytes")) {
       try OpenPGPKey.generate(userID: userID)
@@ -45,7 +45,7 @@ import Testing
   }
 
   @Test(
-    "rejects a certificate with",
+    "Rejects a certificate with",
     arguments: [
       Case("RSA", .unsupported("RSA key, expected EDDSA")) { $0.primary.algorithm = "RSA" },
       Case("P-256", .unsupported("ECDSA key, expected EDDSA")) {
@@ -64,7 +64,7 @@ import Testing
     #expect(throws: forged.error) { try OpenPGPCertificate(parsing: bytes, at: 1_800_001_000) }
   }
 
-  @Test("rejects a secret key in place of a certificate") func rejectsASecretKeyInPlaceOfACertificate() throws {
+  @Test("Rejects a secret key in place of a certificate") func rejectsASecretKeyInPlaceOfACertificate() throws {
     let secret = Self.key.secret.withExposedSecret { Array($0) }
     #expect(throws: OpenPGPError.unsupported("first packet of a key: 5")) { try OpenPGPCertificate(parsing: secret) }
     #expect(throws: OpenPGPError.unsupported("packet 5 in a key")) {
@@ -72,12 +72,12 @@ import Testing
     }
   }
 
-  @Test("rejects a certificate in place of a secret key") func rejectsACertificateInPlaceOfASecretKey() {
+  @Test("Rejects a certificate in place of a secret key") func rejectsACertificateInPlaceOfASecretKey() {
     let bytes = SecretBytes(copying: Self.key.certificate.bytes)
     #expect(throws: OpenPGPError.unsupported("first packet of a key: 6")) { try OpenPGPKey(secret: bytes) }
   }
 
-  @Test("rejects two certificates, none, and too large ones") func rejectsTwoCertificatesNoneAndTooLargeOnes() throws {
+  @Test("Rejects two certificates, none, and too large ones") func rejectsTwoCertificatesNoneAndTooLargeOnes() throws {
     let bytes = Self.key.certificate.bytes
     let second = try OpenPGPKey.generate(userID: "second").certificate.bytes
     #expect(throws: OpenPGPError.unsupported("2 primary keys")) { try OpenPGPCertificate(parsing: bytes + second) }
@@ -89,7 +89,7 @@ import Testing
 
   /// The user ID, the keys and the signatures are all protected: a certificate with any changed bit is not accepted as
   /// a different certificate.
-  @Test("no changed bit makes another certificate") func noChangedBitMakesAnotherCertificate() throws {
+  @Test("No changed bit makes another certificate") func noChangedBitMakesAnotherCertificate() throws {
     let original = Self.key.certificate
     for position in original.bytes.indices {
       for bit in 0..<8 {

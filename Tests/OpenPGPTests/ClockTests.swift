@@ -9,7 +9,7 @@ import Testing
   private static let later: Int64 = 1_900_000_000
 
   @Test(
-    "messages pass for every time of the board's clock", arguments: [atBoot, today, later], [atBoot, today, later])
+    "Messages pass for every time of the board's clock", arguments: [atBoot, today, later], [atBoot, today, later])
   func messagesPassForEveryTimeOfTheBoardsClock(boardKeyMade: Int64, boardClock: Int64) throws {
     let server = try OpenPGPKey.generate(userID: "server", at: Self.today)
     let board = try OpenPGPKey.generate(userID: "board", at: boardKeyMade)
@@ -22,7 +22,7 @@ import Testing
     #expect(try server.open(answer, from: boardsCertificate, at: Self.today) == [2])
   }
 
-  @Test("a clock that jumps does not disturb a key in use") func aClockThatJumpsDoesNotDisturbAKeyInUse() throws {
+  @Test("A clock that jumps does not disturb a key in use") func aClockThatJumpsDoesNotDisturbAKeyInUse() throws {
     let server = try OpenPGPKey.generate(userID: "server", at: Self.today)
     let board = try OpenPGPKey.generate(userID: "board", at: Self.atBoot)
     for clock in [Self.atBoot, Self.later, Self.today, 0, -1, .max, Self.atBoot] {
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test("a signature is valid until it expires, by the recipient's clock")
+  @Test("A signature is valid until it expires, by the recipient's clock")
   func aSignatureIsValidUntilItExpiresByTheRecipientsClock() throws {
     let one = try OpenPGPKey.generate(userID: "one", at: Self.today)
     let other = try OpenPGPKey.generate(userID: "other", at: Self.today)
@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  @Test("a certificate is valid until it expires") func aCertificateIsValidUntilItExpires() throws {
+  @Test("A certificate is valid until it expires") func aCertificateIsValidUntilItExpires() throws {
     let bytes = try CertificateForgery(creation: UInt32(Self.today), lifetime: 60).bytes()
     let certificate = try OpenPGPCertificate(parsing: bytes, at: Self.today + 59)
     let key = try OpenPGPKey.generate(userID: "one", at: Self.today)

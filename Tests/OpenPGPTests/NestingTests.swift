@@ -15,7 +15,7 @@ import Testing
     return try us.open(message.message(), from: peer.certificate)
   }
 
-  @Test("only the one signed literal is released") func onlyTheOneSignedLiteralIsReleased() throws {
+  @Test("Only the one signed literal is released") func onlyTheOneSignedLiteralIsReleased() throws {
     let peers = try signedPackets([0x41], by: peer)
     let strangers = try signedPackets([0x43], by: stranger)
     #expect(try open(peers) == [0x41])
@@ -60,7 +60,7 @@ import Testing
   }
 
   /// librnp also has this token's own public key, and the key ID is in the unsigned part of a signature.
-  @Test("our own message is not accepted as the peer's") func ourOwnMessageIsNotAcceptedAsThePeers() throws {
+  @Test("Our own message is not accepted as the peer's") func ourOwnMessageIsNotAcceptedAsThePeers() throws {
     let ours = try signedPackets([0x41], by: us)
     #expect(throws: OpenPGPError.wrongSigner(fingerprint: us.certificate.fingerprint)) { try open(ours) }
 

@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test(
-    "rejects a message that is",
+    "Rejects a message that is",
     arguments: [
       Case("unsigned", .unsigned) { $0.signers = [] },
       Case("signed by a stranger", .wrongSigner(fingerprint: stranger.certificate.fingerprint)) {
@@ -61,7 +61,7 @@ import Testing
     #expect(throws: forged.error) { try Self.us.open(message, from: Self.peer.certificate, limit: 1000) }
   }
 
-  @Test("opens a message built like ours, compressed, or also for others")
+  @Test("Opens a message built like ours, compressed, or also for others")
   func opensAMessageBuiltLikeOursCompressedOrAlsoForOthers() throws {
     var forgery = Forgery(signers: [Self.peer], recipients: [Self.us.certificate])
     #expect(try Self.us.open(forgery.message(), from: Self.peer.certificate) == forgery.plaintext)
@@ -71,7 +71,7 @@ import Testing
     #expect(try Self.us.open(forgery.message(), from: Self.peer.certificate) == forgery.plaintext)
   }
 
-  @Test("rejects a message without integrity protection") func rejectsAMessageWithoutIntegrityProtection() throws {
+  @Test("Rejects a message without integrity protection") func rejectsAMessageWithoutIntegrityProtection() throws {
     let sealed = try Self.peer.seal([1], to: Self.us.certificate)
     let encrypted = 2 + Int(sealed[1])
     #expect(sealed[encrypted] == 0xc0 | 18)
@@ -81,7 +81,7 @@ import Testing
   }
 
   @Test(
-    "rejects bytes that are not a message",
+    "Rejects bytes that are not a message",
     arguments: [
       ([], .malformed("empty message")),
       ([0x41, 0x42], .malformed("no binary packet header")),

@@ -11,12 +11,12 @@ import Testing
   private static let pattern = (0..<262_144 + 256).map { UInt8(truncatingIfNeeded: $0 &* 31) }
 
   // librnp reads in blocks of 32 KiB. Sizes near a block boundary exercise separate code paths.
-  @Test("a sealed message is opened by the peer", arguments: [1, 2, 22, 191, 192, 1000, 8383, 8384, 65_536, 262_144])
+  @Test("A sealed message is opened by the peer", arguments: [1, 2, 22, 191, 192, 1000, 8383, 8384, 65_536, 262_144])
   func aSealedMessageIsOpenedByThePeer(size: Int) throws {
     try expectRoundTrip(size: size)
   }
 
-  @Test("content may end anywhere near a block's end") func contentMayEndAnywhereNearABlocksEnd() throws {
+  @Test("Content may end anywhere near a block's end") func contentMayEndAnywhereNearABlocksEnd() throws {
     for size in 32_768 - 320...32_768 + 40 { try expectRoundTrip(size: size) }
   }
 
@@ -26,7 +26,7 @@ import Testing
     #expect(try Self.other.open(sealed, from: Self.one.certificate) == plaintext, "\(size) bytes")
   }
 
-  @Test("the limit is exact") func theLimitIsExact() throws {
+  @Test("The limit is exact") func theLimitIsExact() throws {
     let sealed = try Self.one.seal(Array(repeating: 7, count: 5000), to: Self.other.certificate)
     #expect(try Self.other.open(sealed, from: Self.one.certificate, limit: 5000).count == 5000)
     for limit in [4999, 1, 0, -1, -100_000] {
@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  @Test("a stored key opens messages sealed to it") func aStoredKeyOpensMessagesSealedToIt() throws {
+  @Test("A stored key opens messages sealed to it") func aStoredKeyOpensMessagesSealedToIt() throws {
     let stored = Self.other.secret.withExposedSecret { Array($0) }
     let restored = try OpenPGPKey(secret: SecretBytes(copying: stored))
     #expect(restored.certificate == Self.other.certificate)
@@ -45,7 +45,7 @@ import Testing
     #expect(try Self.one.open(restored.seal([4], to: Self.one.certificate), from: restored.certificate) == [4])
   }
 
-  @Test("one key serves more peers concurrently than the cache holds")
+  @Test("One key serves more peers concurrently than the cache holds")
   func oneKeyServesMorePeersConcurrentlyThanTheCacheHolds() async throws {
     let peers = try (0..<12).map { try OpenPGPKey.generate(userID: "peer \($0)") }
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -64,7 +64,7 @@ import Testing
     }
   }
 
-  @Test("an empty plaintext is not sealed") func anEmptyPlaintextIsNotSealed() {
+  @Test("An empty plaintext is not sealed") func anEmptyPlaintextIsNotSealed() {
     #expect(throws: OpenPGPError.unsupported("empty plaintext")) {
       try Self.one.seal([], to: Self.other.certificate)
     }

@@ -7,7 +7,7 @@ import Testing
   private let other = try! OpenPGPKey.generate(userID: "other")
   private let plaintext = Array("approve transfer of 10".utf8)
 
-  @Test("no changed bit of the encrypted packet gets through") func noChangedBitOfTheEncryptedPacketGetsThrough() throws
+  @Test("No changed bit of the encrypted packet gets through") func noChangedBitOfTheEncryptedPacketGetsThrough() throws
   {
     let sealed = try one.seal(plaintext, to: other.certificate)
     forEachBit(of: sealed, in: sealed[encryptedPacket(sealed)...].indices) { changed, what in
@@ -17,7 +17,7 @@ import Testing
 
   /// The packet of the session key is not protected. A few of its bits have no effect (the bit count of a number, the
   /// top bit of a Curve25519 point). A change of any other bit never gives another plaintext.
-  @Test("no changed bit of the session key makes another plaintext")
+  @Test("No changed bit of the session key makes another plaintext")
   func noChangedBitOfTheSessionKeyMakesAnotherPlaintext() throws {
     let sealed = try one.seal(plaintext, to: other.certificate)
     var opened = 0
@@ -51,7 +51,7 @@ import Testing
     } catch {}
   }
 
-  @Test("no shortened or lengthened message gets through") func noShortenedOrLengthenedMessageGetsThrough() throws {
+  @Test("No shortened or lengthened message gets through") func noShortenedOrLengthenedMessageGetsThrough() throws {
     let sealed = try one.seal(plaintext, to: other.certificate)
     for length in sealed.indices { expectRefusal(of: Array(sealed[..<length]), "first \(length)") }
     for start in sealed.indices.dropFirst() { expectRefusal(of: Array(sealed[start...]), "from \(start)") }
@@ -61,7 +61,7 @@ import Testing
   }
 
   /// With librnp 0.18.0 it would (CVE-2025-13470), but sealing fails there before.
-  @Test("a message's session key does not open another message") func aMessagesSessionKeyDoesNotOpenAnotherMessage()
+  @Test("A message's session key does not open another message") func aMessagesSessionKeyDoesNotOpenAnotherMessage()
     throws
   {
     let first = try one.seal(plaintext, to: other.certificate)

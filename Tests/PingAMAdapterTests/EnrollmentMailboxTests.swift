@@ -9,7 +9,7 @@ import Vault
 
 @testable import PingAMAdapter
 
-@Suite("Registering with a mailbox that somebody names", .timeLimit(.minutes(5))) struct EnrollmentMailboxTests {
+@Suite("Registering with a mailbox that the user names", .timeLimit(.minutes(5))) struct EnrollmentMailboxTests {
   private let fixture: PingAMFixture
 
   init() throws { fixture = try PingAMFixture() }

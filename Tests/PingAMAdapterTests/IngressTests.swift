@@ -11,7 +11,7 @@ import Vault
 
 @testable import PingAMAdapter
 
-@Suite("A push message that is brought", .timeLimit(.minutes(5))) struct IngressTests {
+@Suite("A push message that is delivered", .timeLimit(.minutes(5))) struct IngressTests {
   private let fixture: PingAMFixture
   private let ann = AccountID("ann")
 

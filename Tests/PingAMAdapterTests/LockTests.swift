@@ -11,7 +11,7 @@ import Vault
 @testable import MobileAuth
 @testable import PingAMAdapter
 
-@Suite("An account that a person locks", .timeLimit(.minutes(5))) struct LockTests {
+@Suite("An account that the user locks", .timeLimit(.minutes(5))) struct LockTests {
   private static let tampering = "deviceTampering"
 
   private let fixture: PingAMFixture

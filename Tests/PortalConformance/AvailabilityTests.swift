@@ -5,12 +5,12 @@ import Testing
 /// The types and devices available for a user.
 @Suite(.timeLimit(.minutes(5))) struct AvailabilityTests {
   @Test(
-    "Nobody",
+    "An unknown user",
     arguments: [
       "/oauth/api/v4/authenticate/user/nobody/enabled", "/oauth/api/v4/authenticate/user/nobody/device/00/enabled",
       "/oauth/api/v4/authenticate/user/no%20body%2F/enabled",
     ])
-  func nobody(path: String) throws {
+  func unknownUser(path: String) throws {
     let reply = try Portal(TokenServerProcess()).get(path)
     #expect(reply.status == 200)
     #expect(reply.text == #"{"enabled":[]}"#)

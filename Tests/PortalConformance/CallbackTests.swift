@@ -56,7 +56,7 @@ import Testing
     #expect(try sink.calls(to: "/204/redirected", count: 0).isEmpty)
   }
 
-  @Test("A dead portal holds up nobody") func aDeadPortalHoldsUpNobody() throws {
+  @Test("A portal that does not answer delays no other") func portalThatDoesNotAnswerDelaysNoOther() throws {
     let dead = try portal.transaction(["device_id": device.clientID, "callback_uri": "http://127.0.0.1:9/dead"])
     try device.deny(dead, .declined).expect(200)
     _ = try finish(callingBack: "/204/alive")

@@ -159,7 +159,7 @@ import Testing
     #expect(try await fixture.isUsable("desk"))
   }
 
-  @Test("A URL whose time is over is given up") func urlWhoseTimeIsOverIsGivenUp() async throws {
+  @Test("An expired URL is dropped") func expiredURLIsDropped() async throws {
     let uri = fixture.server.prepare("PIPU1")
     fixture.weather.withLock { $0 = [.neverArrives, .neverArrives] }
     await #expect(throws: TokenServerError.self) { try await fixture.enrollment().enroll(uri, name: nil, trust: trust) }

@@ -68,8 +68,8 @@ import Testing
     #expect(try EnrollmentURI(Self.uri(Self.with(name, value))).unlock == unlock)
   }
 
-  @Test("Only 0 asks us to trust anybody", arguments: [("0", false), ("1", true), ("no", true), ("", true)])
-  func only0AsksUsToTrustAnybody(value: String, verifies: Bool) throws {
+  @Test("Only 0 turns the certificate check off", arguments: [("0", false), ("1", true), ("no", true), ("", true)])
+  func only0TurnsTheCertificateCheckOff(value: String, verifies: Bool) throws {
     #expect(try EnrollmentURI(Self.uri(Self.with("sslverify", value))).verifiesServer == verifies)
   }
 

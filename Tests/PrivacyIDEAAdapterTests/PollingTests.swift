@@ -204,8 +204,8 @@ import Testing
     await #expect(throws: TokenServerError.switchedOff("ERR303")) { try await fixture.token.pendingRequests() }
   }
 
-  @Test("Whose polls fail is asked ever more seldom, and the others as ever")
-  func whosePollsFailIsAskedEverMoreSeldomAndTheOthersAsEver() async throws {
+  @Test("Failing accounts are polled less often, and the others as before")
+  func failingAccountsArePolledLessOftenAndTheOthersAsBefore() async throws {
     let fixture = try PrivacyIDEAFixture(accounts: 2)
     fixture.server.state.withLock { $0.isBroken = ["PIPU0"] }
     func counts(afterRounds rounds: Int) async throws -> [String: Int] {
@@ -269,7 +269,7 @@ import Testing
     #expect(try await fixture.token.pendingRequests().isEmpty)
   }
 
-  @Test("What became of a request is whether it is still listed") func whatBecameOfARequestIsWhetherItIsStillListed()
+  @Test("The outcome of a request is whether it is still listed") func outcomeOfARequestIsWhetherItIsStillListed()
     async throws
   {
     let fixture = try PrivacyIDEAFixture()

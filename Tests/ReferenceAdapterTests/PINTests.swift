@@ -216,9 +216,9 @@ import Testing
 
   /// The new PIN has one digit more because the policy changed in between.
   @Test(
-    "After a cut the server says which PIN counts",
+    "After a connection loss the server says which PIN counts",
     arguments: [("committed", "246802"), ("void", "13579"), ("pending", "13579")], AfterTheCut.allCases)
-  func afterACutTheServerSaysWhichPINCounts(decision: (state: String, right: String), next step: AfterTheCut)
+  func afterAConnectionLossTheServerSaysWhichPINCounts(decision: (state: String, right: String), next step: AfterTheCut)
     async throws
   {
     let adapter = try enrolled()
@@ -265,8 +265,8 @@ import Testing
     }
   }
 
-  @Test("A request is not opened while nobody says which PIN counts")
-  func aRequestIsNotOpenedWhileNobodySaysWhichPINCounts() async throws {
+  @Test("A request is not opened while it is unknown which PIN counts")
+  func requestIsNotOpenedWhileItIsUnknownWhichPINCounts() async throws {
     var pin = AccountPIN(try protected("13579", token))
     pin.next = AccountPIN.Change(id: "C", token: try protected("24680", SecretBytes(copying: Array(100..<132))))
     let adapter = try server.adapter(http, pin: pin)

@@ -34,7 +34,7 @@ import Testing
     } catch { return error as? TokenServerError }
   }
 
-  @Test("A request for somebody else is not handled") func aRequestForSomebodyElseIsNotHandled() async throws {
+  @Test("A request for another device is not handled") func requestForAnotherDeviceIsNotHandled() async throws {
     let changes: [(inout ApprovalRequest) -> Void] = [
       { $0.v = 2 }, { $0.iss = "https://evil.example" }, { $0.clientID = String(repeating: "B", count: 64) },
       { $0.profileID = "OTHERS" }, { $0.transactionID = "00000000-0000-4000-8000-000000000002" },

@@ -67,7 +67,7 @@ import Testing
     #expect(try device.call("DELETE", path).decoded(Problem.self).slug == .deviceDeregistered)
   }
 
-  @Test("A deleted user is told apart from a stranger") func aDeletedUserIsToldApartFromAStranger() throws {
+  @Test("A deleted user differs from an unknown one") func deletedUserDiffersFromAnUnknownOne() throws {
     try device.call("DELETE", "/device/v1/profiles/PROF01").expect(204)
     try device.call("DELETE", "/device/v1/profiles/PROF01").expect(204)
     #expect(

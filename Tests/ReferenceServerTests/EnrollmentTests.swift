@@ -84,14 +84,14 @@ import Testing
     #expect(try DeviceClient(server).register(token).status == 401)
   }
 
-  @Test("A device with a wrong clock is told") func aDeviceWithAWrongClockIsTold() throws {
+  @Test("A device with a wrong clock is notified") func deviceWithAWrongClockIsNotified() throws {
     let device = try DeviceClient.enrolled(at: server, as: "alice")
     let reply = try device.token(["grant_type=client_credentials"], now: 0)
     #expect(reply.status == 400)
     #expect(reply.json["error_code"] as? Int == 9031)
   }
 
-  @Test("An unknown device is told") func anUnknownDeviceIsTold() throws {
+  @Test("An unknown device is notified") func unknownDeviceIsNotified() throws {
     let device = try DeviceClient(server)
     device.clientID = String(repeating: "A", count: 64)
     let reply = try device.logIn()
@@ -202,7 +202,7 @@ import Testing
     #expect(found.removedProfiles == ["GONE00"])
   }
 
-  @Test("An outdated device is told") func anOutdatedDeviceIsTold() throws {
+  @Test("An outdated device is notified") func outdatedDeviceIsNotified() throws {
     let server = try TokenServerProcess(configuration: "[mobile_authentication]\nminimum_software_version = \"2.0\"")
     let device = try DeviceClient.enrolled(at: server, as: "alice")
     let validation = ValidationRequest(softwareVersion: "1.9", osVersion: "x", profiles: [])

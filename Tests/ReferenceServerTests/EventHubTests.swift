@@ -87,7 +87,7 @@ import Testing
     #expect(hub.events(of: ClientID("c"), after: stream.missed.cursor).events == [DeviceEvent(.resync)])
   }
 
-  @Test("Nobody listens after the end") func nobodyListensAfterTheEnd() async {
+  @Test("There is no listener after the end") func thereIsNoListenerAfterTheEnd() async {
     let hub = EventHub()
     hub.close()
     let late = hub.listen(ClientID("c"), isStream: true, after: nil)

@@ -21,7 +21,7 @@ import Testing
     try device.register(code).expect(201)
   }
 
-  @Test("The policy is told") func thePolicyIsTold() throws {
+  @Test("The device receives the policy") func deviceReceivesThePolicy() throws {
     try device.logIn().expect(200)
     let configuration = try device.call("GET", "/device/v1/configuration").decoded(DeviceConfiguration.self)
     #expect(configuration.pinRequired)
@@ -92,7 +92,7 @@ import Testing
     #expect(try device.beginPINChange().reply.slug == .actionNotAllowed)
   }
 
-  @Test("And lapses after ten minutes") func andLapsesAfterTenMinutes() throws {
+  @Test("And expires after ten minutes") func andExpiresAfterTenMinutes() throws {
     try device.activateForPIN(code).expect(200)
     try fixture.database().write {
       try $0.execute(sql: "UPDATE knowledge SET proposed_at_ms = proposed_at_ms - 600000")

@@ -103,7 +103,7 @@ import Testing
     try other.logInWithPIN().expect(200)
   }
 
-  @Test("Nobody else burns attempts") func nobodyElseBurnsAttempts() throws {
+  @Test("Other devices use no attempts") func otherDevicesUseNoAttempts() throws {
     let stranger = try DeviceClient.enrolledWithPIN(at: fixture.server, as: "mallory")
     stranger.profileID = "PROF01"
     let claims = KnowledgeAssertion.Claims(

@@ -108,7 +108,9 @@ private let profileID = ProfileID("PROF01")
     await #expect(throws: PINVerifier.VerificationError.noPIN) { try await ask(attempt("d"), isRight: true) }
   }
 
-  @Test("A cut attempt is resumed and not counted again") func aCutAttemptIsResumedAndNotCountedAgain() async throws {
+  @Test("An interrupted attempt is resumed and not counted again") func interruptedAttemptIsResumedAndNotCountedAgain()
+    async throws
+  {
     try await cut(attempt("a"))
     try await cut(attempt("a"))
     #expect(try await failures() == 1)
@@ -128,7 +130,7 @@ private let profileID = ProfileID("PROF01")
     #expect(try await ask(attempt("e"), isRight: false) == 403)
   }
 
-  @Test("What a right one cleared counts anew") func whatARightOneClearedCountsAnew() async throws {
+  @Test("After a correct PIN the count begins at zero") func afterACorrectPINTheCountBeginsAtZero() async throws {
     try await cut(attempt("a"))
     #expect(try await ask(attempt("b"), isRight: true) == 200)
     #expect(try await failures() == 0)
@@ -154,7 +156,7 @@ private let profileID = ProfileID("PROF01")
     }
   }
 
-  @Test("Pending profiles lapse") func pendingProfilesLapse() async throws {
+  @Test("Pending profiles expire") func pendingProfilesExpire() async throws {
     let due = try await temporary.store.write { database -> [Int64?] in
       let before = try database.nextDueMs()
       try database.run("UPDATE knowledge SET state = 'pending'")

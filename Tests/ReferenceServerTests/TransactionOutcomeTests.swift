@@ -29,7 +29,7 @@ import Testing
     #expect(ending.closingReason == closing)
   }
 
-  @Test("Expiry is told only to those who asked") func expiryIsToldOnlyToThoseWhoAsked() {
+  @Test("Only portals that asked are notified of the expiry") func onlyPortalsThatAskedAreNotifiedOfTheExpiry() {
     #expect(TransactionOutcome.expired.reason(callbackOnExpiry: true) == .expired)
     #expect(TransactionOutcome.expired.callsBack(callbackOnExpiry: true))
     #expect(!TransactionOutcome.canceled.callsBack(callbackOnExpiry: true))

@@ -119,7 +119,8 @@ import Threads
     }
   }
 
-  @Test("Who hangs up before the answer harms nobody") func whoHangsUpBeforeTheAnswerHarmsNobody() async throws {
+  @Test("A sender that disconnects before the answer does no harm")
+  func senderThatDisconnectsBeforeTheAnswerDoesNoHarm() async throws {
     try await listening { port, hints in
       for _ in 0..<3 {
         let caller = try Caller(to: port)

@@ -67,7 +67,7 @@ import Testing
     #expect(status(of: Self.request(length: "Content-Length: \(body.utf8.count)\r\n", body: body)) == .ok)
   }
 
-  @Test("Who dawdles is left") func whoDawdlesIsLeft() {
+  @Test("A slow sender is disconnected") func slowSenderIsDisconnected() {
     var (now, sent) = (Duration.zero, 0)
     let bytes = Array(Self.request().utf8)
     let status = PushPost.read(timeLeft: { .seconds(2) - now }) { _ in

@@ -31,8 +31,8 @@ import TokenDaemon
     #expect(try received(at: path) { ServiceManager(path: path).notify("READY=1") } == "READY=1")
   }
 
-  @Test("Without a socket, or with a path that is too long or where nobody listens, nothing happens")
-  func hasNoSocket() throws {
+  @Test("Without a socket, with a path that is too long, or without a listener, nothing happens")
+  func withoutASocketWithAPathThatIsTooLongOrWithoutAListenerNothingHappens() throws {
     let path = "/tmp/approval-token-notify-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
     let others = [nil, "", "@", path + "-absent", String(repeating: "x", count: 200)]
     #expect(try received(at: path) { for other in others { ServiceManager(path: other).notify("READY=1") } } == nil)

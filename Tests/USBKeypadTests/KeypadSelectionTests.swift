@@ -77,7 +77,7 @@ import Testing
     Case(testDescription: "no interface at all", interfaces: [], hid: [], boot: nil),
   ]
 
-  @Test("finds the keys and everything beside them", arguments: cases) func findsTheKeysAndEverythingBesideThem(
+  @Test("Finds the keys and everything beside them", arguments: cases) func findsTheKeysAndEverythingBesideThem(
     _ table: Case
   ) {
     let found = withConfiguration(table.interfaces) { KeypadDescription.interfaces(of: $0) }
@@ -86,7 +86,7 @@ import Testing
   }
 
   @Test(
-    "selects a device by its numbers, its port, both or neither",
+    "Selects a device by its numbers, its port, both or neither",
     arguments: [
       // Any keyboard is accepted.
       (KeypadSelection(), true, true), (KeypadSelection(), false, false),

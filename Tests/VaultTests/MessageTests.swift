@@ -142,8 +142,8 @@ import Testing
     #expect(throws: StateStoreError.self) { try vault.message(transaction(1)) }
   }
 
-  @Test("Reveals no contents of a message to a thief of the SD card")
-  func revealsNoContentsOfAMessageToAThiefOfTheSDCard() throws {
+  @Test("Reveals no contents of a message to an attacker with the SD card")
+  func revealsNoContentsOfAMessageToAnAttackerWithTheSDCard() throws {
     _ = try vault.store(message(1))
     let card = try contents(of: fixture.database)
     #expect(!card.indices.contains { card[$0...].starts(with: Array("contents of".utf8)) })

@@ -9,7 +9,7 @@ import Vault
 /// An attacker has the whole SD card, every byte that was ever written to it, the device secret, and time to try all
 /// PINs. Key derivations are cheap here (N = 2 and 16) so that the test can do the same; N changes the cost of a guess,
 /// not what it reveals.
-@Suite("Offline, with everything that was ever on the card", .timeLimit(.minutes(5))) struct OfflineOracleTests {
+@Suite("Offline, with everything that was ever on the SD card", .timeLimit(.minutes(5))) struct OfflineOracleTests {
   @Test("Nothing distinguishes five-digit PINs where the server verifies them")
   func nothingDistinguishesFiveDigitPINsWhereTheServerVerifiesThem() async throws {
     let life = try ServerVerifiedLifetime()

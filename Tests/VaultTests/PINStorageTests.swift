@@ -10,7 +10,7 @@ import VaultModel
 @testable import Vault
 
 /// PINs on storage that loses writes, is old, or is restored from an earlier copy.
-@Suite("PINs and the card", .timeLimit(.minutes(5))) struct PINStorageTests {
+@Suite("PINs and the SD card", .timeLimit(.minutes(5))) struct PINStorageTests {
   private let fixture: VaultFixture
 
   init() throws { fixture = try VaultFixture(in: "/dev/shm") }

@@ -5,7 +5,7 @@ import Secrets
 import Testing
 import Vault
 
-@Suite("The custodian", .timeLimit(.minutes(5))) struct StateStoreTests {
+@Suite("The state store", .timeLimit(.minutes(5))) struct StateStoreTests {
   private let fixture: VaultFixture
   private let vault: Vault
 

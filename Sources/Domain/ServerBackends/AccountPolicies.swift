@@ -3,8 +3,8 @@ import DisplayText
 import JSONValues
 import MobileAuth
 
-/// The conditions that the server's administrator attached to a registration. An account can be used only while all of them
-/// hold.
+/// The conditions that the server's administrator attached to a registration. An account can be used only while all of
+/// them hold.
 package struct AccountPolicies: Sendable, Equatable {
   package enum ParseError: ReportedError, Equatable {
     case malformed

@@ -45,7 +45,7 @@ struct PINAnswerTrial {
 
     let result = try await fixture.portal.result(of: transaction)
     let failures = try await server.pinFailures()
-    let told = process.errors.count(of: "pin-wrong request \(transaction)")
+    let reported = process.errors.count(of: "pin-wrong request \(transaction)")
     let verified = server.logged(": PIN wrong") - wrongBefore
     try model.require(!result.isAuthenticated || isRight, "approved with a wrong PIN")
     try model.require(!result.isAuthenticated || typist.didType, "approved without a PIN")
@@ -56,7 +56,8 @@ struct PINAnswerTrial {
       }
     } else {
       let most = !isRight && typist.didType ? 1 : 0
-      try model.require((told...most).contains(verified), "\(verified) verified, \(told) told, at most \(most) typed")
+      try model.require(
+        (reported...most).contains(verified), "\(verified) verified, \(reported) told, at most \(most) typed")
       try model.require(
         failures == model.failures + verified, "\(failures ?? -1) after \(model.failures) + \(verified)")
       try await token.log.line(with: "opened request \(transaction)")

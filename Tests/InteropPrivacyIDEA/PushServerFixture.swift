@@ -97,8 +97,8 @@ struct PushServerFixture: Sendable {
   ) async throws {
     #expect(try server.challengeStatus(login.portal) == "pending", sourceLocation: sourceLocation)
     try await token.answer(login.token, with: act, from: login.mark)
-    let told = try await self.ending(of: login)
-    #expect(told.hasPrefix(ending), sourceLocation: sourceLocation)
+    let reported = try await self.ending(of: login)
+    #expect(reported.hasPrefix(ending), sourceLocation: sourceLocation)
     #expect(try server.challengeStatus(login.portal) == status, sourceLocation: sourceLocation)
     if let finally {
       #expect(try server.finalize(serial, login.portal) == finally, sourceLocation: sourceLocation)

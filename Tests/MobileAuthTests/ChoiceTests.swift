@@ -64,8 +64,8 @@ import Testing
     fixture.server.set(challenge: .choice(challenge))
     try await fixture.withHandler {
       fixture.announce(fixture.request(1))
-      for slip in 1...3 {
-        await fixture.panel.until(challenges: slip)
+      for wrongEntry in 1...3 {
+        await fixture.panel.until(challenges: wrongEntry)
         fixture.panel.perform(typed("71"))
       }
       await fixture.panel.until(showing: .idle(pending: 0))

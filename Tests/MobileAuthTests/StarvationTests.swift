@@ -61,9 +61,9 @@ import Testing
       try await eventually { fixture.server.calls(of: "open") > 0 && fixture.clock.sleeping > 0 }
       for _ in 0..<600 {
         let sleeping = fixture.clock.sleeping
-        let nobodyWakes = fixture.clock.untilNextWakes.map { $0 > .milliseconds(100) } ?? false
+        let isAsleep = fixture.clock.untilNextWakes.map { $0 > .milliseconds(100) } ?? false
         fixture.clock.advance(by: .milliseconds(100))
-        if nobodyWakes { continue }
+        if isAsleep { continue }
         // All tasks that woke have acted when as many sleep again; a task that does not sleep again costs this time.
         _ = try? await eventually(within: .milliseconds(200)) { fixture.clock.sleeping >= max(sleeping, 1) }
       }

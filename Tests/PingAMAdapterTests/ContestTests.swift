@@ -91,14 +91,15 @@ import Vault
   @Test("Keeps changes made while its new mailbox was registered at AM")
   func keepsChangesMadeWhileItsNewMailboxWasRegisteredAtAM() async throws {
     let account = try await fixture.enrolled()
-    try fixture.vault.put(try account.wanting(mailbox: "new"), nil)
+    try fixture.vault.put(try account.requesting(mailbox: "new"), nil)
     let registry = ContestedRegistry(fixture.vault) { [fixture, ann] in
       var account = try fixture.vault.account(ann)
       account.pin = PINMetadata(.token, length: 5)
       try fixture.vault.put(account, nil)
     }
     try await MailboxRefresh(
-      client: PingAMClient(http: fixture.http), ingress: fixture.ingress, registry: registry, server: account.server,
+      client: PingAMHTTPClient(http: fixture.http), ingress: fixture.ingress, registry: registry,
+      server: account.server,
       deviceName: "desk token", environment: fixture.environment, isLocked: { _ in false }
     ).run()
     let kept = try fixture.vault.account(ann)

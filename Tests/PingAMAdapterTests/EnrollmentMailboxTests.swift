@@ -52,7 +52,7 @@ import Vault
     var taken = try #require(account.delivery?.mailbox)
     if isWanted {
       taken = "elsewhere"
-      try fixture.vault.put(try account.wanting(mailbox: taken))
+      try fixture.vault.put(try account.requesting(mailbox: taken))
     }
     await #expect(throws: MailboxError.taken(taken, by: account.id)) {
       try await enroll(fixture.am.registrationURI("bob"), taken)

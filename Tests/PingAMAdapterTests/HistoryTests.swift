@@ -38,9 +38,9 @@ import Vault
     let fixture = try PingAMFixture()
     let account = try await fixture.enrolled()
     try fixture.bring()
-    let anew = try await PingAMFixture().enrolled()
+    let again = try await PingAMFixture().enrolled()
     let message = try #require(try fixture.vault.messages(of: account.id).first)
-    let facts = try PingAM.summary(of: message, for: anew, now: fixture.clock.wallClockMilliseconds)
+    let facts = try PingAM.summary(of: message, for: again, now: fixture.clock.wallClockMilliseconds)
     #expect(facts.state == .pending && facts.type == nil && facts.message == nil && facts.context == nil)
   }
 }

@@ -15,7 +15,7 @@ import Vault
 @Suite("A new mailbox", .timeLimit(.minutes(5))) struct RefreshTests {
   private func refresh(_ fixture: PingAMFixture) throws -> MailboxRefresh {
     MailboxRefresh(
-      client: PingAMClient(http: fixture.http), ingress: fixture.ingress, registry: fixture.vault,
+      client: PingAMHTTPClient(http: fixture.http), ingress: fixture.ingress, registry: fixture.vault,
       server: try #require(try fixture.vault.servers().first).id, deviceName: "desk token",
       environment: fixture.environment, isLocked: { _ in false })
   }
@@ -26,7 +26,7 @@ import Vault
 
   private func want(_ token: String, _ fixture: PingAMFixture) throws {
     let account = try #require(try fixture.vault.accounts().first)
-    try fixture.vault.put(try account.wanting(mailbox: token), nil)
+    try fixture.vault.put(try account.requesting(mailbox: token), nil)
   }
 
   @Test("Is registered at AM, and then the only one") func isRegisteredAtAMAndThenTheOnlyOne() async throws {

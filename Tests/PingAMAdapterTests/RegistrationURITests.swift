@@ -67,8 +67,8 @@ import Testing
       ("Ex:a,b;c=d&e", nil, "Ex", "a,b;c=d&e"),
       ("Ex:%20ann%20", nil, "Ex", "ann"), ("/Ex:ann", nil, "/Ex", "ann"), ("%C3%9C:%E6%97%A5", nil, "Ü", "日"),
     ])
-  func namesIssuerAndAccount(path: String, told: String?, issuer: String, account: String) throws {
-    let uri = try RegistrationURI(Self.uri(path, changing: [("issuer", told.map(Self.encoded))]))
+  func namesIssuerAndAccount(path: String, namedIssuer: String?, issuer: String, account: String) throws {
+    let uri = try RegistrationURI(Self.uri(path, changing: [("issuer", namedIssuer.map(Self.encoded))]))
     #expect(uri.issuer == issuer && uri.accountName == account)
   }
 

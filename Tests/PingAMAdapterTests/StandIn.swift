@@ -86,8 +86,8 @@ import Testing
     header: String = #"{"alg":"HS256","typ":"JWT"}"#, by algorithm: SignedToken.Algorithm = .hs256
   ) throws -> Int {
     let payload = push.message.split(separator: ".")[1]
-    let told = try #require(bytes(base64URL: String(payload)).flatMap(JSONValue.init(parsing:)))
-    let challenge = try #require(told["c"]?.text.flatMap(bytes(base64:)))
+    let reported = try #require(bytes(base64URL: String(payload)).flatMap(JSONValue.init(parsing:)))
+    let challenge = try #require(reported["c"]?.text.flatMap(bytes(base64:)))
     var all = claims
     if all["response"] == nil {
       all["response"] = .text(HMACSHA256.authenticate(challenge, key: SecretBytes(copying: secret)).base64)

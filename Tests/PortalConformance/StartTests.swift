@@ -13,9 +13,9 @@ import Testing
     #expect(reply.json["auth_method"] as? String == "push")
     #expect(reply.json["time_to_live"] as? Int == 60_000)
     #expect((reply.json["transaction_id"] as? String)?.count == 36)
-    let told = reply.json["device"] as? [String: any Sendable]
-    #expect(told?["name"] as? String == "Test device")
-    #expect(told?["platform"] as? String == "linux")
+    let reported = reply.json["device"] as? [String: any Sendable]
+    #expect(reported?["name"] as? String == "Test device")
+    #expect(reported?["platform"] as? String == "linux")
   }
 
   @Test("The longest message", arguments: [(155, 200), (156, 400)])

@@ -90,9 +90,10 @@ import VaultModel
       try raw.run(
         "INSERT INTO servers VALUES ('acme', 'reference', 'https://tokens.example', ?)",
         keys.seal(secrets("server key"), at: serverPlace))
-      let place = CanonicalBytes("accounts", "alice", "acme", "p", "active")
+      let associated = CanonicalBytes("accounts", "alice", "acme", "p", "active")
       try raw.run(
-        "INSERT INTO accounts VALUES ('alice', 'acme', 'p', 'active', ?)", keys.seal(secrets("account key"), at: place))
+        "INSERT INTO accounts VALUES ('alice', 'acme', 'p', 'active', ?)",
+        keys.seal(secrets("account key"), at: associated))
       #expect(try raw.rows("PRAGMA user_version") { try $0.integer(0) } == [1])
     }
     let vault = try Vault.open(directory: fixture.path, deviceSecret: secret, upgrade: { _, former in former })

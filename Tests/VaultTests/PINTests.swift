@@ -117,8 +117,8 @@ import VaultModel
   @Test("Is counted before anything is derived from it") func isCountedBeforeAnythingIsDerivedFromIt() throws {
     let sealed = try SealedKeys(encoded: SecretBytes(copying: [1, 1, 0, 1] + [UInt8](repeating: 0, count: 80)))
     try vault.transaction { [vault] connection in
-      let box = try PINRecord.sealedBytes(of: sealed, for: alice, vault.keys)
-      try PINRecord(account: alice, limit: 3, failures: 0, sealedBytes: box).write(to: connection, vault.keys)
+      let ciphertext = try PINRecord.sealedBytes(of: sealed, for: alice, vault.keys)
+      try PINRecord(account: alice, limit: 3, failures: 0, sealedBytes: ciphertext).write(to: connection, vault.keys)
     }
     #expect(throws: StateStoreError.self) { try vault.unlock(alice, with: pin("13579"), in: clock.environment) }
     #expect(try counts == FailureCounts(max: 3, previous: 1))

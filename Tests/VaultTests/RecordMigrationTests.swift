@@ -18,16 +18,16 @@ import Testing
     let connection = try Connection(path: fixture.database)
     try connection.migrate(Array(Schema.steps(keys).prefix(7)))
     for id in [acme, umbrella] {
-      let place = RecordBox.associatedData(ofServer: id, kind: "kind of \(id)", url: "https://\(id)")
+      let associated = RecordFields.associatedData(ofServer: id, kind: "kind of \(id)", url: "https://\(id)")
       try connection.run(
         "INSERT INTO servers VALUES (?, ?, ?, ?)", id.text, "kind of \(id)", "https://\(id)",
-        try keys.seal(secrets("server key"), at: place))
+        try keys.seal(secrets("server key"), at: associated))
     }
     for (id, server) in [(alice, acme), (bob, umbrella)] {
-      let place = RecordBox.associatedData(of: id, server, "profile", "active")
+      let associated = RecordFields.associatedData(of: id, server, "profile", "active")
       try connection.run(
         "INSERT INTO accounts VALUES (?, ?, ?, ?, ?)", id.text, server.text, "profile", "active",
-        try keys.seal(secrets("former \(id)"), at: place))
+        try keys.seal(secrets("former \(id)"), at: associated))
     }
   }
 
@@ -135,12 +135,12 @@ import Testing
   /// A field that is not understood must not count as missing: that would remove a lock.
   @Test(
     "With a field that is not understood is damage",
-    arguments: [(RecordBox.Tag.lock, [0xFF]), (.policies, [0xFF]), (.pinLength, [0x34]), (.pinVerifier, [0x78])])
-  func malformedField(tag: RecordBox.Tag, value: [UInt8]) throws {
-    var fields = RecordBox.boxed(EnrollmentID(), secrets("key"))
+    arguments: [(RecordFields.Tag.lock, [0xFF]), (.policies, [0xFF]), (.pinLength, [0x34]), (.pinVerifier, [0x78])])
+  func malformedField(tag: RecordFields.Tag, value: [UInt8]) throws {
+    var fields = RecordFields.make(EnrollmentID(), secrets("key"))
     fields[tag] = SecretBytes(copying: value)
     #expect(throws: StateStoreError.self) {
-      try AccountRecord(id: alice, server: acme, profile: "p", stage: .active, boxed: fields.encoded)
+      try AccountRecord(id: alice, server: acme, profile: "p", stage: .active, encodedFields: fields.encoded)
     }
   }
 

@@ -86,18 +86,18 @@ import VaultModel
 
   @Test("No byte of a ciphertext can change") func noByteOfACiphertextCanChange() throws {
     try fixture.raw { raw in
-      let box = try raw.rows("SELECT box FROM accounts WHERE id = 'alice'") { try $0.blob(0) }[0]
-      for index in box.indices {
-        var changed = box
+      let ciphertext = try raw.rows("SELECT box FROM accounts WHERE id = 'alice'") { try $0.blob(0) }[0]
+      for index in ciphertext.indices {
+        var changed = ciphertext
         changed[index] ^= 0x80
         try raw.run("UPDATE accounts SET box = ? WHERE id = 'alice'", changed)
         expectDamage("byte \(index)") { _ = try vault.account(alice) }
       }
-      for changed in [Array(box.dropLast()), Array(box.dropFirst()), box + [0]] {
+      for changed in [Array(ciphertext.dropLast()), Array(ciphertext.dropFirst()), ciphertext + [0]] {
         try raw.run("UPDATE accounts SET box = ? WHERE id = 'alice'", changed)
         expectDamage("\(changed.count) bytes") { _ = try vault.account(alice) }
       }
-      try raw.run("UPDATE accounts SET box = ? WHERE id = 'alice'", box)
+      try raw.run("UPDATE accounts SET box = ? WHERE id = 'alice'", ciphertext)
     }
     #expect(try vault.account(alice).profile == "profile of alice")
   }

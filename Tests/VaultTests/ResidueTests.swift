@@ -37,12 +37,12 @@ import VaultModel
           id: alice, server: acme, profile: "p", stage: .active,
           secrets: SecretBytes(copying: [UInt8](repeating: 0, count: size))))
       _ = try other.accounts()
-      let box = try fixture.raw { raw in
+      let ciphertext = try fixture.raw { raw in
         try raw.rows("SELECT box FROM accounts WHERE id = 'alice'") { try $0.blob(0) }[0]
       }
-      #expect(try traces(of: box) > 0, "the search itself must find a box that is there")
+      #expect(try traces(of: ciphertext) > 0, "the search itself must find a box that is there")
       try remove()
-      #expect(try traces(of: box) == 0, "\(what) of \(size) bytes")
+      #expect(try traces(of: ciphertext) == 0, "\(what) of \(size) bytes")
     }
   }
 
@@ -67,18 +67,18 @@ import VaultModel
       try vault.put(server(acme))
       try vault.put(account(alice))
       try vault.setPIN(of: alice, to: pin("11111"), keys: keys)
-      let box = try fixture.raw { raw in
+      let ciphertext = try fixture.raw { raw in
         try raw.rows("SELECT box FROM pins WHERE account = 'alice'") { try $0.blob(0) }[0]
       }
-      #expect(try traces(of: box) > 0, "the search itself must find a box that is there")
+      #expect(try traces(of: ciphertext) > 0, "the search itself must find a box that is there")
       try remove()
-      #expect(try traces(of: box) == 0, "\(what) of \(size) bytes")
+      #expect(try traces(of: ciphertext) == 0, "\(what) of \(size) bytes")
     }
   }
 
   /// The number of 16-byte pieces of the ciphertext that are found, at any offset of any file.
-  private func traces(of box: [UInt8]) throws -> Int {
-    let pieces = Set(stride(from: 0, through: box.count - 16, by: 16).map { Array(box[$0..<$0 + 16]) })
+  private func traces(of ciphertext: [UInt8]) throws -> Int {
+    let pieces = Set(stride(from: 0, through: ciphertext.count - 16, by: 16).map { Array(ciphertext[$0..<$0 + 16]) })
     let starts = Set(pieces.map { $0[0] })
     var found: Set<[UInt8]> = []
     for name in names(in: fixture.path) {

@@ -24,8 +24,8 @@ final class LatencyRows {
   private var (toLED, toReceipt): ([Double], [Double]) = ([], [])
   /// The time by which a hint precedes the portal's response.
   private var leads: [Double] = []
-  private var (fetches, fetchesAnew): ([Double], [Double]) = ([], [])
-  private var (answers, answersAnew): ([Double], [Double]) = ([], [])
+  private var (fetches, newFetches): ([Double], [Double]) = ([], [])
+  private var (answers, newAnswers): ([Double], [Double]) = ([], [])
 
   static func measure(on stage: Stage) throws -> [Row] {
     let server = try TokenServer(on: stage, named: "latency-server")
@@ -49,7 +49,7 @@ final class LatencyRows {
     let token = try Token(on: stage, user: "neighbour", at: server)
     defer { token.end() }
     let measurement = try LatencyRows(stage, server, token)
-    let answers = try (0...rounds).map { _ in try measurement.approveWithCurl(anew: false).answer }
+    let answers = try (0...rounds).map { _ in try measurement.approveWithCurl(isNewConnection: false).answer }
     try measurement.site.requireNoFailures()
     return Sample(Array(answers.dropFirst()))
   }
@@ -70,15 +70,15 @@ final class LatencyRows {
 
   private func round(counts: Bool) throws {
     let times = try login.run()
-    let (fetch, answer) = try approveWithCurl(anew: false)
-    let (fetchAnew, answerAnew) = try approveWithCurl(anew: true)
+    let (fetch, answer) = try approveWithCurl(isNewConnection: false)
+    let (newFetch, newAnswer) = try approveWithCurl(isNewConnection: true)
     guard counts else { return }
     toLED.append(times.toLED)
     toReceipt.append(times.toGreen)
     fetches.append(fetch)
     answers.append(answer)
-    fetchesAnew.append(fetchAnew)
-    answersAnew.append(answerAnew)
+    newFetches.append(newFetch)
+    newAnswers.append(newAnswer)
   }
 
   private func ask(_ user: String, on clientID: String) throws -> String {
@@ -88,7 +88,7 @@ final class LatencyRows {
   }
 
   /// Seconds curl takes for the list with the message, and for the answer.
-  private func approveWithCurl(anew: Bool) throws -> (fetch: Double, answer: Double) {
+  private func approveWithCurl(isNewConnection: Bool) throws -> (fetch: Double, answer: Double) {
     let formerHint = hinted
     let transaction = try ask(device.user, on: device.device.clientID)
     let asked = Instant.now
@@ -104,8 +104,8 @@ final class LatencyRows {
     }
     /// - Returns: the last transfer, on a connection that another transfer opened unless `anew`.
     func run(_ last: Curl.Transfer) throws -> Curl.Timed {
-      let done = try curl.run((anew ? [] : [transfer("GET", "/device/v1/configuration")]) + [last])
-      guard let timed = done.last, timed.isOnNewConnection == anew else {
+      let done = try curl.run((isNewConnection ? [] : [transfer("GET", "/device/v1/configuration")]) + [last])
+      guard let timed = done.last, timed.isOnNewConnection == isNewConnection else {
         throw BenchError("curl chose another connection")
       }
       return timed
@@ -126,10 +126,10 @@ final class LatencyRows {
     return [
       row("hint to LED", led, to: Sample(fetches)),
       Row("  the same exchange by curl", Sample(fetches).inMilliseconds),
-      Row("  on a new connection", Sample(fetchesAnew).inMilliseconds),
+      Row("  on a new connection", Sample(newFetches).inMilliseconds),
       row("hold to receipt", Sample(toReceipt), to: Sample(answers)),
       Row("  the same exchange by curl", Sample(answers).inMilliseconds),
-      Row("  on a new connection", Sample(answersAnew).inMilliseconds),
+      Row("  on a new connection", Sample(newAnswers).inMilliseconds),
     ]
   }
 

@@ -117,7 +117,7 @@ private func readServerPins(_ input: Input) {
   }
   readMechanism(account)
   lockAndUnlock(account, isRequired: true)
-  if let changed = try? account.wanting(mailbox: "m") {
+  if let changed = try? account.requesting(mailbox: "m") {
     require(changed.delivery?.wanted ?? changed.delivery?.mailbox == "m", "the mailbox is wanted")
   }
 }

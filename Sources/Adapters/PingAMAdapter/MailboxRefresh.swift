@@ -4,7 +4,7 @@ import MobileAuth
 /// Registers a changed mailbox (device token) of each account with AM (AM 8.0.1 and later). Until AM confirms it, AM
 /// sends messages to the previous mailbox.
 struct MailboxRefresh: Sendable {
-  let client: PingAMClient
+  let client: PingAMHTTPClient
   let ingress: PushIngress
   let registry: any SharedEnrollmentRegistry
   let server: TokenServerID
@@ -76,13 +76,13 @@ struct MailboxRefresh: Sendable {
   /// Stores the mailbox as confirmed. The account may have been changed or removed while the request was on its way.
   private func confirm(_ token: String, of account: AccountID) throws(TokenServerError) {
     do {
-      let told = try registry.update(account) { record in
+      let updated = try registry.update(account) { record in
         guard let delivery = record.delivery else { return nil }
         var record = record
         record.delivery = DeliveryAddress(token, wanted: delivery.wanted == token ? nil : delivery.wanted)
         return record
       }
-      if told == nil { return }
+      if updated == nil { return }
     } catch { throw .unreachable("\(error)") }
     environment.report(.mailboxMoved(account))
   }

@@ -13,7 +13,7 @@ package enum PingAM {
   /// accounts.
   package static func reach(_ accounts: [AccountRecord], over http: any HTTPTransport) async throws {
     let urls = Set(try accounts.compactMap { try Mechanism($0)?.metadata.authenticationURL })
-    for url in urls.sorted() { try await PingAMClient(http: http).reach(url) }
+    for url in urls.sorted() { try await PingAMHTTPClient(http: http).reach(url) }
   }
 
   /// Returns a mailbox name of 128 random bits in hexadecimal.

@@ -35,19 +35,19 @@ extension PingAMEnrollment {
       if record.stage == .active { throw Self.isHere(record.id) }
       try checkMailbox(of: record.id)
       if let mechanism, mechanism.metadata.registration?.messageID == ticket.messageID {
-        let told = mechanism.metadata.wantedDeviceToken ?? mechanism.metadata.deviceToken
-        guard [nil, told].contains(settings.deviceToken) else { throw MailboxError.registeredWith(told) }
+        let registered = mechanism.metadata.wantedDeviceToken ?? mechanism.metadata.deviceToken
+        guard [nil, registered].contains(settings.deviceToken) else { throw MailboxError.registeredWith(registered) }
         return Draft(
           server: server, account: record, mechanism: resumed(mechanism, uri), known: record, isResumed: true)
       }
       var account = record
-      let anew = self.mechanism(uri, ticket, after: mechanism?.metadata)
+      let fresh = self.mechanism(uri, ticket, after: mechanism?.metadata)
       account.stage = .enrolling
       account.enrollment = EnrollmentID()
       account.lock = nil
-      account = anew.stored(in: account)
+      account = fresh.stored(in: account)
       return Draft(
-        server: server, account: account, mechanism: anew, known: record, isResumed: false)
+        server: server, account: account, mechanism: fresh, known: record, isResumed: false)
     }
     let id = AccountID(name ?? Self.name(for: uri))
     guard !known.contains(where: { $0.id == id }) else {

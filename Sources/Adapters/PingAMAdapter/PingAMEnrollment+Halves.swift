@@ -21,7 +21,7 @@ extension PingAMEnrollment {
     }
     // If the PIN length is set, an earlier run has stored the credential and the PIN in one transaction.
     guard draft.mechanism.metadata.pinLength == nil else { return }
-    guard let pinPrompter else { throw Self.nobodyTypes }
+    guard let pinPrompter else { throw Self.noKeypad }
     let pin = try await choose(with: pinPrompter)
     let known = draft.account
     draft.mechanism.metadata.pinLength = pin.count
@@ -29,7 +29,7 @@ extension PingAMEnrollment {
     try otpSecretStore.store(oath, pin, known, draft.account)
   }
 
-  static let nobodyTypes = PanelDialog.EntryError.panelUnavailable(
+  static let noKeypad = PanelDialog.EntryError.panelUnavailable(
     "the one-time passwords are to require a PIN: enroll while `approval-token serve` runs on a board with a keypad")
 
   private func choose(with prompter: PINPrompter) async throws -> PIN {

@@ -74,16 +74,16 @@ package struct PingAMEnrollment: Sendable {
     let uri = try RegistrationURI(text)
     let ticket = try Self.ticket(of: uri)
     let policies = try self.policies(of: uri)
-    if uri.oath != nil, settings.codesWantPIN, pinPrompter == nil { throw Self.nobodyTypes }
+    if uri.oath != nil, settings.codesWantPIN, pinPrompter == nil { throw Self.noKeypad }
     var draft = try self.draft(uri, ticket, name: name, trust: trust)
     // An earlier QR code may have requested PIN protection, which still applies. Without a keypad, keep the credential
     // of that code.
     let facts = draft.mechanism.metadata
-    if facts.codesWantPIN == true, facts.pinLength == nil, pinPrompter == nil { throw Self.nobodyTypes }
+    if facts.codesWantPIN == true, facts.pinLength == nil, pinPrompter == nil { throw Self.noKeypad }
     // A message may have activated the stored account, or a command may have removed it, since `draft` read it.
     guard try isKept(draft) else { return try await enroll(text, name: name, trust: trust) }
     try await keepOtherHalf(uri.oath, of: &draft, policies)
-    let client = PingAMClient(http: makeHTTPTransport(try keepingPins(trust, ticket)))
+    let client = PingAMHTTPClient(http: makeHTTPTransport(try keepingPins(trust, ticket)))
     progress("registering \(uri.accountName.sanitized) at \(draft.account.server)")
     let fault = try await fault(registering: draft, ticket, client)
     // If a message has activated the account, AM knows it, even if AM's response was an error.
@@ -140,7 +140,7 @@ package struct PingAMEnrollment: Sendable {
   // MARK: AM's responses
 
   private func fault(
-    registering draft: Draft, _ ticket: PushRegistrationTicket, _ client: PingAMClient
+    registering draft: Draft, _ ticket: PushRegistrationTicket, _ client: PingAMHTTPClient
   ) async throws -> TokenServerError? {
     do {
       try await register(draft, ticket, client)
@@ -151,7 +151,7 @@ package struct PingAMEnrollment: Sendable {
   /// Sends the registration with retries. AM accepts a registration once. If the response to the accepted request is
   /// lost, AM refuses the repeat as it refuses an expired or forged one; the later attempt can also fail for another
   /// reason.
-  private func register(_ draft: Draft, _ ticket: PushRegistrationTicket, _ client: PingAMClient) async throws {
+  private func register(_ draft: Draft, _ ticket: PushRegistrationTicket, _ client: PingAMHTTPClient) async throws {
     let body = draft.mechanism.registration(ticket, deviceName: settings.deviceName)
     var pauses = Self.pauses[...]
     var mayHaveArrived = draft.isResumed

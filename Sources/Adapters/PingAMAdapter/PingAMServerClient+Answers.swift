@@ -171,7 +171,7 @@ extension PingAMServerClient {
 
   private func post(
     _ body: [UInt8], about kept: StoredMessage, of account: Account, key: String
-  ) async throws(TokenServerError) -> PingAMClient.Reply {
+  ) async throws(TokenServerError) -> PingAMHTTPClient.Reply {
     do {
       return try await client.post(body, to: account.mechanism.metadata.authenticationURL, cookie: kept.message.cookie)
     } catch {

@@ -55,7 +55,7 @@ package final class PingAMServerClient: TokenServerClient {
   package let id: TokenServerID
   package let enrollments: Enrollments
   let accounts: [Account]
-  let client: PingAMClient
+  let client: PingAMHTTPClient
   let dependencies: Dependencies
   private let state = Mutex(State())
 
@@ -72,7 +72,7 @@ package final class PingAMServerClient: TokenServerClient {
       active.append(Account(id: record.id, mechanism: mechanism, policies: try record.parsedPolicies()))
     }
     self.accounts = active
-    client = PingAMClient(http: http)
+    client = PingAMHTTPClient(http: http)
     self.dependencies = dependencies
   }
 

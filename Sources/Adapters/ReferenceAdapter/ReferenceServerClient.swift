@@ -169,8 +169,8 @@ package final class ReferenceServerClient: TokenServerClient {
   /// throws.
   package func deregister(_ account: AccountID) async throws(TokenServerError) {
     let profile: String
-    if let lapsed = expired.first(where: { $0.value == account }) {
-      profile = lapsed.key
+    if let former = expired.first(where: { $0.value == account }) {
+      profile = former.key
     } else {
       profile = try self.account(account).profile
     }

@@ -60,8 +60,8 @@ package struct RegistrationURI: Sendable {
     let mark = rest.firstIndex(of: UInt8(ascii: "?")) ?? rest.endIndex
     let parameters = try URIParameters(rest[mark...].dropFirst())
     if let version = parameters["version"], version != "1" { throw .version(version.sanitized) }
-    let told = scheme == .otpauth ? parameters["issuer"] : try parameters.text("issuer")
-    let (issuer, account) = try Self.names(in: rest[..<mark], issuer: told)
+    let namedIssuer = scheme == .otpauth ? parameters["issuer"] : try parameters.text("issuer")
+    let (issuer, account) = try Self.names(in: rest[..<mark], issuer: namedIssuer)
     self.issuer = issuer
     accountName = account
     push = scheme == .otpauth ? nil : try PushRegistrationTicket(parameters)
@@ -89,20 +89,20 @@ package struct RegistrationURI: Sendable {
   /// Splits the path into issuer and account. AM does not escape ":" in either, and up to 7.2 AM wrote "forgerock" into
   /// the path in place of the issuer.
   private static func names(
-    in path: Substring.UTF8View, issuer told: String?
+    in path: Substring.UTF8View, issuer namedIssuer: String?
   ) throws(ParseError) -> (issuer: String, account: String) {
     let path = path.first == UInt8(ascii: "/") ? path.dropFirst() : path[...]
     guard let decoded = percentDecoded(path) else { throw .malformed("the name") }
     var (issuer, account) = (decoded, decoded)
-    if let told, decoded.hasPrefix("\(told):") {
-      account = String(decoded.dropFirst(told.count + 1))
+    if let namedIssuer, decoded.hasPrefix("\(namedIssuer):") {
+      account = String(decoded.dropFirst(namedIssuer.count + 1))
     } else if let colon = path.firstIndex(of: UInt8(ascii: ":")) {
       guard let first = percentDecoded(path[..<colon]), let second = percentDecoded(path[colon...].dropFirst()) else {
         throw .malformed("the name")
       }
       (issuer, account) = (first, second)
     }
-    if let told { issuer = told }
+    if let namedIssuer { issuer = namedIssuer }
     issuer = String(issuer.trimmed)
     account = String(account.trimmed)
     guard !issuer.isEmpty || !account.isEmpty else { throw .nameless }

@@ -25,7 +25,7 @@ public struct GestureRecognizer: Sendable {
     ///   - denial: the gesture that the release completes, however long the press lasts: a second press, or a press of
     ///     the deny button. Nil for a first press, whose duration decides.
     ///   - told: the last threshold that was reported.
-    case down(since: MonotonicInstant, denial: Gesture.Kind?, told: Duration)
+    case down(since: MonotonicInstant, denial: Gesture.Kind?, reported: Duration)
     /// One short press is complete; a second one may follow.
     case between(firstDown: MonotonicInstant)
     case finished
@@ -61,8 +61,8 @@ public struct GestureRecognizer: Sendable {
     case .ignoring, .ready, .finished: nil
     // Just after the last moment at which a second press is still accepted.
     case .between(let firstDown): firstDown + timing.doublePress + .nanoseconds(1)
-    case .down(let since, let denial, let told):
-      thresholds(of: denial).first { $0.0 > told }.map { since + $0.0 }
+    case .down(let since, let denial, let reported):
+      thresholds(of: denial).first { $0.0 > reported }.map { since + $0.0 }
     }
   }
 
@@ -82,7 +82,7 @@ public struct GestureRecognizer: Sendable {
         case .approve: isSecond ? .doublePress : nil
         case .deny: .denyButton
         }
-      state = .down(since: moment, denial: denial, told: .zero)
+      state = .down(since: moment, denial: denial, reported: .zero)
       if !isSecond { findings.append(.touched) }
     case .ignoring, .down, .finished: break
     }
@@ -123,10 +123,10 @@ public struct GestureRecognizer: Sendable {
     case .between(let firstDown) where now - firstDown > timing.doublePress:
       state = .ready
       return [.released]
-    case .down(let since, let denial, let told):
-      let reached = thresholds(of: denial).filter { $0.0 > told && $0.0 <= now - since }
+    case .down(let since, let denial, let reported):
+      let reached = thresholds(of: denial).filter { $0.0 > reported && $0.0 <= now - since }
       guard let last = reached.last else { return [] }
-      state = .down(since: since, denial: denial, told: last.0)
+      state = .down(since: since, denial: denial, reported: last.0)
       if last.1 == .stuck {
         state = .ignoring(since: since, reportedStuck: true)
       }

@@ -77,7 +77,7 @@ extension Handler {
       return await seal(response, at: server)
     }
     var chosen: String?
-    var slips = 0
+    var wrongEntries = 0
     while true {
       let (indication, prompt) = Self.indicationAndPrompt(for: request.contents.challenge, chosen: chosen)
       await panel.show(indication)
@@ -93,9 +93,9 @@ extension Handler {
       case .chosen(let option): chosen = option
       case .noSuchChoice:
         await panel.show(.noSuchChoice)
-        slips += 1
-        if case .choice(let challenge) = request.contents.challenge, slips == challenge.maxInvalidEntries {
-          return .refused(.answerInvalid("\(slips) entries matched no number that the portal can show"))
+        wrongEntries += 1
+        if case .choice(let challenge) = request.contents.challenge, wrongEntries == challenge.maxInvalidEntries {
+          return .refused(.answerInvalid("\(wrongEntries) entries matched no number that the portal can show"))
         }
       }
     }

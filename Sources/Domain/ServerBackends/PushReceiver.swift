@@ -38,7 +38,7 @@ package protocol MailboxAddressing: PushReceiver {
 extension AccountRecord {
   /// Returns the account with a mailbox that the server has not confirmed yet.
   /// - Throws: `.notFound` for an account without keys.
-  package func wanting(mailbox: String) throws(StateStoreError) -> AccountRecord {
+  package func requesting(mailbox: String) throws(StateStoreError) -> AccountRecord {
     guard let confirmed = delivery?.mailbox else { throw .notFound(.keys(of: id)) }
     var account = self
     account.delivery = DeliveryAddress(confirmed, wanted: mailbox == confirmed ? nil : mailbox)

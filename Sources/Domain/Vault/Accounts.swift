@@ -31,8 +31,8 @@ extension Vault {
 
   private func server(in row: borrowing Row) throws -> TokenServerRecord {
     let (id, kind, url) = (TokenServerID(try row.text(0)), try row.text(1), try row.text(2))
-    let opened = try keys.open(try row.blob(3), at: RecordBox.associatedData(ofServer: id, kind: kind, url: url))
-    return try TokenServerRecord(id: id, kind: kind, url: url, boxed: opened)
+    let opened = try keys.open(try row.blob(3), at: RecordFields.associatedData(ofServer: id, kind: kind, url: url))
+    return try TokenServerRecord(id: id, kind: kind, url: url, encodedFields: opened)
   }
 
   /// All accounts, ordered by ID.
@@ -78,12 +78,12 @@ extension Vault {
   }
 
   func put(_ server: TokenServerRecord, on connection: borrowing Connection) throws {
-    let place = RecordBox.associatedData(ofServer: server.id, kind: server.kind, url: server.url)
+    let associated = RecordFields.associatedData(ofServer: server.id, kind: server.kind, url: server.url)
     try connection.run(
       """
       INSERT INTO servers (id, kind, url, box) VALUES (?, ?, ?, ?)
       ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, url = excluded.url, box = excluded.box
-      """, server.id.text, server.kind, server.url, keys.seal(server.boxed, at: place))
+      """, server.id.text, server.kind, server.url, keys.seal(server.encodedFields, at: associated))
   }
 
   /// Stores the account, replacing the one with the same ID, and appends the audit entry if there is one.
@@ -106,17 +106,18 @@ extension Vault {
       WHERE server = excluded.server
       """, account.id.text, account.server.text, account.profile, account.stage.rawValue,
       keys.seal(
-        account.boxed,
-        at: RecordBox.associatedData(of: account.id, account.server, account.profile, account.stage.rawValue)))
+        account.encodedFields,
+        at: RecordFields.associatedData(of: account.id, account.server, account.profile, account.stage.rawValue)))
     guard kept == 1 else { throw StateStoreError.conflict(.account(account.id), .atAnotherServer) }
   }
 
   private func account(in row: borrowing Row) throws -> AccountRecord {
     let (id, server) = (AccountID(try row.text(0)), TokenServerID(try row.text(1)))
     let (profile, stage) = (try row.text(2), try stage(try row.text(3), of: id))
-    let place = RecordBox.associatedData(of: id, server, profile, stage.rawValue)
+    let associated = RecordFields.associatedData(of: id, server, profile, stage.rawValue)
     return try AccountRecord(
-      id: id, server: server, profile: profile, stage: stage, boxed: try keys.open(try row.blob(4), at: place))
+      id: id, server: server, profile: profile, stage: stage,
+      encodedFields: try keys.open(try row.blob(4), at: associated))
   }
 
   private func stage(_ text: String, of account: AccountID) throws(StateStoreError) -> EnrollmentStage {

@@ -37,9 +37,9 @@ struct AuditHead {
       let head = AuditHead(
         dropped: try row.integer(0), droppedMAC: try row.blob(1), last: try row.integer(2),
         lastMAC: try row.blob(3))
-      return (head, mark: try row.blob(4))
+      return (head, mac: try row.blob(4))
     }
-    guard let (head, mark) = heads.first, keys.isValidAuditMAC(mark, of: head.canonical(table)),
+    guard let (head, mac) = heads.first, keys.isValidAuditMAC(mac, of: head.canonical(table)),
       (0...longest).contains(head.last), (0...head.last).contains(head.dropped)
     else { return nil }
     return head
@@ -141,11 +141,11 @@ extension Vault {
   /// remaining entry can be verified.
   private func dropOldestTenth(_ head: inout AuditHead, on connection: borrowing Connection) throws {
     let dropped = head.last - auditCapacity + auditCapacity / 10
-    let marks = try connection.rows("SELECT mark FROM audit WHERE sequence = ?", dropped) { try $0.blob(0) }
-    guard let mark = marks.first else { throw StateStoreError.corrupt(.auditEntry(dropped)) }
+    let macs = try connection.rows("SELECT mark FROM audit WHERE sequence = ?", dropped) { try $0.blob(0) }
+    guard let mac = macs.first else { throw StateStoreError.corrupt(.auditEntry(dropped)) }
     try retainDecisions(through: dropped, after: head.droppedMAC, on: connection)
     try connection.run("DELETE FROM audit WHERE sequence <= ?", dropped)
     head.dropped = dropped
-    head.droppedMAC = mark
+    head.droppedMAC = mac
   }
 }

@@ -44,7 +44,7 @@ extension Vault {
   /// entry does not get a valid MAC.
   /// - Parameter mac: the MAC of the entry before the first.
   func retainDecisions(
-    through last: Int64, after mark: [UInt8], on connection: borrowing Connection
+    through last: Int64, after mac: [UInt8], on connection: borrowing Connection
   ) throws {
     guard var head = try AuditHead.read(of: .retained, from: connection, keys) else {
       throw StateStoreError.corrupt(.retainedAuditHead)
@@ -56,7 +56,7 @@ extension Vault {
       try connection.rows(
         "SELECT txn FROM audit WHERE kind = 'decided' UNION SELECT txn FROM audit_kept WHERE kind = 'decided'"
       ) { try $0.optionalText(0) })
-    var previous = mark
+    var previous = mac
     for row in rows {
       guard row.follows(previous, keys) else { break }
       previous = row.mac
@@ -77,9 +77,9 @@ extension Vault {
       "SELECT sequence, mark FROM audit_kept ORDER BY sequence LIMIT 1 OFFSET ?",
       count - auditCapacity + auditCapacity / 10 - 1
     ) { (try $0.integer(0), try $0.blob(1)) }
-    guard let (sequence, mark) = oldest.first else { return }
+    guard let (sequence, mac) = oldest.first else { return }
     try connection.run("DELETE FROM audit_kept WHERE sequence <= ?", sequence)
-    (head.dropped, head.droppedMAC) = (sequence, mark)
+    (head.dropped, head.droppedMAC) = (sequence, mac)
   }
 
   /// Verifies the second chain.
@@ -91,12 +91,12 @@ extension Vault {
     let rows = try connection.rows("SELECT \(AuditRow.columns) FROM audit_kept ORDER BY sequence") {
       (line: try $0.integer(0), row: try? AuditRow($0))
     }
-    var mark = head.droppedMAC
+    var mac = head.droppedMAC
     for (line, row) in rows {
-      guard let row, row.follows(mark, in: .retained, keys) else { return (line, "changed, added, or after a gap") }
-      mark = row.mac
+      guard let row, row.follows(mac, in: .retained, keys) else { return (line, "changed, added, or after a gap") }
+      mac = row.mac
     }
-    return mark == head.lastMAC ? nil : (head.last, "missing among the kept entries")
+    return mac == head.lastMAC ? nil : (head.last, "missing among the kept entries")
   }
 }
 

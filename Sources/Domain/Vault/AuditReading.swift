@@ -49,21 +49,21 @@ extension Vault {
         return .broken(line: 0, why: "the head has a wrong MAC")
       }
       var next = head.dropped + 1
-      var mark = head.droppedMAC
+      var mac = head.droppedMAC
       do {
         _ = try connection.rows("SELECT \(AuditRow.columns) FROM audit ORDER BY sequence") { row in
           let line = try row.integer(0)
           guard line <= next else { throw AuditChainError(line: next, why: "missing") }
           guard line == next, line <= head.last else { throw AuditChainError(line: line, why: "added") }
           // A row that cannot be decoded (such as a text that is not UTF-8) was changed.
-          guard let row = try? AuditRow(row), row.follows(mark, keys) else {
+          guard let row = try? AuditRow(row), row.follows(mac, keys) else {
             throw AuditChainError(line: line, why: "changed")
           }
           next += 1
-          mark = row.mac
+          mac = row.mac
         }
         guard next > head.last else { throw AuditChainError(line: next, why: "missing, with all later entries") }
-        guard mark == head.lastMAC else { throw AuditChainError(line: head.last, why: "not the last one in the head") }
+        guard mac == head.lastMAC else { throw AuditChainError(line: head.last, why: "not the last one in the head") }
       } catch let found as AuditChainError {
         return .broken(line: found.line, why: found.why)
       }

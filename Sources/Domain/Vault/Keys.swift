@@ -18,28 +18,28 @@ struct VaultKeys: Sendable {
   }
 
   /// Encrypts a secret.
-  /// - Parameter place: the associated data: table and plaintext columns of the row, so that neither the ciphertext nor
-  ///   a column can be moved to another row.
-  func seal(_ secret: SecretBytes, at place: CanonicalBytes) throws(CryptographyError) -> [UInt8] {
-    try AES256GCM.seal(secret, key: seal, context: place.bytes)
+  /// - Parameter associated: the associated data: table and plaintext columns of the row, so that neither the
+  ///   ciphertext nor a column can be moved to another row.
+  func seal(_ secret: SecretBytes, at associated: CanonicalBytes) throws(CryptographyError) -> [UInt8] {
+    try AES256GCM.seal(secret, key: seal, context: associated.bytes)
   }
 
-  func open(_ box: [UInt8], at place: CanonicalBytes) throws(CryptographyError) -> SecretBytes {
-    try AES256GCM.open(box, key: seal, context: place.bytes)
+  func open(_ ciphertext: [UInt8], at associated: CanonicalBytes) throws(CryptographyError) -> SecretBytes {
+    try AES256GCM.open(ciphertext, key: seal, context: associated.bytes)
   }
 
   /// The MAC of a row without secrets. 32 bytes.
   func mac(_ row: CanonicalBytes) -> [UInt8] { HMACSHA256.authenticate(row.bytes, key: mac) }
 
-  func isValidMAC(_ mark: [UInt8], of row: CanonicalBytes) -> Bool {
-    HMACSHA256.isValid(mark, for: row.bytes, key: self.mac)
+  func isValidMAC(_ mac: [UInt8], of row: CanonicalBytes) -> Bool {
+    HMACSHA256.isValid(mac, for: row.bytes, key: self.mac)
   }
 
   /// The MAC of an audit entry, which covers the previous entry's MAC. 32 bytes.
   func auditMAC(_ line: CanonicalBytes) -> [UInt8] { HMACSHA256.authenticate(line.bytes, key: audit) }
 
-  func isValidAuditMAC(_ mark: [UInt8], of line: CanonicalBytes) -> Bool {
-    HMACSHA256.isValid(mark, for: line.bytes, key: audit)
+  func isValidAuditMAC(_ mac: [UInt8], of line: CanonicalBytes) -> Bool {
+    HMACSHA256.isValid(mac, for: line.bytes, key: audit)
   }
 }
 

@@ -19,10 +19,10 @@ enum KnownTime {
     of server: TokenServerID, from connection: borrowing Connection, _ keys: VaultKeys
   ) throws -> Int64 {
     let found = try connection.rows("SELECT seconds, mark FROM server_times WHERE server = ?", server.text) {
-      (try $0.integer(0), mark: try $0.blob(1))
+      (try $0.integer(0), mac: try $0.blob(1))
     }
-    guard let (seconds, mark) = found.first else { return 0 }
-    guard keys.isValidMAC(mark, of: row(server, seconds)), (0...latest).contains(seconds) else {
+    guard let (seconds, mac) = found.first else { return 0 }
+    guard keys.isValidMAC(mac, of: row(server, seconds)), (0...latest).contains(seconds) else {
       throw StateStoreError.corrupt(.serverTime(of: server))
     }
     return seconds

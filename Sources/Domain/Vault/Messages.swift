@@ -93,11 +93,11 @@ extension Vault: PushMessageStore {
     let (account, reference) = (AccountID(try row.text(1)), try row.text(2))
     let (received, answerKey) = (try row.integer(3), try row.optionalText(5))
     guard (0...KnownTime.latest * 1000).contains(received) else { throw StateStoreError.corrupt(.message(text)) }
-    let place = associatedData(of: transaction, account, reference, received, state, answerKey)
+    let associated = associatedData(of: transaction, account, reference, received, state, answerKey)
     return DeliveredMessage(
       transaction: transaction, account: account, reference: reference, receivedAtMilliseconds: received, state: state,
       answerKey: answerKey, isBeingAnswered: try row.integer(7) != 0,
-      contents: try keys.open(try row.blob(6), at: place))
+      contents: try keys.open(try row.blob(6), at: associated))
   }
 
   private func insert(_ message: DeliveredMessage, on connection: borrowing Connection) throws {
@@ -125,8 +125,8 @@ extension Vault: PushMessageStore {
     of transaction: TransactionID, _ account: AccountID, _ reference: String, _ received: Int64,
     _ state: DeliveredMessage.State, _ answerKey: String?
   ) -> CanonicalBytes {
-    var place = CanonicalBytes("messages", transaction.text, account.text, reference, state.rawValue, answerKey)
-    place.add(received)
-    return place
+    var associated = CanonicalBytes("messages", transaction.text, account.text, reference, state.rawValue, answerKey)
+    associated.add(received)
+    return associated
   }
 }

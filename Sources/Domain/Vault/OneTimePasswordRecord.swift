@@ -54,10 +54,10 @@ struct OneTimePasswordRecord {
     }
   }
 
-  init(account: AccountID, setup: OneTimePasswordSetup, box: [UInt8]) {
+  init(account: AccountID, setup: OneTimePasswordSetup, ciphertext: [UInt8]) {
     self.account = account
     self.setup = setup
-    self.sealedBytes = box
+    self.sealedBytes = ciphertext
   }
 
   private init(_ row: borrowing Row, _ keys: VaultKeys) throws {

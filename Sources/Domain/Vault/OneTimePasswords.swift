@@ -73,7 +73,7 @@ extension Vault {
       try put(server, on: connection)
       try put(account, on: connection)
       try pin?.write(to: connection, keys)
-      try OneTimePasswordRecord(account: account.id, setup: setup, box: sealed).write(to: connection, keys)
+      try OneTimePasswordRecord(account: account.id, setup: setup, ciphertext: sealed).write(to: connection, keys)
       if let entry { try append(entry, on: connection) }
     }
   }
@@ -178,10 +178,10 @@ extension Vault {
   /// Encrypts the credential again under the new account ID, which is part of its associated data.
   func moveOneTimePasswords(of old: AccountID, to new: AccountID, on connection: borrowing Connection) throws {
     guard let record = try OneTimePasswordRecord.find(old, on: connection, keys) else { return }
-    let box =
+    let ciphertext =
       record.isUnderPIN
       ? [] : try seal(keys.open(record.sealedBytes, at: OneTimePasswordRecord.associatedData(of: old)), of: new)
-    try OneTimePasswordRecord(account: new, setup: record.setup, box: box).write(to: connection, keys)
+    try OneTimePasswordRecord(account: new, setup: record.setup, ciphertext: ciphertext).write(to: connection, keys)
   }
 }
 

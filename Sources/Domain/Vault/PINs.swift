@@ -25,14 +25,15 @@ extension Vault {
     in environment: TokenEnvironment
   ) throws(StateStoreError) {
     precondition(PINRecord.limits.contains(limit), "a limit of \(limit) wrong PINs")
-    let box = try sealedBytes(of: keys, under: pin, for: account, parameters)
+    let ciphertext = try sealedBytes(of: keys, under: pin, for: account, parameters)
     try transaction(erasing: true) { connection in
       guard var record = try self.account(account, on: connection) else {
         throw StateStoreError.notFound(.account(account))
       }
       record.pin = PINMetadata(.token, length: pin.count)
       try put(record, on: connection)
-      try PINRecord(account: account, limit: limit, failures: 0, sealedBytes: box).write(to: connection, self.keys)
+      try PINRecord(account: account, limit: limit, failures: 0, sealedBytes: ciphertext).write(
+        to: connection, self.keys)
       try append(
         environment.auditEntry(.pinSet, account: account), on: connection)
     }
@@ -47,20 +48,21 @@ extension Vault {
     switch try attempt(account, old, environment) {
     case .over(let verdict): return verdict
     case .right(let counted, let opened):
-      let box = try sealedBytes(of: opened, under: new, for: account, parameters)
-      try transaction(erasing: true) { connection in try replace(counted, with: box, environment, on: connection) }
+      let ciphertext = try sealedBytes(of: opened, under: new, for: account, parameters)
+      try transaction(erasing: true) { connection in try replace(counted, with: ciphertext, environment, on: connection)
+      }
       return .unlocked(opened)
     }
   }
 
   private func replace(
-    _ counted: PINRecord, with box: [UInt8], _ environment: TokenEnvironment, on connection: borrowing Connection
+    _ counted: PINRecord, with ciphertext: [UInt8], _ environment: TokenEnvironment, on connection: borrowing Connection
   ) throws {
     guard var record = try unchanged(counted, on: connection) else {
       throw StateStoreError.conflict(.pin(of: counted.account), .changedMeanwhile)
     }
     record.failures = 0
-    record.sealedBytes = box
+    record.sealedBytes = ciphertext
     try record.write(to: connection, keys)
     try append(
       environment.auditEntry(.pinChanged, account: counted.account),

@@ -8,12 +8,12 @@ import Secrets
 /// - Throws: if the account cannot be decoded; it is then unusable until it is enrolled again.
 package typealias AccountUpgrade = @Sendable (_ kind: String, _ former: AccountRecord) throws -> AccountRecord
 
-/// Migrates boxes that contain only what the adapter encoded, to `SecretFields`.
+/// Migrates ciphertexts that contain only what the adapter encoded, to `SecretFields`.
 struct RecordMigration {
   let keys: VaultKeys
   let upgrade: AccountUpgrade?
 
-  /// A box that cannot be decrypted or decoded stays as it is: reading it is an error before and after.
+  /// A ciphertext that cannot be decrypted or decoded stays as it is: reading it is an error before and after.
   func run(on connection: borrowing Connection) throws {
     // With another device secret nothing could be decrypted, and nothing would be migrated.
     try Schema.checkCanary(connection, keys)
@@ -21,17 +21,17 @@ struct RecordMigration {
     try migrateAccounts(atServersOf: kinds, on: connection)
   }
 
-  /// - Returns: the kind of each server whose box authenticates it.
+  /// - Returns: the kind of each server whose ciphertext authenticates it.
   private func migrateServers(on connection: borrowing Connection) throws -> [String: String] {
     let rows = try connection.rows("SELECT id, kind, url, box FROM servers") { row in
-      (id: try row.text(0), kind: try row.text(1), url: try row.text(2), box: try row.blob(3))
+      (id: try row.text(0), kind: try row.text(1), url: try row.text(2), ciphertext: try row.blob(3))
     }
     var kinds: [String: String] = [:]
     for row in rows {
-      let place = RecordBox.associatedData(ofServer: TokenServerID(row.id), kind: row.kind, url: row.url)
-      guard let former = try? keys.open(row.box, at: place) else { continue }
-      let box = try keys.seal(RecordBox.boxed(EnrollmentID(), former).encoded, at: place)
-      try connection.run("UPDATE servers SET box = ? WHERE id = ?", box, row.id)
+      let associated = RecordFields.associatedData(ofServer: TokenServerID(row.id), kind: row.kind, url: row.url)
+      guard let former = try? keys.open(row.ciphertext, at: associated) else { continue }
+      let ciphertext = try keys.seal(RecordFields.make(EnrollmentID(), former).encoded, at: associated)
+      try connection.run("UPDATE servers SET box = ? WHERE id = ?", ciphertext, row.id)
       kinds[row.id] = row.kind
     }
     return kinds
@@ -41,20 +41,20 @@ struct RecordMigration {
     let rows = try connection.rows("SELECT id, server, profile, stage, box FROM accounts") { row in
       (
         id: AccountID(try row.text(0)), server: TokenServerID(try row.text(1)), profile: try row.text(2),
-        stage: try row.text(3), box: try row.blob(4)
+        stage: try row.text(3), ciphertext: try row.blob(4)
       )
     }
     for row in rows {
-      let place = RecordBox.associatedData(of: row.id, row.server, row.profile, row.stage)
+      let associated = RecordFields.associatedData(of: row.id, row.server, row.profile, row.stage)
       guard let kind = kinds[row.server.text], let stage = EnrollmentStage(rawValue: row.stage),
-        let secrets = try? keys.open(row.box, at: place)
+        let secrets = try? keys.open(row.ciphertext, at: associated)
       else { continue }
       let former = AccountRecord(
         id: row.id, server: row.server, profile: row.profile, stage: stage, secrets: secrets)
       guard let upgrade else { throw StateStoreError.conflict(.account(row.id), .formerEncoding) }
       guard let account = try? upgrade(kind, former) else { continue }
-      let box = try keys.seal(account.boxed, at: place)
-      try connection.run("UPDATE accounts SET box = ? WHERE id = ?", box, row.id.text)
+      let ciphertext = try keys.seal(account.encodedFields, at: associated)
+      try connection.run("UPDATE accounts SET box = ? WHERE id = ?", ciphertext, row.id.text)
     }
   }
 }

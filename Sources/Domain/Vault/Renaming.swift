@@ -15,8 +15,8 @@ extension Vault {
       try put(account, on: connection)
       // Records are bound to the account ID (associated data and MAC), so they are encrypted again under the new ID.
       if let pin = try PINRecord.find(old, on: connection, keys) {
-        let box = try PINRecord.sealedBytes(of: try pin.sealedKeys(keys), for: new, keys)
-        try PINRecord(account: new, limit: pin.limit, failures: pin.failures, sealedBytes: box).write(
+        let ciphertext = try PINRecord.sealedBytes(of: try pin.sealedKeys(keys), for: new, keys)
+        try PINRecord(account: new, limit: pin.limit, failures: pin.failures, sealedBytes: ciphertext).write(
           to: connection, keys)
       }
       for var intent in try intents(on: connection) where intent.account == old {

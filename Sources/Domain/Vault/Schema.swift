@@ -110,8 +110,8 @@ enum Schema {
 
   /// Checks that the device secret is the one that the vault was created with.
   static func checkCanary(_ connection: borrowing Connection, _ keys: VaultKeys) throws {
-    let boxes = try connection.rows("SELECT box FROM canary") { try $0.blob(0) }
-    guard let box = boxes.first, let opened = try? keys.open(box, at: CanonicalBytes("canary")),
+    let ciphertexts = try connection.rows("SELECT box FROM canary") { try $0.blob(0) }
+    guard let ciphertext = ciphertexts.first, let opened = try? keys.open(ciphertext, at: CanonicalBytes("canary")),
       SecretBytes.constantTimeEqual(opened, SecretBytes(copying: canary))
     else { throw StateStoreError.corrupt(.canary) }
   }

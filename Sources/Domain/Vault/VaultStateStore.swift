@@ -28,7 +28,9 @@ extension Vault: StateStore {
   }
 
   func write(_ intent: AnswerIntent, on connection: borrowing Connection) throws {
-    let box = try intent.body.map { try keys.seal(SecretBytes(copying: $0), at: associatedData(ofBodyOf: intent)) }
+    let ciphertext = try intent.body.map {
+      try keys.seal(SecretBytes(copying: $0), at: associatedData(ofBodyOf: intent))
+    }
     try connection.run(
       """
       INSERT INTO intents (txn, server, account, idempotency_key, decision, mark, body) VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -36,7 +38,7 @@ extension Vault: StateStore {
         idempotency_key = excluded.idempotency_key, decision = excluded.decision, mark = excluded.mark,
         body = excluded.body
       """, intent.transaction.text, intent.server.text, intent.account.text, intent.idempotencyKey,
-      intent.decision.text, keys.mac(row(of: intent)), box)
+      intent.decision.text, keys.mac(row(of: intent)), ciphertext)
   }
 
   /// If the intent was deleted with its account, the end is recorded nevertheless.
@@ -77,8 +79,8 @@ extension Vault: StateStore {
       guard keys.isValidMAC(try row.blob(5), of: self.row(of: intent)) else {
         throw StateStoreError.corrupt(.intent(transaction.text))
       }
-      if let box = try row.optionalBlob(6) {
-        intent.body = try keys.open(box, at: associatedData(ofBodyOf: intent)).withExposedSecret { Array($0) }
+      if let ciphertext = try row.optionalBlob(6) {
+        intent.body = try keys.open(ciphertext, at: associatedData(ofBodyOf: intent)).withExposedSecret { Array($0) }
       }
       return intent
     }

@@ -16,8 +16,8 @@
   final class TaskThreads: TaskExecutor, SchedulingExecutor, @unchecked Sendable {
     /// While two wait for storage and one derives a key, the LED has the fourth.
     static let count = 4
-    /// In nanoseconds: a thread that begins a task leaves a timer without a timekeeper only if it is due later than
-    /// this. Tasks do not block longer, except while they wait for another process that uses the vault.
+    /// In nanoseconds: a thread that begins a task leaves a timer without a thread that waits for it only if it is due
+    /// later than this. Tasks do not block longer, except while they wait for another process that uses the vault.
     private static let longestTask: Int64 = 1_000_000_000
 
     /// The runtime's name for no serial executor, for which Swift has no expression: two words that are 0. A task that
@@ -32,7 +32,7 @@
     private var timers = TimerQueue<UnownedJob>()
     private var members: [pthread_t] = []
     private var idle = 0
-    private var hasTimekeeper = false
+    private var hasTimerThread = false
     /// Threads that run a timer's job, which only makes a task able to run. They run that task themselves.
     private var ringing: [pthread_t] = []
 
@@ -62,7 +62,7 @@
         let isNext = timers.insert(job, due: Self.now.addingClamped(delay.clampedNanoseconds))
         guard isNext else { return }
         // Without a timekeeper, the calling thread becomes it after its job, unless it is a thread of others.
-        if hasTimekeeper { pthread_cond_signal(isTimeUp) } else if !isOwnThread { wakeIdle() }
+        if hasTimerThread { pthread_cond_signal(isTimeUp) } else if !isOwnThread { wakeIdle() }
       }
     }
 
@@ -83,7 +83,7 @@
           ringing.removeAll { pthread_equal($0, pthread_self()) != 0 }
         } else if !jobs.isEmpty {
           run(jobs.removeFirst())
-        } else if !timers.isEmpty, !hasTimekeeper {
+        } else if !timers.isEmpty, !hasTimerThread {
           waitForTimer()
         } else {
           idle += 1
@@ -96,7 +96,7 @@
     /// Releases the lock while the job runs.
     private func run(_ job: UnownedJob) {
       let isTimerNear = timers.next.map { $0 < Self.now.addingClamped(Self.longestTask) } ?? false
-      if !jobs.isEmpty { wakeOne() } else if isTimerNear, !hasTimekeeper { wakeIdle() }
+      if !jobs.isEmpty { wakeOne() } else if isTimerNear, !hasTimerThread { wakeIdle() }
       pthread_mutex_unlock(lock)
       job.runSynchronously(on: Self.anyThread)
       pthread_mutex_lock(lock)
@@ -104,16 +104,16 @@
 
     private func waitForTimer() {
       guard let next = timers.next else { return }
-      hasTimekeeper = true
+      hasTimerThread = true
       var moment = timespec(tv_sec: Int(next / 1_000_000_000), tv_nsec: Int(next % 1_000_000_000))
       pthread_cond_timedwait(isTimeUp, lock, &moment)
-      hasTimekeeper = false
+      hasTimerThread = false
     }
 
     /// Prefers a thread that is not the timekeeper.
     private func wakeOne() {
       if idle > 0 { return wakeIdle() }
-      if hasTimekeeper { pthread_cond_signal(isTimeUp) }
+      if hasTimerThread { pthread_cond_signal(isTimeUp) }
     }
 
     private func wakeIdle() { if idle > 0 { pthread_cond_signal(hasWork) } }

@@ -167,14 +167,14 @@ extension Doctor: OneShotCommand {
 
   private static func checkAccounts(_ vault: Vault) throws -> CheckResult {
     let accounts = try vault.accountSummaries()
-    let lapsed = accounts.filter { $0.stage == .mustEnrollAgain }.map(\.id.text)
+    let unusable = accounts.filter { $0.stage == .mustEnrollAgain }.map(\.id.text)
     if accounts.isEmpty {
       return CheckResult(verdict: .bad, subject: "accounts", text: "none: `approval-token enroll URI`")
     }
-    return lapsed.isEmpty
+    return unusable.isEmpty
       ? CheckResult(verdict: .good, subject: "accounts", text: "\(accounts.count)")
       : CheckResult(
-        verdict: .bad, subject: "accounts", text: "must be enrolled again: \(lapsed.joined(separator: ", "))")
+        verdict: .bad, subject: "accounts", text: "must be enrolled again: \(unusable.joined(separator: ", "))")
   }
 
   private func checkService() -> CheckResult {

@@ -27,7 +27,7 @@ extension MailboxCommand: OneShotCommand {
       if let wanted {
         try backends.requireUnlocked(record)
         try backend.check(mailbox: wanted, for: record.id)
-        let kept = try vault.update(record.id) { try $0.wanting(mailbox: wanted) }
+        let kept = try vault.update(record.id) { try $0.requesting(mailbox: wanted) }
         guard let kept else { throw StateStoreError.notFound(.account(record.id)) }
         record = kept
         requestReload(state)

@@ -157,7 +157,7 @@ struct AccountService: Sendable {
       case .right(let result):
         service.noteRightPIN(of: account.id)
         return result
-      case .wrong(let told): counts = told
+      case .wrong(let reported): counts = reported
       }
       service.note(counts, of: account.id)
       try record(.pinWrong, account.id, "\(counts)")

@@ -5,7 +5,7 @@ import JSONValues
 import MobileAuth
 
 /// An HTTP client for AM's push endpoints. There is no session: every body is signed.
-struct PingAMClient: Sendable {
+struct PingAMHTTPClient: Sendable {
   private static func fault(_ error: HTTPTransportError) -> TokenServerError {
     let why = error.description.sanitized(atMost: 500)
     return if case .untrusted = error { .untrusted(why) } else { .unreachable(why) }

@@ -4,7 +4,7 @@ import PINProtection
 import Secrets
 
 /// The encrypted part of a server or account: `SecretFields`.
-enum RecordBox {
+enum RecordFields {
   enum Tag: UInt16 {
     case enrollment = 1
     /// Encoded by the adapter.
@@ -30,7 +30,7 @@ enum RecordBox {
     CanonicalBytes("accounts", id.text, server.text, profile, stage)
   }
 
-  static func boxed(_ enrollment: EnrollmentID, _ credentials: SecretBytes) -> SecretFields {
+  static func make(_ enrollment: EnrollmentID, _ credentials: SecretBytes) -> SecretFields {
     var fields = SecretFields()
     fields.set(Tag.enrollment, text: enrollment.text)
     fields[Tag.credentials] = credentials
@@ -39,30 +39,30 @@ enum RecordBox {
 }
 
 extension TokenServerRecord {
-  /// - Throws: `.corrupt` if the opened box is not in the present format.
-  init(id: TokenServerID, kind: String, url: String, boxed opened: SecretBytes) throws(StateStoreError) {
-    guard let fields = SecretFields(encoded: opened), let registration = fields.text(RecordBox.Tag.enrollment),
-      let credentials = fields[RecordBox.Tag.credentials]
+  /// - Throws: `.corrupt` if the decrypted bytes are not in the present format.
+  init(id: TokenServerID, kind: String, url: String, encodedFields opened: SecretBytes) throws(StateStoreError) {
+    guard let fields = SecretFields(encoded: opened), let registration = fields.text(RecordFields.Tag.enrollment),
+      let credentials = fields[RecordFields.Tag.credentials]
     else { throw .corrupt(.server(id)) }
     self.init(id: id, kind: kind, url: url, registration: EnrollmentID(registration), secrets: credentials)
   }
 
-  var boxed: SecretBytes { RecordBox.boxed(registration, secrets).encoded }
+  var encodedFields: SecretBytes { RecordFields.make(registration, secrets).encoded }
 }
 
 extension AccountRecord {
-  /// - Throws: `.corrupt` if the opened box is not in the present format.
+  /// - Throws: `.corrupt` if the decrypted bytes are not in the present format.
   init(
-    id: AccountID, server: TokenServerID, profile: String, stage: EnrollmentStage, boxed opened: SecretBytes
+    id: AccountID, server: TokenServerID, profile: String, stage: EnrollmentStage, encodedFields opened: SecretBytes
   ) throws(StateStoreError) {
-    guard let fields = SecretFields(encoded: opened), let enrollment = fields.text(RecordBox.Tag.enrollment),
-      let credentials = fields[RecordBox.Tag.credentials]
+    guard let fields = SecretFields(encoded: opened), let enrollment = fields.text(RecordFields.Tag.enrollment),
+      let credentials = fields[RecordFields.Tag.credentials]
     else { throw .corrupt(.account(id)) }
     self.init(
       id: id, server: server, profile: profile, stage: stage, enrollment: EnrollmentID(enrollment),
       secrets: credentials)
     /// A field that is not text must not count as missing: that would remove a lock.
-    func text(_ tag: RecordBox.Tag) throws(StateStoreError) -> String? {
+    func text(_ tag: RecordFields.Tag) throws(StateStoreError) -> String? {
       guard let text = fields.text(tag) else {
         if fields[tag] == nil { return nil }
         throw .corrupt(.account(id))
@@ -77,15 +77,15 @@ extension AccountRecord {
     delivery = try text(.mailbox).map { DeliveryAddress($0, wanted: wanted) }
   }
 
-  var boxed: SecretBytes {
-    var fields = RecordBox.boxed(enrollment, secrets)
-    fields.set(RecordBox.Tag.pinVerifier, text: pin?.verifier.rawValue)
-    fields.set(RecordBox.Tag.pinLength, number: pin?.length)
-    fields.set(RecordBox.Tag.lock, text: lock.map { $0.policy ?? "" })
-    fields.set(RecordBox.Tag.policies, text: policies)
-    fields.set(RecordBox.Tag.displayName, text: displayName)
-    fields.set(RecordBox.Tag.mailbox, text: delivery?.mailbox)
-    fields.set(RecordBox.Tag.wantedMailbox, text: delivery?.wanted)
+  var encodedFields: SecretBytes {
+    var fields = RecordFields.make(enrollment, secrets)
+    fields.set(RecordFields.Tag.pinVerifier, text: pin?.verifier.rawValue)
+    fields.set(RecordFields.Tag.pinLength, number: pin?.length)
+    fields.set(RecordFields.Tag.lock, text: lock.map { $0.policy ?? "" })
+    fields.set(RecordFields.Tag.policies, text: policies)
+    fields.set(RecordFields.Tag.displayName, text: displayName)
+    fields.set(RecordFields.Tag.mailbox, text: delivery?.mailbox)
+    fields.set(RecordFields.Tag.wantedMailbox, text: delivery?.wanted)
     return fields.encoded
   }
 }

@@ -20,8 +20,8 @@ extension String {
     return String(shown).cut(atMost: limit)
   }
 
-  /// Lines for a terminal or a log, each as in `sanitized` with at most 2000 scalars. Each removed character is shown as
-  /// U+FFFD, so that two names do not look the same.
+  /// Lines for a terminal or a log, each as in `sanitized` with at most 2000 scalars. Each removed character is shown
+  /// as U+FFFD, so that two names do not look the same.
   public var sanitizedLines: String {
     split(separator: "\n", omittingEmptySubsequences: false).map {
       String($0).sanitized(atMost: 2000, replacement: "\u{FFFD}")

@@ -141,7 +141,7 @@ extension EndToEnd {
     {
       try await withScene { fixture in
         let outcome = try await fixture.token.command("lock", fixture.account)
-        #expect(outcome.exit == .code(64) && outcome.errors.contains("only accounts of PingAM"))
+        #expect(outcome.exit == .code(64) && outcome.errors.contains("of one-time passwords and PingAM can"))
       }
     }
 

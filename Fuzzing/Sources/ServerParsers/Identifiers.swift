@@ -1,1 +1,1 @@
-../../../Sources/Server/TokenServerCore/Accounts/Identifiers.swift
+../../../Sources/Server/TokenServerCore/Records/Identifiers.swift

@@ -1,1 +1,1 @@
-../../../Sources/Server/TokenServerCore/Transactions/Transaction+RequestVersions.swift
+../../../Sources/Server/TokenServerCore/Records/Transaction+RequestVersions.swift

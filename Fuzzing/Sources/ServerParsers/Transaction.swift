@@ -1,1 +1,1 @@
-../../../Sources/Server/TokenServerCore/Transactions/Transaction.swift
+../../../Sources/Server/TokenServerCore/Records/Transaction.swift

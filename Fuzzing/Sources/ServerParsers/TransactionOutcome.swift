@@ -1,1 +1,1 @@
-../../../Sources/Server/TokenServerCore/Transactions/TransactionOutcome.swift
+../../../Sources/Server/TokenServerCore/Records/TransactionOutcome.swift

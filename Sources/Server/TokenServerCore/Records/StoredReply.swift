@@ -15,12 +15,6 @@ package struct StoredReply: Sendable, Equatable {
 }
 
 extension StoredReply {
-  /// The stored response to a repetition of the same request.
-  package func repeated(for requestHash: [UInt8]) throws(DeviceAPIError) -> StoredReply {
-    guard self.requestHash == requestHash else { throw DeviceAPIError(.idempotencyConflict) }
-    return self
-  }
-
   /// A success that is stored without its body, because the body contained a secret.
   package static func success(_ requestHash: [UInt8]) -> StoredReply {
     StoredReply(requestHash: requestHash, status: 200, body: [])

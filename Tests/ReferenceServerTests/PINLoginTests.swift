@@ -41,7 +41,7 @@ import Testing
     let last = try device.logInWithPIN(assertion: assertion)
     #expect(last.status == 400 && last.errorCode == 9003 && last.counts == [3, 3, 0])
     #expect(try device.events(after: cursor)?.events == [DeviceEvent(.profileRevoked, profileID: "PROF01")])
-    // The same attempt gets the same verdict; any other attempt gets "user deregistered", even with the correct PIN.
+    // The same attempt gets the same reply; any other attempt gets "user deregistered", even with the correct PIN.
     #expect(try device.logInWithPIN(assertion: assertion).counts == [3, 3, 0])
     #expect(try device.logInWithPIN().errorCode == 9003)
     let token = device.userToken

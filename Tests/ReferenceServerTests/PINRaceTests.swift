@@ -100,7 +100,7 @@ import Testing
     #expect(try device.failureCounts()?.previousFailureCount == 1)
   }
 
-  /// A trigger in the server's database makes every verdict fail, so that kill -9 happens between count and verdict.
+  /// A trigger in the server's database makes every reply fail, so that kill -9 happens between count and reply.
   private func killBetweenCountAndVerdict(
     _ fixture: PINFixture, _ send: () throws -> Curl.Reply
   ) throws -> PINFixture {
@@ -155,7 +155,7 @@ import Testing
     let third = try killBetweenCountAndVerdict(second) { try device.logInWithPIN(assertion: repeated) }
     #expect(try device.failureCounts()?.previousFailureCount == 2)
     #expect(try device.logInWithPIN(assertion: repeated).counts == [3, 2, 1])
-    // The correct PIN clears the count, also of the attempt without a verdict: that one is counted again.
+    // The correct PIN clears the count, also of the attempt without a reply: that one is counted again.
     try device.logInWithPIN().expect(200)
     #expect(try device.failureCounts()?.previousFailureCount == 0)
     #expect(try device.logInWithPIN(assertion: lost).counts == [3, 1, 2])

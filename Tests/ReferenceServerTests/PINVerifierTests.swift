@@ -19,14 +19,14 @@ private let profileID = ProfileID("PROF01")
 /// The order of steps within one attempt, with a separate store.
 @Suite(.timeLimit(.minutes(5))) struct PINVerifierTests {
   private let temporary: TemporaryStore
-  private let verifier: PINVerifier
+  private let verifier: PINAttemptVerifier
   private let key: Ed25519.PublicKey
 
   init() async throws {
     let temporary = try TemporaryStore()
     self.temporary = temporary
     let log = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-    verifier = PINVerifier(
+    verifier = PINAttemptVerifier(
       store: temporary.store.records, announcer: ServerAnnouncer(hub: EventHub(), callbacks: AsyncSignal(), log: log),
       clock: ServerClock { 0 }, limit: 3)
     let fresh = try NewKnowledgeKey(
@@ -57,9 +57,9 @@ private let profileID = ProfileID("PROF01")
   /// - Returns: 200 for a correct PIN, 422 for a wrong one, 403 at the limit.
   @discardableResult
   private func ask(_ attempt: PINAttempt, isRight: Bool) async throws -> Int? {
-    try await verifier.verify(attempt, isRight: { _ in isRight }) { _, finding in
-      let status = Problem(finding, issuer: "https://a")?.status ?? 200
-      return .init(verdict: StoredReply(requestHash: attempt.requestHash, status: status, body: []))
+    try await verifier.verify(attempt, isRight: { _ in isRight }) { _, outcome in
+      let status = Problem(outcome, issuer: "https://a")?.status ?? 200
+      return .init(reply: StoredReply(requestHash: attempt.requestHash, status: status, body: []))
     }?.status
   }
 
@@ -105,7 +105,7 @@ private let profileID = ProfileID("PROF01")
     }
     let profile = try await temporary.store.read { try $0.profile(profileID, on: client) }
     #expect(profile?.isDeleted == true && profile?.knowledge == nil)
-    await #expect(throws: PINVerifier.VerificationError.noPIN) { try await ask(attempt("d"), isRight: true) }
+    await #expect(throws: PINAttemptVerifier.VerificationError.noPIN) { try await ask(attempt("d"), isRight: true) }
   }
 
   @Test("An interrupted attempt is resumed and not counted again") func interruptedAttemptIsResumedAndNotCountedAgain()
@@ -114,7 +114,9 @@ private let profileID = ProfileID("PROF01")
     try await cut(attempt("a"))
     try await cut(attempt("a"))
     #expect(try await failures() == 1)
-    await #expect(throws: PINVerifier.VerificationError.conflict) { try await ask(attempt("a", [1]), isRight: true) }
+    await #expect(throws: PINAttemptVerifier.VerificationError.conflict) {
+      try await ask(attempt("a", [1]), isRight: true)
+    }
     #expect(try await ask(attempt("a"), isRight: false) == 422)
     #expect(try await failures() == 1)
   }
@@ -126,7 +128,7 @@ private let profileID = ProfileID("PROF01")
       try $0.profile(profileID, on: client)?.knowledge?.counts(of: profileID, limit: 3)
     }
     #expect(counts == ProfileFailureCounts(profileID: "PROF01", max: 3, previous: 3))
-    // These attempts got no verdict, so one more is verified; it must be correct.
+    // These attempts got no reply, so one more is verified; it must be correct.
     #expect(try await ask(attempt("e"), isRight: false) == 403)
   }
 
@@ -140,7 +142,7 @@ private let profileID = ProfileID("PROF01")
 
   @Test("A profile that goes away in between") func aProfileThatGoesAwayInBetween() async throws {
     let store = temporary.store
-    await #expect(throws: PINVerifier.VerificationError.overtaken) {
+    await #expect(throws: PINAttemptVerifier.VerificationError.overtaken) {
       _ = try await verifier.verify(attempt("a")) { _ in
         // As an administrator's command does, which takes no lock.
         try? store.pool.write { connection in
@@ -161,8 +163,8 @@ private let profileID = ProfileID("PROF01")
       let before = try database.nextDueMs()
       try database.run("UPDATE knowledge SET state = 'pending'")
       let after = try database.nextDueMs()
-      #expect(try database.lapseProfiles(nowMs: 599_999) == Effects())
-      let effects = try database.lapseProfiles(nowMs: 600_000)
+      #expect(try database.expireProfiles(nowMs: 599_999) == Effects())
+      let effects = try database.expireProfiles(nowMs: 600_000)
       #expect(effects.notices.map(\.event) == [DeviceEvent(.profileRevoked, profileID: "PROF01")])
       return [before, after, try database.nextDueMs()]
     }

@@ -111,7 +111,7 @@ import Testing
   private static func expectAliceServed(_ database: TokenServerStore.Database, _ poison: String) throws {
     let comment = Comment(rawValue: poison)
     #expect(try database.nextExpiryMs().map { $0 <= 9 } == true, comment)
-    #expect(try database.nextLapseMs().map { $0 <= PINVerifierRecord.pendingForMs } == true, comment)
+    #expect(try database.nextPendingExpiryMs().map { $0 <= PINVerifierRecord.pendingForMs } == true, comment)
     #expect(try database.nextCallbackMs(after: 0).map { $0 <= 1 } == true, comment)
     #expect(try database.devices(withTransport: .mqtt).contains(ClientID("C1")), comment)
     #expect(try database.devices().contains { $0.id == ClientID("C1") }, comment)
@@ -124,7 +124,7 @@ import Testing
     _ = try database.profiles(of: UserID("bobSTAYS"))
     var effects = try database.setAsideUnreadable(nowMs: 10)
     effects.add(try database.expireTransactions(nowMs: 10))
-    effects.add(try database.lapseProfiles(nowMs: PINVerifierRecord.pendingForMs))
+    effects.add(try database.expireProfiles(nowMs: PINVerifierRecord.pendingForMs))
     effects.add(try database.collectOutbox(nowMs: 10))
     #expect(try database.transaction("tC1")?.state == .expired, comment)
     #expect(try database.profile(ProfileID("WAITS"), on: ClientID("C1"))?.isDeleted == true, comment)

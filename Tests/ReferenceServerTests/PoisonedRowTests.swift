@@ -134,7 +134,7 @@ extension TemporaryStore {
     let effects = try await temporary.store.write { database in
       var effects = try database.setAsideUnreadable(nowMs: 10)
       effects.add(try database.expireTransactions(nowMs: 10))
-      effects.add(try database.lapseProfiles(nowMs: 10))
+      effects.add(try database.expireProfiles(nowMs: 10))
       effects.add(try database.collectOutbox(nowMs: 10))
       try database.forget(endedBeforeMs: 0, nowMs: 10)
       return effects

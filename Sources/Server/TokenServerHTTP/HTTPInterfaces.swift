@@ -40,7 +40,7 @@ package struct HTTPInterfaces: Sendable {
       middleware: OuterMiddleware(
         origin: origin, nonces: hub.nonces, revocations: revocations, logsAccess: configuration.accessLog))
     let gate = gate(revocations)
-    let pins = PINVerifier(
+    let pins = PINAttemptVerifier(
       store: store.records, announcer: announcer, clock: clock, limit: configuration.application.maxPINAttempts)
     addOAuthRoutes(to: router, gate, keyring, pins)
     addDeviceRoutes(to: router, gate, keyring, pins)
@@ -57,7 +57,7 @@ package struct HTTPInterfaces: Sendable {
   }
 
   private func addOAuthRoutes(
-    to router: Router<ServerContext>, _ gate: DeviceGate, _ keyring: ServerKeyring, _ pins: PINVerifier
+    to router: Router<ServerContext>, _ gate: DeviceGate, _ keyring: ServerKeyring, _ pins: PINAttemptVerifier
   ) {
     let codes = ActivationService(
       store: store, hasher: hasher, keyring: keyring, clock: clock, announcer: announcer, expiry: expiry,
@@ -70,7 +70,7 @@ package struct HTTPInterfaces: Sendable {
   }
 
   private func addDeviceRoutes(
-    to router: Router<ServerContext>, _ gate: DeviceGate, _ keyring: ServerKeyring, _ pins: PINVerifier
+    to router: Router<ServerContext>, _ gate: DeviceGate, _ keyring: ServerKeyring, _ pins: PINAttemptVerifier
   ) {
     ProfileRoutes(
       gate: gate, keyring: keyring, announcer: announcer, mailboxes: mailboxes, configuration: configuration

@@ -69,7 +69,7 @@ final class ExpiryTimer: ExpirySchedule, Service {
     announcer.announce(
       try await store.write { database in
         var effects = try database.expireTransactions(nowMs: dueMs)
-        effects.add(try database.lapseProfiles(nowMs: dueMs))
+        effects.add(try database.expireProfiles(nowMs: dueMs))
         return effects
       })
   }

@@ -12,15 +12,15 @@ extension AnswerService {
     guard case .ending(let ending, let denial) = verificationResult else { return nil }
     let receipt = Random.uuid()
     let profile = try await store.profile(transaction.profileID, of: arrival.clientID)
-    var settlement = TransactionEnd(receipt: receipt, idempotencyKey: arrival.key, denial: denial)
+    var transactionEnd = TransactionEnd(receipt: receipt, idempotencyKey: arrival.key, denial: denial)
     // A denial needs no keys; an approval has already been decrypted with them.
-    guard let (key, certificate) = try await keyring.correspondence(of: profile) else { return settlement }
+    guard let (key, certificate) = try await keyring.correspondence(of: profile) else { return transactionEnd }
     let content = ApprovalReceipt(
       // The issuer name at the time of the request.
       iss: try JSON.decode(ApprovalRequest.self, from: transaction.request).iss, clientID: transaction.clientID.text,
       profileID: transaction.profileID.text, transactionID: transaction.id, state: ending.state, receipt: receipt,
       idempotencyKey: arrival.key, answerSHA256: SHA256.hash(arrival.body).base64URL)
-    settlement.sealed = try key.seal(JSON.encode(content), to: certificate).base64
-    return settlement
+    transactionEnd.sealed = try key.seal(JSON.encode(content), to: certificate).base64
+    return transactionEnd
   }
 }

@@ -3,7 +3,7 @@ import Cryptography
 import Logging
 package import ReferenceProtocol
 
-/// Stores result, verdict and callback durably before the device receives the response.
+/// Stores result, reply and callback durably before the device receives the response.
 extension AnswerService {
   /// The number of invalid answers that ends a request. A single invalid answer does not end it.
   package static let badAnswersAllowed = 5
@@ -19,58 +19,60 @@ extension AnswerService {
     _ verificationResult: Verification, of arrival: ArrivedAnswer, for transaction: Transaction
   ) async throws -> StoredReply {
     let issuer = origin.issuer
-    let settlement = try await end(verificationResult, of: arrival, for: transaction)
+    let transactionEnd = try await end(verificationResult, of: arrival, for: transaction)
     let outcome = try await store.write { [notMeHoldMs] records in
-      if let settlement, settlement.denial == .notMe, notMeHoldMs > 0, try records.isOpen(transaction.id) {
+      if let transactionEnd, transactionEnd.denial == .notMe, notMeHoldMs > 0, try records.isOpen(transaction.id) {
         try records.hold(transaction.userID, untilMs: arrival.atMs + notMeHoldMs)
       }
       return try Self.record(
-        verificationResult, settlement, of: arrival, for: transaction, issuer: issuer, in: records)
+        verificationResult, transactionEnd, of: arrival, for: transaction, issuer: issuer, in: records)
     }
     switch outcome {
-    case .recorded(let verdict, let effects):
+    case .recorded(let reply, let effects):
       announcer.announce(effects)
       announcer.log.info("transaction \(transaction.id): \(describe(verificationResult))")
-      return verdict
-    case .known(let verdict): return try verdict.repeated(for: arrival.hash)
+      return reply
+    case .known(let reply): return try reply.repeated(for: arrival.hash)
     case .tooLate(let state): throw Self.tooLate(state)
     }
   }
 
   private static func record(
-    _ verificationResult: Verification, _ settlement: TransactionEnd?, of arrival: ArrivedAnswer,
+    _ verificationResult: Verification, _ transactionEnd: TransactionEnd?, of arrival: ArrivedAnswer,
     for transaction: Transaction,
     issuer: String, in records: any ServerRecords
   ) throws -> Outcome {
-    if let known = try records.verdict(arrival.key, of: transaction.clientID) { return .known(known) }
+    if let known = try records.storedReply(arrival.key, of: transaction.clientID) { return .known(known) }
     var effects: Effects?
-    let verdict: StoredReply
+    let reply: StoredReply
     switch verificationResult {
     case .ending(let ending, _):
-      (verdict, effects) = try end(transaction, ending, settlement, by: arrival, in: records)
+      (reply, effects) = try end(transaction, ending, transactionEnd, by: arrival, in: records)
     case .invalid(let why):
       let count = try records.countBadAnswer(to: transaction.id)
       if count > 0 {
         effects =
           count < badAnswersAllowed ? Effects() : try records.end(transaction, .invalidAnswers, nowMs: arrival.atMs)
       }
-      verdict = StoredReply(Problem(.answerInvalid, issuer: issuer, detail: why), to: arrival.hash)
+      reply = StoredReply(Problem(.answerInvalid, issuer: issuer, detail: why), to: arrival.hash)
     }
     guard let effects else {
       return .tooLate(try records.transaction(transaction.id)?.state(at: arrival.atMs) ?? .expired)
     }
-    try records.insert(verdict, key: arrival.key, clientID: transaction.clientID, nowMs: arrival.atMs)
-    return .recorded(verdict, effects)
+    try records.insert(reply, key: arrival.key, clientID: transaction.clientID, nowMs: arrival.atMs)
+    return .recorded(reply, effects)
   }
 
   /// - Returns: no effects if the transaction had already ended.
   private static func end(
-    _ transaction: Transaction, _ ending: TransactionOutcome, _ settlement: TransactionEnd?, by arrival: ArrivedAnswer,
+    _ transaction: Transaction, _ ending: TransactionOutcome, _ transactionEnd: TransactionEnd?,
+    by arrival: ArrivedAnswer,
     in records: any ServerRecords
   ) throws -> (StoredReply, Effects?) {
-    let effects = try records.end(transaction, ending, settlement: settlement, nowMs: arrival.atMs)
+    let effects = try records.end(transaction, ending, transactionEnd: transactionEnd, nowMs: arrival.atMs)
     let status = RequestStatus(
-      state: ending.state, receipt: settlement?.receipt, idempotencyKey: arrival.key, sealedReceipt: settlement?.sealed)
+      state: ending.state, receipt: transactionEnd?.receipt, idempotencyKey: arrival.key,
+      sealedReceipt: transactionEnd?.sealed)
     return (StoredReply(requestHash: arrival.hash, status: 200, body: JSON.encode(status)), effects)
   }
 
@@ -82,41 +84,41 @@ extension AnswerService {
       clientID: transaction.clientID, profileID: transaction.profileID, key: arrival.key, requestHash: arrival.hash)
     let issuer = origin.issuer
     // Signed before the result is known, because signing must not happen inside a database transaction.
-    let settlement = try await end(.ending(.accepted, nil), of: arrival, for: transaction)
-    let verdict: StoredReply?
+    let transactionEnd = try await end(.ending(.accepted, nil), of: arrival, for: transaction)
+    let reply: StoredReply?
     do {
-      verdict = try await pins.verify(attempt, isRight: { claim.isProved(by: proof, $0) }) { records, finding in
-        try Self.rule(finding, settlement, on: transaction, by: arrival, issuer: issuer, in: records)
+      reply = try await pins.verify(attempt, isRight: { claim.isProved(by: proof, $0) }) { records, outcome in
+        try Self.consequences(of: outcome, transactionEnd, on: transaction, by: arrival, issuer: issuer, in: records)
       }
-    } catch let refusal as PINVerifier.VerificationError { throw DeviceAPIError(refusal) }
-    if let verdict {
-      let outcome = verdict.isSuccess ? RequestState.authenticated.rawValue : "wrong PIN"
+    } catch let refusal as PINAttemptVerifier.VerificationError { throw DeviceAPIError(refusal) }
+    if let reply {
+      let outcome = reply.isSuccess ? RequestState.authenticated.rawValue : "wrong PIN"
       announcer.log.info("transaction \(transaction.id): \(outcome)")
-      return await revocations.explained(verdict, attempt)
+      return await revocations.explained(reply, attempt)
     }
     let ended = try await store.transaction(transaction.id, of: arrival.clientID)
     throw Self.tooLate(ended.state(at: arrival.atMs))
   }
 
-  private static func rule(
-    _ finding: PINVerificationOutcome, _ settlement: TransactionEnd?, on transaction: Transaction,
+  private static func consequences(
+    of outcome: PINVerificationOutcome, _ transactionEnd: TransactionEnd?, on transaction: Transaction,
     by arrival: ArrivedAnswer,
     issuer: String, in records: any ServerRecords
-  ) throws -> PINVerifier.Verification {
-    let nonce = finding == .right ? transaction.nonce : Random.bytes(32).base64URL
+  ) throws -> AttemptConsequences {
+    let nonce = outcome == .right ? transaction.nonce : Random.bytes(32).base64URL
     let isOpen = try records.countPINAttempt(for: transaction.id, nonce: nonce)
-    switch finding {
+    switch outcome {
     case .right:
       guard isOpen else { return .init() }
-      let (verdict, effects) = try end(transaction, .accepted, settlement, by: arrival, in: records)
-      return .init(verdict: verdict, effects: effects ?? Effects())
+      let (reply, effects) = try end(transaction, .accepted, transactionEnd, by: arrival, in: records)
+      return .init(reply: reply, effects: effects ?? Effects())
     case .wrong:
       // The request was canceled or replaced meanwhile; the PIN attempt still counts.
       guard isOpen else { return .init() }
-      return .init(verdict: Problem(finding, issuer: issuer, nonce: nonce).map { StoredReply($0, to: arrival.hash) })
+      return .init(reply: Problem(outcome, issuer: issuer, nonce: nonce).map { StoredReply($0, to: arrival.hash) })
     case .limitReached:
       return .init(
-        verdict: Problem(finding, issuer: issuer).map { StoredReply($0, to: arrival.hash) },
+        reply: Problem(outcome, issuer: issuer).map { StoredReply($0, to: arrival.hash) },
         effects: try records.end(transaction, .invalidAnswers, nowMs: arrival.atMs) ?? Effects())
     }
   }

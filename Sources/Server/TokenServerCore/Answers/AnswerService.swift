@@ -4,11 +4,11 @@ import OpenPGP
 package import ReferenceProtocol
 
 /// Verifies and records approvals and denials. Each has an `Idempotency-Key`: the same key with the same body gets the
-/// stored verdict, regardless of the current state of the request.
+/// stored reply, regardless of the current state of the request.
 package struct AnswerService: Sendable {
   package let store: any RecordStore
   package let keyring: ServerKeyring
-  package let pins: PINVerifier
+  package let pins: PINAttemptVerifier
   package let revocations: Revocations
   package let announcer: any Announcer
   package let origin: Origin
@@ -16,7 +16,7 @@ package struct AnswerService: Sendable {
   package let notMeHoldMs: Int64
 
   package init(
-    store: any RecordStore, keyring: ServerKeyring, pins: PINVerifier, revocations: Revocations,
+    store: any RecordStore, keyring: ServerKeyring, pins: PINAttemptVerifier, revocations: Revocations,
     announcer: any Announcer, origin: Origin, notMeHoldMs: Int64
   ) {
     self.store = store
@@ -93,8 +93,8 @@ package struct AnswerService: Sendable {
     return transaction
   }
 
-  /// The stored verdict for the same answer.
+  /// The stored reply for the same answer.
   private func replay(_ arrival: ArrivedAnswer) async throws -> StoredReply? {
-    try await store.read { try $0.verdict(arrival.key, of: arrival.clientID) }?.repeated(for: arrival.hash)
+    try await store.read { try $0.storedReply(arrival.key, of: arrival.clientID) }?.repeated(for: arrival.hash)
   }
 }

@@ -49,7 +49,7 @@ package struct DeviceAPIError: Error {
       gone: Gone(clientID: profile.clientID, profileID: profile.id, isKeysAlone: true))
   }
 
-  package init(_ refusal: PINVerifier.VerificationError) {
+  package init(_ refusal: PINAttemptVerifier.VerificationError) {
     switch refusal {
     case .conflict: self.init(.idempotencyConflict)
     case .noPIN: self.init(.actionNotAllowed, "the profile has no PIN")

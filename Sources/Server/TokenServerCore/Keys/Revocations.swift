@@ -53,28 +53,28 @@ package struct Revocations: Sendable {
     } catch { return nil }
   }
 
-  /// The verdict on the PIN attempt that reached the limit, with the notice added.
-  package func explained(_ verdict: StoredReply, _ attempt: PINAttempt) async -> StoredReply {
-    guard !verdict.isSuccess else { return verdict }
+  /// The reply on the PIN attempt that reached the limit, with the notice added.
+  package func explained(_ reply: StoredReply, _ attempt: PINAttempt) async -> StoredReply {
+    guard !reply.isSuccess else { return reply }
     let gone = Gone(clientID: attempt.clientID, profileID: attempt.profileID)
-    if var problem = try? JSON.decode(Problem.self, from: verdict.body) {
-      guard problem.slug == .userDeregistered else { return verdict }
+    if var problem = try? JSON.decode(Problem.self, from: reply.body) {
+      guard problem.slug == .userDeregistered else { return reply }
       problem.revocations = await notices(for: gone)
-      return await replaced(verdict, attempt, by: JSON.encode(problem))
+      return await replaced(reply, attempt, by: JSON.encode(problem))
     }
-    guard var error = try? JSON.decode(OAuthError.self, from: verdict.body),
+    guard var error = try? JSON.decode(OAuthError.self, from: reply.body),
       error.errorCode == Problem.Slug.userDeregistered.code
-    else { return verdict }
+    else { return reply }
     error.revocations = await notices(for: gone)
-    return await replaced(verdict, attempt, by: JSON.encode(error))
+    return await replaced(reply, attempt, by: JSON.encode(error))
   }
 
-  /// Replaces the stored verdict, so that a repetition of the attempt gets the same bytes.
-  private func replaced(_ verdict: StoredReply, _ attempt: PINAttempt, by body: [UInt8]) async -> StoredReply {
+  /// Replaces the stored reply, so that a repetition of the attempt gets the same bytes.
+  private func replaced(_ reply: StoredReply, _ attempt: PINAttempt, by body: [UInt8]) async -> StoredReply {
     do {
-      try await store.write { try $0.replaceVerdict(attempt.key, of: attempt.clientID, body: body) }
-      return StoredReply(requestHash: verdict.requestHash, status: verdict.status, body: body)
-    } catch { return verdict }
+      try await store.write { try $0.replaceReply(attempt.key, of: attempt.clientID, body: body) }
+      return StoredReply(requestHash: reply.requestHash, status: reply.status, body: body)
+    } catch { return reply }
   }
 
   private func notice(for profile: Profile, _ scope: RevocationNotice.Scope) async throws -> String? {

@@ -4,8 +4,8 @@ import ReferenceProtocol
 extension Problem {
   /// The error for a device about a wrong PIN.
   /// - Returns: nil if the PIN was correct.
-  package init?(_ finding: PINVerificationOutcome, issuer: String, nonce: String? = nil) {
-    switch finding {
+  package init?(_ outcome: PINVerificationOutcome, issuer: String, nonce: String? = nil) {
+    switch outcome {
     case .right: return nil
     case .wrong(let counts):
       self.init(.pinIncorrect, issuer: issuer)
@@ -26,9 +26,9 @@ extension Problem {
 
 extension OAuthError {
   /// - Returns: nil if the PIN was correct.
-  package init?(_ finding: PINVerificationOutcome) {
+  package init?(_ outcome: PINVerificationOutcome) {
     let counts: ProfileFailureCounts
-    switch finding {
+    switch outcome {
     case .right: return nil
     case .wrong(let left):
       self.init("invalid_grant", "The PIN is wrong.", code: Problem.Slug.pinIncorrect.code)

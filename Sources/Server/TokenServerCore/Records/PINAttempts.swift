@@ -27,14 +27,14 @@ package enum PINVerificationOutcome: Sendable, Equatable {
   case limitReached(ProfileFailureCounts)
 }
 
-/// The attempt counter of a profile. The caller must hold the profile's lock (`PINVerifier`).
+/// The attempt counter of a profile. The caller must hold the profile's lock (`PINAttemptVerifier`).
 extension ServerRecords {
   /// Counts the attempt as a failure, before the proof is verified. An attempt that was counted and not verified is not
   /// counted again.
   package func count(_ attempt: PINAttempt, nowMs: Int64) throws -> PINAttemptCount {
     guard let profile = try profile(attempt.profileID, on: attempt.clientID), !profile.isDeleted,
       let knowledge = profile.knowledge, knowledge.isActive
-    else { return .nothingToJudge }
+    else { return .noPIN }
     if let known = try countedRequest(of: attempt) {
       return known == attempt.requestHash ? .counted(knowledge.publicKey) : .conflict
     }
@@ -52,7 +52,7 @@ extension ServerRecords {
       let counts = knowledge.counts(of: attempt.profileID, limit: limit)
       return knowledge.failures < limit ? .wrong(counts) : .limitReached(counts)
     }
-    // Also resets the counts of attempts without a verdict; if they are verified later, they are counted again.
+    // Also resets the counts of attempts without a reply; if they are verified later, they are counted again.
     try clearAttempts(of: ProfileName(clientID: attempt.clientID, id: attempt.profileID))
     return .right
   }
@@ -64,5 +64,5 @@ package enum PINAttemptCount: Sendable {
   /// The key was used for another request.
   case conflict
   /// The profile has no PIN.
-  case nothingToJudge
+  case noPIN
 }

@@ -27,7 +27,7 @@ package struct PINVerifierRecord: Sendable {
     self.proposedAtMs = proposedAtMs
   }
 
-  package func hasLapsed(at nowMs: Int64) -> Bool { !isActive && nowMs >= proposedAtMs + Self.pendingForMs }
+  package func hasExpired(at nowMs: Int64) -> Bool { !isActive && nowMs >= proposedAtMs + Self.pendingForMs }
 
   package func counts(of profileID: ProfileID, limit: Int) -> ProfileFailureCounts {
     ProfileFailureCounts(profileID: profileID.text, max: limit, previous: min(failures, limit))

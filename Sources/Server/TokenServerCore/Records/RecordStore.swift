@@ -25,7 +25,8 @@ package protocol TransactionRecords {
   /// one succeeds.
   /// - Returns: false if the transaction had ended before.
   func close(
-    _ id: String, _ state: RequestState, _ reason: NotAuthenticatedReason?, _ settlement: TransactionEnd?, nowMs: Int64
+    _ id: String, _ state: RequestState, _ reason: NotAuthenticatedReason?, _ transactionEnd: TransactionEnd?,
+    nowMs: Int64
   ) throws -> Bool
   func insertCallback(_ transactionID: String, url: String, dueAtMs: Int64) throws
   /// - Returns: the number of invalid answers to this transaction, including this one; 0 if it is not open.
@@ -83,9 +84,9 @@ package protocol PINRecords {
 }
 
 package protocol ReplyRecords {
-  func verdict(_ key: String, of clientID: ClientID) throws -> StoredReply?
-  func insert(_ verdict: StoredReply, key: String, clientID: ClientID, nowMs: Int64) throws
-  func replaceVerdict(_ key: String, of clientID: ClientID, body: [UInt8]) throws
+  func storedReply(_ key: String, of clientID: ClientID) throws -> StoredReply?
+  func insert(_ reply: StoredReply, key: String, clientID: ClientID, nowMs: Int64) throws
+  func replaceReply(_ key: String, of clientID: ClientID, body: [UInt8]) throws
 }
 
 package protocol KeyRecords {

@@ -15,10 +15,10 @@ extension ServerRecords {
   /// is stored in the same database transaction.
   /// - Returns: the effects, or nil if the transaction had ended before.
   package func end(
-    _ transaction: Transaction, _ ending: TransactionOutcome, settlement: TransactionEnd? = nil, nowMs: Int64
+    _ transaction: Transaction, _ ending: TransactionOutcome, transactionEnd: TransactionEnd? = nil, nowMs: Int64
   ) throws -> Effects? {
     let reason = ending.reason(callbackOnExpiry: transaction.callbackOnExpiry)
-    guard try close(transaction.id, ending.state, reason, settlement, nowMs: nowMs) else { return nil }
+    guard try close(transaction.id, ending.state, reason, transactionEnd, nowMs: nowMs) else { return nil }
     var effects = Effects()
     effects.notify(
       transaction.clientID,

@@ -8,7 +8,7 @@ import TokenServerStore
 /// token behind the proof is never sent.
 struct LoginService: Sendable {
   let gate: DeviceGate
-  let pins: PINVerifier
+  let pins: PINAttemptVerifier
 
   func logIn(_ text: String, profileID: ProfileID, on device: Device) async throws -> Response {
     let assertion: KnowledgeAssertion
@@ -24,7 +24,7 @@ struct LoginService: Sendable {
       requestHash: gate.hasher.hash(text, for: .knowledgeAssertion))
     return try await pins.serialized(with: profileID, on: device.id) {
       let (known, profile) = try await gate.store.read { database in
-        (try database.verdict(attempt.key, of: device.id), try database.profile(profileID, on: device.id))
+        (try database.storedReply(attempt.key, of: device.id), try database.profile(profileID, on: device.id))
       }
       if let known { return try await replay(known, to: attempt, assertion, profile) }
       guard let profile else { throw Self.refusal("There is no such profile.", .notFound) }
@@ -36,33 +36,34 @@ struct LoginService: Sendable {
   private func verify(_ attempt: PINAttempt, _ assertion: KnowledgeAssertion) async throws -> Response {
     let token = NewAccessToken(for: attempt.clientID, profileID: attempt.profileID, by: .pin, hasher: gate.hasher)
     let nowMs = gate.clock.nowMs()
-    let verdict: StoredReply?
+    let reply: StoredReply?
     do {
-      verdict = try await pins.verify(attempt, isRight: assertion.isSigned) { database, finding in
-        guard let error = OAuthError(finding) else {
+      reply = try await pins.verify(attempt, isRight: assertion.isSigned) { database, outcome in
+        guard let error = OAuthError(outcome) else {
           try token.insert(into: database, nowMs: nowMs)
-          return .init(verdict: .success(attempt.requestHash))
+          return .init(reply: .success(attempt.requestHash))
         }
-        return .init(verdict: StoredReply(requestHash: attempt.requestHash, status: 400, body: JSON.encode(error)))
+        return .init(reply: StoredReply(requestHash: attempt.requestHash, status: 400, body: JSON.encode(error)))
       }
-    } catch PINVerifier.VerificationError.conflict { throw Self.anotherAssertion } catch PINVerifier.VerificationError
+    } catch PINAttemptVerifier.VerificationError.conflict { throw Self.anotherAssertion } catch PINAttemptVerifier
+      .VerificationError
       .noPIN
     {
       throw Self.refusal("The profile has no PIN.", .actionNotAllowed)
-    } catch PINVerifier.VerificationError.overtaken {
+    } catch PINAttemptVerifier.VerificationError.overtaken {
       throw Self.refusal("The profile changed meanwhile.", .actionNotAllowed)
     }
-    guard let verdict, !verdict.isSuccess else { return .json(token.response) }
-    return await gate.revocations.explained(verdict, attempt).response(error: Self.errorType)
+    guard let reply, !reply.isSuccess else { return .json(token.response) }
+    return await gate.revocations.explained(reply, attempt).response(error: Self.errorType)
   }
 
   /// Answers a repeated assertion whose response was lost: a wrong PIN stays wrong; a correct PIN gets a token while it
   /// is still the current PIN.
   private func replay(
-    _ verdict: StoredReply, to attempt: PINAttempt, _ assertion: KnowledgeAssertion, _ profile: Profile?
+    _ reply: StoredReply, to attempt: PINAttempt, _ assertion: KnowledgeAssertion, _ profile: Profile?
   ) async throws -> Response {
-    guard verdict.requestHash == attempt.requestHash else { throw Self.anotherAssertion }
-    guard verdict.isSuccess else { return verdict.response(error: Self.errorType) }
+    guard reply.requestHash == attempt.requestHash else { throw Self.anotherAssertion }
+    guard reply.isSuccess else { return reply.response(error: Self.errorType) }
     guard let profile, !profile.isDeleted else { throw Self.deregistered(attempt) }
     guard let key = profile.knowledge?.publicKey, assertion.isSigned(by: key) else {
       throw Self.refusal("The PIN was changed since.", .invalidRequest)

@@ -12,7 +12,7 @@ import TokenServerStore
 struct PINChangeRoutes: Sendable {
   let gate: DeviceGate
   let keyring: ServerKeyring
-  let pins: PINVerifier
+  let pins: PINAttemptVerifier
   let log: Logger
 
   func add(to router: Router<ServerContext>) {
@@ -36,7 +36,7 @@ struct PINChangeRoutes: Sendable {
       let attempt = PINAttempt(
         clientID: clientID, profileID: profileID, key: "pin-change/\(profileID)/\(assertion.claims.jti)",
         requestHash: gate.hasher.hash(order.assertion, for: .knowledgeAssertion))
-      let known = try await gate.store.read { try $0.verdict(attempt.key, of: clientID) }
+      let known = try await gate.store.read { try $0.storedReply(attempt.key, of: clientID) }
       if let known, !known.isSuccess || known.requestHash != attempt.requestHash {
         return try known.repeated(for: attempt.requestHash).response()
       }
@@ -48,8 +48,8 @@ struct PINChangeRoutes: Sendable {
         guard let key = profile.knowledge?.publicKey, assertion.isSigned(by: key) else {
           throw DeviceAPIError(.alreadyHandled, "the PIN was changed since")
         }
-      } else if let verdict = try await verify(attempt, assertion), !verdict.isSuccess {
-        return await gate.revocations.explained(verdict, attempt).response()
+      } else if let reply = try await verify(attempt, assertion), !reply.isSuccess {
+        return await gate.revocations.explained(reply, attempt).response()
       }
       return .json(try await propose(to: recipient, for: profile), status: .created)
     }
@@ -58,12 +58,12 @@ struct PINChangeRoutes: Sendable {
   private func verify(_ attempt: PINAttempt, _ assertion: KnowledgeAssertion) async throws -> StoredReply? {
     let issuer = gate.origin.issuer
     do {
-      return try await pins.verify(attempt, isRight: assertion.isSigned) { _, finding in
+      return try await pins.verify(attempt, isRight: assertion.isSigned) { _, outcome in
         .init(
-          verdict: Problem(finding, issuer: issuer).map { StoredReply($0, to: attempt.requestHash) }
+          reply: Problem(outcome, issuer: issuer).map { StoredReply($0, to: attempt.requestHash) }
             ?? .success(attempt.requestHash))
       }
-    } catch let refusal as PINVerifier.VerificationError { throw DeviceAPIError(refusal) }
+    } catch let refusal as PINAttemptVerifier.VerificationError { throw DeviceAPIError(refusal) }
   }
 
   private func propose(to recipient: OpenPGPCertificate, for profile: Profile) async throws -> PINChange {

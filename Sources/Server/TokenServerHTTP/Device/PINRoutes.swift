@@ -10,7 +10,7 @@ import TokenServerStore
 /// on the PIN that encrypts the refresh token is required.
 struct PINRoutes: Sendable {
   let gate: DeviceGate
-  let pins: PINVerifier
+  let pins: PINAttemptVerifier
   let log: Logger
 
   func add(to router: Router<ServerContext>) {
@@ -42,7 +42,7 @@ struct PINRoutes: Sendable {
       }
       return
     }
-    guard !knowledge.hasLapsed(at: gate.clock.nowMs()) else {
+    guard !knowledge.hasExpired(at: gate.clock.nowMs()) else {
       throw DeviceAPIError(.userDeregistered, gone: Gone(clientID: profile.clientID, profileID: profile.id))
     }
     guard let nonce = knowledge.nonce else {

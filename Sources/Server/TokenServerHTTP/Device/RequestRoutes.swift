@@ -12,7 +12,7 @@ import TokenServerStore
 struct RequestRoutes: Sendable {
   let gate: DeviceGate
   let keyring: ServerKeyring
-  let pins: PINVerifier
+  let pins: PINAttemptVerifier
 
   func add(to router: Router<ServerContext>) {
     router.get("/device/v1/pending") { request, _ in try await pending(request) }

@@ -29,7 +29,7 @@ extension Database {
   }
 
   /// When the next transaction or the next pending profile expires.
-  package func nextDueMs() throws -> Int64? { try [nextExpiryMs(), nextLapseMs()].compactMap { $0 }.min() }
+  package func nextDueMs() throws -> Int64? { try [nextExpiryMs(), nextPendingExpiryMs()].compactMap { $0 }.min() }
 
   /// Deletes results, callbacks and attempts after the retention period.
   package func forget(endedBeforeMs: Int64, nowMs: Int64) throws {

@@ -58,7 +58,7 @@ extension Database {
   }
 
   /// Deletes profiles whose PIN was not chosen in time.
-  package func lapseProfiles(nowMs: Int64) throws -> Effects {
+  package func expireProfiles(nowMs: Int64) throws -> Effects {
     var effects = Effects()
     let due = try rows(
       """
@@ -77,7 +77,7 @@ extension Database {
   }
 
   /// When the next pending profile expires.
-  package func nextLapseMs() throws -> Int64? {
+  package func nextPendingExpiryMs() throws -> Int64? {
     try row(
       """
       SELECT CAST(MAX(0, MIN(proposed_at_ms)) AS INTEGER) AS next FROM knowledge

@@ -2,7 +2,7 @@
 package import TokenServerCore
 
 extension Database {
-  package func verdict(_ key: String, of clientID: ClientID) throws -> StoredReply? {
+  package func storedReply(_ key: String, of clientID: ClientID) throws -> StoredReply? {
     try row("SELECT * FROM verdict WHERE client_id = ? AND idempotency_key = ?", [clientID, key]).map { row in
       let status = try row.count("status")
       guard (200...599).contains(status) else { throw CorruptRowError("status", "is out of range") }
@@ -10,16 +10,16 @@ extension Database {
     }
   }
 
-  package func replaceVerdict(_ key: String, of clientID: ClientID, body: [UInt8]) throws {
+  package func replaceReply(_ key: String, of clientID: ClientID, body: [UInt8]) throws {
     try run(
       "UPDATE verdict SET body = ? WHERE client_id = ? AND idempotency_key = ?", [body, clientID, key])
   }
 
-  package func insert(_ verdict: StoredReply, key: String, clientID: ClientID, nowMs: Int64) throws {
+  package func insert(_ reply: StoredReply, key: String, clientID: ClientID, nowMs: Int64) throws {
     try run(
       """
       INSERT INTO verdict (client_id, idempotency_key, request_hash, status, body, created_at_ms)
       VALUES (?, ?, ?, ?, ?, ?)
-      """, [clientID, key, verdict.requestHash, verdict.status, verdict.body, nowMs])
+      """, [clientID, key, reply.requestHash, reply.status, reply.body, nowMs])
   }
 }

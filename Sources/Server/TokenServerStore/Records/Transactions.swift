@@ -78,7 +78,8 @@ extension Database {
   }
 
   package func close(
-    _ id: String, _ state: RequestState, _ reason: NotAuthenticatedReason?, _ settlement: TransactionEnd?, nowMs: Int64
+    _ id: String, _ state: RequestState, _ reason: NotAuthenticatedReason?, _ transactionEnd: TransactionEnd?,
+    nowMs: Int64
   ) throws -> Bool {
     try run(
       """
@@ -88,8 +89,8 @@ extension Database {
       WHERE id = ? AND state = 'open'
       """,
       [
-        state.rawValue, reason?.rawValue, settlement?.denial?.rawValue, settlement?.receipt,
-        settlement?.idempotencyKey, settlement?.sealed, nowMs, id,
+        state.rawValue, reason?.rawValue, transactionEnd?.denial?.rawValue, transactionEnd?.receipt,
+        transactionEnd?.idempotencyKey, transactionEnd?.sealed, nowMs, id,
       ]) == 1
   }
 

@@ -11,7 +11,7 @@ enum Schema {
       try database.execute(sql: transactions)
     }
     migrator.registerMigration("2: pin") { try $0.execute(sql: PINSchema.statements) }
-    migrator.registerMigration("3: hostility") { try $0.execute(sql: HostilitySchema.statements) }
+    migrator.registerMigration("3: hostility") { try $0.execute(sql: IsolationSchema.statements) }
     migrator.registerMigration("4: introspection") { try $0.execute(sql: IntrospectionSchema.statements) }
     return migrator
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Tables that limit the effect of one invalid row, one slow portal or one attacked user.
-enum HostilitySchema {
+enum IsolationSchema {
   static let statements = """
     -- Rows that could not be read, out of the way of the others. `columns`: SQL literals.
     CREATE TABLE set_aside (

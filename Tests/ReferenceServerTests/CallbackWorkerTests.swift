@@ -86,11 +86,11 @@ private final class CallbackListener: Sendable {
     }
     let (slowURL, goodURL) = ("http://127.0.0.1:\(slow.port)/", "http://127.0.0.1:\(good.port)/")
     try await temporary.store.write { database in
-      for number in 0..<1000 { try database.insertCallback("slow \(number)", url: slowURL, dueAtMs: 1) }
-      try database.insertCallback("good", url: goodURL, dueAtMs: 2)
+      for number in 0..<1000 { try database.insertCallback("slow \(number)", url: slowURL, dueAt: Timestamp(1)) }
+      try database.insertCallback("good", url: goodURL, dueAt: Timestamp(2))
     }
     let worker = CallbackWorker(
-      store: temporary.store, delivery: delivery(allowing: ["127.0.0.1"]), clock: ServerClock { 1000 },
+      store: temporary.store, delivery: delivery(allowing: ["127.0.0.1"]), clock: ServerClock { Timestamp(1000) },
       wakeUp: AsyncSignal(),
       log: quiet)
     let running = Task { try await worker.run() }
@@ -116,17 +116,19 @@ private final class CallbackListener: Sendable {
     let url = "http://127.0.0.1:\(portal.port)/"
     let count = 300
     try await temporary.store.write { database in
-      for number in 0..<count { try database.insertCallback("\(number)", url: url, dueAtMs: 1) }
+      for number in 0..<count { try database.insertCallback("\(number)", url: url, dueAt: Timestamp(1)) }
     }
     let worker = CallbackWorker(
-      store: temporary.store, delivery: delivery(allowing: ["127.0.0.1"]), clock: ServerClock { 1000 },
+      store: temporary.store, delivery: delivery(allowing: ["127.0.0.1"]), clock: ServerClock { Timestamp(1000) },
       wakeUp: AsyncSignal(), log: quiet)
     let running = Task { try await worker.run() }
     let deadline = ContinuousClock.now + .seconds(180)
     var waiting = count
     while waiting > 0, .now < deadline {
       try await Task.sleep(for: .milliseconds(20))
-      waiting = try await temporary.store.read { try $0.callbacks(dueBy: 1000, without: [], limit: count).count }
+      waiting = try await temporary.store.read {
+        try $0.callbacks(dueBy: Timestamp(1000), without: [], limit: count).count
+      }
     }
     running.cancel()
     _ = await running.result
@@ -141,9 +143,10 @@ private final class CallbackListener: Sendable {
     defer { portal.end() }
     let temporary = try TemporaryStore()
     try await temporary.store.write {
-      try $0.insertCallback("t", url: "http://localhost:\(portal.port)/", dueAtMs: 1)
+      try $0.insertCallback("t", url: "http://localhost:\(portal.port)/", dueAt: Timestamp(1))
     }
-    let job = try #require(try await temporary.store.read { try $0.callbacks(dueBy: 1, without: [], limit: 1) }.first)
+    let job = try #require(
+      try await temporary.store.read { try $0.callbacks(dueBy: Timestamp(1), without: [], limit: 1) }.first)
     let strict = delivery(allowing: [])
     guard case .failed(let why) = await strict.deliver(job) else {
       Issue.record("it was called")
@@ -161,8 +164,9 @@ private final class CallbackListener: Sendable {
     arguments: [("http://nowhere.invalid/", "nowhere.invalid: "), ("http://127.0.0.1:1/", "refused")])
   func failures(url: String, reason: String) async throws {
     let temporary = try TemporaryStore()
-    try await temporary.store.write { try $0.insertCallback("t", url: url, dueAtMs: 1) }
-    let job = try #require(try await temporary.store.read { try $0.callbacks(dueBy: 1, without: [], limit: 1) }.first)
+    try await temporary.store.write { try $0.insertCallback("t", url: url, dueAt: Timestamp(1)) }
+    let job = try #require(
+      try await temporary.store.read { try $0.callbacks(dueBy: Timestamp(1), without: [], limit: 1) }.first)
     guard case .failed(let why) = await delivery(allowing: ["127.0.0.1"]).deliver(job) else {
       Issue.record("it was delivered")
       return
@@ -175,8 +179,9 @@ private final class CallbackListener: Sendable {
     let server = try TokenServerProcess()
     let temporary = try TemporaryStore()
     let url = "https://\(host):\(server.port)/callback?a=b"
-    try await temporary.store.write { try $0.insertCallback("t", url: url, dueAtMs: 1) }
-    let job = try #require(try await temporary.store.read { try $0.callbacks(dueBy: 1, without: [], limit: 1) }.first)
+    try await temporary.store.write { try $0.insertCallback("t", url: url, dueAt: Timestamp(1)) }
+    let job = try #require(
+      try await temporary.store.read { try $0.callbacks(dueBy: Timestamp(1), without: [], limit: 1) }.first)
     var trust = TLSConfiguration.makeClientConfiguration()
     let allowed = ["127.0.0.1", "::1"].compactMap { AddressRange($0) }
     let group = MultiThreadedEventLoopGroup.singleton
@@ -207,9 +212,10 @@ private final class CallbackListener: Sendable {
     let slow = try CallbackListener(answering: false)
     defer { slow.end() }
     try await temporary.store.write {
-      try $0.insertCallback("t", url: "http://127.0.0.1:\(slow.port)/", dueAtMs: 1)
+      try $0.insertCallback("t", url: "http://127.0.0.1:\(slow.port)/", dueAt: Timestamp(1))
     }
-    let job = try #require(try await temporary.store.read { try $0.callbacks(dueBy: 1, without: [], limit: 1) }.first)
+    let job = try #require(
+      try await temporary.store.read { try $0.callbacks(dueBy: Timestamp(1), without: [], limit: 1) }.first)
     let delivery = delivery(allowing: ["127.0.0.1"])
     let started = ContinuousClock.now
     let task = Task { await delivery.deliver(job) }

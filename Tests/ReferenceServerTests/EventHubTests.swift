@@ -101,7 +101,7 @@ import Testing
     for hasRung in [true, false, true] {
       if hasRung { wakeUp.ring() }
       let began = ContinuousClock.now
-      await wakeUp.wait(milliseconds: hasRung ? 30_000 : 50)
+      await wakeUp.wait(for: .milliseconds(hasRung ? 30_000 : 50))
       let waited = ContinuousClock.now - began
       #expect(hasRung ? waited < .seconds(20) : waited >= .milliseconds(50))
     }

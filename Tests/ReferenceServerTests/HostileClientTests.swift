@@ -170,7 +170,7 @@ import Testing
     let hash = temporary.hasher.hash(code.digits, for: .activationCode)
     try await temporary.store.write { database in
       try database.run("INSERT INTO user (id, created_at_ms) VALUES ('alice', 0)")
-      try database.insertActivationCode(hash, userID: UserID("alice"), expiresAtMs: 1_000_000)
+      try database.insertActivationCode(hash, userID: UserID("alice"), expiresAt: Timestamp(1_000_000))
     }
     for _ in 1...30 {
       _ = try await activation.register(.sample(key), key: key, credential: code.digits, peer: "192.0.2.1")

@@ -28,7 +28,7 @@ private let profileID = ProfileID("PROF01")
     let log = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     verifier = PINAttemptVerifier(
       store: temporary.store.records, announcer: ServerAnnouncer(hub: EventHub(), callbacks: AsyncSignal(), log: log),
-      clock: ServerClock { 0 }, limit: 3)
+      clock: ServerClock { Timestamp(0) }, limit: 3)
     let fresh = try NewKnowledgeKey(
       clientID: client, profileID: profileID,
       hasher: KeyedHasher(SecretBytes(copying: [UInt8](repeating: 1, count: 32))))
@@ -38,9 +38,10 @@ private let profileID = ProfileID("PROF01")
         clientName: "x", softwareID: "x", softwareVersion: "1", key: JWK(try P256PrivateKey().publicKey),
         capabilities: .init(display: .none, keypad: true, button: true, led: .mono))
       try database.insertDevice(
-        id: client, registration: registration, key: registration.jwks.keys[0].publicKey(), credential: [1], nowMs: 0)
-      try database.insertProfile(profileID, on: client, userID: UserID("alice"), activation: [1], nowMs: 0)
-      _ = try database.propose(fresh, nonce: "n", nowMs: 0)
+        id: client, registration: registration, key: registration.jwks.keys[0].publicKey(), credential: [1],
+        now: Timestamp(0))
+      try database.insertProfile(profileID, on: client, userID: UserID("alice"), activation: [1], now: Timestamp(0))
+      _ = try database.propose(fresh, nonce: "n", now: Timestamp(0))
       let profile = try #require(try database.profile(profileID, on: client))
       #expect(try database.activateKnowledge(of: profile, nonce: "n", activation: [2]))
     }
@@ -85,7 +86,7 @@ private let profileID = ProfileID("PROF01")
       }
       #expect(seen == [1, 1])
       return true
-    } rule: { _, _ in
+    } apply: { _, _ in
       .init()
     }
     #expect(try await failures() == 0)
@@ -148,10 +149,10 @@ private let profileID = ProfileID("PROF01")
         try? store.pool.write { connection in
           let database = TokenServerStore.Database(connection)
           guard let profile = try database.profile(profileID, on: client) else { return }
-          _ = try database.deleteProfile(profile.name, nowMs: 0)
+          _ = try database.deleteProfile(profile.name, now: Timestamp(0))
         }
         return true
-      } rule: { _, _ in
+      } apply: { _, _ in
         Issue.record("judged")
         return .init()
       }
@@ -159,16 +160,16 @@ private let profileID = ProfileID("PROF01")
   }
 
   @Test("Pending profiles expire") func pendingProfilesExpire() async throws {
-    let due = try await temporary.store.write { database -> [Int64?] in
-      let before = try database.nextDueMs()
+    let due = try await temporary.store.write { database -> [Timestamp?] in
+      let before = try database.nextDue()
       try database.run("UPDATE knowledge SET state = 'pending'")
-      let after = try database.nextDueMs()
-      #expect(try database.expireProfiles(nowMs: 599_999) == Effects())
-      let effects = try database.expireProfiles(nowMs: 600_000)
+      let after = try database.nextDue()
+      #expect(try database.expireProfiles(now: Timestamp(599_999)) == Effects())
+      let effects = try database.expireProfiles(now: Timestamp(600_000))
       #expect(effects.notices.map(\.event) == [DeviceEvent(.profileRevoked, profileID: "PROF01")])
-      return [before, after, try database.nextDueMs()]
+      return [before, after, try database.nextDue()]
     }
-    #expect(due == [nil, 600_000, nil])
+    #expect(due == [nil, Timestamp(600_000), nil])
   }
 
   @Test("One refresh token for one profile") func oneRefreshTokenForOneProfile() async throws {
@@ -179,7 +180,7 @@ private let profileID = ProfileID("PROF01")
     )
     #expect(one.publicKey != other.publicKey && one.refreshTokenHash != other.refreshTokenHash)
     // A proposal does not replace an active verifier.
-    #expect(try await temporary.store.write { try $0.propose(one, nonce: "m", nowMs: 0) } == false)
+    #expect(try await temporary.store.write { try $0.propose(one, nonce: "m", now: Timestamp(0)) } == false)
     #expect(try await temporary.store.read { try $0.profile(profileID, on: client)?.knowledge?.publicKey } == key)
   }
 }

@@ -32,7 +32,7 @@ import Testing
       let registration = RegistrationRequest(
         clientName: "n", softwareID: "s", softwareVersion: "1", key: JWK(key),
         capabilities: .init(display: .none, keypad: false, button: true, led: .mono))
-      try database.insertDevice(id: client, registration: registration, key: key, credential: [1], nowMs: 0)
+      try database.insertDevice(id: client, registration: registration, key: key, credential: [1], now: Timestamp(0))
       for profile in ["WAITS", "STAYS"] {
         try database.run(
           """
@@ -41,22 +41,22 @@ import Testing
           """, [client, profile, user + profile])
       }
       let fresh = try NewKnowledgeKey.sample(clientID: client, profileID: ProfileID("WAITS"))
-      _ = try database.propose(fresh, nonce: "n", nowMs: 0)
-      try database.insertPINChange("p\(client)", fresh, nowMs: 0)
-      try database.insert(Transaction.sample("t\(client)", expiresAtMs: 9))
-      try database.insertCallback("t\(client)", url: "https://portal.example/", dueAtMs: 1)
+      _ = try database.propose(fresh, nonce: "n", now: Timestamp(0))
+      try database.insertPINChange("p\(client)", fresh, now: Timestamp(0))
+      try database.insert(Transaction.sample("t\(client)", expiresAt: Timestamp(9)))
+      try database.insertCallback("t\(client)", url: "https://portal.example/", dueAt: Timestamp(1))
       try database.post(
         Effects(notices: [.init(clientID: client, event: DeviceEvent(.resync))]))
-      try database.hold(UserID(user), untilMs: 1000)
+      try database.hold(UserID(user), until: Timestamp(1000))
       try database.run("INSERT INTO api_client VALUES (?, x'00', 1, 1, 1)", [user])
-      try database.insertActivationCode(Array(user.utf8), userID: UserID(user), expiresAtMs: 1000)
+      try database.insertActivationCode(Array(user.utf8), userID: UserID(user), expiresAt: Timestamp(1000))
       try database.run(
         "INSERT INTO access_token (hash, client_id, expires_at_ms) VALUES (?, ?, 1000)", [Array(user.utf8), client])
       try database.run(
         "INSERT INTO fleet_token (hash, name, created_at_ms) VALUES (?, ?, 0)", [Array(user.utf8), user])
       try database.run("INSERT INTO server_key VALUES (?, x'00', 0)", [user])
       try database.insert(
-        StoredReply(requestHash: [], status: 200, body: []), key: "k", clientID: client, nowMs: 0)
+        StoredReply(requestHash: [], status: 200, body: []), key: "k", clientID: client, now: Timestamp(0))
       try database.run("INSERT INTO pin_attempt VALUES (?, 'WAITS', 'k', x'', 0)", [client])
       try database.run("INSERT INTO running VALUES (?, 'x')", [user])
     }
@@ -110,29 +110,30 @@ import Testing
   /// Runs the periodic work of the server and the lists of commands and portals.
   private static func expectAliceServed(_ database: TokenServerStore.Database, _ poison: String) throws {
     let comment = Comment(rawValue: poison)
-    #expect(try database.nextExpiryMs().map { $0 <= 9 } == true, comment)
-    #expect(try database.nextPendingExpiryMs().map { $0 <= PINVerifierRecord.pendingForMs } == true, comment)
-    #expect(try database.nextCallbackMs(after: 0).map { $0 <= 1 } == true, comment)
+    #expect(try database.nextExpiry().map { $0 <= Timestamp(9) } == true, comment)
+    #expect(try database.nextPendingExpiry().map { $0 <= Timestamp(0) + PINVerifierRecord.pendingFor } == true, comment)
+    #expect(try database.nextCallback(after: Timestamp(0)).map { $0 <= Timestamp(1) } == true, comment)
     #expect(try database.devices(withTransport: .mqtt).contains(ClientID("C1")), comment)
     #expect(try database.devices().contains { $0.id == ClientID("C1") }, comment)
     #expect(try database.apiClients().contains { $0.id == "alice" }, comment)
     #expect(try database.transactions(limit: 9).contains { $0.0.id == "tC1" }, comment)
-    #expect(try database.holds(nowMs: 10).contains { $0.userID == UserID("alice") }, comment)
+    #expect(try database.holds(now: Timestamp(10)).contains { $0.userID == UserID("alice") }, comment)
     #expect(try database.profiles(of: UserID("aliceSTAYS")).count == 1, comment)
     _ = try database.unreadableRows()
     _ = try database.issuer()
     _ = try database.profiles(of: UserID("bobSTAYS"))
-    var effects = try database.setAsideUnreadable(nowMs: 10)
-    effects.add(try database.expireTransactions(nowMs: 10))
-    effects.add(try database.expireProfiles(nowMs: PINVerifierRecord.pendingForMs))
-    effects.add(try database.collectOutbox(nowMs: 10))
+    var effects = try database.setAsideUnreadable(now: Timestamp(10))
+    effects.add(try database.expireTransactions(now: Timestamp(10)))
+    effects.add(try database.expireProfiles(now: Timestamp(0) + PINVerifierRecord.pendingFor))
+    effects.add(try database.collectOutbox(now: Timestamp(10)))
     #expect(try database.transaction("tC1")?.state == .expired, comment)
     #expect(try database.profile(ProfileID("WAITS"), on: ClientID("C1"))?.isDeleted == true, comment)
     #expect(effects.notices.contains(.init(clientID: ClientID("C1"), event: DeviceEvent(.resync))), comment)
     #expect(
-      try database.callbacks(dueBy: 10, without: [], limit: 9).contains { $0.transactionID == "tC1" }, comment)
-    _ = try database.deleteDevice(ClientID("C2"), nowMs: 10)
-    try database.forget(endedBeforeMs: 0, nowMs: 10)
+      try database.callbacks(dueBy: Timestamp(10), without: [], limit: 9).contains { $0.transactionID == "tC1" },
+      comment)
+    _ = try database.deleteDevice(ClientID("C2"), now: Timestamp(10))
+    try database.forget(endedBefore: Timestamp(0), now: Timestamp(10))
     #expect(try database.profile(ProfileID("STAYS"), on: ClientID("C1"))?.isDeleted == false, comment)
   }
 
@@ -154,7 +155,8 @@ import Testing
       try database.execute(
         sql: "UPDATE \(table) SET \(column) = 'x' WHERE rowid = (SELECT MAX(rowid) FROM \(table))")
       let records = TokenServerStore.Database(database)
-      let warnings = try records.setAsideUnreadable(nowMs: 0).warnings + records.collectOutbox(nowMs: 0).warnings
+      let warnings =
+        try records.setAsideUnreadable(now: Timestamp(0)).warnings + records.collectOutbox(now: Timestamp(0)).warnings
       return try warnings + records.unreadableRows()
     }
     #expect(lines.contains { $0.hasPrefix(line) }, "\(lines)")
@@ -170,7 +172,7 @@ import Testing
       try database.run("UPDATE profile SET activation = 7 WHERE client_id = 'C2'")
       #expect(try database.profiles(on: ClientID("C2")).isEmpty)
       #expect(try Set(database.profileNames(on: ClientID("C2")).map(\.id)) == [ProfileID("WAITS"), ProfileID("STAYS")])
-      let effects = try database.deleteDevice(ClientID("C2"), nowMs: 5)
+      let effects = try database.deleteDevice(ClientID("C2"), now: Timestamp(5))
       #expect(effects.notices.count == 3)
       #expect(try database.profileNames(on: ClientID("C2")).isEmpty)
     }

@@ -20,7 +20,7 @@ extension TemporaryStore {
   func makeActivationService() -> ActivationService {
     let announcer = ServerAnnouncer(
       hub: EventHub(), callbacks: AsyncSignal(), log: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-    let clock = ServerClock { 0 }
+    let clock = ServerClock { Timestamp(0) }
     return ActivationService(
       store: store, hasher: hasher, keyring: ServerKeyring(store: store.records, hasher: hasher), clock: clock,
       announcer: announcer,
@@ -128,22 +128,22 @@ extension TemporaryStore {
     _ = try await temporary.store.write { database in
       try database.run("INSERT INTO user (id, created_at_ms) VALUES ('victim', 0)")
       try database.insert(.sample("t0"))
-      try database.insert(.sample("t9", expiresAtMs: 9))
+      try database.insert(.sample("t9", expiresAt: Timestamp(9)))
     }
     _ = try await temporary.store.write { try $0.run(poison) }
     let effects = try await temporary.store.write { database in
-      var effects = try database.setAsideUnreadable(nowMs: 10)
-      effects.add(try database.expireTransactions(nowMs: 10))
-      effects.add(try database.expireProfiles(nowMs: 10))
-      effects.add(try database.collectOutbox(nowMs: 10))
-      try database.forget(endedBeforeMs: 0, nowMs: 10)
+      var effects = try database.setAsideUnreadable(now: Timestamp(10))
+      effects.add(try database.expireTransactions(now: Timestamp(10)))
+      effects.add(try database.expireProfiles(now: Timestamp(10)))
+      effects.add(try database.collectOutbox(now: Timestamp(10)))
+      try database.forget(endedBefore: Timestamp(0), now: Timestamp(10))
       return effects
     }
     #expect(effects.callbacksDue)
     let next = try await temporary.store.read {
-      (try $0.nextDueMs(), try $0.callbacks(dueBy: 10, without: [], limit: 9))
+      (try $0.nextDue(), try $0.callbacks(dueBy: Timestamp(10), without: [], limit: 9))
     }
-    #expect(next.0.map { $0 >= 0 && $0 <= JSON.largestNumber + 1_000_000 } != false)
+    #expect(next.0.map { $0 >= Timestamp(0) && $0 <= Timestamp(JSON.largestNumber + 1_000_000) } != false)
     #expect(next.1.allSatisfy { CallbackURL.isAcceptable($0.url) })
   }
 

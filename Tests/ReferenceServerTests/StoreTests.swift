@@ -86,7 +86,7 @@ extension TokenServerStore.Database {
     let winners = try await withThrowingTaskGroup(of: TransactionOutcome?.self) { group in
       for ending in endings {
         group.addTask {
-          try await store.write { try $0.end(.sample(), ending, nowMs: 1) } == nil ? nil : ending
+          try await store.write { try $0.end(.sample(), ending, now: Timestamp(1)) } == nil ? nil : ending
         }
       }
       return try await group.reduce(into: [TransactionOutcome]()) { if let ending = $1 { $0.append(ending) } }
@@ -101,33 +101,33 @@ extension TokenServerStore.Database {
     let store = temporary.store
     let effects = try await store.write { database in
       try database.insert(.sample())
-      return try database.end(.sample(), .denied, nowMs: 7)
+      return try database.end(.sample(), .denied, now: Timestamp(7))
     }
     #expect(effects?.callbacksDue == true)
-    let jobs = try await store.read { try $0.callbacks(dueBy: 7, without: [], limit: 10) }
+    let jobs = try await store.read { try $0.callbacks(dueBy: Timestamp(7), without: [], limit: 10) }
     #expect(jobs.map(\.transactionID) == ["t1"])
     #expect(jobs.map(\.url) == ["https://portal/cb"] && jobs.map(\.host) == ["portal:443"])
-    #expect(jobs.map(\.attempts) == [0] && jobs.map(\.dueAtMs) == [7])
-    #expect(try await store.read { try $0.callbacks(dueBy: 6, without: [], limit: 10) }.isEmpty)
-    #expect(try await store.read { try $0.callbacks(dueBy: 7, without: ["portal:443"], limit: 10) }.isEmpty)
-    #expect(try await store.read { try $0.nextCallbackMs(after: 6) } == 7)
+    #expect(jobs.map(\.attempts) == [0] && jobs.map(\.dueAt) == [Timestamp(7)])
+    #expect(try await store.read { try $0.callbacks(dueBy: Timestamp(6), without: [], limit: 10) }.isEmpty)
+    #expect(try await store.read { try $0.callbacks(dueBy: Timestamp(7), without: ["portal:443"], limit: 10) }.isEmpty)
+    #expect(try await store.read { try $0.nextCallback(after: Timestamp(6)) } == Timestamp(7))
   }
 
   @Test("Expiry") func expiry() async throws {
     let temporary = try TemporaryStore()
     let effects = try await temporary.store.write { database in
-      try database.insert(.sample("early", expiresAtMs: 10))
-      try database.insert(.sample("told", expiresAtMs: 11, callbackOnExpiry: true))
-      try database.insert(.sample("late", expiresAtMs: 12))
-      #expect(try database.nextExpiryMs() == 10)
-      return try database.expireTransactions(nowMs: 11)
+      try database.insert(.sample("early", expiresAt: Timestamp(10)))
+      try database.insert(.sample("told", expiresAt: Timestamp(11), callbackOnExpiry: true))
+      try database.insert(.sample("late", expiresAt: Timestamp(12)))
+      #expect(try database.nextExpiry() == Timestamp(10))
+      return try database.expireTransactions(now: Timestamp(11))
     }
     #expect(effects.notices.map(\.event.transactionID) == ["early", "told"])
     #expect(effects.callbacksDue)
     let left = try await temporary.store.read {
-      (0, try $0.nextExpiryMs(), try $0.callbacks(dueBy: 99, without: [], limit: 9))
+      (0, try $0.nextExpiry(), try $0.callbacks(dueBy: Timestamp(99), without: [], limit: 9))
     }
-    #expect(left.1 == 12)
+    #expect(left.1 == Timestamp(12))
     #expect(left.2.map(\.transactionID) == ["told"])
   }
 
@@ -135,7 +135,7 @@ extension TokenServerStore.Database {
     let temporary = try TemporaryStore()
     let ids = try await temporary.store.write { database in
       for id in ["b", "a", "c"] { try database.insert(.sample(id)) }
-      return try database.openTransactions(of: ClientID("C1"), nowMs: 0).map(\.id)
+      return try database.openTransactions(of: ClientID("C1"), now: Timestamp(0)).map(\.id)
     }
     #expect(ids == ["a", "b", "c"])
   }
@@ -144,12 +144,12 @@ extension TokenServerStore.Database {
     let temporary = try TemporaryStore()
     try await temporary.store.write { database in
       for id in ["old", "new"] { try database.insert(.sample(id)) }
-      _ = try database.end(.sample("old"), .denied, nowMs: 10)
-      _ = try database.end(.sample("new"), .denied, nowMs: 20)
-      try database.forget(endedBeforeMs: 15, nowMs: 30)
+      _ = try database.end(.sample("old"), .denied, now: Timestamp(10))
+      _ = try database.end(.sample("new"), .denied, now: Timestamp(20))
+      try database.forget(endedBefore: Timestamp(15), now: Timestamp(30))
       #expect(try database.transaction("old") == nil)
       #expect(try database.transaction("new") != nil)
-      #expect(try database.callbacks(dueBy: 99, without: [], limit: 9).map(\.transactionID) == ["new"])
+      #expect(try database.callbacks(dueBy: Timestamp(99), without: [], limit: 9).map(\.transactionID) == ["new"])
     }
   }
 
@@ -160,7 +160,7 @@ extension TokenServerStore.Database {
     let posted = effects
     try await temporary.store.write { try $0.post(posted) }
     let collected = try await temporary.store.write {
-      [try $0.collectOutbox(nowMs: 0), try $0.collectOutbox(nowMs: 0)]
+      [try $0.collectOutbox(now: Timestamp(0)), try $0.collectOutbox(now: Timestamp(0))]
     }
     #expect(collected.map(\.notices) == [posted.notices, []])
   }

@@ -37,10 +37,10 @@ import Testing
 
   @Test("Expiry counts from its moment") func expiryCountsFromItsMoment() {
     let transaction = Transaction.sample()
-    #expect(transaction.state(at: transaction.expiresAtMs - 1) == .open)
-    #expect(transaction.state(at: transaction.expiresAtMs) == .expired)
-    #expect(transaction.status(at: 59_999).expiresInMs == 1)
-    #expect(transaction.status(at: 60_000).expiresInMs == nil)
+    #expect(transaction.state(at: transaction.expiresAt - .milliseconds(1)) == .open)
+    #expect(transaction.state(at: transaction.expiresAt) == .expired)
+    #expect(transaction.status(at: Timestamp(59_999)).expiresInMs == 1)
+    #expect(transaction.status(at: Timestamp(60_000)).expiresInMs == nil)
   }
 }
 
@@ -100,11 +100,13 @@ import Testing
 
 extension Transaction {
   /// Open from 0 to 60 s.
-  static func sample(_ id: String = "t1", expiresAtMs: Int64 = 60_000, callbackOnExpiry: Bool = false) -> Transaction {
+  static func sample(_ id: String = "t1", expiresAt: Timestamp = Timestamp(60_000), callbackOnExpiry: Bool = false)
+    -> Transaction
+  {
     Transaction(
       id: id, userID: UserID("alice"), clientID: ClientID("C1"), profileID: ProfileID("PROF01"), type: "login",
       method: .push,
       callbackURI: "https://portal/cb", message: "Log in?", nonce: "bm9uY2U", request: Array("{}".utf8),
-      callbackOnExpiry: callbackOnExpiry, createdAtMs: 0, expiresAtMs: expiresAtMs)
+      callbackOnExpiry: callbackOnExpiry, createdAt: Timestamp(0), expiresAt: expiresAt)
   }
 }

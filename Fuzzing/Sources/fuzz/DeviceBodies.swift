@@ -78,7 +78,7 @@ private func judgeAnswer(_ plaintext: [UInt8], _ method: ApprovalRequest.Method)
   var transaction = Transaction(
     id: "t", userID: UserID("ann"), clientID: ClientID("C"), profileID: ProfileID("P"), type: "login", method: method,
     callbackURI: "https://portal.example/", message: nil, nonce: [UInt8](repeating: 7, count: 32).base64URL,
-    request: request, callbackOnExpiry: false, createdAtMs: 0, expiresAtMs: 60_000)
+    request: request, callbackOnExpiry: false, createdAt: Timestamp(0), expiresAt: Timestamp(60_000))
   transaction.formerRequests = [UInt8](repeating: 9, count: 64)
   guard case .proof(let proof, let claim)? = try? AnswerVerifier.read(plaintext, for: transaction, issuer: "https://s")
   else { return }

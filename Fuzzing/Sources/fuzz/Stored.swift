@@ -210,7 +210,7 @@ private func readColumns(_ bytes: [UInt8]) {
     id: "t", userID: UserID("ann"), clientID: ClientID("C"), profileID: ProfileID("P"), type: "login",
     method: .pushWithPIN,
     callbackURI: "https://p/", message: nil, nonce: [UInt8](repeating: 7, count: 32).base64URL, request: bytes,
-    callbackOnExpiry: false, createdAtMs: 0, expiresAtMs: 60_000)
+    callbackOnExpiry: false, createdAt: Timestamp(0), expiresAt: Timestamp(60_000))
   transaction.pinAttempts = 1_000_000_000
   guard let reissued = try? transaction.reissued(counts: ProfileFailureCounts(profileID: "P", max: 3, previous: 1))
   else { return }

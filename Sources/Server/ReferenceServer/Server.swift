@@ -23,7 +23,7 @@ struct Server {
     let mailboxes = configuration.mqtt.map { settings in
       MailboxPublisher(settings, authorityFile: settings.authorityFile.map(directory.file), hasher: hasher, log: log)
     }
-    let found = try await store.write { try $0.setAsideUnreadable(nowMs: clock.nowMs()) }
+    let found = try await store.write { try $0.setAsideUnreadable(now: clock.now()) }
     for warning in found.warnings { log.warning("\(warning)") }
     try await mailboxes?.restore(from: store)
     let announcer = ServerAnnouncer(hub: hub, mailboxPublisher: mailboxes, callbacks: callbacksDue, log: log)

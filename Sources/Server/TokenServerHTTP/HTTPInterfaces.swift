@@ -80,7 +80,7 @@ package struct HTTPInterfaces: Sendable {
     RequestRoutes(gate: gate, keyring: keyring, pins: pins).add(to: router)
     let answers = AnswerService(
       store: store.records, keyring: keyring, pins: pins, revocations: gate.revocations, announcer: announcer,
-      origin: origin, notMeHoldMs: Int64(configuration.mobileAuthentication.notMeHoldSeconds) * 1000)
+      origin: origin, notMeHold: .seconds(configuration.mobileAuthentication.notMeHoldSeconds))
     AnswerRoutes(gate: gate, answers: answers).add(to: router)
     EventRoutes(gate: gate, hub: hub).add(to: router)
   }

@@ -55,42 +55,42 @@ final class CallbackWorker: Service {
     await cancelWhenGracefulShutdown { [self] in
       await withDiscardingTaskGroup { group in
         while !Task.isCancelled {
-          var nextMs: Int64?
-          do { nextMs = try await startDue(in: &group) } catch {
+          var next: Timestamp?
+          do { next = try await startDue(in: &group) } catch {
             log.error("callbacks: \(error)")
-            nextMs = clock.nowMs() + 1000
+            next = clock.now() + .seconds(1)
           }
-          await wakeUp.wait(milliseconds: nextMs.map { $0 - clock.nowMs() })
+          await wakeUp.wait(for: next.map { $0 - clock.now() })
         }
       }
     }
   }
 
   /// - Returns: when the next job is due; nil if unknown.
-  private func startDue(in group: inout DiscardingTaskGroup) async throws -> Int64? {
-    let nowMs = clock.nowMs()
+  private func startDue(in group: inout DiscardingTaskGroup) async throws -> Timestamp? {
+    let now = clock.now()
     var hasStarted = true
     // One query may return only jobs of the busiest host; the loop repeats the query without the hosts that are at
     // their limit.
     while hasStarted {
       let full = underWay.withLock { $0.fullHosts }
-      let jobs = try await dueJobs(nowMs: nowMs, without: full)
+      let jobs = try await dueJobs(now: now, without: full)
       hasStarted = false
       for job in jobs where underWay.withLock({ $0.begin(job) }) {
         hasStarted = true
         group.addTask { [self] in await carryOut(job) }
       }
     }
-    return try await store.read { try $0.nextCallbackMs(after: nowMs) }
+    return try await store.read { try $0.nextCallback(after: now) }
   }
 
-  private func dueJobs(nowMs: Int64, without hosts: [String]) async throws -> [CallbackJob] {
+  private func dueJobs(now: Timestamp, without hosts: [String]) async throws -> [CallbackJob] {
     do {
-      return try await store.read { try $0.callbacks(dueBy: nowMs, without: hosts, limit: 2 * Self.atOnce) }
+      return try await store.read { try $0.callbacks(dueBy: now, without: hosts, limit: 2 * Self.atOnce) }
     } catch is CorruptRowError {
-      let effects = try await store.write { try $0.setAsideUnreadable(nowMs: nowMs) }
+      let effects = try await store.write { try $0.setAsideUnreadable(now: now) }
       for warning in effects.warnings { log.warning("\(warning)") }
-      return try await store.read { try $0.callbacks(dueBy: nowMs, without: hosts, limit: 2 * Self.atOnce) }
+      return try await store.read { try $0.callbacks(dueBy: now, without: hosts, limit: 2 * Self.atOnce) }
     }
   }
 
@@ -110,9 +110,9 @@ final class CallbackWorker: Service {
       case .failed(let why):
         let attempts = job.attempts + 1
         let delayMs = CallbackSchedule.delayMs(afterFailures: attempts, jitter: .random(in: -1...1))
-        let dueAtMs = clock.nowMs() + delayMs
+        let dueAt = clock.now() + .milliseconds(delayMs)
         log.notice("callback for \(job.transactionID) failed (\(why)), again in \(delayMs) ms")
-        try await store.write { try $0.postponeCallback(job.transactionID, attempts: attempts, dueAtMs: dueAtMs) }
+        try await store.write { try $0.postponeCallback(job.transactionID, attempts: attempts, dueAt: dueAt) }
       }
     } catch { log.error("callback for \(job.transactionID): \(error)") }
     let wasFull = underWay.withLock { $0.end(job) }

@@ -10,8 +10,8 @@ struct ActivationCodeCommand: AsyncParsableCommand {
     discussion:
       "The code is valid for ten minutes. The URI contains it for scanners, files and `approval-token enroll`.")
 
-  /// The lifetime of a code, in milliseconds.
-  static let lifetimeMs: Int64 = 600_000
+  /// The lifetime of a code.
+  static let lifetime = Duration.seconds(600)
 
   @OptionGroup var options: CommonOptions
   @Argument(help: "The user to activate.")
@@ -43,14 +43,14 @@ struct ActivationCodeCommand: AsyncParsableCommand {
     }
     let code = ActivationCode.random()
     let hash = session.hasher.hash(code.digits, for: .activationCode)
-    let expiresAtMs = ServerClock.system.nowMs() + Self.lifetimeMs
+    let expiresAt = ServerClock.system.now() + Self.lifetime
     try await session.store.write { [user] in
-      try $0.insertActivationCode(hash, userID: UserID(user), expiresAtMs: expiresAtMs)
+      try $0.insertActivationCode(hash, userID: UserID(user), expiresAt: expiresAt)
     }
     let pin = try ServerPin.read(session.directory.file(configuration.certificateFile))
     let made = Made(
       user: user, code: code.digits, uri: ActivationURI(server: issuer, code: code, pins: [pin]).text,
-      expiresIn: Self.lifetimeMs / 1000)
+      expiresIn: Self.lifetime.components.seconds)
     options.print(
       made, "code: \(made.code)\nuri: \(made.uri)\nvalid for \(made.expiresIn / 60) minutes")
   }

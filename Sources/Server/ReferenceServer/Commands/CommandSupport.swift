@@ -57,8 +57,8 @@ struct CommandError: Error, CustomStringConvertible {
 }
 
 /// A time as text: UTC, to the second.
-func moment(_ milliseconds: Int64) -> String {
-  Date(timeIntervalSince1970: Double(milliseconds / 1000)).formatted(.iso8601)
+func moment(_ time: Timestamp) -> String {
+  Date(timeIntervalSince1970: Double(time.milliseconds / 1000)).formatted(.iso8601)
 }
 
 /// Validates a name for URL paths and logs: 1 to 128 bytes without spaces and control characters.

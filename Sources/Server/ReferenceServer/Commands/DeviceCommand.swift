@@ -52,8 +52,8 @@ struct DeviceCommand: AsyncParsableCommand {
         deviceID = device.id.text
         name = device.name
         softwareVersion = device.softwareVersion
-        createdAtMs = device.createdAtMs
-        lastLoginAtMs = device.lastLoginAtMs
+        createdAtMs = device.createdAt.milliseconds
+        lastLoginAtMs = device.lastLoginAt?.milliseconds
         users = profiles.map {
           User(
             user: $0.userID.text, profileID: $0.id.text, mobileAuthentication: $0.hasKeys, push: $0.isEnrolledForPush,
@@ -63,7 +63,7 @@ struct DeviceCommand: AsyncParsableCommand {
       }
 
       var text: String {
-        let lastLogin = lastLoginAtMs.map { ", last login \(moment($0))" } ?? ""
+        let lastLogin = lastLoginAtMs.map { ", last login \(moment(Timestamp($0)))" } ?? ""
         let lines = users.map { user in
           let enrollment = user.push ? "push" : user.mobileAuthentication ? "keys, no push" : "not enrolled"
           let pin =
@@ -107,8 +107,8 @@ struct DeviceCommand: AsyncParsableCommand {
       let session = try options.open()
       let isThere = try await session.store.read { [device] in try $0.hasDevice(ClientID(device)) }
       guard isThere else { throw CommandError("there is no device \(device)") }
-      let nowMs = ServerClock.system.nowMs()
-      try await session.change { [device] in try $0.deleteDevice(ClientID(device), nowMs: nowMs) }
+      let now = ServerClock.system.now()
+      try await session.change { [device] in try $0.deleteDevice(ClientID(device), now: now) }
       options.print(Deleted(deviceID: device), "deleted the device \(device)")
     }
   }

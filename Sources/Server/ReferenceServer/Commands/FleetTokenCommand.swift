@@ -27,8 +27,8 @@ struct FleetTokenCommand: AsyncParsableCommand {
       let session = try options.open()
       let token = Random.bytes(32).lowercaseHex
       let hash = session.hasher.hash(token, for: .fleetToken)
-      let nowMs = ServerClock.system.nowMs()
-      let isAdded = try await session.store.write { try $0.insertFleetToken(hash, name: name, nowMs: nowMs) }
+      let now = ServerClock.system.now()
+      let isAdded = try await session.store.write { try $0.insertFleetToken(hash, name: name, now: now) }
       guard isAdded else { throw CommandError("the fleet token \(name) already exists") }
       options.print(Added(name: name, token: token), "token: \(token)")
     }

@@ -39,7 +39,8 @@ struct TransactionCommand: AsyncParsableCommand {
 
       var text: String {
         let why = [reason, denialReason].compactMap { $0 }.joined(separator: ", ")
-        return "\(moment(createdAtMs))  \(transactionID)  \(type)  \(user)  \(state)\(why.isEmpty ? "" : " (\(why))")"
+        return
+          "\(moment(Timestamp(createdAtMs)))  \(transactionID)  \(type)  \(user)  \(state)\(why.isEmpty ? "" : " (\(why))")"
       }
     }
 
@@ -48,16 +49,16 @@ struct TransactionCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let nowMs = ServerClock.system.nowMs()
+      let now = ServerClock.system.now()
       let (entries, holds, unreadable) = try await options.open().store.read { [limit] database in
-        let holds = try database.holds(nowMs: nowMs)
-        let ends = Dictionary(holds.map { ($0.userID, $0.untilMs) }) { first, _ in first }
+        let holds = try database.holds(now: now)
+        let ends = Dictionary(holds.map { ($0.userID, $0.until) }) { first, _ in first }
         let entries = try database.transactions(limit: limit).map { transaction, denialReason in
           Entry(
             transactionID: transaction.id, user: transaction.userID.text, deviceID: transaction.clientID.text,
-            type: transaction.type, state: transaction.state(at: nowMs).rawValue,
+            type: transaction.type, state: transaction.state(at: now).rawValue,
             reason: transaction.reason?.rawValue, denialReason: denialReason,
-            createdAtMs: transaction.createdAtMs, heldUntilMs: ends[transaction.userID])
+            createdAtMs: transaction.createdAt.milliseconds, heldUntilMs: ends[transaction.userID]?.milliseconds)
         }
         return (entries, holds, try database.unreadableRows(of: ["mobile_auth_transaction", "hold"]))
       }

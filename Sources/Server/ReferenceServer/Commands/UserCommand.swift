@@ -20,8 +20,8 @@ struct UserCommand: AsyncParsableCommand {
 
     func run() async throws {
       let user = try validated(user, as: "a user")
-      let nowMs = ServerClock.system.nowMs()
-      let isAdded = try await options.open().store.write { try $0.insertUser(UserID(user), nowMs: nowMs) }
+      let now = ServerClock.system.now()
+      let isAdded = try await options.open().store.write { try $0.insertUser(UserID(user), now: now) }
       guard isAdded else { throw CommandError("the user \(user) already exists") }
       options.print(Added(user: user), "added the user \(user)")
     }
@@ -47,8 +47,8 @@ struct UserCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let nowMs = ServerClock.system.nowMs()
-      let wasHeld = try await options.open().store.write { [user] in try $0.endHold(of: UserID(user), nowMs: nowMs) }
+      let now = ServerClock.system.now()
+      let wasHeld = try await options.open().store.write { [user] in try $0.endHold(of: UserID(user), now: now) }
       options.print(
         Resumed(user: user, wasHeld: wasHeld),
         wasHeld ? "the hold on \(user) has ended" : "\(user) was not on hold")

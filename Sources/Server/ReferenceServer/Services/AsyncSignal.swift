@@ -9,12 +9,12 @@ final class AsyncSignal: Sendable {
 
   func ring() { bell.yield() }
 
-  /// - Parameter milliseconds: nil to wait for a signal only.
+  /// - Parameter duration: nil to wait for a signal only.
   /// - Returns: immediately if the task is canceled.
-  func wait(milliseconds: Int64?) async {
-    let alarm = milliseconds.map { milliseconds in
+  func wait(for duration: Duration?) async {
+    let alarm = duration.map { duration in
       Task {
-        try await Task.sleep(for: .milliseconds(max(0, milliseconds)))
+        try await Task.sleep(for: max(.zero, duration))
         ring()
       }
     }

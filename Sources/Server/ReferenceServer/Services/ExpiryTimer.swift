@@ -9,28 +9,28 @@ import TokenServerStore
 /// expiry themselves; this timer notifies devices and portals and deletes old results.
 final class ExpiryTimer: ExpirySchedule, Service {
   /// A delay after the expiry time, so that an answer that arrived in time can still be verified.
-  private static let graceMs: Int64 = 250
-  private static let forgetEveryMs: Int64 = 600_000
+  private static let grace = Duration.milliseconds(250)
+  private static let forgetEvery = Duration.seconds(600)
 
   private let store: Store
   private let announcer: any Announcer
   private let clock: ServerClock
-  private let retentionMs: Int64
+  private let retention: Duration
   private let wakeUp = AsyncSignal()
-  private let plannedMs = Mutex(Int64.max)
+  /// Nil if nothing expires.
+  private let planned = Mutex<Timestamp?>(nil)
 
   init(store: Store, announcer: any Announcer, clock: ServerClock, retentionHours: Int) {
     self.store = store
     self.announcer = announcer
     self.clock = clock
-    retentionMs = Int64(retentionHours) * 3_600_000
+    retention = .seconds(retentionHours * 3600)
   }
 
-  /// Schedules a wake-up for a new expiry time.
-  func expect(atMs: Int64) {
-    let isSooner = plannedMs.withLock { planned in
-      guard atMs < planned else { return false }
-      planned = atMs
+  func expect(at time: Timestamp) {
+    let isSooner = planned.withLock { planned in
+      if let planned, planned <= time { return false }
+      planned = time
       return true
     }
     if isSooner { wakeUp.ring() }
@@ -38,47 +38,45 @@ final class ExpiryTimer: ExpirySchedule, Service {
 
   func run() async throws {
     await cancelWhenGracefulShutdown { [self] in
-      var lastForgotMs: Int64 = 0
+      var lastForgot = Timestamp(0)
       while !Task.isCancelled {
-        var shortestMs: Int64 = 10
+        var shortest = Duration.milliseconds(10)
         do {
-          let nowMs = clock.nowMs()
-          try await expire(nowMs: nowMs)
-          if nowMs - lastForgotMs >= Self.forgetEveryMs {
-            lastForgotMs = nowMs
-            let oldestMs = nowMs - retentionMs
-            try await store.write { try $0.forget(endedBeforeMs: oldestMs, nowMs: nowMs) }
+          let now = clock.now()
+          try await expire(now: now)
+          if now - lastForgot >= Self.forgetEvery {
+            lastForgot = now
+            let oldest = now - retention
+            try await store.write { try $0.forget(endedBefore: oldest, now: now) }
           }
           try await planNext()
         } catch {
           announcer.log.error("expiry: \(error)")
-          shortestMs = 1000
+          shortest = .seconds(1)
         }
-        let plannedMs = plannedMs.withLock { $0 }
-        let untilNextMs = plannedMs == .max ? Self.forgetEveryMs : plannedMs + Self.graceMs - clock.nowMs()
+        let untilNext = planned.withLock { $0 }.map { $0 + Self.grace - clock.now() } ?? Self.forgetEvery
         // At least a moment, so that a failing database does not make this spin.
-        await wakeUp.wait(milliseconds: min(max(untilNextMs, shortestMs), Self.forgetEveryMs))
+        await wakeUp.wait(for: min(max(untilNext, shortest), Self.forgetEvery))
       }
     }
   }
 
-  private func expire(nowMs: Int64) async throws {
-    let dueMs = nowMs - Self.graceMs
-    let next = try await store.read { try $0.nextDueMs() }
-    guard let next, next <= dueMs else { return }
+  private func expire(now: Timestamp) async throws {
+    let due = now - Self.grace
+    let next = try await store.read { try $0.nextDue() }
+    guard let next, next <= due else { return }
     announcer.announce(
       try await store.write { database in
-        var effects = try database.expireTransactions(nowMs: dueMs)
-        effects.add(try database.expireProfiles(nowMs: dueMs))
+        var effects = try database.expireTransactions(now: due)
+        effects.add(try database.expireProfiles(now: due))
         return effects
       })
   }
 
   private func planNext() async throws {
     // Cleared first, so that an expiry time reported during the query is not lost.
-    plannedMs.withLock { $0 = .max }
-    if let next = try await store.read({ try $0.nextDueMs() }) {
-      plannedMs.withLock { $0 = min($0, next) }
-    }
+    planned.withLock { $0 = nil }
+    guard let next = try await store.read({ try $0.nextDue() }) else { return }
+    planned.withLock { $0 = $0.map { min($0, next) } ?? next }
   }
 }

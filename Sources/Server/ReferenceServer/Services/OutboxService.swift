@@ -18,11 +18,10 @@ struct OutboxService: Service {
     defer { source.cancel() }
     await cancelWhenGracefulShutdown {
       while !Task.isCancelled {
-        do { announcer.announce(try await store.write { [clock] in try $0.collectOutbox(nowMs: clock.nowMs()) }) } catch
-        {
+        do { announcer.announce(try await store.write { [clock] in try $0.collectOutbox(now: clock.now()) }) } catch {
           announcer.log.error("outbox: \(error)")
         }
-        await wakeUp.wait(milliseconds: nil)
+        await wakeUp.wait(for: nil)
       }
     }
   }

@@ -20,9 +20,9 @@ extension AnswerService {
   ) async throws -> StoredReply {
     let issuer = origin.issuer
     let transactionEnd = try await end(verificationResult, of: arrival, for: transaction)
-    let outcome = try await store.write { [notMeHoldMs] records in
-      if let transactionEnd, transactionEnd.denial == .notMe, notMeHoldMs > 0, try records.isOpen(transaction.id) {
-        try records.hold(transaction.userID, untilMs: arrival.atMs + notMeHoldMs)
+    let outcome = try await store.write { [notMeHold] records in
+      if let transactionEnd, transactionEnd.denial == .notMe, notMeHold > .zero, try records.isOpen(transaction.id) {
+        try records.hold(transaction.userID, until: arrival.arrivedAt + notMeHold)
       }
       return try Self.record(
         verificationResult, transactionEnd, of: arrival, for: transaction, issuer: issuer, in: records)
@@ -52,14 +52,14 @@ extension AnswerService {
       let count = try records.countBadAnswer(to: transaction.id)
       if count > 0 {
         effects =
-          count < badAnswersAllowed ? Effects() : try records.end(transaction, .invalidAnswers, nowMs: arrival.atMs)
+          count < badAnswersAllowed ? Effects() : try records.end(transaction, .invalidAnswers, now: arrival.arrivedAt)
       }
       reply = StoredReply(Problem(.answerInvalid, issuer: issuer, detail: why), to: arrival.hash)
     }
     guard let effects else {
-      return .tooLate(try records.transaction(transaction.id)?.state(at: arrival.atMs) ?? .expired)
+      return .tooLate(try records.transaction(transaction.id)?.state(at: arrival.arrivedAt) ?? .expired)
     }
-    try records.insert(reply, key: arrival.key, clientID: transaction.clientID, nowMs: arrival.atMs)
+    try records.insert(reply, key: arrival.key, clientID: transaction.clientID, now: arrival.arrivedAt)
     return .recorded(reply, effects)
   }
 
@@ -69,7 +69,7 @@ extension AnswerService {
     by arrival: ArrivedAnswer,
     in records: any ServerRecords
   ) throws -> (StoredReply, Effects?) {
-    let effects = try records.end(transaction, ending, transactionEnd: transactionEnd, nowMs: arrival.atMs)
+    let effects = try records.end(transaction, ending, transactionEnd: transactionEnd, now: arrival.arrivedAt)
     let status = RequestStatus(
       state: ending.state, receipt: transactionEnd?.receipt, idempotencyKey: arrival.key,
       sealedReceipt: transactionEnd?.sealed)
@@ -97,7 +97,7 @@ extension AnswerService {
       return await revocations.explained(reply, attempt)
     }
     let ended = try await store.transaction(transaction.id, of: arrival.clientID)
-    throw Self.tooLate(ended.state(at: arrival.atMs))
+    throw Self.tooLate(ended.state(at: arrival.arrivedAt))
   }
 
   private static func consequences(
@@ -119,7 +119,7 @@ extension AnswerService {
     case .limitReached:
       return .init(
         reply: Problem(outcome, issuer: issuer).map { StoredReply($0, to: arrival.hash) },
-        effects: try records.end(transaction, .invalidAnswers, nowMs: arrival.atMs) ?? Effects())
+        effects: try records.end(transaction, .invalidAnswers, now: arrival.arrivedAt) ?? Effects())
     }
   }
 

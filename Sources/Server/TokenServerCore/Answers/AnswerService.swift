@@ -12,12 +12,12 @@ package struct AnswerService: Sendable {
   package let revocations: Revocations
   package let announcer: any Announcer
   package let origin: Origin
-  /// How long requests of the user are on hold after "not me", in milliseconds; 0 disables the hold.
-  package let notMeHoldMs: Int64
+  /// How long requests of the user are on hold after "not me"; zero disables the hold.
+  package let notMeHold: Duration
 
   package init(
     store: any RecordStore, keyring: ServerKeyring, pins: PINAttemptVerifier, revocations: Revocations,
-    announcer: any Announcer, origin: Origin, notMeHoldMs: Int64
+    announcer: any Announcer, origin: Origin, notMeHold: Duration
   ) {
     self.store = store
     self.keyring = keyring
@@ -25,7 +25,7 @@ package struct AnswerService: Sendable {
     self.revocations = revocations
     self.announcer = announcer
     self.origin = origin
-    self.notMeHoldMs = notMeHoldMs
+    self.notMeHold = notMeHold
   }
 
   package enum Verification: Sendable {
@@ -89,7 +89,7 @@ package struct AnswerService: Sendable {
   /// The transaction that the answer names. It must have been open when the answer arrived.
   private func transaction(for arrival: ArrivedAnswer) async throws -> Transaction {
     let transaction = try await store.transaction(arrival.transactionID, of: arrival.clientID)
-    try transaction.requireOpen(at: arrival.atMs)
+    try transaction.requireOpen(at: arrival.arrivedAt)
     return transaction
   }
 

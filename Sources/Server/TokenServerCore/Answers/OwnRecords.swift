@@ -23,8 +23,8 @@ extension RecordStore {
 }
 
 extension Transaction {
-  package func requireOpen(at nowMs: Int64) throws(DeviceAPIError) {
-    switch state(at: nowMs) {
+  package func requireOpen(at now: Timestamp) throws(DeviceAPIError) {
+    switch state(at: now) {
     case .open: return
     case .expired: throw DeviceAPIError(.expired, state: .expired)
     case let ended: throw DeviceAPIError(.alreadyHandled, state: ended)

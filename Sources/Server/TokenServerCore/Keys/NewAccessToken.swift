@@ -25,9 +25,9 @@ package struct NewAccessToken: Sendable {
       profileID: profileID?.text)
   }
 
-  package func insert(into records: any ServerRecords, nowMs: Int64) throws {
+  package func insert(into records: any ServerRecords, now: Timestamp) throws {
     try records.insertAccessToken(
-      hash, clientID: clientID, profileID: profileID, by: origin, expiresAtMs: nowMs + Self.lifetime * 1000,
-      nowMs: nowMs)
+      hash, clientID: clientID, profileID: profileID, by: origin, expiresAt: now + .seconds(Self.lifetime),
+      now: now)
   }
 }

@@ -46,9 +46,9 @@ package struct PINAttemptVerifier: Sendable {
     _ attempt: PINAttempt, isRight: (Ed25519.PublicKey) -> Bool,
     apply: @escaping @Sendable (any ServerRecords, PINVerificationOutcome) throws -> AttemptConsequences
   ) async throws -> StoredReply? {
-    let nowMs = clock.nowMs()
+    let now = clock.now()
     let key: Ed25519.PublicKey
-    switch try await store.write({ try $0.count(attempt, nowMs: nowMs) }) {
+    switch try await store.write({ try $0.count(attempt, now: now) }) {
     case .counted(let publicKey): key = publicKey
     case .conflict: throw VerificationError.conflict
     case .noPIN: throw VerificationError.noPIN
@@ -58,10 +58,10 @@ package struct PINAttemptVerifier: Sendable {
       guard let outcome = try records.conclude(attempt, isRight: isRight, limit: limit) else { return nil }
       var consequences = try apply(records, outcome)
       if let reply = consequences.reply {
-        try records.insert(reply, key: attempt.key, clientID: attempt.clientID, nowMs: nowMs)
+        try records.insert(reply, key: attempt.key, clientID: attempt.clientID, now: now)
       }
       if case .limitReached = outcome, let profile = try records.profile(attempt.profileID, on: attempt.clientID) {
-        consequences.effects.add(try records.deleteProfile(profile.name, nowMs: nowMs))
+        consequences.effects.add(try records.deleteProfile(profile.name, now: now))
       }
       return (outcome, consequences)
     }

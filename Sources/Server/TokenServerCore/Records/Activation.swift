@@ -23,10 +23,10 @@ extension ServerRecords {
   /// Creates a user's profile on a device. The same code, device and profile id again succeed without a change; a new
   /// code replaces the user's profile on this device.
   /// - Parameter code: the keyed hash of the code; nil for text that cannot be a code.
-  package func activate(_ code: [UInt8]?, as profileID: ProfileID, on clientID: ClientID, nowMs: Int64) throws
+  package func activate(_ code: [UInt8]?, as profileID: ProfileID, on clientID: ClientID, now: Timestamp) throws
     -> Activation
   {
-    guard let code, let stored = try activationCode(code, nowMs: nowMs),
+    guard let code, let stored = try activationCode(code, now: now),
       stored.clientID == nil || stored.clientID == clientID,
       stored.profileID == nil || stored.profileID == profileID
     else { return .wrongCode }
@@ -37,9 +37,9 @@ extension ServerRecords {
     guard stored.profileID == nil else { return .wrongCode }
     var effects = Effects()
     if let older = try profile(of: stored.userID, on: clientID) {
-      effects = try deleteProfile(older.name, nowMs: nowMs)
+      effects = try deleteProfile(older.name, now: now)
     }
-    try insertProfile(profileID, on: clientID, userID: stored.userID, activation: code, nowMs: nowMs)
+    try insertProfile(profileID, on: clientID, userID: stored.userID, activation: code, now: now)
     try bindActivationCode(code, to: clientID, profile: profileID)
     return .activated(userID: stored.userID, effects)
   }

@@ -31,14 +31,14 @@ package enum PINVerificationOutcome: Sendable, Equatable {
 extension ServerRecords {
   /// Counts the attempt as a failure, before the proof is verified. An attempt that was counted and not verified is not
   /// counted again.
-  package func count(_ attempt: PINAttempt, nowMs: Int64) throws -> PINAttemptCount {
+  package func count(_ attempt: PINAttempt, now: Timestamp) throws -> PINAttemptCount {
     guard let profile = try profile(attempt.profileID, on: attempt.clientID), !profile.isDeleted,
       let knowledge = profile.knowledge, knowledge.isActive
     else { return .noPIN }
     if let known = try countedRequest(of: attempt) {
       return known == attempt.requestHash ? .counted(knowledge.publicKey) : .conflict
     }
-    try insert(attempt, nowMs: nowMs)
+    try insert(attempt, now: now)
     return .counted(knowledge.publicKey)
   }
 

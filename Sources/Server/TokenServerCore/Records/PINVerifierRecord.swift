@@ -4,8 +4,8 @@ package import ReferenceProtocol
 
 /// The server's PIN verifier of a profile: it can verify proofs of the PIN, but not create them.
 package struct PINVerifierRecord: Sendable {
-  /// How long a profile may stay without the PIN it was activated for, in milliseconds.
-  package static let pendingForMs: Int64 = 600_000
+  /// How long a profile may stay without the PIN it was activated for.
+  package static let pendingFor = Duration.seconds(600)
 
   package let publicKey: Ed25519.PublicKey
   package let isActive: Bool
@@ -13,21 +13,21 @@ package struct PINVerifierRecord: Sendable {
   package let activation: [UInt8]?
   /// Attempts since the last correct PIN.
   package let failures: Int
-  package let proposedAtMs: Int64
+  package let proposedAt: Timestamp
 
   package init(
     publicKey: Ed25519.PublicKey, isActive: Bool, nonce: String?, activation: [UInt8]?, failures: Int,
-    proposedAtMs: Int64
+    proposedAt: Timestamp
   ) {
     self.publicKey = publicKey
     self.isActive = isActive
     self.nonce = nonce
     self.activation = activation
     self.failures = failures
-    self.proposedAtMs = proposedAtMs
+    self.proposedAt = proposedAt
   }
 
-  package func hasExpired(at nowMs: Int64) -> Bool { !isActive && nowMs >= proposedAtMs + Self.pendingForMs }
+  package func hasExpired(at now: Timestamp) -> Bool { !isActive && now >= proposedAt + Self.pendingFor }
 
   package func counts(of profileID: ProfileID, limit: Int) -> ProfileFailureCounts {
     ProfileFailureCounts(profileID: profileID.text, max: limit, previous: min(failures, limit))

@@ -7,7 +7,7 @@ package struct Profile: Sendable {
   package let id: ProfileID
   package let userID: UserID
   package let activation: [UInt8]
-  package let createdAtMs: Int64
+  package let createdAt: Timestamp
   /// Binary OpenPGP certificate of the device for this profile.
   package let certificate: [UInt8]?
   package let certificateFingerprint: String?
@@ -25,7 +25,7 @@ package struct Profile: Sendable {
   package let knowledge: PINVerifierRecord?
 
   package init(
-    clientID: ClientID, id: ProfileID, userID: UserID, activation: [UInt8], createdAtMs: Int64, certificate: [UInt8]?,
+    clientID: ClientID, id: ProfileID, userID: UserID, activation: [UInt8], createdAt: Timestamp, certificate: [UInt8]?,
     certificateFingerprint: String?, serverKey: String?, keyID: String?, isAcknowledged: Bool, pushToken: String?,
     isDisenrolled: Bool, isDeleted: Bool, formerCertificate: [UInt8]?, formerServerKey: String?,
     knowledge: PINVerifierRecord?
@@ -34,7 +34,7 @@ package struct Profile: Sendable {
     self.id = id
     self.userID = userID
     self.activation = activation
-    self.createdAtMs = createdAtMs
+    self.createdAt = createdAt
     self.certificate = certificate
     self.certificateFingerprint = certificateFingerprint
     self.serverKey = serverKey

@@ -17,8 +17,8 @@ package protocol ServerRecords: TransactionRecords, ProfileRecords, PINRecords, 
 package protocol TransactionRecords {
   func transaction(_ id: String) throws -> Transaction?
   /// Open transactions, newest first, ties by transaction id. Expired and unreadable ones are left out.
-  func openTransactions(of clientID: ClientID, nowMs: Int64) throws -> [Transaction]
-  func openTransactionCount(of userID: UserID, on clientID: ClientID, nowMs: Int64) throws -> Int
+  func openTransactions(of clientID: ClientID, now: Timestamp) throws -> [Transaction]
+  func openTransactionCount(of userID: UserID, on clientID: ClientID, now: Timestamp) throws -> Int
   func isOpen(_ id: String) throws -> Bool
   func insert(_ transaction: Transaction) throws
   /// Ends the transaction if it is open. Condition and change are one statement, so of two concurrent endings exactly
@@ -26,9 +26,9 @@ package protocol TransactionRecords {
   /// - Returns: false if the transaction had ended before.
   func close(
     _ id: String, _ state: RequestState, _ reason: NotAuthenticatedReason?, _ transactionEnd: TransactionEnd?,
-    nowMs: Int64
+    now: Timestamp
   ) throws -> Bool
-  func insertCallback(_ transactionID: String, url: String, dueAtMs: Int64) throws
+  func insertCallback(_ transactionID: String, url: String, dueAt: Timestamp) throws
   /// - Returns: the number of invalid answers to this transaction, including this one; 0 if it is not open.
   func countBadAnswer(to id: String) throws -> Int
   /// Counts a verified PIN attempt for this transaction.
@@ -36,9 +36,9 @@ package protocol TransactionRecords {
   /// - Returns: false if the transaction is not open.
   func countPINAttempt(for id: String, nonce: String) throws -> Bool
   /// Starts a hold on the user's requests; an existing hold that ends later is kept.
-  func hold(_ userID: UserID, untilMs: Int64) throws
-  /// - Returns: when the hold ends, milliseconds since 1970; nil if there is none.
-  func holdEnd(of userID: UserID, nowMs: Int64) throws -> Int64?
+  func hold(_ userID: UserID, until: Timestamp) throws
+  /// - Returns: when the hold ends; nil if there is none.
+  func holdEnd(of userID: UserID, now: Timestamp) throws -> Timestamp?
 }
 
 package protocol ProfileRecords {
@@ -52,9 +52,9 @@ package protocol ProfileRecords {
   /// Deleted profiles whose keys are still stored, newest first.
   func formerProfiles(on clientID: ClientID, limit: Int) throws -> [Profile]
   /// Replaces a deleted profile with the same id.
-  func insertProfile(_ id: ProfileID, on clientID: ClientID, userID: UserID, activation: [UInt8], nowMs: Int64) throws
+  func insertProfile(_ id: ProfileID, on clientID: ClientID, userID: UserID, activation: [UInt8], now: Timestamp) throws
   /// Marks the profile as deleted, keeps its keys as former keys, and removes its PIN verifier and access tokens.
-  func removeProfile(_ profile: ProfileName, nowMs: Int64) throws
+  func removeProfile(_ profile: ProfileName, now: Timestamp) throws
   /// - Parameter byDevice: whether the device itself requested it, so that it need not be notified with "disenrolled"
   ///   later.
   func removePush(of profile: ProfileName, byDevice: Bool) throws
@@ -65,10 +65,10 @@ package protocol ProfileRecords {
   func deviceName(_ clientID: ClientID) throws -> String?
   /// Marks the device as deleted.
   /// - Returns: false if there is no such device, or it is deleted already.
-  func removeDevice(_ clientID: ClientID, nowMs: Int64) throws -> Bool
+  func removeDevice(_ clientID: ClientID, now: Timestamp) throws -> Bool
 
   /// - Returns: nil if there is none, or it has expired.
-  func activationCode(_ hash: [UInt8], nowMs: Int64) throws -> StoredActivationCode?
+  func activationCode(_ hash: [UInt8], now: Timestamp) throws -> StoredActivationCode?
   func bindActivationCode(_ hash: [UInt8], to clientID: ClientID, profile: ProfileID?) throws
 }
 
@@ -76,7 +76,7 @@ package protocol PINRecords {
   /// - Returns: the hash of the request of an attempt that was counted and not concluded; nil if there is none.
   func countedRequest(of attempt: PINAttempt) throws -> [UInt8]?
   /// Stores the attempt and adds one failure to its profile.
-  func insert(_ attempt: PINAttempt, nowMs: Int64) throws
+  func insert(_ attempt: PINAttempt, now: Timestamp) throws
   /// - Returns: false if there was no such attempt.
   func delete(_ attempt: PINAttempt) throws -> Bool
   /// Sets the failures of the profile to zero and deletes its attempts.
@@ -85,14 +85,14 @@ package protocol PINRecords {
 
 package protocol ReplyRecords {
   func storedReply(_ key: String, of clientID: ClientID) throws -> StoredReply?
-  func insert(_ reply: StoredReply, key: String, clientID: ClientID, nowMs: Int64) throws
+  func insert(_ reply: StoredReply, key: String, clientID: ClientID, now: Timestamp) throws
   func replaceReply(_ key: String, of clientID: ClientID, body: [UInt8]) throws
 }
 
 package protocol KeyRecords {
   func insertAccessToken(
-    _ hash: [UInt8], clientID: ClientID, profileID: ProfileID?, by origin: AccessTokenOrigin, expiresAtMs: Int64,
-    nowMs: Int64
+    _ hash: [UInt8], clientID: ClientID, profileID: ProfileID?, by origin: AccessTokenOrigin, expiresAt: Timestamp,
+    now: Timestamp
   ) throws
   /// - Returns: the fingerprint of the key for all enrollments; nil if there is none.
   func sharedServerKey() throws -> String?

@@ -9,19 +9,19 @@ package enum Disenrollment: Sendable {
 /// The removal of devices, profiles and enrollments, with the notifications of the devices.
 extension ServerRecords {
   /// Deletes the device and all its profiles. Idempotent.
-  package func deleteDevice(_ id: ClientID, nowMs: Int64) throws -> Effects {
+  package func deleteDevice(_ id: ClientID, now: Timestamp) throws -> Effects {
     var effects = Effects()
-    guard try removeDevice(id, nowMs: nowMs) else { return effects }
-    for profile in try profileNames(on: id) { effects.add(try deleteProfile(profile, nowMs: nowMs)) }
+    guard try removeDevice(id, now: now) else { return effects }
+    for profile in try profileNames(on: id) { effects.add(try deleteProfile(profile, now: now)) }
     effects.notify(id, DeviceEvent(.deviceRevoked))
     return effects
   }
 
   /// Deregisters the user on this device, even if the profile is unreadable: deletes the data and fails open
   /// transactions.
-  package func deleteProfile(_ profile: ProfileName, nowMs: Int64) throws -> Effects {
-    try removeProfile(profile, nowMs: nowMs)
-    var effects = try failOpenTransactions(of: profile, nowMs: nowMs)
+  package func deleteProfile(_ profile: ProfileName, now: Timestamp) throws -> Effects {
+    try removeProfile(profile, now: now)
+    var effects = try failOpenTransactions(of: profile, now: now)
     effects.notify(profile.clientID, DeviceEvent(.profileRevoked, profileID: profile.id.text))
     return effects
   }
@@ -30,13 +30,13 @@ extension ServerRecords {
   /// - Parameter byDevice: whether the device itself requested it, so that it need not be notified with "disenrolled"
   ///   later.
   package func disenroll(
-    _ profile: Profile, _ what: Disenrollment, byDevice: Bool = false, nowMs: Int64
+    _ profile: Profile, _ what: Disenrollment, byDevice: Bool = false, now: Timestamp
   ) throws -> Effects {
     let had = what == .pushOnly ? profile.pushToken != nil : profile.certificate != nil
     guard had else { return Effects() }
     try removePush(of: profile.name, byDevice: byDevice)
     if what == .keysAndPush { try removeKeys(of: profile.name) }
-    var effects = try failOpenTransactions(of: profile.name, nowMs: nowMs)
+    var effects = try failOpenTransactions(of: profile.name, now: now)
     if !byDevice { effects.notify(profile.clientID, DeviceEvent(.profileRevoked, profileID: profile.id.text)) }
     return effects
   }

@@ -17,8 +17,8 @@ package struct Transaction: Sendable, Equatable {
   /// The bytes of the `ApprovalRequest` in the version last sent; answers contain its hash.
   package var request: [UInt8]
   package let callbackOnExpiry: Bool
-  package let createdAtMs: Int64
-  package let expiresAtMs: Int64
+  package let createdAt: Timestamp
+  package let expiresAt: Timestamp
   package var state: RequestState = .open
   package var reason: NotAuthenticatedReason?
   /// The server's reference for the answer that ended the transaction.
@@ -34,8 +34,9 @@ package struct Transaction: Sendable, Equatable {
 
   package init(
     id: String, userID: UserID, clientID: ClientID, profileID: ProfileID, type: String, method: ApprovalRequest.Method,
-    callbackURI: String, message: String?, nonce: String, request: [UInt8], callbackOnExpiry: Bool, createdAtMs: Int64,
-    expiresAtMs: Int64, state: RequestState = .open, reason: NotAuthenticatedReason? = nil, receipt: String? = nil,
+    callbackURI: String, message: String?, nonce: String, request: [UInt8], callbackOnExpiry: Bool,
+    createdAt: Timestamp,
+    expiresAt: Timestamp, state: RequestState = .open, reason: NotAuthenticatedReason? = nil, receipt: String? = nil,
     idempotencyKey: String? = nil, sealedReceipt: String? = nil, pinAttempts: Int = 0, formerRequests: [UInt8] = []
   ) {
     self.id = id
@@ -49,8 +50,8 @@ package struct Transaction: Sendable, Equatable {
     self.nonce = nonce
     self.request = request
     self.callbackOnExpiry = callbackOnExpiry
-    self.createdAtMs = createdAtMs
-    self.expiresAtMs = expiresAtMs
+    self.createdAt = createdAt
+    self.expiresAt = expiresAt
     self.state = state
     self.reason = reason
     self.receipt = receipt
@@ -61,14 +62,14 @@ package struct Transaction: Sendable, Equatable {
   }
 
   /// The current state: a request is expired from its expiry time, even if that is not stored yet.
-  package func state(at nowMs: Int64) -> RequestState { state == .open && nowMs >= expiresAtMs ? .expired : state }
+  package func state(at now: Timestamp) -> RequestState { state == .open && now >= expiresAt ? .expired : state }
 
-  package func timeLeftMs(at nowMs: Int64) -> Int64 { max(0, expiresAtMs - nowMs) }
+  package func timeLeft(at now: Timestamp) -> Duration { max(.zero, expiresAt - now) }
 
-  package func status(at nowMs: Int64) -> RequestStatus {
-    let state = state(at: nowMs)
+  package func status(at now: Timestamp) -> RequestStatus {
+    let state = state(at: now)
     return RequestStatus(
-      state: state, receipt: receipt, expiresInMs: state == .open ? timeLeftMs(at: nowMs) : nil,
+      state: state, receipt: receipt, expiresInMs: state == .open ? timeLeft(at: now).milliseconds : nil,
       idempotencyKey: idempotencyKey, sealedReceipt: sealedReceipt)
   }
 }

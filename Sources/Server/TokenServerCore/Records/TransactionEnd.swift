@@ -15,10 +15,10 @@ extension ServerRecords {
   /// is stored in the same database transaction.
   /// - Returns: the effects, or nil if the transaction had ended before.
   package func end(
-    _ transaction: Transaction, _ ending: TransactionOutcome, transactionEnd: TransactionEnd? = nil, nowMs: Int64
+    _ transaction: Transaction, _ ending: TransactionOutcome, transactionEnd: TransactionEnd? = nil, now: Timestamp
   ) throws -> Effects? {
     let reason = ending.reason(callbackOnExpiry: transaction.callbackOnExpiry)
-    guard try close(transaction.id, ending.state, reason, transactionEnd, nowMs: nowMs) else { return nil }
+    guard try close(transaction.id, ending.state, reason, transactionEnd, now: now) else { return nil }
     var effects = Effects()
     effects.notify(
       transaction.clientID,
@@ -26,26 +26,26 @@ extension ServerRecords {
         .requestClosed, transactionID: transaction.id, profileID: transaction.profileID.text,
         reason: ending.closingReason))
     if ending.callsBack(callbackOnExpiry: transaction.callbackOnExpiry) {
-      try insertCallback(transaction.id, url: transaction.callbackURI, dueAtMs: nowMs)
+      try insertCallback(transaction.id, url: transaction.callbackURI, dueAt: now)
       effects.callbacksDue = true
     }
     return effects
   }
 
-  package func failOpenTransactions(of profile: ProfileName, nowMs: Int64) throws -> Effects {
+  package func failOpenTransactions(of profile: ProfileName, now: Timestamp) throws -> Effects {
     var effects = Effects()
-    for transaction in try openTransactions(of: profile.clientID, nowMs: nowMs)
+    for transaction in try openTransactions(of: profile.clientID, now: now)
     where transaction.profileID == profile.id {
-      try end(transaction, .enrollmentRemoved, nowMs: nowMs).map { effects.add($0) }
+      try end(transaction, .enrollmentRemoved, now: now).map { effects.add($0) }
     }
     return effects
   }
 
-  package func supersede(userID: UserID, type: String, on clientID: ClientID, nowMs: Int64) throws -> Effects {
+  package func supersede(userID: UserID, type: String, on clientID: ClientID, now: Timestamp) throws -> Effects {
     var effects = Effects()
-    for transaction in try openTransactions(of: clientID, nowMs: nowMs)
+    for transaction in try openTransactions(of: clientID, now: now)
     where transaction.userID == userID && transaction.type == type {
-      try end(transaction, .superseded, nowMs: nowMs).map { effects.add($0) }
+      try end(transaction, .superseded, now: now).map { effects.add($0) }
     }
     return effects
   }

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// The wall clock, in milliseconds since 1970. Only the server's clock decides when a request has expired.
+/// The wall clock. Only the server's clock decides when a request has expired.
 package struct ServerClock: Sendable {
-  package let nowMs: @Sendable () -> Int64
+  package let now: @Sendable () -> Timestamp
 
-  package init(nowMs: @escaping @Sendable () -> Int64) {
-    self.nowMs = nowMs
+  package init(now: @escaping @Sendable () -> Timestamp) {
+    self.now = now
   }
 
-  package var nowSeconds: Int64 { nowMs() / 1000 }
+  package var nowSeconds: Int64 { now().milliseconds / 1000 }
 
-  package static let system = ServerClock { Int64((Date().timeIntervalSince1970 * 1000).rounded(.down)) }
+  package static let system = ServerClock {
+    Timestamp(Int64((Date().timeIntervalSince1970 * 1000).rounded(.down)))
+  }
 }
 
 /// A monotonic clock, for measuring durations.

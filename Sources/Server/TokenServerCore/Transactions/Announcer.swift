@@ -14,5 +14,5 @@ package protocol Announcer: Sendable {
 /// Ends requests and pending profiles at their expiry times.
 package protocol ExpirySchedule: Sendable {
   /// Schedules a wake-up for a new expiry time.
-  func expect(atMs: Int64)
+  func expect(at time: Timestamp)
 }

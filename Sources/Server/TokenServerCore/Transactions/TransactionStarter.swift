@@ -16,7 +16,7 @@ package enum StartError: Error, Equatable {
   /// The device has too many open requests of this user.
   case tooManyOpen
   /// The user answered "not me" recently.
-  case onHold(forMs: Int64)
+  case onHold(remaining: Duration)
 }
 
 /// Starts transactions: stores the transaction and notifies the device.
@@ -50,7 +50,7 @@ package struct TransactionStarter: Sendable {
     case .refused(let error): throw error
     case .started(let started, let effects):
       let transaction = started.transaction
-      expiry.expect(atMs: transaction.expiresAtMs)
+      expiry.expect(at: transaction.expiresAt)
       announcer.announce(effects)
       announcer.log.info(
         "transaction \(transaction.id): \(transaction.type) for \(transaction.userID) on \(transaction.clientID)")
@@ -64,21 +64,21 @@ package struct TransactionStarter: Sendable {
     else {
       return .refused(.notPossible)
     }
-    let nowMs = clock.nowMs()
-    let open = try records.openTransactionCount(of: order.userID, on: profile.clientID, nowMs: nowMs)
+    let now = clock.now()
+    let open = try records.openTransactionCount(of: order.userID, on: profile.clientID, now: now)
     guard open < configuration.limits.openRequestsPerDevice else { return .refused(.tooManyOpen) }
-    if let until = try records.holdEnd(of: order.userID, nowMs: nowMs) {
-      return .refused(.onHold(forMs: until - nowMs))
+    if let until = try records.holdEnd(of: order.userID, now: now) {
+      return .refused(.onHold(remaining: until - now))
     }
     var effects = Effects()
     if order.type.supersede {
       effects = try records.supersede(
-        userID: order.userID, type: order.type.name, on: profile.clientID, nowMs: nowMs)
+        userID: order.userID, type: order.type.name, on: profile.clientID, now: now)
     }
-    let transaction = transaction(for: order, profile, nowMs: nowMs)
+    let transaction = transaction(for: order, profile, now: now)
     try records.insert(transaction)
     if order.type.deliveryRequired, !announcer.reaches(profile.clientID) {
-      try records.end(transaction, .notDelivered, nowMs: nowMs).map { effects.add($0) }
+      try records.end(transaction, .notDelivered, now: now).map { effects.add($0) }
     } else {
       effects.notify(profile.clientID, DeviceEvent(.request, transactionID: transaction.id, profileID: profile.id.text))
     }
@@ -92,12 +92,13 @@ package struct TransactionStarter: Sendable {
     }
   }
 
-  private func transaction(for order: StartRequest, _ profile: Profile, nowMs: Int64) -> Transaction {
-    let lifetimeMs = Int64(order.type.requestExpiresIn) * 1000
+  private func transaction(for order: StartRequest, _ profile: Profile, now: Timestamp) -> Transaction {
+    let lifetime = Duration.seconds(order.type.requestExpiresIn)
     var request = ApprovalRequest(
       iss: origin.issuer, clientID: profile.clientID.text, profileID: profile.id.text, transactionID: Random.uuid(),
       type: order.type.name, method: order.type.method, message: order.secureMessage, pushMessage: order.message,
-      nonce: Random.bytes(32).base64URL, sentAtMs: nowMs, expiresInMs: lifetimeMs)
+      nonce: Random.bytes(32).base64URL, sentAtMs: now.milliseconds,
+      expiresInMs: lifetime.milliseconds)
     request.signedReceipt = true
     if order.type.method == .pushWithPIN {
       request.attempt = 1
@@ -107,6 +108,6 @@ package struct TransactionStarter: Sendable {
       id: request.transactionID, userID: order.userID, clientID: profile.clientID, profileID: profile.id,
       type: request.type, method: request.method, callbackURI: order.callbackURI, message: order.message,
       nonce: request.nonce, request: JSON.encode(request), callbackOnExpiry: order.type.callbackOnExpiry,
-      createdAtMs: nowMs, expiresAtMs: nowMs + lifetimeMs)
+      createdAt: now, expiresAt: now + lifetime)
   }
 }

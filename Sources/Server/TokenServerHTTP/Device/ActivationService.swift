@@ -56,25 +56,25 @@ struct ActivationService: Sendable {
     let code = ActivationCode(credential).map { hasher.hash($0.digits, for: .activationCode) }
     let fleet = hasher.hash(credential, for: .fleetToken)
     let attempt = try await self.attempt(from: peer, isCode: code != nil, fleet)
-    let nowMs = clock.nowMs()
+    let now = clock.now()
     let thumbprint = JWK(key).thumbprint
     let outcome = try await store.write { [fleetLimit] database -> Registration in
       let newID = ClientID(Random.bytes(32).uppercaseHex)
-      if let code, let stored = try database.activationCode(code, nowMs: nowMs) {
+      if let code, let stored = try database.activationCode(code, now: now) {
         if let clientID = stored.clientID {
           guard let device = try database.device(clientID), !device.isDeleted, device.keyThumbprint == thumbprint else {
             return .refused
           }
           return .device(clientID)
         }
-        try database.insertDevice(id: newID, registration: registration, key: key, credential: code, nowMs: nowMs)
+        try database.insertDevice(id: newID, registration: registration, key: key, credential: code, now: now)
         try database.bindActivationCode(code, to: newID, profile: nil)
         return .device(newID)
       }
       guard try database.isFleetToken(fleet) else { return .refused }
       if let known = try database.device(registeredWith: fleet, thumbprint: thumbprint) { return .device(known.id) }
       guard try database.deviceCount(registeredWith: fleet) < fleetLimit else { return .fleetIsFull }
-      try database.insertDevice(id: newID, registration: registration, key: key, credential: fleet, nowMs: nowMs)
+      try database.insertDevice(id: newID, registration: registration, key: key, credential: fleet, now: now)
       return .device(newID)
     }
     if case .fleetIsFull = outcome {
@@ -115,11 +115,11 @@ struct ActivationService: Sendable {
       try NewKnowledgeKey(clientID: device.id, profileID: profileID, hasher: hasher)
     }
     let nonce = Random.bytes(32).base64URL
-    let nowMs = clock.nowMs()
+    let now = clock.now()
     let (activation, isProposed) = try await store.write { database in
-      let activation = try database.activate(hash, as: profileID, on: device.id, nowMs: nowMs)
+      let activation = try database.activate(hash, as: profileID, on: device.id, now: now)
       guard case .activated = activation, let fresh else { return (activation, false) }
-      return (activation, try database.propose(fresh, nonce: nonce, nowMs: nowMs))
+      return (activation, try database.propose(fresh, nonce: nonce, now: now))
     }
     switch activation {
     case .wrongCode:
@@ -134,7 +134,7 @@ struct ActivationService: Sendable {
       announcer.log.info("user \(userID) activated as profile \(profileID) on device \(device.id)")
     }
     guard isProposed, let fresh, let recipient else { return nil }
-    expiry.expect(atMs: nowMs + PINVerifierRecord.pendingForMs)
+    expiry.expect(at: now + PINVerifierRecord.pendingFor)
     let key = try await keyring.shared()
     return Proposal(
       sealedToken: try fresh.sealed(to: recipient, by: key), serverCertificate: key.certificate, nonce: nonce)

@@ -9,7 +9,7 @@ import TokenServerStore
 extension ArrivedAnswer {
   init(_ request: Request, _ context: ServerContext, _ gate: DeviceGate) async throws {
     let clientID = try await gate.admit(request).device.id
-    let atMs = gate.clock.nowMs()
+    let arrivedAt = gate.clock.now()
     let transactionID = try context.path("tid")
     guard let key = IdempotencyKey.parse(request.headers[.idempotencyKey]) else {
       throw DeviceAPIError(.invalidRequest, "Idempotency-Key must be a UUID")
@@ -17,6 +17,6 @@ extension ArrivedAnswer {
     let body = try await request.bytes()
     self.init(
       clientID: clientID, transactionID: transactionID, key: key, body: body,
-      hash: SHA256.hash(Array(request.uri.path.utf8) + [0] + body), atMs: atMs)
+      hash: SHA256.hash(Array(request.uri.path.utf8) + [0] + body), arrivedAt: arrivedAt)
   }
 }

@@ -63,8 +63,8 @@ struct DeviceGate: Sendable {
     let proof: DPoPProof
     do { proof = try self.proof(of: request, accessToken: token) } catch { throw DeviceAPIError(error) }
     let hash = hasher.hash(token, for: .accessToken)
-    let nowMs = clock.nowMs()
-    guard let found = try await store.read({ try $0.accessToken(hash, nowMs: nowMs) }) else {
+    let now = clock.now()
+    guard let found = try await store.read({ try $0.accessToken(hash, now: now) }) else {
       throw DeviceAPIError.challenge("invalid_token", "the access token is unknown or has expired")
     }
     guard found.device.keyThumbprint == proof.key.thumbprint else {

@@ -35,12 +35,12 @@ struct LoginService: Sendable {
 
   private func verify(_ attempt: PINAttempt, _ assertion: KnowledgeAssertion) async throws -> Response {
     let token = NewAccessToken(for: attempt.clientID, profileID: attempt.profileID, by: .pin, hasher: gate.hasher)
-    let nowMs = gate.clock.nowMs()
+    let now = gate.clock.now()
     let reply: StoredReply?
     do {
       reply = try await pins.verify(attempt, isRight: assertion.isSigned) { database, outcome in
         guard let error = OAuthError(outcome) else {
-          try token.insert(into: database, nowMs: nowMs)
+          try token.insert(into: database, now: now)
           return .init(reply: .success(attempt.requestHash))
         }
         return .init(reply: StoredReply(requestHash: attempt.requestHash, status: 400, body: JSON.encode(error)))
@@ -69,8 +69,8 @@ struct LoginService: Sendable {
       throw Self.refusal("The PIN was changed since.", .invalidRequest)
     }
     let token = NewAccessToken(for: attempt.clientID, profileID: attempt.profileID, by: .pin, hasher: gate.hasher)
-    let nowMs = gate.clock.nowMs()
-    try await gate.store.write { try token.insert(into: $0, nowMs: nowMs) }
+    let now = gate.clock.now()
+    try await gate.store.write { try token.insert(into: $0, now: now) }
     return .json(token.response)
   }
 

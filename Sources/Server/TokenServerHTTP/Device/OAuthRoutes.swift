@@ -52,8 +52,8 @@ struct OAuthRoutes: Sendable {
     let caller = try await gate.admit(request)
     let clientID = ClientID(try context.path("client_id"))
     guard caller.device.id == clientID else { throw DeviceAPIError(.actionNotAllowed, "that is another device") }
-    let nowMs = gate.clock.nowMs()
-    announcer.announce(try await gate.store.write { try $0.deleteDevice(clientID, nowMs: nowMs) })
+    let now = gate.clock.now()
+    announcer.announce(try await gate.store.write { try $0.deleteDevice(clientID, now: now) })
     announcer.log.info("device \(clientID) deregistered itself")
     return .noContent
   }

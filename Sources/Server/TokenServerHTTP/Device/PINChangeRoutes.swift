@@ -72,9 +72,9 @@ struct PINChangeRoutes: Sendable {
       if let serverKey = profile.serverKey { try await keyring.key(serverKey) } else { try await keyring.shared() }
     let change = PINChange(
       changeID: Random.uuid(), sealedToken: try fresh.sealed(to: recipient, by: key),
-      expiresInMs: StoredPINChange.lifetimeMs)
-    let nowMs = gate.clock.nowMs()
-    try await gate.store.write { try $0.insertPINChange(change.changeID, fresh, nowMs: nowMs) }
+      expiresInMs: StoredPINChange.lifetime.milliseconds)
+    let now = gate.clock.now()
+    try await gate.store.write { try $0.insertPINChange(change.changeID, fresh, now: now) }
     return change
   }
 
@@ -86,9 +86,9 @@ struct PINChangeRoutes: Sendable {
     return try await pins.serialized(with: profileID, on: caller.device.id) {
       let profile = try await caller.profile(profileID, in: gate.store)
       let assertion = try self.assertion(text, by: caller, for: profileID, audience: audience, nonce: changeID)
-      let nowMs = gate.clock.nowMs()
+      let now = gate.clock.now()
       let change = try await gate.store.read { try $0.pinChange(changeID, of: profile) }
-      switch change?.state(at: nowMs) {
+      switch change?.state(at: now) {
       case .committed: return .noContent
       case .void, nil: throw Self.noSuchChange
       case .pending: break
@@ -113,7 +113,7 @@ struct PINChangeRoutes: Sendable {
     let profile = try await caller.profile(ProfileID(context.path("pid")), in: gate.store)
     let changeID = try context.path("change")
     let change = try await gate.store.read { try $0.pinChange(changeID, of: profile) }
-    return .json(PINChangeStatus(state: change?.state(at: gate.clock.nowMs()) ?? .void))
+    return .json(PINChangeStatus(state: change?.state(at: gate.clock.now()) ?? .void))
   }
 
   private static let noSuchChange = DeviceAPIError(

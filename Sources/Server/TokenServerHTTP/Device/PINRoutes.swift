@@ -42,7 +42,7 @@ struct PINRoutes: Sendable {
       }
       return
     }
-    guard !knowledge.hasExpired(at: gate.clock.nowMs()) else {
+    guard !knowledge.hasExpired(at: gate.clock.now()) else {
       throw DeviceAPIError(.userDeregistered, gone: Gone(clientID: profile.clientID, profileID: profile.id))
     }
     guard let nonce = knowledge.nonce else {

@@ -36,7 +36,7 @@ struct ProfileRoutes: Sendable {
     DeviceConfiguration(
       transports: [.sse, .longpoll] + (mailboxes == nil ? [] : [.mqtt]), openPGPProfiles: ["v4-25519"],
       minimumSoftwareVersion: settings.minimumSoftwareVersion, pinPolicy: configuration.application.pinPolicy,
-      serverTimeMs: gate.clock.nowMs())
+      serverTimeMs: gate.clock.now().milliseconds)
   }
 
   private func validate(_ request: Request) async throws -> Response {
@@ -105,10 +105,10 @@ struct ProfileRoutes: Sendable {
     guard mayReplace else { throw DeviceAPIError(.alreadyEnrolled) }
     let key = settings.uniqueServerKeys ? try await keyring.make() : try await keyring.shared()
     let keyID = Random.uuid()
-    let nowMs = gate.clock.nowMs()
+    let now = gate.clock.now()
     announcer.announce(
       try await gate.store.write { database in
-        let effects = try database.failOpenTransactions(of: profile.name, nowMs: nowMs)
+        let effects = try database.failOpenTransactions(of: profile.name, now: now)
         try database.setKeys(
           of: profile, certificate: bytes, fingerprint: certificate.fingerprint,
           serverKey: key.certificate.fingerprint, keyID: keyID)
@@ -163,7 +163,7 @@ struct ProfileRoutes: Sendable {
     guard settings.enabled, settings.enrollment else { throw DeviceAPIError(.featureDisabled) }
     guard profile.hasKeys else { throw DeviceAPIError(.keysNotExchanged) }
     let mode = settings.pushEnrollmentMode
-    let nowMs = gate.clock.nowMs()
+    let now = gate.clock.now()
     let outcome = try await gate.store.write { database -> PushOutcome in
       var effects = Effects()
       if mode != .multiple {
@@ -171,7 +171,7 @@ struct ProfileRoutes: Sendable {
           $0.clientID != profile.clientID && $0.pushToken != nil
         }
         if mode == .single, !others.isEmpty { return .userEnrolledElsewhere }
-        for other in others { effects.add(try database.disenroll(other, .pushOnly, nowMs: nowMs)) }
+        for other in others { effects.add(try database.disenroll(other, .pushOnly, now: now)) }
       }
       let token = profile.pushToken ?? Random.bytes(16).lowercaseHex
       try database.setPush(of: profile, token: token, transport: transport)
@@ -196,9 +196,9 @@ struct ProfileRoutes: Sendable {
   ) async throws -> Response {
     let caller = try await gate.admit(request)
     let profile = try await caller.profile(ProfileID(context.path("pid")), in: gate.store)
-    let nowMs = gate.clock.nowMs()
+    let now = gate.clock.now()
     announcer.announce(
-      try await gate.store.write { try $0.disenroll(profile, what, byDevice: true, nowMs: nowMs) })
+      try await gate.store.write { try $0.disenroll(profile, what, byDevice: true, now: now) })
     return .noContent
   }
 
@@ -206,12 +206,12 @@ struct ProfileRoutes: Sendable {
   private func deregister(_ request: Request, _ context: ServerContext) async throws -> Response {
     let clientID = try await gate.admit(request).device.id
     let profileID = ProfileID(try context.path("pid"))
-    let nowMs = gate.clock.nowMs()
+    let now = gate.clock.now()
     announcer.announce(
       try await gate.store.write { database in
         let name = ProfileName(clientID: clientID, id: profileID)
         guard try database.profileNames(on: clientID).contains(name) else { return Effects() }
-        return try database.deleteProfile(name, nowMs: nowMs)
+        return try database.deleteProfile(name, now: now)
       })
     return .noContent
   }

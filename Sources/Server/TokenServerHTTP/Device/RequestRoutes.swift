@@ -24,8 +24,8 @@ struct RequestRoutes: Sendable {
     let caller = try await gate.admit(request)
     let clientID = caller.device.id
     let profileID = request.uri.queryParameters.get("profile_id").map { ProfileID(String($0)) }
-    let nowMs = gate.clock.nowMs()
-    let open = try await gate.store.read { try $0.openTransactions(of: clientID, nowMs: nowMs) }
+    let now = gate.clock.now()
+    let open = try await gate.store.read { try $0.openTransactions(of: clientID, now: now) }
       .filter { profileID == nil || $0.profileID == profileID }
     // The tag excludes the members that count down: it stays the same while the list contains the same requests.
     let tag = "W/\"\(SHA256.hash(Array(open.map(\.id).joined(separator: " ").utf8)).prefix(12).lowercaseHex)\""
@@ -35,8 +35,9 @@ struct RequestRoutes: Sendable {
     var entries = open.map { transaction in
       PendingEntry(
         transactionID: transaction.id, profileID: transaction.profileID.text, message: transaction.message,
-        typeHint: transaction.type, sentAtMs: transaction.createdAtMs,
-        timeToLiveMs: transaction.expiresAtMs - transaction.createdAtMs, expiresInMs: transaction.timeLeftMs(at: nowMs))
+        typeHint: transaction.type, sentAtMs: transaction.createdAt.milliseconds,
+        timeToLiveMs: (transaction.expiresAt - transaction.createdAt).milliseconds,
+        expiresInMs: transaction.timeLeft(at: now).milliseconds)
     }
     let (name, value) = PendingList.includingMessage
     if let newest = open.first, request.uri.queryParameters.get(name) == value {
@@ -44,7 +45,7 @@ struct RequestRoutes: Sendable {
       let message = try? await sealed(newest, for: caller)
       entries[0].sealedMessage = message.flatMap { $0.utf8.count <= PendingList.longestMessage ? $0 : nil }
     }
-    return .json(PendingList(serverTimeMs: nowMs, requests: Self.newest(of: entries)), headers: [.eTag: tag])
+    return .json(PendingList(serverTimeMs: now.milliseconds, requests: Self.newest(of: entries)), headers: [.eTag: tag])
   }
 
   /// The maximum size of the list, in bytes. A device accepts bodies up to 1 MiB; this size holds several hundred
@@ -63,18 +64,18 @@ struct RequestRoutes: Sendable {
 
   private func status(_ request: Request, _ context: ServerContext) async throws -> Response {
     let caller = try await gate.admit(request)
-    return .json(try await gate.transaction(context.path("tid"), of: caller).status(at: gate.clock.nowMs()))
+    return .json(try await gate.transaction(context.path("tid"), of: caller).status(at: gate.clock.now()))
   }
 
   /// Idempotent: every fetch returns the same bytes, until a PIN attempt was verified.
   private func message(_ request: Request, _ context: ServerContext) async throws -> Response {
     let caller = try await gate.admit(request)
     let transaction = try await gate.transaction(context.path("tid"), of: caller)
-    let nowMs = gate.clock.nowMs()
-    try transaction.requireOpen(at: nowMs)
+    let now = gate.clock.now()
+    try transaction.requireOpen(at: now)
     return .json(
       SealedRequest(
-        message: try await sealed(transaction, for: caller), expiresInMs: transaction.timeLeftMs(at: nowMs)))
+        message: try await sealed(transaction, for: caller), expiresInMs: transaction.timeLeft(at: now).milliseconds))
   }
 
   /// The request's message, as Base64.

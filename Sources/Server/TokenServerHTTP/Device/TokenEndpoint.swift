@@ -60,8 +60,8 @@ struct TokenEndpoint: Sendable {
     for device: Device, profileID: ProfileID?, by origin: AccessTokenOrigin
   ) async throws -> AccessTokenResponse {
     let token = NewAccessToken(for: device.id, profileID: profileID, by: origin, hasher: gate.hasher)
-    let nowMs = gate.clock.nowMs()
-    try await gate.store.write { try token.insert(into: $0, nowMs: nowMs) }
+    let now = gate.clock.now()
+    try await gate.store.write { try token.insert(into: $0, now: now) }
     return token.response
   }
 

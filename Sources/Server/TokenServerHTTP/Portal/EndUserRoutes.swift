@@ -22,13 +22,13 @@ struct EndUserRoutes: Sendable {
       }
       router.delete(RouterPath(devices)) { request, context in
         try await gate.admit(request, to: .endUser)
-        return try await change(UserID(context.path("user")), device: nil) { try $0.deleteProfile($1, nowMs: $2) }
+        return try await change(UserID(context.path("user")), device: nil) { try $0.deleteProfile($1, now: $2) }
       }
       router.post(RouterPath(devices)) { try await bulkDelete($0, $1) }
       router.delete(RouterPath("\(devices)/:device")) { request, context in
         try await gate.admit(request, to: .endUser)
         return try await change(UserID(context.path("user")), device: ClientID(context.path("device"))) {
-          try $0.deleteProfile($1, nowMs: $2)
+          try $0.deleteProfile($1, now: $2)
         }
       }
       addDisabling("disableMobileAuthentication", .keysAndPush, under: devices, to: router)
@@ -48,7 +48,7 @@ struct EndUserRoutes: Sendable {
       try await gate.admit(request, to: .endUser)
       return try await change(UserID(context.path("user")), device: ClientID(context.path("device"))) {
         guard let profile = try $0.profile($1.id, on: $1.clientID) else { return Effects() }
-        return try $0.disenroll(profile, what, nowMs: $2)
+        return try $0.disenroll(profile, what, now: $2)
       }
     }
   }
@@ -56,13 +56,13 @@ struct EndUserRoutes: Sendable {
   /// - Parameter device: nil for all of the user's devices.
   private func change(
     _ user: UserID, device: ClientID?,
-    _ change: @escaping @Sendable (Database, ProfileName, Int64) throws -> Effects
+    _ change: @escaping @Sendable (Database, ProfileName, Timestamp) throws -> Effects
   ) async throws -> Response {
-    let nowMs = clock.nowMs()
+    let now = clock.now()
     let effects = try await gate.store.write { database in
       var effects = Effects()
       for profile in try database.profileNames(of: user) where device == nil || profile.clientID == device {
-        effects.add(try change(database, profile, nowMs))
+        effects.add(try change(database, profile, now))
       }
       return effects
     }
@@ -78,7 +78,7 @@ struct EndUserRoutes: Sendable {
     guard order.delete.count <= 1000 else { throw ResponseError.invalidRequest("At most 1000 devices at once.") }
     var failures: [EndUserBody.Failure.Detail] = []
     for device in order.delete {
-      do { _ = try await change(user, device: ClientID(device)) { try $0.deleteProfile($1, nowMs: $2) } } catch {
+      do { _ = try await change(user, device: ClientID(device)) { try $0.deleteProfile($1, now: $2) } } catch {
         announcer.log.error("device \(device) of \(user) was not deleted: \(error)")
         failures.append(
           .init(
@@ -110,8 +110,8 @@ struct EndUserRoutes: Sendable {
           devices: found.map { profile, device in
             .init(
               id: device.id.text, name: device.name, application: application, model: device.softwareID,
-              platform: platform, osVersion: device.osVersion, createdAt: profile.createdAtMs,
-              lastLogin: device.lastLoginAtMs, tokenTypes: profile.tokenTypes,
+              platform: platform, osVersion: device.osVersion, createdAt: profile.createdAt.milliseconds,
+              lastLogin: device.lastLoginAt?.milliseconds, tokenTypes: profile.tokenTypes,
               mobileAuthenticationEnabled: profile.hasKeys, pushAuthenticationEnabled: profile.isEnrolledForPush)
           }))
     case .v3:
@@ -120,7 +120,8 @@ struct EndUserRoutes: Sendable {
           devices: found.map { profile, device in
             .init(
               id: device.id.text, name: device.name, application: application, platform: platform,
-              createdAt: profile.createdAtMs, lastLogin: device.lastLoginAtMs, tokenTypes: profile.tokenTypes,
+              createdAt: profile.createdAt.milliseconds, lastLogin: device.lastLoginAt?.milliseconds,
+              tokenTypes: profile.tokenTypes,
               mobileAuthenticationEnabled: profile.hasKeys, pushAuthenticationEnabled: profile.isEnrolledForPush)
           }))
     }

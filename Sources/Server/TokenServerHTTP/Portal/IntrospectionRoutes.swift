@@ -25,8 +25,8 @@ struct IntrospectionRoutes: Sendable {
     let form = try await request.form()
     let client = try await gate.admit(request, form: form, to: .introspection)
     guard let text = form["token"] else { throw ResponseError.invalidRequest("token is missing.") }
-    let (hash, nowMs) = (gate.hasher.hash(text, for: .accessToken), clock.nowMs())
-    guard let token = try await gate.store.read({ try $0.validAccessToken(hash, nowMs: nowMs) }) else {
+    let (hash, now) = (gate.hasher.hash(text, for: .accessToken), clock.now())
+    guard let token = try await gate.store.read({ try $0.validAccessToken(hash, now: now) }) else {
       // Only invalid tokens count, so that who sends them to a back end does not lock out its users.
       guard limiter.allows(client) else {
         throw ResponseError(
@@ -86,8 +86,8 @@ struct IntrospectionResponse: Encodable, Equatable {
     tokenType = "DPoP"
     scope = (token.profileID == nil ? AccessTokenResponse.Scope.device : .user).rawValue
     cnf = Confirmation(jkt: token.keyThumbprint)
-    exp = token.expiresAtMs / 1000
-    iat = max(0, token.expiresAtMs / 1000 - NewAccessToken.lifetime)
+    exp = token.expiresAt.milliseconds / 1000
+    iat = max(0, token.expiresAt.milliseconds / 1000 - NewAccessToken.lifetime)
     sub = token.userID?.text
     profileID = token.profileID?.text
     amr = token.origin?.methods

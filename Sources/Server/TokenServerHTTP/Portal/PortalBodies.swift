@@ -104,7 +104,7 @@ struct TransactionResult: Encodable, Equatable {
   init(_ transaction: Transaction) {
     callbackURI = transaction.callbackURI
     transactionID = transaction.id
-    timestamp = transaction.createdAtMs
+    timestamp = transaction.createdAt.milliseconds
     userID = transaction.userID.text
     isAuthenticated = transaction.state == .authenticated
     let wasAnswered =

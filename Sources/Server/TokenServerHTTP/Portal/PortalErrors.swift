@@ -50,7 +50,7 @@ extension ResponseError {
     switch startError {
     case .notPossible: self = .notPossible
     case .tooManyOpen: self = .temporarilyUnavailable
-    case .onHold(let forMs): self = .heldOff(milliseconds: forMs)
+    case .onHold(let remaining): self = .heldOff(milliseconds: remaining.milliseconds)
     }
   }
 }

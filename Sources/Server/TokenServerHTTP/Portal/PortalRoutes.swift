@@ -65,7 +65,7 @@ struct PortalRoutes: Sendable {
     let transaction = started.transaction
     return PortalBody.Started(
       transactionID: transaction.id, authMethod: transaction.method.rawValue,
-      timeToLive: transaction.expiresAtMs - transaction.createdAtMs,
+      timeToLive: (transaction.expiresAt - transaction.createdAt).milliseconds,
       device: .init(name: started.deviceName, platform: configuration.mobileAuthentication.portalPlatformAlias))
   }
 
@@ -130,10 +130,10 @@ struct PortalRoutes: Sendable {
 
   /// An extension: the portal cancels a request. Idempotent; a request that has ended keeps its result.
   private func cancel(_ id: String) async throws -> Response {
-    let nowMs = starter.clock.nowMs()
+    let now = starter.clock.now()
     let effects = try await gate.store.write { database -> Effects? in
       guard let transaction = try database.transaction(id.lowercased()) else { return nil }
-      return try database.end(transaction, .canceled, nowMs: nowMs) ?? Effects()
+      return try database.end(transaction, .canceled, now: now) ?? Effects()
     }
     guard let effects else { throw ResponseError.unknownTransaction }
     starter.announcer.announce(effects)

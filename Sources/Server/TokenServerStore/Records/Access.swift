@@ -38,7 +38,7 @@ package struct ValidAccessToken: Sendable, Equatable {
   package let userID: UserID?
   /// Nil for a token of an earlier version of the server.
   package let origin: AccessTokenOrigin?
-  package let expiresAtMs: Int64
+  package let expiresAt: Timestamp
 
   init(_ row: any SQLRow) throws(CorruptRowError) {
     clientID = try row.clientID("client_id")
@@ -47,7 +47,7 @@ package struct ValidAccessToken: Sendable, Equatable {
     profileID = try row.optionalText("profile_id").map(ProfileID.init)
     userID = try row.optionalText("user_id").map(UserID.init)
     origin = AccessTokenOrigin(try row.text("origin"))
-    expiresAtMs = try row.time("expires_at_ms")
+    expiresAt = try row.time("expires_at_ms")
   }
 }
 
@@ -80,15 +80,15 @@ extension Database {
   }
 
   /// - Returns: nil if there is none, or it has expired.
-  package func activationCode(_ hash: [UInt8], nowMs: Int64) throws -> StoredActivationCode? {
-    try row("SELECT * FROM activation_code WHERE hash = ? AND expires_at_ms > ?", [hash, nowMs])
+  package func activationCode(_ hash: [UInt8], now: Timestamp) throws -> StoredActivationCode? {
+    try row("SELECT * FROM activation_code WHERE hash = ? AND expires_at_ms > ?", [hash, now])
       .map(StoredActivationCode.init)
   }
 
-  package func insertActivationCode(_ hash: [UInt8], userID: UserID, expiresAtMs: Int64) throws {
+  package func insertActivationCode(_ hash: [UInt8], userID: UserID, expiresAt: Timestamp) throws {
     try run(
       "INSERT INTO activation_code (hash, user_id, expires_at_ms) VALUES (?, ?, ?)",
-      [hash, userID, expiresAtMs])
+      [hash, userID, expiresAt])
   }
 
   package func bindActivationCode(_ hash: [UInt8], to clientID: ClientID, profile: ProfileID?) throws {
@@ -101,10 +101,10 @@ extension Database {
   }
 
   /// - Returns: false if the name is in use.
-  package func insertFleetToken(_ hash: [UInt8], name: String, nowMs: Int64) throws -> Bool {
+  package func insertFleetToken(_ hash: [UInt8], name: String, now: Timestamp) throws -> Bool {
     try run(
       "INSERT INTO fleet_token (hash, name, created_at_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-      [hash, name, nowMs]) > 0
+      [hash, name, now]) > 0
   }
 
   /// - Returns: false if there is no fleet token with this name.
@@ -113,27 +113,27 @@ extension Database {
   }
 
   package func insertAccessToken(
-    _ hash: [UInt8], clientID: ClientID, profileID: ProfileID?, by origin: AccessTokenOrigin, expiresAtMs: Int64,
-    nowMs: Int64
+    _ hash: [UInt8], clientID: ClientID, profileID: ProfileID?, by origin: AccessTokenOrigin, expiresAt: Timestamp,
+    now: Timestamp
   ) throws {
     try run(
       "INSERT INTO access_token (hash, client_id, profile_id, origin, expires_at_ms) VALUES (?, ?, ?, ?, ?)",
-      [hash, clientID, profileID, origin.text, expiresAtMs])
-    try run("UPDATE device SET last_login_at_ms = ? WHERE id = ?", [nowMs, clientID])
+      [hash, clientID, profileID, origin.text, expiresAt])
+    try run("UPDATE device SET last_login_at_ms = ? WHERE id = ?", [now, clientID])
   }
 
   /// The device that an access token was issued to (also a deleted one), and the profile of a user token.
-  package func accessToken(_ hash: [UInt8], nowMs: Int64) throws -> (device: Device, profileID: ProfileID?)? {
+  package func accessToken(_ hash: [UInt8], now: Timestamp) throws -> (device: Device, profileID: ProfileID?)? {
     try row(
       """
       SELECT device.*, access_token.profile_id FROM access_token JOIN device ON device.id = access_token.client_id
       WHERE access_token.hash = ? AND access_token.expires_at_ms > ?
-      """, [hash, nowMs]
+      """, [hash, now]
     ).map { (try Device($0), try $0.optionalText("profile_id").map(ProfileID.init)) }
   }
 
   /// A valid access token of a device and, if it is a user token, of a profile that still exist.
-  package func validAccessToken(_ hash: [UInt8], nowMs: Int64) throws -> ValidAccessToken? {
+  package func validAccessToken(_ hash: [UInt8], now: Timestamp) throws -> ValidAccessToken? {
     try row(
       """
       SELECT access_token.*, device.key_thumbprint, device.software_version, profile.user_id
@@ -141,7 +141,7 @@ extension Database {
         LEFT JOIN profile ON profile.client_id = access_token.client_id AND profile.id = access_token.profile_id
           AND profile.deleted_at_ms IS NULL
       WHERE hash = ? AND expires_at_ms > ? AND (access_token.profile_id IS NULL OR profile.id IS NOT NULL)
-      """, [hash, nowMs]
+      """, [hash, now]
     ).map(ValidAccessToken.init)
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ReferenceProtocol
-import TokenServerCore
+package import TokenServerCore
 
 /// A callback that is still to be delivered to a portal.
 package struct CallbackJob: Sendable, Equatable {
@@ -8,7 +8,7 @@ package struct CallbackJob: Sendable, Equatable {
   package let url: String
   /// The number of failed deliveries.
   package let attempts: Int
-  package let dueAtMs: Int64
+  package let dueAt: Timestamp
   /// `HOST:PORT`; empty for a job stored by an earlier version.
   package let host: String
 
@@ -16,29 +16,29 @@ package struct CallbackJob: Sendable, Equatable {
     transactionID = try row.text("transaction_id")
     url = try row.text("url")
     attempts = try row.count("attempts")
-    dueAtMs = try row.time("due_at_ms")
+    dueAt = try row.time("due_at_ms")
     host = try row.text("host")
     guard CallbackURL.isAcceptable(url) else { throw CorruptRowError("url", "is not an acceptable callback URL") }
   }
 }
 
 extension Database {
-  package func insertCallback(_ transactionID: String, url: String, dueAtMs: Int64) throws {
+  package func insertCallback(_ transactionID: String, url: String, dueAt: Timestamp) throws {
     let host = (try? CallbackURL(parsing: url))?.authority ?? ""
     try run(
       "INSERT INTO callback (transaction_id, url, created_at_ms, due_at_ms, host) VALUES (?, ?, ?, ?, ?)",
-      [transactionID, url, dueAtMs, dueAtMs, host])
+      [transactionID, url, dueAt, dueAt, host])
   }
 
   /// The due callbacks, soonest first.
   /// - Parameter hosts: hosts to leave out.
-  package func callbacks(dueBy nowMs: Int64, without hosts: [String], limit: Int) throws -> [CallbackJob] {
+  package func callbacks(dueBy now: Timestamp, without hosts: [String], limit: Int) throws -> [CallbackJob] {
     let hosts = String(decoding: JSON.encode(hosts), as: UTF8.self)
     return try rows(
       """
       SELECT * FROM callback WHERE due_at_ms <= ? AND host NOT IN (SELECT value FROM json_each(?))
       ORDER BY due_at_ms LIMIT ?
-      """, [nowMs, hosts, limit]
+      """, [now, hosts, limit]
     ).map { row throws(CorruptRowError) in try CallbackJob(row) }
   }
 
@@ -48,10 +48,10 @@ extension Database {
       .map { try $0.count("attempts") } == job.attempts
   }
 
-  package func nextCallbackMs(after nowMs: Int64) throws -> Int64? {
+  package func nextCallback(after now: Timestamp) throws -> Timestamp? {
     try row(
       "SELECT CAST(MIN(due_at_ms) AS INTEGER) AS next FROM callback WHERE due_at_ms > ? AND due_at_ms <= ?",
-      [nowMs, JSON.largestNumber]
+      [now, JSON.largestNumber]
     ).flatMap { try? $0.optionalTime("next") }
   }
 
@@ -59,8 +59,8 @@ extension Database {
     try run("DELETE FROM callback WHERE transaction_id = ?", [transactionID])
   }
 
-  package func postponeCallback(_ transactionID: String, attempts: Int, dueAtMs: Int64) throws {
+  package func postponeCallback(_ transactionID: String, attempts: Int, dueAt: Timestamp) throws {
     try run(
-      "UPDATE callback SET attempts = ?, due_at_ms = ? WHERE transaction_id = ?", [attempts, dueAtMs, transactionID])
+      "UPDATE callback SET attempts = ?, due_at_ms = ? WHERE transaction_id = ?", [attempts, dueAt, transactionID])
   }
 }

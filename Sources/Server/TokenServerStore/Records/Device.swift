@@ -14,8 +14,8 @@ package struct Device: Sendable {
   package let capabilities: String
   package let key: P256PublicKey
   package let keyThumbprint: String
-  package let createdAtMs: Int64
-  package let lastLoginAtMs: Int64?
+  package let createdAt: Timestamp
+  package let lastLoginAt: Timestamp?
   package let isDeleted: Bool
 
   init(_ row: any SQLRow) throws {
@@ -27,8 +27,8 @@ package struct Device: Sendable {
     capabilities = try row.text("capabilities")
     key = try P256PublicKey(x: row.bytes("key_x"), y: row.bytes("key_y"))
     keyThumbprint = try row.text("key_thumbprint")
-    createdAtMs = try row.time("created_at_ms")
-    lastLoginAtMs = try row.optionalTime("last_login_at_ms")
+    createdAt = try row.time("created_at_ms")
+    lastLoginAt = try row.optionalTime("last_login_at_ms")
     isDeleted = try row.optionalTime("deleted_at_ms") != nil
   }
 }
@@ -69,7 +69,7 @@ extension Database {
   }
 
   package func insertDevice(
-    id: ClientID, registration: RegistrationRequest, key: P256PublicKey, credential: [UInt8], nowMs: Int64
+    id: ClientID, registration: RegistrationRequest, key: P256PublicKey, credential: [UInt8], now: Timestamp
   ) throws {
     try run(
       """
@@ -80,7 +80,7 @@ extension Database {
       [
         id, registration.clientName, registration.softwareID, registration.softwareVersion,
         String(decoding: JSON.encode(registration.approvalCapabilities), as: UTF8.self), key.x, key.y,
-        JWK(key).thumbprint, credential, nowMs,
+        JWK(key).thumbprint, credential, now,
       ])
   }
 
@@ -90,8 +90,8 @@ extension Database {
       [version, osVersion, capabilities, device])
   }
 
-  package func removeDevice(_ id: ClientID, nowMs: Int64) throws -> Bool {
-    try run("UPDATE device SET deleted_at_ms = ? WHERE id = ? AND deleted_at_ms IS NULL", [nowMs, id]) > 0
+  package func removeDevice(_ id: ClientID, now: Timestamp) throws -> Bool {
+    try run("UPDATE device SET deleted_at_ms = ? WHERE id = ? AND deleted_at_ms IS NULL", [now, id]) > 0
   }
 
   package func deviceName(_ clientID: ClientID) throws -> String? { try device(clientID)?.name }

@@ -4,21 +4,21 @@ package import TokenServerCore
 
 extension Database {
   /// Ends transactions that expired without an answer.
-  package func expireTransactions(nowMs: Int64) throws -> Effects {
+  package func expireTransactions(now: Timestamp) throws -> Effects {
     var effects = Effects()
     let due = try rows(
       """
       SELECT rowid AS row_number, * FROM mobile_auth_transaction WHERE state = 'open' AND expires_at_ms <= ? LIMIT 500
-      """, [nowMs])
+      """, [now])
     let table = "mobile_auth_transaction"
-    for transaction in try readable(due, of: table, nowMs: nowMs, into: &effects, Transaction.init) {
-      try end(transaction, .expired, nowMs: nowMs).map { effects.add($0) }
+    for transaction in try readable(due, of: table, now: now, into: &effects, Transaction.init) {
+      try end(transaction, .expired, now: now).map { effects.add($0) }
     }
     return effects
   }
 
   /// When the next open transaction expires.
-  package func nextExpiryMs() throws -> Int64? {
+  package func nextExpiry() throws -> Timestamp? {
     // SQLite sorts texts and blobs after numbers; the bound excludes these and all times after the year 9999.
     try row(
       """
@@ -29,18 +29,18 @@ extension Database {
   }
 
   /// When the next transaction or the next pending profile expires.
-  package func nextDueMs() throws -> Int64? { try [nextExpiryMs(), nextPendingExpiryMs()].compactMap { $0 }.min() }
+  package func nextDue() throws -> Timestamp? { try [nextExpiry(), nextPendingExpiry()].compactMap { $0 }.min() }
 
   /// Deletes results, callbacks and attempts after the retention period.
-  package func forget(endedBeforeMs: Int64, nowMs: Int64) throws {
-    try run("DELETE FROM mobile_auth_transaction WHERE ended_at_ms < ?", [endedBeforeMs])
-    try run("DELETE FROM callback WHERE created_at_ms < ?", [endedBeforeMs])
-    try run("DELETE FROM verdict WHERE created_at_ms < ?", [endedBeforeMs])
-    try run("DELETE FROM pin_attempt WHERE created_at_ms < ?", [endedBeforeMs])
+  package func forget(endedBefore: Timestamp, now: Timestamp) throws {
+    try run("DELETE FROM mobile_auth_transaction WHERE ended_at_ms < ?", [endedBefore])
+    try run("DELETE FROM callback WHERE created_at_ms < ?", [endedBefore])
+    try run("DELETE FROM verdict WHERE created_at_ms < ?", [endedBefore])
+    try run("DELETE FROM pin_attempt WHERE created_at_ms < ?", [endedBefore])
     try run(
-      "DELETE FROM pin_change WHERE created_at_ms <= ? AND NOT is_committed", [nowMs - StoredPINChange.lifetimeMs])
-    try run("DELETE FROM access_token WHERE expires_at_ms < ?", [nowMs])
-    try run("DELETE FROM activation_code WHERE expires_at_ms < ?", [nowMs])
-    try run("DELETE FROM hold WHERE until_ms < ?", [nowMs])
+      "DELETE FROM pin_change WHERE created_at_ms <= ? AND NOT is_committed", [now - StoredPINChange.lifetime])
+    try run("DELETE FROM access_token WHERE expires_at_ms < ?", [now])
+    try run("DELETE FROM activation_code WHERE expires_at_ms < ?", [now])
+    try run("DELETE FROM hold WHERE until_ms < ?", [now])
   }
 }

@@ -9,10 +9,10 @@ extension Database {
     ).map { try $0.bytes("request_hash") }
   }
 
-  package func insert(_ attempt: PINAttempt, nowMs: Int64) throws {
+  package func insert(_ attempt: PINAttempt, now: Timestamp) throws {
     try run(
       "INSERT INTO pin_attempt (client_id, profile_id, key, request_hash, created_at_ms) VALUES (?, ?, ?, ?, ?)",
-      [attempt.clientID, attempt.profileID, attempt.key, attempt.requestHash, nowMs])
+      [attempt.clientID, attempt.profileID, attempt.key, attempt.requestHash, now])
     try run(
       "UPDATE knowledge SET failures = failures + 1 WHERE client_id = ? AND profile_id = ?",
       [attempt.clientID, attempt.profileID])

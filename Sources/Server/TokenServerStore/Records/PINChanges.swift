@@ -5,25 +5,25 @@ package import TokenServerCore
 
 /// A PIN change that was started with the correct PIN.
 package struct StoredPINChange: Sendable {
-  /// The maximum time from start to commit, in milliseconds.
-  package static let lifetimeMs: Int64 = 600_000
+  /// The maximum time from start to commit.
+  package static let lifetime = Duration.seconds(600)
 
   package let id: String
   /// The public key of the new PIN's verifier.
   package let publicKey: Ed25519.PublicKey
-  package let createdAtMs: Int64
+  package let createdAt: Timestamp
   package let isCommitted: Bool
 
   init(_ row: any SQLRow) throws {
     id = try row.text("id")
     publicKey = try Ed25519.PublicKey(bytes: row.bytes("public_key"))
-    createdAtMs = try row.time("created_at_ms")
+    createdAt = try row.time("created_at_ms")
     isCommitted = try row.flag("is_committed")
   }
 
-  package func state(at nowMs: Int64) -> PINChangeStatus.State {
+  package func state(at now: Timestamp) -> PINChangeStatus.State {
     if isCommitted { return .committed }
-    return nowMs < createdAtMs + Self.lifetimeMs ? .pending : .void
+    return now < createdAt + Self.lifetime ? .pending : .void
   }
 }
 
@@ -35,7 +35,7 @@ extension Database {
   }
 
   /// Replaces a change that was not committed.
-  package func insertPINChange(_ id: String, _ knowledge: NewKnowledgeKey, nowMs: Int64) throws {
+  package func insertPINChange(_ id: String, _ knowledge: NewKnowledgeKey, now: Timestamp) throws {
     try run(
       "DELETE FROM pin_change WHERE client_id = ? AND profile_id = ? AND NOT is_committed",
       [knowledge.clientID, knowledge.profileID])
@@ -46,7 +46,7 @@ extension Database {
       """,
       [
         id, knowledge.clientID, knowledge.profileID, knowledge.publicKey.bytes,
-        knowledge.refreshTokenHash, nowMs,
+        knowledge.refreshTokenHash, now,
       ])
   }
 

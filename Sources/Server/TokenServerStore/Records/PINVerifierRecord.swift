@@ -10,7 +10,7 @@ extension PINVerifierRecord {
     try self.init(
       publicKey: Ed25519.PublicKey(bytes: key), isActive: row.text("knowledge_state") == "active",
       nonce: row.optionalText("knowledge_nonce"), activation: row.optionalBytes("knowledge_activation"),
-      failures: row.count("knowledge_failures"), proposedAtMs: row.time("knowledge_proposed_at_ms"))
+      failures: row.count("knowledge_failures"), proposedAt: row.time("knowledge_proposed_at_ms"))
   }
 }
 
@@ -18,7 +18,7 @@ extension Database {
   /// Replaces an earlier pending verifier, so that only the last of several refresh tokens for one profile can become
   /// active.
   /// - Returns: false if there is an active verifier, which is kept.
-  package func propose(_ knowledge: NewKnowledgeKey, nonce: String, nowMs: Int64) throws -> Bool {
+  package func propose(_ knowledge: NewKnowledgeKey, nonce: String, now: Timestamp) throws -> Bool {
     try run(
       """
       INSERT INTO knowledge (client_id, profile_id, public_key, refresh_token_hash, state, nonce, proposed_at_ms)
@@ -30,7 +30,7 @@ extension Database {
       """,
       [
         knowledge.clientID, knowledge.profileID, knowledge.publicKey.bytes, knowledge.refreshTokenHash,
-        nonce, nowMs,
+        nonce, now,
       ]) == 1
   }
 
@@ -58,31 +58,31 @@ extension Database {
   }
 
   /// Deletes profiles whose PIN was not chosen in time.
-  package func expireProfiles(nowMs: Int64) throws -> Effects {
+  package func expireProfiles(now: Timestamp) throws -> Effects {
     var effects = Effects()
     let due = try rows(
       """
       SELECT rowid AS row_number, client_id, profile_id FROM knowledge
       WHERE state = 'pending' AND proposed_at_ms <= ? LIMIT 500
-      """, [nowMs - PINVerifierRecord.pendingForMs])
-    let profiles = try readable(due, of: "knowledge", nowMs: nowMs, into: &effects) { row in
+      """, [now - PINVerifierRecord.pendingFor])
+    let profiles = try readable(due, of: "knowledge", now: now, into: &effects) { row in
       let name = ProfileName(clientID: try row.clientID("client_id"), id: try row.profileID("profile_id"))
       guard try self.row("SELECT 1 FROM profile WHERE client_id = ? AND id = ?", [name.clientID, name.id]) != nil else {
         throw CorruptRowError("profile_id", "names no profile")
       }
       return name
     }
-    for profile in profiles { effects.add(try deleteProfile(profile, nowMs: nowMs)) }
+    for profile in profiles { effects.add(try deleteProfile(profile, now: now)) }
     return effects
   }
 
   /// When the next pending profile expires.
-  package func nextPendingExpiryMs() throws -> Int64? {
+  package func nextPendingExpiry() throws -> Timestamp? {
     try row(
       """
       SELECT CAST(MAX(0, MIN(proposed_at_ms)) AS INTEGER) AS next FROM knowledge
       WHERE state = 'pending' AND proposed_at_ms <= ?
       """, [JSON.largestNumber]
-    ).flatMap { try? $0.optionalTime("next") }.map { $0 + PINVerifierRecord.pendingForMs }
+    ).flatMap { try? $0.optionalTime("next") }.map { $0 + PINVerifierRecord.pendingFor }
   }
 }

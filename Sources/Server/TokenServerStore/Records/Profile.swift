@@ -17,7 +17,7 @@ extension Profile {
       id: row.profileID("id"),
       userID: row.userID("user_id"),
       activation: row.bytes("activation"),
-      createdAtMs: row.time("created_at_ms"),
+      createdAt: row.time("created_at_ms"),
       certificate: row.optionalBytes("certificate"),
       certificateFingerprint: row.optionalText("certificate_fingerprint"),
       serverKey: row.optionalText("server_key"),
@@ -84,22 +84,24 @@ extension Database {
   }
 
   /// Replaces a deleted profile with the same id.
-  package func insertProfile(_ id: ProfileID, on clientID: ClientID, userID: UserID, activation: [UInt8], nowMs: Int64)
+  package func insertProfile(
+    _ id: ProfileID, on clientID: ClientID, userID: UserID, activation: [UInt8], now: Timestamp
+  )
     throws
   {
     try run(
       "INSERT OR REPLACE INTO profile (client_id, id, user_id, activation, created_at_ms) VALUES (?, ?, ?, ?, ?)",
-      [clientID, id, userID, activation, nowMs])
+      [clientID, id, userID, activation, now])
   }
 
-  package func removeProfile(_ profile: ProfileName, nowMs: Int64) throws {
+  package func removeProfile(_ profile: ProfileName, now: Timestamp) throws {
     try run(
       """
       UPDATE profile SET deleted_at_ms = ?, former_certificate = COALESCE(certificate, former_certificate),
         former_server_key = COALESCE(server_key, former_server_key), certificate = NULL, certificate_fingerprint = NULL,
         server_key = NULL, key_id = NULL, acknowledged = 0, push_token = NULL, push_transport = NULL
       WHERE client_id = ? AND id = ?
-      """, [nowMs, profile.clientID, profile.id])
+      """, [now, profile.clientID, profile.id])
     try forgetKnowledge(of: profile)
     try run("DELETE FROM access_token WHERE client_id = ? AND profile_id = ?", [profile.clientID, profile.id])
   }

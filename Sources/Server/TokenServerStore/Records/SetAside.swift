@@ -11,12 +11,12 @@ extension Database {
   ///   - effects: receives a warning for each row that was set aside.
   /// - Returns: the values of the readable rows.
   func readable<Value>(
-    _ rows: [any SQLRow], of table: String, nowMs: Int64, into effects: inout Effects,
+    _ rows: [any SQLRow], of table: String, now: Timestamp, into effects: inout Effects,
     _ read: (any SQLRow) throws -> Value
   ) throws -> [Value] {
     try rows.compactMap { row in
       do { return try read(row) } catch {
-        try setAside(row, of: table, because: "\(error)", nowMs: nowMs)
+        try setAside(row, of: table, because: "\(error)", now: now)
         effects.warnings.append("row \(rowNumber(row)) of \(table) is set aside: \(error)")
         return nil
       }
@@ -24,12 +24,12 @@ extension Database {
   }
 
   /// Checks all rows that the server would process, before it processes them.
-  package func setAsideUnreadable(nowMs: Int64) throws -> Effects {
+  package func setAsideUnreadable(now: Timestamp) throws -> Effects {
     var effects = Effects()
     let open = try rows("SELECT rowid AS row_number, * FROM mobile_auth_transaction WHERE ended_at_ms IS NULL")
-    _ = try readable(open, of: "mobile_auth_transaction", nowMs: nowMs, into: &effects, Transaction.init)
+    _ = try readable(open, of: "mobile_auth_transaction", now: now, into: &effects, Transaction.init)
     _ = try readable(
-      rows("SELECT rowid AS row_number, * FROM callback"), of: "callback", nowMs: nowMs, into: &effects,
+      rows("SELECT rowid AS row_number, * FROM callback"), of: "callback", now: now, into: &effects,
       CallbackJob.init)
     return effects
   }
@@ -49,11 +49,11 @@ extension Database {
     }
   }
 
-  private func setAside(_ row: any SQLRow, of table: String, because why: String, nowMs: Int64) throws {
+  private func setAside(_ row: any SQLRow, of table: String, because why: String, now: Timestamp) throws {
     let columns = row.columns.filter { $0.name != "row_number" }.map { "\($0.name) = \(literal($0.value))" }
     try run(
       "INSERT INTO set_aside (table_name, columns, why, at_ms) VALUES (?, ?, ?, ?)",
-      [table, columns.joined(separator: ", "), why, nowMs])
+      [table, columns.joined(separator: ", "), why, now])
     // The table name comes from constants in the code, never from data.
     try run("DELETE FROM \(table) WHERE rowid = ?", [row.value(of: "row_number")])
   }

@@ -15,11 +15,11 @@ extension Database {
       "UPDATE verdict SET body = ? WHERE client_id = ? AND idempotency_key = ?", [body, clientID, key])
   }
 
-  package func insert(_ reply: StoredReply, key: String, clientID: ClientID, nowMs: Int64) throws {
+  package func insert(_ reply: StoredReply, key: String, clientID: ClientID, now: Timestamp) throws {
     try run(
       """
       INSERT INTO verdict (client_id, idempotency_key, request_hash, status, body, created_at_ms)
       VALUES (?, ?, ?, ?, ?, ?)
-      """, [clientID, key, reply.requestHash, reply.status, reply.body, nowMs])
+      """, [clientID, key, reply.requestHash, reply.status, reply.body, now])
   }
 }

@@ -18,8 +18,8 @@ extension Transaction {
       profileID: try row.profileID("profile_id"), type: try row.text("type"), method: method,
       callbackURI: try row.text("callback_uri"), message: try row.optionalText("message"),
       nonce: try row.text("nonce"), request: try row.bytes("request"),
-      callbackOnExpiry: try row.flag("callback_on_expiry"), createdAtMs: try row.time("created_at_ms"),
-      expiresAtMs: try row.time("expires_at_ms"), state: state,
+      callbackOnExpiry: try row.flag("callback_on_expiry"), createdAt: try row.time("created_at_ms"),
+      expiresAt: try row.time("expires_at_ms"), state: state,
       reason: try row.optionalText("reason").flatMap(NotAuthenticatedReason.init),
       receipt: try row.optionalText("receipt"), idempotencyKey: try row.optionalText("idempotency_key"),
       sealedReceipt: try row.optionalText("sealed_receipt"), pinAttempts: try row.count("pin_attempts"),
@@ -40,21 +40,21 @@ extension Database {
 
   /// Open transactions, newest first, ties by transaction id. Expired and unreadable ones are left out: the server sets
   /// unreadable rows aside when they expire and when it starts.
-  package func openTransactions(of clientID: ClientID, nowMs: Int64) throws -> [Transaction] {
+  package func openTransactions(of clientID: ClientID, now: Timestamp) throws -> [Transaction] {
     try rows(
       """
       SELECT * FROM mobile_auth_transaction WHERE client_id = ? AND state = 'open' AND expires_at_ms > ?
       ORDER BY created_at_ms DESC, id
-      """, [clientID, nowMs]
+      """, [clientID, now]
     ).compactMap { try? Transaction($0) }
   }
 
-  package func openTransactionCount(of userID: UserID, on clientID: ClientID, nowMs: Int64) throws -> Int {
+  package func openTransactionCount(of userID: UserID, on clientID: ClientID, now: Timestamp) throws -> Int {
     try row(
       """
       SELECT COUNT(*) AS count FROM mobile_auth_transaction
       WHERE client_id = ? AND user_id = ? AND state = 'open' AND expires_at_ms > ?
-      """, [clientID, userID, nowMs]
+      """, [clientID, userID, now]
     ).map { try $0.count("count") } ?? 0
   }
 
@@ -72,14 +72,14 @@ extension Database {
       [
         transaction.id, transaction.userID, transaction.clientID, transaction.profileID, transaction.type,
         transaction.method.rawValue, transaction.callbackURI, transaction.message, transaction.nonce,
-        transaction.request, transaction.callbackOnExpiry, transaction.createdAtMs, transaction.expiresAtMs,
+        transaction.request, transaction.callbackOnExpiry, transaction.createdAt, transaction.expiresAt,
         transaction.state.rawValue,
       ])
   }
 
   package func close(
     _ id: String, _ state: RequestState, _ reason: NotAuthenticatedReason?, _ transactionEnd: TransactionEnd?,
-    nowMs: Int64
+    now: Timestamp
   ) throws -> Bool {
     try run(
       """
@@ -90,7 +90,7 @@ extension Database {
       """,
       [
         state.rawValue, reason?.rawValue, transactionEnd?.denial?.rawValue, transactionEnd?.receipt,
-        transactionEnd?.idempotencyKey, transactionEnd?.sealed, nowMs, id,
+        transactionEnd?.idempotencyKey, transactionEnd?.sealed, now, id,
       ]) == 1
   }
 

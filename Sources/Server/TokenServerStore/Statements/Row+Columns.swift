@@ -45,10 +45,12 @@ extension SQLRow {
     }
   }
 
-  /// Milliseconds since 1970, up to the year 9999.
-  func time(_ column: String) throws(CorruptRowError) -> Int64 { try whole(column, within: 0...JSON.largestNumber) }
+  /// From 1970 to the year 9999.
+  func time(_ column: String) throws(CorruptRowError) -> Timestamp {
+    Timestamp(try whole(column, within: 0...JSON.largestNumber))
+  }
 
-  func optionalTime(_ column: String) throws(CorruptRowError) -> Int64? {
+  func optionalTime(_ column: String) throws(CorruptRowError) -> Timestamp? {
     value(of: column) == .null ? nil : try time(column)
   }
 

@@ -44,6 +44,11 @@ extension Optional: SQLParameter where Wrapped: SQLParameter {
   var sqlValue: SQLValue { self?.sqlValue ?? .null }
 }
 
+/// Milliseconds since 1970.
+extension Timestamp: SQLParameter {
+  var sqlValue: SQLValue { .integer(milliseconds) }
+}
+
 extension UserID: SQLParameter {
   var sqlValue: SQLValue { .text(text) }
 }

@@ -11,11 +11,16 @@ import Testing
     #expect(configuration.board == "b" && configuration.state == "/s" && configuration.authorities == "/ca.pem")
   }
 
+  @Test("The texts of requests are recorded only on request") func logTexts() throws {
+    #expect(try !Configuration(parsing: "", file: "f").recordsTexts)
+    #expect(try Configuration(parsing: "[log]\ntexts = true", file: "f").recordsTexts)
+  }
+
   @Test(
     "A mistake is named",
     arguments: [
       ("bord = \"b\"", "unknown key \"bord\""), ("[tls]\nverify = false", "unknown key \"tls.verify\""),
-      ("board = 5", "must be a string"), ("= = =", "not TOML"),
+      ("board = 5", "must be a string"), ("[log]\ntext = true", "unknown key \"log.text\""), ("= = =", "not TOML"),
     ])
   func aMistakeIsNamed(toml: String, reason: String) {
     #expect {

@@ -189,6 +189,7 @@ actor DeviceClient {
   private func oauth(_ url: String, _ form: [(String, String)]) async throws(TokenServerError) -> HTTPResponse {
     guard let clientID else { throw .notAuthenticated("the device is not registered yet") }
     var last: HTTPResponse?
+    var wasRefused = false
     for _ in 0..<Self.tries {
       let assertion: String
       do { assertion = try ClientAssertion.make(clientID: clientID, audience: issuer, now: now, key: key) } catch {
@@ -210,7 +211,11 @@ actor DeviceClient {
       let formerNonce = nonce
       hear(response)
       let error = try? JSON.decode(OAuthError.self, from: response.body)
-      guard error?.error == OAuthError.useDPoPNonce, nonce != formerNonce else { return response }
+      let isNonceStale = error?.error == OAuthError.useDPoPNonce && nonce != formerNonce
+      // An assertion counts once, and a connection loss can have sent it twice: a second assertion decides.
+      let isFirstRefusal = error?.error == OAuthError.invalidClient && error?.errorCode == nil && !wasRefused
+      guard isNonceStale || isFirstRefusal else { return response }
+      wasRefused = wasRefused || isFirstRefusal
       last = response
     }
     guard let last else { throw .notAuthenticated("no answer") }

@@ -9,6 +9,8 @@ public struct GestureRecognizer: Sendable {
     case tooEarly
     case touched
     case released
+    /// A short press, after which no second one began in time. It answers nothing.
+    case shortPress
     /// Held long enough: releasing now accepts.
     case longEnoughToAccept
     /// Held long enough: releasing now reports "not me".
@@ -122,7 +124,7 @@ public struct GestureRecognizer: Sendable {
       return [.stuck]
     case .between(let firstDown) where now - firstDown > timing.doublePress:
       state = .ready
-      return [.released]
+      return [.shortPress, .released]
     case .down(let since, let denial, let told):
       let reached = thresholds(of: denial).filter { $0.0 > told && $0.0 <= now - since }
       guard let last = reached.last else { return [] }

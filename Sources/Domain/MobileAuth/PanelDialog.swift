@@ -12,12 +12,15 @@ public struct PanelDialog: Sendable {
 
     public var description: String {
       switch self {
-      case .canceled: "canceled at the panel (9006)"
+      case .canceled: "canceled at the panel (\(PanelDialog.canceledNumber))"
       case .timedOut: "no input at the panel within the time limit"
       case .panelUnavailable(let why): "the panel is not usable: \(why)"
       }
     }
   }
+
+  /// Number of the error catalog for what the user canceled at the panel.
+  public static let canceledNumber = 9006
 
   /// The time limit of each prompt.
   static let limit = Duration.seconds(120)

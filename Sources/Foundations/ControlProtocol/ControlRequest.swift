@@ -17,6 +17,10 @@ package enum ControlRequest: Equatable, Sendable {
   case forget(account: String)
   case simulate(SimulatedInput)
   case led, followLED
+  /// Streams what is on the panel.
+  case watch
+  /// Shows a pending request next.
+  case show(transaction: String)
 
   /// The socket of the service with this state directory.
   package static func socket(in stateDirectory: String) -> String { stateDirectory + "/control.sock" }

@@ -14,7 +14,8 @@ package struct ApprovalTokenCommand: ParsableCommand {
       """,
     version: "0.1.0",
     subcommands: [
-      Enroll.self, Serve.self, Status.self, Accounts.self, Pending.self, History.self, OneTimePasswordCommand.self,
+      Enroll.self, Serve.self, Status.self, Accounts.self, Pending.self, Watch.self, Show.self, History.self,
+      OneTimePasswordCommand.self,
       Push.self, MailboxCommand.self, Log.self, LogIn.self, LogOut.self,
       PINCommand.self, Forget.self, Lock.self, Unlock.self, Rename.self, Remove.self, Doctor.self, BoardCommand.self,
       Simulate.self,

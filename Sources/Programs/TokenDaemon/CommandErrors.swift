@@ -8,7 +8,7 @@ import ServerBackends
 extension CommandError {
   init(_ fault: TokenServerError) {
     switch fault {
-    case .unreachable, .rateLimited: self.init(.unavailable, numbered: fault, fault.number)
+    case .noNetwork, .unreachable, .rateLimited: self.init(.unavailable, numbered: fault, fault.number)
     case .untrusted(let why):
       self.init(
         .refused,
@@ -54,7 +54,8 @@ extension CommandError {
     case let fault as StateStoreError: self.init(fault)
     case let error as any ReportedError: self.init(error)
     case let failure as BoardCatalog.CatalogError: self.init(.badData, "\(failure)")
-    case PanelDialog.EntryError.canceled: self.init(.refused, numbered: PanelDialog.EntryError.canceled, 9006)
+    case PanelDialog.EntryError.canceled:
+      self.init(.refused, numbered: PanelDialog.EntryError.canceled, PanelDialog.canceledNumber)
     case let ending as PanelDialog.EntryError: self.init(.unavailable, "\(ending)")
     case let error as CryptographyError: self.init(.unavailable, "\(error)")
     default: return nil

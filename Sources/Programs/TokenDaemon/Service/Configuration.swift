@@ -15,6 +15,9 @@ import TOMLSyntax
 /// [push] # see `PushSettings`
 ///
 /// [mqtt] # see `BrokerSettings`
+///
+/// [log]
+/// texts = false # whether the audit chain has the verified texts of requests, not only their digests
 /// ```
 package struct Configuration: Equatable, Sendable {
   package var board: String?
@@ -23,6 +26,8 @@ package struct Configuration: Equatable, Sendable {
   var authorities: String?
   var push = PushSettings()
   var mqtt: BrokerSettings?
+  /// Whether the audit chain and the log have the verified texts of requests.
+  var recordsTexts = false
 
   package init() {}
 
@@ -40,6 +45,9 @@ package struct Configuration: Equatable, Sendable {
         var mqtt = try reader.table("mqtt")
         self.mqtt = try BrokerSettings(&mqtt)
       }
+      var log = try reader.table("log")
+      recordsTexts = try log.flag("texts", default: false)
+      try log.finish()
       try reader.finish()
     } catch let error as TOMLSyntax.ParseError {
       throw CommandError(.badData, "\(file): not TOML: \(error)")

@@ -317,7 +317,7 @@ let package = Package(
     tests(
       "TokenDaemonTests",
       of: [
-        "ApprovalTestKit", "TokenDaemon", "ControlProtocol", "JSONValues", "MobileAuth", "Boards", "FrontPanel",
+        "ApprovalTestKit", "TokenDaemon", "ControlProtocol", "HTTP", "JSONValues", "MobileAuth", "Boards", "FrontPanel",
         "Cryptography", "OATHAdapter", "PINProtection", "Secrets", "ServerBackends", "Threads", "Vault", logging,
       ]),
     tests(

@@ -56,9 +56,11 @@ package struct Enrollment: Sendable {
   ///   - name: the user's name for the account; nil uses the server's profile ID.
   ///   - trust: how the server's certificate is verified, with the URI's pins. Without pins, those of earlier
   ///     enrollments at the server stay, unless `trust` drops them, which is recorded.
+  ///   - origins: the account's `allowedOrigins`.
   /// - Throws: `TokenServerError`, `StateStoreError`.
   package func enroll(
-    _ uri: ActivationURI, name: String?, trust: ServerTrust, capabilities: ApprovalCapabilities
+    _ uri: ActivationURI, name: String?, trust: ServerTrust, capabilities: ApprovalCapabilities,
+    origins: [String] = []
   ) async throws -> AccountRecord {
     if let name, try registry.accounts().contains(where: { $0.id.text == name && $0.stage == .active }) {
       throw TokenServerError.alreadyEnrolled("there is an account \"\(name)\" already; choose another name")
@@ -90,7 +92,7 @@ package struct Enrollment: Sendable {
       // The server removed this device earlier: start a new registration.
       let loss = EnrollmentRevocation(.deviceDeregistered, at: server.id, nil, of: Enrollments(server, []))
       _ = try loss?.apply(on: registry, in: environment)
-      return try await enroll(uri, name: name, trust: trust, capabilities: capabilities)
+      return try await enroll(uri, name: name, trust: trust, capabilities: capabilities, origins: origins)
     }
     try configuration.checkProtocolVersions()
     if configuration.pinRequired, pinSetup == nil {
@@ -136,6 +138,7 @@ package struct Enrollment: Sendable {
     _ = try await client.call(
       .put, base + "/push", body: JSON.encode(PushEnrollmentRequest(transport: transport)), as: user)
     account.stage = .active
+    account.allowedOrigins = origins
     try registry.put(
       account,
       environment.auditEntry(.enrolled, account: account.id, detail: "at \(server.id), profile \(account.profile)"))

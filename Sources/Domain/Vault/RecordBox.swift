@@ -18,6 +18,8 @@ enum RecordBox {
     case mailbox = 7
     case wantedMailbox = 8
     case displayName = 9
+    /// Texts, joined. Absent if there are none.
+    case allowedOrigins = 10
   }
 
   static func associatedData(ofServer id: TokenServerID, kind: String, url: String) -> CanonicalBytes {
@@ -75,6 +77,10 @@ extension AccountRecord {
     displayName = try text(.displayName)
     let wanted = try text(.wantedMailbox)
     delivery = try text(.mailbox).map { DeliveryAddress($0, wanted: wanted) }
+    if let origins = fields[RecordBox.Tag.allowedOrigins] {
+      guard let texts = origins.texts() else { throw .corrupt(.account(id)) }
+      allowedOrigins = texts
+    }
   }
 
   var boxed: SecretBytes {
@@ -86,6 +92,7 @@ extension AccountRecord {
     fields.set(RecordBox.Tag.displayName, text: displayName)
     fields.set(RecordBox.Tag.mailbox, text: delivery?.mailbox)
     fields.set(RecordBox.Tag.wantedMailbox, text: delivery?.wanted)
+    if !allowedOrigins.isEmpty { fields[RecordBox.Tag.allowedOrigins] = .joining(allowedOrigins) }
     return fields.encoded
   }
 }

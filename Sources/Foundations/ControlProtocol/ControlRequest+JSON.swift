@@ -45,7 +45,7 @@ extension ControlRequest {
     case logOut = "log-out"
     case changePIN = "change-pin"
     case oneTimePassword = "one-time-password"
-    case hold, double, keys, led, watch, show
+    case hold, double, keys, led, watch, show, call, allow, disallow
     case notMe = "not-me"
     case followLED = "follow-led"
   }
@@ -57,7 +57,9 @@ extension ClosedRange<Int64> {
 }
 
 extension ControlRequest: Codable {
-  private enum Members: String, CodingKey { case version, request, message, account, transaction, milliseconds, keys }
+  private enum Members: String, CodingKey {
+    case version, request, message, account, transaction, milliseconds, keys, origin
+  }
 
   package init(from decoder: any Decoder) throws {
     let members = try decoder.container(keyedBy: Members.self)
@@ -82,6 +84,15 @@ extension ControlRequest: Codable {
       case .followLED: .followLED
       case .watch: .watch
       case .show: .show(transaction: try members.decode(String.self, forKey: .transaction))
+      case .call: .call(try BackEndCall(from: decoder))
+      case .allow:
+        .allow(
+          account: try members.decode(String.self, forKey: .account),
+          origin: try members.decode(String.self, forKey: .origin))
+      case .disallow:
+        .disallow(
+          account: try members.decode(String.self, forKey: .account),
+          origin: try members.decode(String.self, forKey: .origin))
       }
   }
 
@@ -96,6 +107,10 @@ extension ControlRequest: Codable {
       try members.encodeIfPresent(account, forKey: .account)
     case .forget(let account): try members.encode(account, forKey: .account)
     case .show(let transaction): try members.encode(transaction, forKey: .transaction)
+    case .call(let call): try call.encode(to: encoder)
+    case .allow(let account, let origin), .disallow(let account, let origin):
+      try members.encode(account, forKey: .account)
+      try members.encode(origin, forKey: .origin)
     case .simulate(.hold(let milliseconds)): try members.encode(milliseconds, forKey: .milliseconds)
     case .simulate(.keys(let keys)): try members.encode(keys, forKey: .keys)
     case .status, .pending, .reload, .logOut, .led, .followLED, .watch, .simulate(.doublePress), .simulate(.notMe):
@@ -123,6 +138,9 @@ extension ControlRequest: Codable {
     case .followLED: .followLED
     case .watch: .watch
     case .show: .show
+    case .call: .call
+    case .allow: .allow
+    case .disallow: .disallow
     }
   }
 }

@@ -11,7 +11,13 @@ public protocol HTTPTransport: Sendable {
 
 /// An HTTP request. `url` is absolute and https.
 public struct HTTPRequest: Sendable, Equatable {
-  public enum Method: String, Sendable { case get = "GET", post = "POST", put = "PUT", delete = "DELETE" }
+  public enum Method: String, Sendable, CaseIterable {
+    case get = "GET"
+    case post = "POST"
+    case put = "PUT"
+    case patch = "PATCH"
+    case delete = "DELETE"
+  }
 
   public var method: Method
   public var url: String

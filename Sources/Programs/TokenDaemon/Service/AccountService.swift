@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import ControlProtocol
 import Cryptography
+import HTTP
 package import MobileAuth
 import PINProtection
 import Secrets
@@ -220,7 +221,7 @@ struct AccountService: Sendable {
     return server
   }
 
-  private func find(_ name: String?) throws -> (AccountRecord, any TokenServerClient) {
+  func find(_ name: String?) throws -> (AccountRecord, any TokenServerClient) {
     let account = try findActive(name)
     guard let server = service.server(of: account) else {
       throw CommandError(.unavailable, "the service has not connected to \(account.server) yet; retry")
@@ -228,7 +229,7 @@ struct AccountService: Sendable {
     return (account, server)
   }
 
-  private func findActive(_ name: String?) throws -> AccountRecord {
+  func findActive(_ name: String?) throws -> AccountRecord {
     let active = try vault.accounts().filter { $0.stage == .active }
     guard let account = name == nil && active.count == 1 ? active.first : active.first(where: { $0.id.text == name })
     else {
@@ -261,6 +262,7 @@ extension EnrollmentRequest {
     dropsPins = options.dropsPins
     asksPIN = options.asksPIN
     mailbox = options.mailbox
+    allowedOrigins = options.allowedOrigins.map { HTTPOrigin($0)?.text ?? $0 }
   }
 }
 

@@ -23,6 +23,10 @@ extension Backends {
     if options.mailbox != nil, !form.takesMailbox {
       throw CommandError(.usage, "--mailbox is for push mechanisms of PingAM: pushauth://… and mfauth://…")
     }
+    if !options.allowedOrigins.isEmpty, !form.takesOrigins {
+      throw CommandError(.usage, "--allow-origin is for accounts of approvaltoken://… only")
+    }
+    for text in options.allowedOrigins { _ = try AccountService.origin(text) }
   }
 
   /// Whether the URI contains a secret that stays valid after the enrollment. Other URIs carry a one-time code only.

@@ -8,8 +8,8 @@ import TokenServerCore
 import TokenServerStore
 
 /// Redeems activation codes for devices and profiles. A code names no account, so wrong codes can only be rate limited:
-/// per source, per IPv6 site and in total. Each attempt is counted before the code is checked, and refunded if the code was correct.
-/// So a source can have at most as many concurrent attempts as wrong ones.
+/// per source, per IPv6 site and in total. Each attempt is counted before the code is checked, and refunded if the code
+/// was correct. So a source can have at most as many concurrent attempts as wrong ones.
 struct ActivationService: Sendable {
   /// A code has 13 digits, 12 of them random: with 1000 open codes, 600 guesses a minute find one in about 3 years.
   private static let wrongCodesPerMinute = 600.0

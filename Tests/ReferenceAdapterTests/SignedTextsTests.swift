@@ -2,6 +2,7 @@
 import Cryptography
 import MobileAuth
 import ReferenceProtocol
+import ServerBackends
 import Testing
 
 @testable import ReferenceAdapter
@@ -23,6 +24,13 @@ import Testing
     pending.message = listed
     pending.summary.type = listedType
     return try await server.adapter(server.makeHTTPTransport()).open(pending)
+  }
+
+  /// Fails if a server that requires a display sends nothing to a token that has one.
+  @Test("A display is announced to the server", arguments: [false, true]) func display(hasDisplay: Bool) {
+    let board = BoardCapabilities(hasKeypad: true, hasColorLED: false, hasDisplay: hasDisplay)
+    let announced = ApprovalCapabilities(display: hasDisplay ? .text : .none, keypad: true, button: true, led: .mono)
+    #expect(ApprovalCapabilities(board) == announced)
   }
 
   @Test("The signed texts are kept, with line feeds and without other control characters") func textsAreKept()

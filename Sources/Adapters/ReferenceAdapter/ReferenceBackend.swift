@@ -77,7 +77,9 @@ extension WireError: ReportedError {
 }
 
 extension ApprovalCapabilities {
-  fileprivate init(_ board: BoardCapabilities) {
-    self.init(display: .none, keypad: board.hasKeypad, button: true, led: board.hasColorLED ? .rgb : .mono)
+  init(_ board: BoardCapabilities) {
+    self.init(
+      display: board.hasDisplay ? .text : .none, keypad: board.hasKeypad, button: true,
+      led: board.hasColorLED ? .rgb : .mono)
   }
 }

@@ -323,13 +323,13 @@ let package = Package(
     tests(
       "TokenDaemonTests",
       of: [
-        "ApprovalTestKit", "TokenDaemon", "ControlProtocol", "JSONValues", "MobileAuth", "Boards", "FrontPanel",
-        "OATHAdapter", "Secrets", "ServerBackends", "Threads", "Vault", logging,
+        "ApprovalTestKit", "TokenDaemon", "ControlProtocol", "HTTP", "JSONValues", "MobileAuth", "Boards", "FrontPanel",
+        "Cryptography", "OATHAdapter", "PINProtection", "Secrets", "ServerBackends", "Threads", "Vault", logging,
       ]),
     tests(
       "OneShotCommandsTests",
       of: ["OneShotCommands", "ApprovalTokenCommands", "ControlProtocol", "TokenDaemon", argumentParser]),
-    tests("ControlProtocolTests", of: ["ControlProtocol"]),
+    tests("ControlProtocolTests", of: ["ControlProtocol", "JSONValues"]),
     tests("OATHAdapterTests", of: ["OATHAdapter", "MobileAuth", "Secrets"]),
     tests("MobileAuthTests", of: ["MobileAuth", "Secrets", "ApprovalTestKit"]),
     tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "Secrets", "ApprovalTestKit"]),
@@ -350,7 +350,7 @@ let package = Package(
       resources: [.copy("Fixtures")]),
     tests("Interop", of: ["OpenPGP", "Secrets"]),
     tests("HTTPTests", of: ["HTTP"]),
-    tests("CurlHTTPTests", of: ["CurlHTTP", "HTTP", "ProgramHarness"], resources: [.copy("Fixtures")]),
+    tests("CurlHTTPTests", of: ["CurlHTTP", "CCurl", "HTTP", "ProgramHarness"], resources: [.copy("Fixtures")]),
     tests("MQTTTests", of: ["MQTT", "HTTP", "ProgramHarness", "Secrets"]),
     tests("SecretsTests", of: ["Secrets"]),
     tests("CryptographyTests", of: ["Cryptography", "Secrets"]),

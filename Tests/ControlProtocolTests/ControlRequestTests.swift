@@ -20,7 +20,8 @@ import Testing
       .status, .pending, .reload, .enroll(enrollment), .enroll(EnrollmentOptions(uri: "")),
       .push(message: "{\"a\":\"\\\"\"}"), .logIn(account: nil), .logIn(account: "a"), .logOut, .changePIN(account: nil),
       .oneTimePassword(account: "é"), .forget(account: "a"), .simulate(.hold(milliseconds: .max)),
-      .simulate(.doublePress), .simulate(.notMe), .simulate(.keys(["1", "enter"])), .led, .followLED,
+      .simulate(.doublePress), .simulate(.notMe), .simulate(.keys(["1", "enter"])), .led, .followLED, .watch,
+      .show(transaction: "t"),
     ] as [ControlRequest])
   func roundTrip(request: ControlRequest) throws {
     #expect(try ControlRequest(line: request.line) == request)
@@ -75,6 +76,7 @@ import Testing
       (#"{"request":"hold","milliseconds":9223372036854775808}"#, "number"),
       (#"{"request":"keys","keys":[1]}"#, "is not a String"), (#"{"request":"push"}"#, "\"message\" is missing"),
       (#"{"request":"enroll"}"#, "\"uri\" is missing"), (#"{"request":"forget"}"#, "\"account\" is missing"),
+      (#"{"request":"show"}"#, "\"transaction\" is missing"),
       (#"{"request":"log-in","account":5}"#, "\"account\""), (#"{"request":"led","request":"led"}"#, "there twice"),
       (#"{"request":"led","x":"# + String(repeating: "[", count: 100_000), "levels"),
     ])

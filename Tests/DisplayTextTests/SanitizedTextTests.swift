@@ -18,6 +18,11 @@ import Testing
     #expect("a\r\u{1B}[2Jb\nc\u{202E}d\u{85}".sanitizedLines == "a\u{FFFD}\u{FFFD}[2Jb\nc\u{FFFD}d\u{FFFD}")
   }
 
+  @Test(
+    "A text with lines is shortened like other texts",
+    arguments: [("a\r\nb", "a\nb"), ("a\u{1B}\n\u{85}b", "a\nb"), ("\n\n\n\n\n", "\n\n\n…"), ("ab\u{2028}", "ab")])
+  func textWithLines(text: String, shown: String) { #expect(text.sanitizedText(atMost: 4) == shown) }
+
   @Test("JSON keeps its texts with control and format characters escaped")
   func jsonIsEscaped() {
     #expect(#"{"a":"x\#u{202E}\#u{9B}y"}"#.escapedForDisplay == #"{"a":"x\u202e\u009by"}"#)

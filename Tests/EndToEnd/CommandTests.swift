@@ -150,6 +150,21 @@ extension EndToEnd {
       }
     }
 
+    @Test("The panel can be watched, with the signed texts, until the service ends") func panelCanBeWatched()
+      async throws
+    {
+      try await withScene { fixture in
+        let watcher = try ChildProcess(Program.token, ["watch", "--json", "--state", fixture.token.state])
+        try await watcher.output.line(with: #""event":"idle""#)
+        let transaction = try await fixture.ask()
+        try await watcher.output.line(with: #""event":"shown""#, #""signature":"openpgp""#, transaction)
+        try await fixture.token.answer(transaction, with: .hold)
+        try await watcher.output.line(with: #""event":"ended""#, #""reason":"answered""#, transaction)
+        try await fixture.token.stop()
+        #expect(try await watcher.outcome().exit == .code(69))
+      }
+    }
+
     /// A state directory on storage that the kernel has remounted read-only, and on full storage.
     @Test(
       "Doctor and serve report a read-only or full state directory",

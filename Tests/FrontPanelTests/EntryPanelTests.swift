@@ -220,6 +220,22 @@ import Testing
     }
   }
 
+  @Test("A short press is delivered, and the prompt continues") func shortPressIsDelivered() async throws {
+    try await onPanel { panel in
+      var events = await armed(panel)
+      let edges: [(Int64, Bool)] = [(0, true), (100, false), (2000, true), (2100, false), (2300, true), (2400, false)]
+      let start = clock.now
+      for (at, isDown) in edges {
+        let moment = start + .milliseconds(at)
+        button.continuation.yield(isDown ? .down(.approve, moment) : .up(moment))
+      }
+      var seen: [PanelEvent] = []
+      while let event = await events.next() { seen.append(event) }
+      let denial = PanelEvent.gesture(Gesture(.doublePress, held: .milliseconds(100)))
+      #expect(seen == [.touched, .shortPress, .released, .touched, denial])
+    }
+  }
+
   @Test("A finger that leaves the button does not unpin what is typed")
   func aFingerThatLeavesTheButtonDoesNotUnpinWhatIsTyped() async throws {
     try await onPanel { panel in

@@ -64,9 +64,21 @@ import Testing
     #expect(gestures([(600, true)]) == [])
   }
 
-  @Test("A short or middling press is nothing") func aShortOrMiddlingPressIsNothing() {
-    #expect(findings([(600, true), (700, false)]) == [.touched, .released])
-    #expect(findings([(600, true), (1399, false)]) == [.touched, .released])
+  @Test("A short press without a second one is reported, and answers nothing; a middling press is nothing")
+  func shortAndMiddlingPresses() {
+    for prompt in [Prompt.confirmation, .digits(count: 5), .denial] {
+      #expect(findings([(600, true), (700, false)], prompt: prompt) == [.touched, .shortPress, .released])
+      #expect(findings([(600, true), (1199, false)], prompt: prompt) == [.touched, .shortPress, .released])
+      #expect(findings([(600, true), (1200, false)], prompt: prompt) == [.touched, .released])
+      #expect(findings([(600, true), (1399, false)], prompt: prompt) == [.touched, .released])
+    }
+    #expect(findings([(499, true), (600, false)]) == [.tooEarly])
+    #expect(
+      findings([(600, true), (700, false), (1300, true), (2300, false)])
+        == [
+          .touched, .shortPress, .released, .touched, .longEnoughToAccept,
+          .gesture(Gesture(.hold, held: .seconds(1))),
+        ])
   }
 
   @Test("Two presses deny if their beginnings are close", arguments: [(Int64(600), true), (601, false)])

@@ -93,6 +93,39 @@ import Testing
     #expect(server.delivered.map(\.request.pending.transaction) == [try request(2).transaction])
   }
 
+  /// Fails if a press can answer the request that the user has left, or the chosen one before it is announced.
+  @Test(
+    "A hold after a short press answers only the request that the LED has announced",
+    arguments: [0, 100, 700, 1_500, 1_900])
+  func holdAfterShortPress(milliseconds: Int) async throws {
+    try await onPanel { panel in
+      announce(try request(2), try request(1))
+      await pass(panel, until: isReady)
+      button.continuation.yield(.down(.approve, clock.now))
+      clock.advance(by: .milliseconds(100))
+      button.continuation.yield(.up(clock.now))
+      await settle()
+      // The end of the time for a second press.
+      clock.advance(by: .milliseconds(600))
+      await pass(panel) { await $0.showing == .anotherRequest }
+      clock.advance(by: .milliseconds(milliseconds))
+      await settle()
+      button.continuation.yield(.down(.approve, clock.now))
+      await settle()
+      for _ in 0..<40 {
+        clock.advance(by: .milliseconds(100))
+        await settle()
+      }
+      button.continuation.yield(.up(clock.now))
+      await settle()
+      #expect(server.delivered.isEmpty)
+      await pass(panel, until: isReady)
+      hold()
+      await pass(panel) { _ in !server.delivered.isEmpty }
+    }
+    #expect(server.delivered.map(\.request.pending.transaction) == [try request(1).transaction])
+  }
+
   @Test("Digits typed for one request are wiped before the prompt of the next one") func digitsAcrossTheChange()
     async throws
   {

@@ -180,6 +180,40 @@ import Testing
     }
   }
 
+  /// Fails if a server that stops accepting the token turns an answer that may have arrived into "not approved".
+  @Test("An answer that may have arrived stays in the journal when the server is stopped") func stoppedAfterAnAttempt()
+    async throws
+  {
+    let fixture = HandlerFixture()
+    fixture.server.fail("deliver", .unreachable("cut"), .configurationInvalid("who"))
+    fixture.server.breakDown("status", .configurationInvalid("who"))
+    try await fixture.withHandler {
+      fixture.announce(fixture.request(1, lives: .seconds(600)))
+      await fixture.panel.until(challenges: 1)
+      fixture.panel.perform(accept)
+      await fixture.pass { !fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)).isEmpty }
+      try await eventually { fixture.panel.shown.contains(.seeLog) }
+    }
+    let outcomes = fixture.stateStore.outcomes(of: HandlerFixture.transaction(1))
+    #expect(outcomes.count == 1 && outcomes[0].hasPrefix("unknown: ") && outcomes[0].hasSuffix("(10001)"))
+    #expect(try fixture.stateStore.unresolvedIntents().map(\.transaction) == [HandlerFixture.transaction(1)])
+    #expect(fixture.inbox.connectivity[fixture.server.id] == .stopped)
+  }
+
+  @Test("A request that the user canceled ends with its number") func canceledRequest() async throws {
+    let fixture = HandlerFixture()
+    try await fixture.withHandler {
+      fixture.announce(fixture.request(1))
+      await fixture.panel.until(challenges: 1)
+      fixture.panel.perform(.gesture(Gesture(.cancelKeys, held: .zero)))
+      await fixture.panel.until(showing: .idle(pending: 0))
+    }
+    #expect(
+      fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)) == [
+        "denied (cancelled), receipt receipt-1 (9006)"
+      ])
+  }
+
   @Test(
     "An account that was removed meanwhile is not a failure",
     arguments: [TokenServerError.deviceDeregistered, .userDeregistered, .disenrolled])

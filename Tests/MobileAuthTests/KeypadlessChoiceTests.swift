@@ -77,6 +77,19 @@ import Testing
     #expect(fixture.stateStore.audit.contains { $0.kind == .decided && $0.detail == "accept by choice, held 1000 ms" })
   }
 
+  /// Fails if the blinks keep the user from the other requests, or if a short press chooses an option.
+  @Test("A short press during the blinks shows the next request") func shortPress() async throws {
+    try want(["17", "40", "93"])
+    try await fixture.withHandler {
+      fixture.announce([2, 1].map { fixture.request($0, lives: .seconds(300)) }, by: fixture.server)
+      await fixture.panel.until(challenges: 1)
+      for event in [PanelEvent.touched, .shortPress, .released] { fixture.panel.perform(event) }
+      let next = HandlerFixture.transaction(1)
+      #expect(await HandlerFixture.turn { fixture.inbox.shown.request?.pending.transaction == next })
+    }
+    #expect(fixture.server.delivered.isEmpty && fixture.panel.shown.contains(.anotherRequest))
+  }
+
   @Test("Denying is possible at any time", arguments: [deny, notMe], [false, true])
   func denyingIsPossibleAtAnyTime(event: PanelEvent, isOpen: Bool) async throws {
     try await answering {

@@ -53,6 +53,24 @@ import Testing
     _ = try? await running.value
   }
 
+  /// Fails if the end of a stream hides the hint before it: without its broker, a token would never read the list.
+  @Test("A hint before the end of the stream is handled") func hintBeforeTheEnd() async throws {
+    let fixture = HandlerFixture()
+    let running = Task { try await listener(fixture).run() }
+    try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
+    fixture.server.set(list: [fixture.request(1)])
+    fixture.server.hint(.pendingChanged)
+    fixture.server.breakStream(.unreachable("no broker"))
+    try await until { fixture.inbox.pending.contains(HandlerFixture.transaction(1)) }
+    running.cancel()
+    _ = try? await running.value
+    let queue = HintQueue()
+    queue.put(.pendingChanged)
+    queue.end(by: TokenServerError.unreachable("end"))
+    #expect(try await queue.next() == .pendingChanged)
+    await #expect(throws: TokenServerError.unreachable("end")) { try await queue.next() }
+  }
+
   @Test("Hints of the same kind wait once, in the order of the last one") func coalesced() async throws {
     let queue = HintQueue()
     for hint in [Hint.connected, .pendingChanged, .disconnected("a"), .revoked, .pendingChanged, .disconnected("b")] {

@@ -76,7 +76,8 @@ import Testing
     #expect(delivered == [2, 1].map(HandlerFixture.transaction))
   }
 
-  @Test("A newer request that a touch delayed is shown when the touch ends") func touchEnds() async throws {
+  /// Fails if a request that the user is busy with is replaced between two touches.
+  @Test("A request that the user has touched stays until it ends") func touchedRequestStays() async throws {
     try await fixture.withHandler {
       let old = fixture.request(1)
       fixture.announce(old)
@@ -88,6 +89,24 @@ import Testing
       #expect(await HandlerFixture.turn { fixture.stateStore.audit.last?.transaction == HandlerFixture.transaction(2) })
       #expect(fixture.panel.prompts.count == 1)
       fixture.panel.perform(.released)
+      fixture.panel.perform(.unavailable("settle again"))
+      #expect(await HandlerFixture.turn { fixture.stateStore.audit.last?.detail == "settle again" })
+      for _ in 0..<1000 { await Task.yield() }
+      #expect(fixture.panel.prompts.count == 1)
+      fixture.panel.perform(accept)
+      await fixture.panel.until(challenges: 2)
+    }
+    #expect(delivered == [HandlerFixture.transaction(1)])
+  }
+
+  @Test("A stuck button does not keep newer requests away") func stuckButtonKeepsNothing() async throws {
+    try await fixture.withHandler {
+      let old = fixture.request(1)
+      fixture.announce(old)
+      await fixture.panel.until(challenges: 1)
+      for event in [PanelEvent.touched, .stuck, .released] { fixture.panel.perform(event) }
+      #expect(await HandlerFixture.turn { fixture.stateStore.audit.contains { $0.kind == .buttonStuck } })
+      fixture.announce(fixture.request(2), old)
       await fixture.panel.until(challenges: 2)
     }
     #expect(fixture.panel.shown.contains(.anotherRequest))
@@ -176,10 +195,10 @@ import Testing
     try await fixture.withHandler {
       fixture.announce(fixture.request(1))
       await fixture.panel.until(challenges: 1)
-      #expect(fixture.inbox.prompts.shown == HandlerFixture.transaction(1))
+      #expect(fixture.inbox.shown.request?.pending.transaction == HandlerFixture.transaction(1))
       fixture.panel.perform(deny)
       await fixture.panel.until(showing: .idle(pending: 0))
-      #expect(fixture.inbox.prompts.shown == nil)
+      #expect(fixture.inbox.shown.request == nil)
     }
   }
 }

@@ -25,6 +25,7 @@ import Vault
     try fixture.bring(.challenge)
     #expect(try history().map(\.state) == [.pending, .denied])
     #expect(try history().map(\.type) == ["push with a number", "push"])
+    #expect(try history().map(\.pushType) == ["challenge", "default"])
     let newest = try #require(try history().first)
     #expect(newest.account == account.id && newest.message?.isEmpty == false)
     #expect(newest.receivedAtMilliseconds == fixture.clock.wallClockMilliseconds)

@@ -54,19 +54,40 @@ import Vault
   @Test("Ends with an ellipsis where it is too long") func endsWithAnEllipsisWhereItIsTooLong() async throws {
     func text(_ length: Int) -> String { String(repeating: "x", count: length) }
     func cut(_ length: Int) -> String { text(length - 1) + "…" }
-    try bring(["m": .text(text(156)), "x": .text(text(1001)), "p": .text(text(3073))])
+    try bring(["m": .text(text(4000)), "x": .text(text(1001)), "p": .text(text(3073))])
     let server = try fixture.server()
     let pending = try #require(try await server.pendingRequests().first)
-    #expect(pending.message == cut(155))
+    #expect(pending.message == text(4000))
     #expect(pending.summary.origin == cut(1000) && pending.summary.payload == cut(3072))
     let type = try await server.open(pending).contents.type
     #expect(type == "push, says \"\(cut(155))\", login from \(cut(150)), payload \(cut(100))")
   }
 
-  @Test("Is all there where it is just short enough") func isAllThereWhereItIsJustShortEnough() async throws {
-    let text = String(repeating: "x", count: 155)
+  /// Fails if a message that AM can deliver is shortened for programs.
+  @Test("Is whole, however long it is") func isWhole() async throws {
+    let text = String(repeating: "x", count: 11_000)
     try bring(["m": .text(text)])
     #expect(try await fixture.server().pendingRequests().first?.message == text)
+  }
+
+  @Test("Has AM's name of its type, and its numbers only on request") func pushType() async throws {
+    for (number, kind) in [nil, "default", "challenge", "biometric", "tomorrow"].enumerated() {
+      var claims: [String: JSONValue] = ["m": .text("m"), "n": .text("12,34,56")]
+      claims["k"] = kind.map(JSONValue.text)
+      try bring(claims, number: UInt8(number))
+    }
+    for showsNumbers in [false, true] {
+      let server = try fixture.server(showsNumbers: showsNumbers)
+      let pending = try await server.pendingRequests()
+      #expect(
+        pending.map(\.summary.pushType).sorted { ($0 ?? "") < ($1 ?? "") }
+          == ["biometric", "challenge", "default", "default", "default"])
+      #expect(pending.compactMap(\.summary.numbers) == (showsNumbers ? [[12, 34, 56]] : []))
+      for request in pending {
+        let texts = try #require(try await server.open(request).contents.texts)
+        #expect(texts == VerifiedTexts(signedWith: .hmac, type: request.summary.pushType, message: "m"))
+      }
+    }
   }
 
   @Test("Names no user with an empty name") func namesNoUserWithAnEmptyName() throws {

@@ -152,11 +152,14 @@ final class PingAMFixture: Sendable {
   // MARK: Answering
 
   /// - Parameter canType: whether the board has a keypad.
-  func server(messageStore: (any PushMessageStore)? = nil, canType: Bool = true) throws -> PingAMServerClient {
+  func server(
+    messageStore: (any PushMessageStore)? = nil, canType: Bool = true, showsNumbers: Bool = false
+  ) throws -> PingAMServerClient {
     let record = try #require(try vault.servers().first)
     var settings = PingAMEnrollment.Settings()
     settings.deviceName = "desk token"
     settings.takesPINForBiometric = takesPIN.withLock { $0 }
+    settings.showsNumbers = showsNumbers
     return try PingAMServerClient(
       record, accounts: try vault.accounts(), http: http,
       dependencies: PingAMServerClient.Dependencies(

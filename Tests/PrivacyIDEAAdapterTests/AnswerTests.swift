@@ -31,6 +31,15 @@ import Testing
     #expect(fixture.server.answers(to: nonce) == ["\(nonce)|PIPU0|decline"])
   }
 
+  @Test("Has the texts that the server signed") func hasTheSignedTexts() async throws {
+    let fixture = try PrivacyIDEAFixture()
+    _ = fixture.server.challenge("PIPU0", presence: "M,H,A", right: "M")
+    let request = try await fixture.open()
+    let texts = try #require(request.contents.texts)
+    #expect(texts.signature == .rsa && texts.type == request.pending.summary.type)
+    #expect(texts.message == request.pending.message && texts.pushMessage == nil)
+  }
+
   @Test("Names the option exactly as it came", arguments: ["M", "a|b", "Größe", "5%41"])
   func namesTheOptionExactlyAsItCame(right: String) async throws {
     let fixture = try PrivacyIDEAFixture()

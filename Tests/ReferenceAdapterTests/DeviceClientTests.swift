@@ -116,7 +116,7 @@ import Testing
     arguments: [
       (Problem.Slug.deviceDeregistered, TokenServerError.deviceDeregistered), (.userDeregistered, .userDeregistered),
       (.outdatedApp, .outdated("d")), (.outdatedOS, .outdated("d")), (.alreadyEnrolled, .alreadyEnrolled("d")),
-      (.userAlreadyEnrolled, .alreadyEnrolled("d")), (.pushTokenInUse, .alreadyEnrolled("d")),
+      (.userAlreadyEnrolled, .userAlreadyEnrolled("d")), (.pushTokenInUse, .alreadyEnrolled("d")),
       (.enrollmentDisabled, .enrollmentDisabled("d")), (.featureDisabled, .enrollmentDisabled("d")),
       (.disenrolled, .disenrolled), (.notEnrolled, .notEnrolled), (.keysNotExchanged, .notEnrolled),
       (.invalidDatetime, .clockWrong), (.configurationInvalid, .configurationInvalid("d")),
@@ -156,7 +156,11 @@ import Testing
     arguments: [
       (OAuthError("invalid_client", "gone", code: 9002), TokenServerError.deviceDeregistered),
       (OAuthError("invalid_client", "late", code: 9031), .clockWrong),
-      (OAuthError("invalid_client", "who"), .unreachable("the token server gives no access token: who")),
+      (
+        OAuthError("invalid_client", "who"),
+        .configurationInvalid("it does not accept this device's client credentials (who)")
+      ),
+      (OAuthError("invalid_request", "who"), .unreachable("the token server gives no access token: who")),
       (OAuthError("slow_down"), .rateLimited(retryAfter: nil)),
     ])
   func everyOAuthErrorIsAFault(error: OAuthError, fault: TokenServerError) async throws {
@@ -165,18 +169,47 @@ import Testing
     await #expect(throws: fault) { try await client.call(.get, "/x") }
   }
 
+  /// Fails if the device asks for ever with credentials that the server does not accept.
+  @Test("Client credentials that are refused twice stop the server; one refusal is retried", arguments: [1, 2])
+  func refusedCredentials(refusals: Int) async throws {
+    let http = server.makeHTTPTransport()
+    let client = server.client(http)
+    let asked = Counter()
+    server.on("/oauth/token") { _ in
+      let isRefused = asked.increment() <= refusals
+      return HTTPResponse(
+        status: isRefused ? 401 : 200,
+        body: isRefused
+          ? JSON.encode(OAuthError("invalid_client", "used before"))
+          : JSON.encode(AccessTokenResponse(accessToken: "T", expiresIn: 900, scope: .device)))
+    }
+    server.on("/x", "{}")
+    do {
+      _ = try await client.call(.get, "/x")
+      #expect(refusals == 1)
+    } catch {
+      #expect(refusals == 2 && error.number == 10001 && error.effect == .stop)
+    }
+    #expect(asked.increment() == 3)
+  }
+
   @Test(
     "Every transport error leaves the outcome open",
     arguments: [
-      HTTPTransportError.unreachable("r"), .timedOut(after: .seconds(1)), .untrusted("pin"), .tooLarge(limit: 1),
+      HTTPTransportError.unreachable("r"), .noNetwork("n"), .timedOut(after: .seconds(1)), .untrusted("pin"),
+      .tooLarge(limit: 1),
       .redirected(to: "https://evil"), .malformed("m"),
     ])
   func everyTransportErrorLeavesTheOutcomeOpen(error: HTTPTransportError) async throws {
     let client = server.client(server.makeHTTPTransport())
     server.on("/x") { _ throws(HTTPTransportError) in throw error }
-    let fault =
-      error == .untrusted("pin")
-      ? TokenServerError.untrusted(error.description) : TokenServerError.unreachable(error.description)
+    let fault: TokenServerError =
+      switch error {
+      case .untrusted: .untrusted(error.description)
+      case .noNetwork: .noNetwork(error.description)
+      default: .unreachable(error.description)
+      }
+    #expect(fault.number == (error == .noNetwork("n") ? 9000 : 9001))
     #expect(fault.effect == .retry)
     await #expect(throws: fault) { try await client.call(.get, "/x") }
   }

@@ -54,7 +54,7 @@ import Testing
     let before = http.requests.count
     let request = try await adapter.open(listed())
     #expect(exchanges.dropFirst(before) == ["/pending?include=message"])
-    #expect(request.contents.message == "m")
+    #expect(request.contents.texts?.message == "m")
   }
 
   @Test("A server that does not include the message is asked for it") func earlierServer() async throws {

@@ -21,7 +21,7 @@ import Testing
     try server.serve(JSON.encode(server.request()))
     let request = try await adapter().open(server.pending)
     #expect(request.contents.type == "login")
-    #expect(request.contents.message == "m")
+    #expect(request.contents.texts?.message == "m")
   }
 
   private func refusal(_ change: (inout ApprovalRequest) -> Void) async throws -> TokenServerError? {
@@ -69,7 +69,7 @@ import Testing
 
   @Test("An access token that is refused while a request is opened or answered does not end the request")
   func refusedAccessTokenIsTriedAgain() async throws {
-    server.on("/oauth/token", status: 400, #"{"error":"invalid_client","error_description":"d"}"#)
+    server.on("/oauth/token", status: 400, #"{"error":"invalid_request","error_description":"d"}"#)
     try server.serve(JSON.encode(server.request()))
     let adapter = try adapter()
     let opening = await fault { _ = try await adapter.open(server.pending) }

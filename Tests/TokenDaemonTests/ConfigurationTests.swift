@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlProtocol
+import ServerBackends
 import Testing
 
 @testable import TokenDaemon
@@ -11,11 +12,26 @@ import Testing
     #expect(configuration.board == "b" && configuration.state == "/s" && configuration.authorities == "/ca.pem")
   }
 
+  @Test("The texts of requests are recorded only on request") func logTexts() throws {
+    #expect(try !Configuration(parsing: "", file: "f").recordsTexts)
+    #expect(try Configuration(parsing: "[log]\ntexts = true", file: "f").recordsTexts)
+  }
+
+  @Test("A display is announced only if the configuration has one", arguments: [false, true])
+  func display(follows: Bool) throws {
+    let configuration = try Configuration(parsing: "[display]\nfollows_watch = \(follows)", file: "f")
+    let fixture = try ServiceFixture()
+    let context = BackendContext(fixture.vault, configuration, fixture.board, in: fixture.context.environment)
+    #expect(context.board?.hasDisplay == follows)
+    #expect(try !Configuration(parsing: "", file: "f").hasDisplay)
+  }
+
   @Test(
     "A mistake is named",
     arguments: [
       ("bord = \"b\"", "unknown key \"bord\""), ("[tls]\nverify = false", "unknown key \"tls.verify\""),
-      ("board = 5", "must be a string"), ("= = =", "not TOML"),
+      ("board = 5", "must be a string"), ("[log]\ntext = true", "unknown key \"log.text\""),
+      ("[display]\nfollows_watch = 1", "display.follows_watch"), ("= = =", "not TOML"),
     ])
   func aMistakeIsNamed(toml: String, reason: String) {
     #expect {

@@ -10,13 +10,33 @@ import Testing
 @Suite("The summary of a pending request", .timeLimit(.minutes(1))) struct PendingSummaryTests {
   private let clock = ManualClock(wallClockMilliseconds: 0)
 
+  private func listed(_ summary: RequestSummary, _ message: String? = nil) throws -> PendingMobileAuthRequest {
+    PendingMobileAuthRequest(
+      transaction: try #require(TransactionID("00000000-0000-4000-8000-000000000001")), server: TokenServerID("s"),
+      account: AccountID("a"), sentAtMilliseconds: 1, timeToLive: .seconds(60), message: message, summary: summary,
+      deadline: clock.now + .seconds(60))
+  }
+
   private func summary(_ summary: RequestSummary) throws -> PendingSummary {
-    let transaction = try #require(TransactionID("00000000-0000-4000-8000-000000000001"))
-    return PendingSummary(
-      PendingMobileAuthRequest(
-        transaction: transaction, server: TokenServerID("s"), account: AccountID("a"), sentAtMilliseconds: 1,
-        timeToLive: .seconds(60), message: nil, summary: summary, deadline: clock.now + .seconds(60)),
-      now: clock.now)
+    PendingSummary(try listed(summary), now: clock.now)
+  }
+
+  /// Fails if a later list, which is not signed, replaces a text that was compared with the signed one.
+  @Test("Of the request on the panel it has the texts that were verified, whatever a later list says")
+  func keepsVerifiedTexts() throws {
+    let request = try listed(RequestSummary(type: "login"), "Log in?")
+    let texts = VerifiedTexts(signedWith: .openPGP, type: "login", message: "m", pushMessage: "Log in?")
+    let shown = try request.opened(
+      VerifiedContents(
+        transaction: request.transaction, account: request.account, type: "login", texts: texts,
+        challenge: .confirmation, answerContext: []))
+    var later = try listed(RequestSummary(type: "payment"), "Pay?")
+    later.deadline = clock.now + .seconds(7)
+    let summary = PendingSummary(later, shown, now: clock.now)
+    #expect(summary.message == "Log in?" && summary.type == "login")
+    #expect(summary.verified?.message == "m" && summary.expiresInSeconds == 7)
+    let other = PendingSummary(later, nil, now: clock.now)
+    #expect(other.message == "Pay?" && other.verified == nil)
   }
 
   private func choices(_ options: [String]) throws -> [PendingSummary.Choice] {
@@ -55,6 +75,13 @@ import Testing
       return
     }
     #expect(read.requests.map(\.context) == [shown.context])
+  }
+
+  @Test("Has the server's name of its kind, and the numbers") func hasPushType() throws {
+    let shown = try summary(RequestSummary(type: "push with a number", pushType: "challenge", numbers: [12, 34]))
+    let line = String(decoding: JSONMessage.encode(shown), as: UTF8.self)
+    #expect(line.contains(#""numbers":[12,34]"#) && line.contains(#""push_type":"challenge""#))
+    #expect(shown.verified == nil)
   }
 
   @Test("Has no choices, context or payload without those of the request") func isEmpty() throws {

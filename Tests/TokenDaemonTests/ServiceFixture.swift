@@ -4,6 +4,7 @@ import Boards
 import ControlProtocol
 import FrontPanel
 import Glibc
+import HTTP
 import Logging
 import MobileAuth
 import OATHAdapter
@@ -26,8 +27,15 @@ final class ServiceFixture: Sendable {
   let events: AsyncStream<TokenEvent>.Continuation
   private let environment = TokenEnvironment.test(SystemClock())
 
-  /// - Parameter kinds: the kinds of servers that the service knows.
-  init(reportHold: Duration? = nil, kinds: [any ServerBackend.Type] = Backends.kinds) throws {
+  /// - Parameters:
+  ///   - kinds: the kinds of servers that the service knows.
+  ///   - http: answers all HTTP requests.
+  init(
+    reportHold: Duration? = nil, kinds: [any ServerBackend.Type] = Backends.kinds,
+    http: RecordingHTTPTransport = RecordingHTTPTransport { _ throws(HTTPTransportError) in
+      throw .unreachable("no network in this test")
+    }
+  ) throws {
     var template = Array("/tmp/service-tests-XXXXXX".utf8CString)
     try #require(mkdtemp(&template) != nil)
     path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
@@ -40,7 +48,7 @@ final class ServiceFixture: Sendable {
     board = try RunningBoard(profile, clock: environment.clock)
     let stream: AsyncStream<TokenEvent>
     (stream, events) = AsyncStream.makeStream()
-    context = BackendContext(vault, Configuration(), board, in: environment)
+    context = BackendContext(vault, Configuration(), board, in: environment) { _ in http }
     let backends = Backends(vault, context, kinds: kinds)
     service = TokenService(
       panel: board.panel, backends: backends,

@@ -2,6 +2,7 @@
 import Boards
 import DisplayText
 import Glibc
+import HTTP
 import JSONValues
 import MobileAuth
 
@@ -40,9 +41,17 @@ private func readRequest(_ line: [UInt8]) {
   case .simulate(.keys(let keys)): for key in keys { _ = SimulatedKeypad.Act(key) }
   case .enroll(let options): readURI(Array(options.uri.utf8))
   case .push(let message): _ = PushReceiver().ingress.isFinal(Array(message.utf8))
+  case .call(let call): readAddress(call.url)
+  case .allow(_, let origin), .disallow(_, let origin): readAddress(origin)
   default: break
   }
   require((try? ControlRequest(line: request.line)) == request, "a request survives being written")
+}
+
+private func readAddress(_ text: String) {
+  guard let address = HTTPSAddress(text) else { return require(HTTPOrigin(text) == nil, "an origin is an address") }
+  require(HTTPSAddress(address.text) == address, "an address has one form")
+  require(HTTPOrigin(address.origin.text) == address.origin, "an origin has one form")
 }
 
 private func readAnswers(_ line: [UInt8]) {
@@ -52,4 +61,6 @@ private func readAnswers(_ line: [UInt8]) {
   }
   _ = try? ControlResponse<CodeResponse>(line: line)
   _ = try? ControlResponse<LEDStatus>(line: line)
+  _ = try? ControlResponse<BackEndReply>(line: line)
+  _ = try? ControlResponse<PanelChange>(line: line)
 }

@@ -15,7 +15,7 @@ extension PingAM {
     return MessageSummary(
       transaction: delivered.transaction, account: delivered.account,
       receivedAtMilliseconds: delivered.receivedAtMilliseconds, state: state(of: delivered, kept?.message, now: now),
-      type: kept?.message.kind.name, message: kept?.message.text?.sanitized(atMost: PushMessage.textLimit),
+      type: kept?.message.kind.name, pushType: kept?.message.kind.pushType, message: kept?.message.shownText,
       context: kept?.message.context?.sanitized(atMost: PushMessage.contextLimit))
   }
 

@@ -58,6 +58,7 @@ package struct PingAMBackend: ServerBackend {
     var settings = PingAMEnrollment.Settings()
     settings.asksForPIN = context.settings.pinForBiometric ?? false
     settings.takesPINForBiometric = context.settings.pinForBiometric ?? true
+    settings.showsNumbers = context.settings.showsNumbers
     settings.deviceName = context.settings.deviceName ?? settings.deviceName
     return settings
   }

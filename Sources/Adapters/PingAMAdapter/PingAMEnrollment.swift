@@ -18,6 +18,8 @@ package struct PingAMEnrollment: Sendable {
     package var asksForPIN = false
     /// Whether the PIN replaces the biometric check that AM requests.
     package var takesPINForBiometric = true
+    /// Whether programs are shown the numbers from which the user chooses the one on the login page.
+    package var showsNumbers = false
     /// Whether the one-time password secret of an `mfauth` URI is encrypted with a key derived from the account's PIN.
     package var codesWantPIN = false
     /// The device name that AM shows.

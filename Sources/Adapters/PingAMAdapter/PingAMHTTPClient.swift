@@ -8,7 +8,11 @@ import MobileAuth
 struct PingAMHTTPClient: Sendable {
   private static func fault(_ error: HTTPTransportError) -> TokenServerError {
     let why = error.description.sanitized(atMost: 500)
-    return if case .untrusted = error { .untrusted(why) } else { .unreachable(why) }
+    return switch error {
+    case .untrusted: .untrusted(why)
+    case .noNetwork: .noNetwork(why)
+    default: .unreachable(why)
+    }
   }
 
   /// The result of one request.

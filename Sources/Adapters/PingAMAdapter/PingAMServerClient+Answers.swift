@@ -15,7 +15,7 @@ extension PingAMServerClient {
     return try pending.opened(
       VerifiedContents(
         transaction: kept.delivered.transaction, account: kept.delivered.account,
-        type: Self.describe(kept, obstacle), message: pending.message, challenge: challenge,
+        type: Self.describe(kept, obstacle), texts: VerifiedTexts(kept.message), challenge: challenge,
         answerContext: Array(kept.envelope.messageID.utf8)))
   }
 

@@ -164,13 +164,15 @@ package final class PingAMServerClient: TokenServerClient {
   {
     let message = kept.message
     let summary = RequestSummary(
-      type: message.kind.name, origin: message.context.map { $0.sanitized(atMost: PushMessage.contextLimit) },
+      type: message.kind.name, pushType: message.kind.pushType,
+      numbers: dependencies.settings.showsNumbers ? message.kind.numbers : nil,
+      origin: message.context.map { $0.sanitized(atMost: PushMessage.contextLimit) },
       payload: message.payload.map { $0.sanitized(atMost: PushMessage.payloadLimit) })
     return PendingMobileAuthRequest(
       transaction: kept.delivered.transaction, server: id, account: kept.delivered.account,
       sentAtMilliseconds: kept.sentAtMilliseconds, receivedAtMilliseconds: kept.delivered.receivedAtMilliseconds,
       timeToLive: .seconds(message.timeToLive),
-      message: message.text.map { $0.sanitized(atMost: PushMessage.textLimit) }, summary: summary, deadline: deadline,
+      message: message.shownText, summary: summary, deadline: deadline,
       blockedBy: lock.map { BlockedRequestInfo(lock: $0.description, contents: Self.describe(kept)) })
   }
 
@@ -204,14 +206,4 @@ package final class PingAMServerClient: TokenServerClient {
 
   /// Records that the outcome of the answer is known and stored.
   func setCertain(_ idempotencyKey: String) { state.withLock { _ = $0.uncertain.remove(idempotencyKey) } }
-}
-
-extension PushMessage.Kind {
-  var name: String {
-    switch self {
-    case .confirmation: "push"
-    case .number: "push with a number"
-    case .biometric: "push with user verification"
-    }
-  }
 }

@@ -44,7 +44,9 @@ struct PushMessage: Sendable, Equatable {
   let context: String?
   let payload: String?
 
-  /// The maximum number of scalars displayed of `text`, `context` and `payload`.
+  /// The maximum number of scalars displayed of `text`, `context` and `payload`; `textLimit` in the log. Programs get
+  /// all of `text`: no message is longer than its envelope.
+  static let messageLimit = PushEnvelope.longest
   static let textLimit = 155
   static let contextLimit = 1000
   static let payloadLimit = 3072

@@ -6,7 +6,12 @@ import MobileAuth
 extension TokenServerError {
   init(_ error: HTTPTransportError) {
     let why = error.description.sanitized(atMost: 500)
-    self = if case .untrusted = error { .untrusted(why) } else { .unreachable(why) }
+    self =
+      switch error {
+      case .untrusted: .untrusted(why)
+      case .noNetwork: .noNetwork(why)
+      default: .unreachable(why)
+      }
   }
 
   /// The fault for a response that is not the token server's, or that reports an internal error.

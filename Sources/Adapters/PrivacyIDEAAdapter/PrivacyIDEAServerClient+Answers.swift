@@ -25,7 +25,7 @@ extension PrivacyIDEAServerClient {
     return try pending.opened(
       VerifiedContents(
         transaction: pending.transaction, account: challenge.serial == account.serial ? account.id : nil, type: type,
-        message: pending.message, challenge: demand,
+        texts: VerifiedTexts(challenge), challenge: demand,
         answerContext: Array("\(challenge.nonce)|\(challenge.url)".utf8)))
   }
 
@@ -142,6 +142,15 @@ extension PrivacyIDEAServerClient {
       guard challenges.entry(transaction) != nil else { throw .requestNotFound }
       return RemoteStatus(state: .open)
     }
+  }
+}
+
+extension VerifiedTexts {
+  /// - Parameter challenge: with a verified signature, which covers question and title.
+  fileprivate init(_ challenge: PushChallenge) {
+    self.init(
+      signedWith: .rsa, type: challenge.title.sanitized,
+      message: challenge.question.sanitizedText(atMost: Self.longestMessage))
   }
 }
 

@@ -20,20 +20,20 @@ actor DeviceClient {
   /// How long before its expiry an access token is renewed while nothing waits for it: two heartbeats earlier.
   private static let earlyRenewalMargin = renewalMargin + EventFeed.silence
   /// The number of attempts: two retries, for a stale nonce and an expired token.
-  private static let tries = 3
+  static let tries = 3
 
   let issuer: String
   let clientID: String?
-  private let key: P256PrivateKey
-  private let http: any HTTPTransport
+  let key: P256PrivateKey
+  let http: any HTTPTransport
   private let environment: TokenEnvironment
-  private let metadata: ServerMetadata
+  let metadata: ServerMetadata
   /// Nil if the caller decides what an unsigned removal means.
   private let revocations: Revocations?
   /// Whether requests use new connections.
-  private var asksFreshly = false
+  private(set) var asksFreshly = false
 
-  private var nonce: String?
+  private(set) var nonce: String?
   private var deviceToken: (text: String, number: Int, expiry: MonotonicInstant)?
   /// The number of device tokens requested so far. Distinguishes a token requested during a call from earlier ones.
   private var tokenCount = 0
@@ -87,7 +87,7 @@ actor DeviceClient {
   }
 
   /// Ensures that `now` is the server's time, not the unset clock of a board.
-  private func hearTime() async throws(TokenServerError) {
+  func hearTime() async throws(TokenServerError) {
     if serverTime == nil { _ = try await call(.get, "/configuration") }
   }
 
@@ -125,7 +125,7 @@ actor DeviceClient {
   }
 
   /// Replaces an unsigned removal by `.unconfirmedRemoval` until it is confirmed.
-  private func checked(
+  func checked(
     _ fault: TokenServerError, _ response: HTTPResponse, about profile: String? = nil, isSecondAsk: Bool
   ) -> TokenServerError {
     revocations?.check(fault, response, about: profile, isSecondAsk: isSecondAsk) ?? fault
@@ -174,57 +174,6 @@ actor DeviceClient {
     return registered
   }
 
-  /// `POST /oauth/token`.
-  func requestToken(
-    grant: String, form: [(String, String)] = [], about profile: String? = nil
-  ) async throws(TokenServerError) -> AccessTokenResponse {
-    let response = try await oauth(metadata.tokenEndpoint, [("grant_type", grant)] + form)
-    guard response.status == 200 else {
-      throw checked(TokenServerError(oauth: response), response, about: profile, isSecondAsk: asksFreshly)
-    }
-    return try Self.decode(AccessTokenResponse.self, response)
-  }
-
-  /// Sends a form to an OAuth endpoint, with client authentication and proof of possession.
-  private func oauth(_ url: String, _ form: [(String, String)]) async throws(TokenServerError) -> HTTPResponse {
-    guard let clientID else { throw .notAuthenticated("the device is not registered yet") }
-    var last: HTTPResponse?
-    for _ in 0..<Self.tries {
-      let assertion: String
-      do { assertion = try ClientAssertion.make(clientID: clientID, audience: issuer, now: now, key: key) } catch {
-        throw .refused("signing failed: \(error)")
-      }
-      let members =
-        [
-          ("client_id", clientID), ("client_assertion_type", Grant.clientAssertionType),
-          ("client_assertion", assertion),
-        ] + form
-      var request = HTTPRequest(
-        .post, url,
-        headers: [
-          "Content-Type": "application/x-www-form-urlencoded", "DPoP": try proof(.post, url, nil),
-        ], body: Array(formEncoded(members).utf8))
-      request.wantsNewConnection = asksFreshly
-      let response: HTTPResponse
-      do { response = try await http.send(request) } catch { throw TokenServerError(error) }
-      let formerNonce = nonce
-      hear(response)
-      let error = try? JSON.decode(OAuthError.self, from: response.body)
-      guard error?.error == OAuthError.useDPoPNonce, nonce != formerNonce else { return response }
-      last = response
-    }
-    guard let last else { throw .notAuthenticated("no answer") }
-    return last
-  }
-
-  /// `POST /oauth/revoke` (RFC 7009).
-  func revoke(_ token: String) async throws(TokenServerError) {
-    let response = try await oauth(metadata.revocationEndpoint, [("token", token)])
-    guard response.status == 200 else {
-      throw checked(TokenServerError(oauth: response), response, isSecondAsk: false)
-    }
-  }
-
   // MARK: Proofs
 
   /// Adds access token and proof to the request.
@@ -239,7 +188,7 @@ actor DeviceClient {
     }
     request.headers[ProtocolVersions.headerName] = ProtocolVersions.supported.text
     request.headers["Authorization"] = "DPoP \(token.text)"
-    request.headers["DPoP"] = try proof(request.method, request.url, token.text)
+    request.headers["DPoP"] = try proof(request.method, request.url, token.text, nonce: nonce)
     if !request.body.isEmpty { request.headers["Content-Type"] = "application/json" }
     return token
   }
@@ -271,7 +220,10 @@ actor DeviceClient {
     return UsedToken(text: response.accessToken, number: tokenCount)
   }
 
-  private func proof(_ method: HTTPRequest.Method, _ url: String, _ token: String?) throws(TokenServerError) -> String {
+  /// - Parameter nonce: of the server that receives the proof.
+  func proof(
+    _ method: HTTPRequest.Method, _ url: String, _ token: String?, nonce: String?
+  ) throws(TokenServerError) -> String {
     do {
       return try DPoPProof.make(
         method: method.rawValue, url: url, nonce: nonce, accessToken: token, issuedAt: now, key: key)
@@ -294,7 +246,7 @@ actor DeviceClient {
     if (1...Self.longestNonce).contains(nonce.utf8.count) { self.nonce = nonce }
   }
 
-  private func hear(_ response: HTTPResponse) {
+  func hear(_ response: HTTPResponse) {
     if let fresh = response.headers["DPoP-Nonce"] { nonce = fresh }
     if let seconds = response.headers["Date"].flatMap(unixSeconds(httpDate:)) {
       serverTime = (seconds, environment.now, response.certificateExpiry)

@@ -56,9 +56,11 @@ package struct Enrollment: Sendable {
   ///   - name: the user's name for the account; nil uses the server's profile ID.
   ///   - trust: how the server's certificate is verified, with the URI's pins. Without pins, those of earlier
   ///     enrollments at the server stay, unless `trust` drops them, which is recorded.
+  ///   - origins: the account's `allowedOrigins`.
   /// - Throws: `TokenServerError`, `StateStoreError`.
   package func enroll(
-    _ uri: ActivationURI, name: String?, trust: ServerTrust, capabilities: ApprovalCapabilities
+    _ uri: ActivationURI, name: String?, trust: ServerTrust, capabilities: ApprovalCapabilities,
+    origins: [String] = []
   ) async throws -> AccountRecord {
     try requireUnused(name)
     let former = try registry.servers().first { $0.url == uri.server }.map { try DeviceCredentials($0).pins } ?? []
@@ -77,7 +79,7 @@ package struct Enrollment: Sendable {
       // The server removed this device earlier: start a new registration.
       let loss = EnrollmentRevocation(.deviceDeregistered, at: server.id, nil, of: Enrollments(server, []))
       _ = try loss?.apply(on: registry, in: environment)
-      return try await enroll(uri, name: name, trust: trust, capabilities: capabilities)
+      return try await enroll(uri, name: name, trust: trust, capabilities: capabilities, origins: origins)
     }
     try check(configuration)
     try store(server, without: trust.pins.isEmpty ? former : [])
@@ -85,6 +87,7 @@ package struct Enrollment: Sendable {
     var (account, credentials) = try self.account(for: uri, at: server, name: name)
     let user = try await activate(&account, &credentials, with: uri.code, configuration, client)
     try await exchangeKeys(of: &account, &credentials, client, user)
+    account.allowedOrigins = origins
     return try await enrollForPush(account, over: configuration.transports.first ?? .sse, client, user)
   }
 

@@ -7,7 +7,12 @@ import ReferenceProtocol
 extension TokenServerError {
   init(_ error: HTTPTransportError) {
     let why = error.description.sanitized(atMost: 500)
-    self = if case .untrusted = error { .untrusted(why) } else { .unreachable(why) }
+    self =
+      switch error {
+      case .untrusted: .untrusted(why)
+      case .noNetwork: .noNetwork(why)
+      default: .unreachable(why)
+      }
   }
 
   /// The fault for an error response of the device API.
@@ -23,7 +28,8 @@ extension TokenServerError {
       case .userDeregistered: .userDeregistered
       case .outdatedApp, .outdatedOS: .outdated(detail)
       case .notAuthenticated, .actionNotAllowed: .notAuthenticated(detail)
-      case .alreadyEnrolled, .userAlreadyEnrolled, .pushTokenInUse: .alreadyEnrolled(detail)
+      case .alreadyEnrolled, .pushTokenInUse: .alreadyEnrolled(detail)
+      case .userAlreadyEnrolled: .userAlreadyEnrolled(detail)
       case .enrollmentDisabled, .featureDisabled: .enrollmentDisabled(detail)
       case .disenrolled: .disenrolled
       case .notEnrolled, .keysNotExchanged: .notEnrolled
@@ -53,6 +59,8 @@ extension TokenServerError {
       case (9009, _): FailureCounts(error).map { .pinIncorrect($0) } ?? Self.unexplained(response)
       case (9031, _): .clockWrong
       case (10001, _): .configurationInvalid(detail)
+      case (nil, OAuthError.invalidClient):
+        .configurationInvalid("it does not accept this device's client credentials (\(detail))")
       case (_, "slow_down"), (_, "temporarily_unavailable"): .rateLimited(retryAfter: Self.retryAfter(response))
       default: response.status >= 500 ? Self.unexplained(response) : .refused(detail)
       }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+package import HTTP
 package import MobileAuth
 package import ReferenceProtocol
 import Secrets
@@ -21,7 +22,9 @@ package struct ReferenceBackend: ServerBackend {
 
   package static func form(of uri: String) throws -> EnrollmentForm {
     _ = try ActivationURI(parsing: uri)
-    return EnrollmentForm()
+    var form = EnrollmentForm()
+    form.takesOrigins = true
+    return form
   }
 
   package func enroll(_ request: EnrollmentRequest) async throws -> AccountRecord {
@@ -36,7 +39,7 @@ package struct ReferenceBackend: ServerBackend {
     let board = context.board ?? BoardCapabilities(hasKeypad: false, hasColorLED: true)
     return try await enrollment.enroll(
       uri, name: request.name, trust: context.trust(for: request, pins: uri.pins),
-      capabilities: ApprovalCapabilities(board))
+      capabilities: ApprovalCapabilities(board), origins: request.allowedOrigins)
   }
 
   package func client(
@@ -58,6 +61,14 @@ extension ReferenceBackend: FormerAccounts {
 
 extension ReferenceServerClient: UserSessions, Deregistration, TimeSource {}
 
+extension ReferenceServerClient: SessionCalls {
+  package func authorize(
+    _ request: HTTPRequest, in session: UserSession, nonce: String?
+  ) async throws(TokenServerError) -> HTTPRequest {
+    try await client.authorized(request, with: session.accessToken, nonce: nonce)
+  }
+}
+
 extension ActivationURI.ParseError: ReportedError {
   package var category: ErrorCategory { .badData }
 }
@@ -67,7 +78,9 @@ extension WireError: ReportedError {
 }
 
 extension ApprovalCapabilities {
-  fileprivate init(_ board: BoardCapabilities) {
-    self.init(display: .none, keypad: board.hasKeypad, button: true, led: board.hasColorLED ? .rgb : .mono)
+  init(_ board: BoardCapabilities) {
+    self.init(
+      display: board.hasDisplay ? .text : .none, keypad: board.hasKeypad, button: true,
+      led: board.hasColorLED ? .rgb : .mono)
   }
 }

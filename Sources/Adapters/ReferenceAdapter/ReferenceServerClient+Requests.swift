@@ -46,6 +46,7 @@ extension ReferenceServerClient {
     do { request = try JSON.decode(ApprovalRequest.self, from: plaintext) } catch { throw .notHandleable("\(error)") }
     guard request.v == 1 else { throw .notHandleable("version \(request.v) of the request format") }
     guard request.iss == client.issuer else { throw .notHandleable("the message is from \(request.iss.sanitized)") }
+    try request.requireSameTexts(as: pending)
     let challenge = try await challenge(of: request, for: account.id)
     guard let attempt = UInt8(exactly: request.attempt ?? 1) else { throw .notHandleable("attempt out of range") }
     guard let nonce = bytes(base64URL: request.nonce), nonce.count == 32 else { throw .notHandleable("no nonce") }
@@ -54,7 +55,7 @@ extension ReferenceServerClient {
       VerifiedContents(
         transaction: transaction,
         account: request.clientID == clientID && request.profileID == account.profile ? account.id : nil,
-        type: request.type.sanitized, message: request.message?.sanitized, challenge: challenge,
+        type: request.type.sanitized, texts: VerifiedTexts(request), challenge: challenge,
         answerContext: SHA256.hash(plaintext) + nonce + [attempt, noteReceipts(of: account.profile, request)]))
   }
 

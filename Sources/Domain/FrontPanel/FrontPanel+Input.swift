@@ -55,6 +55,7 @@ extension FrontPanel {
         armed?.isButtonTouched = false
         lightAgain()
         armed?.reportTouch()
+      case .shortPress: armed?.continuation.yield(.shortPress)
       case .tooEarly: reportIgnored()
       case .longEnoughToAccept: light(.releaseToAccept)
       case .longEnoughToReport: light(.releaseToReport)

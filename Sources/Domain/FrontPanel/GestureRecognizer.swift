@@ -9,6 +9,8 @@ public struct GestureRecognizer: Sendable {
     case tooEarly
     case touched
     case released
+    /// A short press, after which no second one began in time. It answers nothing.
+    case shortPress
     /// Held long enough: releasing now accepts.
     case longEnoughToAccept
     /// Held long enough: releasing now reports "not me".
@@ -24,7 +26,7 @@ public struct GestureRecognizer: Sendable {
     /// - Parameters:
     ///   - denial: the gesture that the release completes, however long the press lasts: a second press, or a press of
     ///     the deny button. Nil for a first press, whose duration decides.
-    ///   - told: the last threshold that was reported.
+    ///   - reported: the last threshold that was reported.
     case down(since: MonotonicInstant, denial: Gesture.Kind?, reported: Duration)
     /// One short press is complete; a second one may follow.
     case between(firstDown: MonotonicInstant)
@@ -122,7 +124,7 @@ public struct GestureRecognizer: Sendable {
       return [.stuck]
     case .between(let firstDown) where now - firstDown > timing.doublePress:
       state = .ready
-      return [.released]
+      return [.shortPress, .released]
     case .down(let since, let denial, let reported):
       let reached = thresholds(of: denial).filter { $0.0 > reported && $0.0 <= now - since }
       guard let last = reached.last else { return [] }

@@ -106,6 +106,10 @@ public struct AccountRecord: Sendable {
   public var policies: String?
   /// Nil for an account whose server delivers no messages.
   public var delivery: DeliveryAddress?
+  /// The origins (`https://host[:port]`) to which the access token of the logged-in user may be sent; at most
+  /// `mostOrigins`.
+  public var allowedOrigins: [String] = []
+  public static let mostOrigins = 16
   /// The credentials, encoded by the adapter and stored only encrypted.
   public var secrets: SecretBytes
 

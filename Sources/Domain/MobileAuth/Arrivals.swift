@@ -8,7 +8,7 @@ struct Arrivals {
     /// timestamps.
     let number: Int
     var wasAnnounced = false
-    var wasPreempted = false
+    var keepsPanel = false
   }
 
   private var all: [TransactionID: Arrival] = [:]
@@ -34,6 +34,6 @@ struct Arrivals {
   func wasAnnounced(_ transaction: TransactionID) -> Bool { all[transaction]?.wasAnnounced ?? false }
   mutating func noteAnnounced(_ transaction: TransactionID) { all[transaction]?.wasAnnounced = true }
 
-  func wasPreempted(_ transaction: TransactionID) -> Bool { all[transaction]?.wasPreempted ?? false }
-  mutating func notePreempted(_ transaction: TransactionID) { all[transaction]?.wasPreempted = true }
+  func keepsPanel(_ transaction: TransactionID) -> Bool { all[transaction]?.keepsPanel ?? false }
+  mutating func keepOnPanel(_ transaction: TransactionID) { all[transaction]?.keepsPanel = true }
 }

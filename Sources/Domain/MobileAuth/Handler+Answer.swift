@@ -32,13 +32,16 @@ extension Handler {
   ) async throws -> Deliveries.Outcome {
     let pending = response.request.pending
     var retry = Retry(from: Self.answerRetry.from, to: Self.answerRetry.to, in: environment)
+    var mayHaveArrived = false
     repeat {
       do {
         return conclude(response, try await server.deliver(response))
       } catch let fault {
         if case .pinIncorrect(let counts) = fault { return reopenAfterWrongEntry(pending, .pinWrong, counts) }
         if case .choiceIncorrect(let counts) = fault { return reopenAfterWrongEntry(pending, .choiceWrong, counts) }
+        if mayHaveArrived, fault.effect == .stop { return leaveUnknown(pending, fault) }
         guard fault.effect == .retry else { return .finished(shows: try finish(pending, refusedBy: fault)) }
+        mayHaveArrived = true
         try Task.checkCancellation()
         environment.report(.retrying(pending.transaction, fault))
         onTrouble()
@@ -49,6 +52,15 @@ extension Handler {
     record(.unconfirmed, pending, "unknown: the token server did not confirm the answer in time")
     inbox.finish(pending)
     return .finished(shows: [])
+  }
+
+  /// Ends an answer of which an earlier attempt may have arrived, at a server that is not contacted any more. The
+  /// intent stays in the journal: the next start queries the outcome.
+  private func leaveUnknown(_ pending: PendingMobileAuthRequest, _ fault: TokenServerError) -> Deliveries.Outcome {
+    inbox.connectivity.set(.stopped, to: pending.server)
+    record(.unconfirmed, pending, "unknown: \(fault)")
+    inbox.finish(pending)
+    return .finished(shows: [.seeLog])
   }
 
   private func conclude(_ response: SealedResponse, _ verdict: Verdict) -> Deliveries.Outcome {
@@ -111,7 +123,8 @@ extension Handler {
           resolveIntent(intent, by: try await server.status(of: intent.transaction, account: intent.account))
           return .finished(shows: [])
         } catch let fault {
-          guard fault.effect == .retry else {
+          // A server that is stopped is queried again after the operator has resolved the error.
+          guard fault.effect == .retry || fault.effect == .stop else {
             resolveIntent(intent, as: .unconfirmed, "permanently unknown: \(fault)")
             return .finished(shows: [])
           }
@@ -170,6 +183,9 @@ extension Handler {
   private static func describe(_ decision: Decision, receipt: String) -> String {
     switch decision {
     case .accept: "approved, receipt \(receipt)"
+    // Number of the error catalog: canceled by the user.
+    case .deny(.canceled):
+      "denied (\(DenialReason.canceled.rawValue)), receipt \(receipt) (\(PanelDialog.canceledNumber))"
     case .deny(let reason): "denied (\(reason.rawValue)), receipt \(receipt)"
     }
   }

@@ -14,6 +14,17 @@ extension Handler {
     /// The panel is released for other requests; this request is opened and shown again later.
     case makesWay
     case refused(TokenServerError)
+
+    /// Why the request leaves the panel.
+    var reason: ShownRequest.Ending {
+      switch self {
+      case .answered, .refused(.pinIncorrect): .answered
+      case .expired: .expired
+      case .closed: .closed
+      case .preempted, .makesWay: .replaced
+      case .refused: .refused
+      }
+    }
   }
 
   /// Asks the user for a decision.
@@ -38,17 +49,24 @@ extension Handler {
   }
 
   /// Waits for a change of the inbox that removes the request from the panel. While the user touches the panel, only
-  /// the request's own end removes it. A newer request preempts it at most once.
+  /// the request's own end removes it. A newer request preempts it at most once, and never after a touch. A request
+  /// that the user chose replaces it in any case.
   private func watch(_ pending: PendingMobileAuthRequest, _ touch: Touch) async throws -> ChallengeOutcome {
     while true {
       let generation = inbox.changes.generation
       if !inbox.pending.contains(pending.transaction) { return .closed }
+      if inbox.choice.takeLeft(pending.transaction) { return .makesWay }
       let newer = Array(ranked.prefix { $0.transaction != pending.transaction })
       let nextOpening = startOpenings(newer)
+      if !touch.isHeld, let chosen = newer.first, chosen.transaction == inbox.choice.chosen,
+        openings.isOpened(chosen.transaction)
+      {
+        return .makesWay
+      }
       if !touch.keepsRequest {
         if isPanelTaskDue { return .makesWay }
         let isReady = newer.contains { openings.isOpened($0.transaction) }
-        if isReady, !inbox.pending.wasPreempted(pending.transaction) { return .preempted }
+        if isReady, !inbox.pending.keepsPanel(pending.transaction) { return .preempted }
       }
       let open = askable
       await panel.note(openRequests: open.count)
@@ -70,7 +88,7 @@ extension Handler {
       } catch let fault as TokenServerError { return .refused(fault) }
     }
     await begin(pending.transaction)
-    lastPrompt.shown = pending.transaction
+    shownRequest.begin(request)
     let announced = environment.now
     if !panel.canType, case .choice(let challenge) = request.contents.challenge, challenge.pin == nil {
       let response = try await choose(from: challenge, of: request, touch, since: announced)
@@ -125,7 +143,7 @@ extension Handler {
       case .pin, .choice: return answer(enter, PIN(digits), chosen).map(UserInput.answered)
       case .confirmation, .impossible: return nil
       }
-    case .touched, .released, .stuck, .unavailable: return nil
+    case .touched, .released, .shortPress, .stuck, .unavailable: return nil
     }
   }
 
@@ -157,9 +175,13 @@ extension Handler {
     switch event {
     case .touched: touch.isHeld = true
     case .released:
+      // The user is busy with this request. A stuck button is no touch.
+      if touch.isHeld { inbox.pending.keepOnPanel(pending.transaction) }
       touch.isHeld = false
-      // Only the touch kept newer requests away.
+      // A panel task or a chosen request may have waited for the end of the touch.
       inbox.changes.raise()
+    // A request that the user leaves is not kept.
+    case .shortPress: if chooseNext(after: pending) { touch.isHeld = false }
     case .stuck:
       touch.isHeld = false
       inbox.changes.raise()
@@ -231,14 +253,6 @@ extension Handler {
     }
     if let request { noteOpened(request) }
     return request
-  }
-
-  private func noteOpened(_ request: MobileAuthRequest) {
-    let pending = request.pending
-    record(.opened, pending, request.contents.type)
-    if let challenge = request.contents.challenge.pin {
-      environment.report(.counted(pending.account, challenge.counts))
-    }
   }
 
   private func open(

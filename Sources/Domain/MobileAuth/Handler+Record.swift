@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import DisplayText
+
 /// Audit entries of a request, and the end of a request.
 extension Handler {
   /// Adds an audit entry, without waiting for storage.
@@ -6,6 +8,23 @@ extension Handler {
     let entry = environment.auditEntry(kind, of: pending, detail)
     stateStore.enqueue(.record(entry))
     environment.report(.audited(entry))
+  }
+
+  /// Records that the request was decrypted and verified.
+  func noteOpened(_ request: MobileAuthRequest) {
+    let pending = request.pending
+    record(.opened, pending, describe(opened: request.contents))
+    if let challenge = request.contents.challenge.pin {
+      environment.report(.counted(pending.account, challenge.counts))
+    }
+  }
+
+  /// The audit detail of an opened request: its type, the digest of its signed text, and the text if it is recorded.
+  private func describe(opened contents: VerifiedContents) -> String {
+    guard let texts = contents.texts, let digest = texts.digest else { return contents.type }
+    let base = "\(contents.type), message SHA-256 \(digest)"
+    guard recordsTexts, let text = texts.message ?? texts.pushMessage else { return base }
+    return "\(base), says \"\(text.sanitized(atMost: Self.longestRecordedText))\""
   }
 
   /// Resolves the intent of a request, without waiting for storage.

@@ -17,6 +17,9 @@ public struct Handler: Sendable {
   /// How often the server is queried while an outcome is unknown, even without a change.
   static let unknownPause = Duration.seconds(30)
 
+  /// The maximum length of a request's text in an audit entry, in Unicode scalars. An entry has at most 500.
+  static let longestRecordedText = 300
+
   /// The pause before a prompt that the panel ended is armed again.
   static let rearmPause = Duration.seconds(1)
 
@@ -26,18 +29,23 @@ public struct Handler: Sendable {
   let openings: Openings
   /// The request shown last; a part of the inbox because it outlives this handler.
   var lastPrompt: LastPrompt { inbox.prompts }
+  /// The request on the panel.
+  var shownRequest: ShownRequest { inbox.shown }
   let panelTasks: PanelTaskQueue
   let panel: any Panel
   let stateStore: any StateStore
   let environment: TokenEnvironment
   let mustEnroll: Bool
+  /// Whether the audit chain gets the texts of requests, not only their digests.
+  let recordsTexts: Bool
 
   /// - Parameters:
   ///   - mustEnroll: whether there is no account, or an account that must be enrolled again.
+  ///   - recordsTexts: whether the audit chain gets the verified texts of requests.
   ///   - panelTasks: the queue of panel tasks, which run between requests.
   public init(
     servers: [any TokenServerClient], inbox: Inbox, panelTasks: PanelTaskQueue, panel: any Panel,
-    stateStore: any StateStore, mustEnroll: Bool, in environment: TokenEnvironment
+    stateStore: any StateStore, mustEnroll: Bool, recordsTexts: Bool = false, in environment: TokenEnvironment
   ) {
     self.servers = Dictionary(uniqueKeysWithValues: servers.map { ($0.id, $0) })
     self.inbox = inbox
@@ -49,6 +57,7 @@ public struct Handler: Sendable {
     self.panel = panel
     self.stateStore = stateStore
     self.mustEnroll = mustEnroll
+    self.recordsTexts = recordsTexts
     self.environment = environment
   }
 
@@ -56,7 +65,7 @@ public struct Handler: Sendable {
   /// - Throws: `CancellationError`.
   public func run() async throws {
     do { try await handleAll() } catch {
-      lastPrompt.shown = nil
+      shownRequest.end(.interrupted)
       await openings.cancel()
       await deliveries.cancel()
       do { try stateStore.flush() } catch { environment.report(.stateStoreFailed(error)) }
@@ -108,13 +117,30 @@ public struct Handler: Sendable {
     return inbox.pending.all.filter { $0.blockedBy == nil && !answered.contains($0.transaction) }
   }
 
-  /// The requests in the order in which they are shown. Requests of a server to which an answer is being sent have to
-  /// wait. Requests of disconnected servers come last.
+  /// The requests in the order in which they are shown: the user's choice first.
   var ranked: [PendingMobileAuthRequest] {
+    let (waiting, chosen) = (waiting, inbox.choice.chosen)
+    return waiting.filter { $0.transaction == chosen } + waiting.filter { $0.transaction != chosen }
+  }
+
+  /// The requests that can be shown, without the user's choice. Requests of a server to which an answer is being sent
+  /// have to wait. Requests of disconnected servers come last.
+  private var waiting: [PendingMobileAuthRequest] {
     let (busy, connections) = (deliveries.servers, inbox.connectivity.all)
     let waiting = askable.filter { servers[$0.server] != nil && !busy.contains($0.server) }
     let isConnected = { (request: PendingMobileAuthRequest) in connections[request.server] == .connected }
     return waiting.filter(isConnected) + waiting.filter { !isConnected($0) }
+  }
+
+  /// Lets the user see the next pending request; after the last one, the first one.
+  /// - Returns: false, without a change, if no other request is pending.
+  func chooseNext(after pending: PendingMobileAuthRequest) -> Bool {
+    let waiting = waiting
+    guard waiting.count > 1, let index = waiting.firstIndex(where: { $0.transaction == pending.transaction }) else {
+      return false
+    }
+    inbox.choose(waiting[(index + 1) % waiting.count].transaction, leaving: pending.transaction)
+    return true
   }
 
   /// The request to show next; nil if none is opened, or while a newer one is expected to be opened soon.
@@ -182,20 +208,20 @@ public struct Handler: Sendable {
     var opened: MobileAuthRequest? = opened
     // After a wrong entry the request stays on the panel until it ends.
     var isPinned = false
-    defer { lastPrompt.shown = nil }
+    defer { shownRequest.end(.interrupted) }
     while true {
       let ending = try await decide(pending, opened, at: server, isPinned: isPinned)
       opened = nil
+      shownRequest.end(ending.reason)
       lastPrompt.end(at: environment.now)
       switch ending {
       case .answered(let response):
-        lastPrompt.shown = nil
         let outcome = try await deliver(response, to: server)
         // Without an indication of how this request ended, its user may take the next one for it.
         if outcome.indications.isEmpty { lastPrompt.end(at: environment.now) } else { lastPrompt.forget() }
         guard case .retryEntry = outcome else { return }
         isPinned = true
-      case .preempted: return inbox.pending.notePreempted(pending.transaction)
+      case .preempted: return inbox.pending.keepOnPanel(pending.transaction)
       case .makesWay: return
       case .expired: return finish(pending, "expired")
       case .closed: return finishElsewhere(pending, at: server)

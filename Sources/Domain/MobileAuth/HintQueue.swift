@@ -3,24 +3,40 @@ import Synchronization
 
 /// The hints that were not handled yet, at most one of each kind: a server or a broker can send any number of them.
 final class HintQueue: Sendable {
-  private let waiting = Mutex<[Hint]>([])
+  private struct State {
+    var waiting: [Hint] = []
+    /// Why no more hints come; nil while they do.
+    var end: (any Error)?
+  }
+
+  private let state = Mutex(State())
   private let changes = ChangeSignal()
 
   /// Replaces a waiting hint of the same kind.
   func put(_ hint: Hint) {
-    waiting.withLock { waiting in
-      waiting.removeAll { $0.kind == hint.kind }
-      waiting.append(hint)
+    state.withLock { state in
+      state.waiting.removeAll { $0.kind == hint.kind }
+      state.waiting.append(hint)
     }
     changes.raise()
   }
 
+  /// Ends the queue. The waiting hints are still taken.
+  func end(by error: any Error) {
+    state.withLock { $0.end = error }
+    changes.raise()
+  }
+
   /// Takes the oldest hint, as soon as there is one.
-  /// - Throws: `CancellationError`.
+  /// - Throws: `CancellationError`; after the last hint, the error that ended the queue.
   func next() async throws -> Hint {
     while true {
       let seen = changes.generation
-      if let hint = waiting.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) { return hint }
+      let hint = try state.withLock { (state: inout State) throws -> Hint? in
+        if state.waiting.isEmpty, let error = state.end { throw error }
+        return state.waiting.isEmpty ? nil : state.waiting.removeFirst()
+      }
+      if let hint { return hint }
       try await changes.wait(beyond: seen)
     }
   }

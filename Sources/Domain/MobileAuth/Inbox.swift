@@ -8,7 +8,10 @@ public struct Inbox: Sendable {
   public let connectivity: Connectivity
   let blocked = BlockedRequests()
   /// The subject that the panel shows or showed last.
-  public let prompts = LastPrompt()
+  let prompts = LastPrompt()
+  let choice = PanelChoice()
+  /// The verified request that the panel shows now.
+  public let shown = ShownRequest()
   private let environment: TokenEnvironment
 
   public init(in environment: TokenEnvironment) {
@@ -29,6 +32,15 @@ public struct Inbox: Sendable {
   public func finish(_ request: PendingMobileAuthRequest) {
     pending.finish(request)
     blocked.remove(request.transaction)
+    changes.raise()
+  }
+
+  /// Shows this request next, as soon as it is opened and the user does not touch the panel.
+  public func choose(_ transaction: TransactionID) { choose(transaction, leaving: nil) }
+
+  /// - Parameter former: as for `PanelChoice.choose`.
+  func choose(_ transaction: TransactionID, leaving former: TransactionID?) {
+    choice.choose(transaction, leaving: former)
     changes.raise()
   }
 

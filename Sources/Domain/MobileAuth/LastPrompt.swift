@@ -15,15 +15,7 @@ public final class LastPrompt: Sendable {
     var end: MonotonicInstant?
   }
 
-  private let current = Mutex<TransactionID?>(nil)
-
   private let state = Mutex(State())
-
-  /// The request that the panel shows now; nil for none.
-  public internal(set) var shown: TransactionID? {
-    get { current.withLock { $0 } }
-    set { current.withLock { $0 = newValue } }
-  }
 
   /// Records that the panel is about to show this subject.
   /// - Returns: whether another subject was shown recently without an indication of its end.

@@ -22,8 +22,10 @@ public protocol Panel: Sendable {
 public enum PanelEvent: Sendable, Equatable {
   /// The first touch of this prompt: the request stays on the panel from here on.
   case touched
-  /// The touch ended without a gesture: a newer request may replace this one.
+  /// The touch ended without a gesture.
   case released
+  /// A short press that no second press followed. `released` comes next.
+  case shortPress
   case gesture(Gesture)
   /// The requested digits, and Enter. A prompt for a PIN makes a `PIN` of them.
   case entered(EnteredDigits)

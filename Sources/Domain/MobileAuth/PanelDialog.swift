@@ -13,7 +13,7 @@ public struct PanelDialog: Sendable {
     public var description: String { number.map { "\(explanation) (\($0))" } ?? explanation }
 
     /// Number of the error catalog; nil for errors without a number.
-    public var number: Int? { self == .canceled ? 9006 : nil }
+    public var number: Int? { self == .canceled ? PanelDialog.canceledNumber : nil }
 
     /// The description without the number.
     public var explanation: String {
@@ -24,6 +24,9 @@ public struct PanelDialog: Sendable {
       }
     }
   }
+
+  /// Number of the error catalog for what the user canceled at the panel.
+  public static let canceledNumber = 9006
 
   /// The time limit of each prompt.
   static let limit = Duration.seconds(120)

@@ -129,12 +129,11 @@ public final class PendingRequests: Sendable {
   /// Records that an answer is in the journal: the end of the answer is then the request's end.
   func noteAnswered(_ transaction: TransactionID) { state.withLock { $0.announced.remove(transaction) } }
 
-  /// Records that a newer request has replaced this one at the panel, which happens at most once.
-  func notePreempted(_ transaction: TransactionID) { state.withLock { $0.arrivals.notePreempted(transaction) } }
+  /// Records that newer requests do not replace this one at the panel any more: the user has touched it, or a newer
+  /// request has replaced it once.
+  func keepOnPanel(_ transaction: TransactionID) { state.withLock { $0.arrivals.keepOnPanel(transaction) } }
 
-  func wasPreempted(_ transaction: TransactionID) -> Bool {
-    state.withLock { $0.arrivals.wasPreempted(transaction) }
-  }
+  func keepsPanel(_ transaction: TransactionID) -> Bool { state.withLock { $0.arrivals.keepsPanel(transaction) } }
 
   /// Returns the number of requests that expired without an announcement since the last call.
   func takeExpiredUnannounced() -> Int {

@@ -80,21 +80,26 @@ public struct RequestListener: Sendable {
     try await withThrowingTaskGroup(of: Void.self) { group in
       defer { group.cancelAll() }
       group.addTask {
-        for try await hint in server.hints() { queue.put(hint) }
-        try Task.checkCancellation()
-        throw TokenServerError.unreachable("the token server ended the event stream")
+        do {
+          for try await hint in server.hints() { queue.put(hint) }
+          try Task.checkCancellation()
+          throw TokenServerError.unreachable("the token server ended the event stream")
+        } catch { queue.end(by: error) }
       }
-      group.addTask {
-        var pacer = Pacer()
-        while true {
-          let hint = try await queue.next()
-          let (now, earliest) = (environment.now, pacer.earliest(environment.now))
-          if earliest > now { try await environment.sleep(until: earliest) }
-          pacer.note(environment.now)
-          try await handle(hint)
-        }
-      }
-      try await group.next()
+      try await handleAll(of: queue)
+    }
+  }
+
+  /// Handles hints until the queue ends. A hint that came before the end is handled: if the broker is not reachable,
+  /// only such hints cause the list to be read.
+  private func handleAll(of queue: HintQueue) async throws {
+    var pacer = Pacer()
+    while true {
+      let hint = try await queue.next()
+      let (now, earliest) = (environment.now, pacer.earliest(environment.now))
+      if earliest > now { try await environment.sleep(until: earliest) }
+      pacer.note(environment.now)
+      try await handle(hint)
     }
   }
 

@@ -3,6 +3,10 @@
 public struct RequestSummary: Sendable, Equatable {
   /// The name of the request type.
   public var type: String?
+  /// The server's name of the kind of request, for programs; nil if it has none. PingAM: default, challenge, biometric.
+  public var pushType: String?
+  /// The numbers of which the login page shows one; nil unless the operator wants them shown.
+  public var numbers: [Int]?
   /// The options that the portal may show; nil if the request has no choice.
   public var choices: ChoiceChallenge?
   /// The origin of the login, as the server sends it. PingAM sends JSON.
@@ -11,9 +15,12 @@ public struct RequestSummary: Sendable, Equatable {
   public var payload: String?
 
   public init(
-    type: String? = nil, choices: ChoiceChallenge? = nil, origin: String? = nil, payload: String? = nil
+    type: String? = nil, pushType: String? = nil, numbers: [Int]? = nil, choices: ChoiceChallenge? = nil,
+    origin: String? = nil, payload: String? = nil
   ) {
     self.type = type
+    self.pushType = pushType
+    self.numbers = numbers
     self.choices = choices
     self.origin = origin
     self.payload = payload

@@ -78,21 +78,22 @@ public struct VerifiedContents: Sendable, Equatable {
   public var transaction: TransactionID
   /// The account that the message names; nil if it names none of this token's accounts at the server.
   public var account: AccountID?
-  /// The name of the request type, chosen by the administrator.
+  /// For the audit chain: the name of the request type, at some servers with a description of the request.
   public var type: String
-  public var message: String?
+  /// The texts that the server signed; nil if it signs none.
+  public var texts: VerifiedTexts?
   public var challenge: Challenge
   /// Data of the adapter for the answer to exactly this message, such as a nonce or digest.
   public var answerContext: [UInt8]
 
   public init(
-    transaction: TransactionID, account: AccountID?, type: String, message: String?, challenge: Challenge,
+    transaction: TransactionID, account: AccountID?, type: String, texts: VerifiedTexts? = nil, challenge: Challenge,
     answerContext: [UInt8]
   ) {
     self.transaction = transaction
     self.account = account
     self.type = type
-    self.message = message
+    self.texts = texts
     self.challenge = challenge
     self.answerContext = answerContext
   }

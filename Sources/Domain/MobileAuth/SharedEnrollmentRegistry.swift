@@ -45,6 +45,7 @@ extension AccountRecord {
   public func isSame(as other: AccountRecord) -> Bool {
     id == other.id && server == other.server && profile == other.profile && stage == other.stage
       && enrollment == other.enrollment && pin == other.pin && lock == other.lock && policies == other.policies
-      && delivery == other.delivery && SecretBytes.constantTimeEqual(secrets, other.secrets)
+      && delivery == other.delivery && allowedOrigins == other.allowedOrigins
+      && SecretBytes.constantTimeEqual(secrets, other.secrets)
   }
 }

@@ -88,6 +88,8 @@ public struct AuditEntry: Sendable, Equatable {
     case leftOut = "left-out"
     /// The pinned keys of a server's certificate were removed.
     case pinsDropped = "pins-dropped"
+    /// An origin was added to the account's allow-list, or removed from it.
+    case originsChanged = "origins-changed"
     case pinSet = "pin-set"
     case pinChanged = "pin-changed"
     case pinWrong = "pin-wrong"

@@ -3,6 +3,8 @@ import DisplayText
 
 /// The errors of a token server. Each has a number of the error catalog and exactly one local effect.
 public enum TokenServerError: Error, Equatable, Sendable {
+  /// This board has no network: nothing was sent.
+  case noNetwork(String)
   /// No connection, no response in time, or a response of another program: the outcome is unknown.
   case unreachable(String)
   /// The server's certificate is not trusted: nothing was sent.
@@ -20,6 +22,8 @@ public enum TokenServerError: Error, Equatable, Sendable {
   case choiceIncorrect(FailureCounts)
   case notAuthenticated(String)
   case alreadyEnrolled(String)
+  /// The user is enrolled on another device.
+  case userAlreadyEnrolled(String)
   case enrollmentDisabled(String)
   case disenrolled
   case notEnrolled
@@ -60,7 +64,7 @@ public enum TokenServerError: Error, Equatable, Sendable {
 
   public var effect: LocalEffect {
     switch self {
-    case .unreachable, .untrusted, .rateLimited, .switchedOff: .retry
+    case .noNetwork, .unreachable, .untrusted, .rateLimited, .switchedOff: .retry
     case .deviceDeregistered: .wipeServer
     case .userDeregistered, .pinsUsedUp: .wipeAccount
     case .disenrolled, .notEnrolled: .dropKeys
@@ -69,7 +73,9 @@ public enum TokenServerError: Error, Equatable, Sendable {
       .refused:
       .drop
     case .locked: .withhold
-    case .outdated, .notAuthenticated, .alreadyEnrolled, .enrollmentDisabled, .clockWrong, .configurationInvalid: .stop
+    case .outdated, .notAuthenticated, .alreadyEnrolled, .userAlreadyEnrolled, .enrollmentDisabled, .clockWrong,
+      .configurationInvalid:
+      .stop
     }
   }
 
@@ -81,6 +87,7 @@ public enum TokenServerError: Error, Equatable, Sendable {
   /// Number of the error catalog: below 10000 for the user, from 10000 on for the operator.
   public var number: Int {
     switch self {
+    case .noNetwork: 9000
     case .unreachable, .untrusted, .outcomeUnknown: 9001
     case .deviceDeregistered: 9002
     case .userDeregistered, .pinsUsedUp: 9003
@@ -89,6 +96,7 @@ public enum TokenServerError: Error, Equatable, Sendable {
     case .pinIncorrect: 9009
     case .notAuthenticated: 9010
     case .alreadyEnrolled: 9016
+    case .userAlreadyEnrolled: 9018
     case .enrollmentDisabled: 9017
     case .disenrolled: 9020
     case .notEnrolled: 9021
@@ -112,7 +120,7 @@ extension TokenServerError: CustomStringConvertible {
   /// As the server sent it: of any length and with any characters.
   private var unlimitedExplanation: String {
     switch self {
-    case .unreachable(let why), .untrusted(let why): why
+    case .noNetwork(let why), .unreachable(let why), .untrusted(let why): why
     case .deviceDeregistered: "the token server has removed this device; enroll again"
     case .userDeregistered: "the token server has removed this account from the device; enroll again"
     case .unconfirmedRemoval:
@@ -126,6 +134,7 @@ extension TokenServerError: CustomStringConvertible {
     case .switchedOff(let why): "the token server does not allow it at the moment: \(why)"
     case .notAuthenticated(let why): "the token server does not accept this token's credentials: \(why)"
     case .alreadyEnrolled(let why): "already enrolled: \(why)"
+    case .userAlreadyEnrolled(let why): "the user is already enrolled on another device: \(why)"
     case .enrollmentDisabled(let why): "the token server does not allow enrollment: \(why)"
     case .disenrolled: "mobile authentication was switched off for this account; enroll again"
     case .notEnrolled: "this account is not enrolled for mobile authentication; enroll again"

@@ -36,10 +36,13 @@ package struct BackendContext: Sendable {
 package struct BoardCapabilities: Sendable, Equatable {
   package var hasKeypad: Bool
   package var hasColorLED: Bool
+  /// Whether a display shows what the server has signed of the request on the panel.
+  package var hasDisplay: Bool
 
-  package init(hasKeypad: Bool, hasColorLED: Bool) {
+  package init(hasKeypad: Bool, hasColorLED: Bool, hasDisplay: Bool = false) {
     self.hasKeypad = hasKeypad
     self.hasColorLED = hasColorLED
+    self.hasDisplay = hasDisplay
   }
 }
 

@@ -17,6 +17,8 @@ package struct BackendSettings: Sendable, Equatable {
   package var receivesHints = false
   /// Whether a PIN replaces a biometric check; nil: the default of each kind of server.
   package var pinForBiometric: Bool?
+  /// Whether `pending --json` has the numbers from which the user must choose the one that the login page shows.
+  package var showsNumbers = false
   /// The length of a new PIN that this token verifies, within `PINPolicy.lengths`.
   package var pinDigits = 6
   /// The attempt limit: the number of wrong PINs in a row that wipes the account, 1 to 10.

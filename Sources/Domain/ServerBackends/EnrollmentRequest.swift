@@ -17,6 +17,8 @@ package struct EnrollmentRequest: Sendable {
   package var asksPIN = false
   /// The topic where the server delivers messages. Only if `EnrollmentForm.takesMailbox`.
   package var mailbox: String?
+  /// The origins that the account may call. Only if `EnrollmentForm.takesOrigins`.
+  package var allowedOrigins: [String] = []
   /// Lets the user choose a PIN; nil without a keypad.
   package var pinChooser: PINChooser?
   /// Called with progress messages for the waiting user.
@@ -32,6 +34,8 @@ package struct EnrollmentForm: Sendable, Equatable {
   /// What decides about a PIN if the user may not, for messages.
   package var pinDecision = "the server decides"
   package var takesMailbox = false
+  /// Whether the account has sessions whose access tokens other servers accept.
+  package var takesOrigins = false
 
   package init() {}
 }

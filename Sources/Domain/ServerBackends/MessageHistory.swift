@@ -19,21 +19,24 @@ package struct MessageSummary: Sendable, Equatable {
   /// Arrival in milliseconds since 1970, by the board's wall clock.
   package let receivedAtMilliseconds: Int64
   package let state: DeliveredMessage.State
-  /// Nil, like `message` and `context`, if the account was enrolled again after the message arrived: its signature can
-  /// no longer be verified.
+  /// Nil, like `pushType`, `message` and `context`, if the account was enrolled again after the message arrived: its
+  /// signature can no longer be verified.
   package let type: String?
+  /// The server's name of the type, for programs.
+  package let pushType: String?
   package let message: String?
   package let context: String?
 
   package init(
     transaction: TransactionID, account: AccountID, receivedAtMilliseconds: Int64, state: DeliveredMessage.State,
-    type: String?, message: String?, context: String?
+    type: String?, pushType: String?, message: String?, context: String?
   ) {
     self.transaction = transaction
     self.account = account
     self.receivedAtMilliseconds = receivedAtMilliseconds
     self.state = state
     self.type = type
+    self.pushType = pushType
     self.message = message
     self.context = context
   }

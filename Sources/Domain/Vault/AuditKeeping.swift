@@ -113,7 +113,7 @@ extension AuditEntry.Kind {
   fileprivate var isDecision: Bool {
     switch self {
     case .enrolled, .removed, .renamed, .wiped, .disenrolled, .locked, .unlocked, .decided, .loggedIn, .loggedOut,
-      .pinsDropped, .pinSet, .pinChanged, .pinWrong, .choiceWrong, .unconfirmed:
+      .pinsDropped, .originsChanged, .pinSet, .pinChanged, .pinWrong, .choiceWrong, .unconfirmed:
       true
     case .announced, .opened, .refused, .settled, .leftOut, .codeShown, .buttonStuck, .panelUnavailable: false
     }

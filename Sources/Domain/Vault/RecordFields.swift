@@ -18,6 +18,8 @@ enum RecordFields {
     case mailbox = 7
     case wantedMailbox = 8
     case displayName = 9
+    /// Texts, joined. Absent if there are none.
+    case allowedOrigins = 10
   }
 
   static func associatedData(ofServer id: TokenServerID, kind: String, url: String) -> CanonicalBytes {
@@ -75,6 +77,10 @@ extension AccountRecord {
     displayName = try text(.displayName)
     let wanted = try text(.wantedMailbox)
     delivery = try text(.mailbox).map { DeliveryAddress($0, wanted: wanted) }
+    if let origins = fields[RecordFields.Tag.allowedOrigins] {
+      guard let texts = origins.texts() else { throw .corrupt(.account(id)) }
+      allowedOrigins = texts
+    }
   }
 
   var encodedFields: SecretBytes {
@@ -86,6 +92,7 @@ extension AccountRecord {
     fields.set(RecordFields.Tag.displayName, text: displayName)
     fields.set(RecordFields.Tag.mailbox, text: delivery?.mailbox)
     fields.set(RecordFields.Tag.wantedMailbox, text: delivery?.wanted)
+    if !allowedOrigins.isEmpty { fields[RecordFields.Tag.allowedOrigins] = .joining(allowedOrigins) }
     return fields.encoded
   }
 }

@@ -45,7 +45,7 @@ extension ControlRequest {
     case logOut = "log-out"
     case changePIN = "change-pin"
     case oneTimePassword = "one-time-password"
-    case hold, double, keys, led
+    case hold, double, keys, led, watch, show, call, allow, disallow
     case notMe = "not-me"
     case followLED = "follow-led"
   }
@@ -57,7 +57,9 @@ extension ClosedRange<Int64> {
 }
 
 extension ControlRequest: Codable {
-  private enum Members: String, CodingKey { case version, request, message, account, milliseconds, keys }
+  private enum Members: String, CodingKey {
+    case version, request, message, account, transaction, milliseconds, keys, origin
+  }
 
   package init(from decoder: any Decoder) throws {
     let members = try decoder.container(keyedBy: Members.self)
@@ -80,6 +82,17 @@ extension ControlRequest: Codable {
       case .keys: .simulate(.keys(try members.decode([String].self, forKey: .keys)))
       case .led: .led
       case .followLED: .followLED
+      case .watch: .watch
+      case .show: .show(transaction: try members.decode(String.self, forKey: .transaction))
+      case .call: .call(try BackEndCall(from: decoder))
+      case .allow:
+        .allow(
+          account: try members.decode(String.self, forKey: .account),
+          origin: try members.decode(String.self, forKey: .origin))
+      case .disallow:
+        .disallow(
+          account: try members.decode(String.self, forKey: .account),
+          origin: try members.decode(String.self, forKey: .origin))
       }
   }
 
@@ -93,9 +106,15 @@ extension ControlRequest: Codable {
     case .logIn(let account), .changePIN(let account), .oneTimePassword(let account):
       try members.encodeIfPresent(account, forKey: .account)
     case .forget(let account): try members.encode(account, forKey: .account)
+    case .show(let transaction): try members.encode(transaction, forKey: .transaction)
+    case .call(let call): try call.encode(to: encoder)
+    case .allow(let account, let origin), .disallow(let account, let origin):
+      try members.encode(account, forKey: .account)
+      try members.encode(origin, forKey: .origin)
     case .simulate(.hold(let milliseconds)): try members.encode(milliseconds, forKey: .milliseconds)
     case .simulate(.keys(let keys)): try members.encode(keys, forKey: .keys)
-    case .status, .pending, .reload, .logOut, .led, .followLED, .simulate(.doublePress), .simulate(.notMe): break
+    case .status, .pending, .reload, .logOut, .led, .followLED, .watch, .simulate(.doublePress), .simulate(.notMe):
+      break
     }
   }
 
@@ -117,6 +136,11 @@ extension ControlRequest: Codable {
     case .simulate(.keys): .keys
     case .led: .led
     case .followLED: .followLED
+    case .watch: .watch
+    case .show: .show
+    case .call: .call
+    case .allow: .allow
+    case .disallow: .disallow
     }
   }
 }

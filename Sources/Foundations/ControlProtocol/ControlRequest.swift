@@ -17,6 +17,15 @@ package enum ControlRequest: Equatable, Sendable {
   case forget(account: String)
   case simulate(SimulatedInput)
   case led, followLED
+  /// Streams what is on the panel.
+  case watch
+  /// Shows a pending request next.
+  case show(transaction: String)
+  /// Calls a back end as the logged-in user.
+  case call(BackEndCall)
+  /// Adds an origin to an account's allow-list, after a very long hold at the panel, or removes it.
+  case allow(account: String, origin: String)
+  case disallow(account: String, origin: String)
 
   /// The socket of the service with this state directory.
   package static func socket(in stateDirectory: String) -> String { stateDirectory + "/control.sock" }

@@ -16,6 +16,10 @@ package struct EnrollmentOptions: Equatable, Sendable {
   /// For PingAM: the topic where AM shall deliver messages.
   package var mailbox: String?
 
+  /// The origins to which the access token of the logged-in user may be sent; at most `mostOrigins`.
+  package var allowedOrigins: [String] = []
+
+  package static let mostOrigins = 16
   /// The maximum number of pins, and their length in bytes: Base64 of 32 bytes has 44, some tools write a prefix.
   package static let mostPins = 16
   package static let longestPin = 256
@@ -25,7 +29,7 @@ package struct EnrollmentOptions: Equatable, Sendable {
 
 extension EnrollmentOptions: Codable {
   private enum CodingKeys: String, CodingKey {
-    case uri, authorities, pins, dropsPins, asksPIN, mailbox
+    case uri, authorities, pins, dropsPins, asksPIN, mailbox, allowedOrigins
     case name = "account"
   }
 
@@ -41,5 +45,9 @@ extension EnrollmentOptions: Codable {
     dropsPins = try members.decodeIfPresent(Bool.self, forKey: .dropsPins) ?? false
     asksPIN = try members.decodeIfPresent(Bool.self, forKey: .asksPIN) ?? false
     mailbox = try members.decodeIfPresent(String.self, forKey: .mailbox)
+    allowedOrigins = try members.decodeIfPresent([String].self, forKey: .allowedOrigins) ?? []
+    guard allowedOrigins.count <= Self.mostOrigins else {
+      throw DecodingError.dataCorruptedError(forKey: .allowedOrigins, in: members, debugDescription: "too many")
+    }
   }
 }

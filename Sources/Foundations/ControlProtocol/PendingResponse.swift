@@ -18,9 +18,16 @@ package struct PendingSummary: Codable, Sendable {
   package var account: String
   package var server: String
   package var type: String?
+  /// The server's name of the kind of request, for programs.
+  package var pushType: String?
+  /// The text of the pending list. Not verified at every server: see `verified`.
   package var message: String?
+  /// What the server has signed; only for the request on the panel.
+  package var verified: VerifiedSummary?
   /// The options that the portal may show.
   package var choices: [Choice]?
+  /// The numbers of which the login page shows one, if the operator wants them shown.
+  package var numbers: [Int]?
   /// Why the account is locked; the panel does not show the request while the lock lasts.
   package var locked: String?
   /// The origin of the login and data that its journey added. An attacker who starts a login can influence both.
@@ -59,7 +66,8 @@ package struct PendingSummary: Codable, Sendable {
   }
 
   enum CodingKeys: String, CodingKey {
-    case transaction, account, server, type, message, choices, locked, context, payload
+    case transaction, account, server, type, message, verified, choices, numbers, locked, context, payload
+    case pushType = "push_type"
     case isOnPanel = "on_panel"
     case pressCounts = "press_counts"
     case isStale = "stale"

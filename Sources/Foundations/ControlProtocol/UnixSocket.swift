@@ -20,7 +20,7 @@ package final class UnixSocket: @unchecked Sendable {
   }
 
   /// The maximum length of a line, in bytes; the request list of a busy token fits.
-  package static let longestLine = 1 << 20
+  package static let longestLine = 1 << 22
 
   package let descriptor: Int32
   /// Used only by `readLine`, which one task calls.
@@ -80,12 +80,15 @@ package final class UnixSocket: @unchecked Sendable {
   /// - Parameter seconds: the time limit for the whole line; nil for none.
   package func readLine(within seconds: Int? = nil) throws(SocketError) -> [UInt8]? {
     let end = seconds.map { ContinuousClock.now + .seconds($0) }
+    // Each byte is searched once.
+    var searched = 0
     while true {
       if let end, .now > end { throw .call("read", errno: ETIMEDOUT) }
-      if let end = buffered.firstIndex(of: UInt8(ascii: "\n")) {
+      if let end = buffered[searched...].firstIndex(of: UInt8(ascii: "\n")) {
         defer { buffered.removeSubrange(...end) }
         return Array(buffered[..<end])
       }
+      searched = buffered.count
       guard buffered.count < Self.longestLine else { throw .lineTooLong }
       var chunk = [UInt8](repeating: 0, count: 4096)
       let count = read(descriptor, &chunk, chunk.count)

@@ -51,12 +51,13 @@ final class Transfer {
   func outcome(of result: CURLcode) -> Result<Void, HTTPTransportError> {
     if let refusal { return .failure(refusal) }
     guard result != CURLE_OK else { return .success(()) }
-    var verdict = 0
+    var (verdict, systemError) = (0, 0)
     _ = approval_curl_get_long(handle, CURLINFO_SSL_VERIFYRESULT, &verdict)
+    _ = approval_curl_get_long(handle, CURLINFO_OS_ERRNO, &systemError)
     let text = errorText.pointee == 0 ? String(cString: curl_easy_strerror(result)) : String(cString: errorText)
     let failure = TransferFailure(
       result: result, text: text, certificateError: Int32(truncatingIfNeeded: verdict),
-      isHeadComplete: head.isComplete)
+      isHeadComplete: head.isComplete, systemError: Int32(truncatingIfNeeded: systemError))
     return .failure(failure.httpTransportError(for: order.request, trust: certificateVerifier.trust))
   }
 

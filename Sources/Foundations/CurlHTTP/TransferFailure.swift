@@ -2,6 +2,7 @@
 import CCurl
 import COpenSSL
 import CertificateTrust
+import Glibc
 import HTTP
 
 /// The information from libcurl about a failed transfer.
@@ -11,9 +12,16 @@ struct TransferFailure {
   /// The result of OpenSSL's certificate verification (`X509_V_…`).
   let certificateError: Int32
   let isHeadComplete: Bool
+  /// `errno` of the last failed system call for the connection; 0 if there was none.
+  let systemError: Int32
 
-  func httpTransportError(for request: HTTPRequest, trust: ServerTrust) -> HTTPTransportError {
+  /// - Parameter hasNetwork: whether this machine has a network. Called only if no connection was attempted.
+  func httpTransportError(
+    for request: HTTPRequest, trust: ServerTrust, hasNetwork: () -> Bool = hasNetworkInterface
+  ) -> HTTPTransportError {
     switch result {
+    case CURLE_COULDNT_CONNECT where [ENETUNREACH, ENETDOWN].contains(systemError) && !hasNetwork(): .noNetwork(text)
+    case CURLE_COULDNT_RESOLVE_HOST where !hasNetwork(): .noNetwork(text)
     case CURLE_PEER_FAILED_VERIFICATION
     where !trust.pins.isEmpty && CertificateVerifier.unknownIssuer.contains(certificateError):
       .untrusted("its key matches none of the pinned keys, and its issuer is unknown (\(text))")

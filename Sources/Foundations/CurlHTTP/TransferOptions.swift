@@ -59,7 +59,7 @@ struct TransferOptions {
     if request.wantsNewConnection { set(CURLOPT_FRESH_CONNECT, to: 1) }
     set(CURLOPT_CUSTOMREQUEST, to: request.method.rawValue)
     record(approval_curl_set_list(handle, CURLOPT_HTTPHEADER, headerLines.first), CURLOPT_HTTPHEADER)
-    guard !request.body.isEmpty || request.method == .post || request.method == .put else { return }
+    guard !request.body.isEmpty || [.post, .put, .patch].contains(request.method) else { return }
     record(
       approval_curl_set_off(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(request.body.count)),
       CURLOPT_POSTFIELDSIZE_LARGE)

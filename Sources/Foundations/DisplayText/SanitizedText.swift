@@ -8,11 +8,21 @@ extension String {
   ///   - limit: the maximum length in Unicode scalars.
   ///   - replacement: shown for each removed character.
   public func sanitized(atMost limit: Int, replacement: Unicode.Scalar? = nil) -> String {
+    shown(atMost: limit) { $0.properties.isDangerousToShow ? replacement : $0 }
+  }
+
+  /// The text for display with its line feeds, shortened. Other control and format characters are removed.
+  /// - Parameter limit: the maximum length in Unicode scalars.
+  public func sanitizedText(atMost limit: Int) -> String {
+    shown(atMost: limit) { $0 != "\n" && $0.properties.isDangerousToShow ? nil : $0 }
+  }
+
+  private func shown(atMost limit: Int, as replaced: (Unicode.Scalar) -> Unicode.Scalar?) -> String {
     var shown = String.UnicodeScalarView()
     var count = 0
     // Bounds the scan: not more than 64 scalars per displayed scalar are read, even if all of them are removed.
     for scalar in unicodeScalars.prefix(64 * limit) {
-      guard let scalar = scalar.properties.isDangerousToShow ? replacement : scalar else { continue }
+      guard let scalar = replaced(scalar) else { continue }
       shown.append(scalar)
       count += 1
       if count > limit { break }

@@ -11,7 +11,13 @@ public protocol HTTPTransport: Sendable {
 
 /// An HTTP request. `url` is absolute and https.
 public struct HTTPRequest: Sendable, Equatable {
-  public enum Method: String, Sendable { case get = "GET", post = "POST", put = "PUT", delete = "DELETE" }
+  public enum Method: String, Sendable, CaseIterable {
+    case get = "GET"
+    case post = "POST"
+    case put = "PUT"
+    case patch = "PATCH"
+    case delete = "DELETE"
+  }
 
   public var method: Method
   public var url: String
@@ -90,7 +96,9 @@ public struct HTTPResponseStream: Sendable {
 
 /// The reason why there is no usable response. The server may nevertheless have processed the request.
 public enum HTTPTransportError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// No route, unknown name, connection refused or lost, or the TLS handshake failed.
+  /// This machine has no network: no route, or no interface with an address. Nothing was sent.
+  case noNetwork(String)
+  /// Unknown name, connection refused or lost, or the TLS handshake failed.
   case unreachable(String)
   case timedOut(after: Duration)
   /// The certificate is not trusted; the text gives the reason (pin, expiry, host name, issuer).
@@ -106,6 +114,7 @@ public enum HTTPTransportError: Error, Equatable, Sendable, CustomStringConverti
 
   public var description: String {
     switch self {
+    case .noNetwork(let reason): "this machine has no network connection: \(reason)"
     case .unreachable(let reason): "the token server cannot be reached: \(reason)"
     case .timedOut(let duration): "the token server did not answer within \(duration)"
     case .untrusted(let reason): "the token server's certificate is not trusted: \(reason)"

@@ -187,4 +187,7 @@ public struct OAuthError: Codable, Sendable, Equatable {
 
   /// The error code for a missing or stale nonce (RFC 9449 §8): retry with the nonce of the `DPoP-Nonce` header.
   public static let useDPoPNonce = "use_dpop_nonce"
+
+  /// The error code for client credentials that the server does not accept (RFC 6749 §5.2).
+  public static let invalidClient = "invalid_client"
 }

@@ -17,21 +17,26 @@ extension Accounts: OneShotCommand {
     var stage: String
     /// Why the account is locked; nil if it is not.
     var locked: String?
+    /// The origins that `call` may call; nil if there are none.
+    var allowedOrigins: [String]?
 
     enum CodingKeys: String, CodingKey {
       case account, server, url, profile
       case displayName = "display_name"
       case stage, locked
+      case allowedOrigins = "allowed_origins"
     }
 
-    init(_ account: AccountSummary, _ displayName: String?, _ lock: AccountLock?) {
+    /// - Parameter record: nil if it cannot be read.
+    init(_ account: AccountSummary, _ record: AccountRecord?, _ lock: AccountLock?) {
       self.account = account.id.text
       server = account.server.text
       url = account.url
       profile = account.profile
-      self.displayName = displayName
+      displayName = record?.displayName
       stage = account.stage.text
       locked = lock?.description
+      allowedOrigins = record.flatMap { $0.allowedOrigins.isEmpty ? nil : $0.allowedOrigins }
     }
 
     var line: String {
@@ -45,7 +50,7 @@ extension Accounts: OneShotCommand {
     let vault = try state.openVault(creating: false)
     let backends = Backends(vault)
     return try vault.accountSummaries().map {
-      Response($0, (try? vault.account($0.id))?.displayName, backends.lock(ifReadable: $0.id))
+      Response($0, try? vault.account($0.id), backends.lock(ifReadable: $0.id))
     }
   }
 

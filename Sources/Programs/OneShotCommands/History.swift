@@ -13,15 +13,23 @@ extension History: OneShotCommand {
     var account: String
     /// Nil, as the texts are, if the message's signature can no longer be verified.
     var type: String?
+    /// AM's name of the type.
+    var pushType: String?
     var message: String?
     var context: String?
     var state: String
     var transaction: String
 
+    enum CodingKeys: String, CodingKey {
+      case received, account, type, message, context, state, transaction
+      case pushType = "push_type"
+    }
+
     init(_ facts: MessageSummary) {
       received = Log.text(milliseconds: facts.receivedAtMilliseconds)
       account = facts.account.text
       type = facts.type
+      pushType = facts.pushType
       message = facts.message
       context = facts.context
       state = facts.state.rawValue

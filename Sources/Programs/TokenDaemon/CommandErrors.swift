@@ -8,7 +8,7 @@ import ServerBackends
 extension CommandError {
   init(_ fault: TokenServerError) {
     switch fault {
-    case .unreachable, .rateLimited: self.init(.unavailable, fault.explanation, number: fault.number)
+    case .noNetwork, .unreachable, .rateLimited: self.init(.unavailable, fault.explanation, number: fault.number)
     case .untrusted(let why):
       self.init(
         .refused,

@@ -46,7 +46,8 @@ package struct Daemon: Sendable {
     context.hintBroker = broker
     let backends = Backends(vault, context)
     let service = TokenService(
-      panel: board.panel, backends: backends, broker: broker, logger: logger, events: events, onReady: onReady)
+      panel: board.panel, backends: backends, broker: broker, recordsTexts: configuration.recordsTexts,
+      logger: logger, events: events, onReady: onReady)
     let accounts = AccountService(
       service: service, backends: backends, veryLongHold: board.profile.timing.reportHold)
     let handler = ControlRequestHandler(service: service, backends: backends, board: board, accounts: accounts)

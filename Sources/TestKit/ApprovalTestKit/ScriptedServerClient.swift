@@ -17,6 +17,7 @@ public final class ScriptedServerClient: TokenServerClient {
     var choices: [String?] = []
     var code: PortalCode?
     var challenge = Challenge.confirmation
+    var texts: VerifiedTexts?
     var hints: AsyncThrowingStream<Hint, any Error>.Continuation?
     var calls: [String: Int] = [:]
     var repeated: [[UInt8]] = []
@@ -54,6 +55,9 @@ public final class ScriptedServerClient: TokenServerClient {
 
   /// Sets the portal code that later verdicts contain.
   public func set(code: PortalCode?) { state.withLock { $0.code = code } }
+
+  /// Sets the signed texts of requests that are opened later.
+  public func set(texts: VerifiedTexts?) { state.withLock { $0.texts = texts } }
 
   /// Sets the challenge of later requests.
   public func set(challenge: Challenge) { state.withLock { $0.challenge = challenge } }
@@ -102,8 +106,8 @@ public final class ScriptedServerClient: TokenServerClient {
     try await take("open", pending.transaction)
     return try pending.opened(
       VerifiedContents(
-        transaction: pending.transaction, account: pending.account, type: "login", message: nil,
-        challenge: state.withLock { $0.challenge }, answerContext: []))
+        transaction: pending.transaction, account: pending.account, type: "login",
+        texts: state.withLock { $0.texts }, challenge: state.withLock { $0.challenge }, answerContext: []))
   }
 
   public func seal(_ response: ChallengeResponse) async throws(TokenServerError) -> SealedResponse {

@@ -40,8 +40,9 @@ struct FileServerClient: TokenServerClient, Deregistration {
   func open(_ pending: PendingMobileAuthRequest) async throws(TokenServerError) -> MobileAuthRequest {
     try pending.opened(
       VerifiedContents(
-        transaction: pending.transaction, account: pending.account, type: "file", message: pending.message,
-        challenge: .confirmation, answerContext: []))
+        transaction: pending.transaction, account: pending.account, type: "file",
+        texts: VerifiedTexts(signedWith: .hmac, type: "file", message: pending.message), challenge: .confirmation,
+        answerContext: []))
   }
 
   func seal(_ response: ChallengeResponse) async throws(TokenServerError) -> SealedResponse {

@@ -60,6 +60,13 @@ package struct Enroll: DaemonCommand {
       "For PingAM: the topic where AM delivers messages. Default: a random topic.", valueName: "id"))
   package var mailbox: String?
 
+  @Option(
+    name: .customLong("allow-origin"),
+    help: ArgumentHelp(
+      "Back end that `approval-token call` may call as the user: https://HOST[:PORT]. May be repeated.",
+      valueName: "origin"))
+  package var allowedOrigins: [String] = []
+
   @OptionGroup package var state: StateOption
   @OptionGroup package var json: JSONOption
 
@@ -77,6 +84,9 @@ package struct Enroll: DaemonCommand {
     }
     guard pins.allSatisfy({ $0.utf8.count == 44 && $0.hasSuffix("=") }) else {
       throw ValidationError("--pin takes 44 characters of Base64, the last of them \"=\"")
+    }
+    guard allowedOrigins.count <= EnrollmentOptions.mostOrigins else {
+      throw ValidationError("--allow-origin may be given at most \(EnrollmentOptions.mostOrigins) times")
     }
     if let mailbox, let rule = KindsOfServers.rules?.rule(brokenByMailbox: mailbox) {
       throw ValidationError("--mailbox takes \(rule)")
@@ -118,6 +128,7 @@ package struct Enroll: DaemonCommand {
     options.dropsPins = dropPins
     options.asksPIN = askPIN
     options.mailbox = mailbox
+    options.allowedOrigins = allowedOrigins
     return options
   }
 

@@ -93,7 +93,7 @@ struct Forget: ParsableCommand {
 }
 
 /// - Parameter words: makes the text output from the result.
-private func performControlCall<Facts: Codable>(
+func performControlCall<Facts: Codable>(
   _ request: ControlRequest, _ state: StateOption, _ json: JSONOption, words: (Facts) -> String
 ) throws {
   try reporting(json) {

@@ -12,7 +12,7 @@ struct Simulate: ParsableCommand {
 
   struct Press: ParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Press the button briefly. A single short press has no effect.")
+      abstract: "Press the button briefly: show the next pending request.")
     @OptionGroup var state: StateOption
 
     func run() throws { try hold(milliseconds: 100, state) }

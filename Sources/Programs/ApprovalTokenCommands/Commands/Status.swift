@@ -66,6 +66,7 @@ package struct Status: DaemonCommand {
       let word = request.locked == nil ? "asked " : "locked"
       lines.append(
         "\(word)    \(request.account): \((request.message ?? request.type ?? "").sanitized(atMost: 1000))\(choices)")
+      lines += request.verified?.lines ?? []
     }
     for answer in status.unconfirmed ?? [] {
       lines.append("answered  \(answer.account): \(answer.server) has not confirmed it, request \(answer.transaction)")
@@ -92,7 +93,8 @@ struct Pending: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "List the pending requests, newest first.",
     discussion: """
-      Asks the running service. The messages are written by portals and are not verified. Exits with 69 if a token \
+      Asks the running service. The messages are written by portals. The text of the request on the panel is printed \
+      again, marked with "verified", as the token server has signed it. Exits with 69 if a token \
       server is not reachable: its listed requests may have ended ("stale" with --json), and newer ones may be missing.
       """)
 
@@ -106,7 +108,7 @@ struct Pending: ParsableCommand {
       json.print(facts.requests) { pending in
         pending.isEmpty
           ? "nothing is pending"
-          : pending.map(describe).joined(separator: "\n")
+          : pending.flatMap { [$0.line] + ($0.verified?.lines ?? []) }.joined(separator: "\n")
       }
       guard facts.unreachable.isEmpty else {
         throw CommandError(
@@ -125,14 +127,17 @@ extension PendingSummary {
   }
 }
 
-private func describe(_ request: PendingSummary) -> String {
-  let choices = request.choiceList.map { "  choices: \($0)" } ?? ""
-  let locked = request.locked.map { "  \($0)" } ?? ""
-  let context = request.context.map { "  login from: \(($0.text ?? $0.canonical).sanitized(atMost: 1000))" } ?? ""
-  let panel = request.isOnPanel ? "  on the panel\(request.pressCounts ? "" : ", a press does not count yet")" : ""
-  let stale = request.isStale ? "  stale: its server is not connected" : ""
-  return "\(request.transaction)  \(request.account)  \((request.type ?? "-").sanitized(atMost: 1000))  "
-    + "\(request.expiresInSeconds) s left  "
-    + "\((request.message ?? "").sanitized(atMost: 1000))\(choices)\(locked)\(context)"
-    + "\(panel)\(stale)"
+extension PendingSummary {
+  /// One line for a terminal.
+  var line: String {
+    let choices = choiceList.map { "  choices: \($0)" } ?? ""
+    let locked = self.locked.map { "  \($0)" } ?? ""
+    let context = self.context.map { "  login from: \(($0.text ?? $0.canonical).sanitized(atMost: 1000))" } ?? ""
+    let panel = isOnPanel ? "  on the panel\(pressCounts ? "" : ", a press does not count yet")" : ""
+    let stale = isStale ? "  stale: its server is not connected" : ""
+    return "\(transaction)  \(account)  \((type ?? "-").sanitized(atMost: 1000))  "
+      + "\(expiresInSeconds) s left  "
+      + "\((message ?? "").sanitized(atMost: 1000))\(choices)\(locked)\(context)"
+      + "\(panel)\(stale)"
+  }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import ControlProtocol
 import Cryptography
+import HTTP
 package import MobileAuth
 import PINProtection
 import Secrets
@@ -83,12 +84,11 @@ struct AccountService: Sendable {
     let server = try sessions(of: account, at: found)
     let length = try await server.pinLength(of: account.id)
     if let session = service.session, session.account != account.id { _ = try await logOut() }
-    let former = service.session
     let session = try await service.panelTasks.perform(at: account.server) { panel in
       let dialog = PanelDialog(panel, in: environment)
       progress("type the present PIN of \(account.id) on the keypad, then Enter")
       let ticket = try await withPIN(of: account, at: server, length: length, on: panel) { pin in
-        try await server.beginPINChange(account.id, typing: pin, session: former)
+        try await beginPINChange(of: account.id, typing: pin, at: server)
       }
       progress("choose a PIN of \(ticket.policy.length) digits: type it on the keypad, press Enter, then repeat")
       let pin = try await dialog.newPIN(keeping: ticket.policy)
@@ -199,11 +199,15 @@ struct AccountService: Sendable {
   ) async throws -> UserSession {
     do {
       return try await server.finishPINChange(ticket, choosing: pin, parameters: keyDerivation)
-    } catch TokenServerError.unreachable(let why) {
-      throw CommandError(
-        .unavailable,
-        "the token server did not confirm the new PIN: either the old or the new PIN is valid. The token asks the "
-          + "server as soon as it is reachable (\(why))")
+    } catch let fault as TokenServerError {
+      switch fault {
+      case .noNetwork(let why), .unreachable(let why):
+        throw CommandError(
+          .unavailable,
+          "the token server did not confirm the new PIN: either the old or the new PIN is valid. The token asks the "
+            + "server as soon as it is reachable (\(why))")
+      default: throw fault
+      }
     }
   }
 
@@ -217,7 +221,7 @@ struct AccountService: Sendable {
     return server
   }
 
-  private func find(_ name: String?) throws -> (AccountRecord, any TokenServerClient) {
+  func find(_ name: String?) throws -> (AccountRecord, any TokenServerClient) {
     let account = try findActive(name)
     guard let server = service.server(of: account) else {
       throw CommandError(.unavailable, "the service has not connected to \(account.server) yet; retry")
@@ -225,7 +229,7 @@ struct AccountService: Sendable {
     return (account, server)
   }
 
-  private func findActive(_ name: String?) throws -> AccountRecord {
+  func findActive(_ name: String?) throws -> AccountRecord {
     let active = try vault.accounts().filter { $0.stage == .active }
     guard let account = name == nil && active.count == 1 ? active.first : active.first(where: { $0.id.text == name })
     else {
@@ -242,7 +246,7 @@ struct AccountService: Sendable {
       serverNotified: serverNotified)
   }
 
-  private func record(_ kind: AuditEntry.Kind, _ account: AccountID, _ detail: String = "") throws(StateStoreError) {
+  func record(_ kind: AuditEntry.Kind, _ account: AccountID, _ detail: String = "") throws(StateStoreError) {
     let entry = environment.auditEntry(kind, account: account, detail: detail)
     try vault.record(entry)
     service.log(entry)
@@ -258,6 +262,7 @@ extension EnrollmentRequest {
     dropsPins = options.dropsPins
     asksPIN = options.asksPIN
     mailbox = options.mailbox
+    allowedOrigins = options.allowedOrigins.map { HTTPOrigin($0)?.text ?? $0 }
   }
 }
 

@@ -27,6 +27,10 @@ extension Backends {
         "--mailbox is for push mechanisms of \(names(of: kinds) { $0 is any MailboxAddressing.Type }): "
           + list(prefixes.map { "\($0)…" }, "or"))
     }
+    if !options.allowedOrigins.isEmpty, !form.takesOrigins {
+      throw CommandError(.usage, "--allow-origin is for accounts of approvaltoken://… only")
+    }
+    for text in options.allowedOrigins { _ = try AccountService.origin(text) }
   }
 
   /// Whether the URI contains a secret that stays valid after the enrollment. Other URIs carry a one-time code only.

@@ -140,6 +140,7 @@ extension BackendContext {
     settings = configuration.push.backends
     settings.deviceName = hostName
     self.board = board.capabilities
+    self.board?.hasDisplay = configuration.hasDisplay
     keyDerivation = board.keyDerivation
     pinVerifier = board.profile.hasKeypad ? VaultPINVerifier(vault: vault, environment: environment) : nil
   }

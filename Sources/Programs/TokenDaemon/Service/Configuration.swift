@@ -15,6 +15,12 @@ import TOMLSyntax
 /// [push] # see `PushSettings`
 ///
 /// [mqtt] # see `BrokerSettings`
+///
+/// [display]
+/// follows_watch = false # whether a display of this board shows what `approval-token watch` prints
+///
+/// [log]
+/// texts = false # whether the audit chain has the verified texts of requests, not only their digests
 /// ```
 package struct Configuration: Equatable, Sendable {
   package var board: String?
@@ -23,6 +29,10 @@ package struct Configuration: Equatable, Sendable {
   var authorities: String?
   var push = PushSettings()
   var mqtt: BrokerSettings?
+  /// Whether a display shows the verified texts. Servers then send requests that require a display.
+  var hasDisplay = false
+  /// Whether the audit chain and the log have the verified texts of requests.
+  var recordsTexts = false
 
   package init() {}
 
@@ -40,6 +50,12 @@ package struct Configuration: Equatable, Sendable {
         var mqtt = try reader.table("mqtt")
         self.mqtt = try BrokerSettings(&mqtt)
       }
+      var display = try reader.table("display")
+      hasDisplay = try display.flag("follows_watch", default: false)
+      try display.finish()
+      var log = try reader.table("log")
+      recordsTexts = try log.flag("texts", default: false)
+      try log.finish()
       try reader.finish()
     } catch let error as TOMLSyntax.ParseError {
       throw CommandError(.badData, "\(file): not TOML: \(error)")

@@ -42,6 +42,11 @@ struct ControlRequestHandler: Sendable {
     case .forget(let account): try reply(try await accounts.forget(account, progress))
     case .simulate(let input): try reply(Done(ignored: try await simulate(input)))
     case .led: try reply(await board.led)
+    case .watch: try await watch(reply)
+    case .show(let transaction): try reply(show(transaction))
+    case .call(let call): for line in BackEndReply.lines(of: try await accounts.call(call)) { try reply(line) }
+    case .allow(let account, let origin): try reply(try await accounts.allow(account, origin, progress))
+    case .disallow(let account, let origin): try reply(try accounts.disallow(account, origin))
     case .followLED: for await _ in board.indicator.changes() { try reply(await board.led) }
     }
   }
@@ -82,7 +87,8 @@ struct ControlRequestHandler: Sendable {
   private var panelStatus: PanelStatus {
     get async {
       let ignored = await ignored
-      return PanelStatus(request: service.shownRequest?.text, pressCounts: ignored == nil, reason: ignored)
+      return PanelStatus(
+        request: service.shown.request?.pending.transaction.text, pressCounts: ignored == nil, reason: ignored)
     }
   }
 
@@ -93,8 +99,9 @@ struct ControlRequestHandler: Sendable {
 
   private func summaries(of requests: [PendingMobileAuthRequest]) async -> [PendingSummary] {
     let (panel, unreachable) = (await panelStatus, Set(unreachable))
+    let shown = service.shown.request
     return requests.map { request in
-      var summary = PendingSummary(request, now: backends.environment.now)
+      var summary = PendingSummary(request, shown, now: backends.environment.now)
       summary.isOnPanel = panel.request == summary.transaction
       summary.pressCounts = summary.isOnPanel && panel.pressCounts
       summary.isStale = unreachable.contains(summary.server)
@@ -186,6 +193,8 @@ extension PendingSummary {
       transaction: request.transaction.text, account: request.account.text, server: request.server.text,
       expiresInSeconds: max(0, (request.deadline - now).components.seconds))
     type = request.summary.type
+    pushType = request.summary.pushType
+    numbers = request.summary.numbers
     message = request.message
     choices = request.summary.choices.map { challenge in
       zip(challenge.keys, challenge.options).map { Choice(key: $0, option: $1.sanitized) }

@@ -17,6 +17,7 @@ import TOMLSyntax
 /// pin_digits = 6             # length of a new PIN, where the token verifies it
 /// pin_attempts = 5           # the number of consecutive wrong PINs that removes the account
 /// listen = "127.0.0.1:8765"  # address for login hints from privacyIDEA's HTTP gateway; unset: no listener
+/// show_numbers = false       # whether `pending --json` has the numbers of PingAM's number challenges
 /// pin_for_biometric = true   # whether a PIN replaces a fingerprint; unset: for PingAM only
 /// ```
 struct PushSettings: Equatable {
@@ -42,6 +43,7 @@ struct PushSettings: Equatable {
     if reader.has("pin_for_biometric") {
       backends.pinForBiometric = try reader.flag("pin_for_biometric", default: false)
     }
+    backends.showsNumbers = try reader.flag("show_numbers", default: backends.showsNumbers)
     if reader.has("pin_digits") { backends.pinDigits = try reader.number("pin_digits", PINPolicy.lengths) }
     if reader.has("pin_attempts") { backends.pinAttempts = try reader.number("pin_attempts", 1...10) }
     try reader.finish()

@@ -17,19 +17,22 @@ final class TokenService: Service {
   private let inbox: Inbox
   private let state = Mutex(State())
   private let mailboxes: MailboxWatch
+  private let recordsTexts: Bool
   private let (reloads, reloading) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
   /// - Parameters:
   ///   - broker: where push messages and hints are received; nil if none is configured.
+  ///   - recordsTexts: whether the audit chain gets the verified texts of requests.
   ///   - events: events from sources other than the servers of a round.
   init(
-    panel: any Panel, backends: Backends, broker: BrokerSubscriber? = nil, logger: Logger,
+    panel: any Panel, backends: Backends, broker: BrokerSubscriber? = nil, recordsTexts: Bool = false, logger: Logger,
     events: AsyncStream<TokenEvent>,
     onReady: @escaping @Sendable () -> Void
   ) {
     vault = backends.vault
     self.panel = panel
     self.backends = backends
+    self.recordsTexts = recordsTexts
     self.logger = logger
     self.events = events
     self.onReady = onReady
@@ -126,8 +129,11 @@ final class TokenService: Service {
 
   var connections: [TokenServerID: Reachability] { inbox.connectivity.all }
   var pending: [PendingMobileAuthRequest] { inbox.pending.all }
-  /// The request that the panel shows.
-  var shownRequest: TransactionID? { inbox.prompts.shown }
+  /// The request on the panel, and its changes.
+  var shown: ShownRequest { inbox.shown }
+
+  /// Shows a pending request next.
+  func choose(_ transaction: TransactionID) { inbox.choose(transaction) }
 
   /// Polls every polled server now, after a hint that a login has begun.
   func wakePolls() {
@@ -199,7 +205,7 @@ final class TokenService: Service {
       servers: servers, inbox: inbox, panelTasks: panelTasks, panel: panel, stateStore: vault,
       mustEnroll: isAnyLost || !accounts.contains { $0.stage == .active }
         || accounts.contains { $0.stage == .mustEnrollAgain },
-      in: environment)
+      recordsTexts: recordsTexts, in: environment)
     try await withThrowingTaskGroup(of: Void.self) { group in
       for server in servers {
         let listener = RequestListener(

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import DisplayText
+import HTTP
+import JSONValues
+import MobileAuth
+import ServerBackends
+import Vault
+
+/// Calls of back ends as the logged-in user, and the addresses to which they may go.
+extension AccountService {
+  /// - Throws: `CommandError` also if the user is not logged in (9010), and if the origin is not on the allow-list.
+  func call(_ call: BackEndCall) async throws -> HTTPResponse {
+    let (account, found) = try find(call.account)
+    let server = try calls(of: account, at: found)
+    guard let method = HTTPRequest.Method(rawValue: call.method) else {
+      let methods = HTTPRequest.Method.allCases.map(\.rawValue).joined(separator: ", ")
+      throw CommandError(.usage, "no method \"\(call.method.prefix(16))\"; there are: \(methods)")
+    }
+    guard let address = HTTPSAddress(call.url) else {
+      throw CommandError(
+        .usage, "not an https address without a user name, a fragment and unencoded characters: \(call.url.prefix(256))"
+      )
+    }
+    try requireOtherServer(address.origin, than: account)
+    guard account.allowedOrigins.contains(address.origin.text) else {
+      throw CommandError(
+        .refused,
+        "\(account.id) may not call \(address.origin): `approval-token allow \(account.id) \(address.origin)`, and hold "
+          + "the button")
+    }
+    guard let session = service.session, session.account == account.id else {
+      throw CommandError(
+        .refused, "\(account.id) is not logged in: `approval-token login \(account.id)`, and type the PIN", number: 9010
+      )
+    }
+    var request = HTTPRequest(
+      method, address.text, body: call.body?.bytes ?? [], deadline: BackEndClient.deadline,
+      maximumBodyBytes: BackEndCall.longestResponse)
+    if let type = call.contentType { request.headers["Content-Type"] = type }
+    // Pins are those of the token server.
+    let client = BackEndClient(http: try backends.context.http(to: account.server, pins: [])) { request, nonce in
+      try await server.authorize(request, in: session, nonce: nonce)
+    }
+    return try await client.send(request, to: address.origin)
+  }
+
+  /// Adds an origin to the allow-list, after a very long hold of the button.
+  func allow(_ name: String, _ text: String, _ progress: @escaping Progress) async throws -> OriginsResponse {
+    let (account, found) = try find(name)
+    _ = try calls(of: account, at: found)
+    let origin = try Self.origin(text)
+    try requireOtherServer(origin, than: account)
+    guard !account.allowedOrigins.contains(origin.text) else { return OriginsResponse(account) }
+    guard account.allowedOrigins.count < AccountRecord.mostOrigins else {
+      throw CommandError(
+        .usage, "\(account.id) may call \(AccountRecord.mostOrigins) origins already; remove one with `allow --remove`")
+    }
+    return try await service.panelTasks.perform(at: account.server) { panel in
+      progress("hold the button for \(veryLongHold.inSeconds) to let \(account.id) call \(origin)")
+      try await PanelDialog(panel, in: environment).veryLongHold()
+      var changed = account
+      changed.allowedOrigins.append(origin.text)
+      let response = try store(changed, over: account, "allowed \(origin)")
+      await panel.show(.confirmed)
+      return response
+    }
+  }
+
+  /// Removes an origin from the allow-list.
+  func disallow(_ name: String, _ text: String) throws -> OriginsResponse {
+    let account = try findActive(name)
+    let origin = try Self.origin(text)
+    guard account.allowedOrigins.contains(origin.text) else { return OriginsResponse(account) }
+    var changed = account
+    changed.allowedOrigins.removeAll { $0 == origin.text }
+    return try store(changed, over: account, "no longer allowed: \(origin)")
+  }
+
+  private func store(_ changed: AccountRecord, over account: AccountRecord, _ detail: String) throws -> OriginsResponse
+  {
+    let entry = environment.auditEntry(.originsChanged, account: account.id, detail: detail)
+    guard try vault.change(account, .put(changed, entry)) else {
+      throw CommandError(.unavailable, "\(account.id) was changed meanwhile; retry")
+    }
+    service.log(entry)
+    return OriginsResponse(changed)
+  }
+
+  /// A user access token at the token server's own address could replace the account's keys.
+  private func requireOtherServer(_ origin: HTTPOrigin, than account: AccountRecord) throws {
+    let url = try vault.server(account.server)?.url ?? ""
+    guard !url.hasPrefix("https://") || HTTPOrigin(url).map({ $0 != origin }) == true else {
+      throw CommandError(.refused, "\(origin) is the token server of \(account.id), which is not a back end")
+    }
+  }
+
+  private func calls(of account: AccountRecord, at server: any TokenServerClient) throws -> any SessionCalls {
+    guard let server = server as? any SessionCalls else {
+      throw CommandError(.usage, "\(account.id) cannot call back ends: its server has no sessions")
+    }
+    return server
+  }
+
+  static func origin(_ text: String) throws -> HTTPOrigin {
+    guard let origin = HTTPOrigin(text) else {
+      throw CommandError(.usage, "not an origin, https://HOST or https://HOST:PORT: \(text.prefix(256))")
+    }
+    return origin
+  }
+}
+
+extension OriginsResponse {
+  fileprivate init(_ account: AccountRecord) {
+    self.init(account: account.id.text, allowedOrigins: account.allowedOrigins)
+  }
+}
+
+extension BackEndReply {
+  /// The lines for one response.
+  static func lines(of response: HTTPResponse) -> [BackEndReply] {
+    let parts = stride(from: 0, to: response.body.count, by: longestPart).map { start in
+      BackEndReply.part(Array(response.body[start..<min(start + longestPart, response.body.count)]))
+    }
+    let type = response.headers["Content-Type"].map { $0.sanitized(atMost: 256) }
+    return [.head(status: response.status, contentType: type, size: response.body.count)] + parts
+  }
+}

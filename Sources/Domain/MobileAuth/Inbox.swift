@@ -9,6 +9,8 @@ public struct Inbox: Sendable {
   let blocked = BlockedRequests()
   /// The subject that the panel shows or showed last.
   public let prompts = LastPrompt()
+  /// The waits of the handler for changes.
+  public let waits = LoopWaits()
   private let environment: TokenEnvironment
 
   public init(in environment: TokenEnvironment) {

@@ -92,7 +92,8 @@ public struct Handler: Sendable {
         } else {
           await panel.show(isEverythingKnown ? idleIndication : .outcomeUnknown)
           try stateStore.flush()
-          try await inbox.change(beyond: generation, until: [nextOpening, inbox.nextExpiry].compactMap(\.self).min())
+          let limit = [nextOpening, inbox.nextExpiry].compactMap(\.self).min()
+          try await inbox.waits.during { try await inbox.change(beyond: generation, until: limit) }
         }
       } catch let fault as StateStoreError {
         environment.report(.stateStoreFailed(fault))

@@ -8,10 +8,12 @@ public struct Inbox: Sendable {
   public let connectivity: Connectivity
   let blocked = BlockedRequests()
   /// The subject that the panel shows or showed last.
-  let prompts = LastPrompt()
+  public let prompts = LastPrompt()
   let choice = PanelChoice()
   /// The verified request that the panel shows now.
   public let shown = ShownRequest()
+  /// The waits of the handler for changes.
+  public let waits = LoopWaits()
   private let environment: TokenEnvironment
 
   public init(in environment: TokenEnvironment) {

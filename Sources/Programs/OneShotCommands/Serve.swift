@@ -20,8 +20,11 @@ extension Serve: OneShotCommand {
       let profile = try BoardCatalog.profile(board ?? configuration.board ?? "simulated")
       let vault = try state.openVault(creating: true)
       try lockState(state.directory)
-      let manager = ServiceManager(path: environment("NOTIFY_SOCKET"))
-      try await Daemon(vault, on: profile, configuration, controlSocket: state.controlSocket).run {
+      let manager = ServiceManager(
+        path: environment("NOTIFY_SOCKET"), watchdogMicroseconds: environment("WATCHDOG_USEC"),
+        watchdogProcess: environment("WATCHDOG_PID"))
+      let daemon = Daemon(vault, on: profile, configuration, controlSocket: state.controlSocket)
+      try await daemon.run(under: manager) {
         print("ready")
         fflush(nil)
         manager.notify("READY=1")

@@ -26,10 +26,11 @@ package struct Daemon: Sendable {
 
   /// Runs until SIGTERM or SIGINT.
   /// - Parameters:
+  ///   - manager: gets a message at intervals while the service works.
   ///   - onReady: called when commands are accepted.
   ///   - onStop: called at SIGTERM or SIGINT.
   package func run(
-    onReady: @escaping @Sendable () -> Void, onStop: @escaping @Sendable () -> Void
+    under manager: ServiceManager, onReady: @escaping @Sendable () -> Void, onStop: @escaping @Sendable () -> Void
   ) async throws {
     var logger = Logger(label: "approval-token") { PlainLog($0) }
     logger.logLevel = .info
@@ -58,6 +59,11 @@ package struct Daemon: Sendable {
     do { control = try ControlServer(path: controlSocket) { try await handler.answer($0, $1) } } catch {
       throw CommandError(.unavailable, "\(error)")
     }
+    let watchdog = manager.watchdogInterval.map { interval in
+      Watchdog(interval: interval, environment: environment, subject: service, panel: board.panel) {
+        manager.notify("WATCHDOG=1")
+      }
+    }
     let group = ServiceGroup(
       configuration: ServiceGroupConfiguration(
         services: [
@@ -65,7 +71,7 @@ package struct Daemon: Sendable {
           .init(service: HardwareWatch(panel: board.panel, environment: environment, logger: logger)),
           .init(service: control),
           .init(service: service),
-        ] + [pushes].compactMap { $0.map { .init(service: $0) } },
+        ] + ([pushes, watchdog] as [(any Service)?]).compactMap { $0.map { .init(service: $0) } },
         logger: Logger(label: "approval-token.lifecycle") { _ in SwiftLogNoOpLogHandler() }))
     MainThread.onStopSignal {
       onStop()

@@ -135,6 +135,12 @@ final class TokenService: Service {
   /// Shows a pending request next.
   func choose(_ transaction: TransactionID) { inbox.choose(transaction) }
 
+  /// The number of the wait in which the request handler is; nil while it handles a request, or does not run.
+  var currentWait: Int? { inbox.waits.current }
+
+  /// Ends the request handler's wait; it looks for something to do, and waits again.
+  func endWait() { inbox.changes.raise() }
+
   /// Polls every polled server now, after a hint that a login has begun.
   func wakePolls() {
     for server in state.withLock({ Array($0.servers.values) }) { (server as? any PollWaking)?.wake() }

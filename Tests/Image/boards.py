@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks what each board needs to boot from the image, as its documentation says it: no board is here.
+
+usage: boards.py IMAGE
+
+Exit code 1: something is missing.
+"""
+import re
+import subprocess
+import sys
+
+from card import Card
+
+# What the firmware of the board reads from the first partition, the device trees of its models, and the drivers of its
+# card, its network, its USB port, its watchdog and its GPIO chip.
+SMALL = ["bootcode.bin", "start.elf", "fixup.dat"]
+COMMON = ["pinctrl-bcm2835", "bcm2835", "sdhci-iproc", "brcmfmac", "bcm2835_wdt"]
+BOARDS = {
+    "raspberry-pi-3": (
+        SMALL, ["bcm2837-rpi-3-b.dtb", "bcm2837-rpi-3-b-plus.dtb", "bcm2837-rpi-3-a-plus.dtb"],
+        COMMON + ["dwc2", "smsc95xx", "lan78xx"]),
+    "raspberry-pi-zero-2w": (SMALL, ["bcm2837-rpi-zero-2-w.dtb"], COMMON + ["dwc2"]),
+    "raspberry-pi-4": (
+        ["start4.elf", "fixup4.dat"], ["bcm2711-rpi-4-b.dtb", "bcm2711-rpi-400.dtb", "bcm2711-rpi-cm4-io.dtb"],
+        COMMON + ["xhci-pci", "pcie-brcmstb", "genet"]),
+}
+# Needed before the root is mounted: built into the kernel, or in the initramfs.
+EARLY = ["bcm2835", "sdhci-iproc", "squashfs", "overlay", "ext4"]
+
+failures = 0
+
+
+def check(what, holds):
+    global failures
+    failures += not holds
+    print(f"  {'ok' if holds else 'FAILED'}  {what}", flush=True)
+
+
+def settings(text):
+    """The lines of config.txt: `key=value`, and `initramfs NAME`."""
+    lines = [line.split("#")[0].strip() for line in text.splitlines()]
+    return dict(re.split(r"[= ]", line, maxsplit=1) for line in lines if line and not line.startswith("["))
+
+
+def drivers_in(text):
+    """The names in lines that begin with a path `….ko`, or `….ko.xz`."""
+    return set(re.findall(r"^(?:[^:\n]*/)?([^/:\n]+)\.ko(?:\.\w+)?(?::|$)", text, re.M))
+
+
+def initramfs_names(data):
+    """The names in the archives of an initramfs: one uncompressed with the drivers, then the others."""
+    while data:
+        if data.startswith(b"\x28\xb5\x2f\xfd"):
+            data = subprocess.run(["zstd", "-dc"], input=data, check=True, capture_output=True).stdout
+        # The format "newc": a header of 110 characters, the name, the content, each padded to four bytes.
+        position, name = 0, ""
+        while name != "TRAILER!!!":
+            if data[position : position + 6] != b"070701":
+                raise RuntimeError("the initramfs has an unknown format")
+            size, length = (int(data[position + at : position + at + 8], 16) for at in (54, 94))
+            name = data[position + 110 : position + 110 + length - 1].decode()
+            position = (position + 110 + length + 3) // 4 * 4
+            position = (position + size + 3) // 4 * 4
+            yield name
+        data = data[position:].lstrip(b"\0")
+
+
+def main():
+    card = Card(sys.argv[1])
+    names = set(card.names())
+    print("the card")
+    check("the first partition is FAT, at the start of an MBR, as the boot ROM of Raspberry Pi 3 wants it",
+          card.fat.kind == 0x0C and card.fat.offset < card.root.offset < card.state.offset)
+    configuration = settings(card.get("config.txt").decode())
+    check("config.txt: arm_64bit=1", configuration.get("arm_64bit") == "1")
+    check("config.txt: the kernel is on the card", configuration.get("kernel") in names)
+    check("config.txt: the initramfs is on the card", configuration.get("initramfs") in names)
+    words = card.get("cmdline.txt").decode().split()
+    check("cmdline.txt: the root is this card's second partition, and read-only",
+          {f"root=PARTUUID={card.signature:08x}-02", "ro", "rootwait"} <= set(words))
+    check("cmdline.txt: no cma=, with which a Raspberry Pi 4 does not boot", not any(w.startswith("cma=") for w in words))
+    version = configuration.get("kernel", "").removeprefix("vmlinuz-")
+    check("the modules of this kernel are in the root", bool(card.root_file(f"/usr/lib/modules/{version}/modules.dep")))
+    modules = f"/usr/lib/modules/{version}/modules"
+    built_in = drivers_in(card.root_file(f"{modules}.builtin").decode())
+    loadable = drivers_in(card.root_file(f"{modules}.dep").decode())
+    early = built_in | drivers_in("\n".join(initramfs_names(card.get(configuration["initramfs"]))))
+    check("there are drivers in the lists", min(map(len, (built_in, loadable, early - built_in))) > 50)
+    check("a driver that does not exist is not found", not {"pinctrl-bcm9999"} & (built_in | loadable | early))
+    for driver in EARLY:
+        check(f"{driver} is there before the root is mounted", driver in early)
+    for board, (firmware, trees, drivers) in BOARDS.items():
+        print(board)
+        for name in firmware + trees:
+            check(f"{name} is on the card", name in names)
+        for driver in drivers:
+            check(f"the kernel has {driver}", driver in built_in | loadable)
+        check("the board's profile is in the root", bool(card.root_file(f"/usr/share/approval-token/boards/{board}/board.toml")))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A board that QEMU emulates: the machine `virt` for arm64 with a card, a USB keyboard, and a PL061 whose lines this program
+reads and drives from outside of the guest."""
+import json
+import pathlib
+import queue
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+# The lines of boards/qemu-virt.
+BUTTON, RED, GREEN, BLUE = 0, 4, 5, 6
+# A state of the LED counts if it lasts this long: its lines are switched one after the other.
+SHORTEST = 0.04
+COLORS = {
+    "dark": (False, False, False),
+    "red": (True, False, False),
+    "green": (False, True, False),
+    "blue": (False, False, True),
+    "amber": (True, True, False),
+    "white": (True, True, True),
+}
+
+
+class Timeout(Exception):
+    pass
+
+
+def wait(seconds, what, condition):
+    """Until `condition` returns something true, which is the result."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.1)
+    raise Timeout(f"timed out after {seconds} s: {what}")
+
+
+def connected(path):
+    def attempt():
+        end = socket.socket(socket.AF_UNIX)
+        try:
+            end.connect(str(path))
+            return end
+        except OSError:
+            end.close()
+            return None
+
+    return wait(30, f"{path.name} should accept connections", attempt)
+
+
+class QMP:
+    """Commands to QEMU: keys, power, the machine's devices."""
+
+    def __init__(self, path):
+        self.stream = connected(path).makefile("rw")
+        self.stream.readline()
+        self.do("qmp_capabilities")
+
+    def do(self, command, **arguments):
+        self.stream.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+        self.stream.flush()
+        while True:
+            answer = json.loads(self.stream.readline())
+            if "error" in answer:
+                raise RuntimeError(f"{command}: {answer['error']['desc']}")
+            if "return" in answer:
+                return answer["return"]
+
+    def key(self, name):
+        self.do("send-key", keys=[{"type": "qcode", "data": name}], **{"hold-time": 60})
+        time.sleep(0.3)
+
+    def chip(self):
+        """The path of the GPIO chip among the devices."""
+        place = "/machine/unattached"
+        for child in self.do("qom-list", path=place):
+            if child["type"] == "child<pl061>":
+                return f"{place}/{child['name']}"
+        raise RuntimeError("the machine has no PL061")
+
+
+class Lines:
+    """The lines of the chip, through QEMU's qtest socket."""
+
+    def __init__(self, path, chip):
+        self.socket = connected(path)
+        self.chip, self.answers, self.lock = chip, queue.Queue(), threading.Lock()
+        self.levels = {RED: False, GREEN: False, BLUE: False}
+        # (time, color): the states of the LED.
+        self.states = [(time.monotonic(), "dark")]
+        threading.Thread(target=self.read, daemon=True).start()
+        self.do(f"irq_intercept_out {chip}")
+
+    def read(self):
+        for line in self.socket.makefile():
+            words = line.split()
+            if words[:1] != ["IRQ"]:
+                self.answers.put(line)
+                continue
+            if int(words[2]) not in self.levels:
+                continue
+            with self.lock:
+                self.levels[int(words[2])] = words[1] == "raise"
+                state = (self.levels[RED], self.levels[GREEN], self.levels[BLUE])
+                color = next((name for name, value in COLORS.items() if value == state), str(state))
+                self.states.append((time.monotonic(), color))
+
+    def do(self, command):
+        self.socket.sendall(command.encode() + b"\n")
+        answer = self.answers.get(timeout=30)
+        if not answer.startswith("OK"):
+            raise RuntimeError(f"{command}: {answer}")
+
+    def set(self, line, level):
+        self.do(f"set_irq_in {self.chip} unnamed-gpio-in {line} {int(level)}")
+
+    def press(self, seconds):
+        self.set(BUTTON, 0)
+        time.sleep(seconds)
+        self.set(BUTTON, 1)
+
+    def colors(self, since):
+        """The colors that the LED showed since this moment."""
+        with self.lock:
+            states = list(self.states)
+        ends = [moment for moment, _ in states[1:]] + [time.monotonic()]
+        return [color for (start, color), end in zip(states, ends) if end > since and end - max(start, since) >= SHORTEST]
+
+    def shows(self, color, since, seconds=60):
+        wait(seconds, f"the LED should be {color}, not {set(self.colors(since))}", lambda: color in self.colors(since))
+
+
+class Machine:
+    def __init__(self, directory, card, boot):
+        """`boot` has the files `kernel`, `initrd` and `cmdline.txt`."""
+        self.directory = pathlib.Path(directory)
+        self.console = self.directory / "console.log"
+        for name in ("qmp.sock", "qtest.sock"):
+            (self.directory / name).unlink(missing_ok=True)
+        line = (boot / "cmdline.txt").read_text().strip() + " console=ttyAMA0 loglevel=4 systemd.journald.forward_to_console=1"
+        command = ["qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a53", "-smp", "2", "-m", "1024"]
+        command += ["-display", "none", "-monitor", "none", "-no-reboot", "-serial", f"file:{self.console}"]
+        command += ["-kernel", str(boot / "kernel"), "-initrd", str(boot / "initrd"), "-append", line]
+        command += ["-drive", f"if=none,id=card,file={card},format=raw", "-device", "virtio-blk-pci,drive=card"]
+        command += ["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile=", "-device", "virtio-rng-pci"]
+        command += ["-device", "qemu-xhci", "-device", "usb-kbd"]
+        command += ["-qmp", f"unix:{self.directory}/qmp.sock,server=on,wait=off"]
+        command += ["-qtest", f"unix:{self.directory}/qtest.sock,server=on,wait=off", "-qtest-log", "none"]
+        # Stopped until the button's line has its level: like a pull-up, it is there before power is.
+        command += ["-S"]
+        self.began = time.monotonic()
+        self.log = open(self.directory / "qemu.log", "ab")
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        self.qmp = QMP(self.directory / "qmp.sock")
+        self.lines = Lines(self.directory / "qtest.sock", self.qmp.chip())
+        self.lines.set(BUTTON, 1)
+        self.qmp.do("cont")
+
+    def text(self):
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.console.read_text(errors="replace"))
+
+    def seconds(self):
+        return time.monotonic() - self.began
+
+    def type(self, digits):
+        for digit in digits:
+            self.qmp.key(f"kp_{digit}")
+        self.qmp.key("kp_enter")
+
+    def power_off(self):
+        """The machine's power button: the guest shuts down."""
+        self.qmp.do("system_powerdown")
+        self.process.wait(timeout=180)
+
+    def cut_power(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(timeout=30)

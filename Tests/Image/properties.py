@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the files that belong to the image, and what must not be in it.
+
+usage: properties.py IMAGE SCRATCH
+
+Exit code 1: a check failed.
+"""
+import hashlib
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+from card import Card, mapped_blocks
+
+LARGEST = 700_000_000
+failures = 0
+
+
+def check(what, holds):
+    global failures
+    failures += not holds
+    print(f"  {'ok' if holds else 'FAILED'}  {what}", flush=True)
+
+
+def sha256(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def beside(image, ending):
+    return image.with_name(image.stem + ending)
+
+
+def succeeds(*command):
+    return subprocess.run(command, capture_output=True).returncode == 0
+
+
+def check_files(image, compressed):
+    for path in (image, compressed):
+        found = path.with_name(path.name + ".sha256").read_text().split()
+        check(f"{path.name}.sha256 is right", found == [sha256(path), path.name])
+    entry = json.loads(beside(image, ".imager.json").read_text())["os_list"][0]
+    expected = (image.stat().st_size, sha256(image), compressed.stat().st_size, sha256(compressed))
+    names = ("extract_size", "extract_sha256", "image_download_size", "image_download_sha256")
+    check("the entry for Raspberry Pi Imager has the sizes and hashes", tuple(entry[name] for name in names) == expected)
+    check("and the name, address, date and devices", entry["url"].endswith(compressed.name) and entry["name"] and
+          re.fullmatch(r"\d{4}-\d\d-\d\d", entry["release_date"]) and entry["devices"] == ["pi3-64bit", "pi4-64bit"])
+
+
+def check_block_map(image, compressed, scratch):
+    block_map, copy = image.with_name(image.name + ".bmap"), scratch / "copy.img"
+    blocks, size = mapped_blocks(block_map)
+    data = sum(last - first + 1 for first, last in blocks) * size
+    print(f"      {data / 1e6:.0f} MB are written to a card, {compressed.stat().st_size / 1e6:.0f} MB compressed")
+    check("at most 700 MB are written to a card", data <= LARGEST)
+    check("bmaptool writes the same image", succeeds("bmaptool", "copy", "--bmap", block_map, compressed, copy) and
+          sha256(copy) == sha256(image))
+    with open(copy, "r+b") as file:
+        file.seek(blocks[-1][0] * size)
+        file.write(b"x")
+    check("bmaptool refuses an image with another byte",
+          not succeeds("bmaptool", "copy", "--bmap", block_map, copy, scratch / "2.img"))
+    card = Card.flashed(image, scratch / "used-card.img")
+    check("on a card that had other contents, the root is the same", card.root_hash() == Card(image).root_hash())
+    for name, part, command in (("FAT", card.fat, ["fsck.vfat", "-n"]), ("state", card.state, ["e2fsck", "-fn"])):
+        with open(card.path, "rb") as source, open(copy, "wb") as target:
+            source.seek(part.offset)
+            target.write(source.read(part.size))
+        check(f"and the file system of the {name} has no errors", succeeds(*command, copy))
+
+
+def check_packages(image, card):
+    listed = [tuple(line.split()) for line in beside(image, ".packages").read_text().splitlines()]
+    status = card.root_file("/var/lib/dpkg/status").decode()
+    installed = {
+        tuple(re.search(rf"^{field}: (.*)$", entry, re.M)[1] for field in ("Package", "Version"))
+        for entry in status.strip().split("\n\n") if "Status: install ok installed" in entry}
+    check("the list has each installed package, with its version", {entry[:2] for entry in listed} == installed)
+    check("and the hashes of their files", all(re.fullmatch(r"[0-9a-f]{64}", entry[2]) for entry in listed))
+    document = json.loads(beside(image, ".spdx.json").read_text())
+    packages = {package["SPDXID"]: package for package in document["packages"]}
+    check("the SPDX document is of version 2.3, and its identifiers are unique",
+          document["spdxVersion"] == "SPDX-2.3" and len(packages) == len(document["packages"]))
+    found = {
+        (package["name"], package["versionInfo"], package["checksums"][0]["checksumValue"])
+        for package in packages.values() if "checksums" in package}
+    check("it has the same packages and hashes", found == set(listed))
+    related = {relation["relatedSpdxElement"] for relation in document["relationships"]}
+    check("each is contained in the image", related == set(packages))
+
+
+def check_absences(card):
+    names = subprocess.run(
+        ["unsquashfs", "-offset", str(card.root.offset), "-lls", card.path], check=True, capture_output=True, text=True).stdout
+    check("the list of the root's files is complete", "squashfs-root/usr/bin/approval-token\n" in names)
+    for secret in ("credential.secret", "device-secret", "vault.sqlite3", "random-seed", "ssh_host_"):
+        check(f"there is no {secret}", not re.search(rf"/{secret}[^/]*$", names, re.M))
+    check("the machine id is empty", card.root_file("/etc/machine-id") == b"")
+    passwords = [line.split(":")[1] for line in card.root_file("/etc/shadow").decode().splitlines()]
+    check("no user has a password", all(re.fullmatch(r"[!*]+", password) for password in passwords))
+    check("there is no path of the machine that made the image", "copy:" not in card.root_file("/etc/apt/sources.list").decode())
+
+
+def main():
+    image, scratch = map(pathlib.Path, sys.argv[1:])
+    compressed, card = image.with_name(image.name + ".xz"), Card(image)
+    print("the image")
+    check_files(image, compressed)
+    check_block_map(image, compressed, scratch)
+    check_packages(image, card)
+    check_absences(card)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A token server, a card and the board that it is in, and what a user and a portal do with them."""
+import signal
+import subprocess
+import sys
+import time
+
+from card import Card
+from machine import Machine, Timeout, wait
+from server import Server
+
+PIN = "13589"
+
+
+class Scene:
+    def __init__(self, program, directory):
+        self.directory, self.machine = directory, None
+        self.server = Server(program, directory)
+
+    # The card
+
+    def flash(self, image):
+        """Writes the image to a card, and puts the files there that a person would."""
+        self.card = Card.flashed(image, self.directory / "card.img")
+        self.card.boot_files(self.directory / "boot")
+        self.root = self.card.root_hash()
+        self.uri = self.server.activation()
+        self.card.put("approval-token.toml", 'board = "qemu-virt"\nhost = "token-of-alice"\n')
+        self.card.put("approval-token.uri", self.uri + "\n")
+
+    # The board
+
+    def power_on(self):
+        self.machine = Machine(self.directory, self.card.path, self.directory / "boot")
+
+    def step(self, text):
+        print(f"  ok  {self.machine.seconds():5.0f} s  {text}", flush=True)
+
+    # The user and the portal
+
+    def enroll(self, seconds=540):
+        self.machine.lines.shows("amber", self.machine.began, seconds)
+        self.step("the LED asks for a new PIN: the board and the URI came from the card")
+        time.sleep(1)
+        self.machine.type(PIN)
+        time.sleep(3)
+        self.machine.type(PIN)
+        wait(120, "the portal should see the token", self.server.devices)
+        self.step("enrolled, with a PIN typed on the USB keyboard")
+
+    def ask(self, kind):
+        device = wait(60, "the portal should see the token", self.server.devices)[0]["id"]
+        return wait(60, "the portal should find the device", lambda: self.server.ask(kind, device))
+
+    def login(self, seconds=90):
+        since = time.monotonic()
+        transaction = self.ask("login")
+        self.machine.lines.shows("blue", since, seconds)
+        # A press within half a second is ignored.
+        time.sleep(1)
+        if self.server.is_authenticated(transaction):
+            raise Timeout("the login counts as approved before the button was pressed")
+        self.machine.lines.press(1.3)
+        wait(60, "the portal should read that alice is authenticated", lambda: self.server.is_authenticated(transaction))
+
+    def payment(self, seconds=90):
+        since = time.monotonic()
+        transaction = self.ask("payment")
+        self.machine.lines.shows("amber", since, seconds)
+        time.sleep(1)
+        self.machine.type(PIN)
+        wait(60, "the portal should read that alice is authenticated", lambda: self.server.is_authenticated(transaction))
+
+    def end(self):
+        if self.machine and self.machine.process.poll() is None:
+            self.machine.cut_power()
+        self.server.end()
+
+
+def run(scene, body):
+    """Runs `body`; on a failure prints it and the console. Returns the exit code."""
+    # So that an interrupted script ends QEMU and the token server.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        body()
+        return 0
+    except (Timeout, RuntimeError, subprocess.SubprocessError, OSError) as failure:
+        print(f"  FAILED: {failure}", flush=True)
+        if scene.machine:
+            print("the last lines of the board's console:")
+            print("\n".join(scene.machine.text().splitlines()[-25:]))
+        return 1
+    finally:
+        scene.end()

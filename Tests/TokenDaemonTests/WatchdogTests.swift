@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
+import FrontPanel
+import Glibc
+import MobileAuth
+import Synchronization
+import Testing
+
+@testable import TokenDaemon
+
+@Suite(.timeLimit(.minutes(5))) struct WatchdogTests {
+  /// A request handler that waits, and that a test can stop.
+  private final class Loop: WatchdogSubject {
+    let wait = Mutex<Int?>(1)
+    let reacts = Mutex(true)
+
+    var currentWait: Int? { wait.withLock { $0 } }
+    func endWait() { if reacts.withLock({ $0 }) { wait.withLock { $0 = $0.map { $0 + 1 } } } }
+  }
+
+  private final class Count: Sendable {
+    let value = Mutex(0)
+    var now: Int { value.withLock { $0 } }
+    func increase() { value.withLock { $0 += 1 } }
+  }
+
+  /// Runs a watchdog on a manual clock. `body` gets a function that lets one interval pass, and returns the number of
+  /// reports.
+  private func watch(_ subject: some WatchdogSubject, _ body: (() async -> Int) async throws -> Void) async throws {
+    let (clock, count, fixture) = (ManualClock(), Count(), try ServiceFixture())
+    let watchdog = Watchdog(
+      interval: .seconds(60), environment: .test(clock), subject: subject, panel: fixture.board.panel
+    ) { count.increase() }
+    let running = Task { try await watchdog.run() }
+    try await body {
+      await clock.untilAsleep()
+      clock.advance(by: .seconds(60))
+      await clock.untilAsleep()
+      return count.now
+    }
+    running.cancel()
+    try await running.value
+  }
+
+  @Test("A handler that waits, and one that handles a request, are reported") func reports() async throws {
+    let loop = Loop()
+    try await watch(loop) { passInterval in
+      #expect(await passInterval() == 1)
+      #expect(await passInterval() == 2)
+      loop.wait.withLock { $0 = nil }
+      #expect(await passInterval() == 3)
+      #expect(await passInterval() == 4)
+    }
+  }
+
+  @Test("A handler that does not react to a change is not reported until it reacts") func missesReaction() async throws
+  {
+    let loop = Loop()
+    try await watch(loop) { passInterval in
+      #expect(await passInterval() == 1)
+      loop.reacts.withLock { $0 = false }
+      // It reacted to the change of the interval before.
+      #expect(await passInterval() == 2)
+      #expect(await passInterval() == 2)
+      #expect(await passInterval() == 2)
+      loop.reacts.withLock { $0 = true }
+      #expect(await passInterval() == 2)
+      #expect(await passInterval() == 3)
+    }
+  }
+
+  @Test("The handler of a service reacts to the watchdog") func watchesService() async throws {
+    let fixture = try ServiceFixture()
+    try await fixture.enroll("mail")
+    let running = [Task { await fixture.board.panel.run() }, Task { _ = try? await fixture.service.run() }]
+    #expect(try await fixture.until(.idle(pending: 0)))
+    try await eventually("the handler waits") { fixture.service.currentWait != nil }
+    for _ in 1...3 {
+      let former = try #require(fixture.service.currentWait)
+      fixture.service.endWait()
+      try await eventually("the handler waits again") { fixture.service.currentWait.map { $0 > former } ?? false }
+      #expect(await fixture.board.panel.showing == .idle(pending: 0))
+    }
+    for task in running { task.cancel() }
+    for task in running { await task.value }
+    #expect(fixture.service.currentWait == nil)
+  }
+
+  @Test(
+    "The interval is half of the service manager's time, for this process only",
+    arguments: [
+      ("120000000", nil, .seconds(60)), ("120000000", "\(getpid())", .seconds(60)), ("120000000", "1", nil),
+      ("120000000", "", nil), (nil, nil, nil), ("", nil, nil), ("0", nil, nil), ("1", nil, nil), ("-5", nil, nil),
+      ("2 s", nil, nil), ("2", nil, .milliseconds(100)), ("18446744073709551616", nil, nil),
+      ("18446744073709551615", nil, .seconds(3600)),
+    ] as [(String?, String?, Duration?)])
+  func interval(microseconds: String?, process: String?, expected: Duration?) {
+    let manager = ServiceManager(path: nil, watchdogMicroseconds: microseconds, watchdogProcess: process)
+    #expect(manager.watchdogInterval == expected)
+  }
+}

@@ -14,7 +14,7 @@ import Testing
   }
 
   /// Fails if a board without a network reports that the server is not reachable.
-  @Test("A machine without a network is told apart from a server that is not reachable") func noNetwork() {
+  @Test("A machine without a network differs from a server that is not reachable") func noNetwork() {
     #expect(error(CURLE_COULDNT_RESOLVE_HOST, hasNetwork: false) == .noNetwork("t"))
     #expect(error(CURLE_COULDNT_RESOLVE_HOST, hasNetwork: true) == .unreachable("t"))
     for errno in [ENETUNREACH, ENETDOWN] {

@@ -6,17 +6,17 @@ import Secrets
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct EntryPanelTests {
-  private let clock = ManualClock()
-  private let button = TestButton()
-  private let indicator = TestIndicator()
-  private let keypad: KeypadChannel
-  private let digits = WatchedDigits()
+  let clock = ManualClock()
+  let button = TestButton()
+  let indicator = TestIndicator()
+  let keypad: KeypadChannel
+  let digits = WatchedDigits()
 
   init() { keypad = KeypadChannel(clock: clock) }
 
-  private typealias Events = AsyncStream<PanelEvent>.Iterator
+  typealias Events = AsyncStream<PanelEvent>.Iterator
 
-  private func onPanel(
+  func onPanel(
     feedback: EntrySettings.Feedback = .entering, hasKeypad: Bool = true,
     _ body: (FrontPanel) async throws -> Void
   ) async throws {
@@ -33,7 +33,7 @@ import Testing
 
   /// Arms a prompt for five digits and advances past the guard time. An unavailable keypad is reported exactly once,
   /// when or after the prompt is armed, so the test then knows that it is armed.
-  private func armed(_ panel: FrontPanel) async -> Events {
+  func armed(_ panel: FrontPanel) async -> Events {
     keypad.keypadIsUnavailable("test")
     var events = panel.events(for: .digits(count: 5)).makeAsyncIterator()
     #expect(await events.next() == .unavailable("keypad: test"))
@@ -42,7 +42,7 @@ import Testing
     return events
   }
 
-  private func type(_ keys: String) {
+  func type(_ keys: String) {
     for key in keys {
       switch key {
       case "E": keypad.press(.enter)
@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  private func until(_ panel: FrontPanel, shows indication: Indication) async throws {
+  func until(_ panel: FrontPanel, shows indication: Indication) async throws {
     try await eventually { await panel.showing == indication }
   }
 
@@ -201,78 +201,6 @@ import Testing
       #expect(await events.next() == .released)
       #expect(await events.next() == .gesture(Gesture(.cancelKeys, held: .zero)))
       #expect(await events.next() == nil)
-    }
-  }
-
-  @Test("A hold means nothing while digits are wanted and a double press denies")
-  func aHoldMeansNothingWhileDigitsAreWantedAndADoublePressDenies() async throws {
-    try await onPanel { panel in
-      var events = await armed(panel)
-      let edges: [(Int64, Bool)] = [(0, true), (2000, false), (5000, true), (5100, false), (5300, true), (5400, false)]
-      let start = clock.now
-      for (at, isDown) in edges {
-        let moment = start + .milliseconds(at)
-        button.continuation.yield(isDown ? .down(.approve, moment) : .up(moment))
-      }
-      var seen: [PanelEvent] = []
-      while let event = await events.next() { seen.append(event) }
-      #expect(seen == [.touched, .released, .touched, .gesture(Gesture(.doublePress, held: .milliseconds(100)))])
-    }
-  }
-
-  @Test("A short press is delivered, and the prompt continues") func shortPressIsDelivered() async throws {
-    try await onPanel { panel in
-      var events = await armed(panel)
-      let edges: [(Int64, Bool)] = [(0, true), (100, false), (2000, true), (2100, false), (2300, true), (2400, false)]
-      let start = clock.now
-      for (at, isDown) in edges {
-        let moment = start + .milliseconds(at)
-        button.continuation.yield(isDown ? .down(.approve, moment) : .up(moment))
-      }
-      var seen: [PanelEvent] = []
-      while let event = await events.next() { seen.append(event) }
-      let denial = PanelEvent.gesture(Gesture(.doublePress, held: .milliseconds(100)))
-      #expect(seen == [.touched, .shortPress, .released, .touched, denial])
-    }
-  }
-
-  @Test("A finger that leaves the button does not unpin what is typed")
-  func aFingerThatLeavesTheButtonDoesNotUnpinWhatIsTyped() async throws {
-    try await onPanel { panel in
-      var events = await armed(panel)
-      type("1")
-      #expect(await events.next() == .touched)
-      let now = clock.now
-      button.continuation.yield(.down(.approve, now))
-      button.continuation.yield(.up(now + .seconds(1)))
-      button.continuation.yield(.unavailable("line gone"))
-      #expect(await events.next() == .unavailable("line gone"))
-      #expect(await panel.showing == .entering)
-      type("D")
-      #expect(await events.next() == .released)
-    }
-  }
-
-  @Test("A PIN is not taken while the button is gone") func aPINIsNotTakenWhileTheButtonIsGone() async throws {
-    try await onPanel { panel in
-      var events = await armed(panel)
-      button.continuation.yield(.unavailable("line gone"))
-      #expect(await events.next() == .unavailable("line gone"))
-      #expect(await panel.troubles == ["line gone"])
-      type("13579E")
-      #expect(await events.next() == .touched)
-      #expect(await events.next() == .unavailable("line gone"))
-      #expect(await events.next() == .released)
-      #expect(await panel.showing == .pinWanted)
-      // A prompt armed in the meantime is notified immediately.
-      events = panel.events(for: .digits(count: 5)).makeAsyncIterator()
-      #expect(await events.next() == .unavailable("line gone"))
-      button.continuation.yield(.up(clock.now))
-      try await eventually { await panel.troubles.isEmpty }
-      clock.advance(by: .seconds(1))
-      type("13579E")
-      #expect(await events.next() == .touched)
-      #expect(await events.next() == .typed("13579"))
     }
   }
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Boots the card image on an emulated board, and approves with it.
+"""Boots the image for SD cards on an emulated board, and approves with it.
 
 usage: boot.py IMAGE TOKEN_SERVER SCRATCH
 
-A token server runs on this machine, over TLS. The card gets the board's name and an enrollment URI, as a person would put
-them there. A PIN is typed on the USB keyboard, the button is pressed on its GPIO line, the LED is read from its lines, and
+A token server runs on this machine, over TLS. The SD card gets the board's name and an enrollment URI, as from
+a user. A PIN is typed on the USB keyboard, the button is pressed on its GPIO line, the LED is read from its lines, and
 the portal is asked for the results. Prints each step with the seconds since power-on. Exit code 1: a step failed.
 """
 import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The image, on a card that had other contents, and its partitions as another computer sees them."""
+"""The image, on an SD card that had other contents, and its partitions as another computer sees them."""
 import hashlib
 import re
 import struct

@@ -17,10 +17,10 @@ class Scene:
         self.directory, self.machine = directory, None
         self.server = Server(program, directory)
 
-    # The card
+    # The SD card
 
     def flash(self, image):
-        """Writes the image to a card, and puts the files there that a person would."""
+        """Writes the image to a card, and puts the files of a user there."""
         self.card = Card.flashed(image, self.directory / "card.img")
         self.card.boot_files(self.directory / "boot")
         self.root = self.card.root_hash()

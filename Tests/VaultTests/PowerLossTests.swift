@@ -27,7 +27,7 @@ import VaultModel
       expected.append(steps)
     }
     #expect(expected.count > 20)
-    #expect(expected.filter { $0.count == 2 }.count >= 5, "so many attempts that a cut can fall into")
+    #expect(expected.filter { $0.count == 2 }.count >= 5, "too few attempts for a power loss during one")
 
     let deviceSecret = try contents(of: "\(fixture.path)/device-secret")
     var random = SeededGenerator(seed: seed)
@@ -62,7 +62,7 @@ import VaultModel
         try #require(try known.pinsThatFail(in: survivor) == [], "\(what)")
       }
     }
-    #expect(cutOff > 100, "seed \(seed): so many cuts fell between the count and the verdict")
+    #expect(cutOff > 100, "seed \(seed): too few power losses between the count and the verdict")
   }
 
   /// Shows that the simulation can lose data; otherwise the test above would prove nothing.

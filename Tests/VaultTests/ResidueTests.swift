@@ -40,7 +40,7 @@ import VaultModel
       let ciphertext = try fixture.raw { raw in
         try raw.rows("SELECT box FROM accounts WHERE id = 'alice'") { try $0.blob(0) }[0]
       }
-      #expect(try traces(of: ciphertext) > 0, "the search itself must find a box that is there")
+      #expect(try traces(of: ciphertext) > 0, "the search must find a ciphertext that is there")
       try remove()
       #expect(try traces(of: ciphertext) == 0, "\(what) of \(size) bytes")
     }
@@ -70,7 +70,7 @@ import VaultModel
       let ciphertext = try fixture.raw { raw in
         try raw.rows("SELECT box FROM pins WHERE account = 'alice'") { try $0.blob(0) }[0]
       }
-      #expect(try traces(of: ciphertext) > 0, "the search itself must find a box that is there")
+      #expect(try traces(of: ciphertext) > 0, "the search must find a ciphertext that is there")
       try remove()
       #expect(try traces(of: ciphertext) == 0, "\(what) of \(size) bytes")
     }

@@ -4,7 +4,7 @@
 usage: block_map.py IMAGE
 
 All blocks are, except those in no partition, and the free clusters of the FAT partition. It does not matter what these contain.
-A block of zeros is not left out for that: what is on the card already would be taken for it.
+Blocks of zeros are listed, too: otherwise the former contents of the SD card would stay there.
 """
 import hashlib
 import os

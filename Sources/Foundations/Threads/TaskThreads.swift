@@ -12,7 +12,7 @@
   ///
   /// Timers do not advance while the machine is suspended, which boards are not.
   ///
-  /// One idle thread, the timekeeper, waits for the next timer; the others wait for work.
+  /// One idle thread, the timer thread, waits for the next timer; the others wait for work.
   final class TaskThreads: TaskExecutor, SchedulingExecutor, @unchecked Sendable {
     /// While two wait for storage and one derives a key, the LED has the fourth.
     static let count = 4
@@ -61,7 +61,7 @@
       locked {
         let isNext = timers.insert(job, due: Self.now.addingClamped(delay.clampedNanoseconds))
         guard isNext else { return }
-        // Without a timekeeper, the calling thread becomes it after its job, unless it is a thread of others.
+        // Without a timer thread, the calling thread becomes it after its job, if it is one of these threads.
         if hasTimerThread { pthread_cond_signal(isTimeUp) } else if !isOwnThread { wakeIdle() }
       }
     }
@@ -110,7 +110,7 @@
       hasTimerThread = false
     }
 
-    /// Prefers a thread that is not the timekeeper.
+    /// Prefers a thread that is not the timer thread.
     private func wakeOne() {
       if idle > 0 { return wakeIdle() }
       if hasTimerThread { pthread_cond_signal(isTimeUp) }

@@ -55,7 +55,8 @@ extension InteropPrivacyIDEA {
 
         let mark = try fixture.token.log.mark
         try server.deleteToken(serial)
-        try await fixture.token.log.line(with: "disenrolled account desk", from: mark)
+        // After a minute of refusals.
+        try await fixture.token.log.line(with: "disenrolled account desk", from: mark, within: .seconds(150))
         try await fixture.token.shows("must be enrolled (again)")
         #expect(try await fixture.token.accounts() == [.init(account: "desk", stage: "must-enroll-again")])
       }

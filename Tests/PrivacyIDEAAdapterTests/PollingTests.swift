@@ -156,37 +156,6 @@ import Testing
     #expect(fixture.events.troubles.isEmpty)
   }
 
-  @Test("A deleted token is reported after five refusals, and the others continue")
-  func deletedTokenIsReportedAfterFiveRefusalsAndTheOthersContinue() async throws {
-    let fixture = try PrivacyIDEAFixture(accounts: 2)
-    fixture.server.challenge("PIPU1")
-    fixture.server.state.withLock { $0.keys["PIPU0"] = nil }
-    for _ in 0..<4 {
-      #expect(try await fixture.token.pendingRequests().map(\.account.text) == ["account 1"])
-      #expect(try await fixture.token.validate() == Validation())
-      fixture.clock.advance(by: .seconds(2))
-    }
-    _ = try await fixture.token.pendingRequests()
-    #expect(try await fixture.token.validate().disenrolledAccounts == [AccountID("account 0")])
-    #expect(fixture.events.troubles == ["\(PollError.notKnown)"])
-    let polls = fixture.server.state.withLock { $0.polls.count }
-    fixture.clock.advance(by: .seconds(2))
-    _ = try await fixture.token.pendingRequests()
-    #expect(fixture.server.state.withLock { $0.polls.count } == polls + 1)
-  }
-
-  @Test("A refusal now and then is not the end") func refusalNowAndThenIsNotTheEnd() async throws {
-    let fixture = try PrivacyIDEAFixture()
-    for _ in 0..<4 {
-      for _ in 0..<4 { fixture.server.state.withLock { $0.failures.append(FakePushServer.error(400, 10)) } }
-      for _ in 0..<5 {
-        _ = try await fixture.token.pendingRequests()
-        fixture.clock.advance(by: .seconds(2))
-      }
-    }
-    #expect(try await fixture.token.validate() == Validation())
-  }
-
   @Test("Where it is forbidden it is rare, and others are not kept waiting")
   func whereItIsForbiddenItIsRareAndOthersAreNotKeptWaiting() async throws {
     let fixture = try PrivacyIDEAFixture(accounts: 2)

@@ -16,6 +16,7 @@ final class PrivacyIDEAFixture: Sendable {
 
   let clock = ManualClock(wallClockMilliseconds: 1_795_253_339_000)
   let server: FakePushServer
+  let http: RecordingHTTPTransport
   let token: PrivacyIDEAServerClient
   let events = RecordedEvents()
   let weather = Weather()
@@ -50,7 +51,7 @@ final class PrivacyIDEAFixture: Sendable {
     }
     let record = TokenServerRecord(
       id: id, kind: PrivacyIDEA.kind, url: FakePushServer.endpoint, secrets: CertificatePins([]).encoded)
-    let http = RecordingHTTPTransport { [server, weather] (request: HTTPRequest) throws(HTTPTransportError) in
+    http = RecordingHTTPTransport { [server, weather] (request: HTTPRequest) throws(HTTPTransportError) in
       switch weather.next {
       case .fine: return server.respond(to: request)
       case .neverArrives: throw .unreachable("no route")

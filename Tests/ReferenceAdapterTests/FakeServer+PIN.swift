@@ -7,8 +7,10 @@ import ReferenceProtocol
 import Secrets
 
 extension FakeServer {
+  static let changeID = "00000000-0000-4000-8000-00000000000c"
+
   /// Accepts every login, and issues this refresh token at a PIN change.
-  func serveChange(of next: SecretBytes, length: Int = 5) {
+  func serveChange(of next: SecretBytes, length: Int = 5, id: String = changeID) {
     let policy = PINPolicyDescription(
       length: length, maxRepeats: 2, sequencesAllowed: false, blockList: [], maxFailureCount: 3)
     let configuration = DeviceConfiguration(
@@ -29,7 +31,7 @@ extension FakeServer {
         let sealed = try? signer.seal(next.withExposedSecret { Array($0) }, to: recipient)
       else { throw .malformed("not a change") }
       return HTTPResponse(
-        status: 201, body: JSON.encode(PINChange(changeID: "C", sealedToken: sealed.base64, expiresInMs: 600_000)))
+        status: 201, body: JSON.encode(PINChange(changeID: id, sealedToken: sealed.base64, expiresInMs: 600_000)))
     }
   }
 }

@@ -69,7 +69,7 @@ import Vault
       ] {
         if !reusingToken { token = Random.bytes(32) }
         server.serveChange(of: SecretBytes(copying: token))
-        server.on("/profiles/PROFIL/pin-changes/C/commit", status: 204, "")
+        server.on("/profiles/PROFIL/pin-changes/\(FakeServer.changeID)/commit", status: 204, "")
         let adapter = try server.reopened(http, pinBinding: card.vault.pinBinding)
         let account = try adapter.account(AccountID("A"))
         for typed in ["00000", former, "99999"] {

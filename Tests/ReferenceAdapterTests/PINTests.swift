@@ -214,6 +214,17 @@ import Testing
     case validation, request, login
   }
 
+  @Test(
+    "An identifier of a PIN change that is no UUID is refused",
+    arguments: ["", "../x", String(repeating: "c", count: 99_999)])
+  func changeIDs(id: String) async throws {
+    let adapter = try enrolled()
+    server.serveChange(of: SecretBytes(copying: Array(100..<132)), id: id)
+    await #expect(throws: TokenServerError.unreachable("the token server's \"change_id\" is no UUID")) {
+      try await adapter.beginPINChange(AccountID("A"), typing: pin("13579"), session: nil)
+    }
+  }
+
   /// The new PIN has one digit more because the policy changed in between.
   @Test(
     "After a connection loss the server says which PIN counts",
@@ -225,7 +236,7 @@ import Testing
     let next = SecretBytes(copying: Array(100..<132))
     server.serveChange(of: next, length: 6)
     // The response to the commit is lost, and so are those of its repeats.
-    server.on("/profiles/PROFIL/pin-changes/C/commit") { _ throws(HTTPTransportError) in
+    server.on("/profiles/PROFIL/pin-changes/\(FakeServer.changeID)/commit") { _ throws(HTTPTransportError) in
       throw .timedOut(after: .seconds(15))
     }
     let ticket = try await adapter.beginPINChange(AccountID("A"), typing: pin("13579"), session: nil)
@@ -236,7 +247,7 @@ import Testing
     }
     await #expect(throws: TokenServerError.self) { try await finishing.value }
 
-    server.on("/profiles/PROFIL/pin-changes/C", #"{"state":"\#(decision.state)"}"#)
+    server.on("/profiles/PROFIL/pin-changes/\(FakeServer.changeID)", #"{"state":"\#(decision.state)"}"#)
     // A start queries the server; so does every operation that needs the PIN before that.
     let asking = step == .validation ? try server.reopened(http) : adapter
     switch step {
@@ -268,10 +279,13 @@ import Testing
   @Test("A request is not opened while it is unknown which PIN counts")
   func requestIsNotOpenedWhileItIsUnknownWhichPINCounts() async throws {
     var pin = AccountPIN(try protected("13579", token))
-    pin.next = AccountPIN.Change(id: "C", token: try protected("24680", SecretBytes(copying: Array(100..<132))))
+    pin.next = AccountPIN.Change(
+      id: FakeServer.changeID, token: try protected("24680", SecretBytes(copying: Array(100..<132))))
     let adapter = try server.adapter(http, pin: pin)
     try server.serve(JSON.encode(request()))
-    server.on("/profiles/PROFIL/pin-changes/C") { _ throws(HTTPTransportError) in throw .timedOut(after: .seconds(15)) }
+    server.on("/profiles/PROFIL/pin-changes/\(FakeServer.changeID)") { _ throws(HTTPTransportError) in
+      throw .timedOut(after: .seconds(15))
+    }
     await #expect { try await adapter.open(server.pending) } throws: { error in
       (error as? TokenServerError)?.effect == .retry
     }

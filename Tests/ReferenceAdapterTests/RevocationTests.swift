@@ -79,6 +79,19 @@ import Testing
   }
 
   /// Fails if one unsigned response deletes the keys of an account.
+  /// Fails if each name is checked against the whole response: that took hours.
+  @Test("Removals of unknown profiles and repetitions cost nothing and are not remembered")
+  func longListOfRemovals() async throws {
+    let others = (0..<20_000).map { "OTHER\($0)" }
+    validate(
+      removing: others + Array(repeating: "PROFIL", count: 20_000),
+      disenrolling: others + Array(repeating: "PROFIL", count: 20_000))
+    let validation = try await adapter.validate()
+    #expect(validation.unconfirmedRemovals == [AccountID("A")])
+    #expect(validation.unconfirmedDisenrollments == [AccountID("A")])
+    #expect(!adapter.revocations.isStopped("OTHER0") && adapter.revocations.isStopped("PROFIL"))
+  }
+
   @Test("The loss of keys in an unsigned response takes effect after a second one", arguments: [true, false])
   func keysGoneTwice(isSaidAgain: Bool) async throws {
     validate(removing: [], disenrolling: ["PROFIL"])

@@ -10,6 +10,21 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct EventHubTests {
   private func request(_ id: String) -> DeviceEvent { DeviceEvent(.request, transactionID: id) }
 
+  /// Fails if a device that registers and never connects costs memory until the server stops.
+  @Test("Events are remembered only for devices that have connected, until they are removed") func onlyConnected() {
+    let hub = EventHub()
+    func count() -> String? {
+      hub.events(of: ClientID("c"), after: nil).cursor.split(separator: ".").last.map(String.init)
+    }
+    hub.publish(request("1"), to: ClientID("c"))
+    #expect(count() == "0")
+    hub.publish(request("2"), to: ClientID("c"))
+    #expect(count() == "1")
+    hub.remove(ClientID("c"))
+    hub.publish(request("3"), to: ClientID("c"))
+    #expect(count() == "0")
+  }
+
   @Test("Resumed from a cursor") func resumedFromACursor() {
     let hub = EventHub()
     let start = hub.events(of: ClientID("c"), after: nil).cursor

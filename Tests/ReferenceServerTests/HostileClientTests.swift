@@ -122,6 +122,20 @@ import Testing
     #expect(try DeviceClient(server).register(String(repeating: "f", count: 200)).status == 401)
   }
 
+  /// Fails if only the present devices count: every registration leaves a row in the database.
+  @Test("A fleet token registers at most twice the configured number of devices in a day, with deregistered ones")
+  func fleetLoop() throws {
+    let server = try TokenServerProcess(configuration: "[limits]\ndevices_per_fleet_token = 2\n")
+    let token = try #require(try server.admin("fleet-token", "add", "fleet")["token"] as? String)
+    for _ in 0..<4 {
+      let device = try DeviceClient(server)
+      try device.register(token).expect(201)
+      try device.logIn().expect(200)
+      try device.call("DELETE", "/oauth/register/\(device.clientID)").expect(204)
+    }
+    try DeviceClient(server).register(token).expect(403)
+  }
+
   @Test("A crash prints neither registers nor memory")
   func noCrashReport() throws {
     kill(server.processIdentifier, SIGILL)

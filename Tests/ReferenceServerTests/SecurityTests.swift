@@ -118,6 +118,17 @@ final class ManualUptime: Sendable {
   }
 }
 
+@Suite(.timeLimit(.minutes(5))) struct ReplayReserveTests {
+  @Test("Clients that use up the capacity leave the reserve to others") func reserve() {
+    let cache = ReplayCache(lifetimeMs: 1000, capacity: 6, share: 3, reserve: 2, reservedShare: 1) { 0 }
+    for client in ["busy", "busier"] { for proof in 1...3 { #expect(cache.remember("\(proof)", of: client) == .new) } }
+    #expect(cache.remember("1", of: "quiet") == .new)
+    #expect(cache.remember("2", of: "quiet") == .full)
+    #expect(cache.remember("1", of: "other") == .new)
+    #expect(cache.remember("1", of: "third") == .full)
+  }
+}
+
 @Suite(.timeLimit(.minutes(5))) struct RateLimiterTests {
   @Test("Burst then rate") func burstThenRate() {
     let uptime = ManualUptime()

@@ -10,13 +10,16 @@ package struct PollingPace: Sendable, Equatable {
   /// How long a challenge is shown. Servers do not report its lifetime: increase this if the server's is longer
   /// (default 120 s).
   package var lifetime = Duration.seconds(120)
+  /// The minimum time from the first refusal of a token to the last poll, which uses a new TLS connection. Refusals are
+  /// not signed.
+  package var untilLastPoll = Duration.seconds(60)
 
   package init() {}
 
   /// The interval for a token that the server refuses: the refusal may be temporary.
   static let refused = Duration.seconds(300)
-  /// The number of refusals in a row after which the token counts as deleted.
-  static let refusalsToBeGone = 5
+  /// The number of refusals in a row after which a last poll decides whether the token was deleted.
+  static let refusalsBeforeLastPoll = 4
   private static let longest = Duration.seconds(60)
 
   /// - Parameters:

@@ -18,7 +18,9 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
   /// The polling state of one account.
   private struct PollState: Sendable {
     var failures = 0
+    /// Refusals in a row.
     var refusals = 0
+    var firstRefusal: MonotonicInstant?
     var nextPoll: MonotonicInstant
     /// The fault reported last; the same fault is not reported again.
     var trouble: PollError?
@@ -30,11 +32,10 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
     var lastRound: MonotonicInstant?
     var lastOpen: MonotonicInstant
     /// Idempotency keys of answers that were sent and may have arrived without a response.
-    /// The maximum number of concurrent requests to one server.
     var uncertain: Set<String> = []
   }
 
-  /// Requests to one server at once.
+  /// The maximum number of concurrent requests to one server.
   private static let concurrentPolls = 8
   /// A list younger than this is not requested again.
   private static let freshness = Duration.seconds(1)
@@ -167,8 +168,10 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
 
   /// - Returns: whether the list has changed, and why the poll failed, if it did.
   func poll(_ account: Account) async -> (hasChanged: Bool, fault: PollError?) {
+    let isLast = isLastPoll(of: account.id)
     do throws(PollError) {
-      let list = try await client.poll(serial: account.serial, key: account.keys.device)
+      let list = try await client.poll(
+        serial: account.serial, key: account.keys.device, onNewConnection: isLast)
       if let drift = list.correctedClock {
         environment.report(.trouble(account.id, "\(PollError.clock(drift)); corrected"))
       }
@@ -184,22 +187,38 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
       }
       return (hasChanged, nil)
     } catch {
-      note(error, of: account.id)
+      note(error, of: account.id, isLastPoll: isLast)
       return (false, error)
     }
   }
 
-  private func note(_ fault: PollError, of account: AccountID) {
+  /// Whether another refusal means that the token was deleted.
+  private func isLastPoll(of account: AccountID) -> Bool {
+    state.withLock { state in
+      guard let standing = state.pollStates[account], let first = standing.firstRefusal else { return false }
+      return standing.refusals >= PollingPace.refusalsBeforeLastPoll && environment.now - first >= pace.untilLastPoll
+    }
+  }
+
+  private func note(_ fault: PollError, of account: AccountID, isLastPoll: Bool) {
     let now = environment.now
     let pause = environment.random()
     let isNews = state.withLock { state in
       var standing = state.pollStates[account] ?? PollState(nextPoll: now)
       standing.failures += 1
-      standing.refusals = fault == .notKnown ? standing.refusals + 1 : 0
-      standing.isGone = standing.isGone || standing.refusals >= PollingPace.refusalsToBeGone
+      if fault == .notKnown {
+        standing.refusals += 1
+        standing.firstRefusal = standing.firstRefusal ?? now
+        standing.isGone = standing.isGone || isLastPoll
+      } else {
+        standing.refusals = 0
+        standing.firstRefusal = nil
+      }
       switch fault {
       case .forbidden, .misplaced: standing.nextPoll = now + PollingPace.refused
-      case .notKnown: standing.nextPoll = now
+      case .notKnown:
+        let first = standing.firstRefusal ?? now
+        standing.nextPoll = standing.refusals < PollingPace.refusalsBeforeLastPoll ? now : first + pace.untilLastPoll
       case .clock, .offline:
         // If the whole server is unreachable, `Listener` does the backoff.
         standing.nextPoll = accounts.count == 1 ? now : now + pace.backOff(failures: standing.failures, random: pause)

@@ -8,8 +8,8 @@ import MobileAuth
 struct PushClient: Sendable {
   /// Name and version for the `User-Agent` header; the server's administrator can match them in policies.
   static let userAgent = "approval-token/0.1.0"
-  /// Bytes; about 1500 open challenges.
-  private static let longestList = 4 << 20
+  /// Bytes; about 400 open challenges.
+  private static let longestList = 1 << 20
 
   /// `https://host[:port]/path`
   let endpoint: String
@@ -48,15 +48,18 @@ struct PushClient: Sendable {
   }
 
   /// Polls, and retries once with the server's time if the server rejected the time stamp.
-  func poll(serial: String, key: DeviceKey) async throws(PollError) -> List {
+  /// - Parameter onNewConnection: whether it opens a new TLS connection.
+  func poll(serial: String, key: DeviceKey, onNewConnection: Bool = false) async throws(PollError) -> List {
     let first = try await stamp()
-    do { return List(elements: try await poll(serial, key, at: first)) } catch {
+    do { return List(elements: try await poll(serial, key, at: first, onNewConnection)) } catch {
       guard case .clock(let drift) = error, let second = clock.now else { throw error }
-      return List(elements: try await poll(serial, key, at: second), correctedClock: drift)
+      return List(elements: try await poll(serial, key, at: second, onNewConnection), correctedClock: drift)
     }
   }
 
-  private func poll(_ serial: String, _ key: DeviceKey, at milliseconds: Int64) async throws(PollError) -> [JSONValue] {
+  private func poll(
+    _ serial: String, _ key: DeviceKey, at milliseconds: Int64, _ onNewConnection: Bool
+  ) async throws(PollError) -> [JSONValue] {
     let stamp = timeStamp(milliseconds)
     let signature: String
     do { signature = try key.signatureOnTheWire(for: "\(serial)|\(stamp)") } catch {
@@ -65,7 +68,7 @@ struct PushClient: Sendable {
     // Only the padding of Base32 needs an escape.
     let escaped = signature.replacing("=", with: "%3D")
     let url = "\(endpoint)?serial=\(serial)&timestamp=\(stamp)&signature=\(escaped)"
-    let response = try await get(url)
+    let response = try await get(url, onNewConnection: onNewConnection)
     let drift = clock.hear(response, comparedWith: milliseconds)
     guard response.status == 200, let elements = Self.elements(in: response) else {
       throw PollError(response, drift: drift)
@@ -103,8 +106,9 @@ struct PushClient: Sendable {
     return (isRecorded, detail)
   }
 
-  private func get(_ url: String) async throws(PollError) -> HTTPResponse {
+  private func get(_ url: String, onNewConnection: Bool = false) async throws(PollError) -> HTTPResponse {
     var request = HTTPRequest(.get, url, headers: ["User-Agent": Self.userAgent, "Accept": "application/json"])
+    request.wantsNewConnection = onNewConnection
     request.maximumBodyBytes = Self.longestList
     request.takesBeginning = true
     do { return try await http.send(request) } catch { throw .offline(TokenServerError(error)) }

@@ -241,13 +241,13 @@ actor DeviceClient {
     return true
   }
 
-  /// Uses the server's current nonce, which came with an event of its stream.
+  /// Uses the server's current nonce. One that is empty or too long is ignored.
   func use(nonce: String) {
     if (1...Self.longestNonce).contains(nonce.utf8.count) { self.nonce = nonce }
   }
 
   func hear(_ response: HTTPResponse) {
-    if let fresh = response.headers["DPoP-Nonce"] { nonce = fresh }
+    if let fresh = response.headers["DPoP-Nonce"] { use(nonce: fresh) }
     if let seconds = response.headers["Date"].flatMap(unixSeconds(httpDate:)) {
       serverTime = (seconds, environment.now, response.certificateExpiry)
     }

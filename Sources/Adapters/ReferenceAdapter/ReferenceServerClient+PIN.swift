@@ -55,6 +55,8 @@ extension ReferenceServerClient {
       try await client.call(.post, path, body: body, as: .user(user.accessToken))
     }
     let change = try DeviceClient.decode(PINChange.self, reply)
+    // It becomes part of URLs, and is stored.
+    guard change.changeID.isUUID else { throw .unreachable("the token server's \"change_id\" is no UUID") }
     let token = try Self.openToken(change.sealedToken, by: account.serverCertificate, with: ephemeral)
     return PINChangeTicket(profile: account.profile, id: change.changeID, token: token, session: user, policy: policy)
   }

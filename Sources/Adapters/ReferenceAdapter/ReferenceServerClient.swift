@@ -107,24 +107,26 @@ package final class ReferenceServerClient: TokenServerClient {
     let response = try await client.call(.post, "/validations", body: JSON.encode(request), freshly: isSecondAsk)
     let validation = try DeviceClient.decode(ValidationResponse.self, response)
     try validation.configuration.checkProtocolVersions()
+    // The server's lists may be long, and name profiles that are not here.
+    let removed = Set(accounts.keys).union(expired.keys).intersection(validation.removedProfiles)
+    let disenrolled = Set(accounts.keys).intersection(validation.disenrolledProfiles)
+    let proven = removed.isEmpty && disenrolled.isEmpty ? [] : provenRevocations(in: response)
     // An account without keys can lose nothing by a false removal, and has no key to verify a signed one.
-    let gone = validation.removedProfiles.filter {
-      expired[$0] != nil || revocations.counts(.profile($0), in: response, isSecondAsk: isSecondAsk)
+    let gone = removed.filter {
+      expired[$0] != nil || revocations.counts(.profile($0), proven: proven, isSecondAsk: isSecondAsk)
     }
-    let keyless = validation.disenrolledProfiles.filter {
-      accounts[$0] != nil && revocations.counts(.keys($0), in: response, isSecondAsk: isSecondAsk)
-    }
+    let keyless = disenrolled.filter { revocations.counts(.keys($0), proven: proven, isSecondAsk: isSecondAsk) }
     if isSecondAsk {
       revocations.forget { subject in
         switch subject {
-        case .profile(let profile?): !validation.removedProfiles.contains(profile)
-        case .keys(let profile?): !validation.disenrolledProfiles.contains(profile)
+        case .profile(let profile?): !removed.contains(profile)
+        case .keys(let profile?): !disenrolled.contains(profile)
         case .device, .profile(nil), .keys(nil): true
         }
       }
     }
     hasBroker.withLock { $0 = validation.configuration.transports.contains(.mqtt) }
-    for account in accounts.values where !validation.removedProfiles.contains(account.profile) {
+    for account in accounts.values where !removed.contains(account.profile) {
       _ = try await confirmedPINChange(account.id)
     }
     return Validation(
@@ -137,10 +139,8 @@ package final class ReferenceServerClient: TokenServerClient {
           return FailureCounts(max: entry.maxFailureCount, previous: entry.previousFailureCount).map { (account, $0) }
         }
       ) { _, last in last },
-      unconfirmedRemovals: validation.removedProfiles.compactMap { gone.contains($0) ? nil : accounts[$0]?.id },
-      unconfirmedDisenrollments: validation.disenrolledProfiles.compactMap {
-        keyless.contains($0) ? nil : accounts[$0]?.id
-      })
+      unconfirmedRemovals: removed.subtracting(gone).compactMap { accounts[$0]?.id },
+      unconfirmedDisenrollments: disenrolled.subtracting(keyless).compactMap { accounts[$0]?.id })
   }
 
   package func deliver(_ response: SealedResponse) async throws(TokenServerError) -> Verdict {
@@ -160,9 +160,9 @@ package final class ReferenceServerClient: TokenServerClient {
   ) async throws(TokenServerError) -> RemoteStatus {
     let reply = try await client.call(.get, "/requests/\(transaction)", about: profile(of: account))
     let status = try DeviceClient.decode(RequestStatus.self, reply)
-    try requireReceipt(status, of: transaction, account: account)
-    return RemoteStatus(
-      state: RemoteState(status.state), receipt: status.receipt?.sanitized, idempotencyKey: status.idempotencyKey)
+    return try RemoteStatus(
+      state: RemoteState(status.state), receipt: answered(status, of: transaction, account: account),
+      idempotencyKey: status.idempotencyKey)
   }
 
   /// Notifies the server that the account is removed from this device. The caller then deletes it here even if this

@@ -35,11 +35,6 @@ final class Revocations: Sendable {
   ///   called, nothing is proven.
   func use(proofs: @escaping @Sendable (HTTPResponse) -> Set<Subject>) { state.withLock { $0.proofs = proofs } }
 
-  private func isProven(_ subject: Subject, by response: HTTPResponse) -> Bool {
-    let proofs = state.withLock { $0.proofs }
-    return proofs(response).contains { $0 == .device || $0 == subject }
-  }
-
   /// Checks a fault of a response.
   /// - Parameters:
   ///   - profile: the profile of the call, if known.
@@ -55,13 +50,15 @@ final class Revocations: Sendable {
     case .disenrolled, .notEnrolled: subject = .keys(profile)
     default: return fault
     }
-    if isProven(subject, by: response) { return fault }
-    return counts(subject, isSecondAsk: isSecondAsk) ? fault : .unconfirmedRemoval(number: fault.number)
+    let proofs = state.withLock { $0.proofs }
+    return counts(subject, proven: proofs(response), isSecondAsk: isSecondAsk)
+      ? fault : .unconfirmedRemoval(number: fault.number)
   }
 
+  /// - Parameter proven: what the response proves by signed notices.
   /// - Returns: whether the removal is effective; otherwise it is recorded as a first report.
-  func counts(_ subject: Subject, in response: HTTPResponse? = nil, isSecondAsk: Bool) -> Bool {
-    if let response, isProven(subject, by: response) { return true }
+  func counts(_ subject: Subject, proven: Set<Subject> = [], isSecondAsk: Bool) -> Bool {
+    if proven.contains(.device) || proven.contains(subject) { return true }
     let now = environment.now
     let listener = state.withLock { state -> AsyncStream<Void>.Continuation?? in
       var first = state.claims[subject]

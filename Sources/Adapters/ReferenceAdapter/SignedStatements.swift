@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
+import DisplayText
 import HTTP
 import MobileAuth
 import OpenPGP
@@ -31,17 +32,24 @@ extension ReferenceServerClient {
     else { throw .unreachable("the receipt is for another answer") }
   }
 
-  /// Checks the receipt in a later status response, if signed receipts were seen for this account since the start.
-  func requireReceipt(
+  /// Checks a later status response that says the request was answered.
+  /// - Returns: the receipt for the audit log; it says so if the server did not sign it. Nil for a request that was not
+  ///   answered.
+  /// - Throws: `.unreachable` (outcome unknown) if the signature is wrong, or if there is none although the server has
+  ///   signed receipts of this account since the start.
+  func answered(
     _ status: RequestStatus, of transaction: TransactionID, account: AccountID
-  ) throws(TokenServerError) {
-    guard status.receipt != nil else { return }
+  ) throws(TokenServerError) -> String? {
+    guard status.receipt != nil || status.idempotencyKey != nil else { return nil }
     let profile = try self.account(account).profile
-    guard status.sealedReceipt != nil || receiptSigners.withLock({ $0.contains(profile) }) else { return }
+    guard status.sealedReceipt != nil || receiptSigners.withLock({ $0.contains(profile) }) else {
+      return "\(status.receipt?.sanitized ?? "none") (not signed)"
+    }
     let receipt = try receipt(in: status, of: transaction, account: account)
     guard receipt.idempotencyKey == status.idempotencyKey else {
       throw .unreachable("the receipt is for another answer")
     }
+    return receipt.receipt.sanitized
   }
 
   private func receipt(

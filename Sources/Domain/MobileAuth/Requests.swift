@@ -7,14 +7,20 @@ public struct TransactionID: Hashable, Sendable, CustomStringConvertible {
 
   /// Creates the identifier; nil unless `text` is a UUID.
   public init?(_ text: String) {
-    let groups = text.split(separator: "-", omittingEmptySubsequences: false)
-    guard groups.map(\.utf8.count) == [8, 4, 4, 4, 12],
-      groups.allSatisfy({ $0.allSatisfy { $0.isASCII && $0.isHexDigit } })
-    else { return nil }
+    guard text.isUUID else { return nil }
     self.text = text.lowercased()
   }
 
   public var description: String { text }
+}
+
+extension StringProtocol {
+  /// Whether this is a UUID (RFC 9562 §4) in letters of either case.
+  package var isUUID: Bool {
+    let groups = split(separator: "-", omittingEmptySubsequences: false)
+    return groups.map(\.utf8.count) == [8, 4, 4, 4, 12]
+      && groups.allSatisfy { $0.allSatisfy { $0.isASCII && $0.isHexDigit } }
+  }
 }
 
 /// A request as listed by the server. It contains no secret, and its contents are not verified.

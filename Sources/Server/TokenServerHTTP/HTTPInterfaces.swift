@@ -65,7 +65,8 @@ package struct HTTPInterfaces: Sendable {
     // An assertion is valid for at most twenty minutes: ten of lifetime, ten of clock error.
     let tokens = TokenEndpoint(
       gate: gate, codes: codes, logins: LoginService(gate: gate, pins: pins), wantsPIN: configuration.application.pin,
-      seenAssertions: ReplayCache(lifetimeMs: 1_200_000, capacity: 500_000, share: 5_000))
+      seenAssertions: ReplayCache(
+        lifetimeMs: 1_200_000, capacity: 500_000, share: 5_000, reserve: 250_000, reservedShare: 50))
     OAuthRoutes(gate: gate, codes: codes, tokens: tokens, announcer: announcer).add(to: router)
   }
 

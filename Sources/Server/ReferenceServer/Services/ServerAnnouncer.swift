@@ -22,7 +22,7 @@ struct ServerAnnouncer: Announcer {
     for notice in effects.notices {
       hub.publish(notice.event, to: notice.clientID)
       mailboxPublisher?.publish(notice.event.kind, to: notice.clientID)
-      if notice.event.kind == .deviceRevoked { hub.hangUp(notice.clientID) }
+      if notice.event.kind == .deviceRevoked { hub.remove(notice.clientID) }
     }
     if effects.callbacksDue { callbacks.ring() }
     for warning in effects.warnings { log.warning("\(warning)") }

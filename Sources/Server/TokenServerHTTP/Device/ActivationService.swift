@@ -73,7 +73,11 @@ struct ActivationService: Sendable {
       }
       guard try database.isFleetToken(fleet) else { return .refused }
       if let known = try database.device(registeredWith: fleet, thumbprint: thumbprint) { return .device(known.id) }
-      guard try database.deviceCount(registeredWith: fleet) < fleetLimit else { return .fleetIsFull }
+      // A device that registers and deregisters in a loop must not fill the disk.
+      let yesterday = now - .seconds(86_400)
+      guard try database.deviceCount(registeredWith: fleet, orDeletedAfter: now) < fleetLimit,
+        try database.deviceCount(registeredWith: fleet, orDeletedAfter: yesterday) < 2 * fleetLimit
+      else { return .fleetIsFull }
       try database.insertDevice(id: newID, registration: registration, key: key, credential: fleet, now: now)
       return .device(newID)
     }

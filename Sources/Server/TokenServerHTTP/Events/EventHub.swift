@@ -38,11 +38,12 @@ package final class EventHub: Sendable {
 
   package init() {}
 
+  /// Adds an event for a device that has connected since the start. Others get the pending list when they connect.
   package func publish(_ event: DeviceEvent, to clientID: ClientID) {
     var hint = event
     hint.dpopNonce = nonces.current()
     state.withLock { state in
-      var line = state.lines[clientID] ?? Line()
+      guard var line = state.lines[clientID] else { return }
       line.history.note(event)
       state.lines[clientID] = line
       // Inside the lock, so that frames are sent in the order of their numbers.
@@ -80,8 +81,13 @@ package final class EventHub: Sendable {
     let cancel: @Sendable () -> Void
   }
 
+  /// The events for a device that polls.
   func events(of clientID: ClientID, after cursor: String?) -> EventPage {
-    state.withLock { ($0.lines[clientID]?.history ?? EventHistory()).events(after: cursor, in: epoch) }
+    state.withLock { state in
+      let line = state.lines[clientID] ?? Line()
+      state.lines[clientID] = line
+      return line.history.events(after: cursor, in: epoch)
+    }
   }
 
   package func isListening(_ clientID: ClientID) -> Bool { state.withLock { $0.lines[clientID]?.receiver != nil } }
@@ -101,9 +107,9 @@ package final class EventHub: Sendable {
     listeners.forEach { $0.frames.finish() }
   }
 
-  /// Ends the stream of one device, after the frames already sent.
-  package func hangUp(_ clientID: ClientID) {
-    state.withLock { $0.lines[clientID]?.receiver }?.frames.finish()
+  /// Ends the stream of a removed device, after the frames already sent, and drops its events.
+  package func remove(_ clientID: ClientID) {
+    state.withLock { $0.lines.removeValue(forKey: clientID)?.receiver }?.frames.finish()
   }
 
   private func leave(_ clientID: ClientID, _ number: UInt64) {

@@ -38,18 +38,25 @@ final class ReplayCache: Sendable {
   private let lifetimeMs: Int64
   private let capacity: Int
   private let share: Int
+  private let reserve: Int
+  private let reservedShare: Int
   private let uptimeMs: @Sendable () -> Int64
   private let state: Mutex<State>
 
   /// - Parameters:
   ///   - capacity: identifiers per generation.
   ///   - share: identifiers of one owner per generation.
+  ///   - reserve: identifiers per generation beyond the capacity, for owners with fewer than `reservedShare`: a few
+  ///     owners that use their whole share must not lock out the others.
   init(
-    lifetimeMs: Int64, capacity: Int, share: Int, uptimeMs: @escaping @Sendable () -> Int64 = Uptime.nowMs
+    lifetimeMs: Int64, capacity: Int, share: Int, reserve: Int = 0, reservedShare: Int = 0,
+    uptimeMs: @escaping @Sendable () -> Int64 = Uptime.nowMs
   ) {
     self.lifetimeMs = lifetimeMs
     self.capacity = capacity
     self.share = share
+    self.reserve = reserve
+    self.reservedShare = reservedShare
     self.uptimeMs = uptimeMs
     state = Mutex(State(currentSinceMs: uptimeMs()))
   }
@@ -66,8 +73,9 @@ final class ReplayCache: Sendable {
         state.currentSinceMs = nowMs
       }
       if state.current.contains(fingerprint) || state.previous.contains(fingerprint) { return .seen }
-      guard state.owners[owner, default: 0] < share else { return .tooMany }
-      guard state.current.count < capacity else { return .full }
+      let own = state.owners[owner, default: 0]
+      guard own < share else { return .tooMany }
+      guard state.current.count < (own < reservedShare ? capacity + reserve : capacity) else { return .full }
       state.current.insert(fingerprint)
       state.owners[owner, default: 0] += 1
       return .new

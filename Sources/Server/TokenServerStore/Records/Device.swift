@@ -61,10 +61,13 @@ extension Database {
     ).map(Device.init)
   }
 
-  /// The number of devices, without deleted ones.
-  package func deviceCount(registeredWith credential: [UInt8]) throws -> Int {
+  /// The number of devices that are registered, or were deleted after `deleted`.
+  package func deviceCount(registeredWith credential: [UInt8], orDeletedAfter deleted: Timestamp) throws -> Int {
     try row(
-      "SELECT COUNT(*) AS count FROM device WHERE credential = ? AND deleted_at_ms IS NULL", [credential]
+      """
+      SELECT COUNT(*) AS count FROM device
+      WHERE credential = ? AND (deleted_at_ms IS NULL OR deleted_at_ms > ?)
+      """, [credential, deleted]
     ).map { try $0.count("count") } ?? 0
   }
 

@@ -3,6 +3,7 @@ import Cryptography
 import HTTP
 import JSONValues
 import MobileAuth
+import ServerBackends
 
 /// An HTTP client for one push endpoint. There is no session: every message is authenticated by its own signature.
 struct PushClient: Sendable {
@@ -99,7 +100,9 @@ struct PushClient: Sendable {
   {
     let response = try await post(String(decoding: body, as: UTF8.self), to: url, deadline: .seconds(15))
     guard response.status == 200 else { throw TokenServerError(answering: response) }
-    guard case .value(.bool(let isRecorded), let detail)? = Reply(response) else { throw .unexplained(response) }
+    guard case .value(.bool(let isRecorded), let detail)? = Reply(response) else {
+      throw TokenServerError(unexplained: response)
+    }
     return (isRecorded, detail)
   }
 

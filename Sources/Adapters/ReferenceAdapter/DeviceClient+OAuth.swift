@@ -2,6 +2,7 @@
 import HTTP
 import MobileAuth
 import ReferenceProtocol
+import ServerBackends
 
 /// Access tokens: the server's OAuth endpoints, and the use of a user access token elsewhere.
 extension DeviceClient {

@@ -4,6 +4,7 @@ import DisplayText
 import HTTP
 import MobileAuth
 import ReferenceProtocol
+import ServerBackends
 
 /// The HTTP client of one device at one reference token server: `private_key_jwt` to get access tokens, DPoP with the
 /// server's nonces on every call. Access token and nonce are kept in memory only.

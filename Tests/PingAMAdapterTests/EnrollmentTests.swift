@@ -119,6 +119,8 @@ import Vault
       try await first.value
     }
     #expect(fixture.progress.withLock { $0.last }?.contains("repeat it with the same QR code") == true)
+    // Messages for the user have no error number.
+    #expect(fixture.progress.withLock { $0.allSatisfy { !$0.contains("(9001)") } })
     #expect(try accounts().map(\.stage) == [.enrolling])
     #expect(try await fixture.enrollment().enroll(uri, name: nil, trust: trust).stage == .active)
   }

@@ -92,6 +92,9 @@ import Testing
     fixture.weather.withLock { $0 = [.neverArrives] }
     _ = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU1"), name: nil, trust: trust)
     #expect(try await fixture.isUsable("PIPU1"))
+    // A message for the user has no error number.
+    let retries = fixture.progress.withLock { $0.filter { $0.hasSuffix("; retrying once") } }
+    #expect(retries.count == 1 && !retries[0].contains("(9001)"))
   }
 
   @Test("After a lost answer the message asks for another URL, and nothing stays")

@@ -173,7 +173,7 @@ package struct PingAMEnrollment: Sendable {
           progress("the enrollment is kept: repeat it with the same QR code before the code expires in a minute or two")
           throw fault
         }
-        progress("\(fault); trying again")
+        progress("\(fault.explanation); trying again")
         try await environment.sleep(for: pause)
       }
     }
@@ -182,7 +182,7 @@ package struct PingAMEnrollment: Sendable {
   private static func unconfirmed(_ fault: TokenServerError) -> TokenServerError {
     .outcomeUnknown(
       "AM's answer was lost, and AM cannot report whether it registered the account: if it did, the first login makes "
-        + "the account active; if not, ask for a new QR code (\(fault))")
+        + "the account active; if not, ask for a new QR code (\(fault.explanation))")
   }
 
   private func activated(_ draft: Draft) throws -> AccountRecord {

@@ -226,7 +226,7 @@ package struct PushEnrollment: Sendable {
     do {
       do { return try await send() } catch {
         guard error.isRetryable else { throw error }
-        progress("\(error); retrying once")
+        progress("\(error.explanation); retrying once")
         return try await send()
       }
     } catch let fault as TokenServerError {
@@ -252,7 +252,7 @@ package struct PushEnrollment: Sendable {
   /// policy.
   private func probe(_ keys: TokenKeys, of account: inout AccountRecord, _ client: PushClient) async throws {
     guard let fault = await pollFault(keys, account, client) else { return }
-    guard fault == .notKnown else { return progress("enrolled, but the first poll failed: \(fault)") }
+    guard fault == .notKnown else { return progress("enrolled, but the first poll failed: \(fault.explanation)") }
     account.stage = .mustEnrollAgain
     try registry.put(account, environment.auditEntry(.disenrolled, account: account.id, detail: "\(fault)"))
     throw TokenServerError.disenrolled

@@ -41,12 +41,12 @@ import Testing
   @Test("Has a new gateway address each time, only with an MQTT subscriber")
   func hasANewGatewayAddressEachTimeOnlyWithAnMQTTSubscriber() async throws {
     for (serial, listens) in [("PIPU1", false), ("PIPU2", true), ("PIPU3", true)] {
-      let enrollment = fixture.enrollment { $0.hasMailbox = listens }
+      let enrollment = fixture.enrollment { $0.hasGatewayAddress = listens }
       _ = try await enrollment.enroll(fixture.server.prepare(serial), name: nil, trust: trust)
     }
-    let mailboxes = fixture.server.state.withLock { $0.mailboxes }
-    #expect(mailboxes.first == "no_firebase_token" && Set(mailboxes).count == 3)
-    #expect(mailboxes.dropFirst().allSatisfy { $0.count == 36 })
+    let gatewayAddresses = fixture.server.state.withLock { $0.gatewayAddresses }
+    #expect(gatewayAddresses.first == "no_firebase_token" && Set(gatewayAddresses).count == 3)
+    #expect(gatewayAddresses.dropFirst().allSatisfy { $0.count == 36 })
   }
 
   /// A power loss at every write, and again during the retry: the same URL always results in an account that polls.

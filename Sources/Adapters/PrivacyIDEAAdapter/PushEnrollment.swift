@@ -19,7 +19,7 @@ package struct PushEnrollment: Sendable {
     /// Whether the PIN replaces the biometric check that the server's administrator requires.
     package var takesPINForBiometric = false
     /// Whether a push gateway delivers hints to this token, which then needs an address.
-    package var hasMailbox = false
+    package var hasGatewayAddress = false
     /// Whether the user chooses to type a PIN before each approval, even if the server's administrator requires none.
     package var asksForPIN = false
 
@@ -221,7 +221,7 @@ package struct PushEnrollment: Sendable {
     func send() async throws(TokenServerError) -> RSAPublicKey {
       try await client.enroll(
         serial: uri.serial, credential: uri.credential, publicKey: key.publicKeyOnTheWire,
-        mailbox: settings.hasMailbox ? environment.makeUUID() : nil)
+        gatewayAddress: settings.hasGatewayAddress ? environment.makeUUID() : nil)
     }
     do {
       do { return try await send() } catch {

@@ -99,7 +99,7 @@ import Vault
     #expect(try accounts().map(\.stage) == [.enrolling])
     _ = fixture.am.finishRegistration(of: "ann")
     let push = try #require(fixture.am.send("ann"))
-    #expect(try fixture.ingress.accept(push.envelope) == .kept(AccountID("ann")))
+    #expect(try fixture.ingress.accept(push.envelope) == .stored(AccountID("ann")))
     #expect(try accounts().map(\.stage) == [.active])
     #expect(fixture.events.all.contains(.rosterChanged))
     #expect(try await fixture.server().pendingRequests().count == 1)

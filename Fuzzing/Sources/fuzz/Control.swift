@@ -61,6 +61,6 @@ private func readAnswers(_ line: [UInt8]) {
   }
   _ = try? ControlResponse<CodeResponse>(line: line)
   _ = try? ControlResponse<LEDStatus>(line: line)
-  _ = try? ControlResponse<BackEndReply>(line: line)
+  _ = try? ControlResponse<ResourceReply>(line: line)
   _ = try? ControlResponse<PanelChange>(line: line)
 }

@@ -44,7 +44,7 @@ struct ControlRequestHandler: Sendable {
     case .led: try reply(await board.led)
     case .watch: try await watch(reply)
     case .show(let transaction): try reply(show(transaction))
-    case .call(let call): for line in BackEndReply.lines(of: try await accounts.call(call)) { try reply(line) }
+    case .call(let call): for line in ResourceReply.lines(of: try await accounts.call(call)) { try reply(line) }
     case .allow(let account, let origin): try reply(try await accounts.allow(account, origin, progress))
     case .disallow(let account, let origin): try reply(try accounts.disallow(account, origin))
     case .followLED: for await _ in board.indicator.changes() { try reply(await board.led) }

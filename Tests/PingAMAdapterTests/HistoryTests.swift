@@ -41,7 +41,7 @@ import Vault
     try fixture.deliver()
     let again = try await PingAMFixture().enrolled()
     let message = try #require(try fixture.vault.messages(of: account.id).first)
-    let facts = try PingAM.summary(of: message, for: again, now: fixture.clock.wallClockMilliseconds)
-    #expect(facts.state == .pending && facts.type == nil && facts.message == nil && facts.context == nil)
+    let summary = try PingAM.summary(of: message, for: again, now: fixture.clock.wallClockMilliseconds)
+    #expect(summary.state == .pending && summary.type == nil && summary.message == nil && summary.context == nil)
   }
 }

@@ -22,20 +22,20 @@ import Vault
     account = try await fixture.enrolled(policies: #"{"deviceTampering": {"score": 0.5}, "unheardOf": {}}"#)
   }
 
-  private var facts: PolicyConditions {
+  private var conditions: PolicyConditions {
     PolicyConditions(hasPIN: false, isTamperedWith: { [fixture] in fixture.isTamperedWith.withLock { $0 } })
   }
 
   private func lock(of account: AccountRecord) throws -> AccountLock? {
-    try account.currentLock(facts)
+    try account.currentLock(conditions)
   }
 
   private func locked(_ account: AccountRecord, with policy: String? = Self.tampering) throws -> AccountRecord {
-    try account.locked(with: policy, isRequired: true, facts)
+    try account.locked(with: policy, isRequired: true, conditions)
   }
 
   private func unlocked(_ account: AccountRecord) throws -> AccountRecord {
-    try account.unlocked(facts)
+    try account.unlocked(conditions)
   }
 
   // MARK: The rules
@@ -53,8 +53,8 @@ import Vault
   }
 
   @Test("Where locks take no policy, is locked without one") func isLockedWithoutPolicy() throws {
-    #expect(throws: BackendError.self) { try account.locked(with: Self.tampering, isRequired: false, facts) }
-    let locked = try account.locked(with: nil, isRequired: false, facts)
+    #expect(throws: BackendError.self) { try account.locked(with: Self.tampering, isRequired: false, conditions) }
+    let locked = try account.locked(with: nil, isRequired: false, conditions)
     #expect(try lock(of: locked) == .manual(policy: nil) && lock(of: try unlocked(locked)) == nil)
   }
 

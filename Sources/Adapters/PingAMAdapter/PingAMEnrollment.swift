@@ -80,8 +80,8 @@ package struct PingAMEnrollment: Sendable {
     var draft = try self.draft(uri, ticket, name: name, trust: trust)
     // An earlier QR code may have requested PIN protection, which still applies. Without a keypad, keep the credential
     // of that code.
-    let facts = draft.mechanism.metadata
-    if facts.codesWantPIN == true, facts.pinLength == nil, pinPrompter == nil { throw Self.noKeypad }
+    let metadata = draft.mechanism.metadata
+    if metadata.codesWantPIN == true, metadata.pinLength == nil, pinPrompter == nil { throw Self.noKeypad }
     // A message may have activated the stored account, or a command may have removed it, since `draft` read it.
     guard try isKept(draft) else { return try await enroll(text, name: name, trust: trust) }
     try await keepOtherHalf(uri.oath, of: &draft, policies)

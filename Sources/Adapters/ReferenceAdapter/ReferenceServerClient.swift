@@ -104,7 +104,7 @@ package final class ReferenceServerClient: TokenServerClient {
       softwareVersion: Self.software.version, osVersion: "linux",
       profiles: (Array(accounts.keys) + expired.keys).sorted(), approvalCapabilities: capabilities)
     let isSecondAsk = revocations.isSecondAskDue
-    let response = try await client.call(.post, "/validations", body: JSON.encode(request), freshly: isSecondAsk)
+    let response = try await client.call(.post, "/validations", body: JSON.encode(request), reconnecting: isSecondAsk)
     let validation = try DeviceClient.decode(ValidationResponse.self, response)
     try validation.configuration.checkProtocolVersions()
     // An account without keys can lose nothing by a false removal, and has no key to verify a signed one.

@@ -23,10 +23,10 @@ struct Allow: ParsableCommand {
   func run() throws {
     let request: ControlRequest =
       remove ? .disallow(account: account, origin: origin) : .allow(account: account, origin: origin)
-    try performControlCall(request, state, json) { (facts: OriginsResponse) in
-      facts.allowedOrigins.isEmpty
-        ? "\(facts.account) may call no resource server"
-        : "\(facts.account) may call \(facts.allowedOrigins.joined(separator: ", "))"
+    try performControlCall(request, state, json) { (response: OriginsResponse) in
+      response.allowedOrigins.isEmpty
+        ? "\(response.account) may call no resource server"
+        : "\(response.account) may call \(response.allowedOrigins.joined(separator: ", "))"
     }
   }
 }

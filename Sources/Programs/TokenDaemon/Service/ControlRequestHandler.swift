@@ -121,21 +121,21 @@ struct ControlRequestHandler: Sendable {
   private func press(_ names: [String]) async throws {
     let keypad = try board.simulatedKeypad
     guard names.count <= 64 else { throw CommandError(.usage, "at most 64 keys at once") }
-    let acts = try names.map { name in
-      guard let act = SimulatedKeypad.Act(name) else {
+    let actions = try names.map { name in
+      guard let action = SimulatedKeypad.Action(name) else {
         throw CommandError(.usage, "no key \"\(name)\"; there are: \(SimulatedInput.keyNames)")
       }
-      return act
+      return action
     }
     let former = await board.panel.keypadEvents
     let pause = Duration.milliseconds(20)
-    for act in acts {
-      keypad.perform(act)
+    for action in actions {
+      keypad.perform(action)
       // Paced like fast typing: the panel drops keys that arrive faster than it handles them.
       try await backends.environment.sleep(for: pause)
     }
     for _ in 1...50 {
-      guard await board.panel.keypadEvents - former < acts.count else { break }
+      guard await board.panel.keypadEvents - former < actions.count else { break }
       try await backends.environment.sleep(for: pause)
     }
   }

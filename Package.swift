@@ -328,7 +328,7 @@ let package = Package(
       ]),
     tests(
       "OneShotCommandsTests",
-      of: ["OneShotCommands", "ApprovalTokenCommands", "ControlProtocol", "TokenDaemon", argumentParser]),
+      of: ["OneShotCommands", "ApprovalTokenCommands", "ControlProtocol", "MobileAuth", "TokenDaemon", argumentParser]),
     tests("ControlProtocolTests", of: ["ControlProtocol", "JSONValues"]),
     tests("OATHAdapterTests", of: ["OATHAdapter", "MobileAuth", "Secrets"]),
     tests("MobileAuthTests", of: ["MobileAuth", "Secrets", "ApprovalTestKit"]),

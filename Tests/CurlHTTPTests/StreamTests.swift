@@ -44,7 +44,7 @@ struct StreamTests {
   }
 
   /// The firehose detects when its data is no longer read. The data sent until then is in the buffers of two kernels
-  /// and in the mailbox; 67 MB remain.
+  /// and in the buffer; 67 MB remain.
   @Test("Slows the server down instead of buffering") func slowsTheServerDownInsteadOfBuffering() async throws {
     let stream = try await http.stream(HTTPRequest(.get, server.url("firehose")))
     let sent = try #require(Int(try await server.ask("await/stalled")))

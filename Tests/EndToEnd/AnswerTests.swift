@@ -28,11 +28,11 @@ extension EndToEnd {
       }
     }
 
-    @Test("A refusal is not accepted", arguments: [(Act.double, "declined"), (.notMe, "not_me")])
-    func aRefusalIsNotAccepted(act: Act, reason: String) async throws {
+    @Test("A refusal is not accepted", arguments: [(UserGesture.double, "declined"), (.notMe, "not_me")])
+    func aRefusalIsNotAccepted(gesture: UserGesture, reason: String) async throws {
       try await withScene(board: nil) { fixture in
         let transaction = try await fixture.ask()
-        try await fixture.token.answer(transaction, with: act)
+        try await fixture.token.answer(transaction, with: gesture)
 
         let inWords = reason.replacing("_", with: "-")
         #expect(try await fixture.settled(transaction).hasPrefix("denied (\(inWords)), receipt "))

@@ -49,7 +49,7 @@ extension EndToEnd {
         try await fixture.token.log.line(with: "not connected to")
         let pending = try await fixture.token.command("pending", "--json")
         #expect(pending.exit == .code(69))
-        #expect(try await fixture.token.pendingFacts().map(\.stale) == [true])
+        #expect(try await fixture.token.pendingRequests().map(\.stale) == [true])
         let mark = try fixture.token.log.mark
         try await fixture.server.start()
         try await fixture.token.log.line(with: "] connected to", from: mark)

@@ -52,11 +52,12 @@ extension EndToEnd {
     }
 
     @Test(
-      "A denial needs no PIN", arguments: [(Act.double, "declined"), (.notMe, "not_me"), (.cancelKeys, "cancelled")])
-    func aDenialNeedsNoPIN(act: Act, reason: String) async throws {
+      "A denial needs no PIN",
+      arguments: [(UserGesture.double, "declined"), (.notMe, "not_me"), (.cancelKeys, "cancelled")])
+    func aDenialNeedsNoPIN(gesture: UserGesture, reason: String) async throws {
       try await withPINScene { fixture in
         let transaction = try await fixture.askForPIN()
-        try await fixture.token.answer(transaction, with: act)
+        try await fixture.token.answer(transaction, with: gesture)
         #expect(try await fixture.settled(transaction).hasPrefix("denied (\(reason.replacing("_", with: "-")))"))
         let result = try await fixture.portal.finalResult(of: transaction)
         #expect(!result.isAuthenticated)

@@ -37,9 +37,9 @@ extension EndToEnd {
     func noKeepsOut(by carrier: Carrier) async throws {
       try await withPingAMScene(by: carrier, mqtt: #"version = "3.1.1""#) { fixture in
         try await fixture.enroll("ann")
-        for act in [Act.double, .notMe] {
+        for gesture in [UserGesture.double, .notMe] {
           let login = try await fixture.login()
-          try await fixture.token.answer(login.token, with: act, from: login.mark)
+          try await fixture.token.answer(login.token, with: gesture, from: login.mark)
           #expect(try await fixture.ending(of: login).hasPrefix("denied"))
           #expect(fixture.am.verify(login.push) == .isFalse)
         }

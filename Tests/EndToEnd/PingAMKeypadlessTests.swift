@@ -42,7 +42,8 @@ extension EndToEnd {
       // The panel arms shortly after the LED changes; before that, the answer would be about the phase before.
       try await Task.sleep(for: .milliseconds(500))
       _ = try await eventually("a press counts for \(transaction)") {
-        try await fixture.token.pendingFacts().contains { $0.transaction == transaction && $0.pressCounts } ? true : nil
+        try await fixture.token.pendingRequests().contains { $0.transaction == transaction && $0.pressCounts }
+          ? true : nil
       }
       try await fixture.token.hold(seconds: 1)
     }

@@ -12,16 +12,17 @@ extension EndToEnd {
     @Test("A killed token sends the same bytes again") func aKilledTokenSendsTheSameBytesAgain() async throws {
       try await withPingAMScene { fixture in
         try await fixture.enroll("ann")
-        for (act, outcome) in [(Act.hold, TestAM.Outcome.isTrue), (.double, .isFalse)] {
+        for (gesture, outcome) in [(UserGesture.hold, TestAM.Outcome.isTrue), (.double, .isFalse)] {
           let login = try await fixture.login()
-          let before = try await interrupted(login, by: act, fixture)
+          let before = try await interrupted(login, by: gesture, fixture)
           try await fixture.token.kill9()
           try await fixture.token.start()
           try await fixture.token.log.line(with: "request \(login.token): trying again")
           fixture.server.loseAnswers(0)
           try await fixture.token.log.line(with: "settled request \(login.token)")
           let ending = try await fixture.token.ending(of: login.token) ?? ""
-          #expect(ending.hasPrefix(act == .hold ? "approved, receipt \(login.push.messageID)" : "denied"), "\(ending)")
+          #expect(
+            ending.hasPrefix(gesture == .hold ? "approved, receipt \(login.push.messageID)" : "denied"), "\(ending)")
           #expect(Set(fixture.am.received.dropFirst(before)).count == 1)
           #expect(fixture.am.verify(login.push) == outcome)
           #expect(try await fixture.token.audit(of: login.token).count { $0.kind == "decided" } == 1)
@@ -47,10 +48,13 @@ extension EndToEnd {
     }
 
     /// - Returns: the number of JWTs that AM had received before the answer that is now in delivery.
-    private func interrupted(_ login: PingAMFixture.Login, by act: Act, _ fixture: PingAMFixture) async throws -> Int {
+    private func interrupted(_ login: PingAMFixture.Login, by gesture: UserGesture, _ fixture: PingAMFixture)
+      async throws
+      -> Int
+    {
       let before = fixture.am.received.count
       fixture.server.loseAnswers(.max)
-      try await fixture.token.answer(login.token, with: act, from: login.mark)
+      try await fixture.token.answer(login.token, with: gesture, from: login.mark)
       _ = try await eventually("two tries") {
         fixture.am.received.count >= before + 2 ? true : nil
       }

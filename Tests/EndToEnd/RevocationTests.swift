@@ -57,14 +57,15 @@ extension EndToEnd {
 
     @Test("A removed account is gone here and there") func aRemovedAccountIsGoneHereAndThere() async throws {
       try await withScene { fixture in
-        struct Facts: Decodable {
+        struct Response: Decodable {
           let serverNotified: Bool
           private enum CodingKeys: String, CodingKey {
             case serverNotified
           }
         }
-        let facts = try await fixture.token.command("remove", fixture.account, "--json").succeeded().decoded(Facts.self)
-        #expect(facts.serverNotified)
+        let response = try await fixture.token.command("remove", fixture.account, "--json").succeeded().decoded(
+          Response.self)
+        #expect(response.serverNotified)
         try await fixture.token.shows("must be enrolled (again)")
         #expect(try await fixture.token.accounts().isEmpty)
         #expect(try await fixture.portal.devices().isEmpty)
@@ -75,14 +76,15 @@ extension EndToEnd {
     @Test("An account can be removed without its server") func anAccountCanBeRemovedWithoutItsServer() async throws {
       try await withScene { fixture in
         try await fixture.server.stop()
-        struct Facts: Decodable {
+        struct Response: Decodable {
           let serverNotified: Bool
           private enum CodingKeys: String, CodingKey {
             case serverNotified
           }
         }
-        let facts = try await fixture.token.command("remove", fixture.account, "--json").succeeded().decoded(Facts.self)
-        #expect(!facts.serverNotified)
+        let response = try await fixture.token.command("remove", fixture.account, "--json").succeeded().decoded(
+          Response.self)
+        #expect(!response.serverNotified)
         #expect(try await fixture.token.accounts().isEmpty)
       }
     }

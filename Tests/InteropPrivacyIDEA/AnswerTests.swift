@@ -51,13 +51,13 @@ extension InteropPrivacyIDEA {
     @Test("Denied with every reason, and the portal's result for each")
     func deniedWithEveryReasonAndThePortalsResultForEach() async throws {
       try await withDesk { fixture, serial in
-        for (act, ending, status) in [
-          (Act.double, "denied (declined)", "cancelled"), (.cancelKeys, "denied (cancelled)", "cancelled"),
+        for (gesture, ending, status) in [
+          (UserGesture.double, "denied (declined)", "cancelled"), (.cancelKeys, "denied (cancelled)", "cancelled"),
           (.notMe, "denied (not-me)", "declined"),
         ] {
           let login = try await fixture.login(with: serial)
           try await fixture.expect(
-            act, on: login, toEndAs: ending, seenAs: status, finally: "REJECT", with: serial)
+            gesture, on: login, toEndAs: ending, seenAs: status, finally: "REJECT", with: serial)
         }
       }
     }

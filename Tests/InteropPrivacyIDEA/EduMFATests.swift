@@ -17,11 +17,11 @@ extension InteropPrivacyIDEA {
         #expect(url.hasPrefix("edumfa-push://edumfa/"))
         try await fixture.enroll(url, as: "desk")
         #expect(lengths.contains(try server.deviceKey(of: serial).count))
-        for (act, ending, verdict) in [
-          (Act.hold, "approved, receipt ", "ACCEPT"), (.double, "denied (declined)", "REJECT"),
+        for (gesture, ending, verdict) in [
+          (UserGesture.hold, "approved, receipt ", "ACCEPT"), (.double, "denied (declined)", "REJECT"),
           (.notMe, "denied (not-me)", "REJECT"),
         ] {
-          try await fixture.answer(serial, act, ending, verdict)
+          try await fixture.answer(serial, gesture, ending, verdict)
         }
         try await fixture.end()
       }
@@ -36,10 +36,10 @@ extension InteropPrivacyIDEA {
       let (serial, url) = try server.makeToken()
       #expect(url.hasPrefix("otpauth://pipush/") && serial.hasPrefix("PIPU"))
       try await fixture.enroll(url, as: "desk")
-      for (act, ending, verdict) in [
-        (Act.hold, "approved, receipt ", "ACCEPT"), (.double, "denied (declined)", "REJECT"),
+      for (gesture, ending, verdict) in [
+        (UserGesture.hold, "approved, receipt ", "ACCEPT"), (.double, "denied (declined)", "REJECT"),
       ] {
-        try await fixture.answer(serial, act, ending, verdict)
+        try await fixture.answer(serial, gesture, ending, verdict)
       }
       try await fixture.end()
     }
@@ -47,9 +47,9 @@ extension InteropPrivacyIDEA {
 }
 
 extension PushServerFixture {
-  fileprivate func answer(_ serial: String, _ act: Act, _ ending: String, _ verdict: String) async throws {
+  fileprivate func answer(_ serial: String, _ gesture: UserGesture, _ ending: String, _ verdict: String) async throws {
     let login = try await login(with: serial)
-    try await token.answer(login.token, with: act, from: login.mark)
+    try await token.answer(login.token, with: gesture, from: login.mark)
     #expect(try await self.ending(of: login).hasPrefix(ending))
     #expect(try server.finalize(serial, login.portal) == verdict)
   }

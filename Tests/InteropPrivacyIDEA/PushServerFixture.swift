@@ -92,11 +92,11 @@ struct PushServerFixture: Sendable {
 
   /// Acts, waits for the outcome in the token's log, and compares the portal's result.
   func expect(
-    _ act: Act, on login: Login, toEndAs ending: String, seenAs status: String, finally: String? = nil,
+    _ gesture: UserGesture, on login: Login, toEndAs ending: String, seenAs status: String, finally: String? = nil,
     with serial: String, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws {
     #expect(try server.challengeStatus(login.portal) == "pending", sourceLocation: sourceLocation)
-    try await token.answer(login.token, with: act, from: login.mark)
+    try await token.answer(login.token, with: gesture, from: login.mark)
     let reported = try await self.ending(of: login)
     #expect(reported.hasPrefix(ending), sourceLocation: sourceLocation)
     #expect(try server.challengeStatus(login.portal) == status, sourceLocation: sourceLocation)

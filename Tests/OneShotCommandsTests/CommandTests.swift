@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-import ApprovalTokenCommands
 import ArgumentParser
+import ControlProtocol
+import MobileAuth
 import OneShotCommands
 import Testing
+import TokenDaemon
+
+@testable import ApprovalTokenCommands
 
 @Suite(.timeLimit(.minutes(5))) struct CommandTests {
   private static func all(below command: any ParsableCommand.Type) -> [any ParsableCommand.Type] {
@@ -20,5 +24,17 @@ import Testing
   @Test("The commands have their documented names") func commandNames() {
     let names = ApprovalTokenCommand.configuration.subcommands.map { $0._commandName }
     #expect(names.contains("mailbox") && names.contains("otp") && !names.contains { $0.hasSuffix("command") })
+  }
+
+  /// How long "not me" is held depends on the board profile, which the service knows.
+  @Test("The panel's key n holds as long as the board wants it") func panelKeyNotMe() {
+    #expect(SimulatedInput(panelKey: "n") == .notMe)
+    #expect(SimulatedInput(panelKey: "h") == .hold(milliseconds: 1000))
+    #expect(SimulatedInput(panelKey: "7") == .keys(["7"]))
+    #expect(SimulatedInput(panelKey: "q") == nil)
+  }
+
+  @Test("Messages for users have no error number") func messagesHaveNoNumber() {
+    #expect(explanation(of: TokenServerError.unreachable("no route")) == "no route")
   }
 }

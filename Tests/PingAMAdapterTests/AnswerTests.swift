@@ -21,7 +21,7 @@ import Vault
   @Test("An approval completes the login", arguments: [false, true]) func approvalCompletesTheLogin(legacy: Bool)
     async throws
   {
-    let push = try fixture.bring(legacy: legacy)
+    let push = try fixture.deliver(legacy: legacy)
     let server = try fixture.server()
     let verdict = try await server.deliver(try await fixture.answer(server, .hold))
     #expect(verdict.decision == .accept && verdict.receipt.hasPrefix(push.messageID))
@@ -36,7 +36,7 @@ import Vault
   func goesToTheLongPathOfTheRealmWhereTheQRCodeNamesThat() async throws {
     let fixture = try PingAMFixture(namesRealmInFull: true)
     try await fixture.enrolled()
-    let push = try fixture.bring()
+    let push = try fixture.deliver()
     let server = try fixture.server()
     _ = try await server.deliver(try await fixture.answer(server, .hold))
     #expect(fixture.am.verify(push) == .isTrue)
@@ -48,7 +48,7 @@ import Vault
     "A denial rejects the login, of any kind", arguments: [Gesture.Kind.doublePress, .veryLongHold, .cancelKeys],
     [TestAM.PushType.plain, .challenge, .biometric])
   func denialRejectsTheLoginOfAnyKind(gesture: Gesture.Kind, type: TestAM.PushType) async throws {
-    let push = try fixture.bring(type)
+    let push = try fixture.deliver(type)
     let server = try fixture.server()
     let verdict = try await server.deliver(try await fixture.answer(server, gesture))
     #expect(verdict.decision != .accept)
@@ -59,7 +59,7 @@ import Vault
   func withTheRightNumberCompletesTheLoginWithAnotherRejectsItAndBothAreStored() async throws {
     let server = try fixture.server()
     for isRight in [true, false] {
-      let push = try fixture.bring(.challenge)
+      let push = try fixture.deliver(.challenge)
       let request = try await server.open(try #require(try await server.pendingRequests().first))
       guard case .choice(let choice) = request.contents.challenge else {
         Issue.record("no number")
@@ -76,7 +76,7 @@ import Vault
   @Test("With the PIN where AM requires user verification") func withThePINWhereAMRequiresUserVerification()
     async throws
   {
-    let push = try fixture.bring(.biometric)
+    let push = try fixture.deliver(.biometric)
     let server = try fixture.server()
     await #expect(throws: TokenServerError.pinIncorrect(FailureCounts(max: 3, previous: 1))) {
       try await fixture.answer(server, .enter, pin: pin("24680"))
@@ -108,7 +108,7 @@ import Vault
 
   private func expectOnlyNo(in fixture: PingAMFixture, at server: PingAMServerClient, because why: String) async throws
   {
-    let push = try fixture.bring(.biometric)
+    let push = try fixture.deliver(.biometric)
     let request = try await server.open(try #require(try await server.pendingRequests().first))
     #expect(request.contents.challenge == .impossible)
     #expect(request.contents.type.hasPrefix("push with user verification, can only be denied: "))
@@ -124,7 +124,7 @@ import Vault
   }
 
   @Test("That was given up is not asked for again") func thatWasGivenUpIsNotAskedForAgain() async throws {
-    _ = try fixture.bring()
+    _ = try fixture.deliver()
     let server = try fixture.server()
     server.requestDidEnd(try #require(try await server.pendingRequests().first).transaction)
     #expect(try await server.pendingRequests().isEmpty)

@@ -22,7 +22,7 @@ import Vault
 
   @Test("After a lost answer sends the same bytes, and they still count")
   func afterALostAnswerSendsTheSameBytesAndTheyStillCount() async throws {
-    let push = try fixture.bring()
+    let push = try fixture.deliver()
     let server = try fixture.server()
     let response = try await fixture.answer(server, .hold)
     fixture.weather.withLock { $0 = [.answerIsLost, .status(503), .neverArrives] }
@@ -34,7 +34,7 @@ import Vault
 
   @Test("After a lost answer that AM used up meanwhile, the outcome is unknown")
   func afterALostAnswerThatAMUsedUpMeanwhileTheOutcomeIsUnknown() async throws {
-    let push = try fixture.bring()
+    let push = try fixture.deliver()
     let server = try fixture.server()
     let response = try await fixture.answer(server, .hold)
     fixture.weather.withLock { $0 = [.answerIsLost] }
@@ -53,7 +53,7 @@ import Vault
   func afterAFaultARefusalByAMMakesTheOutcomeUnknown(
     trouble: PingAMFixture.Weather
   ) async throws {
-    _ = try fixture.bring()
+    _ = try fixture.deliver()
     let server = try fixture.server()
     let response = try await fixture.answer(server, .hold)
     fixture.weather.withLock { $0 = [trouble, .status(400)] }
@@ -65,7 +65,7 @@ import Vault
   }
 
   @Test("Is tried again when storage could not be read") func isTriedAgainWhenStorageCouldNotBeRead() async throws {
-    let push = try fixture.bring()
+    let push = try fixture.deliver()
     let messageStore = FlawedMessageStore(fixture.vault)
     let server = try fixture.server(messageStore: messageStore)
     let response = try await fixture.answer(server, .hold)
@@ -79,7 +79,7 @@ import Vault
   }
 
   @Test("That AM refuses is over") func thatAMRefusesIsOver() async throws {
-    _ = try fixture.bring()
+    _ = try fixture.deliver()
     let server = try fixture.server()
     let response = try await fixture.answer(server, .hold)
     fixture.weather.withLock { $0 = [.status(400)] }
@@ -93,7 +93,7 @@ import Vault
     "That something in between refuses is tried again",
     arguments: [500, 502, 503, 504, 429, 204, 302, 401, 403, 404, 501].map(PingAMFixture.Weather.status) + [.page])
   func thatSomethingInBetweenRefusesIsTriedAgain(trouble: PingAMFixture.Weather) async throws {
-    let push = try fixture.bring()
+    let push = try fixture.deliver()
     let server = try fixture.server()
     let response = try await fixture.answer(server, .hold)
     fixture.weather.withLock { $0 = [.answerIsLost, trouble, trouble] }
@@ -106,7 +106,7 @@ import Vault
   }
 
   @Test("Too late is over") func tooLateIsOver() async throws {
-    _ = try fixture.bring()
+    _ = try fixture.deliver()
     let server = try fixture.server()
     let response = try await fixture.answer(server, .hold)
     fixture.clock.advance(by: .seconds(121))
@@ -117,7 +117,7 @@ import Vault
 
   @Test("Is kept by a service that does not know the account's new name yet")
   func isKeptByAServiceThatDoesNotKnowTheAccountsNewNameYet() async throws {
-    let push = try fixture.bring()
+    let push = try fixture.deliver()
     let server = try fixture.server()
     let response = try await fixture.answer(server, .hold)
     fixture.weather.withLock { $0 = [.answerIsLost] }
@@ -134,7 +134,7 @@ import Vault
   /// may be sent.
   @Test("That a crash interrupted is never asked again", arguments: [true, false])
   func thatACrashInterruptedIsNeverAskedAgain(hadArrived: Bool) async throws {
-    _ = try fixture.bring()
+    _ = try fixture.deliver()
     let server = try fixture.server()
     let response = try await fixture.answer(server, .hold, key: "k1")
     let pending = response.request.pending
@@ -162,7 +162,7 @@ import Vault
   @Test("That a crash interrupted is sent again", arguments: [true, false]) func thatACrashInterruptedIsSentAgain(
     hadArrived: Bool
   ) async throws {
-    let push = try fixture.bring()
+    let push = try fixture.deliver()
     let intent = try await interrupted(hadArrived: hadArrived)
     let body = try #require(intent.body)
     let restarted = try fixture.server()
@@ -183,7 +183,7 @@ import Vault
   func thatACrashInterruptedIsUnknownWhenAMHasEndedItOrItHasExpired(
     isInTime: Bool
   ) async throws {
-    let push = try fixture.bring()
+    let push = try fixture.deliver()
     let intent = try await interrupted(hadArrived: true)
     let body = try #require(intent.body)
     #expect(fixture.am.verify(push) == .isTrue)

@@ -24,7 +24,7 @@ import Vault
   private func registry(after changes: Int = 0) -> ContestedRegistry {
     ContestedRegistry(fixture.vault, after: changes) { [fixture] in
       #expect(fixture.am.finishRegistration(of: "ann") != nil)
-      try fixture.bring()
+      try fixture.deliver()
     }
   }
 

@@ -99,7 +99,7 @@ import Vault
     #expect(try accounts().map(\.stage) == [.enrolling])
     _ = fixture.am.finishRegistration(of: "ann")
     let push = try #require(fixture.am.send("ann"))
-    #expect(try fixture.ingress.accept(push.envelope) == .kept(AccountID("ann")))
+    #expect(try fixture.ingress.accept(push.envelope) == .stored(AccountID("ann")))
     #expect(try accounts().map(\.stage) == [.active])
     #expect(fixture.events.all.contains(.rosterChanged))
     #expect(try await fixture.server().pendingRequests().count == 1)
@@ -119,6 +119,8 @@ import Vault
       try await first.value
     }
     #expect(fixture.progress.withLock { $0.last }?.contains("repeat it with the same QR code") == true)
+    // Messages for the user have no error number.
+    #expect(fixture.progress.withLock { $0.allSatisfy { !$0.contains("(9001)") } })
     #expect(try accounts().map(\.stage) == [.enrolling])
     #expect(try await fixture.enrollment().enroll(uri, name: nil, trust: trust).stage == .active)
   }

@@ -18,11 +18,11 @@ import Vault
       return try fixture.vault.messages(of: account.id).map { try PingAM.summary(of: $0, for: account, now: now) }
     }
     #expect(try history().isEmpty)
-    try fixture.bring()
+    try fixture.deliver()
     let server = try fixture.server()
     _ = try await server.deliver(try await fixture.answer(server, .doublePress))
     fixture.clock.advance(by: .seconds(1))
-    try fixture.bring(.challenge)
+    try fixture.deliver(.challenge)
     #expect(try history().map(\.state) == [.pending, .denied])
     #expect(try history().map(\.type) == ["push with a number", "push"])
     #expect(try history().map(\.pushType) == ["challenge", "default"])
@@ -38,10 +38,10 @@ import Vault
   {
     let fixture = try PingAMFixture()
     let account = try await fixture.enrolled()
-    try fixture.bring()
+    try fixture.deliver()
     let again = try await PingAMFixture().enrolled()
     let message = try #require(try fixture.vault.messages(of: account.id).first)
-    let facts = try PingAM.summary(of: message, for: again, now: fixture.clock.wallClockMilliseconds)
-    #expect(facts.state == .pending && facts.type == nil && facts.message == nil && facts.context == nil)
+    let summary = try PingAM.summary(of: message, for: again, now: fixture.clock.wallClockMilliseconds)
+    #expect(summary.state == .pending && summary.type == nil && summary.message == nil && summary.context == nil)
   }
 }

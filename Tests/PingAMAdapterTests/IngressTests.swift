@@ -42,9 +42,9 @@ import Vault
   @Test("Is there after a restart, in whichever form it came") func isThereAfterARestartInWhicheverFormItCame()
     async throws
   {
-    #expect(try fixture.ingress.accept(try push().envelope) == .kept(ann))
+    #expect(try fixture.ingress.accept(try push().envelope) == .stored(ann))
     fixture.clock.advance(by: .seconds(1))
-    #expect(try fixture.ingress.accept(fixture.am.amazonForm(of: try push(.challenge))) == .kept(ann))
+    #expect(try fixture.ingress.accept(fixture.am.amazonForm(of: try push(.challenge))) == .stored(ann))
     let requests = try await fixture.server().pendingRequests()
     #expect(requests.map(\.summary.type) == ["push with a number", "push"])
     #expect(requests[0].message == "Login attempt from ann at Example")
@@ -56,7 +56,7 @@ import Vault
     async throws
   {
     let push = try push()
-    #expect(try fixture.ingress.accept(push.envelope) == .kept(ann))
+    #expect(try fixture.ingress.accept(push.envelope) == .stored(ann))
     #expect(try fixture.ingress.accept(push.envelope) == .known(ann))
     #expect(try fixture.ingress.accept(envelope(push.message, id: "AUTHENTICATE:other")) == .known(ann))
     // Another message with an ID that is already stored.
@@ -98,7 +98,7 @@ import Vault
     }
     #expect(fixture.events.texts.filter { $0.hasPrefix("dropped: ") }.count == cases.count)
     #expect(try await fixture.server().pendingRequests().isEmpty)
-    #expect(try fixture.ingress.accept(push.envelope) == .kept(ann))
+    #expect(try fixture.ingress.accept(push.envelope) == .stored(ann))
   }
 
   @Test(
@@ -188,7 +188,7 @@ import Vault
   @Test("Gives way when very many come") func givesWayWhenVeryManyCome() async throws {
     for number in 0..<PushMessageLimits.perAccount + 3 {
       let claims: [String: JSONValue] = ["c": .text([UInt8(number)].base64)]
-      #expect(try fixture.ingress.accept(envelope(try signed(claims), id: "AUTHENTICATE:\(number)")) == .kept(ann))
+      #expect(try fixture.ingress.accept(envelope(try signed(claims), id: "AUTHENTICATE:\(number)")) == .stored(ann))
     }
     let kept = try fixture.vault.pendingMessages()
     #expect(kept.map(\.reference) == (3..<PushMessageLimits.perAccount + 3).map { "AUTHENTICATE:\($0)" })
@@ -202,7 +202,7 @@ import Vault
     let broken = PushIngress(registry: fixture.vault, messageStore: FullMessageStore(), in: fixture.environment)
     #expect(!broken.isFinal(try push().envelope))
     let another = try push().envelope
-    #expect(throws: PushIngress.IngressError.notKept(.io(call: "write", reason: "disk full"))) {
+    #expect(throws: PushIngress.IngressError.notStored(.io(call: "write", reason: "disk full"))) {
       try broken.accept(another)
     }
   }

@@ -22,20 +22,20 @@ import Vault
     account = try await fixture.enrolled(policies: #"{"deviceTampering": {"score": 0.5}, "unheardOf": {}}"#)
   }
 
-  private var facts: PolicyConditions {
+  private var conditions: PolicyConditions {
     PolicyConditions(hasPIN: false, isTamperedWith: { [fixture] in fixture.isTamperedWith.withLock { $0 } })
   }
 
   private func lock(of account: AccountRecord) throws -> AccountLock? {
-    try account.currentLock(facts)
+    try account.currentLock(conditions)
   }
 
   private func locked(_ account: AccountRecord, with policy: String? = Self.tampering) throws -> AccountRecord {
-    try account.locked(with: policy, isRequired: true, facts)
+    try account.locked(with: policy, isRequired: true, conditions)
   }
 
   private func unlocked(_ account: AccountRecord) throws -> AccountRecord {
-    try account.unlocked(facts)
+    try account.unlocked(conditions)
   }
 
   // MARK: The rules
@@ -53,8 +53,8 @@ import Vault
   }
 
   @Test("Where locks take no policy, is locked without one") func isLockedWithoutPolicy() throws {
-    #expect(throws: BackendError.self) { try account.locked(with: Self.tampering, isRequired: false, facts) }
-    let locked = try account.locked(with: nil, isRequired: false, facts)
+    #expect(throws: BackendError.self) { try account.locked(with: Self.tampering, isRequired: false, conditions) }
+    let locked = try account.locked(with: nil, isRequired: false, conditions)
     #expect(try lock(of: locked) == .manual(policy: nil) && lock(of: try unlocked(locked)) == nil)
   }
 
@@ -110,7 +110,7 @@ import Vault
   func takesMessagesInAndAnswersNoneUntilItIsUnlockedAlsoAfterARestart() async throws {
     let locked = try self.locked(account)
     try fixture.vault.put(locked, nil)
-    let push = try fixture.bring()
+    let push = try fixture.deliver()
     for _ in 1...2 {
       let server = try fixture.server()
       let pending = try #require(try await server.pendingRequests().first)
@@ -131,7 +131,7 @@ import Vault
 
   @Test("Answers no request that was shown before", arguments: [Gesture.Kind.hold, .doublePress])
   func answersNoRequestThatWasShownBefore(gesture: Gesture.Kind) async throws {
-    let push = try fixture.bring()
+    let push = try fixture.deliver()
     let server = try fixture.server()
     let request = try await server.open(try #require(try await server.pendingRequests().first))
     let response = try #require(
@@ -146,7 +146,7 @@ import Vault
   @Test("Approves nothing with a PIN that had to wait") func approvesNothingWithPINThatHadToWait() async throws {
     let fixture = try PingAMFixture()
     let account = try await fixture.enrolled(pin: pin("13579"), policies: #"{"biometricAvailable": {}}"#)
-    let push = try fixture.bring(.biometric)
+    let push = try fixture.deliver(.biometric)
     let server = try fixture.server()
     fixture.pinVerifier.waits.withLock { $0 = [.seconds(30)] }
     let sealed = Task { try await fixture.answer(server, .enter, pin: pin("13579")) }
@@ -160,7 +160,7 @@ import Vault
   }
 
   @Test("Shows in pending also when a policy locks it") func showsInPendingAlsoWhenAPolicyLocksIt() async throws {
-    _ = try fixture.bring()
+    _ = try fixture.deliver()
     let server = try fixture.server()
     fixture.isTamperedWith.withLock { $0 = true }
     let pending = try #require(try await server.pendingRequests().first)
@@ -174,7 +174,7 @@ import Vault
     async throws
   {
     try fixture.vault.put(try locked(account), nil)
-    try fixture.bring()
+    try fixture.deliver()
     let server = try fixture.server()
     let transaction = try #require(try await server.pendingRequests().first).transaction
     fixture.clock.advance(by: .seconds(121))

@@ -23,7 +23,7 @@ import Vault
   }
 
   /// A message signed by ann's AM.
-  private func bring(_ claims: [String: JSONValue], number: UInt8 = 1) throws {
+  private func deliver(_ claims: [String: JSONValue], number: UInt8 = 1) throws {
     let mechanism = try mechanism()
     var all = claims
     all["u"] = .text(mechanism.metadata.uid)
@@ -54,7 +54,7 @@ import Vault
   @Test("Ends with an ellipsis where it is too long") func endsWithAnEllipsisWhereItIsTooLong() async throws {
     func text(_ length: Int) -> String { String(repeating: "x", count: length) }
     func cut(_ length: Int) -> String { text(length - 1) + "…" }
-    try bring(["m": .text(text(4000)), "x": .text(text(1001)), "p": .text(text(3073))])
+    try deliver(["m": .text(text(4000)), "x": .text(text(1001)), "p": .text(text(3073))])
     let server = try fixture.server()
     let pending = try #require(try await server.pendingRequests().first)
     #expect(pending.message == text(4000))
@@ -66,7 +66,7 @@ import Vault
   /// Fails if a message that AM can deliver is shortened for programs.
   @Test("Is whole, however long it is") func isWhole() async throws {
     let text = String(repeating: "x", count: 11_000)
-    try bring(["m": .text(text)])
+    try deliver(["m": .text(text)])
     #expect(try await fixture.server().pendingRequests().first?.message == text)
   }
 
@@ -74,7 +74,7 @@ import Vault
     for (number, kind) in [nil, "default", "challenge", "biometric", "tomorrow"].enumerated() {
       var claims: [String: JSONValue] = ["m": .text("m"), "n": .text("12,34,56")]
       claims["k"] = kind.map(JSONValue.text)
-      try bring(claims, number: UInt8(number))
+      try deliver(claims, number: UInt8(number))
     }
     for showsNumbers in [false, true] {
       let server = try fixture.server(showsNumbers: showsNumbers)
@@ -92,7 +92,7 @@ import Vault
 
   @Test("Names no user with an empty name") func namesNoUserWithAnEmptyName() throws {
     for (number, (name, known)) in ([("", nil), ("d1", "d1"), ("", "d1")] as [(String, String?)]).enumerated() {
-      try bring(["d": .text(name)], number: UInt8(number))
+      try deliver(["d": .text(name)], number: UInt8(number))
       #expect(try mechanism().metadata.userID == known)
     }
     #expect(!fixture.events.texts.contains { $0.contains("names the user") })

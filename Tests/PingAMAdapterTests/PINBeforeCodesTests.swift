@@ -57,7 +57,7 @@ import Vault
     }
     #expect(try choices == 1 && isUnderPIN() == true)
     _ = fixture.am.finishRegistration(of: "ann")
-    try fixture.bring()
+    try fixture.deliver()
     let account = try fixture.vault.account(ann)
     #expect(account.stage == .active && account.pin?.length == 5)
     let verdict = try fixture.vault.nextOneTimePassword(of: ann, in: fixture.environment, notBefore: 0)

@@ -92,7 +92,7 @@ final class PingAMFixture: Sendable {
 
   /// AM sends a push to ann, and the token receives it.
   @discardableResult
-  func bring(_ type: TestAM.PushType = .plain, legacy: Bool = false) throws -> TestAM.Push {
+  func deliver(_ type: TestAM.PushType = .plain, legacy: Bool = false) throws -> TestAM.Push {
     let push = try #require(am.send("ann", type, isLegacy: legacy))
     try ingress.accept(push.envelope)
     return push

@@ -20,7 +20,7 @@ import Vault
       environment: fixture.environment, isLocked: { _ in false })
   }
 
-  private func facts(_ fixture: PingAMFixture) throws -> Mechanism.Metadata? {
+  private func metadata(_ fixture: PingAMFixture) throws -> Mechanism.Metadata? {
     try fixture.vault.accounts().first.flatMap { try Mechanism($0) }?.metadata
   }
 
@@ -35,13 +35,13 @@ import Vault
     try await refresh(fixture).run()
     #expect(fixture.requests.withLock { $0.count } == 1, "there was nothing to tell")
     try want("new-mailbox", fixture)
-    let former = try #require(try facts(fixture)).deviceToken
+    let former = try #require(try metadata(fixture)).deviceToken
     #expect(former != "new-mailbox" && !fixture.events.all.contains(.mailboxMoved(AccountID("ann"))))
     try await refresh(fixture).run()
     #expect(fixture.events.all.contains(.mailboxMoved(AccountID("ann"))))
     #expect(
       fixture.am.profiles.map(\.deviceID) == ["new-mailbox"] && fixture.am.profiles.map(\.deviceName) == ["desk token"])
-    #expect(try facts(fixture)?.deviceToken == "new-mailbox" && facts(fixture)?.wantedDeviceToken == nil)
+    #expect(try metadata(fixture)?.deviceToken == "new-mailbox" && metadata(fixture)?.wantedDeviceToken == nil)
     let request = try #require(fixture.requests.withLock { $0.last })
     #expect(request.url == "https://am.example:8443/am/json/alpha/push/sns/message?_action=refresh")
     #expect(request.headers["Cookie"] == "amlbcookie=01")
@@ -68,7 +68,7 @@ import Vault
     let again = Task { [refresh = try refresh(fixture)] in try await refresh.run() }
     fixture.ingress.set(channelFault: nil, of: "new")
     try await again.value
-    #expect(try facts(fixture)?.deviceToken == "new")
+    #expect(try metadata(fixture)?.deviceToken == "new")
   }
 
   @Test("Is registered with retries after faults") func isRegisteredWithRetriesAfterFaults() async throws {
@@ -82,7 +82,7 @@ import Vault
       fixture.clock.advance(by: .seconds(seconds))
     }
     try await task.value
-    #expect(try facts(fixture)?.deviceToken == "new")
+    #expect(try metadata(fixture)?.deviceToken == "new")
   }
 
   @Test("Of a locked account is registered after it was unlocked") func ofALockedAccountIsRegisteredAfterItWasUnlocked()
@@ -101,7 +101,7 @@ import Vault
     fixture.clock.advance(by: .seconds(5))
     try await eventually { isMoved() }
     hints.cancel()
-    #expect(try facts(fixture)?.deviceToken == "new")
+    #expect(try metadata(fixture)?.deviceToken == "new")
   }
 
   @Test(
@@ -116,18 +116,18 @@ import Vault
     try want("new", fixture)
     if let status { fixture.weather.withLock { $0 = [.status(status)] } }
     try await refresh(fixture).run()
-    #expect(try facts(fixture)?.wantedDeviceToken == "new" && facts(fixture)?.deviceToken != "new")
+    #expect(try metadata(fixture)?.wantedDeviceToken == "new" && metadata(fixture)?.deviceToken != "new")
     #expect(fixture.events.texts.contains { $0.contains(why) })
   }
 
   @Test("Is registered as in the vector") func isRegisteredAsInTheVector() throws {
     let vector = Vectors.one("refresh", "own-refresh")
     let url = "https://am.example.net:8443/am/json/alpha/push/sns/message?_action=register"
-    let facts = Mechanism.Metadata(
+    let metadata = Mechanism.Metadata(
       uid: "5a0e7c1e-6b1d-4d6c-9a6e-2b8a0f6d1c11", issuer: "i", accountName: "a", registrationURL: url,
       authenticationURL: url, userID: "1f2e3d4c-0000-4000-8000-000000000001", deviceToken: "linux-token-1",
       wantedDeviceToken: "linux-token-2")
-    let mechanism = Mechanism(facts: facts, secret: VectorTests.secret)
+    let mechanism = Mechanism(metadata: metadata, secret: VectorTests.secret)
     let bytes = try #require(mechanism.refresh(deviceName: "desk token"))
     let body = try #require(JSONValue(parsing: bytes))
     for name in ["mechanismUid", "username"] { #expect(body[name] == vector["body"]?[name]) }

@@ -47,7 +47,7 @@ import Testing
     let uri = try RegistrationURI(try #require(Vectors.one("registration-uris", "own-uri-8")["uri"]?.text))
     let ticket = try #require(uri.push)
     let mechanism = Mechanism(
-      facts: Mechanism.Metadata(
+      metadata: Mechanism.Metadata(
         uid: "5a0e7c1e-6b1d-4d6c-9a6e-2b8a0f6d1c11", issuer: uri.issuer, accountName: uri.accountName,
         registrationURL: ticket.registrationURL, authenticationURL: ticket.authenticationURL,
         deviceToken: "linux-token-1"),

@@ -6,21 +6,21 @@ import Secrets
 import ServerTestSupport
 import Testing
 
-/// Token introspection (RFC 7662) for back ends.
+/// Token introspection (RFC 7662) for resource servers.
 @Suite(.timeLimit(.minutes(5))) struct IntrospectionTests {
   let server: TokenServerProcess
   let device: DeviceClient
-  let backEnd: (id: String, secret: String)
+  let resourceServer: (id: String, secret: String)
 
   init() throws {
     server = try TokenServerProcess(configuration: configuration(PINTests.settings, types: PINTests.types))
     device = try DeviceClient.enrolledWithPIN(at: server, as: "alice")
-    backEnd = try server.addPortal("shop", "--introspection", "--no-mobile-authentication", "--no-end-user")
+    resourceServer = try server.addPortal("shop", "--introspection", "--no-mobile-authentication", "--no-end-user")
   }
 
   private func introspect(_ fields: String..., user: String? = nil) throws -> Curl.Reply {
     let form = fields.flatMap { ["--data-urlencode", $0] }
-    let credentials = ["--user", user ?? "\(backEnd.id):\(backEnd.secret)"]
+    let credentials = ["--user", user ?? "\(resourceServer.id):\(resourceServer.secret)"]
     return try server.curl(credentials + form + [server.url + "/oauth/api/v2/token/introspect"])
   }
 
@@ -70,14 +70,14 @@ import Testing
   @Test("Only a client with the permission may ask, and must say about what") func permissions() throws {
     let (id, secret) = try server.addPortal("portal")
     #expect(try introspect("token=x", user: "\(id):\(secret)").status == 403)
-    #expect(try introspect("token=x", user: "\(backEnd.id):wrong").status == 401)
+    #expect(try introspect("token=x", user: "\(resourceServer.id):wrong").status == 401)
     #expect(try introspect("token_type_hint=x").status == 400)
-    let form = ["token=x", "client_id=\(backEnd.id)", "client_secret=\(backEnd.secret)"]
+    let form = ["token=x", "client_id=\(resourceServer.id)", "client_secret=\(resourceServer.secret)"]
     let inForm = try server.curl(
       form.flatMap { ["--data-urlencode", $0] } + [server.url + "/oauth/api/v2/token/introspect"])
     #expect(inForm.status == 200)
     let enabled = server.url + "/oauth/api/v4/authenticate/user/alice/enabled"
-    #expect(try server.curl("--user", "\(backEnd.id):\(backEnd.secret)", enabled).status == 403)
+    #expect(try server.curl("--user", "\(resourceServer.id):\(resourceServer.secret)", enabled).status == 403)
   }
 
   @Test("A client that asks too often is slowed down") func rateLimit() throws {

@@ -41,12 +41,12 @@ import Testing
   @Test("Has a new gateway address each time, only with an MQTT subscriber")
   func hasANewGatewayAddressEachTimeOnlyWithAnMQTTSubscriber() async throws {
     for (serial, listens) in [("PIPU1", false), ("PIPU2", true), ("PIPU3", true)] {
-      let enrollment = fixture.enrollment { $0.hasMailbox = listens }
+      let enrollment = fixture.enrollment { $0.hasGatewayAddress = listens }
       _ = try await enrollment.enroll(fixture.server.prepare(serial), name: nil, trust: trust)
     }
-    let mailboxes = fixture.server.state.withLock { $0.mailboxes }
-    #expect(mailboxes.first == "no_firebase_token" && Set(mailboxes).count == 3)
-    #expect(mailboxes.dropFirst().allSatisfy { $0.count == 36 })
+    let gatewayAddresses = fixture.server.state.withLock { $0.gatewayAddresses }
+    #expect(gatewayAddresses.first == "no_firebase_token" && Set(gatewayAddresses).count == 3)
+    #expect(gatewayAddresses.dropFirst().allSatisfy { $0.count == 36 })
   }
 
   /// A power loss at every write, and again during the retry: the same URL always results in an account that polls.
@@ -92,6 +92,9 @@ import Testing
     fixture.weather.withLock { $0 = [.neverArrives] }
     _ = try await fixture.enrollment().enroll(fixture.server.prepare("PIPU1"), name: nil, trust: trust)
     #expect(try await fixture.isUsable("PIPU1"))
+    // A message for the user has no error number.
+    let retries = fixture.progress.withLock { $0.filter { $0.hasSuffix("; retrying once") } }
+    #expect(retries.count == 1 && !retries[0].contains("(9001)"))
   }
 
   @Test("After a lost answer the message asks for another URL, and nothing stays")

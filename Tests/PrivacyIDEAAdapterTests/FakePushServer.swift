@@ -32,7 +32,7 @@ final class FakePushServer: Sendable {
     /// The number of polls per serial.
     var pollCounts: [String: Int] = [:]
     /// The values of `fbtoken` in enrollments.
-    var mailboxes: [String] = []
+    var gatewayAddresses: [String] = []
     var failures: [HTTPResponse] = []
     var drift: Duration = .zero
     var isPollingForbidden: Set<String> = []
@@ -161,10 +161,11 @@ final class FakePushServer: Sendable {
     state.withLock { state in
       guard let credential = state.credentials[serial] else { return Self.error(404, 601) }
       guard body["enrollment_credential"]?.text == credential else { return Self.error(400, 905) }
-      guard let mailbox = body["fbtoken"]?.text, let text = body["pubkey"]?.text, let der = bytes(base64: text) else {
+      guard let gatewayAddress = body["fbtoken"]?.text, let text = body["pubkey"]?.text, let der = bytes(base64: text)
+      else {
         return Self.error(400, 905)
       }
-      state.mailboxes.append(mailbox)
+      state.gatewayAddresses.append(gatewayAddress)
       state.credentials[serial] = nil
       state.keys[serial] = try? RSAPublicKey(subjectPublicKeyInfo: der)
       let key = Self.signingKey.publicKey.pkcs1.base64

@@ -12,7 +12,7 @@ import Vault
 
 @testable import TokenDaemon
 
-/// Calls of back ends, and the addresses to which they may go.
+/// Calls to resource servers, and the addresses to which they may go.
 @Suite(.timeLimit(.minutes(5))) struct CallTests {
   private static let origin = "https://bank.example"
   private let http = RecordingHTTPTransport { _ throws(HTTPTransportError) in
@@ -45,12 +45,12 @@ import Vault
       UserSession(account: AccountID(account), until: SystemClock().now + .seconds(600), accessToken: "T"))
   }
 
-  private func call(_ url: String, _ method: String = "GET", in fixture: ServiceFixture) async throws -> [BackEndReply]
+  private func call(_ url: String, _ method: String = "GET", in fixture: ServiceFixture) async throws -> [ResourceReply]
   {
-    let lines = Mutex<[BackEndReply]>([])
-    let call = BackEndCall(account: "ann", method: method, url: url, contentType: "text/x", body: [9])
+    let lines = Mutex<[ResourceReply]>([])
+    let call = ResourceCall(account: "ann", method: method, url: url, contentType: "text/x", body: [9])
     try await fixture.handler.answer(.call(call)) { line in
-      if let line = line as? BackEndReply { lines.withLock { $0.append(line) } }
+      if let line = line as? ResourceReply { lines.withLock { $0.append(line) } }
     }
     return lines.withLock { $0 }
   }
@@ -110,8 +110,8 @@ import Vault
       let server = TokenServerRecord(
         id: TokenServerID("file"), kind: FileBackend.kind, url: Self.origin, secrets: SecretBytes(copying: []))
       try fixture.vault.put(server)
-      await expectRefusal(.refused, saying: "not a back end") { _ = try await call(Self.origin, in: fixture) }
-      await expectRefusal(.refused, saying: "not a back end") {
+      await expectRefusal(.refused, saying: "not a resource server") { _ = try await call(Self.origin, in: fixture) }
+      await expectRefusal(.refused, saying: "not a resource server") {
         _ = try await fixture.answer(.allow(account: "ann", origin: Self.origin), as: OriginsResponse.self)
       }
     }

@@ -60,7 +60,7 @@ import Vault
   @Test(
     "The simulated keypad has the keys that users are shown",
     arguments: SimulatedInput.keyNames.replacing("0 to 9", with: "0, 9").split(separator: ", ").map(String.init))
-  func keyNames(name: String) { #expect(SimulatedKeypad.Act(name) != nil) }
+  func keyNames(name: String) { #expect(SimulatedKeypad.Action(name) != nil) }
 
   /// The command checks options too, but only in the daemon's program.
   @Test(

@@ -46,13 +46,13 @@ struct Curl {
     let script = file(0, "script")
     try lines.joined(separator: "\n").write(toFile: script, atomically: false, encoding: .utf8)
     let output = try Child.run("curl", ["--config", script], log: "\(stage.directory)/curl.log")
-    let facts = String(decoding: output, as: UTF8.self).split(separator: "\n").map { $0.split(separator: " ") }
-    return try facts.enumerated().map { index, facts in
-      guard facts.count == 3, let seconds = Double(facts[0]), facts[2].hasPrefix("2") else {
-        throw BenchError("curl \(transfers[index].path): \(facts.joined(separator: " "))")
+    let lines = String(decoding: output, as: UTF8.self).split(separator: "\n").map { $0.split(separator: " ") }
+    return try lines.enumerated().map { index, fields in
+      guard fields.count == 3, let seconds = Double(fields[0]), fields[2].hasPrefix("2") else {
+        throw BenchError("curl \(transfers[index].path): \(fields.joined(separator: " "))")
       }
       let body = try Data(contentsOf: URL(filePath: file(index, "out")))
-      return Timed(seconds: seconds, isOnNewConnection: facts[1] != "0", body: [UInt8](body))
+      return Timed(seconds: seconds, isOnNewConnection: fields[1] != "0", body: [UInt8](body))
     }
   }
 }

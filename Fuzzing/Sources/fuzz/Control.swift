@@ -38,7 +38,7 @@ private func lines(_ bytes: [UInt8]) -> [[UInt8]] {
 private func readRequest(_ line: [UInt8]) {
   guard let request = try? ControlRequest(line: line) else { return }
   switch request {
-  case .simulate(.keys(let keys)): for key in keys { _ = SimulatedKeypad.Act(key) }
+  case .simulate(.keys(let keys)): for key in keys { _ = SimulatedKeypad.Action(key) }
   case .enroll(let options): readURI(Array(options.uri.utf8))
   case .push(let message): _ = PushReceiver().ingress.isFinal(Array(message.utf8))
   case .call(let call): readAddress(call.url)
@@ -61,6 +61,6 @@ private func readAnswers(_ line: [UInt8]) {
   }
   _ = try? ControlResponse<CodeResponse>(line: line)
   _ = try? ControlResponse<LEDStatus>(line: line)
-  _ = try? ControlResponse<BackEndReply>(line: line)
+  _ = try? ControlResponse<ResourceReply>(line: line)
   _ = try? ControlResponse<PanelChange>(line: line)
 }

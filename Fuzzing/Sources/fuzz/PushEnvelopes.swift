@@ -45,7 +45,7 @@ final class PushReceiver: Sendable {
     let metadata = Mechanism.Metadata(
       uid: uid, issuer: "AM", accountName: "ann", registrationURL: "https://am.example/r",
       authenticationURL: "https://am.example/a", deviceToken: "mailbox")
-    let mechanism = Mechanism(facts: metadata, secret: SharedSecret(bytes: Keys.shared))
+    let mechanism = Mechanism(metadata: metadata, secret: SharedSecret(bytes: Keys.shared))
     let server = TokenServerRecord(
       id: TokenServerID("am.example"), kind: PingAM.kind, url: "https://am.example", secrets: SecretBytes(copying: []))
     let account = mechanism.stored(

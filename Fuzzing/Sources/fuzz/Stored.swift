@@ -131,18 +131,18 @@ private func readMechanism(_ record: AccountRecord) {
 
 private func lockAndUnlock(_ account: AccountRecord, isRequired: Bool) {
   for isTamperedWith in [true, false] {
-    let facts = PolicyConditions(hasPIN: account.pin != nil, isTamperedWith: { isTamperedWith })
-    _ = (try? account.currentLock(facts)).map { "\(String(describing: $0))" }
+    let conditions = PolicyConditions(hasPIN: account.pin != nil, isTamperedWith: { isTamperedWith })
+    _ = (try? account.currentLock(conditions)).map { "\(String(describing: $0))" }
     for policy in [nil, "deviceTampering", "biometricAvailable", "x"] {
-      guard let locked = try? account.locked(with: policy, isRequired: isRequired, facts) else { continue }
-      require((try? locked.currentLock(facts)) == .manual(policy: policy), "a lock locks")
-      require((try? locked.unlocked(facts))?.isSame(as: account) == true, "unlocking restores the account")
+      guard let locked = try? account.locked(with: policy, isRequired: isRequired, conditions) else { continue }
+      require((try? locked.currentLock(conditions)) == .manual(policy: policy), "a lock locks")
+      require((try? locked.unlocked(conditions))?.isSame(as: account) == true, "unlocking restores the account")
     }
   }
 }
 
 private let mechanism = Mechanism(
-  facts: Mechanism.Metadata(
+  metadata: Mechanism.Metadata(
     uid: "11111111-1111-4111-8111-111111111111", issuer: "AM", accountName: "ann", registrationURL: "https://am/r",
     authenticationURL: "https://am/a", deviceToken: "mailbox"),
   secret: SharedSecret(bytes: Keys.shared))

@@ -45,7 +45,7 @@ struct FormerMechanism {
       throw corrupt
     }
     if let length = members.pinLength, !PINPolicy.lengths.contains(length) { throw corrupt }
-    mechanism = Mechanism(facts: Mechanism.Metadata(members), secret: SharedSecret(bytes: parts[2]))
+    mechanism = Mechanism(metadata: Mechanism.Metadata(members), secret: SharedSecret(bytes: parts[2]))
     lockedBy = members.lockedBy
   }
 }

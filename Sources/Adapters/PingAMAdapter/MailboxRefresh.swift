@@ -25,7 +25,7 @@ struct MailboxRefresh: Sendable {
           continue
         }
         group.addTask { [id = record.id] in
-          try await untilHeard(at: wanted)
+          try await untilSubscribed(to: wanted)
           try await move(id, mechanism, to: wanted)
         }
       }
@@ -34,7 +34,7 @@ struct MailboxRefresh: Sendable {
   }
 
   /// Waits until the channel of the new mailbox is up. AM's messages to a mailbox without a subscriber would be lost.
-  private func untilHeard(at mailbox: String) async throws(CancellationError) {
+  private func untilSubscribed(to mailbox: String) async throws(CancellationError) {
     let changes = ingress.changes()
     if ingress.channelFault(of: mailbox) == nil { return }
     for await _ in changes where ingress.channelFault(of: mailbox) == nil { return }

@@ -42,8 +42,8 @@ struct Mechanism: Sendable {
   var metadata: Metadata
   let secret: SharedSecret
 
-  init(facts: Metadata, secret: SharedSecret) {
-    self.metadata = facts
+  init(metadata: Metadata, secret: SharedSecret) {
+    self.metadata = metadata
     self.secret = secret
   }
 

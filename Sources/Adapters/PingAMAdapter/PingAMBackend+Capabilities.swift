@@ -34,12 +34,7 @@ extension PingAMBackend: MessageHistory {
 }
 
 extension PingAMBackend: MailboxAddressing {
-  package func accept(_ message: [UInt8]) throws -> PushAcceptance {
-    switch try ingress.accept(message) {
-    case .kept(let account): .stored(account)
-    case .known(let account): .known(account)
-    }
-  }
+  package func accept(_ message: [UInt8]) throws -> PushAcceptance { try ingress.accept(message) }
 
   package func isFinal(_ message: [UInt8]) -> Bool { ingress.isFinal(message) }
 

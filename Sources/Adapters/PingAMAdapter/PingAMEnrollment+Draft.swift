@@ -93,7 +93,7 @@ extension PingAMEnrollment {
   }
 
   /// Creates the mechanism to register.
-  /// - Parameter former: the facts of an earlier registration that failed. Its PIN is kept, unless that PIN protects
+  /// - Parameter former: the metadata of an earlier registration that failed. Its PIN is kept, unless that PIN protects
   ///   the one-time passwords or is to protect the new ones: then the user chooses a new PIN.
   private func mechanism(
     _ uri: RegistrationURI, _ ticket: PushRegistrationTicket, after former: Mechanism.Metadata?
@@ -102,7 +102,7 @@ extension PingAMEnrollment {
     let codesWantPIN = uri.oath != nil && (settings.codesWantPIN || codesWantedPIN)
     let pinLength = codesWantPIN || codesWantedPIN ? nil : former?.pinLength
     return Mechanism(
-      facts: Mechanism.Metadata(
+      metadata: Mechanism.Metadata(
         uid: environment.makeUUID(), issuer: uri.issuer, accountName: uri.accountName,
         registrationURL: ticket.registrationURL,
         authenticationURL: ticket.authenticationURL, cookie: ticket.cookie, userID: ticket.userID,

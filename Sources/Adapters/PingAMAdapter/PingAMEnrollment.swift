@@ -80,8 +80,8 @@ package struct PingAMEnrollment: Sendable {
     var draft = try self.draft(uri, ticket, name: name, trust: trust)
     // An earlier QR code may have requested PIN protection, which still applies. Without a keypad, keep the credential
     // of that code.
-    let facts = draft.mechanism.metadata
-    if facts.codesWantPIN == true, facts.pinLength == nil, pinPrompter == nil { throw Self.noKeypad }
+    let metadata = draft.mechanism.metadata
+    if metadata.codesWantPIN == true, metadata.pinLength == nil, pinPrompter == nil { throw Self.noKeypad }
     // A message may have activated the stored account, or a command may have removed it, since `draft` read it.
     guard try isKept(draft) else { return try await enroll(text, name: name, trust: trust) }
     try await keepOtherHalf(uri.oath, of: &draft, policies)
@@ -173,7 +173,7 @@ package struct PingAMEnrollment: Sendable {
           progress("the enrollment is kept: repeat it with the same QR code before the code expires in a minute or two")
           throw fault
         }
-        progress("\(fault); trying again")
+        progress("\(fault.explanation); trying again")
         try await environment.sleep(for: pause)
       }
     }
@@ -182,7 +182,7 @@ package struct PingAMEnrollment: Sendable {
   private static func unconfirmed(_ fault: TokenServerError) -> TokenServerError {
     .outcomeUnknown(
       "AM's answer was lost, and AM cannot report whether it registered the account: if it did, the first login makes "
-        + "the account active; if not, ask for a new QR code (\(fault))")
+        + "the account active; if not, ask for a new QR code (\(fault.explanation))")
   }
 
   private func activated(_ draft: Draft) throws -> AccountRecord {

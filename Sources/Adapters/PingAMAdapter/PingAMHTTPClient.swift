@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import DisplayText
 import HTTP
 import JSONValues
 import MobileAuth
+import ServerBackends
 
 /// An HTTP client for AM's push endpoints. There is no session: every body is signed.
 struct PingAMHTTPClient: Sendable {
-  private static func fault(_ error: HTTPTransportError) -> TokenServerError {
-    let why = error.description.sanitized(atMost: 500)
-    return switch error {
-    case .untrusted: .untrusted(why)
-    case .noNetwork: .noNetwork(why)
-    default: .unreachable(why)
-    }
-  }
-
   /// The result of one request.
   enum Reply: Sendable, Equatable {
     /// Status 200 with a JSON object: AM has processed and stored the request.
@@ -38,7 +29,7 @@ struct PingAMHTTPClient: Sendable {
       .get, url, headers: ["Accept-API-Version": Self.version, "User-Agent": Self.userAgent],
       maximumBodyBytes: 65_536)
     let response: HTTPResponse
-    do { response = try await http.send(request) } catch { throw Self.fault(error) }
+    do { response = try await http.send(request) } catch { throw TokenServerError(error) }
     guard response.status < 500 || response.status == 501 else { throw TokenServerError(unexpected: response) }
   }
 
@@ -53,7 +44,7 @@ struct PingAMHTTPClient: Sendable {
       body: body, deadline: .seconds(30), maximumBodyBytes: 65_536)
     request.headers["Cookie"] = cookie
     let response: HTTPResponse
-    do { response = try await http.send(request) } catch { throw Self.fault(error) }
+    do { response = try await http.send(request) } catch { throw TokenServerError(error) }
     switch response.status {
     case 200:
       guard case .object? = JSONValue(parsing: response.body) else {
@@ -74,10 +65,7 @@ extension TokenServerError {
     case 401, 403: self = .refused("status \(response.status): a gateway in front of AM requires a login")
     case 404: self = .configurationInvalid("AM's push service is not set up in this realm (404)")
     case 501: self = .configurationInvalid("AM's push endpoint does not support this request (501)")
-    case 429:
-      let seconds = response.headers["Retry-After"].flatMap { Int64($0) }.flatMap { $0 >= 0 ? min($0, 86_400) : nil }
-      self = .rateLimited(retryAfter: seconds.map { .seconds($0) })
-    default: self = .unreachable("status \(response.status) without a known error message")
+    default: self.init(unexplained: response)
     }
   }
 }

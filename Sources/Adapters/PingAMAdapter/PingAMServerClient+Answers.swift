@@ -141,7 +141,7 @@ extension PingAMServerClient {
       try end(intent.transaction, as: .unknown, answerKey: intent.idempotencyKey)
       throw .outcomeUnknown("the answer may have been sent, AM has no status API, and the request has expired")
     }
-    setUncertain(intent.idempotencyKey)
+    unconfirmed.insert(intent.idempotencyKey)
     let receipt = try await send(
       body, about: intent.transaction, of: account, intent.decision, key: intent.idempotencyKey)
     return RemoteStatus(
@@ -159,9 +159,9 @@ extension PingAMServerClient {
         throw .answerInvalid("AM no longer waits for this answer, or rejects it as wrong (400)")
       }
       // If storage fails here, a retry may find that AM has finished the login.
-      setUncertain(key)
+      unconfirmed.insert(key)
       try end(transaction, as: decision == .accept ? .approved : .denied, answerKey: key)
-      setCertain(key)
+      unconfirmed.remove(key)
       return "\(kept.envelope.messageID) (stored by AM, which does not report how the login ended)"
     } catch {
       guard error.effect != .retry else { throw error }
@@ -175,10 +175,10 @@ extension PingAMServerClient {
     do {
       return try await client.post(body, to: account.mechanism.metadata.authenticationURL, cookie: kept.message.cookie)
     } catch {
-      setUncertain(key)
+      unconfirmed.insert(key)
       // Only status 400 is AM's decision about the answer. Every other fault may be temporary: an administrator may
       // still set up the realm, or a gateway in front of AM may allow the request later.
-      guard error.effect == .retry else { throw .unreachable("\(error)") }
+      guard error.effect == .retry else { throw .unreachable(error.explanation) }
       throw error
     }
   }
@@ -187,13 +187,14 @@ extension PingAMServerClient {
   private func meaning(
     of refusal: TokenServerError, for transaction: TransactionID, key: String
   ) throws(TokenServerError) -> TokenServerError {
-    guard isUncertain(key) else {
+    guard unconfirmed.contains(key) else {
       try end(transaction, as: .failed, answerKey: nil)
       return refusal
     }
     try end(transaction, as: .unknown, answerKey: key)
-    setCertain(key)
-    return .outcomeUnknown("the connection was lost, and AM cannot report whether the answer arrived (\(refusal))")
+    unconfirmed.remove(key)
+    return .outcomeUnknown(
+      "the connection was lost, and AM cannot report whether the answer arrived (\(refusal.explanation))")
   }
 
   package func requestDidEnd(_ transaction: TransactionID) {

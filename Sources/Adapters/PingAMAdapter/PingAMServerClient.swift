@@ -45,8 +45,6 @@ package final class PingAMServerClient: TokenServerClient {
 
   private struct State {
     var deadlines: [TransactionID: MonotonicInstant] = [:]
-    /// Idempotency keys of answers that were sent and may have arrived without a response.
-    var uncertain: Set<String> = []
   }
 
   /// 2026-01-01 in milliseconds since 1970. An earlier wall clock is not set.
@@ -57,6 +55,7 @@ package final class PingAMServerClient: TokenServerClient {
   let accounts: [Account]
   let client: PingAMHTTPClient
   let dependencies: Dependencies
+  let unconfirmed = UnconfirmedAnswers()
   private let state = Mutex(State())
 
   /// - Parameter accounts: the accounts of this server. Accounts that are not active are ignored.
@@ -197,13 +196,4 @@ package final class PingAMServerClient: TokenServerClient {
     guard let account = accounts.first(where: { $0.id == id }) else { throw .notEnrolled }
     return account
   }
-
-  // MARK: Answers without a response
-
-  func setUncertain(_ idempotencyKey: String) { state.withLock { _ = $0.uncertain.insert(idempotencyKey) } }
-
-  func isUncertain(_ idempotencyKey: String) -> Bool { state.withLock { $0.uncertain.contains(idempotencyKey) } }
-
-  /// Records that the outcome of the answer is known and stored.
-  func setCertain(_ idempotencyKey: String) { state.withLock { _ = $0.uncertain.remove(idempotencyKey) } }
 }

@@ -8,13 +8,6 @@ import Synchronization
 /// Receives push messages from every delivery channel: an MQTT subscriber or the control socket. One instance serves
 /// all accounts at all AMs, because only the message's contents identify its account.
 package final class PushIngress: Sendable {
-  package enum Acceptance: Sendable, Equatable {
-    /// Stored; the user will be asked.
-    case kept(AccountID)
-    /// Received before, perhaps with another message ID; nothing has changed.
-    case known(AccountID)
-  }
-
   package enum IngressError: ReportedError, Equatable {
     case tooLarge
     case malformed(String)
@@ -25,7 +18,7 @@ package final class PushIngress: Sendable {
     /// Correctly signed, but not a message that this token supports.
     case notHandleable(String)
     /// A valid message that could not be stored: deliver it again.
-    case notKept(StateStoreError)
+    case notStored(StateStoreError)
   }
 
   private struct State {
@@ -54,16 +47,16 @@ package final class PushIngress: Sendable {
   }
 
   /// Verifies and stores one message. When it returns, the message is durable. After an error, delivering the message
-  /// again is useless, except for `.notKept`.
+  /// again is useless, except for `.notStored`.
   /// - Parameter bytes: `{"messageId", "message"}`, Firebase's map, Apple's payload or Amazon's form, at most 16 KiB.
   @discardableResult
-  package func accept(_ bytes: [UInt8]) throws(IngressError) -> Acceptance {
+  package func accept(_ bytes: [UInt8]) throws(IngressError) -> PushAcceptance {
     do {
       let acceptance = try take(bytes)
-      if case .kept = acceptance { wake() }
+      if case .stored = acceptance { wake() }
       return acceptance
     } catch {
-      if case .notKept = error { throw error }
+      if case .notStored = error { throw error }
       let count = state.withLock { state in
         state.rejected += 1
         return state.rejected
@@ -76,7 +69,7 @@ package final class PushIngress: Sendable {
   /// Like `accept`, for a channel that redelivers a message until it is acknowledged.
   /// - Returns: whether to acknowledge: the message is durable, or permanently invalid.
   package func isFinal(_ bytes: [UInt8]) -> Bool {
-    do { try accept(bytes) } catch { if case .notKept = error { return false } }
+    do { try accept(bytes) } catch { if case .notStored = error { return false } }
     return true
   }
 
@@ -108,7 +101,7 @@ package final class PushIngress: Sendable {
 
   // MARK: One message
 
-  private func take(_ bytes: [UInt8]) throws(IngressError) -> Acceptance {
+  private func take(_ bytes: [UInt8]) throws(IngressError) -> PushAcceptance {
     let envelope = try Self.envelope(bytes)
     let token: JWS.Unverified
     let uid: String
@@ -121,13 +114,13 @@ package final class PushIngress: Sendable {
     let kept = StoredMessage(
       envelope, message, for: record.id, receivedAtMilliseconds: environment.wallClockMilliseconds)
     let isLearnt: Bool
-    do { isLearnt = try learn(from: message, record, mechanism) } catch { throw .notKept(error) }
+    do { isLearnt = try learn(from: message, record, mechanism) } catch { throw .notStored(error) }
     guard isLearnt else { return try take(bytes) }
     do { guard try messageStore.store(kept.delivered) else { return .known(record.id) } } catch {
-      throw .notKept(error)
+      throw .notStored(error)
     }
     notify(what: message, of: record.id, mechanism)
-    return .kept(record.id)
+    return .stored(record.id)
   }
 
   private static func envelope(_ bytes: [UInt8]) throws(IngressError) -> PushEnvelope {
@@ -154,7 +147,7 @@ package final class PushIngress: Sendable {
         if let mechanism = try Mechanism(record), mechanism.metadata.uid == uid { return (record, mechanism) }
       }
       return nil
-    } catch { throw .notKept(error) }
+    } catch { throw .notStored(error) }
   }
 
   /// Updates the account: a message signed with its secret proves that AM has accepted the registration, and may
@@ -206,7 +199,7 @@ extension PushIngress.IngressError {
     switch self {
     case .tooLarge, .malformed, .notHandleable: .badData
     case .unknownMechanism, .forged: .refused
-    case .notKept: .unavailable
+    case .notStored: .unavailable
     }
   }
 
@@ -217,7 +210,7 @@ extension PushIngress.IngressError {
     case .unknownMechanism: "the push message is for no account of this token"
     case .forged(let why): "the push message is not authentic: \(why)"
     case .notHandleable(let why): "the push message cannot be handled: \(why)"
-    case .notKept(let fault): "the push message could not be stored: \(fault)"
+    case .notStored(let fault): "the push message could not be stored: \(fault)"
     }
   }
 }

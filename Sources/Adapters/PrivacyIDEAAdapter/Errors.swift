@@ -1,32 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import DisplayText
 import HTTP
 import MobileAuth
+import ServerBackends
 
 extension TokenServerError {
-  init(_ error: HTTPTransportError) {
-    let why = error.description.sanitized(atMost: 500)
-    self =
-      switch error {
-      case .untrusted: .untrusted(why)
-      case .noNetwork: .noNetwork(why)
-      default: .unreachable(why)
-      }
-  }
-
-  /// The fault for a response that is not the token server's, or that reports an internal error.
-  static func unexplained(_ response: HTTPResponse) -> TokenServerError {
-    guard response.status == 429 else {
-      return .unreachable("status \(response.status) without a known error message")
-    }
-    let seconds = response.headers["Retry-After"].flatMap { Int64($0) }.flatMap { $0 >= 0 ? min($0, 86_400) : nil }
-    return .rateLimited(retryAfter: seconds.map { .seconds($0) })
-  }
-
   /// The fault for an error response to an answer. HTTP status and error code decide; the text is only logged.
   init(answering response: HTTPResponse) {
     guard response.status < 500, case .error(let status, let code, let message)? = Reply(response) else {
-      self = Self.unexplained(response)
+      self.init(unexplained: response)
       return
     }
     self =
@@ -40,7 +21,7 @@ extension TokenServerError {
   /// The fault for an error response to the enrollment.
   init(enrolling response: HTTPResponse) {
     guard response.status < 500, case .error(let status, let code, let message)? = Reply(response) else {
-      self = Self.unexplained(response)
+      self.init(unexplained: response)
       return
     }
     self =
@@ -70,7 +51,7 @@ enum PollError: Error, Equatable, Sendable {
   /// - Parameter drift: the difference between the time stamp sent and the server's clock; nil if unknown.
   init(_ response: HTTPResponse, drift: Duration?) {
     guard response.status < 500, case .error(let status, let code, let message)? = Reply(response) else {
-      self = .offline(.unexplained(response))
+      self = .offline(TokenServerError(unexplained: response))
       return
     }
     self =
@@ -85,8 +66,13 @@ enum PollError: Error, Equatable, Sendable {
 
 extension PollError: CustomStringConvertible {
   var description: String {
+    if case .offline(let fault) = self { fault.description } else { explanation }
+  }
+
+  /// The description without a number.
+  var explanation: String {
     switch self {
-    case .offline(let fault): "\(fault)"
+    case .offline(let fault): fault.explanation
     case .clock(let drift): "this board's clock and the token server's are \(drift.components.seconds) s apart"
     case .notKnown: "the token server does not know this token, or another device has been enrolled for it"
     case .forbidden(let message): "the token server does not allow polling: \(message)"

@@ -34,7 +34,7 @@ package struct PrivacyIDEABackend: ServerBackend, FirstPIN {
     settings.keyBits = context.settings.keyBits
     settings.prefersElliptic = context.settings.prefersElliptic
     settings.takesPINForBiometric = context.settings.pinForBiometric ?? false
-    settings.hasMailbox = context.settings.receivesHints
+    settings.hasGatewayAddress = context.settings.receivesHints
     settings.asksForPIN = request.asksPIN
     return settings
   }

@@ -4,6 +4,7 @@ import DisplayText
 import JSONValues
 package import MobileAuth
 import Secrets
+import ServerBackends
 
 extension PrivacyIDEAServerClient {
   /// The number of choices before this token denies the request. The server does not limit wrong choices.
@@ -93,7 +94,7 @@ extension PrivacyIDEAServerClient {
     _ response: SealedResponse, to url: String
   ) async throws(TokenServerError) -> (isRecorded: Bool, detail: JSONValue?) {
     do { return try await client.answer(response.body, to: url) } catch {
-      if error.effect == .retry { setUncertain(response.idempotencyKey) }
+      if error.effect == .retry { unconfirmed.insert(response.idempotencyKey) }
       throw error
     }
   }
@@ -106,7 +107,7 @@ extension PrivacyIDEAServerClient {
     let fault = await poll(account).fault
     if fault == nil, challenges.entry(pending.transaction) == nil {
       challenges.finish(pending.transaction)
-      guard takeUncertain(response.idempotencyKey) else { return .requestNotFound }
+      guard unconfirmed.remove(response.idempotencyKey) else { return .requestNotFound }
       return .outcomeUnknown("the connection was lost, and the token server cannot report whether the answer arrived")
     }
     guard response.decision == .accept, challenges.entry(pending.transaction)?.challenge.options != nil else {

@@ -4,6 +4,7 @@ import DisplayText
 package import HTTP
 package import MobileAuth
 import Secrets
+import ServerBackends
 import Synchronization
 
 /// The client of one push endpoint of privacyIDEA or eduMFA: implements `TokenServerClient` by polling `/ttype/push`.
@@ -31,8 +32,6 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
     var pollStates: [AccountID: PollState] = [:]
     var lastRound: MonotonicInstant?
     var lastOpen: MonotonicInstant
-    /// Idempotency keys of answers that were sent and may have arrived without a response.
-    var uncertain: Set<String> = []
   }
 
   /// The maximum number of concurrent requests to one server.
@@ -48,6 +47,7 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
   let pinVerifier: (any PINVerifier)?
   let pace: PollingPace
   let environment: TokenEnvironment
+  let unconfirmed = UnconfirmedAnswers()
   private let state: Mutex<State>
   private let hinted = ChangeSignal()
 
@@ -234,14 +234,6 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
   func account(_ id: AccountID) throws(TokenServerError) -> Account {
     guard let account = accounts.first(where: { $0.id == id }) else { throw .notEnrolled }
     return account
-  }
-
-  // MARK: Answers without a response
-
-  func setUncertain(_ idempotencyKey: String) { state.withLock { _ = $0.uncertain.insert(idempotencyKey) } }
-
-  func takeUncertain(_ idempotencyKey: String) -> Bool {
-    state.withLock { $0.uncertain.remove(idempotencyKey) != nil }
   }
 }
 

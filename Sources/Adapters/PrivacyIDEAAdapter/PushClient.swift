@@ -3,6 +3,7 @@ import Cryptography
 import HTTP
 import JSONValues
 import MobileAuth
+import ServerBackends
 
 /// An HTTP client for one push endpoint. There is no session: every message is authenticated by its own signature.
 struct PushClient: Sendable {
@@ -26,14 +27,14 @@ struct PushClient: Sendable {
   /// Registers the token's public key.
   /// - Parameters:
   ///   - publicKey: as `DeviceKey.publicKeyOnTheWire`.
-  ///   - mailbox: the token's address for a push gateway; nil without an MQTT subscriber.
+  ///   - gatewayAddress: the token's address for a push gateway; nil without an MQTT subscriber.
   /// - Returns: the server's public key for this token, which the server sends only once.
   func enroll(
-    serial: String, credential: String, publicKey: String, mailbox: String?
+    serial: String, credential: String, publicKey: String, gatewayAddress: String?
   ) async throws(TokenServerError) -> RSAPublicKey {
     let body = JSONValue.object([
       "serial": .text(serial), "enrollment_credential": .text(credential), "pubkey": .text(publicKey),
-      "fbtoken": .text(mailbox ?? "no_firebase_token"), "capabilities": .text("[\"decline_reason\"]"),
+      "fbtoken": .text(gatewayAddress ?? "no_firebase_token"), "capabilities": .text("[\"decline_reason\"]"),
     ])
     // The server generates a 4096-bit key before it responds.
     let response = try await post(body.canonical, to: endpoint, deadline: .seconds(60))
@@ -102,7 +103,9 @@ struct PushClient: Sendable {
   {
     let response = try await post(String(decoding: body, as: UTF8.self), to: url, deadline: .seconds(15))
     guard response.status == 200 else { throw TokenServerError(answering: response) }
-    guard case .value(.bool(let isRecorded), let detail)? = Reply(response) else { throw .unexplained(response) }
+    guard case .value(.bool(let isRecorded), let detail)? = Reply(response) else {
+      throw TokenServerError(unexplained: response)
+    }
     return (isRecorded, detail)
   }
 

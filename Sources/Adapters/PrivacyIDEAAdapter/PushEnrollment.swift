@@ -19,7 +19,7 @@ package struct PushEnrollment: Sendable {
     /// Whether the PIN replaces the biometric check that the server's administrator requires.
     package var takesPINForBiometric = false
     /// Whether a push gateway delivers hints to this token, which then needs an address.
-    package var hasMailbox = false
+    package var hasGatewayAddress = false
     /// Whether the user chooses to type a PIN before each approval, even if the server's administrator requires none.
     package var asksForPIN = false
 
@@ -221,12 +221,12 @@ package struct PushEnrollment: Sendable {
     func send() async throws(TokenServerError) -> RSAPublicKey {
       try await client.enroll(
         serial: uri.serial, credential: uri.credential, publicKey: key.publicKeyOnTheWire,
-        mailbox: settings.hasMailbox ? environment.makeUUID() : nil)
+        gatewayAddress: settings.hasGatewayAddress ? environment.makeUUID() : nil)
     }
     do {
       do { return try await send() } catch {
         guard error.isRetryable else { throw error }
-        progress("\(error); retrying once")
+        progress("\(error.explanation); retrying once")
         return try await send()
       }
     } catch let fault as TokenServerError {
@@ -252,7 +252,7 @@ package struct PushEnrollment: Sendable {
   /// policy.
   private func probe(_ keys: TokenKeys, of account: inout AccountRecord, _ client: PushClient) async throws {
     guard let fault = await pollFault(keys, account, client) else { return }
-    guard fault == .notKnown else { return progress("enrolled, but the first poll failed: \(fault)") }
+    guard fault == .notKnown else { return progress("enrolled, but the first poll failed: \(fault.explanation)") }
     account.stage = .mustEnrollAgain
     try registry.put(account, environment.auditEntry(.disenrolled, account: account.id, detail: "\(fault)"))
     throw TokenServerError.disenrolled

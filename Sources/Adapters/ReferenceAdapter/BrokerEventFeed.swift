@@ -4,7 +4,7 @@ import MobileAuth
 import ReferenceProtocol
 import ServerBackends
 
-/// Receives hints from a mailbox (MQTT topic). A hint only causes the pending list to be read, so a publisher with
+/// Receives hints from the device's mailbox. A hint only causes the pending list to be read, so a publisher with
 /// access to the topic can do no more than that.
 struct BrokerEventFeed: Sendable {
   let client: DeviceClient

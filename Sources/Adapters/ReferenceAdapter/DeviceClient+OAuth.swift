@@ -2,6 +2,7 @@
 import HTTP
 import MobileAuth
 import ReferenceProtocol
+import ServerBackends
 
 /// Access tokens: the server's OAuth endpoints, and the use of a user access token elsewhere.
 extension DeviceClient {
@@ -11,7 +12,7 @@ extension DeviceClient {
   ) async throws(TokenServerError) -> AccessTokenResponse {
     let response = try await oauth(metadata.tokenEndpoint, [("grant_type", grant)] + form)
     guard response.status == 200 else {
-      throw checked(TokenServerError(oauth: response), response, about: profile, isSecondAsk: asksFreshly)
+      throw checked(TokenServerError(oauth: response), response, about: profile, isSecondAsk: isReconnecting)
     }
     return try Self.decode(AccessTokenResponse.self, response)
   }
@@ -36,7 +37,7 @@ extension DeviceClient {
         headers: [
           "Content-Type": "application/x-www-form-urlencoded", "DPoP": try proof(.post, url, nil, nonce: nonce),
         ], body: Array(formEncoded(members).utf8))
-      request.wantsNewConnection = asksFreshly
+      request.wantsNewConnection = isReconnecting
       let response: HTTPResponse
       do { response = try await http.send(request) } catch { throw TokenServerError(error) }
       let formerNonce = nonce

@@ -4,6 +4,7 @@ import DisplayText
 import HTTP
 import MobileAuth
 import ReferenceProtocol
+import ServerBackends
 
 /// The HTTP client of one device at one reference token server: `private_key_jwt` to get access tokens, DPoP with the
 /// server's nonces on every call. Access token and nonce are kept in memory only.
@@ -31,7 +32,7 @@ actor DeviceClient {
   /// Nil if the caller decides what an unsigned removal means.
   private let revocations: Revocations?
   /// Whether requests use new connections.
-  private(set) var asksFreshly = false
+  private(set) var isReconnecting = false
 
   private(set) var nonce: String?
   private var deviceToken: (text: String, number: Int, expiry: MonotonicInstant)?
@@ -95,22 +96,22 @@ actor DeviceClient {
   /// - Parameters:
   ///   - path: relative to the API's base, starts with `/`, may have a query.
   ///   - takesBeginning: whether a response body that is too long is truncated instead of refused.
-  ///   - freshly: whether to use a new TLS connection and a new access token.
+  ///   - reconnecting: whether to use a new TLS connection and a new access token.
   ///   - profile: the profile concerned, if the path does not contain it.
   /// - Returns: a response with status 2xx or 304.
   func call(
     _ method: HTTPRequest.Method, _ path: String, body: [UInt8] = [], headers: HTTPHeaders = [:],
     as authority: Authority = .device, deadline: Duration = .seconds(15), takesBeginning: Bool = false,
-    freshly: Bool = false, about profile: String? = nil
+    reconnecting: Bool = false, about profile: String? = nil
   ) async throws(TokenServerError) -> HTTPResponse {
-    if freshly { (deviceToken, asksFreshly) = (nil, true) }
-    defer { if freshly { asksFreshly = false } }
+    if reconnecting { (deviceToken, isReconnecting) = (nil, true) }
+    defer { if reconnecting { isReconnecting = false } }
     let tokensBefore = tokenCount
     for _ in 0..<Self.tries {
       var request = HTTPRequest(method, metadata.approvalDeviceAPI + path, headers: headers, body: body)
       request.deadline = deadline
       request.takesBeginning = takesBeginning
-      request.wantsNewConnection = asksFreshly
+      request.wantsNewConnection = isReconnecting
       let token = try await authorize(&request, authority)
       let response: HTTPResponse
       do { response = try await http.send(request) } catch { throw TokenServerError(error) }
@@ -118,7 +119,7 @@ actor DeviceClient {
       if (200..<300).contains(response.status) || response.status == 304 { return response }
       guard response.status == 401, canRetry(response, token, tokensBefore) else {
         throw checked(
-          TokenServerError(response), response, about: profile ?? Self.profile(in: path), isSecondAsk: freshly)
+          TokenServerError(response), response, about: profile ?? Self.profile(in: path), isSecondAsk: reconnecting)
       }
     }
     throw Self.neverContent

@@ -182,7 +182,7 @@ package struct Enrollment: Sendable {
     }
     do {
       return try DeviceClient.decode(
-        DeviceConfiguration.self, try await client.call(.get, "/configuration", freshly: true))
+        DeviceConfiguration.self, try await client.call(.get, "/configuration", reconnecting: true))
     } catch {
       if error == .deviceDeregistered { return nil }
       throw error

@@ -3,22 +3,13 @@ import DisplayText
 import HTTP
 import MobileAuth
 import ReferenceProtocol
+import ServerBackends
 
 extension TokenServerError {
-  init(_ error: HTTPTransportError) {
-    let why = error.description.sanitized(atMost: 500)
-    self =
-      switch error {
-      case .untrusted: .untrusted(why)
-      case .noNetwork: .noNetwork(why)
-      default: .unreachable(why)
-      }
-  }
-
   /// The fault for an error response of the device API.
   init(_ response: HTTPResponse) {
     guard let problem = try? JSON.decode(Problem.self, from: response.body), let slug = problem.slug else {
-      self = Self.unexplained(response)
+      self.init(unexplained: response)
       return
     }
     let detail = (problem.detail ?? problem.title).sanitized
@@ -38,8 +29,8 @@ extension TokenServerError {
       case .configurationInvalid: .configurationInvalid(detail)
       case .notFound, .expired: .requestNotFound
       case .answerInvalid, .invalidRequest, .idempotencyConflict: .answerInvalid(detail)
-      case .rateLimited: .rateLimited(retryAfter: Self.retryAfter(response))
-      case .pinIncorrect: FailureCounts(problem).map { .pinIncorrect($0) } ?? Self.unexplained(response)
+      case .rateLimited: .rateLimited(retryAfter: response.retryAfter)
+      case .pinIncorrect: FailureCounts(problem).map { .pinIncorrect($0) } ?? TokenServerError(unexplained: response)
       case .authenticatorDeregistered, .biometricFailed, .customFailed: .refused(detail)
       }
   }
@@ -47,7 +38,7 @@ extension TokenServerError {
   /// The fault for an error response of an OAuth endpoint (RFC 6749 §5.2).
   init(oauth response: HTTPResponse) {
     guard let error = try? JSON.decode(OAuthError.self, from: response.body) else {
-      self = Self.unexplained(response)
+      self.init(unexplained: response)
       return
     }
     let detail = (error.errorDescription ?? error.error).sanitized
@@ -56,25 +47,14 @@ extension TokenServerError {
       case (9002, _): .deviceDeregistered
       case (9003, _): .userDeregistered
       case (9004, _), (9005, _): .outdated(detail)
-      case (9009, _): FailureCounts(error).map { .pinIncorrect($0) } ?? Self.unexplained(response)
+      case (9009, _): FailureCounts(error).map { .pinIncorrect($0) } ?? TokenServerError(unexplained: response)
       case (9031, _): .clockWrong
       case (10001, _): .configurationInvalid(detail)
       case (nil, OAuthError.invalidClient):
         .configurationInvalid("it does not accept this device's client credentials (\(detail))")
-      case (_, "slow_down"), (_, "temporarily_unavailable"): .rateLimited(retryAfter: Self.retryAfter(response))
-      default: response.status >= 500 ? Self.unexplained(response) : .refused(detail)
+      case (_, "slow_down"), (_, "temporarily_unavailable"): .rateLimited(retryAfter: response.retryAfter)
+      default: response.status >= 500 ? TokenServerError(unexplained: response) : .refused(detail)
       }
-  }
-
-  /// The fault for a response that is not the token server's, such as a proxy's error page.
-  private static func unexplained(_ response: HTTPResponse) -> TokenServerError {
-    response.status == 429
-      ? .rateLimited(retryAfter: retryAfter(response))
-      : .unreachable("status \(response.status) without a known error message")
-  }
-
-  private static func retryAfter(_ response: HTTPResponse) -> Duration? {
-    response.headers["Retry-After"].flatMap { Int64($0) }.flatMap { $0 >= 0 ? .seconds(min($0, 86_400)) : nil }
   }
 }
 

@@ -2,6 +2,7 @@
 import HTTP
 import MobileAuth
 import ReferenceProtocol
+import ServerBackends
 import Synchronization
 
 /// Receives hints from the token server: by server-sent events, or by long polling if a proxy blocks streams.

@@ -104,7 +104,7 @@ package final class ReferenceServerClient: TokenServerClient {
       softwareVersion: Self.software.version, osVersion: "linux",
       profiles: (Array(accounts.keys) + expired.keys).sorted(), approvalCapabilities: capabilities)
     let isSecondAsk = revocations.isSecondAskDue
-    let response = try await client.call(.post, "/validations", body: JSON.encode(request), freshly: isSecondAsk)
+    let response = try await client.call(.post, "/validations", body: JSON.encode(request), reconnecting: isSecondAsk)
     let validation = try DeviceClient.decode(ValidationResponse.self, response)
     try validation.configuration.checkProtocolVersions()
     // The server's lists may be long, and name profiles that are not here.

@@ -38,7 +38,7 @@ public struct EnrollmentRevocation: Sendable {
     case (.wipeServer, _): extent = .server(server, enrollments.server)
     case (.wipeAccount, let (account, enrollment)?): extent = .account(account, enrollment)
     case (.dropKeys, let (account, enrollment)?): extent = .keys(account, enrollment)
-    case (.wipeAccount, nil), (.dropKeys, nil), (.retry, _), (.askAgain, _), (.drop, _), (.withhold, _), (.stop, _):
+    case (.wipeAccount, nil), (.dropKeys, nil), (.retry, _), (.askAgain, _), (.drop, _), (.block, _), (.stop, _):
       return nil
     }
     self.account = account

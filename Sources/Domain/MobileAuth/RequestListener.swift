@@ -167,7 +167,7 @@ public struct RequestListener: Sendable {
       inbox.connectivity.set(.stopped, to: server.id)
       environment.report(.stopped(server.id, fault))
       return .stopped(fault)
-    case .retry, .wipeAccount, .dropKeys, .drop, .withhold, .askAgain: return nil
+    case .retry, .wipeAccount, .dropKeys, .drop, .block, .askAgain: return nil
     }
   }
 

@@ -102,7 +102,7 @@ public struct AuditEntry: Sendable, Equatable {
   public var kind: Kind
   public var account: AccountID?
   public var transaction: TransactionID?
-  /// Facts for display, never a secret: outcome, reason, error number.
+  /// For display, never a secret: outcome, reason, error number.
   public var detail: String
   /// Milliseconds since 1970, by the board's wall clock.
   public var wallClockMilliseconds: Int64

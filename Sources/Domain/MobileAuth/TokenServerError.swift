@@ -57,7 +57,7 @@ public enum TokenServerError: Error, Equatable, Sendable {
     /// Forget the request.
     case drop
     /// Leave the request pending and do not show it.
-    case withhold
+    case block
     /// Do not contact this server until the operator has resolved the error.
     case stop
   }
@@ -72,7 +72,7 @@ public enum TokenServerError: Error, Equatable, Sendable {
     case .unconfirmedRemoval, .alreadyHandled, .requestNotFound, .outcomeUnknown, .answerInvalid, .notHandleable,
       .refused:
       .drop
-    case .locked: .withhold
+    case .locked: .block
     case .outdated, .notAuthenticated, .alreadyEnrolled, .userAlreadyEnrolled, .enrollmentDisabled, .clockWrong,
       .configurationInvalid:
       .stop

@@ -22,7 +22,7 @@ package protocol PushReceiver: ServerBackend {
 package enum PushAcceptance: Sendable, Equatable {
   /// Stored; the user will be asked.
   case stored(AccountID)
-  /// Received before; nothing has changed.
+  /// Received before, perhaps with another message ID; nothing has changed.
   case known(AccountID)
 }
 

@@ -84,7 +84,7 @@ extension ControlRequest: Codable {
       case .followLED: .followLED
       case .watch: .watch
       case .show: .show(transaction: try members.decode(String.self, forKey: .transaction))
-      case .call: .call(try BackEndCall(from: decoder))
+      case .call: .call(try ResourceCall(from: decoder))
       case .allow:
         .allow(
           account: try members.decode(String.self, forKey: .account),

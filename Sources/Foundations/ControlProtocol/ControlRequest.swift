@@ -21,8 +21,8 @@ package enum ControlRequest: Equatable, Sendable {
   case watch
   /// Shows a pending request next.
   case show(transaction: String)
-  /// Calls a back end as the logged-in user.
-  case call(BackEndCall)
+  /// Calls a resource server as the logged-in user.
+  case call(ResourceCall)
   /// Adds an origin to an account's allow-list, after a very long hold at the panel, or removes it.
   case allow(account: String, origin: String)
   case disallow(account: String, origin: String)

@@ -3,7 +3,7 @@ import CCurl
 import CertificateTrust
 import HTTP
 
-/// One request in progress: a libcurl easy handle and the callbacks that fill the mailbox. Used only on the HTTP
+/// One request in progress: a libcurl easy handle and the callbacks that fill its buffer. Used only on the HTTP
 /// client's thread.
 final class Transfer {
   let handle: UnsafeMutableRawPointer

@@ -31,16 +31,16 @@ final class TransferLoop {
     for command in queue.takeAll() {
       switch command {
       case .start(let order): start(order)
-      case .resume(let mailbox): transfer(for: mailbox)?.resume()
-      case .abort(let mailbox): transfer(for: mailbox).map { finish($0, .failure(.canceled)) }
+      case .resume(let buffer): transfer(for: buffer)?.resume()
+      case .abort(let buffer): transfer(for: buffer).map { finish($0, .failure(.canceled)) }
       case .end: return false
       }
     }
     return true
   }
 
-  private func transfer(for mailbox: TransferBuffer) -> Transfer? {
-    transfers.values.first { $0.order.buffer === mailbox }
+  private func transfer(for buffer: TransferBuffer) -> Transfer? {
+    transfers.values.first { $0.order.buffer === buffer }
   }
 
   private func start(_ order: TransferOrder) {

@@ -20,9 +20,9 @@ struct TransferOrder: Sendable {
 /// A command to the HTTP client's thread.
 enum Command: Sendable {
   case start(TransferOrder)
-  /// The mailbox has free space again.
+  /// The buffer has free space again.
   case resume(TransferBuffer)
-  /// The consumer of the mailbox was released.
+  /// The consumer of the buffer was released.
   case abort(TransferBuffer)
   case end
 }

@@ -20,13 +20,13 @@ final class Client {
   /// - Parameter owner: receives the callbacks and must outlive the client.
   init(_ session: Session, owner: LinkLoop) throws(BrokerError) {
     guard libraryStatus == 0 else { throw .unusable("libmosquitto does not start") }
-    for topic in [session.mailbox, session.presence].compactMap(\.self) {
+    for topic in [session.topic, session.presence].compactMap(\.self) {
       guard !topic.isEmpty, mosquitto_pub_topic_check(topic) == 0 else { throw .unusable("topic \"\(topic)\"") }
     }
     tls = try TLSContext(host: session.broker.host, trust: session.broker.trust)
     guard !session.clientID.isEmpty,
       let handle = mosquitto_new(
-        session.clientID, session.mailbox == nil, Unmanaged.passUnretained(owner).toOpaque())
+        session.clientID, session.topic == nil, Unmanaged.passUnretained(owner).toOpaque())
     else { throw .unusable("client id \"\(session.clientID)\"") }
     self.handle = handle
     try configure(session)
@@ -62,7 +62,7 @@ final class Client {
     var properties: OpaquePointer?
     defer { mosquitto_property_free_all(&properties) }
     if session.broker.version == .v5 {
-      let expiry = session.mailbox == nil ? 0 : UInt32(Session.expiry.components.seconds)
+      let expiry = session.topic == nil ? 0 : UInt32(Session.expiry.components.seconds)
       mosquitto_property_add_int32(&properties, Int32(MQTT_PROP_SESSION_EXPIRY_INTERVAL.rawValue), expiry)
       mosquitto_property_add_int32(
         &properties, Int32(MQTT_PROP_MAXIMUM_PACKET_SIZE.rawValue), UInt32(Subscriber.maximumMessageBytes + 1024))

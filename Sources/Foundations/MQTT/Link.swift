@@ -6,7 +6,7 @@ import Threads
 
 /// An event of a connection's thread for the task that waits for it.
 enum LinkEvent: Sendable {
-  /// Connected and, if there is a mailbox, subscribed.
+  /// Connected and, if there is a topic, subscribed.
   case up
   /// A message. The thread waits until `acknowledge` is called.
   case message([UInt8])

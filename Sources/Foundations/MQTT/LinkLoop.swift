@@ -91,12 +91,12 @@ final class LinkLoop {
 
   func hasConnected(_ reason: Int32) {
     guard reason == 0 else { return failure = BrokerError(connectReason: reason) }
-    guard let topic = link.session.mailbox else { return isReady() }
+    guard let topic = link.session.topic else { return isReady() }
     attempt { client throws(BrokerError) in try client.subscribe(to: topic, link.session.broker.version) }
   }
 
   func hasSubscribed(isGranted: Bool) {
-    if isGranted { isReady() } else { failure = .mayNotRead(topic: link.session.mailbox ?? "") }
+    if isGranted { isReady() } else { failure = .mayNotRead(topic: link.session.topic ?? "") }
   }
 
   private func isReady() {

@@ -29,7 +29,7 @@ package final class Publisher: Sendable {
   private let report: @Sendable (Report) -> Void
   private let shared = Mutex(Shared())
 
-  /// - Parameters: as for `Mailbox`.
+  /// - Parameters: as for `Subscriber`.
   package init(
     at broker: Broker, clientID: String,
     report: @escaping @Sendable (Report) -> Void = { _ in },

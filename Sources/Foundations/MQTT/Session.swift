@@ -6,7 +6,7 @@ struct Session: Sendable {
   let clientID: String
   /// The topic to subscribe to; nil for publishing only. With a topic, the broker keeps the session and its messages
   /// while there is no connection.
-  var mailbox: String?
+  var topic: String?
   /// The topic with the retained message `online` or `offline`.
   var presence: String?
 

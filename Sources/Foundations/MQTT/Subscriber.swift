@@ -35,7 +35,7 @@ package final class Subscriber: Sendable {
     random: @escaping @Sendable () -> Double = { .random(in: 0..<1) },
     sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
   ) {
-    session = Session(broker: broker, clientID: clientID, mailbox: topic, presence: presence)
+    session = Session(broker: broker, clientID: clientID, topic: topic, presence: presence)
     reconnection = Reconnection(random: random, sleep: sleep)
     self.report = report
   }

@@ -5,7 +5,7 @@ public struct ServerMetadata: Codable, Sendable, Equatable {
   public var tokenEndpoint: String
   public var registrationEndpoint: String
   public var revocationEndpoint: String
-  /// For back ends that check access tokens (RFC 7662); nil for an earlier server.
+  /// For resource servers that check access tokens (RFC 7662); nil for an earlier server.
   public var introspectionEndpoint: String?
   /// Base URL of the device API, without a trailing slash.
   public var approvalDeviceAPI: String

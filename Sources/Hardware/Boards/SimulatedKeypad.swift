@@ -24,7 +24,7 @@ public final class SimulatedKeypad: Keypad {
   }
 
   /// An action on the keypad by name: a key press, unplugging or plugging in.
-  public enum Act: Sendable {
+  public enum Action: Sendable {
     case press(Key)
     case unplug, plugIn
 
@@ -40,8 +40,8 @@ public final class SimulatedKeypad: Keypad {
     }
   }
 
-  public func perform(_ act: Act) {
-    switch act {
+  public func perform(_ action: Action) {
+    switch action {
     case .press(let key): press(key)
     case .unplug: unplug()
     case .plugIn: plugIn()

@@ -14,40 +14,40 @@ extension BoardCommand.Check: OneShotCommand {
 
   package func perform() async throws {
     try await reporting(json) {
-      let facts =
+      let responses =
         if let board { await Self.open(try BoardCatalog.profile(board), aloud: !json.isWanted) } else { readAll() }
-      if json.isWanted { json.print(facts) { _ in "" } }
-      if facts.contains(where: { !$0.good }) { throw ExitCode(1) }
+      if json.isWanted { json.print(responses) { _ in "" } }
+      if responses.contains(where: { !$0.good }) { throw ExitCode(1) }
     }
   }
 
   /// - Parameter aloud: whether each finding is printed immediately, so that the user knows which LED to watch.
   private static func open(_ profile: BoardProfile, aloud: Bool) async -> [Response] {
-    var facts = [Response(subject: "profile", good: true, text: "\(profile.name): \(profile.description)")]
-    if aloud { say(facts[0]) }
+    var responses = [Response(subject: "profile", good: true, text: "\(profile.name): \(profile.description)")]
+    if aloud { say(responses[0]) }
     for await finding in BoardCheck.findings(of: profile) {
-      facts.append(
+      responses.append(
         Response(subject: finding.subject, good: finding.next == nil, text: finding.text, next: finding.next))
-      if aloud { say(facts[facts.count - 1]) }
+      if aloud { say(responses[responses.count - 1]) }
     }
-    return facts
+    return responses
   }
 
   private func readAll() -> [Response] {
-    let facts = BoardCatalog.all().map { file, result in
+    let responses = BoardCatalog.all().map { file, result in
       switch result {
       case .success(let profile): Response(subject: profile.name, good: true, text: file)
       case .failure(let failure):
         Response(subject: file, good: false, text: "\(failure)", next: "boards/README.md documents every key")
       }
     }
-    if !json.isWanted { facts.forEach(Self.say) }
-    return facts
+    if !json.isWanted { responses.forEach(Self.say) }
+    return responses
   }
 
-  private static func say(_ facts: Response) {
-    print("\(facts.good ? "ok  " : "BAD ")  \(facts.subject): \(facts.text)")
-    if let next = facts.next { print("      \(next)") }
+  private static func say(_ response: Response) {
+    print("\(response.good ? "ok  " : "BAD ")  \(response.subject): \(response.text)")
+    if let next = response.next { print("      \(next)") }
     fflush(nil)
   }
 }

@@ -12,15 +12,15 @@ extension BoardCommand.List: OneShotCommand {
 
   package func perform() async throws {
     try await reporting(json) {
-      let facts = BoardCatalog.all().map { file, result in
+      let responses = BoardCatalog.all().map { file, result in
         switch result {
         case .success(let profile): Response(name: profile.name, description: profile.description, file: file)
         case .failure(let failure): Response(file: file, error: "\(failure)")
         }
       }
-      json.print(facts) { facts in
-        facts.map { fact in
-          fact.name.map { "\($0)  \(fact.description ?? "")" } ?? "unusable: \(fact.error ?? "")"
+      json.print(responses) { responses in
+        responses.map { response in
+          response.name.map { "\($0)  \(response.description ?? "")" } ?? "unusable: \(response.error ?? "")"
         }
         .joined(separator: "\n")
       }

@@ -8,15 +8,15 @@ import MobileAuth
 extension BoardCommand.Probe: OneShotCommand {
   package func perform() async throws {
     try await reporting(json) {
-      let facts = BoardProbe.look()
+      let probe = BoardProbe.look()
       guard toml else {
-        return json.print(facts) { facts in
+        return json.print(probe) { probe in
           // The names come from devices and are not trusted.
-          (facts.lines.map(\.sanitized) + [facts.profile.map { "\n\($0)" }].compactMap(\.self)).joined(
+          (probe.lines.map(\.sanitized) + [probe.profile.map { "\n\($0)" }].compactMap(\.self)).joined(
             separator: "\n")
         }
       }
-      guard let profile = facts.profile else {
+      guard let profile = probe.profile else {
         throw CommandError(.unavailable, "no GPIO chip with lines for a button and an LED was found")
       }
       print(profile, terminator: "")

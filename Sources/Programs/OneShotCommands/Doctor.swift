@@ -153,7 +153,7 @@ extension Doctor: OneShotCommand {
           CheckResult(
             verdict: .good, subject: "server \(record.id)", text: "reachable, certificate trusted, registration valid"))
       } catch let fault as TokenServerError {
-        findings.append(CheckResult(verdict: .bad, subject: "server \(record.id)", text: "\(fault)"))
+        findings.append(CheckResult(verdict: .bad, subject: "server \(record.id)", text: fault.explanation))
       } catch StateStoreError.notFound(.registration) {
         findings.append(
           CheckResult(

@@ -25,15 +25,15 @@ extension History: OneShotCommand {
       case pushType = "push_type"
     }
 
-    init(_ facts: MessageSummary) {
-      received = Log.text(milliseconds: facts.receivedAtMilliseconds)
-      account = facts.account.text
-      type = facts.type
-      pushType = facts.pushType
-      message = facts.message
-      context = facts.context
-      state = facts.state.rawValue
-      transaction = facts.transaction.text
+    init(_ summary: MessageSummary) {
+      received = Log.text(milliseconds: summary.receivedAtMilliseconds)
+      account = summary.account.text
+      type = summary.type
+      pushType = summary.pushType
+      message = summary.message
+      context = summary.context
+      state = summary.state.rawValue
+      transaction = summary.transaction.text
     }
 
     var text: String {
@@ -46,8 +46,8 @@ extension History: OneShotCommand {
 
   package func perform() async throws {
     try await reporting(json) {
-      let facts = try kept(in: state.openVault(creating: false))
-      json.print(facts.map { Line($0) }) { lines in
+      let summaries = try kept(in: state.openVault(creating: false))
+      json.print(summaries.map { Line($0) }) { lines in
         lines.isEmpty ? "no messages" : lines.map(\.text).joined(separator: "\n")
       }
     }
@@ -61,12 +61,12 @@ extension History: OneShotCommand {
       throw CommandError(.usage, "no account \"\(account)\" of \(kinds); see `approval-token accounts`")
     }
     let now = SystemClock().wallClockMilliseconds
-    var facts: [MessageSummary] = []
+    var summaries: [MessageSummary] = []
     for (record, backend) in found {
       for message in try vault.messages(of: record.id) {
-        facts.append(try backend.summary(of: message, for: record, now: now))
+        summaries.append(try backend.summary(of: message, for: record, now: now))
       }
     }
-    return facts.sorted { $0.receivedAtMilliseconds > $1.receivedAtMilliseconds }
+    return summaries.sorted { $0.receivedAtMilliseconds > $1.receivedAtMilliseconds }
   }
 }

@@ -33,8 +33,8 @@ extension MailboxCommand: OneShotCommand {
         requestReload(state)
       }
       json.print(Response(account: account, mailbox: mailbox, wanted: record.delivery?.wanted)) {
-        facts in
-        facts.mailbox + (facts.wanted.map { "\n\($0) as soon as the server has confirmed it" } ?? "")
+        response in
+        response.mailbox + (response.wanted.map { "\n\($0) as soon as the server has confirmed it" } ?? "")
       }
     }
   }

@@ -44,7 +44,7 @@ extension Remove: OneShotCommand {
       // The server has removed the account already. Signed or not, that is no reason to keep it here.
       return .confirmed
     } catch {
-      say("the token server was not notified: \(error)")
+      say("the token server was not notified: \(explanation(of: error))")
       return .missing
     }
   }

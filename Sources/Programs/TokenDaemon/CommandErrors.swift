@@ -61,3 +61,6 @@ extension CommandError {
     }
   }
 }
+
+/// The text of any error for the user, without a number.
+package func explanation(of error: any Error) -> String { CommandError(explaining: error)?.description ?? "\(error)" }

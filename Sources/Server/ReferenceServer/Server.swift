@@ -34,7 +34,7 @@ struct Server {
     let interfaces = HTTPInterfaces(
       store: store, hasher: hasher, configuration: configuration, origin: origin, clock: clock, announcer: announcer,
       hub: hub, expiry: expiry, mailboxes: mailboxes)
-    let frontDoor = try interfaces.service(
+    let httpService = try interfaces.service(
       ServerCertificate(
         certificateFile: directory.file(configuration.certificateFile),
         privateKeyFile: directory.file(configuration.privateKeyFile)),
@@ -55,7 +55,7 @@ struct Server {
       store: store, wakePipe: WakePipe(path: directory.wakePipeFile), announcer: announcer, clock: clock)
     let report = UnreadableRowReport(store: store, log: log)
     var services = ServiceGroupConfiguration(
-      services: [worker, expiry, outbox, Heartbeat(hub: hub), report, frontDoor] + (mailboxes.map { [$0] } ?? []),
+      services: [worker, expiry, outbox, Heartbeat(hub: hub), report, httpService] + (mailboxes.map { [$0] } ?? []),
       gracefulShutdownSignals: [.sigterm, .sigint], logger: log)
     services.maximumGracefulShutdownDuration = .milliseconds(1200)
     try await ServiceGroup(configuration: services).run()

@@ -6,7 +6,7 @@ import ProgramHarness
 /// accounts of several kinds. All secrets in it are those of this test.
 struct EarlierState {
   /// Data that only the programs' peers know.
-  struct Facts: Codable {
+  struct Metadata: Codable {
     /// When the state was made, in Unix seconds.
     let seconds: Int
     /// The portal's credentials in the format of curl's `--user`.
@@ -27,7 +27,7 @@ struct EarlierState {
   static let codes = ["467851", "443220", "307694", "553707", "597237"]
 
   let folder: TemporaryDirectory
-  let facts: Facts
+  let metadata: Metadata
   /// Runs a program a minute after the state was made, whatever the date is today.
   let launcher: [String]
 
@@ -52,8 +52,8 @@ struct EarlierState {
   /// Unpacks the state of a commit.
   init(of commit: String) async throws {
     folder = try await Self.unpack(commit)
-    facts = try JSONDecoder().decode(Facts.self, from: Data(contentsOf: URL(filePath: folder.file("facts.json"))))
-    let age = Int(Date().timeIntervalSince1970) - facts.seconds
+    metadata = try JSONDecoder().decode(Metadata.self, from: Data(contentsOf: URL(filePath: folder.file("facts.json"))))
+    let age = Int(Date().timeIntervalSince1970) - metadata.seconds
     launcher = ["env", "LD_PRELOAD=\(try await wallClock(secondsBack: max(0, age - 60), in: folder))"]
   }
 

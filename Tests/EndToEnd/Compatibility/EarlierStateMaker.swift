@@ -39,9 +39,9 @@ import Testing
 
     try await token.stop()
     try await server.stop()
-    let facts = EarlierState.Facts(
+    let metadata = EarlierState.Metadata(
       seconds: Int(Date().timeIntervalSince1970), credentials: credentials, transactions: transactions)
-    try JSONEncoder().encode(facts).write(to: URL(filePath: folder.file("facts.json")))
+    try JSONEncoder().encode(metadata).write(to: URL(filePath: folder.file("facts.json")))
     let file = "\(try #require(Self.destination))/\(version.name).tar.xz"
     try await run(
       "tar",

@@ -38,7 +38,7 @@ import Testing
       let token = state.token
       let before = try await token.audit()
       let settled = before.filter { $0.kind == "settled" }.compactMap(\.transaction)
-      #expect(Set(settled) == Set(state.facts.transactions.filter { $0.value != "open" }.keys))
+      #expect(Set(settled) == Set(state.metadata.transactions.filter { $0.value != "open" }.keys))
       try await token.command("unlock", "cleo").succeeded()
       let after = try await token.audit()
       #expect(after.count == before.count + 1 && after.last?.kind == "unlocked")
@@ -105,7 +105,7 @@ import Testing
       let server = state.server
       try CompatibilityMatrix.renameSettings(in: server.directory)
       let found = try await server.transactions().map { ($0.transactionId, $0.state) }
-      #expect(Dictionary(uniqueKeysWithValues: found) == state.facts.transactions)
+      #expect(Dictionary(uniqueKeysWithValues: found) == state.metadata.transactions)
       let users = try await server.devices().flatMap(\.users)
       #expect(users.map(\.user).sorted() == ["alice", "bob"] && users.allSatisfy { $0.pin == "active" && $0.push })
       #expect(users.first { $0.user == "bob" }?.pinFailures == 1)
@@ -147,8 +147,8 @@ import Testing
       try CompatibilityMatrix.renameSettings(in: server.directory)
       try await start(server)
       try await token.start()
-      let portal = server.portal(state.facts.credentials)
-      let open = try #require(state.facts.transactions.first { $0.value == "open" }).key
+      let portal = server.portal(state.metadata.credentials)
+      let open = try #require(state.metadata.transactions.first { $0.value == "open" }).key
       try await token.hold()
       #expect(try await portal.finalResult(of: open).isAuthenticated)
       try await token.shows("idle, connected")

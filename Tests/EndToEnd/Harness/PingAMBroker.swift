@@ -28,8 +28,8 @@ extension TestBroker {
 
 extension PingAMFixture {
   func mailbox(of account: String) async throws -> String {
-    struct Facts: Decodable { let mailbox: String }
-    return try await token.command("mailbox", account, "--json").succeeded().decoded(Facts.self).mailbox
+    struct Response: Decodable { let mailbox: String }
+    return try await token.command("mailbox", account, "--json").succeeded().decoded(Response.self).mailbox
   }
 
   /// Waits until the message is shown, holds the button, and waits until AM has the answer.

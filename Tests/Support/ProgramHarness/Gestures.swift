@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A user's gesture at the panel, in real time.
-package enum Act: String, Sendable {
+package enum UserGesture: String, Sendable {
   case hold, double
   case notMe = "not-me"
   case cancelKeys
@@ -19,8 +19,8 @@ package enum Act: String, Sendable {
 extension TestToken {
   /// Waits until a press is accepted for the request, and acts; acts again if there is no reaction.
   /// - Parameter mark: a position in the log; only later lines count.
-  package func answer(_ transaction: String, with act: Act, from mark: Int = 0) async throws {
-    try await answer(transaction, from: mark) { try await perform(act) }
+  package func answer(_ transaction: String, with gesture: UserGesture, from mark: Int = 0) async throws {
+    try await answer(transaction, from: mark) { try await perform(gesture) }
   }
 
   /// Waits until a press is accepted for the request, and calls `act`; calls `act` again if there is no reaction.
@@ -31,7 +31,7 @@ extension TestToken {
     try await log.line(with: "opened request \(transaction)", from: mark)
     for _ in 1...3 {
       _ = try await eventually("a press counts for \(transaction)") {
-        try await pendingFacts().contains { $0.transaction == transaction && $0.pressCounts } ? true : nil
+        try await pendingRequests().contains { $0.transaction == transaction && $0.pressCounts } ? true : nil
       }
       try await act()
       let reaction = try? await log.line(with: "decided request \(transaction)", from: mark, within: .seconds(10))
@@ -45,7 +45,7 @@ extension TestToken {
   /// Sends the request of a gesture, and returns at the end of the gesture.
   func act(_ request: ControlCall.Request) async throws { _ = try await call(request).answer(Done.self) }
 
-  package func perform(_ act: Act) async throws { try await self.act(act.request) }
+  package func perform(_ gesture: UserGesture) async throws { try await self.act(gesture.request) }
 
   package func hold(seconds: Double) async throws {
     try await act(.init(request: "hold", milliseconds: Int64(seconds * 1000)))

@@ -193,12 +193,12 @@ package final class TestToken: Sendable {
     package let stale: Bool
   }
 
-  package func pending() async throws -> [String] { try await pendingFacts().map(\.transaction) }
+  package func pending() async throws -> [String] { try await pendingRequests().map(\.transaction) }
 
   private struct List: Decodable { let requests: [Pending] }
 
   /// The list of the command `pending`, newest first. Works also if a token server is not reachable.
-  package func pendingFacts() async throws -> [Pending] {
+  package func pendingRequests() async throws -> [Pending] {
     try await call(.init(request: "pending")).answer(List.self).requests
   }
 

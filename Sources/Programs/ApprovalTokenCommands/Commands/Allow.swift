@@ -4,7 +4,7 @@ import ControlProtocol
 
 struct Allow: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Let an account call a back end, confirmed by a very long hold of the button.",
+    abstract: "Let an account call a resource server, confirmed by a very long hold of the button.",
     discussion: """
       `approval-token call` sends the access token of the logged-in user only to origins on this list. Make sure that you \
       started this command yourself before you hold the button. With --remove, no hold is needed. `accounts --json` \
@@ -23,10 +23,10 @@ struct Allow: ParsableCommand {
   func run() throws {
     let request: ControlRequest =
       remove ? .disallow(account: account, origin: origin) : .allow(account: account, origin: origin)
-    try performControlCall(request, state, json) { (facts: OriginsResponse) in
-      facts.allowedOrigins.isEmpty
-        ? "\(facts.account) may call no back end"
-        : "\(facts.account) may call \(facts.allowedOrigins.joined(separator: ", "))"
+    try performControlCall(request, state, json) { (response: OriginsResponse) in
+      response.allowedOrigins.isEmpty
+        ? "\(response.account) may call no resource server"
+        : "\(response.account) may call \(response.allowedOrigins.joined(separator: ", "))"
     }
   }
 }

@@ -7,12 +7,12 @@ import JSONValues
 
 struct Call: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Call a back end as the logged-in user.",
+    abstract: "Call a resource server as the logged-in user.",
     discussion: """
       The running service adds the access token of the session (see `login`) and a proof with the device's key (DPoP, \
       RFC 9449), which it gives to no other program. It calls only origins on the account's allow-list (see `allow`), \
-      follows no redirect, and takes at most 1 MiB. Prints the response's body. Exits with 77 if the back end answers \
-      with a status from 300 to 499, and with 69 from 500 on; the body is printed, too.
+      follows no redirect, and takes at most 1 MiB. Prints the response's body. Exits with 77 if the resource server \
+      answers with a status from 300 to 499, and with 69 from 500 on; the body is printed, too.
       """)
 
   @Argument(help: "Account, as `approval-token accounts` lists it.")
@@ -39,10 +39,10 @@ struct Call: ParsableCommand {
   func run() throws {
     try reporting(json) {
       let body = try data.map { try Self.body($0) }
-      let call = BackEndCall(
+      let call = ResourceCall(
         account: account, method: words.count == 2 ? words[0].uppercased() : body == nil ? "GET" : "POST",
         url: words.last ?? "", contentType: body == nil ? nil : contentType, body: body)
-      let response = try BackEndResponse(of: call, by: ControlClient(path: state.controlSocket))
+      let response = try ResourceServerResponse(of: call, by: ControlClient(path: state.controlSocket))
       response.print(as: json)
       if let failure = response.failure { throw failure }
     }
@@ -57,7 +57,7 @@ struct Call: ParsableCommand {
     defer { if descriptor != 0 { close(descriptor) } }
     var body: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 65_536)
-    while body.count <= BackEndCall.longestBody {
+    while body.count <= ResourceCall.longestBody {
       let count = read(descriptor, &chunk, chunk.count)
       if count < 0, errno == EINTR { continue }
       guard count >= 0 else { throw unreadable(path) }
@@ -72,23 +72,23 @@ struct Call: ParsableCommand {
   }
 
   private static func limited(_ body: [UInt8]) throws -> [UInt8] {
-    guard body.count <= BackEndCall.longestBody else {
-      throw CommandError(.badData, "the body is larger than \(BackEndCall.longestBody) bytes")
+    guard body.count <= ResourceCall.longestBody else {
+      throw CommandError(.badData, "the body is larger than \(ResourceCall.longestBody) bytes")
     }
     return body
   }
 }
 
-/// A back end's response, received from the service in parts.
-struct BackEndResponse {
+/// A resource server's response, received from the service in parts.
+struct ResourceServerResponse {
   private(set) var status = 0
   private(set) var contentType: String?
   private(set) var body: [UInt8] = []
 
   /// - Throws: `.unavailable` if the service ends before the whole response is there.
-  init(of call: BackEndCall, by client: ControlClient) throws {
+  init(of call: ResourceCall, by client: ControlClient) throws {
     var size: Int?
-    try client.follow(.call(call), BackEndReply.self) { reply in
+    try client.follow(.call(call), ResourceReply.self) { reply in
       switch reply {
       case .head(let status, let contentType, let announced):
         (self.status, self.contentType, size) = (status, contentType, announced)
@@ -105,8 +105,8 @@ struct BackEndResponse {
   var failure: CommandError? {
     switch status {
     case 200..<300: nil
-    case 500...: CommandError(.unavailable, "the back end answered with status \(status)")
-    default: CommandError(.refused, "the back end answered with status \(status)")
+    case 500...: CommandError(.unavailable, "the resource server answered with status \(status)")
+    default: CommandError(.refused, "the resource server answered with status \(status)")
     }
   }
 
@@ -130,7 +130,7 @@ struct BackEndResponse {
     var body: String?
     var base64: Base64Bytes?
 
-    init(_ response: BackEndResponse) {
+    init(_ response: ResourceServerResponse) {
       status = response.status
       contentType = response.contentType
       body = String(validating: response.body, as: UTF8.self)

@@ -63,7 +63,7 @@ package struct Enroll: DaemonCommand {
   @Option(
     name: .customLong("allow-origin"),
     help: ArgumentHelp(
-      "Back end that `approval-token call` may call as the user: https://HOST[:PORT]. May be repeated.",
+      "Resource server that `approval-token call` may call as the user: https://HOST[:PORT]. May be repeated.",
       valueName: "origin"))
   package var allowedOrigins: [String] = []
 

@@ -24,8 +24,8 @@ struct Push: ParsableCommand {
   func run() throws {
     try reporting(json) {
       let request = ControlRequest.push(message: try read())
-      let facts = try ControlClient(path: state.controlSocket).call(request, PushResponse.self)
-      json.print(facts) { $0.isKnown ? "already received, for \($0.account)" : "stored, for \($0.account)" }
+      let response = try ControlClient(path: state.controlSocket).call(request, PushResponse.self)
+      json.print(response) { $0.isKnown ? "already received, for \($0.account)" : "stored, for \($0.account)" }
     }
   }
 

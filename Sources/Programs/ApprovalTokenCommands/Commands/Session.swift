@@ -18,8 +18,8 @@ struct LogIn: ParsableCommand {
 
   func run() throws {
     try performControlCall(.logIn(account: account), state, json) {
-      (facts: SessionResponse) in
-      "logged in as \(facts.account ?? "?"), for \(facts.secondsLeft ?? 0) s"
+      (response: SessionResponse) in
+      "logged in as \(response.account ?? "?"), for \(response.secondsLeft ?? 0) s"
     }
   }
 }
@@ -32,8 +32,8 @@ struct LogOut: ParsableCommand {
   @OptionGroup var json: JSONOption
 
   func run() throws {
-    try performControlCall(.logOut, state, json) { (facts: SessionResponse) in
-      switch facts.serverNotified {
+    try performControlCall(.logOut, state, json) { (response: SessionResponse) in
+      switch response.serverNotified {
       case nil: "no account was logged in"
       case true?: "logged out"
       case false?: "logged out on this token; the token server could not be notified and ends the session at its expiry"
@@ -62,8 +62,8 @@ struct PINCommand: ParsableCommand {
 
     func run() throws {
       try performControlCall(.changePIN(account: account), state, json) {
-        (facts: SessionResponse) in
-        "the PIN of \(facts.account ?? "?") was changed"
+        (response: SessionResponse) in
+        "the PIN of \(response.account ?? "?") was changed"
       }
     }
   }
@@ -85,19 +85,20 @@ struct Forget: ParsableCommand {
 
   func run() throws {
     try performControlCall(.forget(account: account), state, json) {
-      (facts: RemovalResponse) in
-      "removed \(facts.removed)"
-        + (facts.serverNotified ? "" : "; the token server was not notified: its administrator can delete the device")
+      (response: RemovalResponse) in
+      "removed \(response.removed)"
+        + (response.serverNotified
+          ? "" : "; the token server was not notified: its administrator can delete the device")
     }
   }
 }
 
 /// - Parameter words: makes the text output from the result.
-func performControlCall<Facts: Codable>(
-  _ request: ControlRequest, _ state: StateOption, _ json: JSONOption, words: (Facts) -> String
+func performControlCall<Response: Codable>(
+  _ request: ControlRequest, _ state: StateOption, _ json: JSONOption, words: (Response) -> String
 ) throws {
   try reporting(json) {
     json.print(
-      try ControlClient(path: state.controlSocket).call(request, Facts.self, progress: showProgress), text: words)
+      try ControlClient(path: state.controlSocket).call(request, Response.self, progress: showProgress), text: words)
   }
 }

@@ -41,21 +41,28 @@ extension Simulate {
 
     /// Runs gestures concurrently with the drawing, so that the LED keeps updating.
     private func press(_ key: Character, _ client: ControlClient) {
-      let input: SimulatedInput? =
-        switch key {
-        case "h": .hold(milliseconds: 1000)
-        case "p": .hold(milliseconds: 100)
-        case "n": .hold(milliseconds: 6200)
-        case "d": .doublePress
-        case "0"..."9": .keys([String(key)])
-        case "\r", "\n": .keys(["enter"])
-        case "\u{7F}", "\u{08}": .keys(["delete"])
-        case "c": .keys(["clear"])
-        case "x": .keys(["escape"])
-        default: nil
-        }
-      if let input { detachThread { _ = try? client.call(.simulate(input), Done.self) } }
+      if let input = SimulatedInput(panelKey: key) {
+        detachThread { _ = try? client.call(.simulate(input), Done.self) }
+      }
       if key == "r", let ask { runShell(ask) }
+    }
+  }
+}
+
+extension SimulatedInput {
+  /// What a key of the panel stands for; nil for a key without a meaning at the board.
+  init?(panelKey key: Character) {
+    switch key {
+    case "h": self = .hold(milliseconds: 1000)
+    case "p": self = .hold(milliseconds: 100)
+    case "n": self = .notMe
+    case "d": self = .doublePress
+    case "0"..."9": self = .keys([String(key)])
+    case "\r", "\n": self = .keys(["enter"])
+    case "\u{7F}", "\u{08}": self = .keys(["delete"])
+    case "c": self = .keys(["clear"])
+    case "x": self = .keys(["escape"])
+    default: return nil
     }
   }
 }

@@ -103,17 +103,17 @@ struct Pending: ParsableCommand {
 
   func run() throws {
     try reporting(json) {
-      let facts = try ControlClient(path: state.controlSocket).call(
+      let response = try ControlClient(path: state.controlSocket).call(
         .pending, PendingResponse.self)
-      json.print(facts.requests) { pending in
+      json.print(response.requests) { pending in
         pending.isEmpty
           ? "nothing is pending"
           : pending.flatMap { [$0.line] + ($0.verified?.lines ?? []) }.joined(separator: "\n")
       }
-      guard facts.unreachable.isEmpty else {
+      guard response.unreachable.isEmpty else {
         throw CommandError(
           .unavailable,
-          "not connected to \(facts.unreachable.joined(separator: ", ")): this is the last known list, and may have "
+          "not connected to \(response.unreachable.joined(separator: ", ")): this is the last known list, and may have "
             + "changed")
       }
     }

@@ -7,10 +7,10 @@ import MobileAuth
 import ServerBackends
 import Vault
 
-/// Calls of back ends as the logged-in user, and the addresses to which they may go.
+/// Calls to resource servers as the logged-in user, and the addresses to which they may go.
 extension AccountService {
   /// - Throws: `CommandError` also if the user is not logged in (9010), and if the origin is not on the allow-list.
-  func call(_ call: BackEndCall) async throws -> HTTPResponse {
+  func call(_ call: ResourceCall) async throws -> HTTPResponse {
     let (account, found) = try find(call.account)
     let server = try calls(of: account, at: found)
     guard let method = HTTPRequest.Method(rawValue: call.method) else {
@@ -35,11 +35,11 @@ extension AccountService {
       )
     }
     var request = HTTPRequest(
-      method, address.text, body: call.body?.bytes ?? [], deadline: BackEndClient.deadline,
-      maximumBodyBytes: BackEndCall.longestResponse)
+      method, address.text, body: call.body?.bytes ?? [], deadline: ResourceServerClient.deadline,
+      maximumBodyBytes: ResourceCall.longestResponse)
     if let type = call.contentType { request.headers["Content-Type"] = type }
     // Pins are those of the token server.
-    let client = BackEndClient(http: try backends.context.http(to: account.server, pins: [])) { request, nonce in
+    let client = ResourceServerClient(http: try backends.context.http(to: account.server, pins: [])) { request, nonce in
       try await server.authorize(request, in: session, nonce: nonce)
     }
     return try await client.send(request, to: address.origin)
@@ -91,13 +91,13 @@ extension AccountService {
   private func requireOtherServer(_ origin: HTTPOrigin, than account: AccountRecord) throws {
     let url = try vault.server(account.server)?.url ?? ""
     guard !url.hasPrefix("https://") || HTTPOrigin(url).map({ $0 != origin }) == true else {
-      throw CommandError(.refused, "\(origin) is the token server of \(account.id), which is not a back end")
+      throw CommandError(.refused, "\(origin) is the token server of \(account.id), which is not a resource server")
     }
   }
 
   private func calls(of account: AccountRecord, at server: any TokenServerClient) throws -> any SessionCalls {
     guard let server = server as? any SessionCalls else {
-      throw CommandError(.usage, "\(account.id) cannot call back ends: its server has no sessions")
+      throw CommandError(.usage, "\(account.id) cannot call resource servers: its server has no sessions")
     }
     return server
   }
@@ -116,11 +116,11 @@ extension OriginsResponse {
   }
 }
 
-extension BackEndReply {
+extension ResourceReply {
   /// The lines for one response.
-  static func lines(of response: HTTPResponse) -> [BackEndReply] {
+  static func lines(of response: HTTPResponse) -> [ResourceReply] {
     let parts = stride(from: 0, to: response.body.count, by: longestPart).map { start in
-      BackEndReply.part(Array(response.body[start..<min(start + longestPart, response.body.count)]))
+      ResourceReply.part(Array(response.body[start..<min(start + longestPart, response.body.count)]))
     }
     let type = response.headers["Content-Type"].map { $0.sanitized(atMost: 256) }
     return [.head(status: response.status, contentType: type, size: response.body.count)] + parts

@@ -23,9 +23,9 @@ extension AccountService {
       try backends.requireUnlocked(try vault.account(account.id))
       let verdict = try vault.nextOneTimePassword(
         of: account.id, unlocked: secret, in: environment, notBefore: releaseTime)
-      let facts = try CodeResponse(verdict, of: account.id)
+      let response = try CodeResponse(verdict, of: account.id)
       await dialog.show(.confirmed)
-      return facts
+      return response
     }
   }
 }

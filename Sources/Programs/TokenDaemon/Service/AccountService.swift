@@ -116,7 +116,7 @@ struct AccountService: Sendable {
         try await client.deregister(account.id)
         serverNotified = true
       }
-    } catch { progress("the token server could not be notified: \(error)") }
+    } catch { progress("the token server could not be notified: \(explanation(of: error))") }
     try vault.wipe(
       ifThere: account.id, environment.auditEntry(.removed, account: account.id, detail: "forgotten at the panel"))
     service.reload()

@@ -35,7 +35,7 @@ struct BrokerSubscriber: HintBroker {
 
   /// Delivers the messages that are published to the topic `mailbox`, until the task is canceled. `MAILBOX/presence` is
   /// a retained message that says whether a subscriber is connected.
-  func bring(from mailbox: String, to receiver: any PushReceiver) async throws {
+  func deliver(from mailbox: String, to receiver: any PushReceiver) async throws {
     let reader = MQTT.Subscriber(
       at: broker, topic: mailbox, clientID: Self.clientID(for: mailbox), presence: "\(mailbox)/presence"
     ) { report in

@@ -44,7 +44,7 @@ struct ControlRequestHandler: Sendable {
     case .led: try reply(await board.led)
     case .watch: try await watch(reply)
     case .show(let transaction): try reply(show(transaction))
-    case .call(let call): for line in BackEndReply.lines(of: try await accounts.call(call)) { try reply(line) }
+    case .call(let call): for line in ResourceReply.lines(of: try await accounts.call(call)) { try reply(line) }
     case .allow(let account, let origin): try reply(try await accounts.allow(account, origin, progress))
     case .disallow(let account, let origin): try reply(try accounts.disallow(account, origin))
     case .followLED: for await _ in board.indicator.changes() { try reply(await board.led) }
@@ -121,21 +121,21 @@ struct ControlRequestHandler: Sendable {
   private func press(_ names: [String]) async throws {
     let keypad = try board.simulatedKeypad
     guard names.count <= 64 else { throw CommandError(.usage, "at most 64 keys at once") }
-    let acts = try names.map { name in
-      guard let act = SimulatedKeypad.Act(name) else {
+    let actions = try names.map { name in
+      guard let action = SimulatedKeypad.Action(name) else {
         throw CommandError(.usage, "no key \"\(name)\"; there are: \(SimulatedInput.keyNames)")
       }
-      return act
+      return action
     }
     let former = await board.panel.keypadEvents
     let pause = Duration.milliseconds(20)
-    for act in acts {
-      keypad.perform(act)
+    for action in actions {
+      keypad.perform(action)
       // Paced like fast typing: the panel drops keys that arrive faster than it handles them.
       try await backends.environment.sleep(for: pause)
     }
     for _ in 1...50 {
-      guard await board.panel.keypadEvents - former < acts.count else { break }
+      guard await board.panel.keypadEvents - former < actions.count else { break }
       try await backends.environment.sleep(for: pause)
     }
   }

@@ -63,7 +63,7 @@ final class MailboxWatch: Sendable {
     _ mailbox: String, for receiver: any PushReceiver, from broker: BrokerSubscriber
   ) -> Task<Void, Never> {
     Task { [warn] in
-      do { try await broker.bring(from: mailbox, to: receiver) } catch is CancellationError {} catch {
+      do { try await broker.deliver(from: mailbox, to: receiver) } catch is CancellationError {} catch {
         warn("push messages are not received until the next start: \(error)")
         receiver.set(channelFault: "\(error)", of: mailbox)
       }

@@ -20,15 +20,15 @@ struct PlainLog: LogHandler {
   }
 
   func log(event: LogEvent) {
-    let facts = metadata.merging(event.metadata ?? [:]) { $1 }
-    Self.write(Self.line(event.level, label, "[\(event.source)] \(event.message)", facts, at: Date()))
+    let metadata = metadata.merging(event.metadata ?? [:]) { $1 }
+    Self.write(Self.line(event.level, label, "[\(event.source)] \(event.message)", metadata, at: Date()))
   }
 
   static func line(
     _ level: Logger.Level, _ label: String, _ message: String, _ metadata: Logger.Metadata, at moment: Date
   ) -> String {
-    let facts = metadata.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }.joined()
-    return "\(moment.formatted(.iso8601)) \(level) \(label):\(facts) \(message)".sanitized(atMost: 1000)
+    let metadata = metadata.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }.joined()
+    return "\(moment.formatted(.iso8601)) \(level) \(label):\(metadata) \(message)".sanitized(atMost: 1000)
   }
 
   private static func write(_ line: String) {

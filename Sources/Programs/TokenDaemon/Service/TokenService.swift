@@ -80,9 +80,9 @@ final class TokenService: Service {
 
   /// The session of the logged-in user; nil after its expiry.
   var session: UserSession? {
-    state.withLock { facts in
-      if let session = facts.session, session.until <= environment.now { facts.session = nil }
-      return facts.session
+    state.withLock { state in
+      if let session = state.session, session.until <= environment.now { state.session = nil }
+      return state.session
     }
   }
 
@@ -101,17 +101,17 @@ final class TokenService: Service {
   var lostAccounts: [AccountID] { state.withLock { $0.lost.sorted { $0.text < $1.text } } }
 
   func noteLoss(of account: AccountID) {
-    state.withLock { facts in
-      facts.lost.insert(account)
-      facts.failureCounts[account] = nil
+    state.withLock { state in
+      state.lost.insert(account)
+      state.failureCounts[account] = nil
     }
   }
 
   /// Unexpired codes, at most one per account: the latest.
   var codes: [PendingCode] {
-    state.withLock { facts in
-      facts.codes.removeAll { $0.until <= environment.now }
-      return facts.codes
+    state.withLock { state in
+      state.codes.removeAll { $0.until <= environment.now }
+      return state.codes
     }
   }
 
@@ -119,9 +119,9 @@ final class TokenService: Service {
     let pending = PendingCode(
       account: account, transaction: transaction, code: code, receivedAtMilliseconds: environment.wallClockMilliseconds,
       until: environment.now + Self.codeLifetime)
-    state.withLock { facts in
-      facts.codes.removeAll { $0.account == account }
-      facts.codes.append(pending)
+    state.withLock { state in
+      state.codes.removeAll { $0.account == account }
+      state.codes.append(pending)
     }
   }
 
@@ -197,15 +197,15 @@ final class TokenService: Service {
     let servers = try vault.servers().filter { active.contains($0.id) }.compactMap {
       try backends.client(for: $0, report: report)
     }
-    let isAnyLost = state.withLock { facts in
+    let isAnyLost = state.withLock { state in
       let present = Set(accounts.map(\.id))
-      if !present.isSubset(of: facts.accounts) { facts.lost = [] }
-      facts.accounts = present
-      facts.servers = Dictionary(uniqueKeysWithValues: servers.map { ($0.id, $0) })
-      if let session = facts.session, !accounts.contains(where: { $0.id == session.account && $0.stage == .active }) {
-        facts.session = nil
+      if !present.isSubset(of: state.accounts) { state.lost = [] }
+      state.accounts = present
+      state.servers = Dictionary(uniqueKeysWithValues: servers.map { ($0.id, $0) })
+      if let session = state.session, !accounts.contains(where: { $0.id == session.account && $0.stage == .active }) {
+        state.session = nil
       }
-      return !facts.lost.isEmpty
+      return !state.lost.isEmpty
     }
     let handler = Handler(
       servers: servers, inbox: inbox, panelTasks: panelTasks, panel: panel, stateStore: vault,

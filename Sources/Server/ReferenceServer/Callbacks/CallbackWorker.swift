@@ -78,7 +78,7 @@ final class CallbackWorker: Service {
       hasStarted = false
       for job in jobs where underWay.withLock({ $0.begin(job) }) {
         hasStarted = true
-        group.addTask { [self] in await carryOut(job) }
+        group.addTask { [self] in await perform(job) }
       }
     }
     return try await store.read { try $0.nextCallback(after: now) }
@@ -94,7 +94,7 @@ final class CallbackWorker: Service {
     }
   }
 
-  private func carryOut(_ job: CallbackJob) async {
+  private func perform(_ job: CallbackJob) async {
     // The list may have been read before this job was delivered or postponed by another task.
     guard (try? await store.read { try $0.isWaiting(job) }) ?? true else {
       if underWay.withLock({ $0.end(job) }) { wakeUp.ring() }

@@ -20,7 +20,7 @@ struct APIClientCommand: AsyncParsableCommand {
     var mobileAuthentication = true
     @Flag(inversion: .prefixedNo, help: "May list and delete users' devices.")
     var endUser = true
-    @Flag(help: "May check access tokens: for a back end that tokens call.")
+    @Flag(help: "May check access tokens: for a resource server that tokens call.")
     var introspection = false
 
     private struct Added: Encodable {

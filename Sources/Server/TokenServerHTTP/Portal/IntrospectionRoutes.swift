@@ -5,8 +5,9 @@ import ReferenceProtocol
 import TokenServerCore
 import TokenServerStore
 
-/// Token introspection (RFC 7662): a back end that received an access token asks whether it is valid, whose it is, and
-/// how the user authenticated. The back end checks the DPoP proof itself, with the key thumbprint of the response.
+/// Token introspection (RFC 7662): a resource server that received an access token asks whether it is valid, whose it
+/// is, and how the user authenticated. The resource server checks the DPoP proof itself, with the key thumbprint of the
+/// response.
 struct IntrospectionRoutes: Sendable {
   let gate: PortalGate
   let origin: Origin
@@ -27,7 +28,7 @@ struct IntrospectionRoutes: Sendable {
     guard let text = form["token"] else { throw ResponseError.invalidRequest("token is missing.") }
     let (hash, now) = (gate.hasher.hash(text, for: .accessToken), clock.now())
     guard let token = try await gate.store.read({ try $0.validAccessToken(hash, now: now) }) else {
-      // Only invalid tokens count, so that who sends them to a back end does not lock out its users.
+      // Only invalid tokens count, so that who sends them to a resource server does not lock out its users.
       guard limiter.allows(client) else {
         throw ResponseError(
           .tooManyRequests, "slow_down", code: Problem.Slug.rateLimited.code, headers: [.retryAfter: "1"])

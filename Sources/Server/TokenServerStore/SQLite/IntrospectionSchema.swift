@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The columns for back ends that check access tokens.
+/// The columns for resource servers that check access tokens.
 enum IntrospectionSchema {
   static let statements = """
     -- Whether the client may check access tokens.

@@ -158,7 +158,7 @@ enum Schema {
       event BLOB NOT NULL
     ) STRICT;
 
-    -- Facts a running server leaves for the commands.
+    -- Values that a running server stores for the commands.
     CREATE TABLE running (
       name TEXT NOT NULL PRIMARY KEY,
       value TEXT NOT NULL

@@ -6,7 +6,7 @@ import Testing
 
 @testable import TokenDaemon
 
-@Suite(.timeLimit(.minutes(1))) struct BackEndClientTests {
+@Suite(.timeLimit(.minutes(1))) struct ResourceServerClientTests {
   private static let challenge = HTTPResponse(
     status: 401, headers: ["WWW-Authenticate": "DPoP error=\"use_dpop_nonce\"", "DPoP-Nonce": "n1"])
 
@@ -14,7 +14,7 @@ import Testing
 
   private func send(_ http: RecordingHTTPTransport) async throws -> HTTPResponse {
     let origin = try #require(HTTPOrigin("https://bank.example"))
-    return try await BackEndClient(http: http) { request, nonce in
+    return try await ResourceServerClient(http: http) { request, nonce in
       var request = request
       request.headers["DPoP"] = "proof \(nonce ?? "-")"
       return request
@@ -30,7 +30,7 @@ import Testing
     #expect(http.requests.allSatisfy { $0.body == [1] && $0.method == .post && $0.url == request.url })
   }
 
-  /// Fails if a back end can keep the token busy with nonces.
+  /// Fails if a resource server can keep the token busy with nonces.
   @Test("A second challenge is the response") func secondChallenge() async throws {
     let http = RecordingHTTPTransport { _ throws(HTTPTransportError) in Self.challenge }
     #expect(try await send(http) == Self.challenge)
@@ -53,7 +53,7 @@ import Testing
   }
 
   @Test(
-    "A failure names the back end, not the token server",
+    "A failure names the resource server, not the token server",
     arguments: [
       (.unreachable("r"), .unavailable, 9001),
       (.noNetwork("r"), .unavailable, 9000), (.timedOut(after: .seconds(1)), .unavailable, 9001),
@@ -72,10 +72,10 @@ import Testing
 
   @Test("A response is sent in parts", arguments: [0, 1, 49_152, 49_153, 1 << 20]) func parts(size: Int) {
     let body = (0..<size).map { UInt8(truncatingIfNeeded: $0) }
-    let lines = BackEndReply.lines(
+    let lines = ResourceReply.lines(
       of: HTTPResponse(status: 201, headers: ["Content-Type": "text/plain\u{1B}"], body: body))
     #expect(lines.first == .head(status: 201, contentType: "text/plain", size: size))
     let parts = lines.dropFirst().map { if case .part(let bytes) = $0 { bytes } else { [UInt8]() } }
-    #expect(Array(parts.joined()) == body && parts.allSatisfy { (1...BackEndReply.longestPart).contains($0.count) })
+    #expect(Array(parts.joined()) == body && parts.allSatisfy { (1...ResourceReply.longestPart).contains($0.count) })
   }
 }

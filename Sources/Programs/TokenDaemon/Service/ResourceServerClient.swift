@@ -2,15 +2,15 @@
 import ControlProtocol
 import HTTP
 
-/// Sends one request to a back end, with an access token that is bound to this token's key (RFC 9449).
-struct BackEndClient: Sendable {
+/// Sends one request to a resource server, with an access token that is bound to this token's key (RFC 9449).
+struct ResourceServerClient: Sendable {
   static let deadline = Duration.seconds(30)
 
   let http: any HTTPTransport
-  /// Adds the access token and the proof, with the back end's nonce if it has sent one.
+  /// Adds the access token and the proof, with the resource server's nonce if it has sent one.
   let authorize: @Sendable (HTTPRequest, _ nonce: String?) async throws -> HTTPRequest
 
-  /// - Returns: the response with any status. If the back end requires a nonce, that of the second request.
+  /// - Returns: the response with any status. If the resource server requires a nonce, that of the second request.
   /// - Throws: `CommandError`, and what `authorize` throws.
   func send(_ request: HTTPRequest, to origin: HTTPOrigin) async throws -> HTTPResponse {
     let first = try await exchange(request, nil, origin)
@@ -39,7 +39,7 @@ extension HTTPResponse {
 }
 
 extension CommandError {
-  /// - Parameter origin: of the back end; the error's own text is about token servers.
+  /// - Parameter origin: of the resource server; the error's own text is about token servers.
   fileprivate init(_ error: HTTPTransportError, of origin: HTTPOrigin) {
     switch error {
     case .noNetwork(let why): self.init(.unavailable, "this board has no network: \(why)", number: 9000)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package import JSONValues
 
-/// A request to a back end, sent with the access token of the logged-in user.
-package struct BackEndCall: Equatable, Sendable {
+/// A request to a resource server, sent with the access token of the logged-in user.
+package struct ResourceCall: Equatable, Sendable {
   /// The maximum size of a body in bytes.
   package static let longestBody = 256 << 10
   /// The maximum size of the response's body in bytes.
@@ -25,7 +25,7 @@ package struct BackEndCall: Equatable, Sendable {
   }
 }
 
-extension BackEndCall: Codable {
+extension ResourceCall: Codable {
   private enum CodingKeys: String, CodingKey {
     case account, method, url, body
     case contentType = "content_type"
@@ -49,7 +49,7 @@ extension BackEndCall: Codable {
 }
 
 /// One line of the service's answer: the response's status first, then its body in parts.
-package enum BackEndReply: Equatable, Sendable {
+package enum ResourceReply: Equatable, Sendable {
   /// - Parameter size: the number of bytes of the body.
   case head(status: Int, contentType: String?, size: Int)
   case part([UInt8])
@@ -58,7 +58,7 @@ package enum BackEndReply: Equatable, Sendable {
   package static let longestPart = 48 << 10
 }
 
-extension BackEndReply: Codable {
+extension ResourceReply: Codable {
   private enum CodingKeys: String, CodingKey {
     case status, size, part
     case contentType = "content_type"

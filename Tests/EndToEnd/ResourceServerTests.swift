@@ -4,8 +4,8 @@ import ProgramHarness
 import Testing
 
 extension EndToEnd {
-  /// Calls of the back end in `examples`.
-  @Suite struct BackEnds {
+  /// Calls to the resource server in `examples`.
+  @Suite struct ResourceServers {
     private struct Reply: Decodable, Equatable {
       let user: String
       let amr: [String]
@@ -14,37 +14,37 @@ extension EndToEnd {
 
     private static let program =
       URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-      .appending(path: "examples/back-end.py").path
+      .appending(path: "examples/resource-server.py").path
 
-    /// Starts the back end.
+    /// Starts the resource server.
     private func start(at url: String, _ server: TestServer) async throws -> ChildProcess {
       struct Added: Decodable { let clientSecret: String }
       let secret = try await server.command(
         "api-client", "add", "shop", "--introspection", "--no-mobile-authentication", "--no-end-user"
       ).decoded(Added.self).clientSecret
       let files = server.directory
-      let backEnd = try ChildProcess(
+      let resourceServer = try ChildProcess(
         "python3",
         [
           Self.program, "--url", url, "--certificate", files + "/server.pem", "--key", files + "/server.key",
           "--issuer",
           server.address, "--authorities", files + "/ca.pem", "--client", "shop:\(secret)",
         ])
-      try await backEnd.output.line(with: "listening on")
-      return backEnd
+      try await resourceServer.output.line(with: "listening on")
+      return resourceServer
     }
 
     private func expectRefusal(_ outcome: Outcome, saying part: String) {
       #expect(outcome.exit == .code(77) && outcome.errors.contains(part), "\(outcome)")
     }
 
-    @Test("The logged-in user calls a back end that was allowed at the panel, which knows the user and the PIN")
+    @Test("The logged-in user calls a resource server that was allowed at the panel, which knows the user and the PIN")
     func calls() async throws {
       try await withPINScene(configuration: { "[tls]\nauthorities = \"\($0.directory)/ca.pem\"\n" }) { fixture in
         let token = fixture.token
         let url = "https://127.0.0.1:\(try Loopback.freePort())"
-        let backEnd = try await start(at: url, fixture.server)
-        defer { backEnd.send(SIGKILL) }
+        let resourceServer = try await start(at: url, fixture.server)
+        defer { resourceServer.send(SIGKILL) }
         expectRefusal(try await token.command("call", "alice", url), saying: "approval-token allow alice \(url)")
 
         let allow = try token.begin("allow", "alice", url, "--json")
@@ -68,7 +68,7 @@ extension EndToEnd {
         }
         let printed: Printed = try await token.command("call", "alice", url, "--json").succeeded().decoded()
         #expect(printed.status == 200 && printed.body.contains("alice"))
-        expectRefusal(try await token.command("call", "alice", fixture.server.address), saying: "not a back end")
+        expectRefusal(try await token.command("call", "alice", fixture.server.address), saying: "not a resource server")
         let port = try Loopback.freePort()
         expectRefusal(try await token.command("call", "alice", "https://127.0.0.1:\(port)/"), saying: "may not call")
 
@@ -78,11 +78,11 @@ extension EndToEnd {
       }
     }
 
-    @Test("The back end refuses a token without its proof") func noProof() async throws {
+    @Test("The resource server refuses a token without its proof") func noProof() async throws {
       try await withPINScene { fixture in
         let url = "https://127.0.0.1:\(try Loopback.freePort())"
-        let backEnd = try await start(at: url, fixture.server)
-        defer { backEnd.send(SIGKILL) }
+        let resourceServer = try await start(at: url, fixture.server)
+        defer { resourceServer.send(SIGKILL) }
         for headers in [
           [], ["Authorization: Bearer x"], ["Authorization: DPoP x"], ["Authorization: DPoP x", "DPoP: a.b.c"],
           ["Authorization: DPoP x", "DPoP: e30.e30.AA"], ["Authorization: DPoP x", "DPoP: W10.W10.AA"],
@@ -97,7 +97,7 @@ extension EndToEnd {
       }
     }
 
-    @Test("An enrollment can name the back ends") func enrollment() async throws {
+    @Test("An enrollment can name the resource servers") func enrollment() async throws {
       try await withPINScene { fixture in
         try await fixture.server.addUser("bob")
         let uri = try await fixture.server.activation(for: "bob")
@@ -116,7 +116,7 @@ extension EndToEnd {
         #expect(accounts.map(\.allowedOrigins) == [nil, ["https://shop.example"]])
         #expect(
           try await fixture.token.command("allow", "bob", "https://shop.example", "--remove").succeeded().output
-            .contains("bob may call no back end"))
+            .contains("bob may call no resource server"))
       }
     }
   }

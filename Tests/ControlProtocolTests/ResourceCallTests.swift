@@ -3,11 +3,11 @@ import ControlProtocol
 import JSONValues
 import Testing
 
-@Suite("The messages of `call`", .timeLimit(.minutes(1))) struct BackEndCallTests {
+@Suite("The messages of `call`", .timeLimit(.minutes(1))) struct ResourceCallTests {
   @Test(
     "A call is read as it was written", arguments: [nil, [], [0, 255, 10], [UInt8](repeating: 7, count: 256 << 10)])
   func calls(body: [UInt8]?) throws {
-    let call = BackEndCall(account: "a", method: "PUT", url: "https://b", contentType: "t", body: body)
+    let call = ResourceCall(account: "a", method: "PUT", url: "https://b", contentType: "t", body: body)
     #expect(try ControlRequest(line: ControlRequest.call(call).line) == .call(call))
   }
 
@@ -24,8 +24,8 @@ import Testing
   }
 
   @Test("Each line of a response is read as it was written") func replies() throws {
-    for reply in [BackEndReply.head(status: 200, contentType: nil, size: 3), .part([0, 255]), .part([])] {
-      guard case .answer(let read) = try ControlResponse<BackEndReply>(line: JSONMessage.encode(reply)) else {
+    for reply in [ResourceReply.head(status: 200, contentType: nil, size: 3), .part([0, 255]), .part([])] {
+      guard case .answer(let read) = try ControlResponse<ResourceReply>(line: JSONMessage.encode(reply)) else {
         Issue.record("not an answer")
         return
       }

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A back end for `approval-token call`: says who calls it, and how the user has logged in.
+"""A resource server for `approval-token call`: says who calls it, and how the user has logged in.
 
 It asks the token server about each access token (RFC 7662), and requires the proof of the key to which the token is bound
-(RFC 9449): the token alone proves nothing. Python's standard library only; see docs/token-server.md, "Back ends".
+(RFC 9449): the token alone proves nothing. Python's standard library only; see docs/token-server.md,
+"Resource servers".
 """
 import argparse, base64, collections, hashlib, http.server, json, secrets, ssl, urllib.parse, urllib.request
 
@@ -122,7 +123,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 for name, help in {
-    "url": "https://HOST:PORT of this back end, as users call it", "certificate": "PEM file for TLS",
+    "url": "https://HOST:PORT of this resource server, as users call it", "certificate": "PEM file for TLS",
     "key": "PEM file of its key", "issuer": "https://HOST[:PORT] of the token server",
     "authorities": "PEM file of the authority of the token server's certificate",
     "client": "ID:SECRET of `token-server api-client add ID --introspection`",

@@ -14,6 +14,16 @@ import sys
 from machine import Timeout
 from scene import Scene, run
 
+# Stops the process of the service once.
+HANG = """[Unit]
+After=approval-token.service
+[Service]
+Type=oneshot
+ExecStart=/bin/sleep 60
+ExecStart=/bin/systemctl kill --signal=STOP --kill-whom=main approval-token.service
+ExecStart=/bin/echo the service is stopped
+"""
+
 
 def enroll_and_approve(scene):
     scene.power_on()
@@ -49,6 +59,19 @@ def state_survives(scene):
     scene.machine.power_off()
 
 
+def hang_ends(scene):
+    scene.power_on(unit=HANG)
+    scene.login(540)
+    scene.step("after a third restart: a login is approved with the button")
+    scene.says("the service is stopped", 300)
+    scene.step("the process of the service is stopped (SIGSTOP)")
+    scene.says("Watchdog timeout", 240)
+    scene.step("systemd finds the hang")
+    scene.login(240)
+    scene.step("after the restart of the service: a login is approved with the button")
+    scene.machine.power_off()
+
+
 def root_is_unchanged(scene):
     if scene.card.root_hash() != scene.root:
         raise Timeout("the root partition has changed")
@@ -61,7 +84,7 @@ def main():
 
     def steps():
         scene.flash(image)
-        for part in (enroll_and_approve, files_are_erased, state_survives, root_is_unchanged):
+        for part in (enroll_and_approve, files_are_erased, state_survives, hang_ends, root_is_unchanged):
             part(scene)
 
     return run(scene, steps)

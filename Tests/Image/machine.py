@@ -136,13 +136,14 @@ class Lines:
 
 
 class Machine:
-    def __init__(self, directory, card, boot):
-        """`boot` has the files `kernel`, `initrd` and `cmdline.txt`."""
+    def __init__(self, directory, card, boot, options=""):
+        """`boot` has the files `kernel`, `initrd` and `cmdline.txt`; `options` are added to the kernel's command line."""
         self.directory = pathlib.Path(directory)
         self.console = self.directory / "console.log"
         for name in ("qmp.sock", "qtest.sock"):
             (self.directory / name).unlink(missing_ok=True)
         line = (boot / "cmdline.txt").read_text().strip() + " console=ttyAMA0 loglevel=4 systemd.journald.forward_to_console=1"
+        line = f"{line} {options}".strip()
         command = ["qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a53", "-smp", "2", "-m", "1024"]
         command += ["-display", "none", "-monitor", "none", "-no-reboot", "-serial", f"file:{self.console}"]
         command += ["-kernel", str(boot / "kernel"), "-initrd", str(boot / "initrd"), "-append", line]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A token server, a card and the board that it is in, and what a user and a portal do with them."""
+import base64
 import signal
 import subprocess
 import sys
@@ -30,8 +31,17 @@ class Scene:
 
     # The board
 
-    def power_on(self):
-        self.machine = Machine(self.directory, self.card.path, self.directory / "boot")
+    def power_on(self, unit=None):
+        """`unit` is the text of a systemd unit that runs in this boot; nothing of it is on the card."""
+        options = ""
+        if unit:
+            text = base64.b64encode(unit.encode()).decode()
+            options = f"systemd.set_credential_binary=systemd.extra-unit.trial.service:{text} systemd.wants=trial.service"
+        self.machine = Machine(self.directory, self.card.path, self.directory / "boot", options)
+
+    def says(self, text, seconds, since=0):
+        """Waits for a text on the console after its first `since` characters."""
+        wait(seconds, f'the console should say "{text}"', lambda: text in self.machine.text()[since:])
 
     def step(self, text):
         print(f"  ok  {self.machine.seconds():5.0f} s  {text}", flush=True)

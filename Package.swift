@@ -63,6 +63,7 @@ let tokenServerPackages: [Package.Dependency] = [
 ]
 
 let tokenServerTargets: [Target] = [
+  .systemLibrary(name: "CSpawn", path: path("CSpawn", .system)),
   module(
     "TokenServerCore", in: .server,
     over: ["ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", logging]),
@@ -89,7 +90,7 @@ let tokenServerTargets: [Target] = [
     "ReferenceServer", in: .server,
     over: [
       "TokenServerCore", "TokenServerStore", "TokenServerHTTP", "MQTT", "HTTP", "ReferenceProtocol", "Cryptography",
-      "DisplayText", "Secrets", argumentParser, logging, lifecycle, signals, "TOMLSyntax",
+      "DisplayText", "Secrets", "CSpawn", argumentParser, logging, lifecycle, signals, "TOMLSyntax",
       .product(name: "NIOCore", package: "swift-nio"),
       .product(name: "NIOHTTP1", package: "swift-nio"),
       .product(name: "NIOPosix", package: "swift-nio"),

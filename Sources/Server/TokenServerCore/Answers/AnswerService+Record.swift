@@ -33,7 +33,7 @@ extension AnswerService {
       announcer.log.info("transaction \(transaction.id): \(describe(verificationResult))")
       return verdict
     case .known(let verdict): return try verdict.repeated(for: arrival.hash)
-    case .tooLate(let state): throw Self.tooLate(state)
+    case .tooLate(let state): throw DeviceAPIError(tooLate: state)
     }
   }
 
@@ -64,13 +64,14 @@ extension AnswerService {
   }
 
   /// - Returns: no effects if the transaction had already ended.
-  private static func end(
+  static func end(
     _ transaction: Transaction, _ ending: TransactionOutcome, _ settlement: TransactionEnd?, by arrival: ArrivedAnswer,
-    in records: any ServerRecords
+    customInfo: CustomInfo? = nil, in records: any ServerRecords
   ) throws -> (StoredReply, Effects?) {
     let effects = try records.end(transaction, ending, settlement: settlement, nowMs: arrival.atMs)
     let status = RequestStatus(
-      state: ending.state, receipt: settlement?.receipt, idempotencyKey: arrival.key, sealedReceipt: settlement?.sealed)
+      state: ending.state, receipt: settlement?.receipt, idempotencyKey: arrival.key, sealedReceipt: settlement?.sealed,
+      customInfo: customInfo)
     return (StoredReply(requestHash: arrival.hash, status: 200, body: JSON.encode(status)), effects)
   }
 
@@ -95,7 +96,7 @@ extension AnswerService {
       return await revocations.explained(verdict, attempt)
     }
     let ended = try await store.transaction(transaction.id, of: arrival.clientID)
-    throw Self.tooLate(ended.state(at: arrival.atMs))
+    throw DeviceAPIError(tooLate: ended.state(at: arrival.atMs))
   }
 
   private static func rule(
@@ -119,10 +120,6 @@ extension AnswerService {
         verdict: Problem(finding, issuer: issuer).map { StoredReply($0, to: arrival.hash) },
         effects: try records.end(transaction, .invalidAnswers, nowMs: arrival.atMs) ?? Effects())
     }
-  }
-
-  private static func tooLate(_ state: RequestState) -> DeviceAPIError {
-    DeviceAPIError(state == .expired ? .expired : .alreadyHandled, state: state)
   }
 
   private func describe(_ verificationResult: Verification) -> String {

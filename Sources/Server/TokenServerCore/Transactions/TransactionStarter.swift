@@ -59,8 +59,9 @@ package struct TransactionStarter: Sendable {
   }
 
   private func start(_ order: StartRequest, in records: any ServerRecords) throws -> Outcome {
-    let profiles = try records.profiles(of: order.userID).filter { $0.canBeAsked(by: order.type.method) }
-    guard let profile = choose(order.target, from: profiles), let deviceName = try records.deviceName(profile.clientID)
+    let profiles = try records.profiles(of: order.userID).filter { $0.plan(for: order.type, configuration) != nil }
+    guard let profile = choose(order.target, from: profiles), let plan = profile.plan(for: order.type, configuration),
+      let deviceName = try records.deviceName(profile.clientID)
     else {
       return .refused(.notPossible)
     }
@@ -75,7 +76,7 @@ package struct TransactionStarter: Sendable {
       effects = try records.supersede(
         userID: order.userID, type: order.type.name, on: profile.clientID, nowMs: nowMs)
     }
-    let transaction = transaction(for: order, profile, nowMs: nowMs)
+    let transaction = transaction(for: order, profile, plan, nowMs: nowMs)
     try records.insert(transaction)
     if order.type.deliveryRequired, !announcer.reaches(profile.clientID) {
       try records.end(transaction, .notDelivered, nowMs: nowMs).map { effects.add($0) }
@@ -92,21 +93,27 @@ package struct TransactionStarter: Sendable {
     }
   }
 
-  private func transaction(for order: StartRequest, _ profile: Profile, nowMs: Int64) -> Transaction {
+  private func transaction(
+    for order: StartRequest, _ profile: Profile, _ plan: RequestPlan, nowMs: Int64
+  ) -> Transaction {
     let lifetimeMs = Int64(order.type.requestExpiresIn) * 1000
     var request = ApprovalRequest(
       iss: origin.issuer, clientID: profile.clientID.text, profileID: profile.id.text, transactionID: Random.uuid(),
-      type: order.type.name, method: order.type.method, message: order.secureMessage, pushMessage: order.message,
+      type: order.type.name, method: plan.method, message: order.secureMessage, pushMessage: order.message,
       nonce: Random.bytes(32).base64URL, sentAtMs: nowMs, expiresInMs: lifetimeMs)
     request.signedReceipt = true
-    if order.type.method == .pushWithPIN {
-      request.attempt = 1
+    request.authenticator = plan.authenticator
+    if plan.hasFallback { request.fallbacks = [ApprovalRequest.Method.pushWithPIN.rawValue] }
+    if plan.method != .push { request.attempt = 1 }
+    if plan.method == .pushWithPIN || plan.hasFallback {
       request.state(profile.knowledge?.counts(of: profile.id, limit: configuration.application.maxPINAttempts))
     }
-    return Transaction(
+    var transaction = Transaction(
       id: request.transactionID, userID: order.userID, clientID: profile.clientID, profileID: profile.id,
       type: request.type, method: request.method, callbackURI: order.callbackURI, message: order.message,
       nonce: request.nonce, request: JSON.encode(request), callbackOnExpiry: order.type.callbackOnExpiry,
       createdAtMs: nowMs, expiresAtMs: nowMs + lifetimeMs)
+    (transaction.authenticator, transaction.hasFallback) = (plan.authenticator, plan.hasFallback)
+    return transaction
   }
 }

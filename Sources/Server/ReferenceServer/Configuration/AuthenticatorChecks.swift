@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import DisplayText
 import ReferenceProtocol
 
 // The fuzzer compiles this file in one module with the core's parsers.
@@ -23,7 +24,7 @@ extension ConfigurationFile.AuthenticatorTable {
     guard let kind = Authenticator.Kind(rawValue: kind) else {
       throw fail("the kind is \"biometric\" or \"custom\", not \"\(self.kind)\"")
     }
-    guard (1...128).contains(name.utf8.count), name.isPrintable else {
+    guard (1...128).contains(name.utf8.count), name.isSafeToShow else {
       throw fail("the name has 1 to 128 bytes without control characters")
     }
     var authenticator = Authenticator(id: id, name: name, kind: kind)

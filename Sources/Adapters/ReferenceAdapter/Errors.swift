@@ -40,7 +40,10 @@ extension TokenServerError {
       case .answerInvalid, .invalidRequest, .idempotencyConflict: .answerInvalid(detail)
       case .rateLimited: .rateLimited(retryAfter: Self.retryAfter(response))
       case .pinIncorrect: FailureCounts(problem).map { .pinIncorrect($0) } ?? Self.unexplained(response)
-      case .authenticatorDeregistered, .biometricFailed, .customFailed: .refused(detail)
+      case .authenticatorAlreadyRegistered, .authenticatorDeregistered, .authenticatorError, .authenticatorInvalid,
+        .authenticatorNotRegistered, .authenticatorNotSupported, .biometricFailed, .customDisabled, .customFailed,
+        .pinNotRemovable:
+        .refused(detail)
       }
   }
 

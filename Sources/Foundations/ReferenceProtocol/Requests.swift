@@ -130,9 +130,12 @@ public struct RequestStatus: Codable, Sendable, Equatable {
   public var idempotencyKey: String?
   /// An `ApprovalReceipt`: Base64 OpenPGP message.
   public var sealedReceipt: String?
+  /// After an approval with a custom authenticator: the result of the script.
+  public var customInfo: CustomInfo?
 
   enum CodingKeys: String, CodingKey {
     case state, receipt
+    case customInfo = "custom_info"
     case sealedReceipt = "sealed_receipt"
     case expiresInMs = "expires_in_ms"
     case idempotencyKey = "idempotency_key"
@@ -140,12 +143,13 @@ public struct RequestStatus: Codable, Sendable, Equatable {
 
   public init(
     state: RequestState, receipt: String? = nil, expiresInMs: Int64? = nil, idempotencyKey: String? = nil,
-    sealedReceipt: String? = nil
+    sealedReceipt: String? = nil, customInfo: CustomInfo? = nil
   ) {
     self.state = state
     self.receipt = receipt
     self.expiresInMs = expiresInMs
     self.idempotencyKey = idempotencyKey
     self.sealedReceipt = sealedReceipt
+    self.customInfo = customInfo
   }
 }

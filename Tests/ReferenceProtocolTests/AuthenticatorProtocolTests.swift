@@ -18,6 +18,18 @@ import Testing
     #expect(Set(keys).count == 4)
   }
 
+  @Test("A method of a newer server keeps its name") func methods() throws {
+    for method in ["push", "push_with_pin", "push_with_fingerprint", "push_with_custom_authenticator"] {
+      let known = try #require(ApprovalRequest.Method(known: method))
+      #expect(known == ApprovalRequest.Method(rawValue: method) && known.rawValue == method)
+      #expect(known != .other(method))
+    }
+    let newer = try JSON.decode([ApprovalRequest.Method].self, from: Array(#"["push_with_iris",""]"#.utf8))
+    #expect(newer == [.other("push_with_iris"), .other("")])
+    #expect(JSON.encode(newer) == Array(#"["push_with_iris",""]"#.utf8))
+    #expect(ApprovalRequest.Method(known: "push_with_iris") == nil)
+  }
+
   private var claim: AuthenticatorClaim {
     AuthenticatorClaim(
       nonce: [UInt8](repeating: 1, count: 32), requestSHA256: [UInt8](repeating: 2, count: 32), decision: .accept,

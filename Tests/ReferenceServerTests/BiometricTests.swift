@@ -220,6 +220,7 @@ import Testing
     let changes: [@Sendable (inout ApprovalAnswer) -> Void] = [
       { $0.methodUsed = .push }, { $0.methodUsed = .pushWithCustomAuthenticator }, { $0.authenticator = "badge" },
       { $0.authenticator = nil }, { $0.authenticatorProof = nil }, { $0.fallbackFrom = .pushWithFingerprint },
+      { $0.methodUsed = .other("push_with_iris") }, { $0.fallbackFrom = .other("push_with_iris") },
     ]
     for change in changes.prefix(4) {
       let answer = try device.answer(fetched, with: "finger", .wrong, change: change)
@@ -229,7 +230,7 @@ import Testing
     try device.send(device.answer(fetched, with: "finger", token), to: transaction).expect(200)
     let second = try fixture.pin.ask(device, type: "touch")
     let other = try device.fetch(second)
-    for change in changes.suffix(2) {
+    for change in changes.dropFirst(4) {
       let answer = try device.answer(other, with: "finger", .wrong, change: change)
       #expect(try device.send(answer, to: second).slug == .answerInvalid)
     }

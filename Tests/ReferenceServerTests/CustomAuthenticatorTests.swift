@@ -67,6 +67,23 @@ import Testing
     #expect(try fixture.entry("badge")?.registered == false)
   }
 
+  @Test("Refused registrations are limited: without a limit, data could be guessed by registering")
+  func refusedRegistrationsAreLimited() throws {
+    try device.logInWithPIN().expect(200)
+    try scripts.answer(status: 3000)
+    for _ in 1...3 { #expect(try begin().slug == .authenticatorError) }
+    try scripts.answer(status: 4000)
+    for _ in 1...2 { #expect(try begin().slug == .customFailed) }
+    let asked = try scripts.calls().count
+    try scripts.answer(status: 2000)
+    for _ in 1...2 {
+      let refused = try begin()
+      #expect(refused.status == 429 && refused.slug == .rateLimited)
+    }
+    #expect(try scripts.calls().count == asked)
+    #expect(try fixture.entry("badge")?.registered == false)
+  }
+
   @Test("A repeated registration does not ask the script again; after a fault it does, with the same attempt")
   func repeatedRegistration() throws {
     try device.logInWithPIN().expect(200)

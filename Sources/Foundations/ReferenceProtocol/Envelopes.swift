@@ -2,11 +2,33 @@
 /// The message from server to device, signed with the server's key and encrypted to the device's. It contains sender
 /// and recipient, so that the recipient cannot re-encrypt it for another device (surreptitious forwarding).
 public struct ApprovalRequest: Codable, Sendable, Equatable {
-  public enum Method: String, Codable, Sendable {
-    case push
-    case pushWithPIN = "push_with_pin"
-    case pushWithFingerprint = "push_with_fingerprint"
-    case pushWithCustomAuthenticator = "push_with_custom_authenticator"
+  public enum Method: RawRepresentable, Codable, Sendable, Hashable {
+    case push, pushWithPIN, pushWithFingerprint, pushWithCustomAuthenticator
+    /// A method of a newer server. Never the name of one of the others, unless constructed without `init(rawValue:)`.
+    case other(String)
+
+    public init(rawValue: String) { self = Self(known: rawValue) ?? .other(rawValue) }
+
+    /// - Returns: nil for a method that this version does not know.
+    public init?(known rawValue: String) {
+      switch rawValue {
+      case "push": self = .push
+      case "push_with_pin": self = .pushWithPIN
+      case "push_with_fingerprint": self = .pushWithFingerprint
+      case "push_with_custom_authenticator": self = .pushWithCustomAuthenticator
+      default: return nil
+      }
+    }
+
+    public var rawValue: String {
+      switch self {
+      case .push: "push"
+      case .pushWithPIN: "push_with_pin"
+      case .pushWithFingerprint: "push_with_fingerprint"
+      case .pushWithCustomAuthenticator: "push_with_custom_authenticator"
+      case .other(let name): name
+      }
+    }
   }
 
   public var v: Int
@@ -37,6 +59,9 @@ public struct ApprovalRequest: Codable, Sendable, Equatable {
   /// The other methods with which the request can be approved; an unknown one is ignored. A fallback is the device's or
   /// the user's choice, at any time.
   public var fallbacks: [String]?
+
+  /// Whether the PIN approves the request.
+  public var takesPIN: Bool { method == .pushWithPIN || fallbacks?.contains(Method.pushWithPIN.rawValue) == true }
 
   enum CodingKeys: String, CodingKey {
     case v, iss, authenticator, fallbacks

@@ -110,8 +110,18 @@ public enum DenialReason: String, Codable, Sendable { case declined, canceled = 
 /// `POST /requests/{tid}/denials`, with an `Idempotency-Key`: a denial without reading the message first.
 public struct Denial: Codable, Sendable, Equatable {
   public var reason: DenialReason
+  /// Why the device cannot open the request, for the log; at most 256 bytes.
+  public var underlyingError: String?
 
-  public init(reason: DenialReason) { self.reason = reason }
+  enum CodingKeys: String, CodingKey {
+    case reason
+    case underlyingError = "underlying_error"
+  }
+
+  public init(reason: DenialReason, underlyingError: String? = nil) {
+    self.reason = reason
+    self.underlyingError = underlyingError
+  }
 }
 
 /// The state of a request on the server. All states except `open` are final.

@@ -71,7 +71,7 @@ extension ConfigurationFile.TypeEntry {
     type.requiresDisplay = requiresDisplay ?? false
     let kind: ServerConfiguration.Authenticator.Kind
     switch type.method {
-    case .push, .pushWithPIN:
+    case .push, .pushWithPIN, .other:
       guard authenticator == nil, fallback == nil else {
         throw fail("\"authenticator\" and \"fallback\" are for methods with an authenticator other than the PIN")
       }

@@ -151,7 +151,7 @@ extension ConfigurationFile {
     guard !earlier.contains(where: { $0.name == entry.name }) else {
       throw ConfigurationError("the type \"\(entry.name)\" is defined twice")
     }
-    guard let method = ApprovalRequest.Method(rawValue: entry.method) else {
+    guard let method = ApprovalRequest.Method(known: entry.method) else {
       let offered = "\"push\", \"push_with_pin\", \"push_with_fingerprint\" and \"push_with_custom_authenticator\""
       throw ConfigurationError(
         "type \"\(entry.name)\": this version offers the methods \(offered), not \"\(entry.method)\"")

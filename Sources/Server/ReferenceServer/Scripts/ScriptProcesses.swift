@@ -10,10 +10,13 @@ import TokenServerCore
 final class ScriptProcesses: ScriptRunner {
   /// The maximum number of scripts that run at the same time. Each blocks a thread.
   static let most = 16
+  /// The maximum number of those for one device, so that none occupies them all.
+  static let mostForOneDevice = 4
 
   private let directory: ServerDirectory
   private let log: Logger
-  private let running = Mutex(0)
+  /// The number of scripts that run, by client ID.
+  private let running = Mutex([String: Int]())
 
   init(directory: ServerDirectory, log: Logger) {
     self.directory = directory
@@ -21,8 +24,8 @@ final class ScriptProcesses: ScriptRunner {
   }
 
   func run(_ call: ScriptCall, of authenticator: ServerConfiguration.Authenticator) async -> ScriptResult? {
-    guard enter() else { return nil }
-    defer { running.withLock { $0 -= 1 } }
+    guard enter(call.clientID) else { return nil }
+    defer { leave(call.clientID) }
     let result = await result(of: call, authenticator)
     if result.outcome == .notRun {
       log.error(
@@ -31,11 +34,19 @@ final class ScriptProcesses: ScriptRunner {
     return result
   }
 
-  private func enter() -> Bool {
+  private func enter(_ device: String) -> Bool {
     running.withLock { running in
-      guard running < Self.most else { return false }
-      running += 1
+      let own = running[device, default: 0]
+      guard own < Self.mostForOneDevice, running.values.reduce(0, +) < Self.most else { return false }
+      running[device] = own + 1
       return true
+    }
+  }
+
+  private func leave(_ device: String) {
+    running.withLock { running in
+      let left = running[device, default: 0] - 1
+      running[device] = left > 0 ? left : nil
     }
   }
 

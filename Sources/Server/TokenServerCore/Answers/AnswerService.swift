@@ -66,8 +66,15 @@ package struct AnswerService: Sendable {
     if let known = try await replay(arrival) { return known }
     let transaction = try await transaction(for: arrival)
     _ = try await store.profile(transaction.profileID, of: arrival.clientID)
-    let reason = try JSON.decode(Denial.self, from: arrival.body).reason
-    return try await record(.ending(.denied, reason), of: arrival, for: transaction)
+    let denial = try JSON.decode(Denial.self, from: arrival.body)
+    note(denial.underlyingError, about: transaction)
+    return try await record(.ending(.denied, denial.reason), of: arrival, for: transaction)
+  }
+
+  /// - Parameter underlyingError: the device's text about its denial.
+  private func note(_ underlyingError: String?, about transaction: Transaction) {
+    guard let underlyingError else { return }
+    announcer.log.info("transaction \(transaction.id): denied because of \"\(underlyingError.sanitized)\"")
   }
 
   private func end(_ arrival: ArrivedAnswer, _ transaction: Transaction) async throws -> StoredReply {
@@ -78,9 +85,7 @@ package struct AnswerService: Sendable {
     }
     switch try read(sealed, by: certificate, with: key, for: transaction) {
     case .success(.ending(let ending, let reason, let underlyingError)):
-      if let underlyingError {
-        announcer.log.info("transaction \(transaction.id): canceled because of \"\(underlyingError.sanitized)\"")
-      }
+      note(underlyingError, about: transaction)
       return try await record(.ending(ending, reason), of: arrival, for: transaction)
     case .success(.proof(let proof, let claim)):
       guard transaction.authenticator != nil else {

@@ -19,6 +19,13 @@ package struct AuthenticatorName: Sendable, Hashable {
 package struct AuthenticatorRecord: Sendable {
   /// How long a registration may stay without its activation, in milliseconds.
   package static let pendingFor = Duration.seconds(600)
+  /// How long a refused registration counts toward the limit of failures.
+  package static let refusalCountsFor = Duration.seconds(3600)
+
+  /// The start of the keys under which the verdicts of its registrations are stored.
+  package static func registrationKeys(of name: AuthenticatorName) -> String {
+    "authenticator/\(name.profile.id)/\(name.id)/"
+  }
 
   package let name: AuthenticatorName
   package let kind: ServerConfiguration.Authenticator.Kind
@@ -75,6 +82,9 @@ package protocol AuthenticatorRecords {
   /// - Returns: false if there is none.
   func removeAuthenticator(_ name: AuthenticatorName) throws -> Bool
   func setFailures(_ failures: Int, of name: AuthenticatorName) throws
+
+  /// The number of registrations that the script has refused since a time.
+  func refusedRegistrations(of name: AuthenticatorName, since: Timestamp) throws -> Int
 
   /// An attempt that was counted and not concluded.
   func countedAttempt(_ attempt: AuthenticatorAttempt) throws -> CountedAuthenticatorAttempt?

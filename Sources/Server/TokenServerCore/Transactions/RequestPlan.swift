@@ -33,6 +33,7 @@ extension Profile {
         return RequestPlan(method: type.method, authenticator: id, hasFallback: canFallBack)
       }
       return canFallBack ? RequestPlan(method: .pushWithPIN) : nil
+    case .other: return nil
     }
   }
 

@@ -18,6 +18,10 @@ struct AuthenticatorRegistrationService: Sendable {
   static let badData = DeviceAPIError(
     .invalidRequest, "data must be Base64 of at most \(AuthenticatorClaim.largestData) bytes")
 
+  private static let tooManyRefused = DeviceAPIError(
+    .rateLimited, "the script has refused too many registrations of this authenticator",
+    header: .retryAfter(seconds: Int(AuthenticatorRecord.refusalCountsFor.components.seconds)))
+
   /// One registration as received.
   struct Order: Sendable {
     let name: AuthenticatorName
@@ -41,7 +45,7 @@ struct AuthenticatorRegistrationService: Sendable {
     }
     guard let data = CustomData.parse(content.data) else { throw Self.badData }
     let order = Order(
-      name: name, id: id, key: "authenticator/\(name.profile.id)/\(name.id)/\(id)",
+      name: name, id: id, key: AuthenticatorRecord.registrationKeys(of: name) + id,
       requestHash: gate.hasher.hash(String(decoding: body, as: UTF8.self), for: .knowledgeAssertion),
       assertion: content.assertion, audience: audience, recipient: recipient, data: data)
     return try await authenticators.serialized(with: name) {
@@ -159,19 +163,24 @@ struct AuthenticatorRegistrationService: Sendable {
   }
 
   /// Runs the registration script. The attempt is stored first, so that a repetition after a crash asks the script with
-  /// the same attempt ID.
+  /// the same attempt ID. Refused registrations are limited like failures: otherwise data could be guessed here.
   private func runScript(
     _ order: Order, _ authenticator: ServerConfiguration.Authenticator, _ profile: Profile
   ) async throws -> ScriptResult {
     let attempt = Self.attempt(order)
     let now = gate.clock.now()
-    let counted = try await gate.store.write { database in
+    let counted = try await gate.store.write { database -> CountedAuthenticatorAttempt? in
       if let known = try database.countedAttempt(attempt) { return known }
+      let since = now - AuthenticatorRecord.refusalCountsFor
+      guard try database.refusedRegistrations(of: order.name, since: since) < authenticator.maxFailures else {
+        return nil
+      }
       let counted = CountedAuthenticatorAttempt(
         requestHash: attempt.requestHash, attemptID: Random.uuid(), registrationID: order.id)
       try database.insert(attempt, counted, now: now)
       return counted
     }
+    guard let counted else { throw Self.tooManyRefused }
     guard counted.requestHash == order.requestHash else { throw DeviceAPIError(.idempotencyConflict) }
     var call = ScriptCall(
       .register, for: .registration, order.name, of: profile.userID, issuer: gate.origin.issuer, data: order.data,

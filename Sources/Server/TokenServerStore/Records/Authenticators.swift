@@ -67,6 +67,16 @@ extension Database {
       [failures] + name.parameters)
   }
 
+  package func refusedRegistrations(of name: AuthenticatorName, since: Timestamp) throws -> Int {
+    let keys = AuthenticatorRecord.registrationKeys(of: name)
+    return try row(
+      """
+      SELECT COUNT(*) AS count FROM verdict
+      WHERE client_id = ? AND substr(idempotency_key, 1, length(?)) = ? AND status >= 400 AND created_at_ms > ?
+      """, [name.profile.clientID, keys, keys, since]
+    ).map { try $0.count("count") } ?? 0
+  }
+
   package func countedAttempt(_ attempt: AuthenticatorAttempt) throws -> CountedAuthenticatorAttempt? {
     try row(
       """

@@ -5,7 +5,7 @@ package import TokenServerCore
 
 extension Transaction {
   init(_ row: any SQLRow) throws {
-    guard let method = ApprovalRequest.Method(rawValue: try row.text("method")) else {
+    guard let method = ApprovalRequest.Method(known: try row.text("method")) else {
       throw CorruptRowError("method", "is unknown")
     }
     guard let state = RequestState(rawValue: try row.text("state")) else {
@@ -14,7 +14,7 @@ extension Transaction {
     let formerRequests = try row.bytes("former_requests")
     guard formerRequests.count % 32 == 0 else { throw CorruptRowError("former_requests", "is not a list of hashes") }
     let methodUsed = try row.optionalText("method_used")
-    guard methodUsed.map({ ApprovalRequest.Method(rawValue: $0) != nil }) != false else {
+    guard methodUsed.map({ ApprovalRequest.Method(known: $0) != nil }) != false else {
       throw CorruptRowError("method_used", "is unknown")
     }
     self.init(
@@ -30,7 +30,7 @@ extension Transaction {
       formerRequests: formerRequests)
     authenticator = try row.optionalText("authenticator")
     hasFallback = try row.flag("has_fallback")
-    self.methodUsed = methodUsed.flatMap { ApprovalRequest.Method(rawValue: $0) }
+    self.methodUsed = methodUsed.flatMap { ApprovalRequest.Method(known: $0) }
     authenticatorAttempts = try row.count("authenticator_attempts")
   }
 }

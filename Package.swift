@@ -63,8 +63,8 @@ let tokenServerPackages: [Package.Dependency] = [
 ]
 
 let tokenServerTargets: [Target] = [
-  // Server: the reference token server.
   .systemLibrary(name: "CSpawn", path: path("CSpawn", .system)),
+  // Server: the reference token server.
   module(
     "TokenServerCore", in: .server,
     over: ["ReferenceProtocol", "Cryptography", "DisplayText", "OpenPGP", "Secrets", logging]),

@@ -43,10 +43,10 @@ import Testing
     try await fixture.withHandler {
       fixture.announce(fixture.request(1))
       await fixture.panel.until(challenges: 1)
-      #expect(fixture.inbox.prompts.shown?.contents.challenge.obstacle == "it needs a fingerprint")
+      #expect(fixture.inbox.shown.request?.contents.challenge.obstacle == "it needs a fingerprint")
       fixture.panel.perform(deny)
       await fixture.panel.until(showing: .idle(pending: 0))
-      #expect(fixture.inbox.prompts.shown == nil)
+      #expect(fixture.inbox.shown.request == nil)
     }
   }
 
@@ -62,7 +62,7 @@ import Testing
     let key = try #require(fixture.server.denials.first?.idempotencyKey)
     let denial = UnopenedDenial(transaction: HandlerFixture.transaction(1), why: "forged", idempotencyKey: key)
     #expect(fixture.server.denials == [denial, denial, denial])
-    #expect(fixture.panel.prompts.isEmpty && fixture.panel.shown.contains(.misconfigured))
+    #expect(fixture.panel.prompts.isEmpty && fixture.panel.shown.contains(.seeLog))
     #expect(fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)).allSatisfy { $0.hasPrefix("not approved") })
   }
 

@@ -4,7 +4,7 @@
 public struct ApprovalRequest: Codable, Sendable, Equatable {
   public enum Method: RawRepresentable, Codable, Sendable, Hashable {
     case push, pushWithPIN, pushWithFingerprint, pushWithCustomAuthenticator
-    /// A method of a newer server. Never the name of one of the others, unless constructed without `init(rawValue:)`.
+    /// A method of a newer server. Two methods with the same name are equal.
     case other(String)
 
     public init(rawValue: String) { self = Self(known: rawValue) ?? .other(rawValue) }

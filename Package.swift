@@ -63,10 +63,11 @@ let tokenServerPackages: [Package.Dependency] = [
 ]
 
 let tokenServerTargets: [Target] = [
+  .systemLibrary(name: "CSpawn", path: path("CSpawn", .system)),
   // Server: the reference token server.
   module(
     "TokenServerCore", in: .server,
-    over: ["ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", logging]),
+    over: ["ReferenceProtocol", "Cryptography", "DisplayText", "OpenPGP", "Secrets", logging]),
   // GRDB, and all SQL.
   module(
     "TokenServerStore", in: .server,
@@ -90,7 +91,7 @@ let tokenServerTargets: [Target] = [
     "ReferenceServer", in: .server,
     over: [
       "TokenServerCore", "TokenServerStore", "TokenServerHTTP", "MQTT", "HTTP", "ReferenceProtocol", "Cryptography",
-      "DisplayText", "Secrets", argumentParser, logging, lifecycle, signals, "TOMLSyntax",
+      "DisplayText", "Secrets", "CSpawn", argumentParser, logging, lifecycle, signals, "TOMLSyntax",
       .product(name: "NIOCore", package: "swift-nio"),
       .product(name: "NIOHTTP1", package: "swift-nio"),
       .product(name: "NIOPosix", package: "swift-nio"),

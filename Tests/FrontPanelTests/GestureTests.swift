@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test("Where only denying means something a hold is nothing") func whereOnlyDenyingMeansSomethingAHoldIsNothing() {
-    #expect(findings([(600, true), (2600, false)], prompt: .denial) == [.touched, .released])
+    #expect(findings([(600, true), (2600, false)], prompt: .denial) == [.touched, .released, .ineffective])
     for edges in [
       [(600, true), (700, false), (900, true), (1000, false)], [(600, true), (7000, false)],
     ] as [[(Int64, Bool)]] {
@@ -121,7 +121,10 @@ import Testing
   @Test(
     "Other prompts leave gestures out",
     arguments: [
-      ([(600, true), (2600, false)], [.touched, .released], [.touched, .released]),
+      ([(600, true), (1399, false)], [.touched, .released], [.touched, .released]),
+      (
+        [(600, true), (1400, false)], [.touched, .released, .ineffective], [.touched, .released, .ineffective]
+      ),
       (
         [(600, true), (700, false), (900, true), (1000, false)],
         [.touched, .gesture(Gesture(.doublePress, held: .milliseconds(100)))],

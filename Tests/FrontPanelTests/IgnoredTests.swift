@@ -59,6 +59,24 @@ import Testing
     }
   }
 
+  @Test("A hold where only a denial counts flickers", arguments: [Prompt.denial, .digits(count: 5)])
+  func holdThatApprovesNothing(prompt: Prompt) async {
+    await onPanel { panel in
+      await panel.show(.pinWanted)
+      let events = panel.events(for: prompt)
+      #expect(await turn { await panel.readiness == .guardTime })
+      clock.advance(by: .seconds(1))
+      button.continuation.yield(.down(.approve, clock.now))
+      #expect(await turn { clock.sleeping > 0 })
+      clock.advance(by: .milliseconds(900))
+      button.continuation.yield(.up(clock.now))
+      #expect(await turn { await panel.showing == .ignored })
+      clock.advance(by: Indication.ignored.pattern.length)
+      #expect(await turn { await panel.showing == .pinWanted })
+      withExtendedLifetime(events) {}
+    }
+  }
+
   @Test("Keys during \"wrong PIN\" flicker once; it is played to its end") func keysWhileWrongPINBlinks() async {
     await onPanel { panel in
       let wrong = Indication.pinWrong(remaining: 2)

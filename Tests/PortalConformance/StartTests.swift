@@ -77,7 +77,7 @@ import Testing
 
   @Test(
     "A method this version does not offer is refused at the start",
-    arguments: ["otp", "sms", "push_with_fingerprint", "telepathy"])
+    arguments: ["otp", "sms", "telepathy"])
   func aMethodThisVersionDoesNotOfferIsRefusedAtTheStart(method: String) {
     let types = "[[type]]\nname = \"login\"\nmethod = \"\(method)\"\n"
     let failure = #expect(throws: Curl.CurlError.self) {

@@ -149,9 +149,8 @@ import Testing
   {
     let adapter = try server.adapter(http)
     try server.serve(JSON.encode(request()))
-    await #expect(throws: TokenServerError.notHandleable("it needs a PIN, and the account has none")) {
-      try await adapter.open(server.pending)
-    }
+    let obstacle = try await adapter.open(server.pending).contents.challenge.obstacle
+    #expect(obstacle == "it needs push_with_pin, and the account has no PIN")
     await #expect(throws: TokenServerError.refused("account A has no PIN")) {
       try await adapter.logIn(AccountID("A"), typing: pin("13579"))
     }

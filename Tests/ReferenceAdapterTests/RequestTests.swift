@@ -38,8 +38,8 @@ import Testing
     let changes: [(inout ApprovalRequest) -> Void] = [
       { $0.v = 2 }, { $0.iss = "https://evil.example" }, { $0.clientID = String(repeating: "B", count: 64) },
       { $0.profileID = "OTHERS" }, { $0.transactionID = "00000000-0000-4000-8000-000000000002" },
-      { $0.transactionID = "1" }, { $0.nonce = "short" }, { $0.nonce = "" }, { $0.method = .pushWithPIN },
-      { $0.method = .pushWithFingerprint }, { $0.method = .pushWithCustomAuthenticator },
+      { $0.transactionID = "1" }, { $0.nonce = "short" }, { $0.nonce = "" },
+      { $0.method = .other(String(repeating: "m", count: 65)) },
     ]
     for change in changes {
       let fault = try await refusal(change)

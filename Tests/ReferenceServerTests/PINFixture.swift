@@ -37,7 +37,7 @@ struct PINFixture {
     return (PINFixture(ready), ready.device)
   }
 
-  private init(_ ready: ReadyServer) { (server, portal) = (ready.server, ready.portal) }
+  init(_ ready: ReadyServer) { (server, portal) = (ready.server, ready.portal) }
 
   /// - Parameter former: the fixture of a server that has stopped.
   init(after former: PINFixture) throws {

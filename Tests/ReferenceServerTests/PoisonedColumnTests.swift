@@ -13,7 +13,8 @@ import Testing
 /// an edited database file.
 @Suite(.timeLimit(.minutes(5))) struct PoisonedColumnTests {
   static let tables = [
-    "access_token", "activation_code", "api_client", "callback", "device", "fleet_token", "hold", "knowledge",
+    "access_token", "activation_code", "api_client", "authenticator", "authenticator_attempt", "callback", "device",
+    "fleet_token", "hold", "knowledge",
     "mobile_auth_transaction", "outbox", "pin_attempt", "pin_change", "profile", "running", "server_key", "user",
     "verdict",
   ]
@@ -42,6 +43,17 @@ import Testing
       }
       let fresh = try NewKnowledgeKey.sample(clientID: client, profileID: ProfileID("WAITS"))
       _ = try database.propose(fresh, nonce: "n", now: Timestamp(0))
+      for (id, isActive) in [("badge", true), ("finger", false)] {
+        let name = AuthenticatorName(profile: ProfileName(clientID: client, id: ProfileID("STAYS")), id: id)
+        let key = try NewKnowledgeKey.sample(clientID: client, profileID: ProfileID("STAYS"))
+        _ = try database.propose(
+          NewAuthenticator(name: name, kind: .custom, registrationID: "r", key: key, registrationData: "d"),
+          now: Timestamp(0))
+        if isActive { _ = try database.activate(name, registrationID: "r") }
+        try database.insert(
+          AuthenticatorAttempt(name: name, key: "k", requestHash: [1]),
+          CountedAuthenticatorAttempt(requestHash: [1], attemptID: "a", registrationID: "r"), now: Timestamp(0))
+      }
       try database.insertPINChange("p\(client)", fresh, now: Timestamp(0))
       try database.insert(Transaction.sample("t\(client)", expiresAt: Timestamp(9)))
       try database.insertCallback("t\(client)", url: "https://portal.example/", dueAt: Timestamp(1))

@@ -50,8 +50,9 @@ import Testing
   /// Fails if a proxy can forge the same statement.
   @Test(
     "The notice of lost keys or push enrollment is signed with the key of the enrollment",
-    arguments: ["disableMobileAuthentication", "disablePushAuthentication"])
-  func keysGone(action: String) throws {
+    arguments: [("disableMobileAuthentication", .mobileAuth), ("disablePushAuthentication", .push)]
+      as [(String, RevocationNotice.Layer)])
+  func keysGone(action: String, layer: RevocationNotice.Layer) throws {
     let reply = try server.curl(
       "--user", "\(portal.id):\(portal.secret)", "--request", "POST",
       server.url + "/oauth/api/v4/users/alice/devices/\(device.clientID)/\(action)")
@@ -61,7 +62,8 @@ import Testing
     #expect(validated.disenrolledProfiles == [device.profileID] && validated.removedProfiles.isEmpty)
     #expect(
       try open(try #require(validated.revocations?.first), as: RevocationNotice.self)
-        == RevocationNotice(iss: server.url, clientID: device.clientID, profileID: device.profileID, scope: .keys))
+        == RevocationNotice(
+          iss: server.url, clientID: device.clientID, profileID: device.profileID, scope: .keys, layer: layer))
   }
 
   @Test("Who deregistered a user or a device says so with the key of the enrollment")

@@ -71,7 +71,8 @@ private func makeHandler(answering response: HTTPResponse) throws -> ControlRequ
   }
   let backends = Backends(vault, context)
   let service = TokenService(
-    panel: board.panel, backends: backends, logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() },
+    panel: board.panel, backends: backends,
+    logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() },
     events: AsyncStream { $0.finish() }
   ) {}
   let accounts = AccountService(

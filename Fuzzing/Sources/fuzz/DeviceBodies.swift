@@ -18,7 +18,8 @@ func readDeviceBody(_ bytes: [UInt8]) {
   case 5: _ = roundTrip(PushEnrollmentRequest.self, body)
   case 6: if let answer = roundTrip(SealedAnswer.self, body) { readBase64(answer.answer) }
   case 7: judgeAnswer(body, .push)
-  case 8: judgeAnswer(body, .pushWithPIN)
+  case 8:
+    for method in [.pushWithPIN, .pushWithCustomAuthenticator] as [ApprovalRequest.Method] { judgeAnswer(body, method) }
   case 9: _ = roundTrip(Denial.self, body)
   case 10: _ = roundTrip(EventAcknowledgement.self, body)
   case 12: readTokenForm(body)
@@ -26,6 +27,9 @@ func readDeviceBody(_ bytes: [UInt8]) {
     _ = roundTrip(PINActivation.self, body)
     _ = roundTrip(PINChangeRequest.self, body)
     _ = roundTrip(PINChangeCommit.self, body)
+    _ = roundTrip(AuthenticatorActivation.self, body)
+    if let order = roundTrip(AuthenticatorDeregistration.self, body) { readCustomData(order.data) }
+    if let order = roundTrip(AuthenticatorRegistrationRequest.self, body) { readCustomData(order.data) }
   }
 }
 
@@ -39,6 +43,12 @@ private func roundTrip<Value: Codable & Equatable>(_ type: Value.Type, _ bytes: 
 private func readBase64(_ text: String) {
   guard let decoded = bytes(base64: text) else { return }
   require(decoded.base64 == text, "Base64 has one form")
+}
+
+private func readCustomData(_ text: String?) {
+  guard let data = CustomData.parse(text) else { return }
+  require(data.count <= AuthenticatorClaim.largestData, "accepted data keeps the limit")
+  require(text == nil ? data.isEmpty : data.base64 == text, "Base64 has one form")
 }
 
 private func judgeRegistration(_ body: [UInt8]) {
@@ -69,6 +79,13 @@ private func readTokenForm(_ body: [UInt8]) {
     _ = try? KnowledgeAssertion(
       parsing: assertion, clientID: "C", profileID: profileID.text, audience: "https://s/oauth/token",
       now: 1_795_253_339)
+  case .logInWithAuthenticator(let login):
+    require(login.data.count <= AuthenticatorClaim.largestData, "accepted data keeps the limit")
+    require(login.data.isEmpty || !login.isBiometric, "a fingerprint has no data")
+    _ = try? KnowledgeAssertion(
+      parsing: login.assertion, clientID: "C", profileID: login.profileID.text, audience: "https://s/oauth/token",
+      now: 1_795_253_339, authenticator: login.authenticator,
+      dataSHA256: login.isBiometric ? nil : SHA256.hash(login.data).base64URL)
   }
 }
 
@@ -80,7 +97,14 @@ private func judgeAnswer(_ plaintext: [UInt8], _ method: ApprovalRequest.Method)
     callbackURI: "https://portal.example/", message: nil, nonce: [UInt8](repeating: 7, count: 32).base64URL,
     request: request, callbackOnExpiry: false, createdAt: Timestamp(0), expiresAt: Timestamp(60_000))
   transaction.formerRequests = [UInt8](repeating: 9, count: 64)
-  guard case .proof(let proof, let claim)? = try? AnswerVerifier.read(plaintext, for: transaction, issuer: "https://s")
-  else { return }
-  require(proof.count == 64 && claim.nonce.count == 32, "what is judged as a proof has a proof's length")
+  if method == .pushWithCustomAuthenticator { (transaction.authenticator, transaction.hasFallback) = ("badge", true) }
+  switch try? AnswerVerifier.read(plaintext, for: transaction, issuer: "https://s") {
+  case .proof(let proof, let claim)?:
+    require(proof.count == 64 && claim.nonce.count == 32, "what is judged as a proof has a proof's length")
+  case .authenticatorProof(let proof, let claim)?:
+    require(proof.count == 64 && claim.nonce.count == 32, "what is judged as a proof has a proof's length")
+    require(claim.data.count <= AuthenticatorClaim.largestData, "accepted data keeps the limit")
+    require(claim.authenticator == transaction.authenticator, "a proof is of the request's authenticator")
+  case .ending?, nil: break
+  }
 }

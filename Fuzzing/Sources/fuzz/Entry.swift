@@ -22,6 +22,7 @@ private let targets: [String: FuzzTarget] = [
   "push-envelopes": readPushEnvelope,
   "request-heads": readRequestHead,
   "response-heads": readResponseHead,
+  "script-results": readScriptResult,
   "stored": readStored,
   "uris": readURI,
 ]

@@ -11,11 +11,11 @@ extension PingAMServerClient {
   package func open(_ pending: PendingMobileAuthRequest) async throws(TokenServerError) -> MobileAuthRequest {
     let account = try usable(pending.account)
     let kept = try take(pending.transaction, of: account)
-    let (challenge, obstacle) = try self.challenge(of: kept.message, for: account)
+    let challenge = try self.challenge(of: kept.message, for: account)
     return try pending.opened(
       VerifiedContents(
         transaction: kept.delivered.transaction, account: kept.delivered.account,
-        type: Self.describe(kept, obstacle), texts: VerifiedTexts(kept.message), challenge: challenge,
+        type: Self.describe(kept, challenge.obstacle), texts: VerifiedTexts(kept.message), challenge: challenge,
         answerContext: Array(kept.envelope.messageID.utf8)))
   }
 
@@ -65,12 +65,9 @@ extension PingAMServerClient {
     do { return try dependencies.messageStore.message(transaction) } catch { throw .unreachable("\(error)") }
   }
 
-  /// Returns the challenge, and the reason why this token can only deny it, if there is one.
-  private func challenge(
-    of message: PushMessage, for account: Account
-  ) throws(TokenServerError) -> (Challenge, obstacle: String?) {
+  private func challenge(of message: PushMessage, for account: Account) throws(TokenServerError) -> Challenge {
     switch message.kind {
-    case .confirmation: return (.confirmation, nil)
+    case .confirmation: return .confirmation
     case .number(let numbers):
       guard
         let choice = ChoiceChallenge(
@@ -78,25 +75,26 @@ extension PingAMServerClient {
           maxInvalidEntries: Self.maxInvalidEntries
         )
       else { throw .notHandleable("its numbers offer no usable choice") }
-      return (.choice(choice), nil)
+      return .choice(choice)
     case .biometric: return biometricChallenge(for: account)
     }
   }
 
-  private func biometricChallenge(for account: Account) -> (Challenge, obstacle: String?) {
+  private func biometricChallenge(for account: Account) -> Challenge {
     guard dependencies.settings.takesPINForBiometric else {
-      return (.impossible, "there is no fingerprint reader, and `pin_for_biometric = false` in [push] allows no PIN")
+      return .impossible(
+        because: "there is no fingerprint reader, and `pin_for_biometric = false` in [push] allows no PIN")
     }
     guard let pinVerifier = dependencies.pinVerifier else {
-      return (.impossible, "there is no keypad to type a PIN on")
+      return .impossible(because: "there is no keypad to type a PIN on")
     }
     guard let length = account.mechanism.metadata.pinLength else {
-      return (.impossible, "the account has no PIN; set one with `approval-token pin change`")
+      return .impossible(because: "the account has no PIN; set one with `approval-token pin change`")
     }
     do throws(StateStoreError) {
       guard let counts = try pinVerifier.counts(of: account.id) else { throw .notFound(.pin(of: account.id)) }
-      return (.pin(PINChallenge(length: length, counts: counts)), nil)
-    } catch { return (.impossible, "\(error)") }
+      return .pin(PINChallenge(length: length, counts: counts))
+    } catch { return .impossible(because: "\(error)") }
   }
 
   package func seal(_ response: ChallengeResponse) async throws(TokenServerError) -> SealedResponse {

@@ -20,9 +20,7 @@ extension PrivacyIDEAServerClient {
     if host(of: challenge.url) != host(of: client.endpoint) { type += ", to be answered at \(host(of: challenge.url))" }
     if let choice = choice(of: entry) { type += ", with the choices \(choice.explanation.sanitized)" }
     let demand = try self.challenge(of: entry, for: account)
-    if demand == .impossible {
-      type += ", can only be denied: a PIN is required, and the account has no PIN or the board has no keypad"
-    }
+    if let obstacle = demand.obstacle { type += ", can only be denied: \(obstacle)" }
     return try pending.opened(
       VerifiedContents(
         transaction: pending.transaction, account: challenge.serial == account.serial ? account.id : nil, type: type,
@@ -34,7 +32,9 @@ extension PrivacyIDEAServerClient {
     var pin: PINChallenge?
     if account.keys.wantsPIN {
       pin = try pinChallenge(for: account)
-      if pin == nil { return .impossible }
+      if pin == nil {
+        return .impossible(because: "a PIN is required, and the account has no PIN or the board has no keypad")
+      }
     }
     guard entry.challenge.options != nil else { return pin.map { .pin($0) } ?? .confirmation }
     guard let choice = choice(of: entry, pin: pin) else { throw .notHandleable("its options offer no usable choice") }

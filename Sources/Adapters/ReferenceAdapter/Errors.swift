@@ -31,7 +31,10 @@ extension TokenServerError {
       case .answerInvalid, .invalidRequest, .idempotencyConflict: .answerInvalid(detail)
       case .rateLimited: .rateLimited(retryAfter: response.retryAfter)
       case .pinIncorrect: FailureCounts(problem).map { .pinIncorrect($0) } ?? TokenServerError(unexplained: response)
-      case .authenticatorDeregistered, .biometricFailed, .customFailed: .refused(detail)
+      case .authenticatorAlreadyRegistered, .authenticatorDeregistered, .authenticatorError, .authenticatorInvalid,
+        .authenticatorNotRegistered, .authenticatorNotSupported, .biometricFailed, .customDisabled, .customFailed,
+        .pinNotRemovable:
+        .refused(detail)
       }
   }
 

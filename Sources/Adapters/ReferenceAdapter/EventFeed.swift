@@ -131,7 +131,7 @@ struct EventFeed: Sendable {
 extension DeviceEvent {
   var hint: Hint {
     switch kind {
-    case .request, .requestClosed, .resync: .pendingChanged
+    case .request, .requestClosed, .authenticatorRevoked, .resync: .pendingChanged
     case .profileRevoked, .deviceRevoked: .revoked
     }
   }

@@ -48,6 +48,7 @@ extension ReferenceServerClient {
     guard request.iss == client.issuer else { throw .notHandleable("the message is from \(request.iss.sanitized)") }
     try request.requireSameTexts(as: pending)
     let challenge = try await challenge(of: request, for: account.id)
+    guard request.method.rawValue.utf8.count <= 64 else { throw .notHandleable("the name of its method is too long") }
     guard let attempt = UInt8(exactly: request.attempt ?? 1) else { throw .notHandleable("attempt out of range") }
     guard let nonce = bytes(base64URL: request.nonce), nonce.count == 32 else { throw .notHandleable("no nonce") }
     guard let transaction = TransactionID(request.transactionID) else { throw .notHandleable("no transaction id") }
@@ -55,8 +56,9 @@ extension ReferenceServerClient {
       VerifiedContents(
         transaction: transaction,
         account: request.clientID == clientID && request.profileID == account.profile ? account.id : nil,
-        type: request.type.sanitized, texts: VerifiedTexts(request), challenge: challenge,
-        answerContext: SHA256.hash(plaintext) + nonce + [attempt, noteReceipts(of: account.profile, request)]))
+        type: Self.describe(request, challenge), texts: VerifiedTexts(request), challenge: challenge,
+        answerContext: SHA256.hash(plaintext) + nonce + [attempt, noteReceipts(of: account.profile, request)]
+          + Array(request.method.rawValue.utf8)))
   }
 
   /// The message as Base64: from the last list, or fetched.
@@ -67,21 +69,43 @@ extension ReferenceServerClient {
     return try DeviceClient.decode(SealedRequest.self, response).message
   }
 
+  /// The challenge of the request's method, or of its fallback to the PIN: this token has no other authenticator.
   private func challenge(
     of request: ApprovalRequest, for account: AccountID
   ) async throws(TokenServerError) -> Challenge {
-    switch request.method {
-    case .push: return .confirmation
-    case .pushWithPIN:
-      guard let pin = try await confirmedPINChange(account).pin else {
-        throw .notHandleable("it needs a PIN, and the account has none")
-      }
-      guard let counts = FailureCounts(max: request.maxFailureCount, previous: request.previousFailureCount) else {
-        throw .notHandleable("it has no valid count of wrong PINs")
-      }
-      return .pin(PINChallenge(length: pin.current.length, counts: counts))
-    case .pushWithFingerprint, .pushWithCustomAuthenticator:
-      throw .notHandleable("it needs \(request.method.rawValue)")
+    guard request.method != .push else { return .confirmation }
+    let method = request.method.rawValue.sanitized
+    guard request.takesPIN else {
+      return .impossible(because: "it needs \(method), which this token does not support, and does not allow the PIN")
     }
+    guard let pin = try await confirmedPINChange(account).pin else {
+      return .impossible(because: "it needs \(method), and the account has no PIN")
+    }
+    guard capabilities?.keypad != false else {
+      return .impossible(because: "it needs \(method), and there is no keypad to type a PIN on")
+    }
+    guard let counts = FailureCounts(max: request.maxFailureCount, previous: request.previousFailureCount) else {
+      throw .notHandleable("it has no valid count of wrong PINs")
+    }
+    return .pin(PINChallenge(length: pin.current.length, counts: counts))
+  }
+
+  /// A description for the audit log.
+  private static func describe(_ request: ApprovalRequest, _ challenge: Challenge) -> String {
+    let type = request.type.sanitized
+    if let obstacle = challenge.obstacle { return "\(type), can only be denied: \(obstacle)" }
+    return request.method == .push || request.method == .pushWithPIN
+      ? type : "\(type), with the PIN instead of \(request.method.rawValue.sanitized)"
+  }
+
+  package func deny(
+    unopened pending: PendingMobileAuthRequest, because why: String, idempotencyKey: String
+  ) async throws(TokenServerError) {
+    let text = why.sanitized
+    // A scalar has at most 4 bytes.
+    let denial = Denial(reason: .canceled, underlyingError: text.utf8.count <= 256 ? text : text.cut(atMost: 64))
+    _ = try await client.call(
+      .post, "/requests/\(pending.transaction)/denials", body: JSON.encode(denial),
+      headers: ["Idempotency-Key": idempotencyKey], about: profile(of: pending.account))
   }
 }

@@ -200,8 +200,7 @@ package final class ReferenceServerClient: TokenServerClient {
     let account = try self.account(request.pending.account)
     let context = request.contents.answerContext
     let (digest, nonce) = (Array(context[..<32]), Array(context[32..<64]))
-    let method: ApprovalRequest.Method =
-      if case .pin = request.contents.challenge { .pushWithPIN } else { .push }
+    let method = ApprovalRequest.Method(rawValue: String(decoding: context[66...], as: UTF8.self))
     var answer = ApprovalAnswer(
       aud: client.issuer, clientID: clientID, profileID: account.profile,
       transactionID: request.pending.transaction.text, requestSHA256: digest.base64URL, nonce: nonce.base64URL,
@@ -210,6 +209,7 @@ package final class ReferenceServerClient: TokenServerClient {
       answeredAfterMs: response.answeredAfter.milliseconds)
     do {
       if let pin = response.pin {
+        if method != .pushWithPIN { (answer.methodUsed, answer.fallbackFrom) = (.pushWithPIN, method) }
         let claim = ApprovalClaim(nonce: nonce, requestSHA256: digest, decision: .accept)
         answer.pinProof = try knowledgeKey(of: account, typed: pin).proof(claim).base64URL
       }

@@ -57,6 +57,8 @@ extension FrontPanel {
         armed?.reportTouch()
       case .shortPress: armed?.continuation.yield(.shortPress)
       case .tooEarly: reportIgnored()
+      // The LED keeps showing that digits are typed.
+      case .ineffective: if armed?.entry.isTyping != true { reportIgnored() }
       case .longEnoughToAccept: light(.releaseToAccept)
       case .longEnoughToReport: light(.releaseToReport)
       case .stuck:

@@ -11,6 +11,8 @@ public struct GestureRecognizer: Sendable {
     case released
     /// A short press, after which no second one began in time. It answers nothing.
     case shortPress
+    /// Held as long as for an approval, in a prompt that no hold approves. Follows `released`.
+    case ineffective
     /// Held long enough: releasing now accepts.
     case longEnoughToAccept
     /// Held long enough: releasing now reports "not me".
@@ -110,6 +112,7 @@ public struct GestureRecognizer: Sendable {
       } else {
         state = .ready
         findings.append(.released)
+        if held >= timing.acceptHold { findings.append(.ineffective) }
       }
     case .ready, .between, .finished: break
     }

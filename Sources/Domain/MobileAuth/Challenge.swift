@@ -8,7 +8,8 @@ public enum Challenge: Sendable, Equatable {
   /// A choice among options; the portal shows the right one.
   case choice(ChoiceChallenge)
   /// An action that this token does not support: the request can only be denied.
-  case impossible
+  /// - Parameter because: the reason, for the user.
+  case impossible(because: String)
 }
 
 extension Challenge {
@@ -20,6 +21,9 @@ extension Challenge {
     case .choice(let challenge): challenge.pin
     }
   }
+
+  /// Why the request can only be denied; nil if it can be approved.
+  public var obstacle: String? { if case .impossible(let why) = self { why } else { nil } }
 }
 
 public struct PINChallenge: Sendable, Equatable {

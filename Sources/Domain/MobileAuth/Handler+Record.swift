@@ -42,10 +42,48 @@ extension Handler {
   /// Ends a request before an answer was sent. The request of a locked account stays pending.
   /// - Returns: indications for the LED, in order.
   func refuse(_ pending: PendingMobileAuthRequest, _ fault: TokenServerError) throws(StateStoreError) -> [Indication] {
-    guard case .locked(let how) = fault else { return try finish(pending, refusedBy: fault) }
+    guard case .locked(let how) = fault else {
+      let indications = try finish(pending, refusedBy: fault)
+      if case .notHandleable(let why) = fault { deny(unopened: pending, because: why) }
+      return indications
+    }
     record(.refused, pending, "the account is \(how)")
     inbox.block(pending.transaction, BlockedRequestInfo(lock: how, contents: ""))
     return [.seeLog]
+  }
+
+  /// How often the token tries to deny a request that it cannot open. Bounds what a malicious server can cause with
+  /// such requests.
+  private static let denialAttempts = 5
+
+  /// Denies a request at its server, in the background.
+  private func deny(unopened pending: PendingMobileAuthRequest, because why: String) {
+    guard let server = servers[pending.server] else { return }
+    let key = environment.makeUUID()
+    deliveries.start(pending.transaction, to: pending.server, as: .ending) { _ in
+      if let fault = try await deny(unopened: pending, because: why, idempotencyKey: key, at: server) {
+        environment.report(.trouble(pending.account, "request \(pending.transaction) could not be denied: \(fault)"))
+      }
+      return .finished(shows: [])
+    }
+  }
+
+  /// - Returns: the last error if the server did not accept the denial.
+  private func deny(
+    unopened pending: PendingMobileAuthRequest, because why: String, idempotencyKey key: String,
+    at server: any TokenServerClient
+  ) async throws -> TokenServerError? {
+    var retry = Retry(from: Self.answerRetry.from, to: Self.answerRetry.to, in: environment)
+    var fault: TokenServerError?
+    for _ in 1...Self.denialAttempts where environment.now < pending.deadline {
+      do throws(TokenServerError) {
+        try await server.deny(unopened: pending, because: why, idempotencyKey: key)
+        return nil
+      } catch { fault = error }
+      guard fault?.effect == .retry else { return fault }
+      try await environment.sleep(until: min(environment.now + retry.next(), pending.deadline))
+    }
+    return fault
   }
 
   /// Ends a request because the server refused a step. `TokenServerError.effect` decides what the token deletes or

@@ -28,6 +28,14 @@ public protocol TokenServerClient: Sendable {
   /// - Throws: `.pinIncorrect` if the request is still open and requires the PIN again: it must be opened again.
   func deliver(_ response: SealedResponse) async throws(TokenServerError) -> Verdict
 
+  /// Denies a request that cannot be opened, so that its portal need not wait for its expiry. Idempotent.
+  /// - Parameters:
+  ///   - why: the reason, for the server's operator.
+  ///   - idempotencyKey: a UUID; the same for every attempt.
+  func deny(
+    unopened pending: PendingMobileAuthRequest, because why: String, idempotencyKey: String
+  ) async throws(TokenServerError)
+
   /// Returns the state of a request, and the idempotency key of the answer from this token that ended it, if there is
   /// one.
   func status(of transaction: TransactionID, account: AccountID) async throws(TokenServerError) -> RemoteStatus
@@ -45,6 +53,11 @@ extension TokenServerClient {
   public func resend(_ intent: AnswerIntent, _ body: [UInt8]) async throws(TokenServerError) -> RemoteStatus {
     try await status(of: intent.transaction, account: intent.account)
   }
+
+  /// Default: does nothing. Override for a server that accepts a denial of a request that was not opened.
+  public func deny(
+    unopened pending: PendingMobileAuthRequest, because why: String, idempotencyKey: String
+  ) async throws(TokenServerError) {}
 
   /// Default: does nothing. Override for a server without a pending list.
   public func requestDidEnd(_ transaction: TransactionID) {}

@@ -38,6 +38,8 @@ package struct PendingSummary: Codable, Sendable {
   package var isOnPanel = false
   /// Whether a press that begins now answers this request.
   package var pressCounts = false
+  /// While the panel shows the request: why it can only be denied; nil if it can be approved.
+  package var obstacle: String?
   /// The server is not reachable: the request may have ended, and newer requests may be missing.
   package var isStale = false
   /// Milliseconds since 1970, by the server's clock.
@@ -70,6 +72,7 @@ package struct PendingSummary: Codable, Sendable {
     case pushType = "push_type"
     case isOnPanel = "on_panel"
     case pressCounts = "press_counts"
+    case obstacle = "can_only_be_denied"
     case isStale = "stale"
     case sentAtMilliseconds = "sent_at_ms"
     case expiresInSeconds = "expires_in_seconds"

@@ -126,17 +126,21 @@ package struct PanelStatus: Codable, Sendable {
   package var pressCounts: Bool
   /// Why a press is ignored.
   package var reason: String?
+  /// Why the request can only be denied; nil if it can be approved.
+  package var obstacle: String?
 
-  package init(request: String?, pressCounts: Bool, reason: String?) {
+  package init(request: String?, pressCounts: Bool, reason: String?, obstacle: String?) {
     self.request = request
     self.pressCounts = pressCounts
     self.reason = reason
+    self.obstacle = obstacle
   }
 
   enum CodingKeys: String, CodingKey {
     case request
     case pressCounts = "press_counts"
     case reason
+    case obstacle = "can_only_be_denied"
   }
 }
 

@@ -21,9 +21,11 @@ public struct DeviceConfiguration: Codable, Sendable, Equatable {
   public var serverTimeMs: Int64
   /// The versions of the device protocol that the server supports; nil stands for `ProtocolVersions.unannounced`.
   public var protocolVersions: ProtocolVersions?
+  /// Whether profiles can have authenticators besides the PIN (`AuthenticatorList`); nil for an earlier server.
+  public var authenticators: Bool?
 
   enum CodingKeys: String, CodingKey {
-    case transports
+    case transports, authenticators
     case openPGPProfiles = "openpgp_profiles"
     case minimumSoftwareVersion = "minimum_software_version"
     case pinRequired = "pin_required"
@@ -43,6 +45,7 @@ public struct DeviceConfiguration: Codable, Sendable, Equatable {
     self.pinPolicy = pinPolicy
     self.serverTimeMs = serverTimeMs
     self.protocolVersions = protocolVersions
+    authenticators = true
   }
 }
 
@@ -76,15 +79,18 @@ public struct ValidationResponse: Codable, Sendable, Equatable {
   public var configuration: DeviceConfiguration
   /// Requested profiles that no longer exist on the server; the device wipes them.
   public var removedProfiles: [String]
-  /// Requested profiles that lost their keys or push enrollment (9020); the device deletes their keys.
+  /// Requested profiles that lost their keys or push enrollment (9020); the device deletes their
+  /// keys. A device that knows `layers` uses these instead.
   public var disenrolledProfiles: [String]
   /// Counts of wrong PINs of the requested profiles that have a PIN.
   public var failureCounts: [ProfileFailureCounts]?
+  /// The layers of the requested profiles that exist; nil from an earlier server.
+  public var layers: [ProfileLayers]?
   /// `RevocationNotice`s of the removed and disenrolled profiles whose keys the server still has.
   public var revocations: [String]?
 
   enum CodingKeys: String, CodingKey {
-    case configuration, revocations
+    case configuration, revocations, layers
     case removedProfiles = "removed_profiles"
     case disenrolledProfiles = "disenrolled_profiles"
     case failureCounts = "failure_counts"
@@ -92,12 +98,38 @@ public struct ValidationResponse: Codable, Sendable, Equatable {
 
   public init(
     configuration: DeviceConfiguration, removedProfiles: [String], disenrolledProfiles: [String],
-    failureCounts: [ProfileFailureCounts]? = nil
+    failureCounts: [ProfileFailureCounts]? = nil, layers: [ProfileLayers]? = nil
   ) {
     self.configuration = configuration
     self.removedProfiles = removedProfiles
     self.disenrolledProfiles = disenrolledProfiles
     self.failureCounts = failureCounts
+    self.layers = layers
+  }
+}
+
+/// The layers of enrollment that the server has of a profile. Each can be lost and regained alone: keys with the PIN
+/// (`PUT …/mobile-auth`), push with the keys (`PUT …/push`), both as the user.
+public struct ProfileLayers: Codable, Sendable, Equatable {
+  public var profileID: String
+  /// Whether the profile has a PIN.
+  public var pin: Bool
+  /// Whether the keys are exchanged and acknowledged.
+  public var mobileAuth: Bool
+  public var push: Bool
+
+  enum CodingKeys: String, CodingKey {
+    case profileID = "profile_id"
+    case pin
+    case mobileAuth = "mobile_auth"
+    case push
+  }
+
+  public init(profileID: String, pin: Bool, mobileAuth: Bool, push: Bool) {
+    self.profileID = profileID
+    self.pin = pin
+    self.mobileAuth = mobileAuth
+    self.push = push
   }
 }
 

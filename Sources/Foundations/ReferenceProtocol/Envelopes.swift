@@ -2,11 +2,33 @@
 /// The message from server to device, signed with the server's key and encrypted to the device's. It contains sender
 /// and recipient, so that the recipient cannot re-encrypt it for another device (surreptitious forwarding).
 public struct ApprovalRequest: Codable, Sendable, Equatable {
-  public enum Method: String, Codable, Sendable {
-    case push
-    case pushWithPIN = "push_with_pin"
-    case pushWithFingerprint = "push_with_fingerprint"
-    case pushWithCustomAuthenticator = "push_with_custom_authenticator"
+  public enum Method: RawRepresentable, Codable, Sendable, Hashable {
+    case push, pushWithPIN, pushWithFingerprint, pushWithCustomAuthenticator
+    /// A method of a newer server. Two methods with the same name are equal.
+    case other(String)
+
+    public init(rawValue: String) { self = Self(known: rawValue) ?? .other(rawValue) }
+
+    /// - Returns: nil for a method that this version does not know.
+    public init?(known rawValue: String) {
+      switch rawValue {
+      case "push": self = .push
+      case "push_with_pin": self = .pushWithPIN
+      case "push_with_fingerprint": self = .pushWithFingerprint
+      case "push_with_custom_authenticator": self = .pushWithCustomAuthenticator
+      default: return nil
+      }
+    }
+
+    public var rawValue: String {
+      switch self {
+      case .push: "push"
+      case .pushWithPIN: "push_with_pin"
+      case .pushWithFingerprint: "push_with_fingerprint"
+      case .pushWithCustomAuthenticator: "push_with_custom_authenticator"
+      case .other(let name): name
+      }
+    }
   }
 
   public var v: Int
@@ -32,9 +54,17 @@ public struct ApprovalRequest: Codable, Sendable, Equatable {
   public var remainingFailureCount: Int?
   /// Whether an answer is confirmed with an `ApprovalReceipt`. Missing from servers that do not sign receipts.
   public var signedReceipt: Bool?
+  /// The identifier of the authenticator; set if the method needs one, and then registered for the profile.
+  public var authenticator: String?
+  /// The other methods with which the request can be approved; an unknown one is ignored. A fallback is the device's or
+  /// the user's choice, at any time.
+  public var fallbacks: [String]?
+
+  /// Whether the PIN approves the request.
+  public var takesPIN: Bool { method == .pushWithPIN || fallbacks?.contains(Method.pushWithPIN.rawValue) == true }
 
   enum CodingKeys: String, CodingKey {
-    case v, iss
+    case v, iss, authenticator, fallbacks
     case signedReceipt = "signed_receipt"
     case clientID = "client_id"
     case profileID = "profile_id"
@@ -80,6 +110,16 @@ public struct ApprovalAnswer: Codable, Sendable, Equatable {
       case enter
       /// The keypad's cancel key.
       case cancelKeys = "cancel_keys"
+      /// A finger on the fingerprint reader.
+      case finger
+      /// The data of a custom authenticator: a badge, a key, a code, a plug-in.
+      case authenticator
+      /// A gesture of a newer device.
+      case other
+
+      public init(from decoder: any Decoder) throws {
+        self = Self(rawValue: try decoder.singleValueContainer().decode(String.self)) ?? .other
+      }
     }
 
     public var kind: Kind
@@ -108,11 +148,23 @@ public struct ApprovalAnswer: Codable, Sendable, Equatable {
   public var attempt: Int
   public var decision: Decision
   public var reason: DenialReason?
+  /// For a denial, the request's method.
   public var methodUsed: ApprovalRequest.Method
+  /// The request's method, if `methodUsed` is one of its `fallbacks`.
+  public var fallbackFrom: ApprovalRequest.Method?
   public var gesture: Gesture
   public var answeredAfterMs: Int64
-  /// Base64url of `KnowledgeKey.proof`, for an approval of a request that requires the PIN.
+  /// Base64url of `KnowledgeKey.proof`, for an approval with the PIN.
   public var pinProof: String?
+  /// The identifier, for an approval with an authenticator other than the PIN.
+  public var authenticator: String?
+  /// Base64url of `KnowledgeKey.proof(_:)` of an `AuthenticatorClaim`, for an approval with an authenticator other than
+  /// the PIN.
+  public var authenticatorProof: String?
+  /// Base64, at most 4096 bytes decoded: the data for the script of a custom authenticator.
+  public var customData: String?
+  /// Why an authenticator canceled the request: the underlying error, at most 256 bytes; only with a denial.
+  public var underlyingError: String?
 
   enum CodingKeys: String, CodingKey {
     case v, aud
@@ -122,9 +174,14 @@ public struct ApprovalAnswer: Codable, Sendable, Equatable {
     case requestSHA256 = "request_sha256"
     case nonce, attempt, decision, reason
     case methodUsed = "method_used"
+    case fallbackFrom = "fallback_from"
     case gesture
     case answeredAfterMs = "answered_after_ms"
     case pinProof = "pin_proof"
+    case authenticator
+    case authenticatorProof = "authenticator_proof"
+    case customData = "custom_data"
+    case underlyingError = "underlying_error"
   }
 
   public init(

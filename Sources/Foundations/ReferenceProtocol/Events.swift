@@ -7,6 +7,8 @@ public struct DeviceEvent: Codable, Sendable, Equatable {
     case requestClosed = "request-closed"
     case profileRevoked = "profile-revoked"
     case deviceRevoked = "device-revoked"
+    /// The server deregistered an authenticator of a profile.
+    case authenticatorRevoked = "authenticator-revoked"
     /// The cursor was too old, or events were dropped: read the list.
     case resync
 
@@ -27,20 +29,26 @@ public struct DeviceEvent: Codable, Sendable, Equatable {
   /// In an event stream: the server's current nonce for DPoP proofs, as in its header `DPoP-Nonce`, so that the next
   /// request needs no second attempt. Optional.
   public var dpopNonce: String?
+  /// With `authenticator-revoked`: the identifier.
+  public var authenticator: String?
 
   enum CodingKeys: String, CodingKey {
     case kind
     case transactionID = "transaction_id"
     case profileID = "profile_id"
-    case reason
+    case reason, authenticator
     case dpopNonce = "dpop_nonce"
   }
 
-  public init(_ kind: Kind, transactionID: String? = nil, profileID: String? = nil, reason: ClosingReason? = nil) {
+  public init(
+    _ kind: Kind, transactionID: String? = nil, profileID: String? = nil, reason: ClosingReason? = nil,
+    authenticator: String? = nil
+  ) {
     self.kind = kind
     self.transactionID = transactionID
     self.profileID = profileID
     self.reason = reason
+    self.authenticator = authenticator
   }
 }
 

@@ -7,11 +7,17 @@ public import Secrets
 public struct KnowledgeKey: Sendable {
   private let key: Ed25519.PrivateKey
 
-  /// - Parameter refreshToken: `RT`, 32 bytes, as decrypted with a PIN. A wrong PIN results in another key, not in an
-  ///   error.
-  public init(refreshToken: SecretBytes, clientID: String, profileID: String) throws(CryptographyError) {
+  /// - Parameters:
+  ///   - refreshToken: `RT`, 32 bytes, as decrypted with a PIN. A wrong PIN results in another key, not in an error.
+  ///   - authenticator: the identifier of the authenticator whose `RT` it is; nil for the PIN. A client ID has 64
+  ///     characters and a profile ID 6, so that the salts of two authenticators differ.
+  public init(
+    refreshToken: SecretBytes, clientID: String, profileID: String, authenticator: String? = nil
+  ) throws(CryptographyError) {
+    let purpose = authenticator == nil ? "knowledge" : "authenticator"
     let seed = HKDF.derive(
-      refreshToken, salt: Array((clientID + profileID).utf8), info: "approval-token/knowledge/v1")
+      refreshToken, salt: Array((clientID + profileID + (authenticator ?? "")).utf8),
+      info: "approval-token/\(purpose)/v1")
     key = try Ed25519.PrivateKey(seed: seed)
   }
 
@@ -21,6 +27,12 @@ public struct KnowledgeKey: Sendable {
   /// Creates the `pin_proof` of an answer, over the exact request, its current nonce and the decision.
   /// - Returns: 64 bytes.
   public func proof(_ claim: ApprovalClaim) throws(CryptographyError) -> [UInt8] {
+    try key.signature(for: claim.signedBytes)
+  }
+
+  /// Creates the `authenticator_proof` of an answer.
+  /// - Returns: 64 bytes.
+  public func proof(_ claim: AuthenticatorClaim) throws(CryptographyError) -> [UInt8] {
     try key.signature(for: claim.signedBytes)
   }
 
@@ -70,10 +82,20 @@ public struct KnowledgeAssertion: Sendable, Equatable {
     public var exp: Int64
     /// The server's nonce, for the activation of a new PIN and the commit of a PIN change; otherwise nil.
     public var nonce: String?
+    /// The identifier of the authenticator whose key signs; nil for the PIN.
+    public var authenticator: String?
+    /// Base64url of SHA-256 of the data that is sent with the assertion, for a custom authenticator; otherwise nil.
+    public var dataSHA256: String?
+
+    enum CodingKeys: String, CodingKey {
+      case iss, sub, aud, jti, iat, exp, nonce, authenticator
+      case dataSHA256 = "data_sha256"
+    }
 
     /// - Parameter now: Unix seconds by the server's clock.
     public init(
-      clientID: String, profileID: String, audience: String, identifier: String, now: Int64, nonce: String? = nil
+      clientID: String, profileID: String, audience: String, identifier: String, now: Int64, nonce: String? = nil,
+      authenticator: String? = nil, dataSHA256: String? = nil
     ) {
       iss = clientID
       sub = profileID
@@ -82,6 +104,8 @@ public struct KnowledgeAssertion: Sendable, Equatable {
       iat = now
       exp = now + 60
       self.nonce = nonce
+      self.authenticator = authenticator
+      self.dataSHA256 = dataSHA256
     }
   }
 
@@ -98,7 +122,8 @@ public struct KnowledgeAssertion: Sendable, Equatable {
 
   /// Parses an assertion and checks everything except the signature.
   public init(
-    parsing text: String, clientID: String, profileID: String, audience: String, now: Int64, nonce: String? = nil
+    parsing text: String, clientID: String, profileID: String, audience: String, now: Int64, nonce: String? = nil,
+    authenticator: String? = nil, dataSHA256: String? = nil
   ) throws(VerificationError) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
     guard text.utf8.count <= 4096, parts.count == 3, let header = bytes(base64URL: parts[0]),
@@ -110,6 +135,8 @@ public struct KnowledgeAssertion: Sendable, Equatable {
     guard claims.aud == audience else { throw .invalid("aud") }
     guard (1...64).contains(claims.jti.utf8.count) else { throw .invalid("jti") }
     guard claims.nonce == nonce else { throw .invalid("nonce") }
+    guard claims.authenticator == authenticator else { throw .invalid("authenticator") }
+    guard claims.dataSHA256 == dataSHA256 else { throw .invalid("data_sha256") }
     guard let lifetime = AssertionLifetime(iat: claims.iat, exp: claims.exp) else { throw .invalid("lifetime") }
     guard lifetime.isCurrent(at: now) else { throw .clockWrong }
     self.claims = claims

@@ -40,7 +40,9 @@ public struct ApprovalCapabilities: Codable, Sendable, Equatable {
   public var keypad: Bool
   public var button: Bool
   public var led: LED
+  /// The identifiers of the biometric authenticators that the device can use now.
   public var biometric: [String]
+  /// The identifiers of the custom authenticators that the device can use now.
   public var custom: [String]
 
   public init(display: Display, keypad: Bool, button: Bool, led: LED, biometric: [String] = [], custom: [String] = []) {
@@ -114,6 +116,11 @@ public enum Grant {
   /// RFC 7523 §2.1: form members `assertion`, a `KnowledgeAssertion` for the token endpoint, and `profile_id`.
   /// Repeating the same assertion counts as the same attempt.
   public static let jwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+  /// Form members `assertion`, signed by the key of a biometric authenticator for the token endpoint, `profile_id` and
+  /// `authenticator`, its identifier. Repeating the same assertion counts as the same attempt.
+  public static let biometric = "urn:approval-token:grant:biometric"
+  /// As `biometric`, for a custom authenticator, with `data`: Base64, at most 4096 bytes decoded.
+  public static let customAuthenticator = "urn:approval-token:grant:custom-authenticator"
   /// RFC 7523 §2.2: value of `client_assertion_type`.
   public static let clientAssertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 }
@@ -136,6 +143,8 @@ public struct AccessTokenResponse: Codable, Sendable, Equatable {
   public var serverCertificate: String?
   /// With `sealedToken`: the `nonce` of the assertion that activates the PIN.
   public var pinNonce: String?
+  /// After a login with a custom authenticator: the result of the script.
+  public var customInfo: CustomInfo?
 
   enum CodingKeys: String, CodingKey {
     case accessToken = "access_token"
@@ -147,6 +156,7 @@ public struct AccessTokenResponse: Codable, Sendable, Equatable {
     case sealedToken = "sealed_token"
     case serverCertificate = "server_certificate"
     case pinNonce = "pin_nonce"
+    case customInfo = "custom_info"
   }
 
   public init(accessToken: String, expiresIn: Int, scope: Scope, profileID: String? = nil) {
@@ -167,11 +177,17 @@ public struct OAuthError: Codable, Sendable, Equatable {
   public var maxFailureCount: Int?
   public var previousFailureCount: Int?
   public var remainingFailureCount: Int?
+  /// With 9027: the result of the script.
+  public var customInfo: CustomInfo?
+  /// With 9030 and 9027: whether the server has deregistered the authenticator; nil stands for false.
+  public var authenticatorRevoked: Bool?
   /// With 9002 and 9003: `RevocationNotice`s, Base64 OpenPGP messages.
   public var revocations: [String]?
 
   enum CodingKeys: String, CodingKey {
     case error, revocations
+    case customInfo = "custom_info"
+    case authenticatorRevoked = "authenticator_revoked"
     case errorDescription = "error_description"
     case errorCode = "error_code"
     case maxFailureCount = "max_failure_count"

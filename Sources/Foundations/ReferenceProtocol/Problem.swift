@@ -7,9 +7,15 @@ public struct Problem: Codable, Sendable, Equatable, Error {
     case alreadyEnrolled = "already-enrolled"
     case alreadyHandled = "already-handled"
     case answerInvalid = "answer-invalid"
+    case authenticatorAlreadyRegistered = "authenticator-already-registered"
     case authenticatorDeregistered = "authenticator-deregistered"
+    case authenticatorError = "authenticator-error"
+    case authenticatorInvalid = "authenticator-invalid"
+    case authenticatorNotRegistered = "authenticator-not-registered"
+    case authenticatorNotSupported = "authenticator-not-supported"
     case biometricFailed = "biometric-failed"
     case configurationInvalid = "configuration-invalid"
+    case customDisabled = "custom-disabled"
     case customFailed = "custom-failed"
     case deviceDeregistered = "device-deregistered"
     case disenrolled
@@ -27,6 +33,7 @@ public struct Problem: Codable, Sendable, Equatable, Error {
     case outdatedApp = "outdated-app"
     case outdatedOS = "outdated-os"
     case pinIncorrect = "pin-incorrect"
+    case pinNotRemovable = "pin-not-removable"
     case pushTokenInUse = "push-token-in-use"
     case rateLimited = "rate-limited"
     case userAlreadyEnrolled = "user-already-enrolled"
@@ -43,6 +50,7 @@ public struct Problem: Codable, Sendable, Equatable, Error {
       case .notAuthenticated: 9010
       case .alreadyEnrolled, .pushTokenInUse: 9016
       case .enrollmentDisabled, .featureDisabled: 9017
+      case .authenticatorInvalid: 9015
       case .userAlreadyEnrolled: 9018
       case .disenrolled: 9020
       case .notEnrolled, .keysNotExchanged: 9021
@@ -51,27 +59,37 @@ public struct Problem: Codable, Sendable, Equatable, Error {
       case .alreadyHandled: 9029
       case .biometricFailed: 9030
       case .invalidDatetime: 9031
-      case .rateLimited, .actionNotAllowed: 10000
+      case .rateLimited, .actionNotAllowed, .authenticatorError: 10000
       case .configurationInvalid: 10001
+      case .authenticatorAlreadyRegistered: 10004
+      case .authenticatorNotSupported: 10006
+      case .authenticatorNotRegistered: 10007
+      case .pinNotRemovable: 10008
       case .notFound, .expired: 10013
       case .answerInvalid, .invalidRequest, .idempotencyConflict: 10015
+      case .customDisabled: 10020
       }
     }
 
     /// The HTTP status: 401 access token, 403 refused, 404 unknown, 409 conflict with the state, 410 expired, 422
-    /// semantic error, 429 rate limit.
+    /// semantic error, 429 rate limit, 500 a script
+    /// that cannot be run.
     public var status: Int {
       switch self {
       case .notAuthenticated, .deviceDeregistered: 401
       case .userDeregistered, .outdatedApp, .outdatedOS, .enrollmentDisabled, .featureDisabled, .actionNotAllowed,
-        .disenrolled, .notEnrolled, .invalidDatetime, .authenticatorDeregistered, .configurationInvalid:
+        .disenrolled, .notEnrolled, .invalidDatetime, .authenticatorDeregistered, .configurationInvalid,
+        .authenticatorNotSupported, .customDisabled:
         403
-      case .notFound: 404
-      case .alreadyEnrolled, .alreadyHandled, .keysNotExchanged, .pushTokenInUse, .userAlreadyEnrolled: 409
+      case .notFound, .authenticatorInvalid, .authenticatorNotRegistered: 404
+      case .authenticatorAlreadyRegistered, .pinNotRemovable, .alreadyEnrolled, .alreadyHandled, .keysNotExchanged,
+        .pushTokenInUse, .userAlreadyEnrolled:
+        409
       case .expired: 410
       case .invalidRequest: 400
       case .answerInvalid, .biometricFailed, .customFailed, .pinIncorrect, .idempotencyConflict: 422
       case .rateLimited: 429
+      case .authenticatorError: 500
       }
     }
   }
@@ -85,17 +103,25 @@ public struct Problem: Codable, Sendable, Equatable, Error {
   public var retryable: Bool
   /// With `already-handled`: the state in which the request ended.
   public var state: RequestState?
-  /// With `pin-incorrect`: the required `nonce` of the next answer.
+  /// With `pin-incorrect`, `biometric-failed` and `custom-failed`: the required `nonce` of the next answer.
   public var nonce: String?
   /// With `pin-incorrect` and `user-deregistered`.
   public var maxFailureCount: Int?
   public var previousFailureCount: Int?
   public var remainingFailureCount: Int?
+  /// With `custom-failed` and `authenticator-error`: the result of the script.
+  public var customInfo: CustomInfo?
+  /// With `biometric-failed` and `custom-failed`: `pin`, if the same request can be approved with the PIN.
+  public var fallback: AuthenticatorKind?
+  /// Whether the server has deregistered the authenticator; nil stands for false.
+  public var authenticatorRevoked: Bool?
   /// With 9002, 9003, 9020 and 9021: `RevocationNotice`s, Base64 OpenPGP messages.
   public var revocations: [String]?
 
   enum CodingKeys: String, CodingKey {
-    case revocations
+    case revocations, fallback
+    case customInfo = "custom_info"
+    case authenticatorRevoked = "authenticator_revoked"
     case type, title, status, detail, code, retryable, state, nonce
     case maxFailureCount = "max_failure_count"
     case previousFailureCount = "previous_failure_count"

@@ -110,8 +110,18 @@ public enum DenialReason: String, Codable, Sendable { case declined, canceled = 
 /// `POST /requests/{tid}/denials`, with an `Idempotency-Key`: a denial without reading the message first.
 public struct Denial: Codable, Sendable, Equatable {
   public var reason: DenialReason
+  /// Why the device cannot open the request, for the log; at most 256 bytes.
+  public var underlyingError: String?
 
-  public init(reason: DenialReason) { self.reason = reason }
+  enum CodingKeys: String, CodingKey {
+    case reason
+    case underlyingError = "underlying_error"
+  }
+
+  public init(reason: DenialReason, underlyingError: String? = nil) {
+    self.reason = reason
+    self.underlyingError = underlyingError
+  }
 }
 
 /// The state of a request on the server. All states except `open` are final.
@@ -130,9 +140,12 @@ public struct RequestStatus: Codable, Sendable, Equatable {
   public var idempotencyKey: String?
   /// An `ApprovalReceipt`: Base64 OpenPGP message.
   public var sealedReceipt: String?
+  /// After an approval with a custom authenticator: the result of the script.
+  public var customInfo: CustomInfo?
 
   enum CodingKeys: String, CodingKey {
     case state, receipt
+    case customInfo = "custom_info"
     case sealedReceipt = "sealed_receipt"
     case expiresInMs = "expires_in_ms"
     case idempotencyKey = "idempotency_key"
@@ -140,12 +153,13 @@ public struct RequestStatus: Codable, Sendable, Equatable {
 
   public init(
     state: RequestState, receipt: String? = nil, expiresInMs: Int64? = nil, idempotencyKey: String? = nil,
-    sealedReceipt: String? = nil
+    sealedReceipt: String? = nil, customInfo: CustomInfo? = nil
   ) {
     self.state = state
     self.receipt = receipt
     self.expiresInMs = expiresInMs
     self.idempotencyKey = idempotencyKey
     self.sealedReceipt = sealedReceipt
+    self.customInfo = customInfo
   }
 }

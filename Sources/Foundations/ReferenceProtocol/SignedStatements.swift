@@ -60,25 +60,42 @@ public struct RevocationNotice: Codable, Sendable, Equatable {
   /// device with all its profiles (`device`).
   public enum Scope: String, Codable, Sendable { case keys, user, device }
 
+  /// The lowest layer of the enrollment that is lost. Each layer needs those before it: the profile with its PIN, the
+  /// keys of mobile authentication, push.
+  public enum Layer: String, Codable, Sendable {
+    case mobileAuth = "mobile-auth"
+    case push
+    /// A layer of a newer server.
+    case other
+
+    public init(from decoder: any Decoder) throws {
+      self = Self(rawValue: try decoder.singleValueContainer().decode(String.self)) ?? .other
+    }
+  }
+
   public var v: Int
   public var kind: Kind
   public var iss: String
   public var clientID: String
   public var profileID: String
   public var scope: Scope
+  /// With `keys`: what is lost; nil from an earlier server. With `push` the device keeps its keys, and can enroll for
+  /// push again; with `mobile-auth` it keeps its PIN, and can exchange keys again.
+  public var layer: Layer?
 
   enum CodingKeys: String, CodingKey {
-    case v, kind, iss, scope
+    case v, kind, iss, scope, layer
     case clientID = "client_id"
     case profileID = "profile_id"
   }
 
-  public init(iss: String, clientID: String, profileID: String, scope: Scope) {
+  public init(iss: String, clientID: String, profileID: String, scope: Scope, layer: Layer? = nil) {
     v = 1
     kind = .revocation
     self.iss = iss
     self.clientID = clientID
     self.profileID = profileID
     self.scope = scope
+    self.layer = layer
   }
 }

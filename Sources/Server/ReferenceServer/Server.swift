@@ -33,7 +33,8 @@ struct Server {
     let origin = Origin()
     let interfaces = HTTPInterfaces(
       store: store, hasher: hasher, configuration: configuration, origin: origin, clock: clock, announcer: announcer,
-      hub: hub, expiry: expiry, mailboxes: mailboxes)
+      hub: hub, expiry: expiry, mailboxes: mailboxes,
+      scripts: ScriptProcesses(directory: directory, log: log))
     let httpService = try interfaces.service(
       ServerCertificate(
         certificateFile: directory.file(configuration.certificateFile),

@@ -16,10 +16,12 @@ package struct HTTPInterfaces: Sendable {
   let expiry: any ExpirySchedule
   /// Nil without a broker.
   let mailboxes: (any Mailboxes)?
+  let scripts: any ScriptRunner
 
   package init(
     store: Store, hasher: KeyedHasher, configuration: ServerConfiguration, origin: Origin, clock: ServerClock,
-    announcer: any Announcer, hub: EventHub, expiry: any ExpirySchedule, mailboxes: (any Mailboxes)?
+    announcer: any Announcer, hub: EventHub, expiry: any ExpirySchedule, mailboxes: (any Mailboxes)?,
+    scripts: any ScriptRunner
   ) {
     self.store = store
     self.hasher = hasher
@@ -30,6 +32,7 @@ package struct HTTPInterfaces: Sendable {
     self.hub = hub
     self.expiry = expiry
     self.mailboxes = mailboxes
+    self.scripts = scripts
   }
 
   func router() -> Router<ServerContext> {
@@ -42,8 +45,10 @@ package struct HTTPInterfaces: Sendable {
     let gate = gate(revocations)
     let pins = PINAttemptVerifier(
       store: store.records, announcer: announcer, clock: clock, limit: configuration.application.maxPINAttempts)
-    addOAuthRoutes(to: router, gate, keyring, pins)
-    addDeviceRoutes(to: router, gate, keyring, pins)
+    let authenticators = AuthenticatorVerifier(
+      store: store.records, announcer: announcer, clock: clock, configuration: configuration, scripts: scripts)
+    addOAuthRoutes(to: router, gate, keyring, pins, authenticators)
+    addDeviceRoutes(to: router, gate, keyring, pins, authenticators)
     addPortalRoutes(to: router)
     return router
   }
@@ -57,21 +62,25 @@ package struct HTTPInterfaces: Sendable {
   }
 
   private func addOAuthRoutes(
-    to router: Router<ServerContext>, _ gate: DeviceGate, _ keyring: ServerKeyring, _ pins: PINAttemptVerifier
+    to router: Router<ServerContext>, _ gate: DeviceGate, _ keyring: ServerKeyring, _ pins: PINAttemptVerifier,
+    _ authenticators: AuthenticatorVerifier
   ) {
     let codes = ActivationService(
       store: store, hasher: hasher, keyring: keyring, clock: clock, announcer: announcer, expiry: expiry,
       fleetLimit: configuration.limits.devicesPerFleetToken)
     // An assertion is valid for at most twenty minutes: ten of lifetime, ten of clock error.
     let tokens = TokenEndpoint(
-      gate: gate, codes: codes, logins: LoginService(gate: gate, pins: pins), wantsPIN: configuration.application.pin,
+      gate: gate, codes: codes, logins: LoginService(gate: gate, pins: pins),
+      authenticatorLogins: AuthenticatorLoginService(gate: gate, authenticators: authenticators),
+      wantsPIN: configuration.application.pin,
       seenAssertions: ReplayCache(
         lifetimeMs: 1_200_000, capacity: 500_000, share: 5_000, reserve: 250_000, reservedShare: 50))
     OAuthRoutes(gate: gate, codes: codes, tokens: tokens, announcer: announcer).add(to: router)
   }
 
   private func addDeviceRoutes(
-    to router: Router<ServerContext>, _ gate: DeviceGate, _ keyring: ServerKeyring, _ pins: PINAttemptVerifier
+    to router: Router<ServerContext>, _ gate: DeviceGate, _ keyring: ServerKeyring, _ pins: PINAttemptVerifier,
+    _ authenticators: AuthenticatorVerifier
   ) {
     ProfileRoutes(
       gate: gate, keyring: keyring, announcer: announcer, mailboxes: mailboxes, configuration: configuration
@@ -80,9 +89,15 @@ package struct HTTPInterfaces: Sendable {
     PINChangeRoutes(gate: gate, keyring: keyring, pins: pins, log: announcer.log).add(to: router)
     RequestRoutes(gate: gate, keyring: keyring, pins: pins).add(to: router)
     let answers = AnswerService(
-      store: store.records, keyring: keyring, pins: pins, revocations: gate.revocations, announcer: announcer,
+      store: store.records, keyring: keyring, pins: pins, authenticators: authenticators, revocations: gate.revocations,
+      announcer: announcer,
       origin: origin, notMeHold: .seconds(configuration.mobileAuthentication.notMeHoldSeconds))
     AnswerRoutes(gate: gate, answers: answers).add(to: router)
+    AuthenticatorRoutes(
+      gate: gate, authenticators: authenticators,
+      registrations: AuthenticatorRegistrationService(
+        gate: gate, keyring: keyring, pins: pins, authenticators: authenticators)
+    ).add(to: router)
     EventRoutes(gate: gate, hub: hub).add(to: router)
   }
 

@@ -13,6 +13,7 @@ public final class ScriptedServerClient: TokenServerClient {
     var validation = Validation()
     var status: [TransactionID: RemoteStatus] = [:]
     var delivered: [SealedResponse] = []
+    var denials: [UnopenedDenial] = []
     var pins: [PIN] = []
     var choices: [String?] = []
     var code: PortalCode?
@@ -42,6 +43,8 @@ public final class ScriptedServerClient: TokenServerClient {
 
   /// Every answer delivered, including repeated deliveries.
   public var delivered: [SealedResponse] { state.withLock { $0.delivered } }
+  /// Every denial of a request that could not be opened, including repeated ones.
+  public var denials: [UnopenedDenial] { state.withLock { $0.denials } }
   /// The body of every answer that was resent after a restart.
   public var repeated: [[UInt8]] { state.withLock { $0.repeated } }
   /// From now on answers are sealed with `isResentAfterRestart`: their outcome is unknown, so their bodies are stored
@@ -128,6 +131,14 @@ public final class ScriptedServerClient: TokenServerClient {
       response.decision == .accept ? .authenticated : .rejected, receipt: "receipt-1", code: state.withLock { $0.code })
   }
 
+  public func deny(
+    unopened pending: PendingMobileAuthRequest, because why: String, idempotencyKey: String
+  ) async throws(TokenServerError) {
+    let denial = UnopenedDenial(transaction: pending.transaction, why: why, idempotencyKey: idempotencyKey)
+    state.withLock { $0.denials.append(denial) }
+    try await take("deny")
+  }
+
   public func status(of transaction: TransactionID, account: AccountID) async throws(TokenServerError) -> RemoteStatus {
     try await take("status")
     guard let status = state.withLock({ $0.status[transaction] }) else { throw .requestNotFound }
@@ -159,5 +170,18 @@ public final class ScriptedServerClient: TokenServerClient {
       return fault
     }
     if let fault { throw fault }
+  }
+}
+
+/// A denial of a request that could not be opened.
+public struct UnopenedDenial: Equatable, Sendable {
+  public let transaction: TransactionID
+  public let why: String
+  public let idempotencyKey: String
+
+  public init(transaction: TransactionID, why: String, idempotencyKey: String) {
+    self.transaction = transaction
+    self.why = why
+    self.idempotencyKey = idempotencyKey
   }
 }

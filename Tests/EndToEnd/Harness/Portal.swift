@@ -51,6 +51,7 @@ struct Portal: Sendable {
     let isAuthenticated: Bool
     let notAuthenticatedReason: Reason?
     let usedAuthenticationAttempts: Int?
+    let authenticationMethod: String?
 
     var reason: String? { notAuthenticatedReason?.reason }
   }

@@ -58,8 +58,10 @@ package struct Status: DaemonCommand {
     if let pending = status.pending { lines.append("pending   \(pending)") }
     if let panel = status.panel {
       let subject = panel.request.map { "request \($0)" } ?? "no request"
+      let obstacle = panel.obstacle.map { ", can only be denied: \($0.sanitized(atMost: 500))" } ?? ""
       lines.append(
-        "panel     \(subject); a press \(panel.pressCounts ? "counts" : "counts for nothing: \(panel.reason ?? "")")")
+        "panel     \(subject)\(obstacle); a press \(panel.pressCounts ? "counts" : "counts for nothing: \(panel.reason ?? "")")"
+      )
     }
     for request in status.requests ?? [] {
       let choices = request.choiceList.map { "; choose what the portal shows: \($0)" } ?? ""
@@ -134,10 +136,11 @@ extension PendingSummary {
     let locked = self.locked.map { "  \($0)" } ?? ""
     let context = self.context.map { "  login from: \(($0.text ?? $0.canonical).sanitized(atMost: 1000))" } ?? ""
     let panel = isOnPanel ? "  on the panel\(pressCounts ? "" : ", a press does not count yet")" : ""
+    let obstacle = self.obstacle.map { "  can only be denied: \($0.sanitized(atMost: 500))" } ?? ""
     let stale = isStale ? "  stale: its server is not connected" : ""
     return "\(transaction)  \(account)  \((type ?? "-").sanitized(atMost: 1000))  "
       + "\(expiresInSeconds) s left  "
       + "\((message ?? "").sanitized(atMost: 1000))\(choices)\(locked)\(context)"
-      + "\(panel)\(stale)"
+      + "\(panel)\(obstacle)\(stale)"
   }
 }

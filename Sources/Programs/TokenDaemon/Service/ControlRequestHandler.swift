@@ -87,8 +87,10 @@ struct ControlRequestHandler: Sendable {
   private var panelStatus: PanelStatus {
     get async {
       let ignored = await ignored
+      let shown = service.shown.request
       return PanelStatus(
-        request: service.shown.request?.pending.transaction.text, pressCounts: ignored == nil, reason: ignored)
+        request: shown?.pending.transaction.text, pressCounts: ignored == nil, reason: ignored,
+        obstacle: shown?.contents.challenge.obstacle?.sanitized(atMost: 500))
     }
   }
 
@@ -104,6 +106,7 @@ struct ControlRequestHandler: Sendable {
       var summary = PendingSummary(request, shown, now: backends.environment.now)
       summary.isOnPanel = panel.request == summary.transaction
       summary.pressCounts = summary.isOnPanel && panel.pressCounts
+      summary.obstacle = summary.isOnPanel ? panel.obstacle : nil
       summary.isStale = unreachable.contains(summary.server)
       return summary
     }

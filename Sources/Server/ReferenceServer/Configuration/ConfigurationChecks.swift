@@ -44,8 +44,11 @@ extension ConfigurationFile {
       }
       configuration.callbacks.append(.init(url: entry.url, username: entry.username, password: entry.password))
     }
+    for entry in authenticator ?? [] {
+      configuration.authenticators.append(try entry.checked(after: configuration))
+    }
     for entry in type ?? [] {
-      let type = try checked(entry, after: configuration.types)
+      let type = try entry.withAuthenticator(checked(entry, after: configuration.types), configuration)
       guard type.method != .pushWithPIN || configuration.application.pin else {
         throw ConfigurationError("type \"\(type.name)\": the method \"push_with_pin\" needs application.pin = true")
       }
@@ -100,6 +103,12 @@ extension ConfigurationFile {
     application.id = file?.id ?? application.id
     application.name = file?.name ?? application.name
     application.pin = file?.pin ?? application.pin
+    application.biometric = file?.biometric ?? application.biometric
+    application.customAuthenticators = file?.customAuthenticators ?? application.customAuthenticators
+    guard application.pin || !(application.biometric || application.customAuthenticators) else {
+      throw ConfigurationError(
+        "\"application.biometric\" and \"application.custom_authenticators\" need application.pin = true")
+    }
     // 0 is not "unlimited": a PIN without an attempt limit can be guessed.
     application.maxPINAttempts =
       try within(1...10, file?.maxPINAttempts, "application.max_pin_attempts") ?? application.maxPINAttempts
@@ -142,8 +151,8 @@ extension ConfigurationFile {
     guard !earlier.contains(where: { $0.name == entry.name }) else {
       throw ConfigurationError("the type \"\(entry.name)\" is defined twice")
     }
-    guard let method = ApprovalRequest.Method(rawValue: entry.method), method == .push || method == .pushWithPIN else {
-      let offered = "\"push\" and \"push_with_pin\""
+    guard let method = ApprovalRequest.Method(known: entry.method) else {
+      let offered = "\"push\", \"push_with_pin\", \"push_with_fingerprint\" and \"push_with_custom_authenticator\""
       throw ConfigurationError(
         "type \"\(entry.name)\": this version offers the methods \(offered), not \"\(entry.method)\"")
     }
@@ -157,7 +166,13 @@ extension ConfigurationFile {
     return type
   }
 
-  private func within(_ range: ClosedRange<Int>, _ value: Int?, _ name: String) throws(ConfigurationError) -> Int? {
+  private func within(
+    _ range: ClosedRange<Int>, _ value: Int?, _ name: String
+  ) throws(ConfigurationError) -> Int? {
+    try Self.within(range, value, name)
+  }
+
+  static func within(_ range: ClosedRange<Int>, _ value: Int?, _ name: String) throws(ConfigurationError) -> Int? {
     guard let value else { return nil }
     guard range.contains(value) else {
       throw ConfigurationError("\"\(name)\" is \(value); it must be \(range.lowerBound) to \(range.upperBound)")

@@ -29,6 +29,7 @@ struct ConfigurationFile {
   var callbackPrivateAddresses: [String]?
   var callback: [Callback]?
   var type: [TypeEntry]?
+  var authenticator: [AuthenticatorTable]?
 
   private init(_ reader: inout TableReader) throws(TableError) {
     listen = try reader.optionalText("listen")
@@ -43,6 +44,7 @@ struct ConfigurationFile {
     callbackPrivateAddresses = try reader.optionalTexts("callback_private_addresses")
     callback = try reader.optionalTables("callback", Callback.init)
     type = try reader.optionalTables("type", TypeEntry.init)
+    authenticator = try reader.optionalTables("authenticator", AuthenticatorTable.init)
     try reader.finish()
   }
 
@@ -110,6 +112,8 @@ struct ConfigurationFile {
     var pin: Bool?
     var maxPINAttempts: Int?
     var pinPolicy: PINPolicy?
+    var biometric: Bool?
+    var customAuthenticators: Bool?
 
     fileprivate init(_ reader: inout TableReader) throws(TableError) {
       id = try reader.optionalText("id")
@@ -117,6 +121,8 @@ struct ConfigurationFile {
       pin = try reader.optionalFlag("pin")
       maxPINAttempts = try reader.optionalNumber("max_pin_attempts")
       pinPolicy = try reader.optionalTable("pin_policy", PINPolicy.init)
+      biometric = try reader.optionalFlag("biometric")
+      customAuthenticators = try reader.optionalFlag("custom_authenticators")
     }
   }
 
@@ -170,6 +176,9 @@ struct ConfigurationFile {
     var callbackOnExpiry: Bool?
     var supersede: Bool?
     var deliveryRequired: Bool?
+    var authenticator: String?
+    var fallback: String?
+    var requiresDisplay: Bool?
 
     fileprivate init(_ reader: inout TableReader) throws(TableError) {
       name = try reader.text("name")
@@ -179,6 +188,29 @@ struct ConfigurationFile {
       callbackOnExpiry = try reader.optionalFlag("callback_on_expiry")
       supersede = try reader.optionalFlag("supersede")
       deliveryRequired = try reader.optionalFlag("delivery_required")
+      authenticator = try reader.optionalText("authenticator")
+      fallback = try reader.optionalText("fallback")
+      requiresDisplay = try reader.optionalFlag("requires_display")
+    }
+  }
+
+  struct AuthenticatorTable {
+    var id: String
+    var name: String
+    var kind: String
+    var scripts: String?
+    var timeLimitSeconds: Int?
+    var maxFailures: Int?
+    var user: String?
+
+    fileprivate init(_ reader: inout TableReader) throws(TableError) {
+      id = try reader.text("id")
+      name = try reader.text("name")
+      kind = try reader.text("kind")
+      scripts = try reader.optionalText("scripts")
+      timeLimitSeconds = try reader.optionalNumber("time_limit_seconds")
+      maxFailures = try reader.optionalNumber("max_failures")
+      user = try reader.optionalText("user")
     }
   }
 

@@ -56,6 +56,9 @@ enum ConfigurationTemplate {
       pin = \(pin)
       # Wrong PINs after which the user is deregistered, 1 to 10.
       # max_pin_attempts = 3
+      # Whether users may register fingerprints, and custom authenticators, in addition to the PIN.
+      # biometric = false
+      # custom_authenticators = false
 
       # [application.pin_policy]
       # length = 5
@@ -74,6 +77,21 @@ enum ConfigurationTemplate {
       # password = "..."
       # topic_prefix = "approval-token"
 
+      # What users may register in addition to the PIN. A custom one has a folder with the executables "register" and
+      # "authenticate".
+      # [[authenticator]]
+      # id = "fingerprint"
+      # name = "Fingerprint"
+      # kind = "biometric"
+      # [[authenticator]]
+      # id = "badge"
+      # name = "Badge"
+      # kind = "custom"
+      # scripts = "authenticators/badge"
+      # time_limit_seconds = 10
+      # max_failures = 3
+      # user = "nobody"
+
       # [[callback]]
       # url = "https://portal.example.org/finished"
       # username = "token-server"
@@ -89,6 +107,8 @@ enum ConfigurationTemplate {
       # supersede = false
       # A device that is not connected makes the transaction fail at once.
       # delivery_required = false
+      # A device without a display cannot be asked.
+      # requires_display = false
       [type.messages]
       en = "Do you want to log in?"
 

@@ -25,6 +25,11 @@ struct ServerDirectory: Sendable {
   /// - Parameter name: relative to the directory, or absolute.
   func file(_ name: String) -> String { name.hasPrefix("/") ? name : path + "/" + name }
 
+  /// An absolute path, for a program with another working folder.
+  func absoluteFile(_ name: String) -> String {
+    URL(filePath: file(name)).standardizedFileURL.path(percentEncoded: false)
+  }
+
   func configuration() throws -> ServerConfiguration {
     try ConfigurationFile.parse(String(decoding: read(configurationFile), as: UTF8.self))
   }

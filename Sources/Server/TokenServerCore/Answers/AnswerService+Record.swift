@@ -33,7 +33,7 @@ extension AnswerService {
       announcer.log.info("transaction \(transaction.id): \(describe(verificationResult))")
       return reply
     case .known(let reply): return try reply.repeated(for: arrival.hash)
-    case .tooLate(let state): throw Self.tooLate(state)
+    case .tooLate(let state): throw DeviceAPIError(tooLate: state)
     }
   }
 
@@ -64,15 +64,16 @@ extension AnswerService {
   }
 
   /// - Returns: no effects if the transaction had already ended.
-  private static func end(
+  static func end(
     _ transaction: Transaction, _ ending: TransactionOutcome, _ transactionEnd: TransactionEnd?,
     by arrival: ArrivedAnswer,
-    in records: any ServerRecords
+    customInfo: CustomInfo? = nil, in records: any ServerRecords
   ) throws -> (StoredReply, Effects?) {
     let effects = try records.end(transaction, ending, transactionEnd: transactionEnd, now: arrival.arrivedAt)
     let status = RequestStatus(
       state: ending.state, receipt: transactionEnd?.receipt, idempotencyKey: arrival.key,
-      sealedReceipt: transactionEnd?.sealed)
+      sealedReceipt: transactionEnd?.sealed,
+      customInfo: customInfo)
     return (StoredReply(requestHash: arrival.hash, status: 200, body: JSON.encode(status)), effects)
   }
 
@@ -97,7 +98,7 @@ extension AnswerService {
       return await revocations.explained(reply, attempt)
     }
     let ended = try await store.transaction(transaction.id, of: arrival.clientID)
-    throw Self.tooLate(ended.state(at: arrival.arrivedAt))
+    throw DeviceAPIError(tooLate: ended.state(at: arrival.arrivedAt))
   }
 
   private static func consequences(
@@ -121,10 +122,6 @@ extension AnswerService {
         reply: Problem(outcome, issuer: issuer).map { StoredReply($0, to: arrival.hash) },
         effects: try records.end(transaction, .invalidAnswers, now: arrival.arrivedAt) ?? Effects())
     }
-  }
-
-  private static func tooLate(_ state: RequestState) -> DeviceAPIError {
-    DeviceAPIError(state == .expired ? .expired : .alreadyHandled, state: state)
   }
 
   private func describe(_ verificationResult: Verification) -> String {

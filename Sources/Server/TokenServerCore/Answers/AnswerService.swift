@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
+import DisplayText
+import Logging
 import OpenPGP
 package import ReferenceProtocol
 
@@ -9,6 +11,7 @@ package struct AnswerService: Sendable {
   package let store: any RecordStore
   package let keyring: ServerKeyring
   package let pins: PINAttemptVerifier
+  package let authenticators: AuthenticatorVerifier
   package let revocations: Revocations
   package let announcer: any Announcer
   package let origin: Origin
@@ -16,12 +19,13 @@ package struct AnswerService: Sendable {
   package let notMeHold: Duration
 
   package init(
-    store: any RecordStore, keyring: ServerKeyring, pins: PINAttemptVerifier, revocations: Revocations,
-    announcer: any Announcer, origin: Origin, notMeHold: Duration
+    store: any RecordStore, keyring: ServerKeyring, pins: PINAttemptVerifier, authenticators: AuthenticatorVerifier,
+    revocations: Revocations, announcer: any Announcer, origin: Origin, notMeHold: Duration
   ) {
     self.store = store
     self.keyring = keyring
     self.pins = pins
+    self.authenticators = authenticators
     self.revocations = revocations
     self.announcer = announcer
     self.origin = origin
@@ -38,12 +42,22 @@ package struct AnswerService: Sendable {
   package func answer(_ arrival: ArrivedAnswer) async throws -> StoredReply {
     if let known = try await replay(arrival) { return known }
     let transaction = try await transaction(for: arrival)
-    guard transaction.method == .pushWithPIN else { return try await end(arrival, transaction) }
-    return try await pins.serialized(with: transaction.profileID, on: transaction.clientID) {
+    guard transaction.hasAttempts else { return try await end(arrival, transaction) }
+    return try await serialized(transaction) {
       // Another copy of this answer may have been handled while this one waited for the lock.
       if let known = try await replay(arrival) { return known }
       return try await end(arrival, try await self.transaction(for: arrival))
     }
+  }
+
+  /// While `body` runs, no other attempt is verified that could change the transaction's nonce.
+  private func serialized(
+    _ transaction: Transaction, _ body: @Sendable () async throws -> StoredReply
+  ) async throws -> StoredReply {
+    guard let name = transaction.authenticatorName else {
+      return try await pins.serialized(with: transaction.profileID, on: transaction.clientID, body)
+    }
+    return try await authenticators.serialized(with: name, body)
   }
 
   /// Handles a denial without keys.
@@ -52,8 +66,15 @@ package struct AnswerService: Sendable {
     if let known = try await replay(arrival) { return known }
     let transaction = try await transaction(for: arrival)
     _ = try await store.profile(transaction.profileID, of: arrival.clientID)
-    let reason = try JSON.decode(Denial.self, from: arrival.body).reason
-    return try await record(.ending(.denied, reason), of: arrival, for: transaction)
+    let denial = try JSON.decode(Denial.self, from: arrival.body)
+    note(denial.underlyingError, about: transaction)
+    return try await record(.ending(.denied, denial.reason), of: arrival, for: transaction)
+  }
+
+  /// - Parameter underlyingError: the device's text about its denial.
+  private func note(_ underlyingError: String?, about transaction: Transaction) {
+    guard let underlyingError else { return }
+    announcer.log.info("transaction \(transaction.id): denied because of \"\(underlyingError.sanitized)\"")
   }
 
   private func end(_ arrival: ArrivedAnswer, _ transaction: Transaction) async throws -> StoredReply {
@@ -63,9 +84,18 @@ package struct AnswerService: Sendable {
       throw DeviceAPIError(lacksKeysOf: profile)
     }
     switch try read(sealed, by: certificate, with: key, for: transaction) {
-    case .success(.ending(let ending, let reason)):
+    case .success(.ending(let ending, let reason, let underlyingError)):
+      note(underlyingError, about: transaction)
       return try await record(.ending(ending, reason), of: arrival, for: transaction)
     case .success(.proof(let proof, let claim)):
+      guard transaction.authenticator != nil else {
+        return try await record(proof, of: claim, in: arrival, for: transaction)
+      }
+      // A fallback: `serialized` has taken the lock of the authenticator, not that of the PIN.
+      return try await pins.serialized(with: transaction.profileID, on: transaction.clientID) {
+        try await record(proof, of: claim, in: arrival, for: transaction)
+      }
+    case .success(.authenticatorProof(let proof, let claim)):
       return try await record(proof, of: claim, in: arrival, for: transaction)
     case .failure(let refusal): return try await record(.invalid(refusal.why), of: arrival, for: transaction)
     }

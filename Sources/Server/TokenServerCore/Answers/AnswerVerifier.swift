@@ -9,10 +9,12 @@ package enum AnswerVerifier {
   }
 
   package enum Reading: Sendable, Equatable {
-    /// An ending; for a denial, with the reason that the device signed.
-    case ending(TransactionOutcome, DenialReason?)
+    /// An ending; for a denial, with the reason that the device signed, and the error of an authenticator behind it.
+    case ending(TransactionOutcome, DenialReason?, underlyingError: String? = nil)
     /// An approval, valid only if the PIN proof is valid.
     case proof([UInt8], of: ApprovalClaim)
+    /// An approval, valid only if the authenticator's proof is valid.
+    case authenticatorProof([UInt8], of: AuthenticatorClaim)
   }
 
   package static func read(
@@ -30,14 +32,40 @@ package enum AnswerVerifier {
     try require(transaction.wasIssued(requestSHA256), "request_sha256 is not the request that was sent")
     try require(
       constantTimeEqual(Array(answer.nonce.utf8), Array(transaction.nonce.utf8)), "nonce is not the request's")
-    guard answer.decision == .accept else { return .ending(.denied, answer.reason ?? .declined) }
-    try require(answer.methodUsed == transaction.method, "method_used is not the request's method")
-    guard transaction.method == .pushWithPIN else { return .ending(.accepted, nil) }
-    try require(answer.attempt == transaction.pinAttempts + 1, "attempt is not the next one")
-    guard let proof = answer.pinProof.flatMap({ bytes(base64URL: $0) }), proof.count == 64,
-      let nonce = bytes(base64URL: transaction.nonce)
-    else { throw AnswerError(why: "pin_proof is not a signature") }
-    return .proof(
-      proof, of: ApprovalClaim(nonce: nonce, requestSHA256: requestSHA256, decision: answer.decision))
+    guard answer.decision == .accept else {
+      try require((answer.underlyingError ?? "").utf8.count <= 256, "underlying_error is longer than 256 bytes")
+      return .ending(.denied, answer.reason ?? .declined, underlyingError: answer.underlyingError)
+    }
+    let isFallback = transaction.hasFallback && answer.methodUsed == .pushWithPIN
+    try require(
+      answer.methodUsed == transaction.method || isFallback, "method_used is not the request's method or a fallback")
+    try require(
+      answer.fallbackFrom == nil || (isFallback && answer.fallbackFrom == transaction.method),
+      "fallback_from is not the request's method")
+    guard answer.methodUsed != .push else { return .ending(.accepted, nil) }
+    try require(answer.attempt == transaction.attempts + 1, "attempt is not the next one")
+    guard let nonce = bytes(base64URL: transaction.nonce) else { throw AnswerError(why: "nonce is not Base64url") }
+    if answer.methodUsed == .pushWithPIN {
+      let claim = ApprovalClaim(nonce: nonce, requestSHA256: requestSHA256, decision: answer.decision)
+      return .proof(try signature(answer.pinProof, "pin_proof"), of: claim)
+    }
+    guard let authenticator = transaction.authenticator, answer.authenticator == authenticator else {
+      throw AnswerError(why: "authenticator is not the request's")
+    }
+    guard let data = CustomData.parse(answer.customData) else {
+      throw AnswerError(why: "custom_data is not Base64 of at most \(AuthenticatorClaim.largestData) bytes")
+    }
+    return .authenticatorProof(
+      try signature(answer.authenticatorProof, "authenticator_proof"),
+      of: AuthenticatorClaim(
+        nonce: nonce, requestSHA256: requestSHA256, decision: answer.decision, authenticator: authenticator, data: data)
+    )
+  }
+
+  private static func signature(_ text: String?, _ name: String) throws(AnswerError) -> [UInt8] {
+    guard let proof = text.flatMap({ bytes(base64URL: $0) }), proof.count == 64 else {
+      throw AnswerError(why: "\(name) is not a signature")
+    }
+    return proof
   }
 }

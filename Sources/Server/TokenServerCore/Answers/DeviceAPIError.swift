@@ -11,6 +11,9 @@ package struct DeviceAPIError: Error {
   /// The subject of the removal, with 9002, 9003, 9020 and 9021.
   package var gone: Gone?
 
+  /// The result of the script, with 9027 and `authenticator-error`.
+  package var customInfo: CustomInfo?
+
   package enum Header: Sendable, Equatable {
     /// The value of `WWW-Authenticate`.
     case challenge(String)
@@ -31,6 +34,7 @@ package struct DeviceAPIError: Error {
   package func problem(at issuer: String, revocations: [String]? = nil) -> Problem {
     var problem = Problem(slug, issuer: issuer, detail: detail, state: state)
     problem.revocations = revocations
+    problem.customInfo = customInfo
     return problem
   }
 
@@ -55,6 +59,11 @@ package struct DeviceAPIError: Error {
     case .noPIN: self.init(.actionNotAllowed, "the profile has no PIN")
     case .overtaken: self.init(.actionNotAllowed, "the profile changed meanwhile")
     }
+  }
+
+  /// An answer to a request that has ended in this state.
+  init(tooLate state: RequestState) {
+    self.init(state == .expired ? .expired : .alreadyHandled, state: state)
   }
 
   /// The DPoP proof or the access token was rejected (RFC 9449 §7.1).

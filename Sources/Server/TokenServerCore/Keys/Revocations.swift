@@ -85,7 +85,8 @@ package struct Revocations: Sendable {
       let certificate = try? OpenPGPCertificate(parsing: bytes)
     else { return nil }
     let notice = RevocationNotice(
-      iss: origin.issuer, clientID: profile.clientID.text, profileID: profile.id.text, scope: scope)
+      iss: origin.issuer, clientID: profile.clientID.text, profileID: profile.id.text, scope: scope,
+      layer: scope == .keys ? (isCurrent ? .push : .mobileAuth) : nil)
     return try await keyring.key(serverKey).seal(JSON.encode(notice), to: certificate).base64
   }
 }

@@ -13,12 +13,16 @@ package struct NewKnowledgeKey: Sendable {
   package let refreshTokenHash: [UInt8]
   private let refreshToken: SecretBytes
 
-  package init(clientID: ClientID, profileID: ProfileID, hasher: KeyedHasher) throws {
+  /// - Parameter authenticator: the identifier of the authenticator whose token it is; nil for the PIN.
+  package init(
+    clientID: ClientID, profileID: ProfileID, authenticator: String? = nil, hasher: KeyedHasher
+  ) throws {
     refreshToken = Random.secret(32)
     self.clientID = clientID
     self.profileID = profileID
-    publicKey = try KnowledgeKey(refreshToken: refreshToken, clientID: clientID.text, profileID: profileID.text)
-      .publicKey
+    publicKey = try KnowledgeKey(
+      refreshToken: refreshToken, clientID: clientID.text, profileID: profileID.text, authenticator: authenticator
+    ).publicKey
     refreshTokenHash = hasher.hash(refreshToken, for: .refreshToken)
   }
 

@@ -23,12 +23,17 @@ package struct Profile: Sendable {
   package let formerServerKey: String?
   /// The PIN verifier; nil without a PIN.
   package let knowledge: PINVerifierRecord?
+  /// The registered authenticators other than the PIN.
+  package let authenticators: [RegisteredAuthenticator]
+  /// The capabilities of the device; nil if they are unreadable.
+  package let capabilities: ApprovalCapabilities?
 
   package init(
     clientID: ClientID, id: ProfileID, userID: UserID, activation: [UInt8], createdAt: Timestamp, certificate: [UInt8]?,
     certificateFingerprint: String?, serverKey: String?, keyID: String?, isAcknowledged: Bool, pushToken: String?,
     isDisenrolled: Bool, isDeleted: Bool, formerCertificate: [UInt8]?, formerServerKey: String?,
-    knowledge: PINVerifierRecord?
+    knowledge: PINVerifierRecord?, authenticators: [RegisteredAuthenticator] = [],
+    capabilities: ApprovalCapabilities? = nil
   ) {
     self.clientID = clientID
     self.id = id
@@ -46,16 +51,13 @@ package struct Profile: Sendable {
     self.formerCertificate = formerCertificate
     self.formerServerKey = formerServerKey
     self.knowledge = knowledge
+    self.authenticators = authenticators
+    self.capabilities = capabilities
   }
 
   package var hasKeys: Bool { certificate != nil && isAcknowledged }
   package var isEnrolledForPush: Bool { hasKeys && pushToken != nil }
   package var hasPIN: Bool { knowledge?.isActive == true }
-
-  /// Whether requests with this method can be sent to the user now.
-  package func canBeAsked(by method: ApprovalRequest.Method) -> Bool {
-    isEnrolledForPush && (method != .pushWithPIN || hasPIN)
-  }
 
   package var name: ProfileName { ProfileName(clientID: clientID, id: id) }
 }

@@ -12,7 +12,9 @@ package protocol RecordStore: Sendable {
 }
 
 /// What the core reads and writes within one database transaction.
-package protocol ServerRecords: TransactionRecords, ProfileRecords, PINRecords, ReplyRecords, KeyRecords {}
+package protocol ServerRecords: TransactionRecords, ProfileRecords, PINRecords, ReplyRecords, KeyRecords,
+  AuthenticatorRecords
+{}
 
 package protocol TransactionRecords {
   func transaction(_ id: String) throws -> Transaction?
@@ -35,6 +37,10 @@ package protocol TransactionRecords {
   /// - Parameter nonce: the nonce that the next answer must contain.
   /// - Returns: false if the transaction is not open.
   func countPINAttempt(for id: String, nonce: String) throws -> Bool
+  /// Counts a verified attempt with an authenticator other than the PIN for this transaction.
+  /// - Parameter nonce: the nonce that the next answer must contain.
+  /// - Returns: false if the transaction is not open.
+  func countAuthenticatorAttempt(for id: String, nonce: String) throws -> Bool
   /// Starts a hold on the user's requests; an existing hold that ends later is kept.
   func hold(_ userID: UserID, until: Timestamp) throws
   /// - Returns: when the hold ends; nil if there is none.

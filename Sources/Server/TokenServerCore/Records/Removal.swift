@@ -26,6 +26,17 @@ extension ServerRecords {
     return effects
   }
 
+  /// Deregisters the biometric authenticators of a profile. Idempotent.
+  package func deregisterBiometrics(of name: ProfileName, now: Timestamp) throws -> Effects {
+    var effects = Effects()
+    guard let profile = try profile(name.id, on: name.clientID) else { return effects }
+    for authenticator in profile.authenticators where authenticator.kind == .biometric {
+      effects.add(
+        try deregister(AuthenticatorName(profile: name, id: authenticator.id), byServer: true, now: now))
+    }
+    return effects
+  }
+
   /// Removes an enrollment; the user may enroll again.
   /// - Parameter byDevice: whether the device itself requested it, so that it need not be notified with "disenrolled"
   ///   later.

@@ -9,10 +9,10 @@ extension Transaction {
   private static let maxRequestVersions = 16
 
   /// The version to send now; equal to the last version sent if no count or nonce has changed.
-  package func reissued(counts: ProfileFailureCounts) throws -> Transaction {
+  package func reissued(counts: ProfileFailureCounts?) throws -> Transaction {
     var wording = try JSON.decode(ApprovalRequest.self, from: request)
     wording.nonce = nonce
-    wording.attempt = pinAttempts + 1
+    wording.attempt = attempts + 1
     wording.state(counts)
     var reissued = self
     reissued.request = JSON.encode(wording)

@@ -19,6 +19,14 @@ package struct Transaction: Sendable, Equatable {
   package let callbackOnExpiry: Bool
   package let createdAt: Timestamp
   package let expiresAt: Timestamp
+  /// The identifier of the authenticator; set if the method needs one.
+  package var authenticator: String?
+  /// Whether the PIN can be used instead of the authenticator.
+  package var hasFallback = false
+  /// The method of the last verified attempt; nil before the first.
+  package var methodUsed: ApprovalRequest.Method?
+  /// The number of attempts with an authenticator other than the PIN that were verified for this transaction.
+  package var authenticatorAttempts = 0
   package var state: RequestState = .open
   package var reason: NotAuthenticatedReason?
   /// The server's reference for the answer that ended the transaction.
@@ -60,6 +68,12 @@ package struct Transaction: Sendable, Equatable {
     self.pinAttempts = pinAttempts
     self.formerRequests = formerRequests
   }
+
+  /// The number of verified attempts: the next answer's `attempt` is one more.
+  package var attempts: Int { pinAttempts + authenticatorAttempts }
+
+  /// Whether the request contains counts and nonces that change with each attempt.
+  package var hasAttempts: Bool { method != .push }
 
   /// The current state: a request is expired from its expiry time, even if that is not stored yet.
   package func state(at now: Timestamp) -> RequestState { state == .open && now >= expiresAt ? .expired : state }

@@ -19,6 +19,7 @@ package struct ServerConfiguration: Sendable, Equatable {
   package var callbackPrivateAddresses: [AddressRange] = []
   package var application = Application()
   package var types: [MobileAuthenticationType] = []
+  package var authenticators: [Authenticator] = []
   package var limits = Limits()
   /// Nil: devices receive hints over HTTPS only.
   package var mqtt: MQTT?
@@ -123,11 +124,18 @@ package struct ServerConfiguration: Sendable, Equatable {
     package var maxPINRepeats: Int?
     package var pinSequencesAllowed = false
     package var pinBlockList: [String] = []
+    /// Whether biometric authenticators can be registered and used.
+    package var biometric = false
+    /// Whether custom authenticators can be registered and used.
+    package var customAuthenticators = false
 
     package init(
       id: String = "approval-token", name: String = "Approval Token", pin: Bool = false, maxPINAttempts: Int = 3,
-      pinLength: Int = 5, maxPINRepeats: Int? = nil, pinSequencesAllowed: Bool = false, pinBlockList: [String] = []
+      pinLength: Int = 5, maxPINRepeats: Int? = nil, pinSequencesAllowed: Bool = false, pinBlockList: [String] = [],
+      biometric: Bool = false, customAuthenticators: Bool = false
     ) {
+      self.biometric = biometric
+      self.customAuthenticators = customAuthenticators
       self.id = id
       self.name = name
       self.pin = pin
@@ -190,6 +198,12 @@ package struct ServerConfiguration: Sendable, Equatable {
     package var supersede = false
     /// Whether the transaction fails immediately if the device is not connected.
     package var deliveryRequired = false
+    /// The identifier of the authenticator; set if the method needs one.
+    package var authenticator: String?
+    /// Whether the PIN can be used instead of the authenticator.
+    package var fallsBackToPIN = false
+    /// Whether the device must have a display.
+    package var requiresDisplay = false
 
     package init(
       name: String, method: ApprovalRequest.Method = ApprovalRequest.Method.push, requestExpiresIn: Int = 60,

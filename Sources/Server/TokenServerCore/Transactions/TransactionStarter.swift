@@ -59,8 +59,9 @@ package struct TransactionStarter: Sendable {
   }
 
   private func start(_ order: StartRequest, in records: any ServerRecords) throws -> Outcome {
-    let profiles = try records.profiles(of: order.userID).filter { $0.canBeAsked(by: order.type.method) }
-    guard let profile = choose(order.target, from: profiles), let deviceName = try records.deviceName(profile.clientID)
+    let profiles = try records.profiles(of: order.userID).filter { $0.plan(for: order.type, configuration) != nil }
+    guard let profile = choose(order.target, from: profiles), let plan = profile.plan(for: order.type, configuration),
+      let deviceName = try records.deviceName(profile.clientID)
     else {
       return .refused(.notPossible)
     }
@@ -75,7 +76,7 @@ package struct TransactionStarter: Sendable {
       effects = try records.supersede(
         userID: order.userID, type: order.type.name, on: profile.clientID, now: now)
     }
-    let transaction = transaction(for: order, profile, now: now)
+    let transaction = transaction(for: order, profile, plan, now: now)
     try records.insert(transaction)
     if order.type.deliveryRequired, !announcer.reaches(profile.clientID) {
       try records.end(transaction, .notDelivered, now: now).map { effects.add($0) }
@@ -92,22 +93,27 @@ package struct TransactionStarter: Sendable {
     }
   }
 
-  private func transaction(for order: StartRequest, _ profile: Profile, now: Timestamp) -> Transaction {
+  private func transaction(
+    for order: StartRequest, _ profile: Profile, _ plan: RequestPlan, now: Timestamp
+  ) -> Transaction {
     let lifetime = Duration.seconds(order.type.requestExpiresIn)
     var request = ApprovalRequest(
       iss: origin.issuer, clientID: profile.clientID.text, profileID: profile.id.text, transactionID: Random.uuid(),
-      type: order.type.name, method: order.type.method, message: order.secureMessage, pushMessage: order.message,
-      nonce: Random.bytes(32).base64URL, sentAtMs: now.milliseconds,
-      expiresInMs: lifetime.milliseconds)
+      type: order.type.name, method: plan.method, message: order.secureMessage, pushMessage: order.message,
+      nonce: Random.bytes(32).base64URL, sentAtMs: now.milliseconds, expiresInMs: lifetime.milliseconds)
     request.signedReceipt = true
-    if order.type.method == .pushWithPIN {
-      request.attempt = 1
+    request.authenticator = plan.authenticator
+    if plan.hasFallback { request.fallbacks = [ApprovalRequest.Method.pushWithPIN.rawValue] }
+    if plan.method != .push { request.attempt = 1 }
+    if plan.method == .pushWithPIN || plan.hasFallback {
       request.state(profile.knowledge?.counts(of: profile.id, limit: configuration.application.maxPINAttempts))
     }
-    return Transaction(
+    var transaction = Transaction(
       id: request.transactionID, userID: order.userID, clientID: profile.clientID, profileID: profile.id,
       type: request.type, method: request.method, callbackURI: order.callbackURI, message: order.message,
       nonce: request.nonce, request: JSON.encode(request), callbackOnExpiry: order.type.callbackOnExpiry,
       createdAt: now, expiresAt: now + lifetime)
+    (transaction.authenticator, transaction.hasFallback) = (plan.authenticator, plan.hasFallback)
+    return transaction
   }
 }

@@ -75,7 +75,12 @@ struct ProfileRoutes: Sendable {
     var response = ValidationResponse(
       configuration: deviceConfiguration, removedProfiles: removed.map(\.text),
       disenrolledProfiles: disenrolled.map(\.text),
-      failureCounts: counts.isEmpty ? nil : counts)
+      failureCounts: counts.isEmpty ? nil : counts,
+      layers: listed.compactMap { id in
+        known[id].map {
+          ProfileLayers(profileID: id.text, pin: $0.hasPIN, mobileAuth: $0.hasKeys, push: $0.isEnrolledForPush)
+        }
+      })
     let gone =
       removed.map { Gone(clientID: device.id, profileID: $0) }
       + disenrolled.map { Gone(clientID: device.id, profileID: $0, isKeysAlone: true) }

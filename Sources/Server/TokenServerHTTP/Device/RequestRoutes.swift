@@ -67,7 +67,7 @@ struct RequestRoutes: Sendable {
     return .json(try await gate.transaction(context.path("tid"), of: caller).status(at: gate.clock.now()))
   }
 
-  /// Idempotent: every fetch returns the same bytes, until a PIN attempt was verified.
+  /// Idempotent: every fetch returns the same bytes, until an attempt was verified.
   private func message(_ request: Request, _ context: ServerContext) async throws -> Response {
     let caller = try await gate.admit(request)
     let transaction = try await gate.transaction(context.path("tid"), of: caller)
@@ -84,13 +84,14 @@ struct RequestRoutes: Sendable {
     guard let (key, certificate) = try await keyring.correspondence(of: profile) else {
       throw DeviceAPIError(lacksKeysOf: profile)
     }
-    let current = transaction.method == .pushWithPIN ? try await reissued(transaction, profile) : transaction
+    let current = transaction.hasAttempts ? try await reissued(transaction, profile) : transaction
     return try key.seal(current.request, to: certificate).base64
   }
 
-  /// The request with a current nonce and the current PIN attempt counts, stored before an answer can refer to it.
+  /// The request with a current nonce, attempt number and PIN attempt counts, stored before an answer can refer to it.
   private func reissued(_ transaction: Transaction, _ profile: Profile) async throws -> Transaction {
-    guard let counts = profile.knowledge?.counts(of: profile.id, limit: pins.limit) else { return transaction }
+    let needsPIN = transaction.method == .pushWithPIN || transaction.hasFallback
+    let counts = needsPIN ? profile.knowledge?.counts(of: profile.id, limit: pins.limit) : nil
     guard try transaction.reissued(counts: counts).request != transaction.request else { return transaction }
     return try await gate.store.write { database in
       let reissued = try (database.transaction(transaction.id) ?? transaction).reissued(counts: counts)

@@ -11,6 +11,7 @@ struct TokenEndpoint: Sendable {
   let gate: DeviceGate
   let codes: ActivationService
   let logins: LoginService
+  let authenticatorLogins: AuthenticatorLoginService
   /// Whether the activation of a profile includes choosing a PIN.
   let wantsPIN: Bool
   let seenAssertions: ReplayCache
@@ -24,6 +25,7 @@ struct TokenEndpoint: Sendable {
       return .json(try await activate(code, as: profileID, sealingTo: certificate, on: device, context))
     case .logIn(let assertion, let profileID):
       return try await logins.logIn(assertion, profileID: profileID, on: device)
+    case .logInWithAuthenticator(let login): return try await authenticatorLogins.logIn(login, on: device)
     }
   }
 

@@ -12,6 +12,7 @@ enum TokenRequest: Sendable, Equatable {
   /// - Parameter ephemeralCertificate: the unchecked Base64 text from the form.
   case activation(code: String, profileID: ProfileID, ephemeralCertificate: String?)
   case logIn(assertion: String, profileID: ProfileID)
+  case logInWithAuthenticator(AuthenticatorLogin)
 
   enum ParseError: Error, Equatable, Sendable {
     case unsupportedGrant
@@ -28,8 +29,34 @@ enum TokenRequest: Sendable, Equatable {
         throw .invalid("assertion and profile_id are needed.")
       }
       self = .logIn(assertion: assertion, profileID: ProfileID(profileID))
+    case Grant.biometric: self = .logInWithAuthenticator(try AuthenticatorLogin(form, isBiometric: true))
+    case Grant.customAuthenticator: self = .logInWithAuthenticator(try AuthenticatorLogin(form, isBiometric: false))
     case nil: throw .invalid("grant_type is missing.")
     default: throw .unsupportedGrant
+    }
+  }
+
+  /// A login with an authenticator other than the PIN.
+  struct AuthenticatorLogin: Sendable, Equatable {
+    let assertion: String
+    let profileID: ProfileID
+    let authenticator: String
+    let isBiometric: Bool
+    /// For the script of a custom authenticator; empty for a biometric one.
+    let data: [UInt8]
+
+    fileprivate init(_ form: Form, isBiometric: Bool) throws(ParseError) {
+      guard let assertion = form["assertion"], let profileID = form["profile_id"],
+        let authenticator = form["authenticator"]
+      else { throw .invalid("assertion, profile_id and authenticator are needed.") }
+      guard let data = CustomData.parse(isBiometric ? nil : form["data"]) else {
+        throw .invalid("data must be Base64 of at most \(AuthenticatorClaim.largestData) bytes.")
+      }
+      self.assertion = assertion
+      self.profileID = ProfileID(profileID)
+      self.authenticator = authenticator
+      self.isBiometric = isBiometric
+      self.data = data
     }
   }
 

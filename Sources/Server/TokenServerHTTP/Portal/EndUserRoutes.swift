@@ -33,10 +33,11 @@ struct EndUserRoutes: Sendable {
       }
       addDisabling("disableMobileAuthentication", .keysAndPush, under: devices, to: router)
       addDisabling("disablePushAuthentication", .pushOnly, under: devices, to: router)
-      // Devices of this server have no fingerprint reader, so there is nothing to disable.
-      router.post(RouterPath("\(devices)/:device/disableFingerprint")) { request, _ in
+      router.post(RouterPath("\(devices)/:device/disableFingerprint")) { request, context in
         try await gate.admit(request, to: .endUser)
-        return Response.noContent
+        return try await change(UserID(context.path("user")), device: ClientID(context.path("device"))) {
+          try $0.deregisterBiometrics(of: $1, now: $2)
+        }
       }
     }
   }
@@ -129,6 +130,11 @@ struct EndUserRoutes: Sendable {
 }
 
 extension Profile {
-  /// A profile without a PIN has only the short-lived access token.
-  fileprivate var tokenTypes: [String] { ["access_token"] + (hasPIN ? ["refresh_token"] : []) }
+  /// The kinds of tokens of the profile. Without a PIN it has only the short-lived access token; each kind of other
+  /// authenticators has its own refresh tokens.
+  fileprivate var tokenTypes: [String] {
+    let kinds = Set(authenticators.map(\.kind))
+    return ["access_token"] + (hasPIN ? ["refresh_token"] : []) + (kinds.contains(.biometric) ? ["fingerprint"] : [])
+      + (kinds.contains(.custom) ? ["custom_authenticator"] : [])
+  }
 }

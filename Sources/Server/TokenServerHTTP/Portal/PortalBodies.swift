@@ -83,9 +83,9 @@ struct TransactionResult: Encodable, Equatable {
   var timestamp: Int64
   var userID: String
   var isAuthenticated: Bool
-  /// Set after an answer.
+  /// Set after an answer: the method that was used, also if it was a fallback.
   var authenticationMethod: String?
-  /// Set for requests that need a PIN.
+  /// Set for requests that need a PIN, and for those answered with it.
   var usedAuthenticationAttempts: Int?
   /// Set when the request has finally failed.
   var notAuthenticatedReason: Reason?
@@ -108,9 +108,10 @@ struct TransactionResult: Encodable, Equatable {
     userID = transaction.userID.text
     isAuthenticated = transaction.state == .authenticated
     let wasAnswered =
-      transaction.receipt != nil || transaction.reason == .invalidAnswer || transaction.pinAttempts > 0
-    authenticationMethod = wasAnswered ? transaction.method.rawValue : nil
-    usedAuthenticationAttempts = transaction.method == .pushWithPIN ? transaction.pinAttempts : nil
+      transaction.receipt != nil || transaction.reason == .invalidAnswer || transaction.attempts > 0
+    let method = transaction.methodUsed ?? transaction.method
+    authenticationMethod = wasAnswered ? method.rawValue : nil
+    usedAuthenticationAttempts = method == .pushWithPIN ? transaction.pinAttempts : nil
     notAuthenticatedReason = transaction.reason.map { Reason(reason: $0.rawValue, description: $0.description) }
   }
 }

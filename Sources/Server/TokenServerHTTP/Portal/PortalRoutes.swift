@@ -80,7 +80,7 @@ struct PortalRoutes: Sendable {
   }
 
   private func enabledTypes(_ profiles: [Profile]) -> Response {
-    let usable = configuration.types.filter { type in profiles.contains { $0.canBeAsked(by: type.method) } }
+    let usable = configuration.types.filter { type in profiles.contains { $0.plan(for: type, configuration) != nil } }
     return .json(PortalBody.EnabledTypes(enabled: usable.map(\.name)))
   }
 
@@ -94,12 +94,12 @@ struct PortalRoutes: Sendable {
     switch version {
     case .v3:
       return options { type in
-        enrolled.contains { profile, _ in profile.canBeAsked(by: type.method) }
+        enrolled.contains { profile, _ in profile.plan(for: type, configuration) != nil }
           ? [PortalBody.Application(id: application.id, name: application.name)] : []
       }
     case .v4:
       return options { type in
-        enrolled.filter { profile, _ in profile.canBeAsked(by: type.method) }.map { _, device in
+        enrolled.filter { profile, _ in profile.plan(for: type, configuration) != nil }.map { _, device in
           PortalBody.EnrolledDevice(
             appID: application.id, appName: application.name, deviceID: device.id.text, deviceName: device.name,
             platform: configuration.mobileAuthentication.portalPlatformAlias)

@@ -39,6 +39,10 @@ extension Database {
     try run("DELETE FROM pin_attempt WHERE created_at_ms < ?", [endedBefore])
     try run(
       "DELETE FROM pin_change WHERE created_at_ms <= ? AND NOT is_committed", [now - StoredPINChange.lifetime])
+    try run("DELETE FROM authenticator_attempt WHERE created_at_ms < ?", [endedBefore])
+    try run(
+      "DELETE FROM authenticator WHERE state = 'pending' AND proposed_at_ms <= ?",
+      [now - AuthenticatorRecord.pendingFor])
     try run("DELETE FROM access_token WHERE expires_at_ms < ?", [now])
     try run("DELETE FROM activation_code WHERE expires_at_ms < ?", [now])
     try run("DELETE FROM hold WHERE until_ms < ?", [now])

@@ -51,8 +51,9 @@ extension Database {
       [profile.clientID, profile.id, nonce])
   }
 
+  /// Deletes the PIN and the other authenticators of a profile.
   package func forgetKnowledge(of profile: ProfileName) throws {
-    for table in ["knowledge", "pin_attempt", "pin_change"] {
+    for table in ["knowledge", "pin_attempt", "pin_change", "authenticator", "authenticator_attempt"] {
       try run("DELETE FROM \(table) WHERE client_id = ? AND profile_id = ?", [profile.clientID, profile.id])
     }
   }

@@ -7,7 +7,12 @@ extension Profile {
   static let query = """
     SELECT profile.*, public_key AS knowledge_key, state AS knowledge_state, nonce AS knowledge_nonce,
       knowledge.activation AS knowledge_activation, failures AS knowledge_failures,
-      proposed_at_ms AS knowledge_proposed_at_ms
+      proposed_at_ms AS knowledge_proposed_at_ms,
+      (SELECT json_group_array(authenticator.kind || ':' || authenticator.id) FROM authenticator
+        WHERE authenticator.client_id = profile.client_id AND authenticator.profile_id = profile.id
+          AND authenticator.state = 'active' AND typeof(authenticator.kind) = 'text'
+          AND typeof(authenticator.id) = 'text') AS authenticators,
+      (SELECT device.capabilities FROM device WHERE device.id = profile.client_id) AS device_capabilities
     FROM profile LEFT JOIN knowledge ON knowledge.client_id = profile.client_id AND profile_id = profile.id
     """
 
@@ -28,7 +33,20 @@ extension Profile {
       isDeleted: row.optionalTime("deleted_at_ms") != nil,
       formerCertificate: row.optionalBytes("former_certificate"),
       formerServerKey: row.optionalText("former_server_key"),
-      knowledge: PINVerifierRecord(row))
+      knowledge: PINVerifierRecord(row), authenticators: Self.authenticators(row.text("authenticators")),
+      // Damaged capabilities are a fault of the device's row, not of the profile's.
+      capabilities: (try? row.optionalText("device_capabilities")).flatMap {
+        try? JSON.decode(ApprovalCapabilities.self, from: Array($0.utf8))
+      })
+  }
+
+  /// - Parameter text: a JSON list of `KIND:IDENTIFIER`.
+  private static func authenticators(_ text: String) throws -> [RegisteredAuthenticator] {
+    try JSON.decode([String].self, from: Array(text.utf8)).sorted().compactMap { entry in
+      let parts = entry.split(separator: ":", maxSplits: 1).map(String.init)
+      guard parts.count == 2, let kind = ServerConfiguration.Authenticator.Kind(rawValue: parts[0]) else { return nil }
+      return RegisteredAuthenticator(id: parts[1], kind: kind)
+    }
   }
 }
 

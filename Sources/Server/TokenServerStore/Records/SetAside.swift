@@ -63,6 +63,7 @@ extension Database {
 private let readers: [String: (query: String, read: @Sendable (any SQLRow) throws -> Void)] = [
   "activation_code": ("SELECT rowid AS row_number, * FROM activation_code", { _ = try StoredActivationCode($0) }),
   "api_client": ("SELECT rowid AS row_number, * FROM api_client", { _ = try APIClient($0) }),
+  "authenticator": ("SELECT rowid AS row_number, * FROM authenticator", { _ = try AuthenticatorRecord($0) }),
   "device": ("SELECT rowid AS row_number, * FROM device", { _ = try Device($0) }),
   "hold": (
     "SELECT user_id AS row_number, * FROM hold", { _ = try ($0.userID("user_id"), $0.time("until_ms")) }

@@ -5,7 +5,7 @@ package import TokenServerCore
 
 extension Transaction {
   init(_ row: any SQLRow) throws {
-    guard let method = ApprovalRequest.Method(rawValue: try row.text("method")) else {
+    guard let method = ApprovalRequest.Method(known: try row.text("method")) else {
       throw CorruptRowError("method", "is unknown")
     }
     guard let state = RequestState(rawValue: try row.text("state")) else {
@@ -13,6 +13,10 @@ extension Transaction {
     }
     let formerRequests = try row.bytes("former_requests")
     guard formerRequests.count % 32 == 0 else { throw CorruptRowError("former_requests", "is not a list of hashes") }
+    let methodUsed = try row.optionalText("method_used")
+    guard methodUsed.map({ ApprovalRequest.Method(known: $0) != nil }) != false else {
+      throw CorruptRowError("method_used", "is unknown")
+    }
     self.init(
       id: try row.text("id"), userID: try row.userID("user_id"), clientID: try row.clientID("client_id"),
       profileID: try row.profileID("profile_id"), type: try row.text("type"), method: method,
@@ -24,6 +28,10 @@ extension Transaction {
       receipt: try row.optionalText("receipt"), idempotencyKey: try row.optionalText("idempotency_key"),
       sealedReceipt: try row.optionalText("sealed_receipt"), pinAttempts: try row.count("pin_attempts"),
       formerRequests: formerRequests)
+    authenticator = try row.optionalText("authenticator")
+    hasFallback = try row.flag("has_fallback")
+    self.methodUsed = methodUsed.flatMap { ApprovalRequest.Method(known: $0) }
+    authenticatorAttempts = try row.count("authenticator_attempts")
   }
 }
 
@@ -66,14 +74,14 @@ extension Database {
     try run(
       """
       INSERT INTO mobile_auth_transaction (id, user_id, client_id, profile_id, type, method, callback_uri, message,
-        nonce, request, callback_on_expiry, created_at_ms, expires_at_ms, state)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        nonce, request, callback_on_expiry, created_at_ms, expires_at_ms, state, authenticator, has_fallback)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """,
       [
         transaction.id, transaction.userID, transaction.clientID, transaction.profileID, transaction.type,
         transaction.method.rawValue, transaction.callbackURI, transaction.message, transaction.nonce,
         transaction.request, transaction.callbackOnExpiry, transaction.createdAt, transaction.expiresAt,
-        transaction.state.rawValue,
+        transaction.state.rawValue, transaction.authenticator, transaction.hasFallback,
       ])
   }
 
@@ -110,7 +118,17 @@ extension Database {
   package func countPINAttempt(for id: String, nonce: String) throws -> Bool {
     try run(
       """
-      UPDATE mobile_auth_transaction SET pin_attempts = pin_attempts + 1, nonce = ? WHERE id = ? AND state = 'open'
+      UPDATE mobile_auth_transaction SET pin_attempts = pin_attempts + 1, nonce = ?, method_used = ?
+      WHERE id = ? AND state = 'open'
+      """, [nonce, ApprovalRequest.Method.pushWithPIN.rawValue, id]) == 1
+  }
+
+  package func countAuthenticatorAttempt(for id: String, nonce: String) throws -> Bool {
+    try run(
+      """
+      UPDATE mobile_auth_transaction
+      SET authenticator_attempts = authenticator_attempts + 1, nonce = ?, method_used = method
+      WHERE id = ? AND state = 'open'
       """, [nonce, id]) == 1
   }
 

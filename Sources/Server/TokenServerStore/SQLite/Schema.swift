@@ -13,6 +13,7 @@ enum Schema {
     migrator.registerMigration("2: pin") { try $0.execute(sql: PINSchema.statements) }
     migrator.registerMigration("3: hostility") { try $0.execute(sql: IsolationSchema.statements) }
     migrator.registerMigration("4: introspection") { try $0.execute(sql: IntrospectionSchema.statements) }
+    migrator.registerMigration("5: authenticators") { try $0.execute(sql: AuthenticatorSchema.statements) }
     return migrator
   }
 

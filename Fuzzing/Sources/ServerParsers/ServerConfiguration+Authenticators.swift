@@ -1,0 +1,1 @@
+../../../Sources/Server/TokenServerCore/Settings/ServerConfiguration+Authenticators.swift

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+import Cryptography
+import Logging
+import ReferenceProtocol
+
+/// Approvals with an authenticator other than the PIN.
+extension AnswerService {
+  /// Records an approval whose authenticator proof must still be verified.
+  func record(
+    _ proof: [UInt8], of claim: AuthenticatorClaim, in arrival: ArrivedAnswer, for transaction: Transaction
+  ) async throws -> StoredReply {
+    let name = AuthenticatorName(
+      profile: ProfileName(clientID: transaction.clientID, id: transaction.profileID), id: claim.authenticator)
+    let attempt = AuthenticatorAttempt(name: name, key: arrival.key, requestHash: arrival.hash)
+    let issuer = origin.issuer
+    // Signed before the result is known, because signing must not happen inside a database transaction.
+    let transactionEnd = try await end(.ending(.accepted, nil), of: arrival, for: transaction)
+    let result: (outcome: AuthenticatorOutcome, reply: StoredReply?)
+    do {
+      result = try await authenticators.verify(
+        attempt, isProved: { claim.isProved(by: proof, $0) }, call: call(name, claim, transaction)
+      ) { records, outcome in
+        try Self.consequences(of: outcome, transactionEnd, on: transaction, by: arrival, issuer: issuer, in: records)
+      }
+    } catch let error as AuthenticatorVerifier.VerificationError { throw DeviceAPIError(error) }
+    if case .notRun(let info) = result.outcome { throw DeviceAPIError(notRun: info) }
+    if let reply = result.reply { return reply }
+    let ended = try await store.transaction(transaction.id, of: arrival.clientID)
+    throw DeviceAPIError(tooLate: ended.state(at: arrival.arrivedAt))
+  }
+
+  private func call(_ name: AuthenticatorName, _ claim: AuthenticatorClaim, _ transaction: Transaction) -> ScriptCall {
+    var call = ScriptCall(
+      .authenticate, for: .push, name, of: transaction.userID, issuer: origin.issuer, data: claim.data,
+      nonce: claim.nonce.base64URL)
+    call.transactionID = transaction.id
+    call.type = transaction.type
+    call.decision = claim.decision.rawValue
+    call.requestSHA256 = claim.requestSHA256.base64URL
+    let message = (try? JSON.decode(ApprovalRequest.self, from: transaction.request))?.message ?? ""
+    call.messageSHA256 = SHA256.hash(Array(message.utf8)).base64URL
+    return call
+  }
+
+  private static func consequences(
+    of outcome: AuthenticatorOutcome, _ transactionEnd: TransactionEnd?, on transaction: Transaction,
+    by arrival: ArrivedAnswer, issuer: String, in records: any ServerRecords
+  ) throws -> AttemptConsequences {
+    if case .notRun = outcome { return .init() }
+    if case .right(let info) = outcome {
+      guard try records.countAuthenticatorAttempt(for: transaction.id, nonce: transaction.nonce) else { return .init() }
+      let (reply, effects) = try end(
+        transaction, .accepted, transactionEnd, by: arrival, customInfo: info, in: records)
+      return .init(reply: reply, effects: effects ?? Effects())
+    }
+    let nonce = Random.bytes(32).base64URL
+    // The request was canceled or replaced meanwhile; the attempt still counts.
+    guard try records.countAuthenticatorAttempt(for: transaction.id, nonce: nonce) else { return .init() }
+    let profile = try records.profile(transaction.profileID, on: transaction.clientID)
+    let canUsePIN = transaction.hasFallback && profile?.hasPIN == true
+    var isRevoked = false
+    if case .revoked = outcome { isRevoked = true }
+    let isOver = isRevoked && !canUsePIN
+    let problem = Problem(outcome, issuer: issuer, nonce: isOver ? nil : nonce, canUsePIN: canUsePIN)
+    let effects = isOver ? try records.end(transaction, .invalidAnswers, now: arrival.arrivedAt) : nil
+    return .init(reply: problem.map { StoredReply($0, to: arrival.hash) }, effects: effects ?? Effects())
+  }
+}
+
+extension Transaction {
+  /// The authenticator of the request; nil if the method needs none.
+  var authenticatorName: AuthenticatorName? {
+    authenticator.map { AuthenticatorName(profile: ProfileName(clientID: clientID, id: profileID), id: $0) }
+  }
+}

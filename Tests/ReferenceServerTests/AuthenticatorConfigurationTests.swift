@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+import Testing
+
+@testable import ReferenceServer
+@testable import TokenServerCore
+
+/// The settings about authenticators.
+@Suite(.timeLimit(.minutes(5))) struct AuthenticatorConfigurationTests {
+  private static let switches = "[application]\npin = true\nbiometric = true\ncustom_authenticators = true\n"
+  private static let finger = "[[authenticator]]\nid = \"finger\"\nname = \"F\"\nkind = \"biometric\"\n"
+  private static let badge = """
+    [[authenticator]]
+    id = "badge"
+    name = "Badge"
+    kind = "custom"
+    scripts = "badge"
+
+    """
+  private static func type(_ method: String, _ more: String = "") -> String {
+    "[[type]]\nname = \"t\"\nmethod = \"\(method)\"\n\(more)\n"
+  }
+
+  @Test("Everything set") func everything() throws {
+    let text =
+      Self.switches + Self.finger + Self.badge + "time_limit_seconds = 5\nmax_failures = 7\nuser = \"nobody\"\n"
+      + Self.type("push_with_custom_authenticator", "authenticator = \"badge\"\nfallback = \"none\"")
+    let configuration = try ConfigurationFile.parse(text)
+    let badge = try #require(configuration.authenticator("badge"))
+    #expect(badge.kind == .custom && badge.name == "Badge" && badge.scripts == "badge" && badge.user == "nobody")
+    #expect(badge.timeLimitSeconds == 5 && badge.maxFailures == 7)
+    #expect(configuration.types[0].authenticator == "badge" && !configuration.types[0].fallsBackToPIN)
+    #expect(configuration.offered("finger", kind: .biometric) != nil)
+    #expect(configuration.offered("finger", kind: .custom) == nil && configuration.offered("x", kind: .custom) == nil)
+  }
+
+  @Test("Defaults: the only authenticator of the kind, and the PIN as the fallback") func defaults() throws {
+    let text = Self.switches + Self.finger + Self.badge + Self.type("push_with_fingerprint")
+    let configuration = try ConfigurationFile.parse(text)
+    #expect(configuration.types[0].authenticator == "finger" && configuration.types[0].fallsBackToPIN)
+    let badge = try #require(configuration.authenticator("badge"))
+    #expect(badge.timeLimitSeconds == 10 && badge.maxFailures == 3 && badge.user == nil)
+    let off = try ConfigurationFile.parse("[application]\npin = true\n" + Self.finger + Self.badge)
+    #expect(off.offered("finger", kind: .biometric) == nil && off.offered("badge", kind: .custom) == nil)
+    #expect(try ConfigurationFile.parse(Self.type("push", "requires_display = true")).types[0].requiresDisplay)
+  }
+
+  static let refusals: [([String], String)] = [
+    (["[application]\nbiometric = true\n"], "need application.pin = true"),
+    ([switches, finger, finger], "\"finger\": is defined twice"),
+    ([switches, "[[authenticator]]\nid = \"pin\"\nname = \"x\"\nkind = \"biometric\""], "not \"pin\""),
+    ([switches, "[[authenticator]]\nid = \"A b\"\nname = \"x\"\nkind = \"biometric\""], "1 to 64 of"),
+    ([switches, "[[authenticator]]\nid = \"a\"\nname = \"\"\nkind = \"biometric\""], "the name has"),
+    ([switches, "[[authenticator]]\nid = \"a\"\nname = \"x\"\nkind = \"pin\""], "the kind is"),
+    ([switches, "[[authenticator]]\nid = \"a\"\nname = \"x\"\nkind = \"custom\""], "\"scripts\" must be"),
+    ([switches, finger, "scripts = \"x\""], "are for kind = \"custom\""),
+    ([switches, badge, "time_limit_seconds = 61"], "time_limit_seconds\" is 61"),
+    ([switches, badge, "max_failures = 0"], "max_failures\" is 0"),
+    ([switches, badge, "user = \"-x y\""], "not a user name"),
+    ([switches, badge, "script = \"x\""], "script"),
+    ([type("push_with_fingerprint")], "needs application.biometric = true"),
+    (["[application]\npin = true\n", type("push_with_custom_authenticator")], "application.custom_authenticators"),
+    ([switches, type("push_with_fingerprint")], "must be the id of one [[authenticator]]"),
+    ([switches, finger, type("push_with_fingerprint", "authenticator = \"x\"")], "must be the id of one"),
+    ([switches, finger, badge, type("push_with_fingerprint", "authenticator = \"badge\"")], "kind \"biometric\""),
+    ([switches, finger, type("push_with_fingerprint", "fallback = \"sms\"")], "the fallback is"),
+    ([type("push", "fallback = \"none\"")], "are for methods with an authenticator"),
+    ([type("otp")], "this version offers the methods"),
+  ]
+
+  @Test("What is wrong is named", arguments: refusals)
+  func refused(parts: [String], names: String) {
+    let text = parts.joined()
+    let error = #expect(throws: ConfigurationFile.ConfigurationError.self) { try ConfigurationFile.parse(text) }
+    #expect(error?.description.contains(names) == true, "\(error?.description ?? "")")
+  }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import GRDB
+import ReferenceProtocol
+import Secrets
+import ServerTestSupport
+
+/// A server with a fingerprint and a badge, and alice's device, which has announced both.
+struct AuthenticatorFixture {
+  let pin: PINFixture
+  let device: DeviceClient
+  let scripts: TestScripts
+
+  static let configuration = """
+    access_log = true
+    [application]
+    pin = true
+    biometric = true
+    custom_authenticators = true
+    [[authenticator]]
+    id = "finger"
+    name = "Fingerprint"
+    kind = "biometric"
+    [[authenticator]]
+    id = "badge"
+    name = "Company badge"
+    kind = "custom"
+    scripts = "authenticators/badge"
+    time_limit_seconds = 3
+    max_failures = 2
+    [[type]]
+    name = "payment"
+    method = "push_with_pin"
+    [[type]]
+    name = "login"
+    method = "push"
+    [[type]]
+    name = "touch"
+    method = "push_with_fingerprint"
+    [[type]]
+    name = "touch-only"
+    method = "push_with_fingerprint"
+    authenticator = "finger"
+    fallback = "none"
+    [[type]]
+    name = "badge"
+    method = "push_with_custom_authenticator"
+    """
+
+  init() throws {
+    let ready = try ReadyServer(configuration: Self.configuration, withPIN: true)
+    pin = PINFixture(ready)
+    device = ready.device
+    scripts = try TestScripts(in: ready.server.directory + "/authenticators/badge")
+    try device.announce(biometric: ["finger"], custom: ["badge"])
+  }
+
+  var server: TokenServerProcess { pin.server }
+
+  func entry(_ id: String) throws -> AuthenticatorEntry? {
+    try device.authenticators().first { $0.identifier == id }
+  }
+
+  func count(_ table: String) throws -> Int {
+    try pin.database().read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM \(table)") ?? -1 }
+  }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+import Cryptography
+import Foundation
+import GRDB
+import ReferenceProtocol
+import Testing
+
+@testable import TokenServerCore
+@testable import TokenServerStore
+
+/// Databases of earlier versions.
+@Suite(.timeLimit(.minutes(5))) struct MigrationTests {
+  @Test("A database of the version before authenticators opens with its rows") func beforeAuthenticators() throws {
+    let path = NSTemporaryDirectory() + "migration-\(UUID().uuidString).db"
+    defer { for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + suffix) } }
+    let queue = try DatabaseQueue(path: path)
+    try Schema.migrator.migrate(queue, upTo: "3: hostility")
+    let key = try P256PrivateKey().publicKey
+    try queue.write { database in
+      try database.execute(
+        sql: """
+          INSERT INTO device VALUES ('C', 'n', 's', '1', NULL, '{}', ?, ?, 't', x'00', 0, NULL, NULL);
+          INSERT INTO profile (client_id, id, user_id, activation, created_at_ms) VALUES ('C', 'P', 'ann', x'00', 0);
+          INSERT INTO api_client VALUES ('portal', x'00', 1, 1);
+          INSERT INTO access_token VALUES (x'01', 'C', 'P', 5000);
+          INSERT INTO mobile_auth_transaction (id, user_id, client_id, profile_id, type, method, callback_uri, nonce,
+            request, callback_on_expiry, created_at_ms, expires_at_ms, state)
+          VALUES ('t', 'ann', 'C', 'P', 'login', 'push_with_pin', 'https://p/', 'n', x'00', 0, 0, 9000, 'open');
+          """, arguments: [Data(key.x), Data(key.y)])
+    }
+    try Schema.migrator.migrate(queue)
+    try queue.read { connection in
+      let database = TokenServerStore.Database(connection)
+      let transaction = try #require(try database.transaction("t"))
+      #expect(transaction.authenticator == nil && !transaction.hasFallback && transaction.attempts == 0)
+      let profile = try #require(try database.profile(ProfileID("P"), on: ClientID("C")))
+      // The capabilities in this row are not those of any version: they count as none.
+      #expect(profile.authenticators.isEmpty && profile.capabilities == nil)
+      #expect(try database.apiClient("portal")?.mayIntrospect == false)
+      let token = try #require(try database.validAccessToken([1], now: Timestamp(4000)))
+      #expect(token.userID == UserID("ann") && token.origin == nil)
+      #expect(try database.validAccessToken([1], now: Timestamp(5000)) == nil)
+    }
+  }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Logging
+import ReferenceProtocol
+import Testing
+
+@testable import ReferenceServer
+@testable import TokenServerCore
+
+/// Scripts as processes: limits, descriptors, folder and environment.
+@Suite(.timeLimit(.minutes(2))) struct ScriptProcessTests {
+  private func run(_ script: String, input: String = "", timeLimitMs: Int64 = 10_000) -> ScriptProcess.Ending {
+    ScriptProcess(
+      command: ["/bin/sh", "-c", script], folder: "/tmp", timeLimitMs: timeLimitMs, outputLimit: 1000
+    ).run(Array(input.utf8))
+  }
+
+  private func output(_ script: String, input: String = "") -> String? {
+    guard case .output(let bytes) = run(script, input: input) else { return nil }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  @Test("Input and output") func inputAndOutput() {
+    #expect(output("cat", input: "x\u{0}y") == "x\u{0}y")
+    #expect(output("cat >/dev/null", input: String(repeating: "x", count: 100_000)) == "")
+    #expect(output("exit 0", input: "not read") == "")
+  }
+
+  @Test("The working folder and the environment are the script's own") func folderAndEnvironment() {
+    #expect(output("pwd") == "/tmp\n")
+    #expect(
+      output("env | cut -d= -f1 | grep -v -e '^PWD$' -e '^_$' -e '^SHLVL$' -e '^OLDPWD$' | sort") == "LANG\nPATH\n")
+  }
+
+  @Test("No descriptor of the server is inherited") func descriptors() throws {
+    let open = try FileHandle(forReadingFrom: URL(filePath: "/dev/null"))
+    defer { try? open.close() }
+    #expect(output("ls /proc/self/fd | tr '\\n' ' '") == "0 1 2 3 ")
+  }
+
+  @Test(
+    "What is no success is a failure",
+    arguments: ["exit 1", "kill -9 $$", "head -c 1001 /dev/zero", "yes", "echo x; exit 3"])
+  func failures(script: String) { #expect(run(script) == .failed) }
+
+  @Test("A program that cannot be started is a failure") func notStarted() {
+    let missing = ScriptProcess(command: ["/no/such"], folder: "/tmp", timeLimitMs: 1000, outputLimit: 10)
+    #expect(missing.run([]) == .failed)
+    let folder = ScriptProcess(command: ["/bin/true"], folder: "/no/such", timeLimitMs: 1000, outputLimit: 10)
+    #expect(folder.run([]) == .failed)
+  }
+
+  @Test("At the time limit the script and its children are killed") func timeLimit() throws {
+    let marker = NSTemporaryDirectory() + "script-\(UUID().uuidString)"
+    defer { try? FileManager.default.removeItem(atPath: marker) }
+    #expect(run("sleep 600 & echo $! >\(marker); wait", timeLimitMs: 300) == .failed)
+    let child = try #require(pid_t(String(contentsOfFile: marker, encoding: .utf8).dropLast()))
+    var isGone = false
+    for _ in 1...200 where !isGone {
+      // A killed child stays a zombie until its new parent reaps it.
+      let state = try? String(contentsOfFile: "/proc/\(child)/stat", encoding: .utf8)
+      isGone = state.map { $0.contains(") Z ") } ?? true
+      usleep(10_000)
+    }
+    #expect(isGone)
+    // A child that keeps the output open does not outlive the script's time.
+    #expect(run("sleep 600 & exit 0", timeLimitMs: 300) == .failed)
+  }
+
+  @Test("Another user runs the script through setpriv") func user() {
+    #expect(ScriptProcesses.command("/x", user: nil) == ["/x"])
+    #expect(
+      ScriptProcesses.command("/x", user: "root")
+        == ["/usr/bin/setpriv", "--reuid=root", "--regid=0", "--init-groups", "--no-new-privs", "/x"])
+  }
+
+  @Test(
+    "Too many scripts at the same time are not started, of one device or of all",
+    arguments: [(1, ScriptProcesses.mostForOneDevice + 1), (ScriptProcesses.most + 4, 1)])
+  func tooMany(devices: Int, each: Int) async throws {
+    let folder = NSTemporaryDirectory() + "scripts-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let file = folder + "/authenticate"
+    try "#!/bin/sh\nsleep 1\necho '{\"status\":2000}'\n".write(toFile: file, atomically: true, encoding: .utf8)
+    try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: file)
+    let scripts = ScriptProcesses(directory: ServerDirectory(path: folder), log: Logger(label: "test"))
+    var authenticator = ServerConfiguration.Authenticator(id: "a", name: "A", kind: .custom)
+    (authenticator.scripts, authenticator.timeLimitSeconds) = (folder, 30)
+    let calls = (0..<(devices * each)).map { number in
+      let device = ClientID("C\(number % devices)")
+      return ScriptCall(
+        .authenticate, for: .login,
+        AuthenticatorName(profile: ProfileName(clientID: device, id: ProfileID("P")), id: "a"), of: UserID("u"),
+        issuer: "https://s", data: [], nonce: "n")
+    }
+    let results = await withTaskGroup(of: ScriptResult?.self) { [authenticator] group in
+      for call in calls { group.addTask { await scripts.run(call, of: authenticator) } }
+      return await group.reduce(into: [ScriptResult?]()) { $0.append($1) }
+    }
+    #expect(results.count { $0 == nil } >= 1 && results.contains { $0 != nil })
+    #expect(results.compactMap { $0 }.allSatisfy { $0 == ScriptResult(status: 2000) })
+  }
+}
+
+@Suite(.timeLimit(.minutes(5))) struct ScriptResultTests {
+  private func parsed(_ text: String) -> ScriptResult { ScriptResult(parsing: Array(text.utf8)) }
+
+  @Test("A result") func result() {
+    #expect(
+      parsed(#"{"status":2000,"data":"x","registration_data":"y","more":1}"#)
+        == ScriptResult(status: 2000, data: "x", registrationData: "y"))
+    #expect(parsed(#"{"status":5999}"#) == ScriptResult(status: 5999))
+  }
+
+  @Test(
+    "Output that is not a result has status 3004",
+    arguments: [
+      "", "{", "[]", "{}", #"{"status":"2000"}"#, #"{"status":1999}"#, #"{"status":6000}"#, #"{"status":-1}"#,
+      #"{"status":99999999999999999999}"#, #"{"status":2000.5}"#, #"{"status":2000,"data":1}"#,
+      #"{"status":2000,"status":2000}"#, #"{"status":2000} x"#,
+      #"{"status":2000,"data":"\#(String(repeating: "x", count: 4097))"}"#,
+      #"{"status":2000,"registration_data":"\#(String(repeating: "x", count: 16_385))"}"#,
+    ])
+  func noResult(text: String) { #expect(parsed(text) == ScriptResult(status: 3004)) }
+
+  @Test("Each range of the status table has one meaning") func ranges() {
+    for (status, outcome) in [
+      (2000, ScriptResult.Class.accepted), (2999, .accepted), (3000, .notRun), (3999, .notRun), (4000, .mayRetry),
+      (4999, .mayRetry), (5000, .final), (5999, .final),
+    ] {
+      #expect(ScriptResult(status: status).outcome == outcome, "\(status)")
+    }
+  }
+}

@@ -32,7 +32,7 @@ class Scene:
     # The board
 
     def power_on(self, unit=None):
-        """`unit` is the text of a systemd unit that runs in this boot; nothing of it is on the card."""
+        """`unit` is the text of a systemd unit that runs in this boot; it is not on the SD card."""
         options = ""
         if unit:
             text = base64.b64encode(unit.encode()).decode()

@@ -20,7 +20,7 @@ enum AuthenticatorSchema {
       FOREIGN KEY (client_id, profile_id) REFERENCES profile (client_id, id)
     ) STRICT;
 
-    -- Attempts that were counted and have no verdict yet. `attempt_id`: what the script is told, also a second time.
+    -- Attempts that were counted and have no verdict yet. `attempt_id`: what the script gets, also a second time.
     CREATE TABLE authenticator_attempt (
       client_id TEXT NOT NULL,
       profile_id TEXT NOT NULL,

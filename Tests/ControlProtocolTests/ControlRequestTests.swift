@@ -18,7 +18,10 @@ import Testing
     "Each request survives being written",
     arguments: [
       .status, .pending, .reload, .enroll(enrollment), .enroll(EnrollmentOptions(uri: "")),
-      .push(message: "{\"a\":\"\\\"\"}"), .logIn(account: nil), .logIn(account: "a"), .logOut, .changePIN(account: nil),
+      .push(message: "{\"a\":\"\\\"\"}"), .logIn(account: nil, authenticator: nil),
+      .logIn(account: "a", authenticator: "b"), .authenticators(account: nil), .authenticators(account: "a"),
+      .registerAuthenticator(account: "a", identifier: "b"), .deregisterAuthenticator(account: "a", identifier: "b"),
+      .preferAuthenticator(account: "a", identifier: "b"), .logOut, .changePIN(account: nil),
       .oneTimePassword(account: "é"), .forget(account: "a"), .simulate(.hold(milliseconds: .max)),
       .simulate(.doublePress), .simulate(.notMe), .simulate(.keys(["1", "enter"])), .led, .followLED, .watch,
       .show(transaction: "t"),

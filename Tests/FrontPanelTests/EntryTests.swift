@@ -114,10 +114,28 @@ import Testing
     #expect(gestures.release(at: moment(1600)) == held)
   }
 
+  @Test("A code has any length", arguments: ["1", "0042", String(repeating: "7", count: 32)])
+  func codeOfAnyLength(code: String) {
+    for prompt in [Prompt.code(orEnterAlone: false), .code(orEnterAlone: true)] {
+      #expect(findings(code + "E", prompt: prompt).last == .entered(EnteredDigits(typing: code)))
+      #expect(findings("XX", prompt: prompt).last == .canceled)
+    }
+  }
+
+  @Test("Enter alone is an input only where the prompt takes it") func enterAlone() {
+    #expect(findings("E", prompt: .code(orEnterAlone: true)) == [.enteredNothing])
+    #expect(findings("12CE", prompt: .code(orEnterAlone: true)).last == .enteredNothing)
+    for prompt in [Prompt.code(orEnterAlone: false), .digits(count: 5)] {
+      #expect(findings("E", prompt: prompt) == [.wrongLength])
+    }
+    #expect(findings("E", prompt: .confirmation) == [])
+  }
+
   @Test(
     "Every prompt can be denied",
     arguments: [
       Prompt.confirmation, .digits(count: 5), .denial, .veryLongHold, Prompt([]), Prompt([.digits(count: 1)]),
+      .code(orEnterAlone: true),
     ])
   func everyPromptCanBeDenied(prompt: Prompt) {
     #expect(prompt.gestures.isSuperset(of: [.doublePress, .denyButton, .veryLongHold, .cancelKeys]))

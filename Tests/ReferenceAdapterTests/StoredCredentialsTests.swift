@@ -57,6 +57,40 @@ import Testing
     }
   }
 
+  @Test("Authenticators are stored with the account") func authenticators() throws {
+    var account = try ReferenceBackend.upgraded(former([]))
+    var credentials = try AccountCredentials(account)
+    let token = SecretBytes(copying: [UInt8](repeating: 2, count: 32))
+    credentials.authenticators = [
+      StoredAuthenticator(identifier: "badge", token: token, registration: nil),
+      StoredAuthenticator(identifier: "code", token: token, registration: "00000000-0000-4000-8000-000000000001"),
+    ]
+    credentials.preferred = "badge"
+    account = credentials.stored(in: account)
+    let again = try AccountCredentials(account)
+    #expect(again.authenticators.map(\.identifier) == ["badge", "code"])
+    #expect(again.authenticators.map(\.registration) == [nil, "00000000-0000-4000-8000-000000000001"])
+    #expect(again.authenticators.allSatisfy { SecretBytes.constantTimeEqual($0.token, token) })
+    #expect(again.preferred == "badge")
+  }
+
+  /// An identifier and the ID of a registration become parts of URLs.
+  @Test(
+    "An authenticator that no server can have registered is damage",
+    arguments: [("..", nil, 32), ("a/b", nil, 32), ("", nil, 32), ("a", "../x", 32), ("a", "", 32), ("a", nil, 31)]
+      as [(String, String?, Int)])
+  func damagedAuthenticator(identifier: String, registration: String?, count: Int) throws {
+    let account = try ReferenceBackend.upgraded(former([]))
+    var credentials = try AccountCredentials(account)
+    let token = SecretBytes(copying: [UInt8](repeating: 2, count: count))
+    credentials.authenticators = [
+      StoredAuthenticator(identifier: identifier, token: token, registration: registration)
+    ]
+    #expect(throws: StateStoreError.corrupt(.keys(of: AccountID("A")))) {
+      try AccountCredentials(credentials.stored(in: account))
+    }
+  }
+
   /// A field of a later version must not make the credentials unreadable.
   @Test("An unknown field is ignored") func unknownField() throws {
     enum Later: UInt16 { case field = 40_000 }

@@ -26,12 +26,25 @@ import Testing
     #expect(try !Configuration(parsing: "", file: "f").hasDisplay)
   }
 
+  @Test("Keypad codes are announced on a board with a keypad") func keypadCodes() throws {
+    let configuration = try Configuration(
+      parsing: "[authenticators]\nkeypad_codes = [\"employee-number\", \"a.b_c\"]", file: "f")
+    let fixture = try ServiceFixture()
+    let context = BackendContext(fixture.vault, configuration, fixture.board, in: fixture.context.environment)
+    #expect(context.keypadCodes == ["employee-number", "a.b_c"])
+    #expect(try Configuration(parsing: "", file: "f").keypadCodes.isEmpty)
+  }
+
   @Test(
     "A mistake is named",
     arguments: [
       ("bord = \"b\"", "unknown key \"bord\""), ("[tls]\nverify = false", "unknown key \"tls.verify\""),
       ("board = 5", "must be a string"), ("[log]\ntext = true", "unknown key \"log.text\""),
-      ("[display]\nfollows_watch = 1", "display.follows_watch"), ("= = =", "not TOML"),
+      ("[display]\nfollows_watch = 1", "display.follows_watch"),
+      ("[authenticators]\nkeypad_codes = [\"pin\"]", "authenticators.keypad_codes"),
+      ("[authenticators]\nkeypad_codes = [\"..\"]", "authenticators.keypad_codes"),
+      ("[authenticators]\nkeypad_codes = [\"A\"]", "authenticators.keypad_codes"),
+      ("[authenticators]\nkeypad_codes = [\"a\", \"a\"]", "authenticators.keypad_codes"), ("= = =", "not TOML"),
     ])
   func aMistakeIsNamed(toml: String, reason: String) {
     #expect {

@@ -101,7 +101,10 @@ private func client(_ http: RecordingHTTPTransport) -> DeviceClient {
 private func ask(_ choice: Int, _ answer: HTTPResponse) async {
   CurrentAnswer.value.withLock { $0 = answer }
   switch choice {
-  case 0: _ = try? await server.validate()
+  case 0:
+    _ = try? await server.validate()
+    server.hasAuthenticators.withLock { $0 = true }
+    _ = try? await server.authenticators(of: AccountID("ann"))
   case 1: await showPending()
   case 2:
     guard let id = TransactionID(transaction) else { return }

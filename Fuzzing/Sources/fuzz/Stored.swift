@@ -54,6 +54,11 @@ private let goodParts: [String: SecretBytes] = orTrap {
     "@k": Keys.token.secret, "@c": SecretBytes(copying: Keys.server.certificate.bytes),
     "@d": try Keys.device.exportedSecret(), "@r": try Keys.pushServer.exportedSecret(),
     "@p": SecretBytes(copying: Keys.pushServer.publicKey.pkcs1), "@s": Keys.shared, "@w": token.wrapped.encoded,
+    "@a": .joining([
+      StoredAuthenticator(
+        identifier: "a", token: SecretBytes(copying: [UInt8](repeating: 2, count: 32)), registration: nil
+      ).encoded
+    ]),
   ]
 }
 

@@ -53,7 +53,8 @@ struct DeviceCredentials: Sendable {
 /// code.
 struct AccountCredentials: Sendable {
   enum Tag: UInt16 {
-    case key = 1, serverCertificate, codeDigest, pinToken, changeID, nextPINLength, nextPINToken
+    case key = 1, serverCertificate, codeDigest, pinToken, changeID, nextPINLength, nextPINToken, authenticators,
+      preferred
   }
 
   var key: OpenPGPKey
@@ -63,6 +64,10 @@ struct AccountCredentials: Sendable {
   var codeDigest: [UInt8]
   /// Set for accounts whose server requires a PIN.
   var pin: AccountPIN?
+  /// Authenticators other than the PIN.
+  var authenticators: [StoredAuthenticator] = []
+  /// The identifier of the preferred authenticator; nil for the PIN.
+  var preferred: String?
 
   init(key: OpenPGPKey, serverCertificate: OpenPGPCertificate?, codeDigest: [UInt8]) {
     self.key = key
@@ -86,6 +91,11 @@ struct AccountCredentials: Sendable {
       }
     } catch { throw .corrupt(.serverCertificate(of: account)) }
     codeDigest = fields[Tag.codeDigest]?.withExposedSecret { Array($0) } ?? []
+    guard let authenticators = StoredAuthenticator.decode(fields[Tag.authenticators]) else {
+      throw .corrupt(.keys(of: account))
+    }
+    self.authenticators = authenticators
+    preferred = fields.text(Tag.preferred)
     do { pin = try AccountPIN(fields, length: pinLength) } catch { throw .corrupt(.pin(of: account)) }
   }
 
@@ -96,6 +106,8 @@ struct AccountCredentials: Sendable {
     fields[Tag.serverCertificate] = serverCertificate.map { SecretBytes(copying: $0.bytes) }
     fields[Tag.codeDigest] = SecretBytes(copying: codeDigest)
     pin?.write(to: &fields)
+    if !authenticators.isEmpty { fields[Tag.authenticators] = .joining(authenticators.map(\.encoded)) }
+    fields.set(Tag.preferred, text: preferred)
     var account = account
     account.pin = pin.map { PINMetadata(.server, length: $0.current.length) }
     account.secrets = fields.encoded

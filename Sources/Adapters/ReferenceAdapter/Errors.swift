@@ -31,10 +31,11 @@ extension TokenServerError {
       case .answerInvalid, .invalidRequest, .idempotencyConflict: .answerInvalid(detail)
       case .rateLimited: .rateLimited(retryAfter: response.retryAfter)
       case .pinIncorrect: FailureCounts(problem).map { .pinIncorrect($0) } ?? TokenServerError(unexplained: response)
-      case .authenticatorAlreadyRegistered, .authenticatorDeregistered, .authenticatorError, .authenticatorInvalid,
-        .authenticatorNotRegistered, .authenticatorNotSupported, .biometricFailed, .customDisabled, .customFailed,
-        .pinNotRemovable:
-        .refused(detail)
+      case .authenticatorDeregistered, .authenticatorError, .biometricFailed, .customFailed:
+        .authenticatorFailed(AuthenticatorFailure(problem, slug))
+      case .authenticatorAlreadyRegistered, .authenticatorInvalid, .authenticatorNotRegistered,
+        .authenticatorNotSupported, .customDisabled, .pinNotRemovable:
+        .authenticatorRefused(number: slug.code, detail)
       }
   }
 
@@ -51,6 +52,9 @@ extension TokenServerError {
       case (9003, _): .userDeregistered
       case (9004, _), (9005, _): .outdated(detail)
       case (9009, _): FailureCounts(error).map { .pinIncorrect($0) } ?? TokenServerError(unexplained: response)
+      case (9022, _), (9027, _), (9030, _): .authenticatorFailed(AuthenticatorFailure(error))
+      case (9015, _), (10006, _), (10007, _), (10020, _):
+        .authenticatorRefused(number: error.errorCode ?? 10000, detail)
       case (9031, _): .clockWrong
       case (10001, _): .configurationInvalid(detail)
       case (nil, OAuthError.invalidClient):
@@ -84,6 +88,27 @@ extension FailureCounts {
     self.init(max: problem.maxFailureCount, previous: problem.previousFailureCount)
   }
   fileprivate init?(_ error: OAuthError) { self.init(max: error.maxFailureCount, previous: error.previousFailureCount) }
+}
+
+extension AuthenticatorFailure {
+  fileprivate init(_ problem: Problem, _ slug: Problem.Slug) {
+    self.init(
+      number: slug.code, reason: (problem.detail ?? problem.title).sanitized, info: problem.customInfo.map(Info.init),
+      isRevoked: slug == .authenticatorDeregistered || problem.authenticatorRevoked == true)
+  }
+
+  fileprivate init(_ error: OAuthError) {
+    let number = error.errorCode ?? Problem.Slug.customFailed.code
+    self.init(
+      number: number, reason: (error.errorDescription ?? error.error).sanitized, info: error.customInfo.map(Info.init),
+      isRevoked: number == Problem.Slug.authenticatorDeregistered.code || error.authenticatorRevoked == true)
+  }
+}
+
+extension AuthenticatorFailure.Info {
+  fileprivate init(_ info: CustomInfo) {
+    self.init(status: info.status, data: info.data.sanitized(atMost: 256))
+  }
 }
 
 extension RemoteState {

@@ -131,8 +131,8 @@ struct EventFeed: Sendable {
 extension DeviceEvent {
   var hint: Hint {
     switch kind {
-    case .request, .requestClosed, .authenticatorRevoked, .resync: .pendingChanged
-    case .profileRevoked, .deviceRevoked: .revoked
+    case .request, .requestClosed, .resync: .pendingChanged
+    case .profileRevoked, .deviceRevoked, .authenticatorRevoked: .revoked
     }
   }
 }

@@ -39,7 +39,7 @@ package struct ReferenceBackend: ServerBackend {
     let board = context.board ?? BoardCapabilities(hasKeypad: false, hasColorLED: true)
     return try await enrollment.enroll(
       uri, name: request.name, trust: context.trust(for: request, pins: uri.pins),
-      capabilities: ApprovalCapabilities(board), origins: request.allowedOrigins)
+      capabilities: ApprovalCapabilities(board, keypadCodes: context.keypadCodes), origins: request.allowedOrigins)
   }
 
   package func client(
@@ -48,7 +48,8 @@ package struct ReferenceBackend: ServerBackend {
     try ReferenceServerClient(
       server, accounts: accounts, registry: context.store, pinBinding: context.store.pinBinding,
       http: try context.http(to: server.id, pins: ReferenceServerClient.pins(of: server)), in: environment,
-      broker: context.hintBroker, capabilities: context.board.map { ApprovalCapabilities($0) })
+      broker: context.hintBroker,
+      capabilities: context.board.map { ApprovalCapabilities($0, keypadCodes: context.keypadCodes) })
   }
 }
 
@@ -78,9 +79,10 @@ extension WireError: ReportedError {
 }
 
 extension ApprovalCapabilities {
-  init(_ board: BoardCapabilities) {
+  /// - Parameter keypadCodes: `BackendContext.keypadCodes`.
+  init(_ board: BoardCapabilities, keypadCodes: [String] = []) {
     self.init(
       display: board.hasDisplay ? .text : .none, keypad: board.hasKeypad, button: true,
-      led: board.hasColorLED ? .rgb : .mono)
+      led: board.hasColorLED ? .rgb : .mono, custom: board.hasKeypad ? keypadCodes : [])
   }
 }

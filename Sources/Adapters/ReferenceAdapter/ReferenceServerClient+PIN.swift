@@ -106,17 +106,19 @@ extension ReferenceServerClient {
   }
 
   private func logIn(_ account: Account, with key: KnowledgeKey) async throws(TokenServerError) -> UserSession {
+    let assertion = try await client.assertion(
+      by: key, for: account.profile, audience: ServerMetadata(issuer: client.issuer).tokenEndpoint)
+    return try await requestSession(of: account, grant: Grant.jwtBearer, form: [("assertion", assertion)])
+  }
+
+  /// Requests a user access token. Repeating the same form counts as the same attempt.
+  func requestSession(
+    of account: Account, grant: String, form: [(String, String)]
+  ) async throws(TokenServerError) -> UserSession {
     let asked = environment.now
-    let form = [
-      ("profile_id", account.profile),
-      (
-        "assertion",
-        try await client.assertion(
-          by: key, for: account.profile, audience: ServerMetadata(issuer: client.issuer).tokenEndpoint)
-      ),
-    ]
+    let form = [("profile_id", account.profile)] + form
     let response = try await attempting { [client] () async throws(TokenServerError) in
-      try await client.requestToken(grant: Grant.jwtBearer, form: form, about: account.profile)
+      try await client.requestToken(grant: grant, form: form, about: account.profile)
     }
     guard response.scope == .user, response.profileID == account.profile else {
       throw .unreachable("the token server logged in another user")
@@ -151,16 +153,11 @@ extension ReferenceServerClient {
   }
 
   private func store(_ pin: AccountPIN, of profile: String) throws(StateStoreError) {
-    guard let record = try registry.accounts().first(where: { $0.server == id && $0.profile == profile }) else {
-      throw .notFound(.profile(profile, id))
-    }
-    var credentials = try AccountCredentials(record)
-    credentials.pin = pin
-    try registry.put(credentials.stored(in: record), nil)
-    set(pin, of: profile)
+    try change(profile) { $0.pin = pin }
   }
 
-  private func repeating<Result: Sendable>(
+  /// Makes a call that may be repeated, until it arrives.
+  func repeating<Result: Sendable>(
     _ call: @Sendable () async throws(TokenServerError) -> Result
   ) async throws(TokenServerError) -> Result {
     for pause in Self.pauses {

@@ -69,11 +69,23 @@ extension ReferenceServerClient {
     return try DeviceClient.decode(SealedRequest.self, response).message
   }
 
-  /// The challenge of the request's method, or of its fallback to the PIN: this token has no other authenticator.
+  /// The challenge of the request's method, or of its fallback to the PIN if this token cannot use its authenticator.
   private func challenge(
-    of request: ApprovalRequest, for account: AccountID
+    of request: ApprovalRequest, for id: AccountID
   ) async throws(TokenServerError) -> Challenge {
     guard request.method != .push else { return .confirmation }
+    guard request.method == .pushWithCustomAuthenticator, let authenticator = request.authenticator,
+      canUse(authenticator), try account(id).registered(authenticator) != nil
+    else { return try await pinChallenge(of: request, for: id) }
+    guard request.takesPIN, case .pin(let pin) = try await pinChallenge(of: request, for: id) else {
+      return .custom(CustomChallenge(authenticator: authenticator, fallback: nil))
+    }
+    return .custom(CustomChallenge(authenticator: authenticator, fallback: pin))
+  }
+
+  private func pinChallenge(
+    of request: ApprovalRequest, for account: AccountID
+  ) async throws(TokenServerError) -> Challenge {
     let method = request.method.rawValue.sanitized
     guard request.takesPIN else {
       return .impossible(because: "it needs \(method), which this token does not support, and does not allow the PIN")
@@ -94,6 +106,7 @@ extension ReferenceServerClient {
   private static func describe(_ request: ApprovalRequest, _ challenge: Challenge) -> String {
     let type = request.type.sanitized
     if let obstacle = challenge.obstacle { return "\(type), can only be denied: \(obstacle)" }
+    if case .custom(let challenge) = challenge { return "\(type), with \(challenge.authenticator)" }
     return request.method == .push || request.method == .pushWithPIN
       ? type : "\(type), with the PIN instead of \(request.method.rawValue.sanitized)"
   }

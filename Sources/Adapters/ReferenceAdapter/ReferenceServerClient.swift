@@ -22,6 +22,17 @@ package final class ReferenceServerClient: TokenServerClient {
     let key: OpenPGPKey
     let serverCertificate: OpenPGPCertificate
     var pin: AccountPIN?
+    var authenticators: [StoredAuthenticator]
+    /// The identifier of the preferred authenticator; nil for the PIN.
+    var preferred: String?
+
+    init(_ record: AccountRecord, _ credentials: AccountCredentials, _ serverCertificate: OpenPGPCertificate) {
+      id = record.id
+      profile = record.profile
+      key = credentials.key
+      self.serverCertificate = serverCertificate
+      (pin, authenticators, preferred) = (credentials.pin, credentials.authenticators, credentials.preferred)
+    }
   }
 
   package let id: TokenServerID
@@ -38,6 +49,10 @@ package final class ReferenceServerClient: TokenServerClient {
   let capabilities: ApprovalCapabilities?
   /// Whether the server reported a broker at the last validation.
   let hasBroker = Mutex(false)
+  /// Whether the server reported at the last validation that accounts can have authenticators besides the PIN.
+  let hasAuthenticators = Mutex(false)
+  /// Held while the credentials of an account are read, changed and stored.
+  private let changing = Mutex(())
   /// Active accounts by profile.
   let accounts: Mutex<[String: Account]>
   /// Profiles whose server was seen to sign receipts, since this process started.
@@ -86,9 +101,7 @@ package final class ReferenceServerClient: TokenServerClient {
     for record in records where record.stage == .active {
       let credentials = try AccountCredentials(record)
       guard let certificate = credentials.serverCertificate else { throw .corrupt(.serverCertificate(of: record.id)) }
-      known[record.profile] = Account(
-        id: record.id, profile: record.profile, key: credentials.key, serverCertificate: certificate,
-        pin: credentials.pin)
+      known[record.profile] = Account(record, credentials, certificate)
     }
     return known
   }
@@ -126,8 +139,10 @@ package final class ReferenceServerClient: TokenServerClient {
       }
     }
     hasBroker.withLock { $0 = validation.configuration.transports.contains(.mqtt) }
+    hasAuthenticators.withLock { $0 = validation.configuration.authenticators == true }
     for account in accounts.values where !removed.contains(account.profile) {
       _ = try await confirmedPINChange(account.id)
+      if !account.authenticators.isEmpty { await refreshAuthenticators(of: account) }
     }
     return Validation(
       // An account that is enrolled again gets a new profile; the server reports the old one as removed.
@@ -141,28 +156,6 @@ package final class ReferenceServerClient: TokenServerClient {
       ) { _, last in last },
       unconfirmedRemovals: removed.subtracting(gone).compactMap { accounts[$0]?.id },
       unconfirmedDisenrollments: disenrolled.subtracting(keyless).compactMap { accounts[$0]?.id })
-  }
-
-  package func deliver(_ response: SealedResponse) async throws(TokenServerError) -> Verdict {
-    listedMessage.discard()
-    defer { listedMessage.discard() }
-    let reply = try await client.call(
-      .post, "/requests/\(response.request.pending.transaction)/answers", body: response.body,
-      headers: ["Idempotency-Key": response.idempotencyKey], about: profile(of: response.request.pending.account))
-    let status = try DeviceClient.decode(RequestStatus.self, reply)
-    guard let receipt = status.receipt else { throw .unreachable("the token server's answer has no receipt") }
-    try requireReceipt(status, for: response)
-    return try response.verdict(RemoteState(status.state), receipt: receipt.sanitized)
-  }
-
-  package func status(
-    of transaction: TransactionID, account: AccountID
-  ) async throws(TokenServerError) -> RemoteStatus {
-    let reply = try await client.call(.get, "/requests/\(transaction)", about: profile(of: account))
-    let status = try DeviceClient.decode(RequestStatus.self, reply)
-    return try RemoteStatus(
-      state: RemoteState(status.state), receipt: answered(status, of: transaction, account: account),
-      idempotencyKey: status.idempotencyKey)
   }
 
   /// Notifies the server that the account is removed from this device. The caller then deletes it here even if this
@@ -192,57 +185,22 @@ package final class ReferenceServerClient: TokenServerClient {
 
   func account(profile: String) -> Account? { accounts.withLock { $0[profile] } }
 
-  /// Updates the PIN record in memory. The caller has stored it.
-  func set(_ pin: AccountPIN, of profile: String) { accounts.withLock { $0[profile]?.pin = pin } }
-
-  package func seal(_ response: ChallengeResponse) async throws(TokenServerError) -> SealedResponse {
-    let request = response.request
-    let account = try self.account(request.pending.account)
-    let context = request.contents.answerContext
-    let (digest, nonce) = (Array(context[..<32]), Array(context[32..<64]))
-    let method = ApprovalRequest.Method(rawValue: String(decoding: context[66...], as: UTF8.self))
-    var answer = ApprovalAnswer(
-      aud: client.issuer, clientID: clientID, profileID: account.profile,
-      transactionID: request.pending.transaction.text, requestSHA256: digest.base64URL, nonce: nonce.base64URL,
-      attempt: Int(context[64]), decision: response.decision == .accept ? .accept : .deny,
-      reason: response.decision.reason, methodUsed: method, gesture: ApprovalAnswer.Gesture(response.gesture),
-      answeredAfterMs: response.answeredAfter.milliseconds)
-    do {
-      if let pin = response.pin {
-        if method != .pushWithPIN { (answer.methodUsed, answer.fallbackFrom) = (.pushWithPIN, method) }
-        let claim = ApprovalClaim(nonce: nonce, requestSHA256: digest, decision: .accept)
-        answer.pinProof = try knowledgeKey(of: account, typed: pin).proof(claim).base64URL
+  /// Changes the credentials of an account, durably, with an entry in the audit chain.
+  func change(
+    _ profile: String, _ entry: AuditEntry? = nil, _ change: (inout AccountCredentials) -> Void
+  ) throws(StateStoreError) {
+    try changing.withLock { _ throws(StateStoreError) in
+      guard let record = try registry.accounts().first(where: { $0.server == id && $0.profile == profile }) else {
+        throw .notFound(.profile(profile, id))
       }
-      let sealed = try account.key.seal(JSON.encode(answer), to: account.serverCertificate)
-      return response.sealed(JSON.encode(SealedAnswer(answer: sealed.base64)))
-    } catch let fault as TokenServerError { throw fault } catch {
-      throw .refused("sealing the answer failed: \(error)")
-    }
-  }
-}
-
-extension Decision {
-  fileprivate var reason: ReferenceProtocol.DenialReason? {
-    switch self {
-    case .accept: nil
-    case .deny(.declined): .declined
-    case .deny(.canceled): .canceled
-    case .deny(.notMe): .notMe
-    }
-  }
-}
-
-extension ApprovalAnswer.Gesture {
-  fileprivate init(_ gesture: MobileAuth.Gesture) {
-    let kind: Kind =
-      switch gesture.kind {
-      case .hold: .hold
-      // The protocol has no deny button.
-      case .doublePress, .denyButton: .doublePress
-      case .veryLongHold: .veryLongHold
-      case .enter: .enter
-      case .cancelKeys: .cancelKeys
+      var credentials = try AccountCredentials(record)
+      change(&credentials)
+      try registry.put(credentials.stored(in: record), entry)
+      accounts.withLock { accounts in
+        accounts[profile]?.pin = credentials.pin
+        accounts[profile]?.authenticators = credentials.authenticators
+        accounts[profile]?.preferred = credentials.preferred
       }
-    self.init(kind: kind, heldMs: gesture.held.milliseconds)
+    }
   }
 }

@@ -18,20 +18,23 @@ public struct EntryRecognizer: ~Copyable {
     /// Enter with a wrong number of digits. The digits are wiped.
     case wrongLength
     case entered(EnteredDigits)
+    /// Enter without digits, in a prompt that takes it.
+    case enteredNothing
     /// Escape, twice.
     case canceled
 
     /// Whether Enter submitted the typed digits, valid or not.
     var isSubmission: Bool {
       switch self {
-      case .wrongLength, .entered: true
+      case .wrongLength, .entered, .enteredNothing: true
       case .tooEarly, .keyed, .touched, .released, .canceled: false
       }
     }
   }
 
-  /// The number of digits to type; nil if digits are ignored.
-  private let digitCount: Int?
+  /// The numbers of digits that may be typed; nil if digits are ignored.
+  private let digitCounts: ClosedRange<Int>?
+  private let takesEnterAlone: Bool
   private let idle: Duration
   private let earliestKey: MonotonicInstant
   private var typed = TypedDigits()
@@ -42,7 +45,8 @@ public struct EntryRecognizer: ~Copyable {
   ///   - earliestKey: the end of the guard time. Earlier keys are ignored.
   ///   - idle: how long no key may be pressed before the typed digits are wiped.
   public init(for prompt: Prompt, earliestKey: MonotonicInstant, idle: Duration) {
-    digitCount = prompt.digitCount
+    digitCounts = prompt.digitCounts
+    takesEnterAlone = prompt.sources.contains(.enterAlone)
     self.earliestKey = earliestKey
     self.idle = idle
     lastKey = earliestKey
@@ -50,7 +54,7 @@ public struct EntryRecognizer: ~Copyable {
 
   public var isTyping: Bool { typed.count > 0 }
 
-  public var wantsDigits: Bool { digitCount != nil }
+  public var wantsDigits: Bool { digitCounts != nil }
 
   /// The time at which `time(_:)` must be called if no key comes before; nil if no timeout is pending.
   public var nextDeadline: MonotonicInstant? { isTyping || escaped ? lastKey + idle : nil }
@@ -105,8 +109,9 @@ public struct EntryRecognizer: ~Copyable {
   }
 
   private mutating func submit() -> [Event] {
-    guard let digitCount else { return [] }
-    let entry = typed.entry(count: digitCount)
+    guard let digitCounts else { return [] }
+    if takesEnterAlone, !isTyping { return [.enteredNothing] }
+    let entry = typed.entry(within: digitCounts)
     let released = wipe()
     return entry.map { [.entered($0)] } ?? released + [.wrongLength]
   }

@@ -89,6 +89,7 @@ extension FrontPanel {
         armed?.continuation.yield(.unavailable(buttonTrouble))
         lightAgain()
         armed?.reportTouch()
+      case .enteredNothing: finish(.enteredNothing)
       case .canceled: finish(.gesture(Gesture(.cancelKeys, held: .zero)))
       }
     }

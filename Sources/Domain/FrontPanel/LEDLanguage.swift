@@ -28,7 +28,7 @@ extension Indication {
         sound: .once(100), countsRequests: true)
     case .noSuchChoice:
       .init(
-        "not one of the choices", .violet, "8 Hz for 0.5 s", .once([Int64](repeating: 62, count: 8)),
+        "not one of the choices, or code refused", .violet, "8 Hz for 0.5 s", .once([Int64](repeating: 62, count: 8)),
         sound: .refused, playsToEnd: .yes)
     // The next indication follows directly. During a longer pause a press would still be ignored.
     case .option(let digits):

@@ -7,23 +7,38 @@ public enum Challenge: Sendable, Equatable {
   case pin(PINChallenge)
   /// A choice among options; the portal shows the right one.
   case choice(ChoiceChallenge)
+  /// A code for a custom authenticator, verified by the server.
+  case custom(CustomChallenge)
   /// An action that this token does not support: the request can only be denied.
   /// - Parameter because: the reason, for the user.
   case impossible(because: String)
 }
 
 extension Challenge {
-  /// The PIN that the challenge requires, alone or after a choice; nil for none.
+  /// The PIN that the challenge takes: alone, after a choice, or in place of another authenticator; nil for none.
   var pin: PINChallenge? {
     switch self {
     case .confirmation, .impossible: nil
     case .pin(let challenge): challenge
     case .choice(let challenge): challenge.pin
+    case .custom(let challenge): challenge.fallback
     }
   }
 
   /// Why the request can only be denied; nil if it can be approved.
   public var obstacle: String? { if case .impossible(let why) = self { why } else { nil } }
+}
+
+public struct CustomChallenge: Sendable, Equatable {
+  /// The identifier of the authenticator.
+  public var authenticator: String
+  /// The PIN, which the user may type instead; nil if the server or the account allows none.
+  public var fallback: PINChallenge?
+
+  public init(authenticator: String, fallback: PINChallenge?) {
+    self.authenticator = authenticator
+    self.fallback = fallback
+  }
 }
 
 public struct PINChallenge: Sendable, Equatable {

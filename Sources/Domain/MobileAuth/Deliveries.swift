@@ -9,14 +9,15 @@ final class Deliveries: Sendable {
     /// The panel is free for other requests; the delivery continues in the background.
     case stillUnderway
     /// The answer did not count: the request is still open and needs another answer.
-    case retryEntry(FailureCounts)
+    /// - Parameter shows: the indication for the LED.
+    case retryEntry(Indication)
     /// - Parameter shows: indications for the LED, in order.
     case finished(shows: [Indication])
 
     var indications: [Indication] {
       switch self {
       case .stillUnderway: []
-      case .retryEntry(let counts): [.pinWrong(remaining: counts.remaining)]
+      case .retryEntry(let indication): [indication]
       case .finished(let shows): shows
       }
     }

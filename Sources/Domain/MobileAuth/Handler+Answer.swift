@@ -38,6 +38,7 @@ extension Handler {
         return conclude(response, try await server.deliver(response))
       } catch let fault {
         if case .pinIncorrect(let counts) = fault { return reopenAfterWrongEntry(pending, .pinWrong, counts) }
+        if case .authenticatorFailed(let failure) = fault { return reopen(pending, after: failure) }
         if case .choiceIncorrect(let counts) = fault { return reopenAfterWrongEntry(pending, .choiceWrong, counts) }
         if mayHaveArrived, fault.effect == .stop { return leaveUnknown(pending, fault) }
         guard fault.effect == .retry else { return .finished(shows: try finish(pending, refusedBy: fault)) }
@@ -81,11 +82,20 @@ extension Handler {
   ) -> Deliveries.Outcome {
     resolveIntent(of: pending.transaction, environment.auditEntry(kind, of: pending, "\(counts)"))
     if kind == .pinWrong { environment.report(.counted(pending.account, counts)) }
-    return .retryEntry(counts)
+    return .retryEntry(.pinWrong(remaining: counts.remaining))
+  }
+
+  /// Records that an authenticator other than the PIN failed: the request is still open. If the authenticator is no
+  /// longer registered, the request is opened again without it.
+  func reopen(_ pending: PendingMobileAuthRequest, after failure: AuthenticatorFailure) -> Deliveries.Outcome {
+    resolveIntent(of: pending.transaction, environment.auditEntry(.authenticatorFailed, of: pending, "\(failure)"))
+    return .retryEntry(.noSuchChoice)
   }
 
   private func reportRightPIN(_ response: SealedResponse) {
-    guard response.decision == .accept, let challenge = response.request.contents.challenge.pin else { return }
+    guard response.decision == .accept, response.hasPIN, let challenge = response.request.contents.challenge.pin else {
+      return
+    }
     environment.report(
       .counted(response.request.pending.account, FailureCounts(max: challenge.counts.max, previous: 0)))
   }
@@ -193,8 +203,9 @@ extension Handler {
   private static func describe(_ response: SealedResponse) -> String {
     let word = response.decision == .accept ? "accept" : "deny"
     let isChoice = if case .choice = response.request.contents.challenge { true } else { false }
+    let isCode = if case .custom = response.request.contents.challenge { !response.hasPIN } else { false }
     return switch response.gesture.kind {
-    case .enter: "\(word) by \(isChoice ? "choice" : "PIN")"
+    case .enter: "\(word) by \(isChoice ? "choice" : isCode ? "code" : "PIN")"
     case .cancelKeys: "\(word) by cancel keys"
     case .hold where isChoice: "\(word) by choice, held \(response.gesture.held.milliseconds) ms"
     case .hold, .doublePress, .denyButton, .veryLongHold:

@@ -94,21 +94,22 @@ extension Handler {
       let response = try await choose(from: challenge, of: request, touch, since: announced)
       return await seal(response, at: server)
     }
-    var chosen: String?
+    var progress = EntryProgress()
     var wrongEntries = 0
     while true {
-      let (indication, prompt) = Self.indicationAndPrompt(for: request.contents.challenge, chosen: chosen)
+      let (indication, prompt) = Self.indicationAndPrompt(for: request.contents.challenge, progress)
       await panel.show(indication)
       let act = try await awaitInput(on: prompt, pending, touch) { event in
-        Self.input(event, on: request, chosen: chosen) { gesture, pin, option in
+        Self.input(event, on: request, progress) { gesture, entry in
           request.answered(
-            by: gesture, typing: pin, choosing: option, after: environment.now - announced,
-            idempotencyKey: environment.makeUUID())
+            by: gesture, typing: entry.pin, code: entry.code, choosing: entry.option,
+            after: environment.now - announced, idempotencyKey: environment.makeUUID())
         }
       }
       switch act {
       case .answered(let response): return await seal(response, at: server)
-      case .chosen(let option): chosen = option
+      case .chosen(let option): progress.chosen = option
+      case .pinInstead: progress.isFallback = true
       case .noSuchChoice:
         await panel.show(.noSuchChoice)
         wrongEntries += 1
@@ -116,34 +117,6 @@ extension Handler {
           return .refused(.answerInvalid("\(wrongEntries) entries matched no number that the portal can show"))
         }
       }
-    }
-  }
-
-  /// A user input that advances the request.
-  private enum UserInput {
-    case answered(ChallengeResponse)
-    /// An option was chosen, and the PIN is required next.
-    case chosen(String)
-    case noSuchChoice
-  }
-
-  /// - Parameter answer: the response of a gesture, a PIN and an option; nil if they do not answer the challenge.
-  private static func input(
-    _ event: PanelEvent, on request: MobileAuthRequest, chosen: String?,
-    answer: (Gesture, PIN?, String?) -> ChallengeResponse?
-  ) -> UserInput? {
-    switch event {
-    case .gesture(let gesture): return answer(gesture, nil, nil).map(UserInput.answered)
-    case .entered(let digits):
-      let enter = Gesture(.enter, held: .zero)
-      switch request.contents.challenge {
-      case .choice(let challenge) where chosen == nil:
-        guard let option = challenge.option(typed: digits) else { return .noSuchChoice }
-        return challenge.pin == nil ? answer(enter, nil, option).map(UserInput.answered) : .chosen(option)
-      case .pin, .choice: return answer(enter, PIN(digits), chosen).map(UserInput.answered)
-      case .confirmation, .impossible: return nil
-      }
-    case .touched, .released, .shortPress, .stuck, .unavailable: return nil
     }
   }
 
@@ -187,22 +160,7 @@ extension Handler {
       inbox.changes.raise()
       record(.buttonStuck, pending)
     case .unavailable(let why): record(.panelUnavailable, pending, why)
-    case .entered, .gesture: break
-    }
-  }
-
-  private static func indicationAndPrompt(for challenge: Challenge, chosen: String?) -> (Indication, Prompt) {
-    switch challenge {
-    case .confirmation: (.confirmationWanted, .confirmation)
-    case .pin(let challenge): (.pinWanted, .digits(count: challenge.length))
-    case .choice(let challenge):
-      if let pin = challenge.pin, chosen != nil {
-        (.pinWanted, .digits(count: pin.length))
-      } else {
-        (.numberWanted, .digits(count: challenge.digitCount))
-      }
-    // Approval would need a PIN, or a factor that this token does not have.
-    case .impossible: (.pinWanted, .denial)
+    case .entered, .enteredNothing, .gesture: break
     }
   }
 

@@ -79,7 +79,7 @@ extension Handler {
           case .stuck, .unavailable:
             trouble = event
             isDisturbed = true
-          case .touched, .released, .shortPress, .gesture, .entered: trouble = nil
+          case .touched, .released, .shortPress, .gesture, .entered, .enteredNothing: trouble = nil
           }
         case .timeIsOver: isOver = true
         }

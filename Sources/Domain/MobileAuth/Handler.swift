@@ -229,6 +229,9 @@ public struct Handler: Sendable {
       case .refused(.pinIncorrect(let counts)):
         await show(reopenAfterWrongEntry(pending, .pinWrong, counts).indications)
         isPinned = true
+      case .refused(.authenticatorFailed(let failure)):
+        await show(reopen(pending, after: failure).indications)
+        isPinned = true
       case .refused(let fault):
         let indications = try refuse(pending, fault)
         if !indications.isEmpty { lastPrompt.forget() }

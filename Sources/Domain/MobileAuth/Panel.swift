@@ -29,6 +29,8 @@ public enum PanelEvent: Sendable, Equatable {
   case gesture(Gesture)
   /// The requested digits, and Enter. A prompt for a PIN makes a `PIN` of them.
   case entered(EnteredDigits)
+  /// Enter without digits, in a prompt that takes it.
+  case enteredNothing
   /// Held longer than any gesture; ignored until released.
   case stuck
   /// The hardware is missing or failing: no approval is possible until the panel detects that it is back.

@@ -60,6 +60,27 @@ public struct PanelDialog: Sendable {
     }
   }
 
+  /// Asks for a hold, so that no program on this board can do alone what follows.
+  public func hold() async throws {
+    try await ask(.confirmation, showing: .confirmationWanted) { (event: PanelEvent) throws(EntryError) -> Void? in
+      guard case .gesture(let gesture) = event else { return nil }
+      guard gesture.kind == .hold else { throw .canceled }
+      return ()
+    }
+  }
+
+  /// Asks for the code of a custom authenticator: 1 to `PIN.longest` digits.
+  public func code() async throws -> EnteredDigits {
+    try await ask(.code(orEnterAlone: false), showing: .numberWanted) {
+      (event: PanelEvent) throws(EntryError) -> EnteredDigits? in
+      switch event {
+      case .entered(let digits): return digits
+      case .gesture: throw .canceled
+      default: return nil
+      }
+    }
+  }
+
   /// Asks for a very long hold, to confirm an irreversible action.
   public func veryLongHold() async throws {
     try await ask(.veryLongHold, showing: .veryLongHoldWanted) { (event: PanelEvent) throws(EntryError) -> Void? in

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import Secrets
+
 /// The inputs that the user is asked for. The panel listens to all sources at once, and the first complete input ends
 /// the prompt. Whether an input answers the request is decided by who asked, not by the panel.
 ///
@@ -14,6 +16,10 @@ public struct Prompt: Sendable, Equatable {
     case gesture(Gesture.Kind)
     /// Exactly `count` digits on the keypad, then Enter.
     case digits(count: Int)
+    /// 1 to `PIN.longest` digits on the keypad, then Enter.
+    case code
+    /// Enter without digits.
+    case enterAlone
   }
 
   /// Inputs of other sources are ignored.
@@ -31,6 +37,8 @@ public struct Prompt: Sendable, Equatable {
   /// Type exactly `count` digits, then Enter. Denying works as for a confirmation; a hold that would approve one is
   /// ignored.
   public static func digits(count: Int) -> Prompt { Prompt([.digits(count: count)]) }
+  /// Type a code of any length, then Enter; or Enter alone, for the PIN instead. Denying works as for a confirmation.
+  public static func code(orEnterAlone: Bool) -> Prompt { Prompt(orEnterAlone ? [.code, .enterAlone] : [.code]) }
   /// Denying works as for a confirmation; approval is impossible.
   public static let denial = Prompt([])
   /// A very long hold confirms an irreversible action; a double press and the keypad's cancel key abort it. The panel
@@ -42,7 +50,12 @@ public struct Prompt: Sendable, Equatable {
     Set(sources.compactMap { if case .gesture(let kind) = $0 { kind } else { nil } })
   }
 
-  /// The number of digits to type; nil if digits are ignored. The smallest, if there are several.
+  /// The numbers of digits that may be typed; nil if digits are ignored.
+  public var digitCounts: ClosedRange<Int>? {
+    sources.contains(.code) ? 1...PIN.longest : digitCount.map { $0...$0 }
+  }
+
+  /// The exact number of digits to type; nil if none is set. The smallest, if there are several.
   public var digitCount: Int? {
     sources.compactMap { if case .digits(let count) = $0 { count } else { nil } }.min()
   }

@@ -117,11 +117,12 @@ public struct MobileAuthRequest: Sendable, Equatable {
 
   /// Creates the user's response from a gesture, typed digits or a choice. Without a keypad, a hold chooses the option
   /// shown last.
+  /// - Parameter code: for a custom authenticator.
   /// - Returns: nil if the input does not answer the challenge. A request that requires a PIN is approved only with a
   ///   PIN.
   func answered(
-    by gesture: Gesture, typing pin: PIN? = nil, choosing option: String? = nil, after delay: Duration,
-    idempotencyKey: String
+    by gesture: Gesture, typing pin: PIN? = nil, code: EnteredDigits? = nil, choosing option: String? = nil,
+    after delay: Duration, idempotencyKey: String
   ) -> ChallengeResponse? {
     if gesture.decision == .accept {
       switch contents.challenge {
@@ -131,11 +132,15 @@ public struct MobileAuthRequest: Sendable, Equatable {
         guard gesture.kind == .enter || challenge.pin == nil, let option, challenge.options.contains(option),
           pin?.count == challenge.pin?.length
         else { return nil }
+      case .custom(let challenge):
+        guard gesture.kind == .enter, (pin == nil) != (code == nil),
+          pin == nil || pin?.count == challenge.fallback?.length
+        else { return nil }
       case .impossible: return nil
       }
     }
     return ChallengeResponse(
-      request: self, gesture: gesture, pin: pin, choice: gesture.decision == .accept ? option : nil,
+      request: self, gesture: gesture, pin: pin, code: code, choice: gesture.decision == .accept ? option : nil,
       answeredAfter: delay, idempotencyKey: idempotencyKey)
   }
 }
@@ -146,6 +151,8 @@ public struct ChallengeResponse: Sendable, Equatable {
   public let gesture: Gesture
   /// Set only for an approval of a request that requires a PIN.
   public let pin: PIN?
+  /// Set only for an approval with a custom authenticator.
+  public let code: EnteredDigits?
   /// The chosen option, for an approval of a request with a choice.
   public let choice: String?
   /// From the announcement to the end of the gesture.
@@ -156,12 +163,13 @@ public struct ChallengeResponse: Sendable, Equatable {
   public var decision: Decision { gesture.decision }
 
   fileprivate init(
-    request: MobileAuthRequest, gesture: Gesture, pin: PIN?, choice: String?, answeredAfter: Duration,
-    idempotencyKey: String
+    request: MobileAuthRequest, gesture: Gesture, pin: PIN?, code: EnteredDigits?, choice: String?,
+    answeredAfter: Duration, idempotencyKey: String
   ) {
     self.request = request
     self.gesture = gesture
     self.pin = pin
+    self.code = code
     self.choice = choice
     self.answeredAfter = answeredAfter
     self.idempotencyKey = idempotencyKey
@@ -173,7 +181,7 @@ public struct ChallengeResponse: Sendable, Equatable {
   ///   bytes are sent again after a restart.
   public func sealed(_ body: [UInt8], isResentAfterRestart: Bool = false) -> SealedResponse {
     SealedResponse(
-      request: request, gesture: gesture, idempotencyKey: idempotencyKey, body: body,
+      request: request, gesture: gesture, idempotencyKey: idempotencyKey, body: body, hasPIN: pin != nil,
       isResentAfterRestart: isResentAfterRestart)
   }
 }
@@ -186,17 +194,21 @@ public struct SealedResponse: Sendable, Equatable {
   public let idempotencyKey: String
   /// Encoded by the adapter.
   public let body: [UInt8]
+  /// Whether the PIN approves the request.
+  public let hasPIN: Bool
   public let isResentAfterRestart: Bool
 
   public var decision: Decision { gesture.decision }
 
   fileprivate init(
-    request: MobileAuthRequest, gesture: Gesture, idempotencyKey: String, body: [UInt8], isResentAfterRestart: Bool
+    request: MobileAuthRequest, gesture: Gesture, idempotencyKey: String, body: [UInt8], hasPIN: Bool,
+    isResentAfterRestart: Bool
   ) {
     self.request = request
     self.gesture = gesture
     self.idempotencyKey = idempotencyKey
     self.body = body
+    self.hasPIN = hasPIN
     self.isResentAfterRestart = isResentAfterRestart
   }
 

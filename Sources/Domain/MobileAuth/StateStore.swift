@@ -94,6 +94,12 @@ public struct AuditEntry: Sendable, Equatable {
     case pinChanged = "pin-changed"
     case pinWrong = "pin-wrong"
     case choiceWrong = "choice-wrong"
+    case authenticatorRegistered = "authenticator-registered"
+    case authenticatorDeregistered = "authenticator-deregistered"
+    case authenticatorPreferred = "authenticator-preferred"
+    /// The server has deregistered it.
+    case authenticatorRevoked = "authenticator-revoked"
+    case authenticatorFailed = "authenticator-failed"
     case codeShown = "code-shown"
     case buttonStuck = "button-stuck"
     case panelUnavailable = "panel-unavailable"

@@ -20,6 +20,10 @@ public enum TokenServerError: Error, Equatable, Sendable {
   case pinIncorrect(FailureCounts)
   /// The chosen option is not the option that the portal shows.
   case choiceIncorrect(FailureCounts)
+  /// An authenticator other than the PIN did not prove the user.
+  case authenticatorFailed(AuthenticatorFailure)
+  /// An authenticator cannot be used in this way: unknown, not registered, already registered, or not supported.
+  case authenticatorRefused(number: Int, String)
   case notAuthenticated(String)
   case alreadyEnrolled(String)
   /// The user is enrolled on another device.
@@ -52,7 +56,7 @@ public enum TokenServerError: Error, Equatable, Sendable {
     case wipeServer
     case wipeAccount
     case dropKeys
-    /// Ask the user for the PIN again.
+    /// Ask the user for the PIN, or for the other authenticator, again.
     case askAgain
     /// Forget the request.
     case drop
@@ -68,9 +72,9 @@ public enum TokenServerError: Error, Equatable, Sendable {
     case .deviceDeregistered: .wipeServer
     case .userDeregistered, .pinsUsedUp: .wipeAccount
     case .disenrolled, .notEnrolled: .dropKeys
-    case .pinIncorrect, .choiceIncorrect: .askAgain
+    case .pinIncorrect, .choiceIncorrect, .authenticatorFailed: .askAgain
     case .unconfirmedRemoval, .alreadyHandled, .requestNotFound, .outcomeUnknown, .answerInvalid, .notHandleable,
-      .refused:
+      .authenticatorRefused, .refused:
       .drop
     case .locked: .block
     case .outdated, .notAuthenticated, .alreadyEnrolled, .userAlreadyEnrolled, .enrollmentDisabled, .clockWrong,
@@ -94,6 +98,8 @@ public enum TokenServerError: Error, Equatable, Sendable {
     case .unconfirmedRemoval(let number): number
     case .outdated: 9004
     case .pinIncorrect: 9009
+    case .authenticatorFailed(let failure): failure.number
+    case .authenticatorRefused(let number, _): number
     case .notAuthenticated: 9010
     case .alreadyEnrolled: 9016
     case .userAlreadyEnrolled: 9018
@@ -129,6 +135,8 @@ extension TokenServerError: CustomStringConvertible {
     case .pinsUsedUp: "too many wrong PINs: the account is gone from this device; enroll again"
     case .outdated(let what): "the token server no longer accepts this version: \(what)"
     case .pinIncorrect(let counts): "wrong PIN, \(counts)"
+    case .authenticatorFailed(let failure): "\(failure)"
+    case .authenticatorRefused(_, let why): why
     case .choiceIncorrect(let counts): "not what the portal shows, \(counts)"
     case .outcomeUnknown(let why): why
     case .switchedOff(let why): "the token server does not allow it at the moment: \(why)"

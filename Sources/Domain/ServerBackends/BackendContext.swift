@@ -15,6 +15,8 @@ package struct BackendContext: Sendable {
   package var authorities: String?
   /// Nil if the board is not known.
   package var board: BoardCapabilities?
+  /// The identifiers of the custom authenticators whose data is a code that the user types on the keypad.
+  package var keypadCodes: [String] = []
   package var settings = BackendSettings()
   package var keyDerivation = Scrypt.Parameters.standard
   /// Verifies PINs that the server does not verify; nil on a board without a keypad.

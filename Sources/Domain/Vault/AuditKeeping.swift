@@ -113,7 +113,8 @@ extension AuditEntry.Kind {
   fileprivate var isDecision: Bool {
     switch self {
     case .enrolled, .removed, .renamed, .wiped, .disenrolled, .locked, .unlocked, .decided, .loggedIn, .loggedOut,
-      .pinsDropped, .originsChanged, .pinSet, .pinChanged, .pinWrong, .choiceWrong, .unconfirmed:
+      .pinsDropped, .originsChanged, .pinSet, .pinChanged, .pinWrong, .choiceWrong, .authenticatorRegistered,
+      .authenticatorDeregistered, .authenticatorPreferred, .authenticatorRevoked, .authenticatorFailed, .unconfirmed:
       true
     case .announced, .opened, .refused, .settled, .leftOut, .codeShown, .buttonStuck, .panelUnavailable: false
     }

@@ -40,7 +40,10 @@ extension ControlRequest {
   }
 
   fileprivate enum Name: String, Codable {
-    case status, pending, reload, enroll, push, forget
+    case status, pending, reload, enroll, push, forget, authenticators
+    case registerAuthenticator = "register-authenticator"
+    case deregisterAuthenticator = "deregister-authenticator"
+    case preferAuthenticator = "prefer-authenticator"
     case logIn = "log-in"
     case logOut = "log-out"
     case changePIN = "change-pin"
@@ -58,7 +61,7 @@ extension ClosedRange<Int64> {
 
 extension ControlRequest: Codable {
   private enum Members: String, CodingKey {
-    case version, request, message, account, transaction, milliseconds, keys, origin
+    case version, request, message, account, transaction, milliseconds, keys, origin, authenticator
   }
 
   package init(from decoder: any Decoder) throws {
@@ -71,7 +74,12 @@ extension ControlRequest: Codable {
       case .reload: .reload
       case .enroll: .enroll(try EnrollmentOptions(from: decoder))
       case .push: .push(message: try members.decode(String.self, forKey: .message))
-      case .logIn: .logIn(account: account)
+      case .logIn:
+        .logIn(account: account, authenticator: try members.decodeIfPresent(String.self, forKey: .authenticator))
+      case .authenticators: .authenticators(account: account)
+      case .registerAuthenticator: try Self.about(members, Self.registerAuthenticator)
+      case .deregisterAuthenticator: try Self.about(members, Self.deregisterAuthenticator)
+      case .preferAuthenticator: try Self.about(members, Self.preferAuthenticator)
       case .logOut: .logOut
       case .changePIN: .changePIN(account: account)
       case .oneTimePassword: .oneTimePassword(account: account)
@@ -96,6 +104,13 @@ extension ControlRequest: Codable {
       }
   }
 
+  private static func about(
+    _ members: KeyedDecodingContainer<Members>, _ make: (_ account: String, _ identifier: String) -> ControlRequest
+  ) throws -> ControlRequest {
+    make(
+      try members.decode(String.self, forKey: .account), try members.decode(String.self, forKey: .authenticator))
+  }
+
   package func encode(to encoder: any Encoder) throws {
     var members = encoder.container(keyedBy: Members.self)
     try members.encode(Self.version, forKey: .version)
@@ -103,7 +118,14 @@ extension ControlRequest: Codable {
     switch self {
     case .enroll(let options): try options.encode(to: encoder)
     case .push(let message): try members.encode(message, forKey: .message)
-    case .logIn(let account), .changePIN(let account), .oneTimePassword(let account):
+    case .logIn(let account, let authenticator):
+      try members.encodeIfPresent(account, forKey: .account)
+      try members.encodeIfPresent(authenticator, forKey: .authenticator)
+    case .registerAuthenticator(let account, let id), .deregisterAuthenticator(let account, let id),
+      .preferAuthenticator(let account, let id):
+      try members.encode(account, forKey: .account)
+      try members.encode(id, forKey: .authenticator)
+    case .authenticators(let account), .changePIN(let account), .oneTimePassword(let account):
       try members.encodeIfPresent(account, forKey: .account)
     case .forget(let account): try members.encode(account, forKey: .account)
     case .show(let transaction): try members.encode(transaction, forKey: .transaction)
@@ -126,6 +148,10 @@ extension ControlRequest: Codable {
     case .enroll: .enroll
     case .push: .push
     case .logIn: .logIn
+    case .authenticators: .authenticators
+    case .registerAuthenticator: .registerAuthenticator
+    case .deregisterAuthenticator: .deregisterAuthenticator
+    case .preferAuthenticator: .preferAuthenticator
     case .logOut: .logOut
     case .changePIN: .changePIN
     case .oneTimePassword: .oneTimePassword

@@ -9,8 +9,13 @@ package enum ControlRequest: Equatable, Sendable {
   case enroll(EnrollmentOptions)
   /// A push message as received, JSON.
   case push(message: String)
-  /// The account is optional if there is only one.
-  case logIn(account: String?)
+  /// The account is optional if there is only one; without an authenticator, the preferred one is used.
+  case logIn(account: String?, authenticator: String?)
+  case authenticators(account: String?)
+  /// Registers an authenticator, after a hold at the panel.
+  case registerAuthenticator(account: String, identifier: String)
+  case deregisterAuthenticator(account: String, identifier: String)
+  case preferAuthenticator(account: String, identifier: String)
   case logOut
   case changePIN(account: String?)
   case oneTimePassword(account: String?)

@@ -28,11 +28,14 @@ public struct TypedDigits: ~Copyable, Sendable {
 
   /// The entry, if exactly `wanted` digits were typed; otherwise nil. The digits also remain here until they are
   /// cleared.
-  public func entry(count wanted: Int) -> EnteredDigits? {
-    guard count == wanted, count > 0 else { return nil }
+  public func entry(count wanted: Int) -> EnteredDigits? { entry(within: wanted...wanted) }
+
+  /// The entry, if the number of typed digits is one of `wanted`; otherwise nil.
+  public func entry(within wanted: ClosedRange<Int>) -> EnteredDigits? {
+    guard wanted.contains(count), count > 0 else { return nil }
     return buffer.withBytes { bytes in
-      let typed = UnsafeRawBufferPointer(rebasing: bytes[..<wanted])
-      return EnteredDigits(SecretBytes(count: wanted) { target in target.copyMemory(from: typed) })
+      let typed = UnsafeRawBufferPointer(rebasing: bytes[..<count])
+      return EnteredDigits(SecretBytes(count: count) { target in target.copyMemory(from: typed) })
     }
   }
 

@@ -16,7 +16,8 @@ package struct ApprovalTokenCommand: ParsableCommand {
     subcommands: [
       Enroll.self, Serve.self, Status.self, Accounts.self, Pending.self, Watch.self, Show.self, History.self,
       OneTimePasswordCommand.self,
-      Push.self, MailboxCommand.self, Log.self, LogIn.self, LogOut.self, Call.self, Allow.self,
+      Push.self, MailboxCommand.self, Log.self, LogIn.self, LogOut.self, Authenticators.self, AuthenticatorCommand.self,
+      Call.self, Allow.self,
       PINCommand.self, Forget.self, Lock.self, Unlock.self, Rename.self, Remove.self, Doctor.self, BoardCommand.self,
       Simulate.self,
     ])

@@ -16,6 +16,7 @@ public final class ScriptedServerClient: TokenServerClient {
     var denials: [UnopenedDenial] = []
     var pins: [PIN] = []
     var choices: [String?] = []
+    var codes: [EnteredDigits] = []
     var code: PortalCode?
     var challenge = Challenge.confirmation
     var texts: VerifiedTexts?
@@ -52,6 +53,9 @@ public final class ScriptedServerClient: TokenServerClient {
   public func resentAfterRestart() { state.withLock { $0.resentAfterRestart = true } }
   /// Every PIN that was used to seal an answer.
   public var pins: [PIN] { state.withLock { $0.pins } }
+
+  /// Every code of a custom authenticator that was used to seal an answer.
+  public var codes: [EnteredDigits] { state.withLock { $0.codes } }
 
   /// The choice in each sealed answer.
   public var choices: [String?] { state.withLock { $0.choices } }
@@ -116,6 +120,7 @@ public final class ScriptedServerClient: TokenServerClient {
   public func seal(_ response: ChallengeResponse) async throws(TokenServerError) -> SealedResponse {
     state.withLock { state in
       if let pin = response.pin { state.pins.append(pin) }
+      if let code = response.code { state.codes.append(code) }
       state.choices.append(response.choice)
     }
     try await take("seal")

@@ -5,19 +5,21 @@ import ControlProtocol
 /// Commands that the running service performs, with input at the panel.
 struct LogIn: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "login", abstract: "Log in to an account with the PIN, typed on the token.",
+    commandName: "login", abstract: "Log in to an account with the PIN or another authenticator, typed on the token.",
     discussion: """
-      An existing session is logged out first. The running service keeps the session in memory. It ends when the \
+      Uses the preferred authenticator unless another one is named. An existing session is logged out first. The running service keeps the session in memory. It ends when the \
       token server says so, usually after 15 minutes.
       """)
 
   @Argument(help: "Account. Optional if there is only one.")
   var account: String?
+  @Option(help: ArgumentHelp("Authenticator, as `approval-token authenticators` lists it.", valueName: "identifier"))
+  var authenticator: String?
   @OptionGroup var state: StateOption
   @OptionGroup var json: JSONOption
 
   func run() throws {
-    try performControlCall(.logIn(account: account), state, json) {
+    try performControlCall(.logIn(account: account, authenticator: authenticator), state, json) {
       (response: SessionResponse) in
       "logged in as \(response.account ?? "?"), for \(response.secondsLeft ?? 0) s"
     }

@@ -78,3 +78,12 @@ extension AccountService {
     }
   }
 }
+
+extension PanelDialog {
+  /// Prompts until a PIN satisfies the policy, then shows that the PIN is being stored or sent.
+  func newPIN(keeping policy: PINPolicy) async throws -> PIN {
+    let pin = try await newPIN(length: policy.length) { policy.violation(by: $0)?.ordinal }
+    await show(.talkingToServer)
+    return pin
+  }
+}

@@ -41,13 +41,34 @@ struct AccountService: Sendable {
     return AccountResponse(account)
   }
 
-  /// Logs in with the PIN. An existing session is logged out first, also one of the same account.
-  func logIn(_ name: String?, _ progress: @escaping Progress) async throws -> SessionResponse {
+  /// Logs in. An existing session is logged out first, also one of the same account.
+  /// - Parameter authenticator: the identifier of a registered one; nil for the preferred one.
+  func logIn(
+    _ name: String?, with authenticator: String? = nil, _ progress: @escaping Progress
+  ) async throws -> SessionResponse {
     let (account, found) = try find(name)
     let server = try sessions(of: account, at: found)
+    let wanted = try await self.authenticator(authenticator, of: account, at: found)
     let former = try await logOut()
+    let session: UserSession
+    if let wanted, let server = found as? any UserAuthenticators {
+      session = try await service.panelTasks.perform(at: account.server) { panel in
+        let session = try await logIn(account, at: server, with: wanted, on: panel, progress)
+        await panel.show(.confirmed)
+        return session
+      }
+    } else {
+      session = try await logInWithPIN(account, at: server, progress)
+    }
+    service.set(session)
+    return response(of: session, serverNotified: former.serverNotified)
+  }
+
+  func logInWithPIN(
+    _ account: AccountRecord, at server: any UserSessions, _ progress: @escaping Progress
+  ) async throws -> UserSession {
     let length = try await server.pinLength(of: account.id)
-    let session = try await service.panelTasks.perform(at: account.server) { panel in
+    return try await service.panelTasks.perform(at: account.server) { panel in
       progress("type the PIN of \(account.id) on the keypad, then Enter")
       return try await withPIN(of: account, at: server, length: length, on: panel) { pin in
         let session = try await server.logIn(account.id, typing: pin)
@@ -56,8 +77,6 @@ struct AccountService: Sendable {
         return session
       }
     }
-    service.set(session)
-    return response(of: session, serverNotified: former.serverNotified)
   }
 
   func logOut() async throws -> SessionResponse {
@@ -269,14 +288,5 @@ extension EnrollmentRequest {
 extension AccountResponse {
   package init(_ account: AccountRecord) {
     self.init(account: account.id.text, server: account.server.text, profile: account.profile)
-  }
-}
-
-extension PanelDialog {
-  /// Prompts until a PIN satisfies the policy, then shows that the PIN is being stored or sent.
-  func newPIN(keeping policy: PINPolicy) async throws -> PIN {
-    let pin = try await newPIN(length: policy.length) { policy.violation(by: $0)?.ordinal }
-    await show(.talkingToServer)
-    return pin
   }
 }

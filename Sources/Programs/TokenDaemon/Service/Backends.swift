@@ -141,6 +141,7 @@ extension BackendContext {
     settings.deviceName = hostName
     self.board = board.capabilities
     self.board?.hasDisplay = configuration.hasDisplay
+    keypadCodes = configuration.keypadCodes
     keyDerivation = board.keyDerivation
     pinVerifier = board.profile.hasKeypad ? VaultPINVerifier(vault: vault, environment: environment) : nil
   }

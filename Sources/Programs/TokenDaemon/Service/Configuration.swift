@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import ControlProtocol
 import Glibc
+import MobileAuth
 import TOMLSyntax
 
 /// `serve --config FILE`. Command-line options override it; unknown keys are errors.
@@ -19,6 +20,9 @@ import TOMLSyntax
 /// [display]
 /// follows_watch = false # whether a display of this board shows what `approval-token watch` prints
 ///
+/// [authenticators]
+/// keypad_codes = ["employee-number"] # custom authenticators whose data is a code, typed on the keypad
+///
 /// [log]
 /// texts = false # whether the audit chain has the verified texts of requests, not only their digests
 /// ```
@@ -31,6 +35,8 @@ package struct Configuration: Equatable, Sendable {
   var mqtt: BrokerSettings?
   /// Whether a display shows the verified texts. Servers then send requests that require a display.
   var hasDisplay = false
+  /// The identifiers of the custom authenticators whose data is a code, typed on the keypad.
+  var keypadCodes: [String] = []
   /// Whether the audit chain and the log have the verified texts of requests.
   var recordsTexts = false
 
@@ -53,6 +59,9 @@ package struct Configuration: Equatable, Sendable {
       var display = try reader.table("display")
       hasDisplay = try display.flag("follows_watch", default: false)
       try display.finish()
+      var authenticators = try reader.table("authenticators")
+      if authenticators.has("keypad_codes") { keypadCodes = try Self.keypadCodes(&authenticators) }
+      try authenticators.finish()
       var log = try reader.table("log")
       recordsTexts = try log.flag("texts", default: false)
       try log.finish()
@@ -64,6 +73,17 @@ package struct Configuration: Equatable, Sendable {
     } catch let failure as CommandError { throw failure } catch {
       throw CommandError(.badData, "\(file): \(error)")
     }
+  }
+
+  private static func keypadCodes(_ table: inout TableReader) throws(TableReader.TableError) -> [String] {
+    let codes = try table.texts("keypad_codes")
+    guard codes.count <= 16, Set(codes).count == codes.count, codes.allSatisfy(Authenticator.isIdentifier),
+      !codes.contains(Authenticator.pinIdentifier)
+    else {
+      throw table.refusal(
+        "keypad_codes", "must be at most 16 different identifiers of the token server's authenticators")
+    }
+    return codes
   }
 
   package static func read(_ file: String) throws(CommandError) -> Configuration {

@@ -35,7 +35,13 @@ struct ControlRequestHandler: Sendable {
       try reply(Done())
     case .enroll(let options): try reply(try await accounts.enroll(options, progress))
     case .push(let message): try reply(try take(message))
-    case .logIn(let account): try reply(try await accounts.logIn(account, progress))
+    case .logIn(let account, let id): try reply(try await accounts.logIn(account, with: id, progress))
+    case .authenticators(let account): try reply(try await accounts.authenticators(account))
+    case .registerAuthenticator(let account, let id):
+      try reply(try await accounts.registerAuthenticator(id, of: account, progress))
+    case .deregisterAuthenticator(let account, let id):
+      try reply(try await accounts.deregisterAuthenticator(id, of: account, progress))
+    case .preferAuthenticator(let account, let id): try reply(try await accounts.preferAuthenticator(id, of: account))
     case .logOut: try reply(try await accounts.logOut())
     case .oneTimePassword(let account): try reply(try await accounts.oneTimePassword(account, progress))
     case .changePIN(let account): try reply(try await accounts.changePIN(account, progress))

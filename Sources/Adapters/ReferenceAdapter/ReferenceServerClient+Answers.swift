@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+import Cryptography
+import DisplayText
+import HTTP
+package import MobileAuth
+import OpenPGP
+import ReferenceProtocol
+import Secrets
+
+/// Answers to requests, and the states of requests.
+extension ReferenceServerClient {
+  package func deliver(_ response: SealedResponse) async throws(TokenServerError) -> Verdict {
+    listedMessage.discard()
+    defer { listedMessage.discard() }
+    let reply = try await send(response)
+    let status = try DeviceClient.decode(RequestStatus.self, reply)
+    guard let receipt = status.receipt else { throw .unreachable("the token server's answer has no receipt") }
+    try requireReceipt(status, for: response)
+    return try response.verdict(RemoteState(status.state), receipt: receipt.sanitized)
+  }
+
+  private func send(_ response: SealedResponse) async throws(TokenServerError) -> HTTPResponse {
+    let id = response.request.pending.account
+    let profile = self.profile(of: id)
+    let send = { [client] () async throws(TokenServerError) in
+      try await client.call(
+        .post, "/requests/\(response.request.pending.transaction)/answers", body: response.body,
+        headers: ["Idempotency-Key": response.idempotencyKey], about: profile)
+    }
+    guard case .custom(let challenge) = response.request.contents.challenge, !response.hasPIN,
+      let account = try? self.account(id), let authenticator = account.registered(challenge.authenticator)
+    else { return try await send() }
+    return try await revoking(authenticator, of: account, send)
+  }
+
+  package func status(
+    of transaction: TransactionID, account: AccountID
+  ) async throws(TokenServerError) -> RemoteStatus {
+    let reply = try await client.call(.get, "/requests/\(transaction)", about: profile(of: account))
+    let status = try DeviceClient.decode(RequestStatus.self, reply)
+    return try RemoteStatus(
+      state: RemoteState(status.state), receipt: answered(status, of: transaction, account: account),
+      idempotencyKey: status.idempotencyKey)
+  }
+
+  package func seal(_ response: ChallengeResponse) async throws(TokenServerError) -> SealedResponse {
+    let request = response.request
+    let account = try self.account(request.pending.account)
+    let context = request.contents.answerContext
+    let (digest, nonce) = (Array(context[..<32]), Array(context[32..<64]))
+    let method = ApprovalRequest.Method(rawValue: String(decoding: context[66...], as: UTF8.self))
+    var answer = ApprovalAnswer(
+      aud: client.issuer, clientID: clientID, profileID: account.profile,
+      transactionID: request.pending.transaction.text, requestSHA256: digest.base64URL, nonce: nonce.base64URL,
+      attempt: Int(context[64]), decision: response.decision == .accept ? .accept : .deny,
+      reason: response.decision.reason, methodUsed: method, gesture: ApprovalAnswer.Gesture(response.gesture),
+      answeredAfterMs: response.answeredAfter.milliseconds)
+    do {
+      try addProof(of: response, by: account, to: &answer, nonce, digest)
+      let sealed = try account.key.seal(JSON.encode(answer), to: account.serverCertificate)
+      return response.sealed(JSON.encode(SealedAnswer(answer: sealed.base64)))
+    } catch let fault as TokenServerError { throw fault } catch {
+      throw .refused("sealing the answer failed: \(error)")
+    }
+  }
+
+  /// Adds what proves the user: of the PIN, or of a custom authenticator.
+  private func addProof(
+    of response: ChallengeResponse, by account: Account, to answer: inout ApprovalAnswer, _ nonce: [UInt8],
+    _ digest: [UInt8]
+  ) throws {
+    if let pin = response.pin {
+      if answer.methodUsed != .pushWithPIN {
+        (answer.methodUsed, answer.fallbackFrom) = (.pushWithPIN, answer.methodUsed)
+      }
+      let claim = ApprovalClaim(nonce: nonce, requestSHA256: digest, decision: .accept)
+      answer.pinProof = try knowledgeKey(of: account, typed: pin).proof(claim).base64URL
+    } else if let code = response.code, case .custom(let challenge) = response.request.contents.challenge {
+      guard let authenticator = account.registered(challenge.authenticator) else {
+        throw TokenServerError.authenticatorFailed(
+          AuthenticatorFailure(number: 9022, reason: "the authenticator was deregistered", isRevoked: true))
+      }
+      let data = code.data
+      let claim = AuthenticatorClaim(
+        nonce: nonce, requestSHA256: digest, decision: .accept, authenticator: authenticator.identifier, data: data)
+      answer.authenticator = authenticator.identifier
+      answer.authenticatorProof = try key(of: authenticator, account).proof(claim).base64URL
+      answer.customData = data.base64
+    }
+  }
+}
+
+extension Decision {
+  fileprivate var reason: ReferenceProtocol.DenialReason? {
+    switch self {
+    case .accept: nil
+    case .deny(.declined): .declined
+    case .deny(.canceled): .canceled
+    case .deny(.notMe): .notMe
+    }
+  }
+}
+
+extension ApprovalAnswer.Gesture {
+  fileprivate init(_ gesture: MobileAuth.Gesture) {
+    let kind: Kind =
+      switch gesture.kind {
+      case .hold: .hold
+      // The protocol has no deny button.
+      case .doublePress, .denyButton: .doublePress
+      case .veryLongHold: .veryLongHold
+      case .enter: .enter
+      case .cancelKeys: .cancelKeys
+      }
+    self.init(kind: kind, heldMs: gesture.held.milliseconds)
+  }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+import DisplayText
+import HTTP
+package import MobileAuth
+import ReferenceProtocol
+package import ServerBackends
+
+/// The list of an account's authenticators, and what is stored of them.
+extension ReferenceServerClient: UserAuthenticators {
+  package func authenticators(of id: AccountID) async throws(TokenServerError) -> [Authenticator] {
+    let account = try self.account(id)
+    let entries = try await synchronizeAuthenticators(of: account)
+    let stored = try self.account(id)
+    let pin = AuthenticatorEntry.pinIdentifier
+    let registered = entries.filter { $0.isRegistered(by: stored) }
+    let preferred = registered.contains { $0.identifier == stored.preferred } ? stored.preferred : pin
+    return entries.compactMap { entry in
+      entry.kind.map { kind in
+        Authenticator(
+          identifier: entry.identifier, name: entry.name.sanitized(atMost: 64), kind: kind,
+          isRegistered: entry.isRegistered(by: stored),
+          isPreferred: entry.identifier == preferred && entry.isRegistered(by: stored),
+          isSupported: kind == .pin || entry.supported && canUse(entry.identifier))
+      }
+    }
+  }
+
+  package func hasPreference(_ id: AccountID) -> Bool { (try? account(id))?.preferred != nil }
+
+  package func prefer(_ authenticator: String, of id: AccountID) throws(StateStoreError) {
+    let account: Account
+    do { account = try self.account(id) } catch { throw .notFound(.account(id)) }
+    try change(account.profile) {
+      $0.preferred = authenticator == AuthenticatorEntry.pinIdentifier ? nil : authenticator
+    }
+  }
+
+  /// Whether this token has a source for the authenticator's data now.
+  func canUse(_ authenticator: String) -> Bool {
+    capabilities?.keypad == true && capabilities?.custom.contains(authenticator) == true
+  }
+
+  /// Compares what is stored with the server's list: resolves interrupted registrations, and forgets what the server
+  /// has deregistered.
+  /// - Returns: the server's list, without entries that no token can use.
+  func synchronizeAuthenticators(of account: Account) async throws(TokenServerError) -> [AuthenticatorEntry] {
+    guard hasAuthenticators.withLock({ $0 }) else {
+      let pin = AuthenticatorEntry(
+        identifier: AuthenticatorEntry.pinIdentifier, name: "PIN", type: .pin, registered: true, supported: true)
+      return account.pin == nil ? [] : [pin]
+    }
+    for known in account.authenticators { try await resolveRegistration(of: known, account) }
+    let response = try await client.call(.get, "/profiles/\(account.profile)/authenticators")
+    let entries = try DeviceClient.decode(AuthenticatorList.self, response).authenticators
+      .filter(\.isUsable).prefix(64)
+    let registered = Set(entries.filter(\.registered).map(\.identifier))
+    for known in account.authenticators where known.registration == nil && !registered.contains(known.identifier) {
+      try forget(known, of: account, because: "the token server has deregistered it")
+    }
+    return Array(entries)
+  }
+
+  /// As `synchronizeAuthenticators`, for a validation, which does not fail with it: each use synchronizes again.
+  func refreshAuthenticators(of account: Account) async {
+    do { _ = try await synchronizeAuthenticators(of: account) } catch {
+      environment.report(.trouble(account.id, "its authenticators could not be listed: \(error)"))
+    }
+  }
+
+  /// Asks the server about a registration whose activation may not have arrived.
+  private func resolveRegistration(
+    of known: StoredAuthenticator, _ account: Account
+  ) async throws(TokenServerError) {
+    guard let registration = known.registration else { return }
+    let reply = try await client.call(
+      .get, "/profiles/\(account.profile)/authenticators/\(known.identifier)/registrations/\(registration)")
+    switch try DeviceClient.decode(AuthenticatorRegistrationStatus.self, reply).state {
+    case .pending: break
+    case .registered: try store(known, of: account, registration: nil, .authenticatorRegistered)
+    case .void: try remove(known, of: account, nil)
+    }
+  }
+
+  /// Removes an authenticator that the server no longer accepts.
+  func forget(
+    _ authenticator: StoredAuthenticator, of account: Account, because why: String
+  ) throws(TokenServerError) {
+    // The answer to an attempt and the server's list can both report it.
+    let present = self.account(profile: account.profile)?.authenticators ?? []
+    guard present.contains(where: { $0.isSame(as: authenticator) }) else { return }
+    let entry = environment.auditEntry(
+      .authenticatorRevoked, account: account.id, detail: "\(authenticator.identifier): \(why)")
+    try remove(authenticator, of: account, entry)
+    environment.report(.audited(entry))
+  }
+
+  /// Removes an authenticator, unless it was registered again meanwhile.
+  func remove(
+    _ authenticator: StoredAuthenticator, of account: Account, _ entry: AuditEntry?
+  ) throws(TokenServerError) {
+    do {
+      try change(account.profile, entry) { credentials in
+        let others = credentials.authenticators.filter { !$0.isSame(as: authenticator) }
+        guard others.count < credentials.authenticators.count else { return }
+        credentials.authenticators = others
+        if credentials.preferred == authenticator.identifier { credentials.preferred = nil }
+      }
+    } catch { throw .refused("\(error)") }
+  }
+
+  /// Stores an authenticator, in place of one with the same identifier.
+  /// - Parameter registration: that the server must still confirm; nil if it is registered.
+  func store(
+    _ authenticator: StoredAuthenticator, of account: Account, registration: String?, _ kind: AuditEntry.Kind? = nil
+  ) throws(TokenServerError) {
+    var authenticator = authenticator
+    authenticator.registration = registration
+    let entry = kind.map { environment.auditEntry($0, account: account.id, detail: authenticator.identifier) }
+    do {
+      try change(account.profile, entry) { credentials in
+        credentials.authenticators.removeAll { $0.identifier == authenticator.identifier }
+        credentials.authenticators.append(authenticator)
+      }
+    } catch { throw .refused("\(error)") }
+    if let entry { environment.report(.audited(entry)) }
+  }
+}
+
+extension AuthenticatorEntry {
+  /// Whether this token can know what it is: its kind is known, and its identifier is a part of URLs.
+  fileprivate var isUsable: Bool { kind != nil && Authenticator.isIdentifier(identifier) }
+
+  fileprivate var kind: Authenticator.Kind? {
+    switch type {
+    case .pin: .pin
+    case .biometric: .biometric
+    case .custom: .custom
+    case .other: nil
+    }
+  }
+
+  /// An authenticator can be used only if the server and this token both have its key.
+  fileprivate func isRegistered(by account: ReferenceServerClient.Account) -> Bool {
+    switch type {
+    case .pin: account.pin != nil
+    default: registered && account.registered(identifier) != nil
+    }
+  }
+}
+
+extension ReferenceServerClient.Account {
+  /// - Returns: nil also if the registration was not completed.
+  func registered(_ authenticator: String) -> StoredAuthenticator? {
+    authenticators.first { $0.identifier == authenticator && $0.registration == nil }
+  }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+import MobileAuth
+import Secrets
+
+/// The stored state of an authenticator other than the PIN. Its refresh token is its own: no other authenticator, and
+/// no PIN, protects or reveals it.
+struct StoredAuthenticator: Sendable {
+  private enum Tag: UInt16 { case identifier = 1, token, registration }
+
+  /// The maximum number for one account.
+  static let most = 16
+
+  let identifier: String
+  /// `RT`, 32 bytes.
+  let token: SecretBytes
+  /// The registration whose activation the server has not confirmed; nil if the authenticator is registered.
+  var registration: String?
+
+  init(identifier: String, token: SecretBytes, registration: String?) {
+    self.identifier = identifier
+    self.token = token
+    self.registration = registration
+  }
+
+  /// Whether both are of one registration.
+  func isSame(as other: StoredAuthenticator) -> Bool {
+    identifier == other.identifier && SecretBytes.constantTimeEqual(token, other.token)
+  }
+}
+
+/// Encoding as a part of an account's credentials.
+extension StoredAuthenticator {
+  /// - Returns: nil for bytes that are not an encoding.
+  init?(encoded: SecretBytes) {
+    guard let fields = SecretFields(encoded: encoded), let identifier = fields.text(Tag.identifier),
+      Authenticator.isIdentifier(identifier), let token = fields[Tag.token], token.count == 32
+    else { return nil }
+    let registration = fields.text(Tag.registration)
+    guard registration?.isUUID != false else { return nil }
+    self.init(identifier: identifier, token: token, registration: registration)
+  }
+
+  var encoded: SecretBytes {
+    var fields = SecretFields()
+    fields.set(Tag.identifier, text: identifier)
+    fields[Tag.token] = token
+    fields.set(Tag.registration, text: registration)
+    return fields.encoded
+  }
+
+  /// - Parameter list: the encodings; nil for none.
+  /// - Returns: nil if one of them is not an encoding, or if there are too many.
+  static func decode(_ list: SecretBytes?) -> [StoredAuthenticator]? {
+    guard let list else { return [] }
+    guard let parts = list.parts(), parts.count <= most else { return nil }
+    let decoded = parts.compactMap(StoredAuthenticator.init(encoded:))
+    return decoded.count == parts.count ? decoded : nil
+  }
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
+import Cryptography
+import HTTP
+import MobileAuth
+import OpenPGP
+import ReferenceProtocol
+import Secrets
+import ServerBackends
+import Testing
+
+@testable import ReferenceAdapter
+
+/// Authenticators besides the PIN: their list, registration and use.
+@Suite(.timeLimit(.minutes(5))) struct AuthenticatorTests {
+  private static let base = "/profiles/PROFIL/authenticators"
+  private static let registration = "00000000-0000-4000-8000-00000000000a"
+
+  private let server: FakeServer
+  private let http: RecordingHTTPTransport
+  private let account = AccountID("A")
+  private let token = SecretBytes(copying: Array(32..<64))
+  private let code = EnteredDigits(SecretBytes(copying: Array("4711".utf8)))
+
+  init() throws {
+    server = try FakeServer()
+    http = server.makeHTTPTransport()
+    _ = try server.adapter(http)
+  }
+
+  /// The adapter over what is stored, as after a restart.
+  private func adapter() throws -> ReferenceServerClient {
+    let board = ApprovalCapabilities(display: .none, keypad: true, button: true, led: .rgb, custom: ["number"])
+    let adapter = try server.reopened(http, capabilities: board)
+    adapter.hasAuthenticators.withLock { $0 = true }
+    return adapter
+  }
+
+  private var session: UserSession {
+    UserSession(account: account, until: server.clock.now + .seconds(60), accessToken: "U")
+  }
+
+  private func list(_ entries: (id: String, type: AuthenticatorKind, isRegistered: Bool)...) {
+    let entries = entries.map { entry in
+      AuthenticatorEntry(
+        identifier: entry.id, name: "n", type: entry.type, registered: entry.isRegistered, supported: true)
+    }
+    let body = JSON.encode(AuthenticatorList(authenticators: entries))
+    server.on(Self.base) { _ in HTTPResponse(status: 200, body: body) }
+  }
+
+  /// Answers a registration with the token, and its activation with this response.
+  private func acceptRegistration(activation: HTTPResponse) {
+    let (token, signer) = (token, server.server)
+    server.on("\(Self.base)/number/registrations") { request in
+      guard let order = try? JSON.decode(AuthenticatorRegistrationRequest.self, from: request.body),
+        let certificate = try? OpenPGPCertificate(parsing: bytes(base64: order.ephemeralCertificate) ?? []),
+        let sealed = try? signer.seal(token.withExposedSecret { Array($0) }, to: certificate)
+      else { return HTTPResponse(status: 400) }
+      let body = AuthenticatorRegistration(
+        registrationID: Self.registration, sealedToken: sealed.base64,
+        serverCertificate: signer.certificate.bytes.base64, expiresInMs: 600_000, customInfo: nil)
+      return HTTPResponse(status: 201, body: JSON.encode(body))
+    }
+    server.on("\(Self.base)/number/registrations/\(Self.registration)/activation") { _ in activation }
+  }
+
+  private func report(_ state: AuthenticatorRegistrationStatus.State) {
+    let body = JSON.encode(AuthenticatorRegistrationStatus(state: state))
+    server.on("\(Self.base)/number/registrations/\(Self.registration)") { _ in HTTPResponse(status: 200, body: body) }
+  }
+
+  private func refusal(_ slug: Problem.Slug) -> HTTPResponse {
+    HTTPResponse(status: slug.status, body: JSON.encode(Problem(slug, issuer: FakeServer.url)))
+  }
+
+  private func stored() throws -> [StoredAuthenticator] {
+    try AccountCredentials(#require(server.registry.accounts().first)).authenticators
+  }
+
+  private func register() async throws {
+    list(("number", .custom, false))
+    acceptRegistration(activation: HTTPResponse(status: 204))
+    try await adapter().register("number", with: code, in: session)
+    list(("number", .custom, true))
+  }
+
+  @Test("A registration is stored with its own token, and activated with its key") func registration() async throws {
+    try await register()
+    let known = try #require(stored().first)
+    #expect(known.identifier == "number" && known.registration == nil)
+    #expect(SecretBytes.constantTimeEqual(known.token, token))
+    let order = try #require(http.requests.first { $0.url.hasSuffix("/registrations") })
+    #expect(order.headers["Authorization"] == "DPoP U" && order.headers["Idempotency-Key"] != nil)
+    #expect(
+      try JSON.decode(AuthenticatorRegistrationRequest.self, from: order.body).data == Array("4711".utf8).base64)
+    let sent = try #require(http.requests.first { $0.url.hasSuffix("/activation") })
+    let assertion = try KnowledgeAssertion(
+      parsing: JSON.decode(AuthenticatorActivation.self, from: sent.body).assertion, clientID: FakeServer.clientID,
+      profileID: "PROFIL", audience: sent.url, now: 1_795_219_200,
+      nonce: Self.registration, authenticator: "number")
+    let key = try KnowledgeKey(
+      refreshToken: token, clientID: FakeServer.clientID, profileID: "PROFIL", authenticator: "number")
+    #expect(assertion.isSigned(by: try key.publicKey))
+    #expect(try await adapter().authenticators(of: account).map(\.isRegistered) == [true])
+  }
+
+  /// A power loss between the two phases: the token does not know whether the activation arrived.
+  @Test(
+    "After an interrupted activation, the server is asked",
+    arguments: [(.registered, true), (.pending, false), (.void, false)]
+      as [(AuthenticatorRegistrationStatus.State, Bool)])
+  func interruptedActivation(state: AuthenticatorRegistrationStatus.State, isRegistered: Bool) async throws {
+    list(("number", .custom, false))
+    acceptRegistration(activation: refusal(.actionNotAllowed))
+    await #expect(throws: TokenServerError.self) { try await adapter().register("number", with: code, in: session) }
+    #expect(try stored().map(\.registration) == [Self.registration])
+    report(state)
+    list(("number", .custom, state == .registered))
+    #expect(try await adapter().authenticators(of: account).map(\.isRegistered) == [isRegistered])
+    #expect(try stored().count == (state == .void ? 0 : 1))
+    // An authenticator whose registration was not completed cannot log in.
+    guard !isRegistered else { return }
+    await #expect(throws: TokenServerError.self) { _ = try await adapter().logIn(account, with: "number", code: code) }
+  }
+
+  @Test("An authenticator that the server has deregistered is forgotten") func deregisteredByServer() async throws {
+    try await register()
+    try adapter().prefer("number", of: account)
+    list(("number", .custom, false))
+    let all = try await adapter().authenticators(of: account)
+    #expect(all.map(\.isRegistered) == [false] && all.allSatisfy { !$0.isPreferred })
+    #expect(try stored().isEmpty)
+    #expect(try !adapter().hasPreference(account))
+  }
+
+  @Test("Entries that no token can use are not listed") func strangeEntries() async throws {
+    list(("number", .custom, true), ("..", .custom, true), ("a/b", .custom, false), ("iris", .other, false))
+    let all = try await adapter().authenticators(of: account)
+    // The server has it, but this token has no key for it.
+    #expect(all.map(\.identifier) == ["number"] && all.registered.isEmpty && all.notRegistered.count == 1)
+  }
+
+  @Test("An earlier server has no authenticators besides the PIN") func earlierServer() async throws {
+    let adapter = try adapter()
+    adapter.hasAuthenticators.withLock { $0 = false }
+    #expect(try await adapter.authenticators(of: account).isEmpty)
+  }
+
+  @Test("Errors about authenticators keep their numbers, and revoke", arguments: [true, false])
+  func loginErrors(isRevoked: Bool) async throws {
+    try await register()
+    var error = OAuthError("invalid_grant", "The authenticator failed.", code: 9027)
+    error.customInfo = CustomInfo(status: isRevoked ? 5000 : 4000, data: "no\u{1B}[31m")
+    error.authenticatorRevoked = isRevoked
+    let body = JSON.encode(error)
+    let device = JSON.encode(AccessTokenResponse(accessToken: "T", expiresIn: 900, scope: .device))
+    server.on("/oauth/token") { request in
+      let isLogin = String(decoding: request.body, as: UTF8.self).contains("custom-authenticator")
+      return isLogin ? HTTPResponse(status: 400, body: body) : HTTPResponse(status: 200, body: device)
+    }
+    let thrown = await #expect(throws: TokenServerError.self) {
+      _ = try await adapter().logIn(account, with: "number", code: code)
+    }
+    guard case .authenticatorFailed(let failure) = thrown else {
+      Issue.record("\(String(describing: thrown))")
+      return
+    }
+    #expect(
+      failure.number == 9027 && failure.isRevoked == isRevoked && failure.info?.status == (isRevoked ? 5000 : 4000))
+    #expect(failure.info?.data.contains("\u{1B}") == false)
+    #expect(try stored().isEmpty == isRevoked)
+  }
+}

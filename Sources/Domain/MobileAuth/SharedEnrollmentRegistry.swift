@@ -44,6 +44,7 @@ extension AccountRecord {
   /// Whether all members are equal, including the secrets (compared in constant time).
   public func isSame(as other: AccountRecord) -> Bool {
     id == other.id && server == other.server && profile == other.profile && stage == other.stage
+      && displayName == other.displayName
       && enrollment == other.enrollment && pin == other.pin && lock == other.lock && policies == other.policies
       && delivery == other.delivery && allowedOrigins == other.allowedOrigins
       && SecretBytes.constantTimeEqual(secrets, other.secrets)

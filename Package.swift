@@ -332,6 +332,9 @@ let package = Package(
       of: ["OneShotCommands", "ApprovalTokenCommands", "ControlProtocol", "MobileAuth", "TokenDaemon", argumentParser]),
     tests("ControlProtocolTests", of: ["ControlProtocol", "JSONValues"]),
     tests("OATHAdapterTests", of: ["OATHAdapter", "MobileAuth", "Secrets"]),
+    tests(
+      "ServerBackendsTests",
+      of: ["ServerBackends", "MobileAuth", "HTTP", "Cryptography", "PINProtection", "Secrets", "ApprovalTestKit"]),
     tests("MobileAuthTests", of: ["MobileAuth", "Secrets", "ApprovalTestKit"]),
     tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "Secrets", "ApprovalTestKit"]),
     // What an attacker obtains with a PIN and a copy of the storage. The memory of a running token is searched for it.

@@ -37,3 +37,15 @@ public enum PINVerificationResult: Sendable, Equatable {
   /// Too early after a wrong attempt: the attempt was neither counted nor verified.
   case mustWait(Duration)
 }
+
+/// The result of one attempt with a PIN that decrypts keys.
+package enum PINUnlockResult: Sendable {
+  /// The account's keys; release them after use.
+  case unlocked(SecretBytes)
+  /// The attempt was counted; the next one must wait.
+  case wrong(FailureCounts, wait: Duration)
+  /// The attempt was the last one allowed: the account was wiped.
+  case wiped
+  /// Too early after a wrong attempt: the PIN was neither verified nor counted.
+  case mustWait(Duration)
+}

@@ -134,7 +134,7 @@ extension Doctor: OneShotCommand {
     for record in try vault.servers() {
       do {
         let troubles = Mutex<[String]>([])
-        if let backend = try backends.backend(of: record) as? any ReachCheck {
+        if let backend = try backends.operations.backend(of: record) as? any ReachCheck {
           try await backend.reach(record, accounts: backends.accounts(at: record))
           findings.append(
             CheckResult(

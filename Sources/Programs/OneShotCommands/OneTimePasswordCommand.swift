@@ -18,7 +18,7 @@ extension OneTimePasswordCommand: OneShotCommand {
   private func fromVault() throws -> CodeResponse {
     let vault = try state.openVault(creating: false)
     let environment = TokenEnvironment.system()
-    let account = try Backends(vault, in: environment).accountWithOneTimePasswords(account)
+    let account = try Backends(vault, in: environment).operations.accountWithOneTimePasswords(account)
     let verdict = try vault.nextOneTimePassword(of: account.id, in: environment, notBefore: releaseTime)
     return try CodeResponse(verdict, of: account.id)
   }

@@ -28,13 +28,6 @@ extension CommandError {
     }
   }
 
-  /// The message for a command that needs an account's name, with the accounts to choose from.
-  static func nameOne(of accounts: [AccountRecord]) -> String {
-    accounts.isEmpty
-      ? "no active account; run `approval-token enroll` first"
-      : "there are several accounts; name one of: \(accounts.map(\.id.text).sorted().joined(separator: ", "))"
-  }
-
   private init(_ error: any ReportedError) {
     let code: Code =
       switch error.category {

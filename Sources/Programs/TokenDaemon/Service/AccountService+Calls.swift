@@ -69,7 +69,7 @@ extension AccountService {
 
   /// Removes an origin from the allow-list.
   func disallow(_ name: String, _ text: String) throws -> OriginsResponse {
-    let account = try findActive(name)
+    let account = try operations.activeAccount(name)
     let origin = try Self.origin(text)
     guard account.allowedOrigins.contains(origin.text) else { return OriginsResponse(account) }
     var changed = account

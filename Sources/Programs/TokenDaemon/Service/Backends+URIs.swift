@@ -24,8 +24,8 @@ extension Backends {
       let prefixes = kinds.filter { $0 is any MailboxAddressing.Type }.flatMap { $0.uriPrefixes }
       throw CommandError(
         .usage,
-        "--mailbox is for push mechanisms of \(names(of: kinds) { $0 is any MailboxAddressing.Type }): "
-          + list(prefixes.map { "\($0)…" }, "or"))
+        "--mailbox is for push mechanisms of \(kinds.names { $0 is any MailboxAddressing.Type }): "
+          + prefixes.map { "\($0)…" }.enumerated(with: "or"))
     }
     if !options.allowedOrigins.isEmpty, !form.takesOrigins {
       throw CommandError(.usage, "--allow-origin is for accounts of approvaltoken://… only")
@@ -48,19 +48,6 @@ extension Backends {
   static func notAnEnrollmentURI(_ kinds: [any ServerBackend.Type]) -> String {
     var prefixes: [String] = []
     for prefix in kinds.flatMap({ $0.uriPrefixes }) where !prefixes.contains(prefix) { prefixes.append(prefix) }
-    return "not an enrollment URI: one begins with \(list(prefixes, "or"))"
-  }
-
-  /// The names of the kinds of servers that have a capability, for messages.
-  package static func names(
-    of kinds: [any ServerBackend.Type] = Self.kinds, with capability: (any ServerBackend.Type) -> Bool
-  ) -> String {
-    list(kinds.filter(capability).map { $0.displayName }, "and")
-  }
-
-  /// - Parameter conjunction: before the last item.
-  private static func list(_ items: [String], _ conjunction: String) -> String {
-    guard let last = items.last, items.count > 1 else { return items.first ?? "" }
-    return "\(items.dropLast().joined(separator: ", ")) \(conjunction) \(last)"
+    return "not an enrollment URI: one begins with \(prefixes.enumerated(with: "or"))"
   }
 }

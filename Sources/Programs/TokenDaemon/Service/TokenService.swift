@@ -7,7 +7,7 @@ import Synchronization
 import Vault
 
 /// Runs the request handler and one listener per token server, and restarts them when the accounts change.
-final class TokenService: Service {
+final class TokenService: Service, UserState {
   private let vault: Vault
   private let panel: any Panel
   private let backends: Backends

@@ -55,10 +55,10 @@ extension Handler {
     while true {
       let generation = inbox.changes.generation
       if !inbox.pending.contains(pending.transaction) { return .closed }
-      if inbox.choice.takeLeft(pending.transaction) { return .makesWay }
+      if inbox.panel.choice.takeLeft(pending.transaction) { return .makesWay }
       let newer = Array(ranked.prefix { $0.transaction != pending.transaction })
       let nextOpening = startOpenings(newer)
-      if !touch.isHeld, let chosen = newer.first, chosen.transaction == inbox.choice.chosen,
+      if !touch.isHeld, let chosen = newer.first, chosen.transaction == inbox.panel.choice.chosen,
         openings.isOpened(chosen.transaction)
       {
         return .makesWay

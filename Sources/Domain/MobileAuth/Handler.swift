@@ -28,10 +28,11 @@ public struct Handler: Sendable {
   let deliveries: Deliveries
   let openings: Openings
   /// The request shown last; a part of the inbox because it outlives this handler.
-  var lastPrompt: LastPrompt { inbox.prompts }
+  var lastPrompt: LastPrompt { inbox.panel.last }
   /// The request on the panel.
-  var shownRequest: ShownRequest { inbox.shown }
+  var shownRequest: ShownRequest { inbox.panel.shown }
   let panelTasks: PanelTaskQueue
+  let waits: LoopWaits
   let panel: any Panel
   let stateStore: any StateStore
   let environment: TokenEnvironment
@@ -43,9 +44,11 @@ public struct Handler: Sendable {
   ///   - mustEnroll: whether there is no account, or an account that must be enrolled again.
   ///   - recordsTexts: whether the audit chain gets the verified texts of requests.
   ///   - panelTasks: the queue of panel tasks, which run between requests.
+  ///   - waits: gets the waits for changes.
   public init(
-    servers: [any TokenServerClient], inbox: Inbox, panelTasks: PanelTaskQueue, panel: any Panel,
-    stateStore: any StateStore, mustEnroll: Bool, recordsTexts: Bool = false, in environment: TokenEnvironment
+    servers: [any TokenServerClient], inbox: Inbox, panelTasks: PanelTaskQueue, waits: LoopWaits = LoopWaits(),
+    panel: any Panel, stateStore: any StateStore, mustEnroll: Bool, recordsTexts: Bool = false,
+    in environment: TokenEnvironment
   ) {
     self.servers = Dictionary(uniqueKeysWithValues: servers.map { ($0.id, $0) })
     self.inbox = inbox
@@ -54,6 +57,7 @@ public struct Handler: Sendable {
     deliveries = Deliveries(changes: inbox.changes, in: environment) { try? stateStore.flush() }
     openings = Openings(changes: inbox.changes, in: environment)
     self.panelTasks = panelTasks
+    self.waits = waits
     self.panel = panel
     self.stateStore = stateStore
     self.mustEnroll = mustEnroll
@@ -93,7 +97,7 @@ public struct Handler: Sendable {
           await panel.show(isEverythingKnown ? idleIndication : .outcomeUnknown)
           try stateStore.flush()
           let limit = [nextOpening, inbox.nextExpiry].compactMap(\.self).min()
-          try await inbox.waits.during { try await inbox.change(beyond: generation, until: limit) }
+          try await waits.during { try await inbox.change(beyond: generation, until: limit) }
         }
       } catch let fault as StateStoreError {
         environment.report(.stateStoreFailed(fault))
@@ -120,7 +124,7 @@ public struct Handler: Sendable {
 
   /// The requests in the order in which they are shown: the user's choice first.
   var ranked: [PendingMobileAuthRequest] {
-    let (waiting, chosen) = (waiting, inbox.choice.chosen)
+    let (waiting, chosen) = (waiting, inbox.panel.choice.chosen)
     return waiting.filter { $0.transaction == chosen } + waiting.filter { $0.transaction != chosen }
   }
 

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the listeners write and the handler reads: four parts that share one change signal. Here are only the
-/// operations that affect several parts.
+/// What the listeners write and the handler reads: pending requests, connectivity, blocked requests and the subjects of
+/// the panel, with one change signal. Here are only the operations that affect several parts.
 public struct Inbox: Sendable {
   /// Raised at every change that a waiting task may have to react to.
   public let changes: ChangeSignal
   public let pending: PendingRequests
   public let connectivity: Connectivity
   let blocked = BlockedRequests()
-  /// The subject that the panel shows or showed last.
-  public let prompts = LastPrompt()
-  let choice = PanelChoice()
-  /// The verified request that the panel shows now.
-  public let shown = ShownRequest()
-  /// The waits of the handler for changes.
-  public let waits = LoopWaits()
+  public let panel = PanelSubjects()
   private let environment: TokenEnvironment
 
   public init(in environment: TokenEnvironment) {
@@ -42,7 +36,7 @@ public struct Inbox: Sendable {
 
   /// - Parameter former: as for `PanelChoice.choose`.
   func choose(_ transaction: TransactionID, leaving former: TransactionID?) {
-    choice.choose(transaction, leaving: former)
+    panel.choice.choose(transaction, leaving: former)
     changes.raise()
   }
 

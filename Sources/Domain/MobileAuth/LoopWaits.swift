@@ -2,7 +2,7 @@
 import Synchronization
 
 /// The waits of the handling loop for a change of the inbox, numbered, so that a watchdog can find a loop that no
-/// longer reacts to changes.
+/// longer reacts to changes. They outlive a handler, so that no number is used twice.
 public final class LoopWaits: Sendable {
   private struct State {
     var count = 0
@@ -10,6 +10,8 @@ public final class LoopWaits: Sendable {
   }
 
   private let state = Mutex(State())
+
+  public init() {}
 
   /// The number of the wait that lasts at present; nil while the loop handles a request, or does not run. A request may
   /// keep the loop for as long as it is valid.

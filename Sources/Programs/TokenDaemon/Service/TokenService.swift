@@ -15,6 +15,7 @@ final class TokenService: Service, UserState {
   private let events: AsyncStream<TokenEvent>
   private let onReady: @Sendable () -> Void
   private let inbox: Inbox
+  private let waits = LoopWaits()
   private let state = Mutex(State())
   private let mailboxes: MailboxWatch
   private let recordsTexts: Bool
@@ -130,13 +131,13 @@ final class TokenService: Service, UserState {
   var connections: [TokenServerID: Reachability] { inbox.connectivity.all }
   var pending: [PendingMobileAuthRequest] { inbox.pending.all }
   /// The request on the panel, and its changes.
-  var shown: ShownRequest { inbox.shown }
+  var shown: ShownRequest { inbox.panel.shown }
 
   /// Shows a pending request next.
   func choose(_ transaction: TransactionID) { inbox.choose(transaction) }
 
   /// The number of the wait in which the request handler is; nil while it handles a request, or does not run.
-  var currentWait: Int? { inbox.waits.current }
+  var currentWait: Int? { waits.current }
 
   /// Ends the request handler's wait; it looks for something to do, and waits again.
   func endWait() { inbox.changes.raise() }
@@ -208,7 +209,7 @@ final class TokenService: Service, UserState {
       return !state.lost.isEmpty
     }
     let handler = Handler(
-      servers: servers, inbox: inbox, panelTasks: panelTasks, panel: panel, stateStore: vault,
+      servers: servers, inbox: inbox, panelTasks: panelTasks, waits: waits, panel: panel, stateStore: vault,
       mustEnroll: isAnyLost || !accounts.contains { $0.stage == .active }
         || accounts.contains { $0.stage == .mustEnrollAgain },
       recordsTexts: recordsTexts, in: environment)

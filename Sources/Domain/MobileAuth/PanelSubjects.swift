@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The requests and panel tasks that the panel shows: the last one, the next one that the user chose, and the one that
+/// is shown now.
+public struct PanelSubjects: Sendable {
+  /// The subject that the panel shows or showed last.
+  public let last = LastPrompt()
+  let choice = PanelChoice()
+  /// The verified request that the panel shows now.
+  public let shown = ShownRequest()
+}

@@ -28,14 +28,15 @@ extension Doctor: OneShotCommand {
         )
       }
       if forgetServerTimes { try state.openVault(creating: false).forgetKnownTimes() }
+      let environment = TokenEnvironment.system()
       var findings: [CheckResult] = []
       do {
         let secret = try state.deviceSecret()
         findings.append(Self.check(secret))
         let vault = try state.openVault(creating: false, readOnly: true)
         findings.append(try Self.checkAudit(vault))
-        findings.append(try Self.checkClock(vault))
-        findings += try await checkServers(vault)
+        findings.append(try Self.checkClock(vault, now: environment.wallClockMilliseconds / 1000))
+        findings += try await checkServers(vault, in: environment)
         findings.append(try Self.checkAccounts(vault))
       } catch let fault as StateStoreError {
         findings.append(CheckResult(verdict: .bad, subject: "vault", text: "\(fault)"))
@@ -84,8 +85,8 @@ extension Doctor: OneShotCommand {
     }
   }
 
-  private static func checkClock(_ vault: Vault) throws -> CheckResult {
-    let now = SystemClock().wallClockMilliseconds / 1000
+  /// - Parameter now: Unix seconds by the board's clock.
+  private static func checkClock(_ vault: Vault, now: Int64) throws -> CheckResult {
     guard now >= releaseTime else {
       return CheckResult(
         verdict: .note, subject: "clock",
@@ -128,9 +129,9 @@ extension Doctor: OneShotCommand {
       text: "\(mebibytes) MiB free" + (isEnough ? "" : " and \(space.f_favail) files: free space in \(directory)"))
   }
 
-  private func checkServers(_ vault: Vault) async throws -> [CheckResult] {
+  private func checkServers(_ vault: Vault, in environment: TokenEnvironment) async throws -> [CheckResult] {
     var findings: [CheckResult] = []
-    let backends = Backends(vault, authorities: authorities)
+    let backends = Backends(vault, authorities: authorities, in: environment)
     for record in try vault.servers() {
       do {
         let troubles = Mutex<[String]>([])

@@ -3,12 +3,14 @@ import Cryptography
 import HTTP
 import Logging
 import MQTT
+import MobileAuth
 import ServerBackends
 
 /// An MQTT client of the configured broker: receives hints and push messages of token servers.
 struct BrokerSubscriber: HintBroker {
   let settings: BrokerSettings
   let credentials: Broker.Credentials?
+  let environment: TokenEnvironment
   let logger: Logger
 
   var replacesEventStream: Bool { settings.replacesEventStream }
@@ -18,7 +20,9 @@ struct BrokerSubscriber: HintBroker {
     take: @escaping @Sendable ([UInt8]) -> Void
   ) async -> String {
     // The token server names a device with 64 hex digits. 22 of them make the MQTT client id unique.
-    let reader = MQTT.Subscriber(at: broker, topic: mailbox, clientID: "t" + device.prefix(22).lowercased()) { report in
+    let reader = MQTT.Subscriber(
+      at: broker, topic: mailbox, clientID: "t" + device.prefix(22).lowercased(), random: environment.random
+    ) { report in
       if report == .connected {
         logger.info("listening at the broker \(settings.host)")
         isUp()
@@ -37,7 +41,8 @@ struct BrokerSubscriber: HintBroker {
   /// a retained message that says whether a subscriber is connected.
   func deliver(from mailbox: String, to receiver: any PushReceiver) async throws {
     let reader = MQTT.Subscriber(
-      at: broker, topic: mailbox, clientID: Self.clientID(for: mailbox), presence: "\(mailbox)/presence"
+      at: broker, topic: mailbox, clientID: Self.clientID(for: mailbox), presence: "\(mailbox)/presence",
+      random: environment.random
     ) { report in
       switch report {
       case .connected:

@@ -13,6 +13,7 @@ package struct OATHBackend: ServerBackend {
   package static let displayName = "one-time passwords"
   package static let uriPrefixes = ["otpauth://"]
   package static let lastingSecretSchemes: Set<String> = ["otpauth"]
+  package static let enrollmentOptions: Set<EnrollmentOption> = [.pin]
 
   private static var server: TokenServerRecord {
     TokenServerRecord(id: TokenServerID("oath"), kind: kind, url: "otpauth:", secrets: SecretBytes(copying: []))
@@ -26,9 +27,7 @@ package struct OATHBackend: ServerBackend {
 
   package static func form(of uri: String) throws -> EnrollmentForm {
     _ = try RegistrationURI(uri)
-    var form = EnrollmentForm()
-    form.takesPIN = true
-    return form
+    return EnrollmentForm(enrollmentOptions)
   }
 
   /// The secret can be encrypted with a key derived from a PIN, which the user chooses and types at the panel.

@@ -10,6 +10,7 @@ package struct ReferenceBackend: ServerBackend {
   package static let kind = ReferenceServerClient.kind
   package static let displayName = "the reference token server"
   package static let uriPrefixes = ["approvaltoken://activate?"]
+  package static let enrollmentOptions: Set<EnrollmentOption> = [.origins]
   package static let namesAccountsAfterUsers = true
 
   private let context: BackendContext
@@ -22,9 +23,7 @@ package struct ReferenceBackend: ServerBackend {
 
   package static func form(of uri: String) throws -> EnrollmentForm {
     _ = try ActivationURI(parsing: uri)
-    var form = EnrollmentForm()
-    form.takesOrigins = true
-    return form
+    return EnrollmentForm(enrollmentOptions)
   }
 
   package func enroll(_ request: EnrollmentRequest) async throws -> AccountRecord {

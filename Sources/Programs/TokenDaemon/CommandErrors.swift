@@ -13,8 +13,7 @@ extension CommandError {
       self.init(
         .refused,
         "\(why). If the certificate's issuer is a private authority, give its PEM file with --authorities, or under "
-          + "[tls] in the configuration; or give the hash of the server's key with --pin (a URI of approvaltoken: "
-          + "contains it)",
+          + "[tls] in the configuration; or give the hash of the server's key with --pin, unless the URI contains it",
         number: fault.number)
     default: self.init(.refused, fault.explanation, number: fault.number)
     }

@@ -331,7 +331,7 @@ let package = Package(
       "OneShotCommandsTests",
       of: ["OneShotCommands", "ApprovalTokenCommands", "ControlProtocol", "MobileAuth", "TokenDaemon", argumentParser]),
     tests("ControlProtocolTests", of: ["ControlProtocol", "JSONValues"]),
-    tests("OATHAdapterTests", of: ["OATHAdapter", "MobileAuth", "Secrets"]),
+    tests("OATHAdapterTests", of: ["ApprovalTestKit", "OATHAdapter", "MobileAuth", "Secrets"]),
     tests(
       "ServerBackendsTests",
       of: ["ServerBackends", "MobileAuth", "HTTP", "Cryptography", "PINProtection", "Secrets", "ApprovalTestKit"]),

@@ -149,7 +149,8 @@ package struct Enrollment: Sendable {
     try registry.requireNoOtherKind(of: id, than: ReferenceServerClient.kind)
     let credentials = DeviceCredentials(deviceKey: try P256PrivateKey(), clientID: nil, pins: pins)
     let record = TokenServerRecord(
-      id: id, kind: ReferenceServerClient.kind, url: url, secrets: try credentials.encoded())
+      id: id, kind: ReferenceServerClient.kind, url: url, registration: environment.makeEnrollmentID(),
+      secrets: try credentials.encoded())
     try registry.put(record)
     return (record, credentials)
   }
@@ -212,7 +213,7 @@ package struct Enrollment: Sendable {
     let record = credentials.stored(
       in: AccountRecord(
         id: AccountID(name ?? profile), server: server.id, profile: profile, stage: .enrolling,
-        secrets: SecretBytes(copying: [])))
+        enrollment: environment.makeEnrollmentID(), secrets: SecretBytes(copying: [])))
     try registry.put(record, nil)
     return (record, credentials)
   }

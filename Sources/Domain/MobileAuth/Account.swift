@@ -39,9 +39,8 @@ public struct TokenServerRecord: Sendable {
   public var registration: EnrollmentID
   public var secrets: SecretBytes
 
-  /// - Parameter registration: a new one by default.
   public init(
-    id: TokenServerID, kind: String, url: String, registration: EnrollmentID = EnrollmentID(), secrets: SecretBytes
+    id: TokenServerID, kind: String, url: String, registration: EnrollmentID, secrets: SecretBytes
   ) {
     self.id = id
     self.kind = kind
@@ -113,10 +112,9 @@ public struct AccountRecord: Sendable {
   /// The credentials, encoded by the adapter and stored only encrypted.
   public var secrets: SecretBytes
 
-  /// - Parameter enrollment: a new one by default.
   public init(
     id: AccountID, server: TokenServerID, profile: String, stage: EnrollmentStage,
-    enrollment: EnrollmentID = EnrollmentID(), secrets: SecretBytes
+    enrollment: EnrollmentID, secrets: SecretBytes
   ) {
     self.id = id
     self.server = server

@@ -5,12 +5,6 @@
 public struct EnrollmentID: Hashable, Sendable {
   public let text: String
   public init(_ text: String) { self.text = text }
-
-  /// A new one: 128 random bits.
-  public init() {
-    text =
-      String(UInt64.random(in: .min ... .max), radix: 16) + "-" + String(UInt64.random(in: .min ... .max), radix: 16)
-  }
 }
 
 /// The enrollments that a client was made for. What its server reports concerns these enrollments only, and not those

@@ -25,6 +25,9 @@ public struct TokenEnvironment: Sendable {
     TokenEnvironment(clock: clock, random: random, makeUUID: makeUUID, report: report)
   }
 
+  /// A new identifier of an enrollment, or of a registration.
+  public func makeEnrollmentID() -> EnrollmentID { EnrollmentID(makeUUID()) }
+
   // MARK: Time
 
   public var now: MonotonicInstant { clock.now }

@@ -111,7 +111,7 @@ extension Vault: StateStore {
     let found = try connection.rows("SELECT server, profile FROM accounts WHERE id = ?", account.text) { row in
       AccountRecord(
         id: account, server: TokenServerID(try row.text(0)), profile: try row.text(1), stage: .mustEnrollAgain,
-        enrollment: enrollment ?? EnrollmentID(), secrets: SecretBytes(copying: []))
+        enrollment: enrollment ?? .random(), secrets: SecretBytes(copying: []))
     }
     guard let emptied = found.first else { throw StateStoreError.notFound(.account(account)) }
     try put(emptied, on: connection)

@@ -201,7 +201,7 @@ extension InteropPrivacyIDEA {
         await perform(.hold)
         #expect(try server.challengeStatus(login.transaction) == "accept")
         try server.deleteToken(serial)
-        try await eventually("the deletion is noticed") {
+        _ = try await eventually("the deletion is noticed") {
           try await token.validate().disenrolledAccounts.isEmpty ? nil : true
         }
         #expect(try await token.validate().disenrolledAccounts.map(\.text) == ["desk"])

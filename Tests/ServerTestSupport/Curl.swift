@@ -2,43 +2,43 @@
 import Foundation
 
 /// One HTTP exchange with the `curl` program: the client contains no code of this project.
-public struct Curl: Sendable {
-  public var certificateAuthority: String?
+package struct Curl: Sendable {
+  package var certificateAuthority: String?
 
-  public init(certificateAuthority: String? = nil) { self.certificateAuthority = certificateAuthority }
+  package init(certificateAuthority: String? = nil) { self.certificateAuthority = certificateAuthority }
 
-  public struct Reply: Sendable {
-    public let status: Int
+  package struct Reply: Sendable {
+    package let status: Int
     /// Names in lowercase.
-    public let headers: [String: String]
-    public let body: [UInt8]
+    package let headers: [String: String]
+    package let body: [UInt8]
 
-    public var text: String { String(decoding: body, as: UTF8.self) }
+    package var text: String { String(decoding: body, as: UTF8.self) }
 
     /// The body as a JSON object; empty if it is not one.
-    public var json: [String: any Sendable] {
+    package var json: [String: any Sendable] {
       (try? JSONSerialization.jsonObject(with: Data(body))) as? [String: any Sendable] ?? [:]
     }
   }
 
-  public struct CurlError: Error, CustomStringConvertible {
-    public let description: String
-    public init(description: String) { self.description = description }
+  package struct CurlError: Error, CustomStringConvertible {
+    package let description: String
+    package init(description: String) { self.description = description }
   }
 
-  public static let program = "/usr/bin/curl"
+  package static let program = "/usr/bin/curl"
 
   /// - Parameter arguments: as on curl's command line, including the URL.
-  public func callAsFunction(_ arguments: [String], input: [UInt8]? = nil) throws -> Reply {
+  package func callAsFunction(_ arguments: [String], input: [UInt8]? = nil) throws -> Reply {
     let output = try run(Self.program, all(arguments + (input == nil ? [] : ["--data-binary", "@-"])), input: input)
     guard output.status == 0 else { throw CurlError(description: "curl ended with \(output.status): \(output.errors)") }
     return try Self.parse(output.bytes)
   }
 
-  public func callAsFunction(_ arguments: String...) throws -> Reply { try self(arguments) }
+  package func callAsFunction(_ arguments: String...) throws -> Reply { try self(arguments) }
 
   /// Adds the common arguments.
-  public func all(_ arguments: [String]) -> [String] {
+  package func all(_ arguments: [String]) -> [String] {
     ["--silent", "--show-error", "--include", "--max-time", "30"]
       + (certificateAuthority.map { ["--cacert", $0] } ?? []) + arguments
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-public import MobileAuth
+package import MobileAuth
 
 /// The table of indications. The panel, `board legend`, docs/led.md and the tests use it.
 extension Indication {
-  public var row: IndicationRow {
+  package var row: IndicationRow {
     switch self {
     case .idle(let pending):
       .init(
@@ -92,7 +92,7 @@ extension Indication {
   }
 
   /// Every indication once, in the order of the legend.
-  public static let legend: [Indication] = [
+  package static let legend: [Indication] = [
     .idle(pending: 0), .disconnected, .anotherRequest, .confirmationWanted, .pinWanted, .numberWanted, .noSuchChoice,
     .option([4, 2]), .optionOffered, .code([2, 0]), .newPINWanted(again: false), .newPINWanted(again: true), .entering,
     .ignored, .releaseToAccept, .releaseToReport, .veryLongHoldWanted, .talkingToServer, .confirmed, .denied,
@@ -100,17 +100,17 @@ extension Indication {
   ]
 
   /// The legend as a Markdown table.
-  public static var legendTable: String {
+  package static var legendTable: String {
     let rows = legend.map(\.row).map { "| \($0.meaning) | \($0.patternInWords) | \($0.color.rawValue) |" }
     return (["| LED says | pattern | color |", "|---|---|---|"] + rows).joined(separator: "\n")
   }
 }
 
 extension Indication {
-  public var pattern: LEDPattern { row.pattern }
+  package var pattern: LEDPattern { row.pattern }
 
   /// The pattern while `count` requests are open.
-  public func pattern(openRequests count: Int) -> LEDPattern {
+  package func pattern(openRequests count: Int) -> LEDPattern {
     let row = row
     return row.countsRequests && count > 1 ? row.pattern.interrupted(by: min(count, 5)) : row.pattern
   }

@@ -205,7 +205,7 @@ extension Handler {
 
 extension Duration {
   /// Whole milliseconds, rounded toward zero and clamped to the range of `Int64`.
-  public var milliseconds: Int64 {
+  package var milliseconds: Int64 {
     let (seconds, attoseconds) = components
     let (whole, overflows) = seconds.multipliedReportingOverflow(by: 1000)
     let (sum, overflowsToo) = whole.addingReportingOverflow(attoseconds / 1_000_000_000_000_000)

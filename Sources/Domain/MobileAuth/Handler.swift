@@ -5,7 +5,7 @@
 ///
 /// A request is approved only by a gesture that began after the request was shown, and shown as done only after the
 /// token server has confirmed it. Every early end counts as "not approved".
-public struct Handler: Sendable {
+package struct Handler: Sendable {
   /// Backoff between attempts to send one answer (protocol: 0.5 to 8 s).
   static let answerRetry = (from: Duration.milliseconds(500), to: Duration.seconds(8))
   /// How long the panel waits for the server's confirmation of an answer. After that the panel is free for the next
@@ -43,7 +43,7 @@ public struct Handler: Sendable {
   ///   - mustEnroll: whether there is no account, or an account that must be enrolled again.
   ///   - recordsTexts: whether the audit chain gets the verified texts of requests.
   ///   - panelTasks: the queue of panel tasks, which run between requests.
-  public init(
+  package init(
     servers: [any TokenServerClient], inbox: Inbox, panelTasks: PanelTaskQueue, panel: any Panel,
     stateStore: any StateStore, mustEnroll: Bool, recordsTexts: Bool = false, in environment: TokenEnvironment
   ) {
@@ -63,7 +63,7 @@ public struct Handler: Sendable {
 
   /// Runs until the task is canceled.
   /// - Throws: `CancellationError`.
-  public func run() async throws {
+  package func run() async throws {
     do { try await handleAll() } catch {
       shownRequest.end(.interrupted)
       await openings.cancel()

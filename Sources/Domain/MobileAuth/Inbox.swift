@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What the listeners write and the handler reads: four parts that share one change signal. Here are only the
 /// operations that affect several parts.
-public struct Inbox: Sendable {
+package struct Inbox: Sendable {
   /// Raised at every change that a waiting task may have to react to.
-  public let changes: ChangeSignal
-  public let pending: PendingRequests
-  public let connectivity: Connectivity
+  package let changes: ChangeSignal
+  package let pending: PendingRequests
+  package let connectivity: Connectivity
   let blocked = BlockedRequests()
   /// The subject that the panel shows or showed last.
-  public let prompts = LastPrompt()
+  package let prompts = LastPrompt()
   let choice = PanelChoice()
   /// The verified request that the panel shows now.
-  public let shown = ShownRequest()
+  package let shown = ShownRequest()
   /// The waits of the handler for changes.
-  public let waits = LoopWaits()
+  package let waits = LoopWaits()
   private let environment: TokenEnvironment
 
-  public init(in environment: TokenEnvironment) {
+  package init(in environment: TokenEnvironment) {
     self.environment = environment
     changes = ChangeSignal()
     pending = PendingRequests(in: environment)
@@ -24,21 +24,21 @@ public struct Inbox: Sendable {
   }
 
   /// Replaces a server's pending list, newest first. At most `PendingRequests.longestList` requests are taken.
-  public func replace(requestsOf server: TokenServerID, with list: [PendingMobileAuthRequest]) {
+  package func replace(requestsOf server: TokenServerID, with list: [PendingMobileAuthRequest]) {
     let blockedRequests = pending.replace(requestsOf: server, with: list)
     blocked.replace(requestsOf: server, with: blockedRequests, now: environment.now)
     changes.raise()
   }
 
   /// Ends the request for this token, permanently.
-  public func finish(_ request: PendingMobileAuthRequest) {
+  package func finish(_ request: PendingMobileAuthRequest) {
     pending.finish(request)
     blocked.remove(request.transaction)
     changes.raise()
   }
 
   /// Shows this request next, as soon as it is opened and the user does not touch the panel.
-  public func choose(_ transaction: TransactionID) { choose(transaction, leaving: nil) }
+  package func choose(_ transaction: TransactionID) { choose(transaction, leaving: nil) }
 
   /// - Parameter former: as for `PanelChoice.choose`.
   func choose(_ transaction: TransactionID, leaving former: TransactionID?) {
@@ -47,7 +47,7 @@ public struct Inbox: Sendable {
   }
 
   /// Deletes what is known of a server that was removed. Its blocked requests stay until they expire.
-  public func forget(_ server: TokenServerID) {
+  package func forget(_ server: TokenServerID) {
     pending.remove(requestsOf: server)
     connectivity.remove(server)
     changes.raise()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A state that the LED shows.
-public enum Indication: Sendable, Equatable {
+package enum Indication: Sendable, Equatable {
   /// Connected to every token server; `pending` requests are waiting.
   case idle(pending: Int)
   case disconnected
@@ -44,7 +44,7 @@ public enum Indication: Sendable, Equatable {
   case seeLog
 
   /// The number that the blinks of the indication count; nil if they count nothing.
-  public var count: Int? {
+  package var count: Int? {
     switch self {
     case .idle(let pending): pending
     case .pinWrong(let remaining): remaining

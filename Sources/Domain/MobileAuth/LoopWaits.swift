@@ -3,7 +3,7 @@ import Synchronization
 
 /// The waits of the handling loop for a change of the inbox, numbered, so that a watchdog can find a loop that no
 /// longer reacts to changes.
-public final class LoopWaits: Sendable {
+package final class LoopWaits: Sendable {
   private struct State {
     var count = 0
     var isWaiting = false
@@ -13,7 +13,7 @@ public final class LoopWaits: Sendable {
 
   /// The number of the wait that lasts at present; nil while the loop handles a request, or does not run. A request may
   /// keep the loop for as long as it is valid.
-  public var current: Int? { state.withLock { $0.isWaiting ? $0.count : nil } }
+  package var current: Int? { state.withLock { $0.isWaiting ? $0.count : nil } }
 
   func during(_ wait: () async throws -> Void) async throws {
     state.withLock {

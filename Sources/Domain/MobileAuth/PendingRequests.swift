@@ -3,9 +3,9 @@ import Synchronization
 
 /// The pending requests of all token servers. Filled only from the servers' pending lists: each request is stored once,
 /// even if it is announced repeatedly, until it expires, leaves the list or is finished.
-public final class PendingRequests: Sendable {
+package final class PendingRequests: Sendable {
   /// The maximum number of requests read from one server's list; the rest is ignored. No user can answer a longer list.
-  public static let longestList = 200
+  package static let longestList = 200
   /// Per server. More than a list can contain, so that no list can displace the memory of ended requests.
   static let rememberedOutcomes = 5 * longestList
 
@@ -93,7 +93,7 @@ public final class PendingRequests: Sendable {
 
   /// Pending requests that have not expired, newest first: ordered by when this token first saw them, and within one
   /// list by the list's order.
-  public var all: [PendingMobileAuthRequest] {
+  package var all: [PendingMobileAuthRequest] {
     let now = environment.now
     return state.withLock { state in
       state.dropExpired(now: now)
@@ -101,7 +101,7 @@ public final class PendingRequests: Sendable {
     }
   }
 
-  public func contains(_ transaction: TransactionID) -> Bool {
+  package func contains(_ transaction: TransactionID) -> Bool {
     state.withLock { $0.requests[transaction] != nil }
   }
 

@@ -2,7 +2,7 @@
 /// Keeps the inbox up to date with one token server: validates the registration, streams hints and reads the pending
 /// list after each. Runs until the task is canceled, the registration is gone, or the server reports an error that only
 /// the operator can resolve.
-public struct RequestListener: Sendable {
+package struct RequestListener: Sendable {
   /// How often the list is read without a hint, because a hint can be lost.
   static let listInterval = Duration.seconds(600)
   /// A connection that lasted this long was healthy: the next backoff starts at its minimum.
@@ -18,7 +18,7 @@ public struct RequestListener: Sendable {
   private let stateStore: any StateStore
   private let environment: TokenEnvironment
 
-  public init(
+  package init(
     to server: any TokenServerClient, inbox: Inbox, stateStore: any StateStore, in environment: TokenEnvironment
   ) {
     self.server = server
@@ -28,13 +28,13 @@ public struct RequestListener: Sendable {
   }
 
   /// The reason why the listener ended by itself.
-  public enum End: Sendable, Equatable {
+  package enum End: Sendable, Equatable {
     case serverWiped
     case stopped(TokenServerError)
   }
 
   /// - Throws: `CancellationError`.
-  public func run() async throws -> End {
+  package func run() async throws -> End {
     inbox.connectivity.set(.disconnected, to: server.id)
     var retry = Retry(from: .seconds(1), to: .seconds(60), in: environment)
     while true {

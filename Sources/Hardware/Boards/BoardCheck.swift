@@ -6,12 +6,12 @@ import USBKeypad
 
 /// Tests the hardware that a profile configures: opens each line and device and lights each LED in turn. Restores
 /// everything afterwards.
-public struct BoardCheck: Sendable {
-  public struct CheckResult: Sendable, Equatable {
-    public let subject: String
-    public let text: String
+package struct BoardCheck: Sendable {
+  package struct CheckResult: Sendable, Equatable {
+    package let subject: String
+    package let text: String
     /// What to do about it; nil if there is no fault.
-    public let next: String?
+    package let next: String?
   }
 
   /// How long an LED is lit or the buzzer sounds, long enough for the user to notice.
@@ -24,7 +24,7 @@ public struct BoardCheck: Sendable {
   private func notify(_ finding: CheckResult) { findings.yield(finding) }
 
   /// Runs the check and yields each finding as soon as it is known.
-  public static func findings(of profile: BoardProfile) -> AsyncStream<CheckResult> {
+  package static func findings(of profile: BoardProfile) -> AsyncStream<CheckResult> {
     AsyncStream { continuation in
       Task {
         await BoardCheck(findings: continuation).run(profile)

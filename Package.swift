@@ -109,7 +109,7 @@ let tokenServerTargets: [Target] = [
 
   .target(
     name: "ServerTestSupport",
-    dependencies: ["BuiltPrograms", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets"],
+    dependencies: ["BuiltPrograms", "CCurl", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets"],
     path: "Tests/ServerTestSupport", swiftSettings: strictness),
   tests(
     "ReferenceServerTests",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// One HTTP exchange with the `curl` program: the client contains no code of this project.
+/// HTTP exchanges by libcurl, with the arguments of the program `curl`: the client contains no code of this project.
 package struct Curl: Sendable {
   package var certificateAuthority: String?
 
@@ -30,27 +30,23 @@ package struct Curl: Sendable {
 
   /// - Parameter arguments: as on curl's command line, including the URL.
   package func callAsFunction(_ arguments: [String], input: [UInt8]? = nil) throws -> Reply {
-    let output = try run(Self.program, all(arguments + (input == nil ? [] : ["--data-binary", "@-"])), input: input)
-    guard output.status == 0 else { throw CurlError(description: "curl ended with \(output.status): \(output.errors)") }
-    return try Self.parse(output.bytes)
+    var options = try LibcurlExchange.Options(arguments)
+    options.authority = options.authority ?? certificateAuthority
+    return try LibcurlExchange().perform(options, input: input)
   }
 
   package func callAsFunction(_ arguments: String...) throws -> Reply { try self(arguments) }
 
-  /// Adds the common arguments.
+  /// The arguments for the program itself, for a stream that outlives a call.
   package func all(_ arguments: [String]) -> [String] {
     ["--silent", "--show-error", "--include", "--max-time", "30"]
       + (certificateAuthority.map { ["--cacert", $0] } ?? []) + arguments
   }
 
-  static func parse(_ bytes: [UInt8]) throws -> Reply {
-    let separator = Array("\r\n\r\n".utf8)
-    guard let end = bytes.indices.first(where: { bytes[$0...].starts(with: separator) }) else {
-      throw CurlError(description: "no HTTP head in \(String(decoding: bytes, as: UTF8.self))")
-    }
-    let lines = String(decoding: bytes[..<end], as: UTF8.self).split(separator: "\r\n")
+  static func reply(head: [UInt8], body: [UInt8]) throws -> Reply {
+    let lines = String(decoding: head, as: UTF8.self).split(separator: "\r\n")
     guard let status = lines.first?.split(separator: " ").dropFirst().first.flatMap({ Int($0) }) else {
-      throw CurlError(description: "no status line")
+      throw CurlError(description: "no status line in \(String(decoding: head, as: UTF8.self))")
     }
     var headers: [String: String] = [:]
     for line in lines.dropFirst() {
@@ -58,6 +54,6 @@ package struct Curl: Sendable {
       guard halves.count == 2 else { continue }
       headers[halves[0].lowercased()] = halves[1].trimmingCharacters(in: .whitespaces)
     }
-    return Reply(status: status, headers: headers, body: Array(bytes[(end + separator.count)...]))
+    return Reply(status: status, headers: headers, body: body)
   }
 }

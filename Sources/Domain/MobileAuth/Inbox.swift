@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the listeners write and the handler reads: four parts that share one change signal. Here are only the
+/// What the listeners write and the handler reads: parts that share one change signal. Here are only the
 /// operations that affect several parts.
 public struct Inbox: Sendable {
   /// Raised at every change that a waiting task may have to react to.
@@ -10,6 +10,7 @@ public struct Inbox: Sendable {
   /// The subject that the panel shows or showed last.
   public let prompts = LastPrompt()
   let choice = PanelChoice()
+  let turns = PanelTurns()
   /// The verified request that the panel shows now.
   public let shown = ShownRequest()
   /// The waits of the handler for changes.
@@ -42,7 +43,7 @@ public struct Inbox: Sendable {
 
   /// - Parameter former: as for `PanelChoice.choose`.
   func choose(_ transaction: TransactionID, leaving former: TransactionID?) {
-    choice.choose(transaction, leaving: former)
+    choice.choose(transaction, leaving: former, at: environment.now)
     changes.raise()
   }
 

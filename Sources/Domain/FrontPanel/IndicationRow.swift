@@ -8,6 +8,8 @@ public struct IndicationRow: Sendable, Equatable {
     case yes
     /// Only if another indication was shown before.
     case whenNew
+    /// Unless a press or key follows when it has been played for a while: it may take long.
+    case unlessPressed
   }
 
   public let meaning: String

@@ -64,7 +64,9 @@ public struct Handler: Sendable {
   /// Runs until the task is canceled.
   /// - Throws: `CancellationError`.
   public func run() async throws {
+    inbox.waits.begin()
     do { try await handleAll() } catch {
+      inbox.waits.end()
       shownRequest.end(.interrupted)
       await openings.cancel()
       await deliveries.cancel()

@@ -18,6 +18,9 @@ public struct RequestListener: Sendable {
   private let stateStore: any StateStore
   private let environment: TokenEnvironment
 
+  /// The server that is listened to.
+  public var id: TokenServerID { server.id }
+
   public init(
     to server: any TokenServerClient, inbox: Inbox, stateStore: any StateStore, in environment: TokenEnvironment
   ) {
@@ -121,7 +124,10 @@ public struct RequestListener: Sendable {
   }
 
   private func refresh() async throws(TokenServerError) {
-    inbox.replace(requestsOf: server.id, with: try await server.pendingRequests())
+    let list = try await server.pendingRequests()
+    // A listener that was ended must not overwrite what its successor has read.
+    guard !Task.isCancelled else { throw .unreachable("canceled") }
+    inbox.replace(requestsOf: server.id, with: list)
     for pending in inbox.blocked.unreported(of: server.id) { notify(pending) }
   }
 

@@ -8,13 +8,15 @@ extension Handler {
       let generation = inbox.changes.generation
       if !inbox.pending.contains(pending.transaction) { return .closed }
       if inbox.choice.takeLeft(pending.transaction) { return .makesWay }
+      endUnseenRequests(except: pending.transaction)
+      if stateStore.queueLength > Self.longestQueue, !touch.isHeld { try stateStore.flush() }
       let newer = Array(ranked.prefix { $0.transaction != pending.transaction })
       let nextOpening = startOpenings(newer)
       if let outcome = replacement(of: pending, by: newer, touch) { return outcome }
       let open = askable
       await panel.note(openRequests: open.count)
       let nextEnd = open.count > 1 ? open.map(\.deadline).min() : nil
-      let wakes = [nextOpening, nextEnd, nextTurn(without: pending, touch)]
+      let wakes = [nextOpening, nextEnd, nextTurn(without: pending, touch), inbox.nextExpiry]
       try await inbox.change(beyond: generation, until: wakes.compactMap(\.self).min())
     }
   }

@@ -17,6 +17,10 @@ public struct Handler: Sendable {
   /// How often the server is queried while an outcome is unknown, even without a change.
   static let unknownPause = Duration.seconds(30)
 
+  /// Above this number of changes that wait for storage, they are written although a request is on the panel, so that
+  /// the user's answer does not wait for them.
+  static let longestQueue = 64
+
   /// The maximum length of a request's text in an audit entry, in Unicode scalars. An entry has at most 500.
   static let longestRecordedText = 300
 
@@ -78,7 +82,7 @@ public struct Handler: Sendable {
   private func handleAll() async throws {
     while true {
       do {
-        expireBlockedRequests()
+        endUnseenRequests()
         let generation = inbox.changes.generation
         if let indications = try deliveries.takeIndications() { await show(indications) }
         let isEverythingKnown = try reconcile()
@@ -106,8 +110,9 @@ public struct Handler: Sendable {
   }
 
   /// Ends requests that expired or left the list while they were not shown.
-  private func expireBlockedRequests() {
-    while let (pending, how) = inbox.endedUnseen {
+  /// - Parameter shown: the request on the panel, which has another end; nil for none.
+  func endUnseenRequests(except shown: TransactionID? = nil) {
+    for (pending, how) in inbox.endedUnseen(except: shown) {
       if servers[pending.server] == nil { inbox.finish(pending) } else { finish(pending, how) }
     }
     let count = inbox.pending.takeExpiredUnannounced()

@@ -11,11 +11,16 @@ public struct Inbox: Sendable {
   public let prompts = LastPrompt()
   let choice = PanelChoice()
   let turns = PanelTurns()
+  /// The audit entries and log lines that each server's requests cause without the user.
+  let lines = HourlyLimiter<TokenServerID>(limit: Inbox.hourlyLines)
   /// The verified request that the panel shows now.
   public let shown = ShownRequest()
   /// The waits of the handler for changes.
   public let waits = LoopWaits()
   private let environment: TokenEnvironment
+
+  /// The maximum number of audit entries per hour that one server's requests can cause without the user.
+  public static let hourlyLines = 240
 
   public init(in environment: TokenEnvironment) {
     self.environment = environment
@@ -60,15 +65,18 @@ public struct Inbox: Sendable {
     changes.raise()
   }
 
-  /// A request that ended while it was not at the panel, and how it ended; to be finished.
-  var endedUnseen: (request: PendingMobileAuthRequest, how: String)? {
+  /// The requests that ended while they were not at the panel, and how each ended; to be finished.
+  /// - Parameter shown: the request on the panel, which is not among them.
+  func endedUnseen(except shown: TransactionID?) -> [(request: PendingMobileAuthRequest, how: String)] {
     let now = environment.now
-    return blocked.expired(at: now).map { ($0, "expired") } ?? pending.endedUnseen(at: now)
+    let ended = blocked.expired(at: now).map { (request: $0, how: "expired") } + pending.endedAnnounced(at: now)
+    return ended.filter { $0.request.transaction != shown }
   }
 
   /// The next deadline of a blocked or announced request.
   var nextExpiry: MonotonicInstant? {
-    [blocked.nextDeadline, pending.nextAnnouncedDeadline].compactMap(\.self).min()
+    let now = environment.now
+    return [blocked.nextDeadline(after: now), pending.nextAnnouncedDeadline(after: now)].compactMap(\.self).min()
   }
 
   /// Waits for a change, or until the limit if there is one.

@@ -159,10 +159,13 @@ public final class PendingRequests: Sendable {
     }
   }
 
-  /// An announced request that ended while it was not at the panel, and how it ended.
-  func endedUnseen(at now: MonotonicInstant) -> (request: PendingMobileAuthRequest, how: String)? {
+  /// The announced requests that expired or left the list, and how each ended.
+  func endedAnnounced(at now: MonotonicInstant) -> [(request: PendingMobileAuthRequest, how: String)] {
     state.withLock { $0.announced.ended(at: now) }
   }
 
-  var nextAnnouncedDeadline: MonotonicInstant? { state.withLock { $0.announced.nextDeadline } }
+  /// The first deadline of an announced request that is after `now`.
+  func nextAnnouncedDeadline(after now: MonotonicInstant) -> MonotonicInstant? {
+    state.withLock { $0.announced.deadlines.filter { $0 > now }.min() }
+  }
 }

@@ -134,8 +134,14 @@ public struct RequestListener: Sendable {
   /// Records a blocked request. The user is not asked, but the log shows the attempt.
   private func notify(_ pending: PendingMobileAuthRequest) {
     guard let blockedBy = pending.blockedBy else { return }
-    let entry = environment.auditEntry(
-      .opened, of: pending, "account locked: \(blockedBy.contents); it is \(blockedBy.lock)")
+    let entry: AuditEntry
+    switch inbox.lines.take(server.id, at: environment.now) {
+    case .allowed:
+      entry = environment.auditEntry(
+        .opened, of: pending, "account locked: \(blockedBy.contents); it is \(blockedBy.lock)")
+    case .limitReached: entry = environment.leftOutEntry(of: pending)
+    case .omitted: return inbox.blocked.markReported(pending.transaction)
+    }
     do {
       try stateStore.record(entry)
       inbox.blocked.markReported(pending.transaction)

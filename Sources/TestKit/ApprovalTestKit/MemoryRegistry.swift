@@ -68,6 +68,7 @@ public final class MemoryRegistry: SharedEnrollmentRegistry, StateStore {
     case .record(let entry), .resolveIntent(_, let entry): state.withLock { $0.audit.append(entry) }
     }
   }
+  public var queueLength: Int { 0 }
   public func flush() throws(StateStoreError) {}
   public func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(StateStoreError) { try write(entry) { _ in } }
   public func resolveIntent(_ transaction: TransactionID, _ entry: AuditEntry) throws(StateStoreError) {

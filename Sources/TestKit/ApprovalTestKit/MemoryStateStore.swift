@@ -64,6 +64,8 @@ public final class MemoryStateStore: StateStore {
 
   public func enqueue(_ change: DeferredChange) { state.withLock { $0.deferred.append(change) } }
 
+  public var queueLength: Int { state.withLock { $0.deferred.count } }
+
   public func flush() throws(StateStoreError) {
     guard state.withLock({ !$0.deferred.isEmpty }) else { return }
     try write { _ in }

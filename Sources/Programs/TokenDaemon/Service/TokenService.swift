@@ -16,6 +16,7 @@ final class TokenService: Service {
   private let onReady: @Sendable () -> Void
   private let inbox: Inbox
   private let state = Mutex(State())
+  private let limitedLog: LimitedLog
   private let mailboxes: MailboxWatch
   private let recordsTexts: Bool
   private let (reloads, reloading) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -36,6 +37,7 @@ final class TokenService: Service {
     self.logger = logger
     self.events = events
     self.onReady = onReady
+    limitedLog = LimitedLog(logger, clock: backends.environment.clock)
     inbox = Inbox(in: backends.environment)
     panelTasks = PanelTaskQueue(changes: inbox.changes)
     mailboxes = MailboxWatch(backends, broker: broker) { logger.error("\($0)") }
@@ -241,14 +243,14 @@ final class TokenService: Service {
   }
 
   private func reporter() -> @Sendable (TokenEvent) -> Void {
-    { [logger, vault, self] event in
+    { [logger, limitedLog, vault, self] event in
       switch event {
       case .rosterChanged: reload()
       case .mailboxMoved:
         logger.info("\(event)")
         followMailboxes()
       case .disconnected, .stopped, .retrying, .stateStoreFailed, .trouble, .dropped, .expiredUnannounced:
-        logger.warning("\(event)")
+        limitedLog.report("\(event)", about: event.subject)
       case .audited: logger.info("\(event)")
       case .code(let account, let transaction, let code):
         logger.info("\(event)")
@@ -258,7 +260,7 @@ final class TokenService: Service {
         logger.warning("\(event)")
         noteLoss(of: account)
       case .connected(let id):
-        logger.info("\(event)")
+        limitedLog.report("\(event)", at: .info, about: event.subject)
         guard let server = state.withLock({ $0.servers[id] }) as? any TimeSource else { return }
         // Store the server's time: a board that starts without a clock uses it to check this server's certificate.
         Task { if let time = await server.serverTime { try? vault.note(time: time, of: id) } }

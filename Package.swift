@@ -352,7 +352,10 @@ let package = Package(
       ]),
     tests(
       "OneShotCommandsTests",
-      of: ["OneShotCommands", "ApprovalTokenCommands", "ControlProtocol", "MobileAuth", "TokenDaemon", argumentParser]),
+      of: [
+        "OneShotCommands", "ApprovalTokenCommands", "ControlProtocol", "MobileAuth", "Secrets", "TokenDaemon", "Vault",
+        argumentParser,
+      ]),
     tests("ControlProtocolTests", of: ["ControlProtocol", "JSONValues"]),
     tests("OATHAdapterTests", of: ["OATHAdapter", "MobileAuth", "Secrets"]),
     tests("MobileAuthTests", of: ["MobileAuth", "Secrets", "ApprovalTestKit"]),

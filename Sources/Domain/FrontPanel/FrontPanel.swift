@@ -51,6 +51,8 @@ package actor FrontPanel: Panel {
   /// The time until which the present indication is played to its end; nil if it may be replaced.
   private var playedUntil: MonotonicInstant?
   private var isPlayedAgain = false
+  /// Plays an indication that a press can end.
+  private var playing: (task: Task<Void, Never>, beginning: MonotonicInstant)?
   private var flashing: Task<Void, Never>?
   var sounding: Task<Void, Never>?
   var soundings = 0
@@ -104,11 +106,26 @@ package actor FrontPanel: Panel {
     self.indication = indication
     light(indication)
     let row = indication.row
-    guard row.playsToEnd == .yes || row.playsToEnd == .whenNew && isNew else { return playedUntil = nil }
+    guard row.playsToEnd != .no, row.playsToEnd != .whenNew || isNew else { return playedUntil = nil }
     isPlayedAgain = false
     playedUntil = clock.now + row.pattern.length
-    while let end = playedUntil, clock.now < end, (try? await clock.sleep(until: end)) != nil {}
+    if row.playsToEnd == .unlessPressed {
+      let task = Task { await playToEnd() }
+      playing = (task, clock.now)
+      await withTaskCancellationHandler {
+        await task.value
+      } onCancel: {
+        task.cancel()
+      }
+      playing = nil
+    } else {
+      await playToEnd()
+    }
     playedUntil = nil
+  }
+
+  private func playToEnd() async {
+    while let end = playedUntil, clock.now < end, (try? await clock.sleep(until: end)) != nil {}
   }
 
   package func note(openRequests count: Int) {
@@ -128,8 +145,12 @@ package actor FrontPanel: Panel {
     return clock.now < earliest ? .guardTime : .counts
   }
 
+  /// After this time a press or key ends an indication that a server chose and that can take long.
+  private static let longestHeld = Duration.seconds(10)
+
   /// Indicates that a press or key was ignored. An indication that is being played to its end is then repeated, once.
   func reportIgnored() {
+    if let playing, clock.now >= playing.beginning + Self.longestHeld { return playing.task.cancel() }
     if let playedUntil, clock.now < playedUntil {
       guard !isPlayedAgain else { return }
       isPlayedAgain = true

@@ -8,6 +8,8 @@ package struct IndicationRow: Sendable, Equatable {
     case yes
     /// Only if another indication was shown before.
     case whenNew
+    /// Unless a press or key follows when it has been played for a while: it may take long.
+    case unlessPressed
   }
 
   package let meaning: String

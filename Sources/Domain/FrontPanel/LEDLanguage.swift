@@ -40,7 +40,7 @@ extension Indication {
     case .code(let digits):
       .init(
         "type these digits into the portal", .violet, "each digit as that many blinks, 0 as one long, all twice",
-        .spelled(digits, times: 2, pause: 3_000), sound: .once(100), playsToEnd: .yes)
+        .spelled(digits, times: 2, pause: 3_000), sound: .once(100), playsToEnd: .unlessPressed)
     case .newPINWanted(again: false):
       .init(
         "new PIN wanted", .amber, "double blink, 1 long", .repeating(150, 150, 150, 150, 500, 900), sound: .once(100))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the listeners write and the handler reads: four parts that share one change signal. Here are only the
+/// What the listeners write and the handler reads: parts that share one change signal. Here are only the
 /// operations that affect several parts.
 package struct Inbox: Sendable {
   /// Raised at every change that a waiting task may have to react to.
@@ -10,11 +10,17 @@ package struct Inbox: Sendable {
   /// The subject that the panel shows or showed last.
   package let prompts = LastPrompt()
   let choice = PanelChoice()
+  let turns = PanelTurns()
+  /// The audit entries and log lines that each server's requests cause without the user.
+  let lines = HourlyLimiter<TokenServerID>(limit: Inbox.hourlyLines)
   /// The verified request that the panel shows now.
   package let shown = ShownRequest()
   /// The waits of the handler for changes.
   package let waits = LoopWaits()
   private let environment: TokenEnvironment
+
+  /// The maximum number of audit entries per hour that one server's requests can cause without the user.
+  package static let hourlyLines = 240
 
   package init(in environment: TokenEnvironment) {
     self.environment = environment
@@ -42,7 +48,7 @@ package struct Inbox: Sendable {
 
   /// - Parameter former: as for `PanelChoice.choose`.
   func choose(_ transaction: TransactionID, leaving former: TransactionID?) {
-    choice.choose(transaction, leaving: former)
+    choice.choose(transaction, leaving: former, at: environment.now)
     changes.raise()
   }
 
@@ -59,15 +65,18 @@ package struct Inbox: Sendable {
     changes.raise()
   }
 
-  /// A request that ended while it was not at the panel, and how it ended; to be finished.
-  var endedUnseen: (request: PendingMobileAuthRequest, how: String)? {
+  /// The requests that ended while they were not at the panel, and how each ended; to be finished.
+  /// - Parameter shown: the request on the panel, which is not among them.
+  func endedUnseen(except shown: TransactionID?) -> [(request: PendingMobileAuthRequest, how: String)] {
     let now = environment.now
-    return blocked.expired(at: now).map { ($0, "expired") } ?? pending.endedUnseen(at: now)
+    let ended = blocked.expired(at: now).map { (request: $0, how: "expired") } + pending.endedAnnounced(at: now)
+    return ended.filter { $0.request.transaction != shown }
   }
 
   /// The next deadline of a blocked or announced request.
   var nextExpiry: MonotonicInstant? {
-    [blocked.nextDeadline, pending.nextAnnouncedDeadline].compactMap(\.self).min()
+    let now = environment.now
+    return [blocked.nextDeadline(after: now), pending.nextAnnouncedDeadline(after: now)].compactMap(\.self).min()
   }
 
   /// Waits for a change, or until the limit if there is one.

@@ -129,11 +129,27 @@ package final class PendingRequests: Sendable {
   /// Records that an answer is in the journal: the end of the answer is then the request's end.
   func noteAnswered(_ transaction: TransactionID) { state.withLock { $0.announced.remove(transaction) } }
 
-  /// Records that newer requests do not replace this one at the panel any more: the user has touched it, or a newer
-  /// request has replaced it once.
+  /// The number of a listed request: it increases with every request that this token sees for the first time.
+  func number(of transaction: TransactionID) -> Int { state.withLock { $0.arrivals.number(of: transaction) } }
+
+  /// Records that newer requests of its own server do not replace this one at the panel any more: the user has touched
+  /// it, or a newer request has replaced it once.
   func keepOnPanel(_ transaction: TransactionID) { state.withLock { $0.arrivals.keepOnPanel(transaction) } }
 
   func keepsPanel(_ transaction: TransactionID) -> Bool { state.withLock { $0.arrivals.keepsPanel(transaction) } }
+
+  /// Records that no other request replaces this one at the panel until `PanelTurns.length` has passed, because the
+  /// user is busy with it.
+  func hold(_ transaction: TransactionID) {
+    let end = environment.now + PanelTurns.length
+    state.withLock { $0.arrivals.hold(transaction, until: end) }
+  }
+
+  /// When the hold ends; nil if there is none or it has ended.
+  func holdEnd(of transaction: TransactionID) -> MonotonicInstant? {
+    let now = environment.now
+    return state.withLock { $0.arrivals.holdEnd(of: transaction) }.flatMap { $0 > now ? $0 : nil }
+  }
 
   /// Returns the number of requests that expired without an announcement since the last call.
   func takeExpiredUnannounced() -> Int {
@@ -143,10 +159,13 @@ package final class PendingRequests: Sendable {
     }
   }
 
-  /// An announced request that ended while it was not at the panel, and how it ended.
-  func endedUnseen(at now: MonotonicInstant) -> (request: PendingMobileAuthRequest, how: String)? {
+  /// The announced requests that expired or left the list, and how each ended.
+  func endedAnnounced(at now: MonotonicInstant) -> [(request: PendingMobileAuthRequest, how: String)] {
     state.withLock { $0.announced.ended(at: now) }
   }
 
-  var nextAnnouncedDeadline: MonotonicInstant? { state.withLock { $0.announced.nextDeadline } }
+  /// The first deadline of an announced request that is after `now`.
+  func nextAnnouncedDeadline(after now: MonotonicInstant) -> MonotonicInstant? {
+    state.withLock { $0.announced.deadlines.filter { $0 > now }.min() }
+  }
 }

@@ -18,6 +18,9 @@ package struct RequestListener: Sendable {
   private let stateStore: any StateStore
   private let environment: TokenEnvironment
 
+  /// The server that is listened to.
+  package var id: TokenServerID { server.id }
+
   package init(
     to server: any TokenServerClient, inbox: Inbox, stateStore: any StateStore, in environment: TokenEnvironment
   ) {
@@ -121,15 +124,24 @@ package struct RequestListener: Sendable {
   }
 
   private func refresh() async throws(TokenServerError) {
-    inbox.replace(requestsOf: server.id, with: try await server.pendingRequests())
+    let list = try await server.pendingRequests()
+    // A listener that was ended must not overwrite what its successor has read.
+    guard !Task.isCancelled else { throw .unreachable("canceled") }
+    inbox.replace(requestsOf: server.id, with: list)
     for pending in inbox.blocked.unreported(of: server.id) { notify(pending) }
   }
 
   /// Records a blocked request. The user is not asked, but the log shows the attempt.
   private func notify(_ pending: PendingMobileAuthRequest) {
     guard let blockedBy = pending.blockedBy else { return }
-    let entry = environment.auditEntry(
-      .opened, of: pending, "account locked: \(blockedBy.contents); it is \(blockedBy.lock)")
+    let entry: AuditEntry
+    switch inbox.lines.take(server.id, at: environment.now) {
+    case .allowed:
+      entry = environment.auditEntry(
+        .opened, of: pending, "account locked: \(blockedBy.contents); it is \(blockedBy.lock)")
+    case .limitReached: entry = environment.leftOutEntry(of: pending)
+    case .omitted: return inbox.blocked.markReported(pending.transaction)
+    }
     do {
       try stateStore.record(entry)
       inbox.blocked.markReported(pending.transaction)

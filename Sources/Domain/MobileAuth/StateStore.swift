@@ -20,6 +20,9 @@ package protocol StateStore: AuditRecorder {
   /// `unresolvedIntents` takes it into account at once.
   func enqueue(_ change: DeferredChange)
 
+  /// The number of changes of `enqueue` that are not durable yet.
+  var queueLength: Int { get }
+
   /// Makes all changes of `enqueue` durable. After an error they are tried again with the next change.
   func flush() throws(StateStoreError)
 
@@ -116,6 +119,13 @@ package struct AuditEntry: Sendable, Equatable {
     self.transaction = transaction
     self.detail = detail
     self.wallClockMilliseconds = wallClockMilliseconds
+  }
+}
+
+extension AuditEntry {
+  /// The detail of a `leftOut` entry.
+  package static func leftOutDetail(limit: Int) -> String {
+    "more than \(limit) lines in an hour about requests of its server"
   }
 }
 

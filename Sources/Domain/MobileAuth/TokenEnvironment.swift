@@ -54,4 +54,9 @@ package struct TokenEnvironment: Sendable {
   func auditEntry(_ kind: AuditEntry.Kind, of request: PendingMobileAuthRequest, _ detail: String = "") -> AuditEntry {
     auditEntry(kind, account: request.account, transaction: request.transaction, detail: detail)
   }
+
+  /// The entry that replaces the entries above the limit of an hour.
+  func leftOutEntry(of request: PendingMobileAuthRequest) -> AuditEntry {
+    auditEntry(.leftOut, account: request.account, detail: AuditEntry.leftOutDetail(limit: Inbox.hourlyLines))
+  }
 }

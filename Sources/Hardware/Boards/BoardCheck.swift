@@ -24,19 +24,20 @@ package struct BoardCheck: Sendable {
   private func notify(_ finding: CheckResult) { findings.yield(finding) }
 
   /// Runs the check and yields each finding as soon as it is known.
-  package static func findings(of profile: BoardProfile) -> AsyncStream<CheckResult> {
+  /// - Parameter nodes: the directory of device nodes in which those that map registers are looked for.
+  package static func findings(of profile: BoardProfile, nodes: String = "/dev") -> AsyncStream<CheckResult> {
     AsyncStream { continuation in
       Task {
-        await BoardCheck(findings: continuation).run(profile)
+        await BoardCheck(findings: continuation).run(profile, nodes)
         continuation.finish()
       }
     }
   }
 
-  private func run(_ profile: BoardProfile) async {
+  private func run(_ profile: BoardProfile, _ nodes: String) async {
     if let lines = profile.lines {
       await check(lines, profile.colors)
-      for node in RegisterNodes.open() {
+      for node in RegisterNodes.open(in: nodes) {
         notify(
           CheckResult(
             subject: "registers", text: "\(node) is not restricted to root: other users can simulate presses",

@@ -68,6 +68,7 @@ package final class MemoryRegistry: SharedEnrollmentRegistry, StateStore {
     case .record(let entry), .resolveIntent(_, let entry): state.withLock { $0.audit.append(entry) }
     }
   }
+  package var queueLength: Int { 0 }
   package func flush() throws(StateStoreError) {}
   package func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(StateStoreError) {
     try write(entry) { _ in }

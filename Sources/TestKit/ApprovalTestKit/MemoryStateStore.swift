@@ -64,6 +64,8 @@ package final class MemoryStateStore: StateStore {
 
   package func enqueue(_ change: DeferredChange) { state.withLock { $0.deferred.append(change) } }
 
+  package var queueLength: Int { state.withLock { $0.deferred.count } }
+
   package func flush() throws(StateStoreError) {
     guard state.withLock({ !$0.deferred.isEmpty }) else { return }
     try write { _ in }

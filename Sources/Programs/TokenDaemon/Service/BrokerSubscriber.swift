@@ -3,13 +3,22 @@ import Cryptography
 import HTTP
 import Logging
 import MQTT
+import MobileAuth
 import ServerBackends
 
 /// An MQTT client of the configured broker: receives hints and push messages of token servers.
 struct BrokerSubscriber: HintBroker {
   let settings: BrokerSettings
   let credentials: Broker.Credentials?
-  let logger: Logger
+  private let limitedLog: LimitedLog
+
+  init(settings: BrokerSettings, credentials: Broker.Credentials?, logger: Logger, clock: any TokenClock) {
+    self.settings = settings
+    self.credentials = credentials
+    limitedLog = LimitedLog(logger, clock: clock)
+  }
+
+  private static let connection = "the connection to the broker"
 
   var replacesEventStream: Bool { settings.replacesEventStream }
 
@@ -20,7 +29,7 @@ struct BrokerSubscriber: HintBroker {
     // The token server names a device with 64 hex digits. 22 of them make the MQTT client id unique.
     let reader = MQTT.Subscriber(at: broker, topic: mailbox, clientID: "t" + device.prefix(22).lowercased()) { report in
       if report == .connected {
-        logger.info("listening at the broker \(settings.host)")
+        limitedLog.report("listening at the broker \(settings.host)", at: .info, about: Self.connection)
         isUp()
       }
     }
@@ -29,7 +38,7 @@ struct BrokerSubscriber: HintBroker {
       take(message)
       return true
     }
-    if failure != .closed { logger.warning("\(failure)") }
+    if failure != .closed { limitedLog.report("\(failure)", about: Self.connection) }
     return "\(failure)"
   }
 
@@ -41,12 +50,13 @@ struct BrokerSubscriber: HintBroker {
     ) { report in
       switch report {
       case .connected:
-        logger.info("fetching push messages at the broker \(settings.host)")
+        limitedLog.report("fetching push messages at the broker \(settings.host)", at: .info, about: Self.connection)
         receiver.set(channelFault: nil, of: mailbox)
       case .disconnected(let failure, let pause):
-        logger.warning("\(failure); trying again in \(pause)")
+        limitedLog.report("\(failure); trying again in \(pause)", about: Self.connection)
         receiver.set(channelFault: "\(failure)", of: mailbox)
-      case .refused(let bytes): logger.warning("a push message of \(bytes) bytes was refused at the broker")
+      case .refused(let bytes):
+        limitedLog.report("a push message of \(bytes) bytes was refused at the broker", about: "refused push messages")
       }
     }
     try await reader.run { message in receiver.isFinal(message) }

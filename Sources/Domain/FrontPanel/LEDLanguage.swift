@@ -84,6 +84,11 @@ extension Indication {
     case .mustEnroll:
       .init(
         "must be enrolled (again)", .magenta, "4 short, repeating", .flashes(4, lit: 150, dark: 150, period: 2_500))
+    case .enrollmentFailed(let cause):
+      .init(
+        "enrollment failed: 1 no network, 2 server not reached, 3 refused, 4 wrong URI, 5 see the log", .magenta,
+        "8 Hz for 0.5 s, then n blinks", .counted(cause, after: [Int64](repeating: 62, count: 7) + [600]),
+        playsToEnd: .yes)
     case .seeLog:
       .init(
         "stopped, or a request could not be answered: see the log", .red, "5 short, repeating",
@@ -96,7 +101,8 @@ extension Indication {
     .idle(pending: 0), .disconnected, .anotherRequest, .confirmationWanted, .pinWanted, .numberWanted, .noSuchChoice,
     .option([4, 2]), .optionOffered, .code([2, 0]), .newPINWanted(again: false), .newPINWanted(again: true), .entering,
     .ignored, .releaseToAccept, .releaseToReport, .veryLongHoldWanted, .talkingToServer, .confirmed, .denied,
-    .pinWrong(remaining: 2), .pinRefused(rule: 1), .outcomeUnknown, .mustEnroll, .seeLog,
+    .pinWrong(remaining: 2), .pinRefused(rule: 1), .outcomeUnknown, .mustEnroll, .enrollmentFailed(cause: 1),
+    .seeLog,
   ]
 
   /// The legend as a Markdown table.

@@ -7,8 +7,8 @@ import PackageDescription
 /// software then needs a small part of the time and memory.
 let hasTokenServer = Context.environment["DEVICE_ONLY"] == nil
 
-/// `FUZZING=1` adds the fuzzer, and `BENCHMARKS=1` the benchmarks: as targets of this package they see what has `package`
-/// access. `scripts/fuzz` and `scripts/bench` set them.
+/// `FUZZING=1` adds the fuzzer, and `BENCHMARKS=1` the benchmarks: as targets of this package they see what has
+/// `package` access. `scripts/fuzz` and `scripts/bench` set them.
 let hasFuzzer = Context.environment["FUZZING"] != nil
 let hasBenchmarks = Context.environment["BENCHMARKS"] != nil
 

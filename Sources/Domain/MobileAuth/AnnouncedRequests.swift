@@ -41,5 +41,7 @@ struct AnnouncedRequests {
     }
   }
 
-  var deadlines: some Sequence<MonotonicInstant> { all.values.map(\.deadline) }
+  func deadlines(except shown: TransactionID?) -> some Sequence<MonotonicInstant> {
+    all.values.filter { $0.transaction != shown }.map(\.deadline)
+  }
 }

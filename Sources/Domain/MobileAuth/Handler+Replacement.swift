@@ -16,7 +16,9 @@ extension Handler {
       let open = askable
       await panel.note(openRequests: open.count)
       let nextEnd = open.count > 1 ? open.map(\.deadline).min() : nil
-      let wakes = [nextOpening, nextEnd, nextTurn(without: pending, touch), inbox.nextExpiry]
+      let wakes = [
+        nextOpening, nextEnd, nextTurn(without: pending, touch), inbox.nextExpiry(except: pending.transaction),
+      ]
       try await inbox.change(beyond: generation, until: wakes.compactMap(\.self).min())
     }
   }

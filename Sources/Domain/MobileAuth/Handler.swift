@@ -98,7 +98,7 @@ package struct Handler: Sendable {
         } else {
           await panel.show(isEverythingKnown ? idleIndication : .outcomeUnknown)
           try stateStore.flush()
-          let limit = [nextOpening, inbox.nextExpiry].compactMap(\.self).min()
+          let limit = [nextOpening, inbox.nextExpiry()].compactMap(\.self).min()
           try await inbox.waits.during { try await inbox.change(beyond: generation, until: limit) }
         }
       } catch let fault as StateStoreError {

@@ -74,9 +74,11 @@ package struct Inbox: Sendable {
   }
 
   /// The next deadline of a blocked or announced request.
-  var nextExpiry: MonotonicInstant? {
+  /// - Parameter shown: the request on the panel, whose deadline the panel's task watches.
+  func nextExpiry(except shown: TransactionID? = nil) -> MonotonicInstant? {
     let now = environment.now
-    return [blocked.nextDeadline(after: now), pending.nextAnnouncedDeadline(after: now)].compactMap(\.self).min()
+    return [blocked.nextDeadline(after: now), pending.nextAnnouncedDeadline(after: now, except: shown)]
+      .compactMap(\.self).min()
   }
 
   /// Waits for a change, or until the limit if there is one.

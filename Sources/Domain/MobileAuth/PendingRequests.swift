@@ -165,7 +165,9 @@ package final class PendingRequests: Sendable {
   }
 
   /// The first deadline of an announced request that is after `now`.
-  func nextAnnouncedDeadline(after now: MonotonicInstant) -> MonotonicInstant? {
-    state.withLock { $0.announced.deadlines.filter { $0 > now }.min() }
+  func nextAnnouncedDeadline(
+    after now: MonotonicInstant, except shown: TransactionID? = nil
+  ) -> MonotonicInstant? {
+    state.withLock { $0.announced.deadlines(except: shown).filter { $0 > now }.min() }
   }
 }

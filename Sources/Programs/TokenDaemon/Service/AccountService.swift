@@ -27,7 +27,7 @@ struct AccountService: Sendable {
       throw CommandError(.usage, "a name has 1 to 64 bytes without blanks")
     }
     do { return try await performed(options, progress) } catch {
-      await showFailure(error)
+      showFailure(error)
       throw error
     }
   }

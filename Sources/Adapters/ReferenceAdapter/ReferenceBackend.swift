@@ -33,8 +33,8 @@ package struct ReferenceBackend: ServerBackend {
         binding: context.store.pinBinding, parameters: context.keyDerivation, choose: chooser.choose)
     }
     let enrollment = Enrollment(
-      registry: context.store, in: context.environment, pinPrompter: setup, progress: request.progress,
-      makeHTTPTransport: context.makeHTTPTransport)
+      registry: context.store, in: context.environment, pinPrompter: setup, deviceName: context.settings.deviceName,
+      progress: request.progress, makeHTTPTransport: context.makeHTTPTransport)
     let board = context.board ?? BoardCapabilities(hasKeypad: false, hasColorLED: true)
     return try await enrollment.enroll(
       uri, name: request.name, trust: context.trust(for: request, pins: uri.pins),

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The requests and panel tasks that the panel shows: the last one, the next one that the user chose, and the one that
 /// is shown now.
-public struct PanelSubjects: Sendable {
+package struct PanelSubjects: Sendable {
   /// The subject that the panel shows or showed last.
-  public let last = LastPrompt()
+  package let last = LastPrompt()
   let choice = PanelChoice()
+  let turns = PanelTurns()
   /// The verified request that the panel shows now.
-  public let shown = ShownRequest()
+  package let shown = ShownRequest()
 }

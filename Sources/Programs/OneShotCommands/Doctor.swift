@@ -45,12 +45,7 @@ extension Doctor: OneShotCommand {
       findings.append(checkService())
       findings.append(Self.checkMemory())
       findings.append(Self.checkSwap())
-      findings += RegisterNodes.open().map {
-        CheckResult(
-          verdict: .bad, subject: "registers",
-          text: "\($0) is accessible to users other than root, who can simulate a button press: \(RegisterNodes.remedy)"
-        )
-      }
+      findings += Self.checkRegisters()
       json.print(findings) { findings in
         findings.map { "\(Self.mark($0.verdict))  \($0.subject): \($0.text)" }.joined(separator: "\n")
       }
@@ -202,6 +197,15 @@ extension Doctor: OneShotCommand {
       : CheckResult(
         verdict: .note, subject: "locked memory",
         text: "the limit is \(limit) bytes; secrets may be swapped. Set LimitMEMLOCK=1M in the systemd unit")
+  }
+
+  /// - Parameter directory: the directory of device nodes.
+  static func checkRegisters(in directory: String = "/dev") -> [CheckResult] {
+    RegisterNodes.open(in: directory).map {
+      CheckResult(
+        verdict: .bad, subject: "registers",
+        text: "\($0) is accessible to users other than root, who can simulate a button press: \(RegisterNodes.remedy)")
+    }
   }
 
   private static func checkSwap() -> CheckResult {

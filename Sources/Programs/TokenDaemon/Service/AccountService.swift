@@ -26,6 +26,15 @@ struct AccountService: Sendable {
     if let name = options.name, !isAccountName(name) {
       throw CommandError(.usage, "a name has 1 to 64 bytes without blanks")
     }
+    do { return try await performed(options, progress) } catch {
+      showFailure(error)
+      throw error
+    }
+  }
+
+  private func performed(
+    _ options: EnrollmentOptions, _ progress: @escaping Progress
+  ) async throws -> AccountResponse {
     try backends.check(options)
     var request = EnrollmentRequest(options)
     request.pinChooser = pinChooser

@@ -11,7 +11,18 @@ struct BrokerSubscriber: HintBroker {
   let settings: BrokerSettings
   let credentials: Broker.Credentials?
   let environment: TokenEnvironment
-  let logger: Logger
+  private let limitedLog: LimitedLog
+
+  init(
+    settings: BrokerSettings, credentials: Broker.Credentials?, environment: TokenEnvironment, logger: Logger
+  ) {
+    self.settings = settings
+    self.credentials = credentials
+    self.environment = environment
+    limitedLog = LimitedLog(logger, clock: environment.clock)
+  }
+
+  private static let connection = "the connection to the broker"
 
   var replacesEventStream: Bool { settings.replacesEventStream }
 
@@ -24,7 +35,7 @@ struct BrokerSubscriber: HintBroker {
       at: broker, topic: mailbox, clientID: "t" + device.prefix(22).lowercased(), random: environment.random
     ) { report in
       if report == .connected {
-        logger.info("listening at the broker \(settings.host)")
+        limitedLog.report("listening at the broker \(settings.host)", at: .info, about: Self.connection)
         isUp()
       }
     }
@@ -33,7 +44,7 @@ struct BrokerSubscriber: HintBroker {
       take(message)
       return true
     }
-    if failure != .closed { logger.warning("\(failure)") }
+    if failure != .closed { limitedLog.report("\(failure)", about: Self.connection) }
     return "\(failure)"
   }
 
@@ -46,12 +57,13 @@ struct BrokerSubscriber: HintBroker {
     ) { report in
       switch report {
       case .connected:
-        logger.info("fetching push messages at the broker \(settings.host)")
+        limitedLog.report("fetching push messages at the broker \(settings.host)", at: .info, about: Self.connection)
         receiver.set(channelFault: nil, of: mailbox)
       case .disconnected(let failure, let pause):
-        logger.warning("\(failure); trying again in \(pause)")
+        limitedLog.report("\(failure); trying again in \(pause)", about: Self.connection)
         receiver.set(channelFault: "\(failure)", of: mailbox)
-      case .refused(let bytes): logger.warning("a push message of \(bytes) bytes was refused at the broker")
+      case .refused(let bytes):
+        limitedLog.report("a push message of \(bytes) bytes was refused at the broker", about: "refused push messages")
       }
     }
     try await reader.run { message in receiver.isFinal(message) }

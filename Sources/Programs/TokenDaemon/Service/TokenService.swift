@@ -17,6 +17,7 @@ final class TokenService: Service, UserState {
   private let inbox: Inbox
   private let waits = LoopWaits()
   private let state = Mutex(State())
+  private let limitedLog: LimitedLog
   private let mailboxes: MailboxWatch
   private let recordsTexts: Bool
   private let (reloads, reloading) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -37,6 +38,7 @@ final class TokenService: Service, UserState {
     self.logger = logger
     self.events = events
     self.onReady = onReady
+    limitedLog = LimitedLog(logger, clock: backends.environment.clock)
     inbox = Inbox(in: backends.environment)
     panelTasks = PanelTaskQueue(changes: inbox.changes)
     mailboxes = MailboxWatch(backends, broker: broker) { logger.error("\($0)") }
@@ -52,6 +54,8 @@ final class TokenService: Service, UserState {
     var lost: Set<AccountID> = []
     /// The accounts at the last round.
     var accounts: Set<AccountID> = []
+    /// Whether the present round could not begin, because of an error.
+    var hasFailed = false
   }
 
   /// A code that the user must type into a portal to finish a login.
@@ -62,6 +66,9 @@ final class TokenService: Service, UserState {
     let receivedAtMilliseconds: Int64
     let until: MonotonicInstant
   }
+
+  /// How long the listeners of a round delay the next round, after they were canceled.
+  private static let listenerPatience = Duration.seconds(5)
 
   /// How long a code is shown: portals wait no longer than for the answer itself.
   private static let codeLifetime = Duration.seconds(120)
@@ -136,8 +143,13 @@ final class TokenService: Service, UserState {
   /// Shows a pending request next.
   func choose(_ transaction: TransactionID) { inbox.choose(transaction) }
 
-  /// The number of the wait in which the request handler is; nil while it handles a request, or does not run.
-  var currentWait: Int? { waits.current }
+  var handlerState: HandlerState {
+    switch waits.loop {
+    case .waiting(let number): .waiting(number)
+    case .handling: .handling
+    case .absent: state.withLock { $0.hasFailed } ? .failed : .absent
+    }
+  }
 
   /// Ends the request handler's wait; it looks for something to do, and waits again.
   func endWait() { inbox.changes.raise() }
@@ -182,8 +194,10 @@ final class TokenService: Service, UserState {
 
   /// Runs one round. On an error it logs, shows the error on the LED, and waits until the accounts change.
   private func serveUntilCanceled() async {
+    state.withLock { $0.hasFailed = false }
     do { try await serve() } catch is CancellationError { return } catch {
       logger.error("no request can be answered: \(error)")
+      state.withLock { $0.hasFailed = true }
       await panel.show(.seeLog)
     }
   }
@@ -213,26 +227,31 @@ final class TokenService: Service, UserState {
       mustEnroll: isAnyLost || !accounts.contains { $0.stage == .active }
         || accounts.contains { $0.stage == .mustEnrollAgain },
       recordsTexts: recordsTexts, in: environment)
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      for server in servers {
-        let listener = RequestListener(
-          to: server, inbox: inbox, stateStore: vault, in: environment)
-        group.addTask { _ = try await listener.run() }
+    let listeners = Listeners(
+      servers.map { RequestListener(to: $0, inbox: inbox, stateStore: vault, in: environment) }, in: environment)
+    var ending: any Error = CancellationError()
+    do {
+      try await withTaskCancellationHandler {
+        try await handler.run()
+      } onCancel: {
+        listeners.cancel()
       }
-      group.addTask { try await handler.run() }
-      try await group.waitForAll()
+    } catch { ending = error }
+    for server in await listeners.end(within: Self.listenerPatience) {
+      logger.error("the listener for \(server) does not end; requests are handled without waiting for it")
     }
+    throw ending
   }
 
   private func reporter() -> @Sendable (TokenEvent) -> Void {
-    { [logger, vault, self] event in
+    { [logger, limitedLog, vault, self] event in
       switch event {
       case .rosterChanged: reload()
       case .mailboxMoved:
         logger.info("\(event)")
         followMailboxes()
       case .disconnected, .stopped, .retrying, .stateStoreFailed, .trouble, .dropped, .expiredUnannounced:
-        logger.warning("\(event)")
+        limitedLog.report("\(event)", about: event.subject)
       case .audited: logger.info("\(event)")
       case .code(let account, let transaction, let code):
         logger.info("\(event)")
@@ -242,7 +261,7 @@ final class TokenService: Service, UserState {
         logger.warning("\(event)")
         noteLoss(of: account)
       case .connected(let id):
-        logger.info("\(event)")
+        limitedLog.report("\(event)", at: .info, about: event.subject)
         guard let server = state.withLock({ $0.servers[id] }) as? any TimeSource else { return }
         // Store the server's time: a board that starts without a clock uses it to check this server's certificate.
         Task { if let time = await server.serverTime { try? vault.note(time: time, of: id) } }

@@ -57,12 +57,13 @@ extension Handler {
     isAnswered: Bool = false
   ) {
     let entry = environment.auditEntry(kind, of: pending, outcome)
+    // Before the end is reported: who reads of it finds the request no longer pending.
+    inbox.finish(pending)
     if isAnswered {
       resolveIntent(of: pending.transaction, entry)
     } else {
       enqueue(.resolveIntent(pending.transaction, entry), entry, by: pending)
     }
-    inbox.finish(pending)
   }
 
   /// Ends a request before an answer was sent. The request of a locked account stays pending.

@@ -353,8 +353,8 @@ let package = Package(
     tests(
       "OneShotCommandsTests",
       of: [
-        "OneShotCommands", "ApprovalTokenCommands", "ControlProtocol", "MobileAuth", "Secrets", "TokenDaemon", "Vault",
-        argumentParser,
+        "OneShotCommands", "ApprovalTestKit", "ApprovalTokenCommands", "ControlProtocol", "MobileAuth", "Secrets",
+        "TokenDaemon", "Vault", argumentParser,
       ]),
     tests("ControlProtocolTests", of: ["ControlProtocol", "JSONValues"]),
     tests("OATHAdapterTests", of: ["ApprovalTestKit", "OATHAdapter", "MobileAuth", "Secrets"]),

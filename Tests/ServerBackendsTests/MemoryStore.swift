@@ -132,6 +132,7 @@ final class MemoryStore: BackendStore {
   }
   func record(_ entry: AuditEntry) throws(StateStoreError) { try registry.record(entry) }
   func enqueue(_ change: DeferredChange) { registry.enqueue(change) }
+  var queueLength: Int { registry.queueLength }
   func flush() throws(StateStoreError) {}
   func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(StateStoreError) {
     try registry.journal(intent, entry)

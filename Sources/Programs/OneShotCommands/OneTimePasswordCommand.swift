@@ -3,6 +3,7 @@ import ApprovalTokenCommands
 import ControlProtocol
 import MobileAuth
 import Secrets
+import ServerBackends
 import TokenDaemon
 import Vault
 
